@@ -1,0 +1,41 @@
+# Every target prepares its own virtual environment in .venv; only python3 (3.11 or newer) and make are needed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check bench docs clean
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# One stamp per set of extras, renewed when pyproject.toml changes.
+$(VENV)/.venv-made:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Probewise needs Python 3.11 or newer; try make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed-%: $(VENV)/.venv-made pyproject.toml
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
+	@touch $@
+
+demo: $(VENV)/.installed-all  ## rank the built-in data set with DAF and BIF, with a live display
+	$(BIN)/probewise demo
+
+test: $(VENV)/.installed-dev  ## run the tests
+	$(BIN)/python -m pytest
+
+check: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_imports.py
+
+bench: $(VENV)/.installed-dev  ## measure speed and memory, side by side with what people use today
+	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.installed-dev  ## run every command and example of the README and docs
+	$(BIN)/python -m pytest -q tests/test_docs.py
+
+clean:  ## remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
