@@ -19,7 +19,7 @@ $(VENV)/.installed-%: $(VENV)/.venv-made pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
 	@touch $@
 
-demo: $(VENV)/.installed-all  ## rank the built-in data set with DAF and BIF, with a live display
+demo: $(VENV)/.installed-cli  ## rank the built-in data set with DAF and BIF, with a live display
 	$(BIN)/probewise demo
 
 test: $(VENV)/.installed-dev  ## run the tests

@@ -1,0 +1,33 @@
+"""How good is a subset of features? Criteria, each bound once to the data, scoring batches of subsets."""
+
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+from .base import Criterion
+from .knn import KNN
+from .scorer import Function, Scorer
+
+NAMES = {"knn": KNN}
+
+__all__ = ["KNN", "NAMES", "Criterion", "Function", "Scorer", "as_criterion"]
+
+
+def as_criterion(criterion: Any, X: Any = None) -> Criterion:
+    """The criterion meant by a name, a criterion, a scikit-learn estimator or a function of (X_subset, y)."""
+    if isinstance(criterion, str):
+        if criterion == "auto":
+            return KNN()
+        if criterion in NAMES:
+            return NAMES[criterion]()
+    elif isinstance(criterion, Criterion):
+        return criterion
+    elif isinstance(criterion, BaseEstimator):
+        return Scorer(criterion)
+    elif callable(criterion) and not isinstance(criterion, type):
+        return Function(criterion)
+    names = ", ".join(repr(name) for name in ("auto", *NAMES))
+    raise ValueError(
+        f"criterion={criterion!r} is not known: give one of {names}, a criterion such as KNN(3), "
+        "a scikit-learn estimator, or a function of (X_subset, y)"
+    )

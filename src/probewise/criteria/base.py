@@ -1,0 +1,175 @@
+"""What every criterion shares: the target, the folds, the probe's columns, and the contract itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils.multiclass import type_of_target
+
+from ..kernels import columns as kernels
+from ..probes import Subsets
+
+Floats = NDArray[np.float64]
+Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+
+
+class BoundCriterion(Protocol):
+    """A criterion bound to data: a batch of subsets in, one J each out, larger is better.
+
+    J of a subset must not depend on what else is in the batch. ``folds`` is what J was made on, for the
+    ledger's fingerprint.
+    """
+
+    folds: Folds
+
+    def __call__(self, subsets: Subsets) -> Floats: ...
+
+
+class Criterion(BaseEstimator):
+    """A measure J of how good a feature subset is, and how blocks of it are best run.
+
+    block_size : probes in a block when the user gives none; small where a probe is slow, so that a time
+        limit is kept.
+    prefer : "threads" where the work releases the GIL, "processes" where it does not.
+    allow_nan : whether X may hold NaN.
+    """
+
+    block_size = 50
+    prefer = "threads"
+
+    @property
+    def allow_nan(self) -> bool:
+        return False
+
+    def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundCriterion:
+        """Everything that can be prepared once for this data; the result scores batches of subsets."""
+        raise TypeError(f"{type(self).__name__} does not say how to bind")
+
+    def describe(self) -> str:
+        """What the ledger keeps of the criterion: enough to tell two apart, the same in every process."""
+        return f"{type(self).__name__}({_parameters(self)})"
+
+
+@dataclass(frozen=True)
+class Target:
+    """y as the arithmetic wants it: class codes (with their labels) or numbers (``classes`` is None)."""
+
+    values: NDArray[Any]
+    classes: NDArray[Any] | None
+
+    @property
+    def is_classification(self) -> bool:
+        return self.classes is not None
+
+    @classmethod
+    def of(cls, y: Any, task: str = "auto") -> Target:
+        """Classes where scikit-learn would see classes, numbers where it would see a continuous target."""
+        if task not in ("auto", "classification", "regression"):
+            raise ValueError(f"task={task!r}: choose 'auto', 'classification' or 'regression'")
+        y = np.asarray(y)
+        kind = type_of_target(y, input_name="y")
+        if kind not in ("binary", "multiclass", "continuous"):
+            raise ValueError(f"Unknown label type: y is {kind}; give one class label or one number per row")
+        if task == "regression" or (task == "auto" and kind == "continuous"):
+            return cls(np.asarray(y, dtype=np.float64), None)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has only one class ({classes[0]!r}): features cannot be told apart by it; "
+                "give rows of at least two classes"
+            )
+        return cls(codes.astype(np.int64), classes)
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Train and test rows of each split, fixed once per fit."""
+
+    splits: tuple[Split, ...]
+    n_rows: int
+
+    @classmethod
+    def of(cls, cv: Any, X: Any, y: Any, *, is_classification: bool, groups: Any = None) -> Folds:
+        """The splits scikit-learn would make: stratified for classes; ``cv`` a number, splitter or iterable."""
+        splitter = check_cv(cv, y, classifier=is_classification)
+        if is_classification and isinstance(splitter, StratifiedKFold):
+            _require_rows_per_class(y, splitter.n_splits)
+        elif isinstance(cv, int | np.integer) and len(y) < cv:
+            raise ValueError(f"cv={cv} needs at least {cv} rows, n_samples={len(y)}: use a smaller cv")
+        splits = tuple(
+            (np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.empty((len(y), 0)), y, groups)
+        )
+        if not splits:
+            raise ValueError(f"cv={cv!r} gives no split")
+        return cls(splits, len(y))
+
+    @property
+    def is_partition(self) -> bool:
+        """Whether every row is tested once, against all rows of the other folds."""
+        tested = np.concatenate([test for _, test in self.splits])
+        return np.array_equal(np.sort(tested), np.arange(self.n_rows)) and all(
+            np.array_equal(np.union1d(train, test), np.arange(self.n_rows))
+            and len(train) + len(test) == self.n_rows
+            for train, test in self.splits
+        )
+
+    @property
+    def smallest_train(self) -> int:
+        return min(len(train) for train, _ in self.splits)
+
+
+class Columns:
+    """A probe's columns of X as a small dense matrix, from X as it is: no copy of X, sparse stays sparse.
+
+    Rows come out in the order given. Columns of dense data are centred (integers by an integer, so that
+    they stay exact): distances do not change, and float32 keeps its digits.
+    """
+
+    def __init__(self, X: Any, rows: NDArray[np.int64]) -> None:
+        self.is_sparse = sp.issparse(X)
+        self.X = X.tocsc() if self.is_sparse else np.asarray(X)
+        self.dtype = np.dtype(np.float32 if self.X.dtype in (np.float32, np.float16) else np.float64)
+        self.n_rows, self.n_features = self.X.shape
+        self.rows = rows
+        if self.is_sparse:
+            self.place = np.empty(self.n_rows, np.int64)
+            self.place[rows] = np.arange(len(rows))
+        else:
+            self.centers = _centers(self.X).astype(self.dtype)
+
+    def take(self, subset: NDArray[np.int32], out: NDArray[Any]) -> None:
+        if self.is_sparse:
+            kernels.take_sparse(self.X.data, self.X.indices, self.X.indptr, self.place, subset, out)
+        else:
+            kernels.take_dense(self.X, self.rows, subset, self.centers, out)
+
+
+def _centers(X: NDArray[Any]) -> Floats:
+    """Column means; NaN and infinity never get here, but a float32 sum may overflow, so add in float64."""
+    means = np.zeros(X.shape[1])
+    step = max(1, 2**20 // max(1, X.shape[1]))
+    for start in range(0, len(X), step):
+        means += X[start : start + step].sum(axis=0, dtype=np.float64)
+    means /= len(X)
+    return means if X.dtype.kind == "f" else np.rint(means)
+
+
+def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:
+    labels, counts = np.unique(y, return_counts=True)
+    if counts.min() < n_splits:
+        rare = labels[np.argmin(counts)]
+        raise ValueError(
+            f"class {rare} has n_samples={counts.min()}, fewer than cv={n_splits} folds: use cv={max(2, counts.min())}, "
+            "leave out or merge rare classes, or, if y is a quantity, use a criterion for regression "
+            "such as KNN(task='regression')"
+        )
+
+
+def _parameters(estimator: BaseEstimator) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in sorted(estimator.get_params(deep=False).items()))

@@ -1,0 +1,159 @@
+"""Any scikit-learn estimator, or any function of (X_subset, y), as a criterion."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.model_selection import cross_val_score
+from sklearn.utils import get_tags
+
+from ..probes import Subsets
+from .base import Criterion, Floats, Folds, Target
+
+
+class Scorer(Criterion):
+    """Mean cross-validated score of a scikit-learn estimator on the subset's columns.
+
+    Parameters
+    ----------
+    estimator : any classifier or regressor. Where it, or a part of it, has ``random_state=None``, 0 is used:
+        J must be the same whenever it is asked.
+    scoring : as in scikit-learn; None takes what ``fit`` was given, or the estimator's own score.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from probewise.criteria import Scorer
+    >>> from probewise.probes import Subsets
+    >>> X, y = load_iris(return_X_y=True)
+    >>> Scorer(GaussianNB()).bind(X, y, cv=3)(Subsets.of([[2], [2, 3]])).round(3)
+    array([0.953, 0.96 ])
+    """
+
+    block_size = 5
+    prefer = "processes"
+
+    def __init__(self, estimator: Any, *, scoring: Any = None) -> None:
+        self.estimator = estimator
+        self.scoring = scoring
+
+    @property
+    def allow_nan(self) -> bool:
+        return bool(get_tags(self.estimator).input_tags.allow_nan)
+
+    def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundScorer:
+        y = np.asarray(y)
+        if is_classifier(self.estimator):
+            Target.of(y, "classification")  # at least two classes
+        elif (
+            not is_regressor(self.estimator)
+            and self.scoring is None
+            and scoring is None
+            and not hasattr(self.estimator, "score")
+        ):
+            raise ValueError(
+                f"criterion={self.estimator!r} has no score method: give scoring, for example 'accuracy'"
+            )
+        folds = Folds.of(cv, X, y, is_classification=is_classifier(self.estimator), groups=groups)
+        chosen = self.scoring if self.scoring is not None else scoring
+        return BoundScorer(_seeded(self.estimator), _by_columns(X), y, folds, chosen)
+
+    def describe(self) -> str:
+        return f"Scorer({_stable_text(self.estimator)}, scoring={_stable_text(self.scoring)})"
+
+
+@dataclass(frozen=True)
+class BoundScorer:
+    estimator: Any
+    X: Any
+    y: NDArray[Any]
+    folds: Folds
+    scoring: Any
+
+    def __call__(self, subsets: Subsets) -> Floats:
+        return np.array([self.one(subset) for subset in subsets])
+
+    def one(self, subset: NDArray[np.int32]) -> float:
+        scores = cross_val_score(
+            self.estimator,
+            self.X[:, subset],
+            self.y,
+            cv=self.folds.splits,
+            scoring=self.scoring,
+            error_score="raise",
+        )
+        return float(np.mean(scores))
+
+
+class Function(Criterion):
+    """A plain function of (X_subset, y) as a criterion; it sees the columns in the order of the probe."""
+
+    block_size = 5
+
+    def __init__(self, function: Callable[[Any, Any], float]) -> None:
+        self.function = function
+
+    @property
+    def allow_nan(self) -> bool:
+        return True
+
+    def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundFunction:
+        if scoring is not None:
+            raise ValueError(
+                f"scoring={scoring!r} has no meaning for a criterion that is a function: leave it out"
+            )
+        return BoundFunction(
+            self.function, _by_columns(X), y, Folds((), len(y) if y is not None else X.shape[0])
+        )
+
+    def describe(self) -> str:
+        return f"Function({_stable_text(self.function)})"
+
+
+@dataclass(frozen=True)
+class BoundFunction:
+    function: Callable[[Any, Any], float]
+    X: Any
+    y: NDArray[Any]
+    folds: Folds
+
+    def __call__(self, subsets: Subsets) -> Floats:
+        return np.array([float(self.function(self.X[:, subset], self.y)) for subset in subsets])
+
+
+def _by_columns(X: Any) -> Any:
+    return X.tocsc() if sp.issparse(X) else X
+
+
+def _seeded(estimator: Any) -> Any:
+    """A copy of the estimator whose open random states are 0."""
+    estimator = clone(estimator)
+    open_states = [
+        name
+        for name, value in estimator.get_params().items()
+        if value is None and (name == "random_state" or name.endswith("__random_state"))
+    ]
+    return estimator.set_params(**dict.fromkeys(open_states, 0))
+
+
+def _stable_text(thing: Any) -> str:
+    """A description without memory addresses: class and parameters, or a function's name and code."""
+    if isinstance(thing, BaseEstimator):
+        parts = [
+            f"{name}={_stable_text(value)}" for name, value in sorted(thing.get_params(deep=False).items())
+        ]
+        return f"{type(thing).__name__}({', '.join(parts)})"
+    code = getattr(thing, "__code__", None)
+    if code is not None:
+        body = code.co_code + repr([c for c in code.co_consts if not hasattr(c, "co_code")]).encode()
+        return f"{thing.__module__}.{thing.__qualname__}#{hashlib.sha256(body).hexdigest()[:12]}"
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(thing))

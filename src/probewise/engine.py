@@ -1,0 +1,254 @@
+"""The probe loop: score blocks of probes in order, write them to the ledger, stop when the rule says so."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .executors import Map, serial
+from .kernels import sums
+from .ledger import Ledger
+from .probes import ProbePlan, Subsets
+from .stopping import ORDER, VALUE, Look, Rule, State, Watch
+from .tally import Tally, TallySheet, positions, scaled_by_size, size_deviations
+
+Floats = NDArray[np.float64]
+Score = Callable[[Subsets], Floats]
+Progress = Callable[[State], None]
+Block = tuple[int, int]
+REPLAY_BATCH = 4096
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came out: the tally, why it stopped, and the ledger everything else is replayed from."""
+
+    plan: ProbePlan
+    ledger: Ledger
+    tally: Tally
+    stop_reason: str
+    interrupted: bool = False
+
+
+def run_probes(
+    plan: ProbePlan,
+    score: Score,
+    *,
+    stop: Rule,
+    map: Map = serial,
+    ledger: Ledger | None = None,
+    block_size: int = 50,
+    check_every: int = 400,
+    progress: Progress | None = None,
+) -> Run:
+    """Score probes, from where the ledger ends, until ``stop`` says enough at a block border, or Ctrl-C.
+
+    The result depends on the plan, the criterion and the rule, never on the map (`MaxTime` excepted).
+    """
+    if check_every % block_size:
+        raise ValueError(f"block_size={block_size} must divide check_every={check_every}")
+    ledger = Ledger() if ledger is None else ledger
+    watch = stop.watch | {VALUE} if progress else stop.watch
+    knowledge = Knowledge(plan, ledger, block_size=block_size, check_every=check_every, watch=watch)
+    state = knowledge.catch_up()
+    clock = Clock(ledger.seconds)
+    interrupted = False
+    results = map(_BlockScorer(plan, score), _blocks_after(ledger.n_probes, block_size, stop.max_probes))
+    try:
+        while not (state.n_probes and stop(state)):
+            ledger.append(next(results), seconds=clock.seconds)
+            state = knowledge.learn()
+            if progress:
+                progress(state)
+    except KeyboardInterrupt:
+        if not ledger.n_probes:
+            raise
+        interrupted = True
+        # It may have come in the middle of a sum: count again from the ledger.
+        knowledge = Knowledge(plan, ledger, block_size=block_size, check_every=check_every, watch=frozenset())
+        state = knowledge.catch_up()
+    finally:
+        getattr(results, "close", bool)()
+    reason = f"interrupted after {state.n_probes:,} probes" if interrupted else stop.reason(state)
+    return Run(plan, ledger, knowledge.sheet.freeze(), reason, interrupted)
+
+
+class Clock:
+    """Working time, counted on from earlier sessions."""
+
+    def __init__(self, before: float) -> None:
+        self.zero = time.perf_counter() - before
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.zero
+
+
+def _blocks_after(n_probes: int, block_size: int, limit: int | None) -> Iterator[Block]:
+    """(start, stop) of the blocks after the first n_probes; the last is cut at the limit, if there is one."""
+    start = n_probes
+    while limit is None or start < limit:
+        stop = (start // block_size + 1) * block_size
+        stop = stop if limit is None else min(stop, limit)
+        yield start, stop
+        start = stop
+
+
+@dataclass(frozen=True)
+class _BlockScorer:
+    """What a worker does: draw a block's probes and score them."""
+
+    plan: ProbePlan
+    score: Score
+
+    def __call__(self, block: Block) -> Floats:
+        start, stop = block
+        subsets = self.plan.draw(start, stop)
+        values = np.asarray(self.score(subsets), dtype=np.float64)
+        if values.shape != (len(subsets),):
+            raise ValueError(f"the criterion returned {values.shape} values for {len(subsets)} subsets")
+        if not np.isfinite(values).all():
+            first = int(np.flatnonzero(~np.isfinite(values))[0])
+            raise ValueError(
+                f"the criterion returned {values[first]} for probe {start + first} "
+                f"({subsets.sizes[first]} features); see it again with "
+                f"score(Subsets.of([{self.plan!r}.probe({start + first})]))"
+            )
+        return values
+
+
+class Knowledge:
+    """The tally as it grows along the ledger, and what is measured at each look."""
+
+    def __init__(
+        self, plan: ProbePlan, ledger: Ledger, *, block_size: int, check_every: int, watch: Watch
+    ) -> None:
+        self.plan, self.ledger = plan, ledger
+        self.block_size, self.check_every, self.watch = block_size, check_every, watch
+        self.tops = sorted(item for item in watch if isinstance(item, int))
+        self.sheet = TallySheet(plan.n_features)
+        self.odd = TallySheet(plan.n_features if self.tops else 0)
+        self.known = 0
+        self.looks: tuple[Look, ...] = ()
+        self.before = np.full(plan.n_features if watch & {ORDER, VALUE} else 0, np.nan)
+        self.places = np.zeros(plan.n_features if ORDER in watch else 0, np.int64)
+        self.first_change = np.nan
+
+    def catch_up(self) -> State:
+        """Learn all the ledger holds, block by block, as when it was first found out."""
+        while self.known < self.ledger.n_probes:
+            self.learn()
+        return self.state()
+
+    def learn(self) -> State:
+        """Take in the ledger's next probes, up to a block border, and look if a look is due."""
+        start = self.known
+        stop = min((start // self.block_size + 1) * self.block_size, self.ledger.n_probes)
+        values = self.ledger.values(start, stop)
+        if start == 0:
+            self.sheet.shift = self.odd.shift = float(values[0])
+        subsets = self.plan.draw(start, stop)
+        self.sheet.add(subsets, values)
+        if self.tops and (start // self.block_size) % 2:
+            self.odd.add(subsets, values)
+        self.known = stop
+        if stop % self.check_every == 0:
+            self.looks = (*self.looks[-1:], self.look())
+        return self.state()
+
+    def state(self) -> State:
+        return State(self.known, self.ledger.seconds_at(self.known), self.sheet.view(), self.looks)
+
+    def look(self) -> Look:
+        """Measure what is watched, against the look before."""
+        order = value = np.nan
+        left_out = 0
+        if len(self.before):
+            after = self.sheet.view().daf0()
+            value, left_out = sums.value_change(self.before, after)
+            if ORDER in self.watch:
+                places = positions(after)
+                order = sums.order_change(self.before, self.places, after, places)
+                self.places = places
+            self.before = after
+            if np.isnan(self.first_change):
+                self.first_change = value
+        return Look(
+            n_probes=self.known,
+            seconds=self.ledger.seconds_at(self.known),
+            order_change=float(order),
+            value_change=float(value),
+            relative_change=float(value / self.first_change) if self.first_change else 0.0,
+            left_out=int(left_out),
+            overlap=self._overlaps(),
+        )
+
+    def _overlaps(self) -> dict[int, float]:
+        if not self.tops:
+            return {}
+        odd = self.odd.view()
+        whole = self.sheet.view()
+        even = Tally(
+            whole.n_probes - odd.n_probes,
+            whole.total - odd.total,
+            whole.total_square - odd.total_square,
+            whole.table - odd.table,
+            whole.shift,
+        )
+        scores = odd.daf0(), even.daf0()
+        return {top: _shared_top(*scores, top) for top in self.tops}
+
+
+def _shared_top(first: Floats, second: Floats, top: int) -> float:
+    """Share of the top features that two score lists have in common; a feature without a score is never in."""
+    if top >= len(first):
+        return 1.0
+    return len(_top(first, top) & _top(second, top)) / top
+
+
+def _top(scores: Floats, top: int) -> set[int]:
+    filled = np.where(np.isnan(scores), -np.inf, scores)
+    candidates = np.flatnonzero(filled >= np.partition(filled, -top)[-top])
+    best = candidates[np.argsort(-filled[candidates], kind="stable")[:top]]
+    return set(best[np.isfinite(filled[best])].tolist())
+
+
+def history(
+    plan: ProbePlan, ledger: Ledger, *, block_size: int, check_every: int, tops: tuple[int, ...] = ()
+) -> dict[str, NDArray[Any]]:
+    """C, C2, relative C2 and the rest at every look of the ledger, as columns."""
+    watch: Watch = frozenset({ORDER, VALUE, *tops})
+    knowledge = Knowledge(plan, ledger, block_size=block_size, check_every=check_every, watch=watch)
+    rows = []
+    while knowledge.known < ledger.n_probes:
+        knowledge.learn()
+        if knowledge.known % check_every == 0:
+            row = asdict(knowledge.looks[-1])
+            row.pop("overlap")
+            rows.append(row)
+    names = ("n_probes", "seconds", "order_change", "value_change", "relative_change", "left_out")
+    columns = {name: np.array([row[name] for row in rows]) for name in names}
+    columns["probes"] = columns.pop("n_probes")
+    return columns
+
+
+def replay(plan: ProbePlan, ledger: Ledger) -> Iterator[tuple[Subsets, Floats]]:
+    """The probes of the ledger with their J, in batches."""
+    for start in range(0, ledger.n_probes, REPLAY_BATCH):
+        stop = min(start + REPLAY_BATCH, ledger.n_probes)
+        yield plan.draw(start, stop), ledger.values(start, stop)
+
+
+def size_scaled_tally(plan: ProbePlan, ledger: Ledger, *, min_probes: int = 30) -> Tally:
+    """The tally of J(S) / sigma(|S|) over the ledger; its mean difference is DAF2."""
+    shift = float(ledger.values(0, 1)[0])
+    deviations = size_deviations(replay(plan, ledger), plan.largest, shift=shift, min_probes=min_probes)
+    sheet = TallySheet(plan.n_features)
+    for subsets, values in replay(plan, ledger):
+        sheet.add(subsets, scaled_by_size(subsets, values, deviations))
+    return sheet.freeze()

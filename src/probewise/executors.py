@@ -1,0 +1,83 @@
+"""Where blocks run: one ordered, lazy map, serial or through joblib (threads, processes, Dask, Ray)."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import joblib
+from threadpoolctl import ThreadpoolController
+
+
+class Map(Protocol):
+    """Like the built-in ``map``: results in order, made as they are asked for."""
+
+    def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]: ...
+
+
+def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
+    """A map over ``n_jobs`` workers (None: 1, or what ``joblib.parallel_config`` says; -1: all cores).
+
+    ``prefer`` is "threads" or "processes"; an active ``joblib.parallel_config(backend=...)`` overrides it.
+    Whatever the kind and number of workers, results come in the order of the items.
+    """
+    if joblib.effective_n_jobs(n_jobs) == 1:
+        return serial
+    parallel = joblib.Parallel(
+        n_jobs=n_jobs, prefer=prefer, return_as="generator", batch_size=1, pre_dispatch="2 * n_jobs"
+    )
+
+    def parallel_map(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+        with one_blas_thread():
+            results = parallel(joblib.delayed(_pinned)(function, item) for item in items)
+            try:
+                yield from results
+            finally:
+                with warnings.catch_warnings():  # that blocks after the last one wanted are dropped is meant
+                    warnings.simplefilter("ignore", UserWarning)
+                    results.close()
+
+    return parallel_map
+
+
+def serial(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+    """The map of one worker: this thread."""
+    with one_blas_thread():
+        yield from map(function, items)
+
+
+def _pinned(function: Callable[[Any], Any], item: Any) -> Any:
+    with one_blas_thread():
+        return function(item)
+
+
+_lock = threading.Lock()
+_users = 0
+_controller: Any = None
+_limit: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """One BLAS thread per worker, so that workers do not fight for cores and results do not depend on them.
+
+    BLAS keeps one setting per process: the first to enter sets it, the last to leave puts it back.
+    """
+    global _users, _controller, _limit
+    with _lock:
+        if _users == 0:
+            if _controller is None:
+                _controller = ThreadpoolController()
+            _limit = _controller.limit(limits=1, user_api="blas")
+            _limit.__enter__()
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limit.__exit__(None, None, None)

@@ -1,0 +1,20 @@
+"""A probe's columns out of a wide matrix, as rows of a small dense one."""
+
+from .jit import kernel
+
+
+@kernel
+def take_dense(matrix, rows, columns, centers, out):
+    """out[i, k] = matrix[rows[i], columns[k]] - centers[columns[k]]."""
+    for i in range(len(rows)):
+        for k in range(len(columns)):
+            out[i, k] = matrix[rows[i], columns[k]] - centers[columns[k]]
+
+
+@kernel
+def take_sparse(data, indices, indptr, place, columns, out):
+    """The same from compressed columns, without centring; place[r] is where row r goes."""
+    out[:] = 0
+    for k in range(len(columns)):
+        for position in range(indptr[columns[k]], indptr[columns[k] + 1]):
+            out[place[indices[position]], k] += data[position]

@@ -1,0 +1,181 @@
+"""Random subsets from counters: Philox words, unbiased integers, Floyd's sampling, geometric gaps.
+
+Everything here is integer arithmetic, so the subsets are the same on every platform. The words of probe
+``i`` are Philox4x32-10 (Salmon et al. 2011) at the counters (j, low i, high i, 0), j = 0, 1, ..., keyed by the seed.
+"""
+
+import numpy as np
+
+from .jit import inline, kernel
+
+MASK32 = np.uint64(0xFFFFFFFF)
+SHIFT32 = np.uint64(32)
+ONE = np.uint64(1)
+MULTIPLIER_0 = np.uint64(0xD2511F53)
+MULTIPLIER_1 = np.uint64(0xCD9E8D57)
+WEYL_0 = np.uint64(0x9E3779B9)
+WEYL_1 = np.uint64(0xBB67AE85)
+HASH = np.uint64(0x9E3779B97F4A7C15)
+
+
+@inline
+def philox(c0, c1, c2, c3, k0, k1):
+    """Four 32-bit words, held in 64-bit integers, for one counter and key."""
+    for _ in range(10):
+        product_0 = MULTIPLIER_0 * c0
+        product_1 = MULTIPLIER_1 * c2
+        c0, c1, c2, c3 = (
+            (product_1 >> SHIFT32) ^ c1 ^ k0,
+            product_1 & MASK32,
+            (product_0 >> SHIFT32) ^ c3 ^ k1,
+            product_0 & MASK32,
+        )
+        k0 = (k0 + WEYL_0) & MASK32
+        k1 = (k1 + WEYL_1) & MASK32
+    return c0, c1, c2, c3
+
+
+@kernel
+def philox_words(counter, key):
+    """The four Philox4x32-10 words of a counter (4 words) and a key (2 words)."""
+    words = np.empty(4, np.uint64)
+    words[0], words[1], words[2], words[3] = philox(
+        counter[0], counter[1], counter[2], counter[3], key[0], key[1]
+    )
+    return words
+
+
+# A stream is an array of 8 words: [0:4] the current words, 4 how many of them are used, 5 the next j, 6-7 unused.
+@inline
+def open_stream(stream):
+    stream[4] = np.uint64(4)
+    stream[5] = np.uint64(0)
+
+
+@inline
+def next_word(stream, seed, probe):
+    used = stream[4]
+    if used == np.uint64(4):
+        stream[0], stream[1], stream[2], stream[3] = philox(
+            stream[5], probe & MASK32, probe >> SHIFT32, np.uint64(0), seed & MASK32, seed >> SHIFT32
+        )
+        stream[5] += ONE
+        used = np.uint64(0)
+    stream[4] = used + ONE
+    return stream[used]
+
+
+@inline
+def below(bound, stream, seed, probe):
+    """An unbiased integer in [0, bound), bound < 2**32 (Lemire's multiplication with rejection)."""
+    product = next_word(stream, seed, probe) * bound
+    low = product & MASK32
+    if low < bound:
+        threshold = ((ONE << SHIFT32) - bound) % bound
+        while low < threshold:
+            product = next_word(stream, seed, probe) * bound
+            low = product & MASK32
+    return product >> SHIFT32
+
+
+@kernel
+def uniform_offsets(n_features, max_size, seed, start, stop):
+    """Where the indices of each probe start, for sizes uniform in 1..min(n_features, max_size)."""
+    offsets = np.zeros(stop - start + 1, np.int64)
+    stream = np.empty(8, np.uint64)
+    bound = np.uint64(min(n_features, max_size))
+    for row in range(stop - start):
+        open_stream(stream)
+        size = below(bound, stream, np.uint64(seed), np.uint64(start + row)) + ONE
+        offsets[row + 1] = offsets[row] + np.int64(size)
+    return offsets
+
+
+@kernel
+def uniform_indices(n_features, max_size, seed, start, offsets):
+    """Distinct features of probes start, start + 1, ... by Floyd's sampling: one draw per feature."""
+    n_probes = len(offsets) - 1
+    indices = np.empty(offsets[-1], np.int32)
+    stream = np.empty(8, np.uint64)
+    seed = np.uint64(seed)
+    size_bound = np.uint64(min(n_features, max_size))
+    bits = 4
+    while (1 << bits) < 2 * min(n_features, max_size):
+        bits += 1
+    slot_shift = np.uint64(64 - bits)
+    slot_mask = np.uint64((1 << bits) - 1)
+    # Features already in the probe: an open-addressing set; an entry of an earlier probe counts as empty.
+    seen = np.zeros(1 << bits, np.uint64)
+    for row in range(n_probes):
+        probe = np.uint64(start + row)
+        mark = np.uint64(row + 1) << SHIFT32
+        open_stream(stream)
+        below(size_bound, stream, seed, probe)
+        position = offsets[row]
+        size = offsets[row + 1] - position
+        for last in range(n_features - size, n_features):
+            entry = mark | below(np.uint64(last + 1), stream, seed, probe)
+            slot = (entry * HASH) >> slot_shift
+            while seen[slot] >= mark and seen[slot] != entry:
+                slot = (slot + ONE) & slot_mask
+            if seen[slot] == entry:
+                entry = mark | np.uint64(last)
+                slot = (entry * HASH) >> slot_shift
+                while seen[slot] >= mark:
+                    slot = (slot + ONE) & slot_mask
+            seen[slot] = entry
+            indices[position] = np.int32(entry & MASK32)
+            position += 1
+    return indices
+
+
+@inline
+def next_gap(tail, stream, seed, probe):
+    """How many features are passed over before the next one that is in; tail[k] = 2**64 (1 - p)**(k + 1)."""
+    gap = 0
+    while True:
+        word = (next_word(stream, seed, probe) << SHIFT32) | next_word(stream, seed, probe)
+        low, high = 0, len(tail)
+        while low < high:
+            middle = (low + high) // 2
+            if word < tail[middle]:
+                low = middle + 1
+            else:
+                high = middle
+        gap += low
+        if low < len(tail):
+            return gap
+
+
+@kernel
+def bernoulli_offsets(n_features, tail, seed, start, stop):
+    """Where the indices of each Bernoulli probe start; an empty draw is drawn again."""
+    offsets = np.zeros(stop - start + 1, np.int64)
+    stream = np.empty(8, np.uint64)
+    for row in range(stop - start):
+        open_stream(stream)
+        size = 0
+        while size == 0:
+            feature = next_gap(tail, stream, np.uint64(seed), np.uint64(start + row))
+            while feature < n_features:
+                size += 1
+                feature += 1 + next_gap(tail, stream, np.uint64(seed), np.uint64(start + row))
+        offsets[row + 1] = offsets[row] + size
+    return offsets
+
+
+@kernel
+def bernoulli_indices(n_features, tail, seed, start, offsets):
+    """The features of Bernoulli probes start, start + 1, ..., in ascending order."""
+    indices = np.empty(offsets[-1], np.int32)
+    stream = np.empty(8, np.uint64)
+    for row in range(len(offsets) - 1):
+        open_stream(stream)
+        position = offsets[row]
+        while position == offsets[row]:
+            feature = next_gap(tail, stream, np.uint64(seed), np.uint64(start + row))
+            while feature < n_features:
+                indices[position] = feature
+                position += 1
+                feature += 1 + next_gap(tail, stream, np.uint64(seed), np.uint64(start + row))
+    return indices

@@ -1,0 +1,51 @@
+"""How kernels are compiled: once per machine, cached on disk, and never in silence."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+from numba.core import event
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+log = logging.getLogger("probewise")
+
+
+def kernel(function: Function) -> Function:
+    """Compile ``function`` on its first call, keep the machine code on disk, release the GIL."""
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+
+
+inline = numba.njit(inline="always")
+
+
+class CompileNotice(event.Listener):  # type: ignore[misc]
+    """Says once per process that kernels are being compiled, so that a first call does not seem to hang.
+
+    numba announces a compilation only when the disk cache has nothing to offer.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.seconds = 0.0
+        self.said = False
+
+    def on_start(self, event: Any) -> None:
+        self.depth += 1
+        if self.depth == 1:
+            self.started = time.perf_counter()
+        if not self.said and "probewise" in event.data["dispatcher"].py_func.__module__:
+            self.said = True
+            log.warning(
+                "Compiling the numerical kernels for this machine: once, some seconds; later runs load them."
+            )
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self.seconds += time.perf_counter() - self.started
+
+
+notice = CompileNotice()
+event.register("numba:compile", notice)

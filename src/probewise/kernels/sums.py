@@ -1,0 +1,79 @@
+"""Per-feature sums over probes: the inner loop of the tally."""
+
+import numpy as np
+
+from .jit import kernel
+
+
+@kernel
+def add_probes(table, totals, indices, offsets, values):
+    """Add (1, value, value**2) to the totals and to the table row of every feature of every probe, in order."""
+    for probe in range(len(values)):
+        value = values[probe]
+        square = value * value
+        totals[0] += 1.0
+        totals[1] += value
+        totals[2] += square
+        for position in range(offsets[probe], offsets[probe + 1]):
+            feature = indices[position]
+            table[feature, 0] += 1.0
+            table[feature, 1] += value
+            table[feature, 2] += square
+
+
+@kernel
+def mean_differences(table, n_probes, total, out):
+    """DAF0 of every feature into out: mean value with it less mean value without it; NaN where undefined."""
+    for feature in range(len(out)):
+        inside = table[feature, 0]
+        outside = n_probes - inside
+        with_it = table[feature, 1]
+        if inside > 0.0 and outside > 0.0:
+            out[feature] = with_it / inside - (total - with_it) / outside
+        else:
+            out[feature] = np.nan
+
+
+@kernel
+def value_change(before, after):
+    """Mean absolute change of the coefficients known both times, and how many were left out."""
+    change = 0.0
+    known = 0
+    for feature in range(len(after)):
+        difference = abs(after[feature] - before[feature])
+        if difference == difference:
+            change += difference
+            known += 1
+    return (change / known if known else np.nan), len(after) - known
+
+
+@kernel
+def order_change(coefficients_before, positions_before, coefficients_after, positions_after):
+    """Mean absolute change of position of the features with a coefficient both times."""
+    change = 0
+    known = 0
+    for feature in range(len(positions_after)):
+        difference = coefficients_before[feature] - coefficients_after[feature]
+        if difference == difference:
+            change += abs(positions_after[feature] - positions_before[feature])
+            known += 1
+    return change / known if known else np.nan
+
+
+@kernel
+def smallest_coverage(table, n_probes):
+    """The least, over features, of the probes that hold it and of the probes that do not."""
+    least = n_probes
+    for feature in range(len(table)):
+        least = min(least, min(table[feature, 0], n_probes - table[feature, 0]))
+    return least
+
+
+@kernel
+def add_by_size(table, offsets, values):
+    """Add (1, value, value**2) to the table row of every probe's size."""
+    for probe in range(len(values)):
+        size = offsets[probe + 1] - offsets[probe]
+        table[size, 0] += 1.0
+        table[size, 1] += values[probe]
+        table[size, 2] += values[probe] * values[probe]

@@ -1,0 +1,101 @@
+"""Which subset is probe i? A pure function of (seed, i): any worker, on any machine, can make any probe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .kernels import draw
+
+GAP_TABLE = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Subsets:
+    """A batch of feature subsets: subset k is ``indices[offsets[k]:offsets[k + 1]]``."""
+
+    indices: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, subsets: Iterable[ArrayLike]) -> Subsets:
+        """The batch of the given index lists."""
+        parts = [np.asarray(subset, dtype=np.int32).ravel() for subset in subsets]
+        sizes = np.array([0] + [len(part) for part in parts], dtype=np.int64)
+        indices = np.concatenate(parts) if parts else np.empty(0, np.int32)
+        return cls(indices, np.cumsum(sizes))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, k: int) -> NDArray[np.int32]:
+        return self.indices[self.offsets[k] : self.offsets[k + 1]]
+
+    def __iter__(self) -> Iterator[NDArray[np.int32]]:
+        return (self[k] for k in range(len(self)))
+
+    @property
+    def sizes(self) -> NDArray[np.int64]:
+        return np.diff(self.offsets)
+
+
+@dataclass(frozen=True)
+class ProbePlan:
+    """The endless list of probes of a run.
+
+    Parameters
+    ----------
+    n_features : number of features N.
+    max_size : largest probe size tau; sizes are uniform in 1..min(N, tau), then that many distinct features.
+    inclusion : if given, every feature is in with this probability instead (2011 paper, eq. 4); an empty
+        draw is drawn again, and ``max_size`` plays no part.
+    seed : 0 <= seed < 2**64.
+
+    Examples
+    --------
+    >>> from probewise.probes import ProbePlan
+    >>> plan = ProbePlan(n_features=1000, max_size=5, seed=7)
+    >>> plan.probe(3).tolist() == plan.draw(0, 10)[3].tolist()
+    True
+    """
+
+    n_features: int
+    max_size: int | None = None
+    inclusion: float | None = None
+    seed: int = 0
+
+    @property
+    def largest(self) -> int:
+        """The largest size a probe can have."""
+        if self.inclusion is not None or self.max_size is None:
+            return self.n_features
+        return min(self.n_features, self.max_size)
+
+    def draw(self, start: int, stop: int) -> Subsets:
+        """Probes start, ..., stop - 1. The cost grows with the features drawn, not with ``n_features``."""
+        seed = np.uint64(self.seed)
+        if self.inclusion is None:
+            offsets = draw.uniform_offsets(self.n_features, self.largest, seed, start, stop)
+            indices = draw.uniform_indices(self.n_features, self.largest, seed, start, offsets)
+        else:
+            offsets = draw.bernoulli_offsets(self.n_features, self._tail, seed, start, stop)
+            indices = draw.bernoulli_indices(self.n_features, self._tail, seed, start, offsets)
+        return Subsets(indices, offsets)
+
+    def probe(self, i: int) -> NDArray[np.int32]:
+        """The features of probe i."""
+        return self.draw(i, i + 1)[0]
+
+    @cached_property
+    def _tail(self) -> NDArray[np.uint64]:
+        """Chances, in units of 2**-64, that the next 1, 2, ... features are all passed over; exact integers."""
+        passed_over = round((1 - Fraction(self.inclusion or 0)) * 2**64)
+        tail = [passed_over]
+        while len(tail) < GAP_TABLE:
+            tail.append((tail[-1] * passed_over) >> 64)
+        return np.array([min(chance, 2**64 - 1) for chance in tail], dtype=np.uint64)

@@ -1,0 +1,1 @@
+"""The public estimators, a file each, on one small base."""

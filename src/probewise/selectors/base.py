@@ -1,0 +1,113 @@
+"""What every selector shares: checked input, a ranking from scores, and how many features are kept."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.feature_selection import SelectorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..tally import positions
+
+BYTES_AT_A_TIME = 2**24
+
+
+class RankingSelector(SelectorMixin, BaseEstimator):
+    """A selector that scores every feature; the subclass owes ``fit``, which ends in ``_keep(scores)``.
+
+    ``n_features_to_select`` is read when features are selected, so it may be changed after ``fit``: a number,
+    a share in (0, 1], or None for half.
+    """
+
+    n_features_to_select: Any
+    scores_: NDArray[np.float64]
+    ranking_: NDArray[np.int64]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.sparse = True
+        return tags
+
+    def _checked(self, X: Any, y: Any, *, allow_nan: bool = False) -> tuple[Any, NDArray[Any]]:
+        """X and y as arrays, X not copied; a clear error where they cannot be used."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=("csr", "csc"),
+            dtype="numeric",
+            ensure_all_finite=False,
+            y_numeric=False,
+        )
+        _require_finite_target(y)
+        if not allow_nan:
+            _require_finite(X, getattr(self, "feature_names_in_", None))
+        self._n_selected(X.shape[1])
+        return X, y
+
+    def _keep(self, scores: NDArray[np.float64]) -> None:
+        self.scores_ = scores
+        self.ranking_ = positions(scores) + 1
+
+    @property
+    def support_(self) -> NDArray[np.bool_]:
+        """Which features are selected."""
+        return self._get_support_mask()
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self, "ranking_")
+        return self.ranking_ <= self._n_selected(len(self.ranking_))
+
+    def _n_selected(self, n_features: int) -> int:
+        asked = self.n_features_to_select
+        if asked is None:
+            return max(1, n_features // 2)
+        if isinstance(asked, Integral) and not isinstance(asked, bool) and 1 <= asked <= n_features:
+            return int(asked)
+        if isinstance(asked, Real) and not isinstance(asked, Integral) and 0 < asked <= 1:
+            return max(1, int(asked * n_features))
+        raise ValueError(
+            f"n_features_to_select={asked!r} with {n_features} features: "
+            f"give a number from 1 to {n_features}, a share in (0, 1], or None for half"
+        )
+
+
+def _require_finite_target(y: NDArray[Any]) -> None:
+    if y.dtype.kind == "f" and not np.isfinite(y).all():
+        bad = np.flatnonzero(~np.isfinite(y))
+        raise ValueError(
+            f"Input y contains NaN or infinity in {len(bad)} rows (first: row {bad[0]}): leave those rows out"
+        )
+
+
+def _require_finite(X: Any, names: NDArray[Any] | None) -> None:
+    bad = columns_not_finite(X)
+    if len(bad):
+        shown = [repr(str(names[column])) if names is not None else str(column) for column in bad[:5]]
+        more = ", ..." if len(bad) > 5 else ""
+        raise ValueError(
+            f"Input X contains NaN or infinity in {len(bad)} of {X.shape[1]} columns "
+            f"({', '.join(shown)}{more}): impute or leave out those columns or rows"
+        )
+
+
+def columns_not_finite(X: Any) -> NDArray[np.int64]:
+    """The columns that hold NaN or infinity, found piece by piece."""
+    if X.dtype.kind != "f":
+        return np.empty(0, np.int64)
+    if sp.issparse(X):
+        if np.isfinite(X.data).all():
+            return np.empty(0, np.int64)
+        coordinates = X.tocoo()
+        return np.unique(coordinates.col[~np.isfinite(coordinates.data)]).astype(np.int64)
+    fine = np.ones(X.shape[1], dtype=bool)
+    step = max(1, BYTES_AT_A_TIME // max(1, X.itemsize * X.shape[1]))
+    for start in range(0, len(X), step):
+        fine &= np.isfinite(X[start : start + step]).all(axis=0)
+    return np.flatnonzero(~fine)

@@ -1,0 +1,291 @@
+"""Enough? Rules that look at what is known so far and say whether to stop, joined by ``|`` and ``&``.
+
+A rule is asked at every block border. C, C2 and the agreement of the two halves change only at a *look*,
+every ``check_every`` probes, as in the 2013 paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from .tally import Tally
+
+ORDER, VALUE = "order", "value"
+Watch = frozenset[str | int]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What was measured at a look, against the look before it. NaN: not defined yet, or not asked for.
+
+    order_change is C, value_change C2, relative_change C2 over the first recorded C2 (2013, definitions 1,
+    2 and condition 2a), all of DAF0; left_out counts the features without a coefficient at either look.
+    overlap[k] is the share of the top k that odd and even blocks have in common.
+    """
+
+    n_probes: int
+    seconds: float
+    order_change: float = float("nan")
+    value_change: float = float("nan")
+    relative_change: float = float("nan")
+    left_out: int = 0
+    overlap: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class State:
+    """What a rule may know at a block border: probes, working time, tally and the last two looks."""
+
+    n_probes: int
+    seconds: float
+    tally: Tally
+    looks: tuple[Look, ...] = ()
+
+    @property
+    def look(self) -> Look | None:
+        return self.looks[-1] if self.looks else None
+
+
+class Rule:
+    """A pure predicate of a State that can say in words why it holds.
+
+    ``watch`` names what must be measured at looks for it: "order" (C), "value" (C2), or a number k (the
+    top-k agreement of the two halves); what nobody watches is not computed while the run goes on.
+    ``max_probes`` is a number of probes not to be exceeded, if the rule knows one.
+    """
+
+    watch: Watch = frozenset()
+    max_probes: int | None = None
+
+    def __call__(self, state: State) -> bool:
+        raise TypeError("Rule is a base: use a rule such as MaxProbes(1000)")
+
+    def reason(self, state: State) -> str:
+        return repr(self)
+
+    def __or__(self, other: Rule) -> Rule:
+        return AnyOf(self, other)
+
+    def __and__(self, other: Rule) -> Rule:
+        return AllOf(self, other)
+
+
+@dataclass(frozen=True)
+class AnyOf(Rule):
+    """Stops when either rule does."""
+
+    first: Rule
+    second: Rule
+
+    @property
+    def watch(self) -> Watch:  # type: ignore[override]
+        return self.first.watch | self.second.watch
+
+    @property
+    def max_probes(self) -> int | None:  # type: ignore[override]
+        limits = [rule.max_probes for rule in (self.first, self.second) if rule.max_probes is not None]
+        return min(limits, default=None)
+
+    def __call__(self, state: State) -> bool:
+        return self.first(state) or self.second(state)
+
+    def reason(self, state: State) -> str:
+        return "; ".join(rule.reason(state) for rule in (self.first, self.second) if rule(state))
+
+
+@dataclass(frozen=True)
+class AllOf(Rule):
+    """Stops when both rules do."""
+
+    first: Rule
+    second: Rule
+
+    @property
+    def watch(self) -> Watch:  # type: ignore[override]
+        return self.first.watch | self.second.watch
+
+    def __call__(self, state: State) -> bool:
+        return self.first(state) and self.second(state)
+
+    def reason(self, state: State) -> str:
+        return f"{self.first.reason(state)} and {self.second.reason(state)}"
+
+
+@dataclass(frozen=True)
+class MaxTime(Rule):
+    """Stops at the first block border after this many seconds of work, earlier sessions of the run included."""
+
+    seconds: float
+
+    def __post_init__(self) -> None:
+        _require_positive(self, seconds=self.seconds)
+
+    def __call__(self, state: State) -> bool:
+        return state.seconds >= self.seconds
+
+    def reason(self, state: State) -> str:
+        return f"the time limit of {self.seconds:g} s was reached"
+
+
+@dataclass(frozen=True)
+class MaxProbes(Rule):
+    """Stops after exactly this many probes (on its own or in ``|``; in ``&`` at the first block border after)."""
+
+    n_probes: int
+
+    def __post_init__(self) -> None:
+        _require_positive(self, n_probes=self.n_probes)
+
+    @property
+    def max_probes(self) -> int:  # type: ignore[override]
+        return self.n_probes
+
+    def __call__(self, state: State) -> bool:
+        return state.n_probes >= self.n_probes
+
+    def reason(self, state: State) -> str:
+        return f"the limit of {self.n_probes:,} probes was reached"
+
+
+@dataclass(frozen=True)
+class MinCoverage(Rule):
+    """Stops once every feature was in, and out of, at least this many probes (2011, eq. 16)."""
+
+    n_probes: int
+
+    def __post_init__(self) -> None:
+        _require_positive(self, n_probes=self.n_probes)
+
+    def __call__(self, state: State) -> bool:
+        return state.n_probes >= 2 * self.n_probes and state.tally.coverage >= self.n_probes
+
+    def reason(self, state: State) -> str:
+        return f"every feature was in and out of at least {self.n_probes:,} probes"
+
+
+@dataclass(frozen=True)
+class OrderChange(Rule):
+    """Stops when C, the mean change of a feature's position between looks, falls below the threshold.
+
+    There is no promise that it ever does (2013, proposition 1): join it with a limit.
+    """
+
+    threshold: float
+    watch = frozenset({ORDER})
+
+    def __post_init__(self) -> None:
+        _require_positive(self, threshold=self.threshold)
+
+    def __call__(self, state: State) -> bool:
+        return state.look is not None and state.look.order_change < self.threshold
+
+    def reason(self, state: State) -> str:
+        change = state.look.order_change if state.look else float("nan")
+        return (
+            f"features moved by {change:.3g} places on average since the last look, below {self.threshold:g}"
+        )
+
+
+@dataclass(frozen=True)
+class ValueChange(Rule):
+    """Stops when C2, the mean change of the coefficients between looks, falls below the threshold."""
+
+    threshold: float
+    watch = frozenset({VALUE})
+
+    def __post_init__(self) -> None:
+        _require_positive(self, threshold=self.threshold)
+
+    def __call__(self, state: State) -> bool:
+        return state.look is not None and state.look.value_change < self.threshold
+
+    def reason(self, state: State) -> str:
+        change = state.look.value_change if state.look else float("nan")
+        return (
+            f"coefficients changed by {change:.3g} on average since the last look, below {self.threshold:g}"
+        )
+
+
+@dataclass(frozen=True)
+class RelativeChange(Rule):
+    """Stops when C2 falls below this share of the first recorded C2 (2013, condition 2a).
+
+    Coefficients are averages over equal groups of probes, so the share at look k is about
+    sqrt(1 + 1/k) / (k + 1) of its first value, whatever the data: 0.01 is reached near look 141, which is
+    56,000 probes at 400 a look. It counts probes in disguise; `Settled` looks at the data.
+    """
+
+    threshold: float = 0.01
+    watch = frozenset({VALUE})
+
+    def __post_init__(self) -> None:
+        _require_positive(self, threshold=self.threshold)
+
+    def __call__(self, state: State) -> bool:
+        return state.look is not None and state.look.relative_change < self.threshold
+
+    def reason(self, state: State) -> str:
+        change = state.look.relative_change if state.look else float("nan")
+        return f"C2 fell to {change:.3g} of its first value, below {self.threshold:g}"
+
+
+@dataclass(frozen=True)
+class Settled(Rule):
+    """Stops when odd and even blocks agree on this share of the top features at two looks running.
+
+    The two halves of the ledger are two independent runs; what both put on top is not luck of the draw.
+    With ``top`` at or above the number of features there is nothing to agree on, and two looks are enough.
+    """
+
+    top: int = 20
+    overlap: float = 0.9
+
+    def __post_init__(self) -> None:
+        _require_positive(self, top=self.top, overlap=self.overlap)
+
+    @property
+    def watch(self) -> Watch:  # type: ignore[override]
+        return frozenset({self.top})
+
+    def __call__(self, state: State) -> bool:
+        agreed = [look.overlap.get(self.top, 0.0) >= self.overlap for look in state.looks]
+        return len(agreed) >= 2 and agreed[-1] and agreed[-2]
+
+    def reason(self, state: State) -> str:
+        share = state.look.overlap.get(self.top, 0.0) if state.look else 0.0
+        return (
+            f"settled: two halves of the probes agree on {share:.0%} of the top {self.top}, two looks running"
+        )
+
+
+@dataclass(frozen=True)
+class Asked(Rule):
+    """Any function of a State, as a rule; everything is measured for it."""
+
+    function: Callable[[State], bool]
+    watch = frozenset({ORDER, VALUE})
+
+    def __call__(self, state: State) -> bool:
+        return bool(self.function(state))
+
+    def reason(self, state: State) -> str:
+        return f"{getattr(self.function, '__name__', 'the rule given')} said so"
+
+
+def as_rule(stop: Rule | Callable[[State], bool]) -> Rule:
+    """The rule itself, or a rule made of a plain function of a State."""
+    if isinstance(stop, Rule):
+        return stop
+    if callable(stop) and not isinstance(stop, type):
+        return Asked(stop)
+    raise ValueError(
+        f"stop={stop!r} is not a stopping rule: give one of probewise.stopping, "
+        "for example MaxProbes(8000) | MaxTime(60), or a function of a State"
+    )
+
+
+def _require_positive(rule: Rule, **values: float) -> None:
+    for name, value in values.items():
+        if not value > 0:
+            raise ValueError(f"{type(rule).__name__}({name}={value!r}): {name} must be above 0")
