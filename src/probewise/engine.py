@@ -125,9 +125,7 @@ class _BlockScorer:
 class Knowledge:
     """The tally as it grows along the ledger, and what is measured at each look."""
 
-    def __init__(
-        self, plan: ProbePlan, ledger: Ledger, *, block_size: int, check_every: int, watch: Watch
-    ) -> None:
+    def __init__(self, plan: ProbePlan, ledger: Ledger, *, block_size: int, check_every: int, watch: Watch) -> None:
         self.plan, self.ledger = plan, ledger
         self.block_size, self.check_every, self.watch = block_size, check_every, watch
         self.tops = sorted(item for item in watch if isinstance(item, int))

@@ -6,6 +6,8 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from itertools import islice
 from typing import Any, Protocol
 
 import joblib
@@ -26,21 +28,30 @@ def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
     """
     if joblib.effective_n_jobs(n_jobs) == 1:
         return serial
-    parallel = joblib.Parallel(
-        n_jobs=n_jobs, prefer=prefer, return_as="generator", batch_size=1, pre_dispatch="2 * n_jobs"
-    )
+    options = {"n_jobs": n_jobs, "prefer": prefer, "batch_size": 1, "pre_dispatch": "2 * n_jobs"}
+    try:
+        return partial(_stream, joblib.Parallel(return_as="generator", **options))
+    except ValueError:  # some backends only give whole lists
+        return partial(_by_rounds, joblib.Parallel(**options))
 
-    def parallel_map(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-        with one_blas_thread():
-            results = parallel(joblib.delayed(_pinned)(function, item) for item in items)
-            try:
-                yield from results
-            finally:
-                with warnings.catch_warnings():  # that blocks after the last one wanted are dropped is meant
-                    warnings.simplefilter("ignore", UserWarning)
-                    results.close()
 
-    return parallel_map
+def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+    with one_blas_thread():
+        results = parallel(joblib.delayed(_pinned)(function, item) for item in items)
+        try:
+            for result in results:  # not "yield from", which would close the results outside of the filter below
+                yield result
+        finally:
+            with warnings.catch_warnings():  # that blocks after the last one wanted are dropped is meant
+                warnings.simplefilter("ignore", UserWarning)
+                results.close()
+
+
+def _by_rounds(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+    waiting = iter(items)
+    with one_blas_thread(), parallel:
+        while round_ := list(islice(waiting, joblib.effective_n_jobs(parallel.n_jobs))):
+            yield from parallel(joblib.delayed(_pinned)(function, item) for item in round_)
 
 
 def serial(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:

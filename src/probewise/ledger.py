@@ -121,6 +121,9 @@ class Ledger:
             raise LedgerError(f"there is no ledger at {path}")
         if not path.parent.is_dir():
             raise LedgerError(f"the ledger {path} cannot be made: the folder {path.parent} does not exist")
+        # SQLite takes a very short file for an empty database and would write over it: look first.
+        if path.exists() and _first_bytes(path) not in (b"", b"SQLite format 3\0"):
+            raise LedgerError(f"{path} is not a Probewise ledger: choose another file")
         with self._explained():
             # Autocommit: each INSERT is a transaction of its own.
             self._connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
@@ -131,9 +134,7 @@ class Ledger:
                 self.close()
                 raise
 
-    def _prepare(
-        self, connection: sqlite3.Connection, settings: Settings | None, notes: Settings
-    ) -> dict[str, Any]:
+    def _prepare(self, connection: sqlite3.Connection, settings: Settings | None, notes: Settings) -> dict[str, Any]:
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         has_tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
@@ -147,9 +148,7 @@ class Ledger:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version != FORMAT:
             raise LedgerError(f"{self.path} has ledger format {version}; this version reads format {FORMAT}")
-        kept = {
-            name: json.loads(value) for name, value in connection.execute("SELECT name, value FROM settings")
-        }
+        kept = {name: json.loads(value) for name, value in connection.execute("SELECT name, value FROM settings")}
         connection.execute("COMMIT")
         if settings is not None:
             self._refuse_another_run(kept, json.loads(json.dumps(dict(settings))))
@@ -169,9 +168,7 @@ class Ledger:
     def _read(self, connection: sqlite3.Connection) -> None:
         for start, seconds, blob in connection.execute("SELECT start, seconds, j FROM blocks ORDER BY start"):
             if start != self.n_probes or len(blob) % 8:
-                raise LedgerError(
-                    f"the ledger {self.path} is damaged: the block at probe {self.n_probes} is not whole"
-                )
+                raise LedgerError(f"the ledger {self.path} is damaged: the block at probe {self.n_probes} is not whole")
             self._remember(np.frombuffer(blob, dtype="<f8"), seconds)
 
     @contextmanager
@@ -185,18 +182,19 @@ class Ledger:
                 ) from error
             raise LedgerError(f"the ledger {self.path} cannot be written or read: {error}") from error
         except sqlite3.DatabaseError as error:
-            raise LedgerError(
-                f"{self.path} is not a Probewise ledger ({error}): choose another file"
-            ) from error
+            raise LedgerError(f"{self.path} is not a Probewise ledger ({error}): choose another file") from error
+
+
+def _first_bytes(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(16)
 
 
 def _create(connection: sqlite3.Connection, settings: Settings) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
     connection.execute("CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-    connection.execute(
-        "CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL)"
-    )
+    connection.execute("CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL)")
     rows = [(name, json.dumps(value)) for name, value in settings.items()]
     connection.executemany("INSERT INTO settings VALUES (?, ?)", rows)
 

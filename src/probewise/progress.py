@@ -32,9 +32,7 @@ def live_progress(
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Throttled(
-            LINE_SECONDS, lambda state, speed: console.print(one_line(state, speed, names, title))
-        )
+        yield Throttled(LINE_SECONDS, lambda state, speed: console.print(one_line(state, speed, names, title)))
         return
     with Live(console=console, transient=True, auto_refresh=False) as live, _logged_to(console):
         live.update(f"{title}: starting", refresh=True)
@@ -81,9 +79,7 @@ def panel(state: State, speed: float, names: Sequence[str] | None, title: str) -
 
     table = Table.grid(padding=(0, 2))
     look = state.look
-    table.add_row(
-        f"[bold]{title}", f"{state.n_probes:,} probes", f"{speed:,.0f} probes/s", f"{state.seconds:.1f} s"
-    )
+    table.add_row(f"[bold]{title}", f"{state.n_probes:,} probes", f"{speed:,.0f} probes/s", f"{state.seconds:.1f} s")
     measures = "waiting for the first looks"
     if look and look.value_change == look.value_change:
         measures = f"C2 {look.value_change:.2e} ({look.relative_change:.1%} of the first)"

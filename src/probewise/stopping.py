@@ -182,9 +182,7 @@ class OrderChange(Rule):
 
     def reason(self, state: State) -> str:
         change = state.look.order_change if state.look else float("nan")
-        return (
-            f"features moved by {change:.3g} places on average since the last look, below {self.threshold:g}"
-        )
+        return f"features moved by {change:.3g} places on average since the last look, below {self.threshold:g}"
 
 
 @dataclass(frozen=True)
@@ -202,9 +200,7 @@ class ValueChange(Rule):
 
     def reason(self, state: State) -> str:
         change = state.look.value_change if state.look else float("nan")
-        return (
-            f"coefficients changed by {change:.3g} on average since the last look, below {self.threshold:g}"
-        )
+        return f"coefficients changed by {change:.3g} on average since the last look, below {self.threshold:g}"
 
 
 @dataclass(frozen=True)
@@ -254,9 +250,7 @@ class Settled(Rule):
 
     def reason(self, state: State) -> str:
         share = state.look.overlap.get(self.top, 0.0) if state.look else 0.0
-        return (
-            f"settled: two halves of the probes agree on {share:.0%} of the top {self.top}, two looks running"
-        )
+        return f"settled: two halves of the probes agree on {share:.0%} of the top {self.top}, two looks running"
 
 
 @dataclass(frozen=True)

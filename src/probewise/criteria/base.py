@@ -26,7 +26,8 @@ class BoundCriterion(Protocol):
     ledger's fingerprint.
     """
 
-    folds: Folds
+    @property
+    def folds(self) -> Folds: ...
 
     def __call__(self, subsets: Subsets) -> Floats: ...
 
@@ -102,9 +103,7 @@ class Folds:
             _require_rows_per_class(y, splitter.n_splits)
         elif isinstance(cv, int | np.integer) and len(y) < cv:
             raise ValueError(f"cv={cv} needs at least {cv} rows, n_samples={len(y)}: use a smaller cv")
-        splits = tuple(
-            (np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.empty((len(y), 0)), y, groups)
-        )
+        splits = tuple((np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.empty((len(y), 0)), y, groups))
         if not splits:
             raise ValueError(f"cv={cv!r} gives no split")
         return cls(splits, len(y))
@@ -114,8 +113,7 @@ class Folds:
         """Whether every row is tested once, against all rows of the other folds."""
         tested = np.concatenate([test for _, test in self.splits])
         return np.array_equal(np.sort(tested), np.arange(self.n_rows)) and all(
-            np.array_equal(np.union1d(train, test), np.arange(self.n_rows))
-            and len(train) + len(test) == self.n_rows
+            np.array_equal(np.union1d(train, test), np.arange(self.n_rows)) and len(train) + len(test) == self.n_rows
             for train, test in self.splits
         )
 
@@ -133,7 +131,7 @@ class Columns:
 
     def __init__(self, X: Any, rows: NDArray[np.int64]) -> None:
         self.is_sparse = sp.issparse(X)
-        self.X = X.tocsc() if self.is_sparse else np.asarray(X)
+        self.X: Any = X.tocsc() if self.is_sparse else np.asarray(X)
         self.dtype = np.dtype(np.float32 if self.X.dtype in (np.float32, np.float16) else np.float64)
         self.n_rows, self.n_features = self.X.shape
         self.rows = rows
@@ -165,7 +163,7 @@ def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:
     if counts.min() < n_splits:
         rare = labels[np.argmin(counts)]
         raise ValueError(
-            f"class {rare} has n_samples={counts.min()}, fewer than cv={n_splits} folds: use cv={max(2, counts.min())}, "
+            f"class {rare} has n_samples={counts.min()}, fewer than cv={n_splits} folds: use a smaller cv, "
             "leave out or merge rare classes, or, if y is a quantity, use a criterion for regression "
             "such as KNN(task='regression')"
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -97,7 +98,7 @@ class BoundKNN:
             order = self.columns.rows
             kernels.neighbors_across_folds(left, right, self.fold_end, order, products, best, rows)
             starts = np.unique(np.concatenate([[0], self.fold_end]))
-            parts = [(rows[a:b], order[a:b]) for a, b in zip(starts[:-1], starts[1:], strict=True)]
+            parts = [(rows[a:b], order[a:b]) for a, b in pairwise(starts)]
             return float(np.mean([self._fold_score(near, test) for near, test in parts]))
         scores = []
         for train, test in self.folds.splits:

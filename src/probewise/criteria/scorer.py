@@ -60,9 +60,7 @@ class Scorer(Criterion):
             and scoring is None
             and not hasattr(self.estimator, "score")
         ):
-            raise ValueError(
-                f"criterion={self.estimator!r} has no score method: give scoring, for example 'accuracy'"
-            )
+            raise ValueError(f"criterion={self.estimator!r} has no score method: give scoring, for example 'accuracy'")
         folds = Folds.of(cv, X, y, is_classification=is_classifier(self.estimator), groups=groups)
         chosen = self.scoring if self.scoring is not None else scoring
         return BoundScorer(_seeded(self.estimator), _by_columns(X), y, folds, chosen)
@@ -108,12 +106,8 @@ class Function(Criterion):
 
     def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundFunction:
         if scoring is not None:
-            raise ValueError(
-                f"scoring={scoring!r} has no meaning for a criterion that is a function: leave it out"
-            )
-        return BoundFunction(
-            self.function, _by_columns(X), y, Folds((), len(y) if y is not None else X.shape[0])
-        )
+            raise ValueError(f"scoring={scoring!r} has no meaning for a criterion that is a function: leave it out")
+        return BoundFunction(self.function, _by_columns(X), y, Folds((), len(y) if y is not None else X.shape[0]))
 
     def describe(self) -> str:
         return f"Function({_stable_text(self.function)})"
@@ -148,9 +142,7 @@ def _seeded(estimator: Any) -> Any:
 def _stable_text(thing: Any) -> str:
     """A description without memory addresses: class and parameters, or a function's name and code."""
     if isinstance(thing, BaseEstimator):
-        parts = [
-            f"{name}={_stable_text(value)}" for name, value in sorted(thing.get_params(deep=False).items())
-        ]
+        parts = [f"{name}={_stable_text(value)}" for name, value in sorted(thing.get_params(deep=False).items())]
         return f"{type(thing).__name__}({', '.join(parts)})"
     code = getattr(thing, "__code__", None)
     if code is not None:

@@ -3,24 +3,23 @@
 import logging
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 from numba.core import event
 
-Function = TypeVar("Function", bound=Callable[..., Any])
 log = logging.getLogger("probewise")
 
 
-def kernel(function: Function) -> Function:
+def kernel(function: Callable[..., Any]) -> Any:
     """Compile ``function`` on its first call, keep the machine code on disk, release the GIL."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)  # type: ignore[no-any-return]
+    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
 inline = numba.njit(inline="always")
 
 
-class CompileNotice(event.Listener):  # type: ignore[misc]
+class CompileNotice(event.Listener):
     """Says once per process that kernels are being compiled, so that a first call does not seem to hang.
 
     numba announces a compilation only when the disk cache has nothing to offer.
@@ -37,9 +36,7 @@ class CompileNotice(event.Listener):  # type: ignore[misc]
             self.started = time.perf_counter()
         if not self.said and "probewise" in event.data["dispatcher"].py_func.__module__:
             self.said = True
-            log.warning(
-                "Compiling the numerical kernels for this machine: once, some seconds; later runs load them."
-            )
+            log.warning("Compiling the numerical kernels for this machine: once, some seconds; later runs load them.")
 
     def on_end(self, event: Any) -> None:
         self.depth -= 1

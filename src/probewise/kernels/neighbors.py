@@ -35,8 +35,7 @@ def insert(best, rows, owner, closeness, row):
     k = best.shape[1]
     place = k
     while place > 0 and (
-        closeness > best[owner, place - 1]
-        or (closeness == best[owner, place - 1] and row < rows[owner, place - 1])
+        closeness > best[owner, place - 1] or (closeness == best[owner, place - 1] and row < rows[owner, place - 1])
     ):
         place -= 1
     if place < k:

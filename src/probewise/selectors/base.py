@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -68,9 +67,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         asked = self.n_features_to_select
         if asked is None:
             return max(1, n_features // 2)
-        if isinstance(asked, Integral) and not isinstance(asked, bool) and 1 <= asked <= n_features:
+        if isinstance(asked, int | np.integer) and not isinstance(asked, bool) and 1 <= asked <= n_features:
             return int(asked)
-        if isinstance(asked, Real) and not isinstance(asked, Integral) and 0 < asked <= 1:
+        if isinstance(asked, float | np.floating) and 0 < asked <= 1:
             return max(1, int(asked * n_features))
         raise ValueError(
             f"n_features_to_select={asked!r} with {n_features} features: "

@@ -106,6 +106,8 @@ class DAF(RankingSelector):
     True
     """
 
+    _history: dict[str, NDArray[Any]] | None
+
     def __init__(
         self,
         n_features_to_select: Any = None,
@@ -178,21 +180,17 @@ class DAF(RankingSelector):
         """C, C2, relative C2 and the features left out, at every look."""
         check_is_fitted(self, "ledger_")
         if self._history is None:
-            self._history = history(
-                self.plan_, self.ledger_, block_size=self._block, check_every=self.check_every
-            )
+            self._history = history(self.plan_, self.ledger_, block_size=self._block, check_every=self.check_every)
         return self._history
 
     def _take(self, run: Run) -> None:
         self.ledger_, self.tally_ = run.ledger, run.tally
         self.n_probes_, self.stop_reason_ = run.tally.n_probes, run.stop_reason
-        self._history: dict[str, NDArray[Any]] | None = None
+        self._history = None
         scores, self.std_errors_ = self._coefficient(self.coefficient)
         self._keep(scores)
         if run.interrupted:
-            warnings.warn(
-                f"DAF was {run.stop_reason}: this is the ranking so far", ConvergenceWarning, stacklevel=3
-            )
+            warnings.warn(f"DAF was {run.stop_reason}: this is the ranking so far", ConvergenceWarning, stacklevel=3)
 
     def _coefficient(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The coefficient of every feature and its standard error."""
@@ -208,9 +206,7 @@ class DAF(RankingSelector):
     def _checked_parameters(self) -> Rule:
         """Refuse what cannot be meant before any work is done."""
         if self.coefficient not in COEFFICIENTS:
-            raise ValueError(
-                f"coefficient={self.coefficient!r} is not known: choose one of {', '.join(COEFFICIENTS)}"
-            )
+            raise ValueError(f"coefficient={self.coefficient!r} is not known: choose one of {', '.join(COEFFICIENTS)}")
         if self.narrow is not None:
             raise ValueError(f"narrow={self.narrow!r}: this version knows only None")
         if self.device != "cpu":

@@ -1,0 +1,23 @@
+"""What tests share: the real data sets, where they are at hand."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+DATA = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+@pytest.fixture(scope="session")
+def real_data():
+    """A loader of the real data sets; tests that use it are skipped where the folder is not there."""
+
+    def load(name):
+        path = DATA / f"{name}.npz"
+        if not path.exists():
+            pytest.skip(f"the data set {name} is not at hand: set PROBEWISE_DATA to the folder that holds {name}.npz")
+        with np.load(path, allow_pickle=False) as arrays:
+            return dict(arrays)
+
+    return load
