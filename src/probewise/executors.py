@@ -39,7 +39,7 @@ def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any],
     with one_blas_thread():
         results = parallel(joblib.delayed(_pinned)(function, item) for item in items)
         try:
-            for result in results:  # not "yield from", which would close the results outside of the filter below
+            for result in results:  # noqa: UP028 - "yield from" would close the results outside of the filter below
                 yield result
         finally:
             with warnings.catch_warnings():  # that blocks after the last one wanted are dropped is meant

@@ -39,7 +39,7 @@ class Table:
 
     def frame(self) -> pl.DataFrame:
         """X with its column names, for selectors to know them; shares memory with X where X is by columns."""
-        return _polars().from_numpy(self.X, schema=self.feature_names)
+        return _polars().from_numpy(self.X, schema=self.feature_names, orient="row")
 
 
 def read_table(path: str | PathLike[str], *, target: str, ignore: Iterable[str] = ()) -> Table:
@@ -56,7 +56,7 @@ def read_table(path: str | PathLike[str], *, target: str, ignore: Iterable[str] 
     left_out = {_column(name, frame.columns, "ignored") for name in ignore}
     if target in left_out:
         raise TableError(f"column {target!r} cannot be both the target and ignored")
-    frame = _without_blank_rows(frame.drop(left_out), target)
+    frame = _without_blank_rows(frame.drop(left_out) if left_out else frame, target)
     if not frame.height:
         raise TableError(f"{path} has a header but no rows")
     features = frame.drop(target)
@@ -127,6 +127,7 @@ def _read_text(path: Path, separator: str) -> pl.DataFrame:
     for other in (",", ";", "\t"):
         if frame.width == 1 and other in frame.columns[0]:
             frame = _read_separated(path, other)
+    frame.columns = [name.replace('""', '"') for name in frame.columns]  # polars leaves quotes in names doubled
     text = frame.select(_polars().selectors.string())
     return frame.with_columns([_numbers_if_any(column) for column in text])
 
@@ -185,7 +186,8 @@ def _matrix(features: pl.DataFrame) -> NDArray[Any]:
             f"{other.width} of {features.width} feature columns hold no numbers: {_some(kinds, str)}; "
             "encode them as numbers or leave them out (--ignore)"
         )
-    X = features.cast(_common_type(features.dtypes)).to_numpy(order="fortran")
+    casts = _common_type(features.dtypes)
+    X = (features.cast(casts) if casts else features).to_numpy(order="fortran")
     _require_finite(X, features.columns)
     return X
 
@@ -193,7 +195,7 @@ def _matrix(features: pl.DataFrame) -> NDArray[Any]:
 def _common_type(kinds: Sequence[Any]) -> dict[Any, Any]:
     """What to cast to what, so that all columns have one type that numpy knows too."""
     pl = _polars()
-    if all(kind == pl.Float32 for kind in kinds):
+    if all(kind == kinds[0] for kind in kinds) and kinds[0] in (pl.Float32, pl.Float64):
         return {}
     if all((kind.is_integer() and kind != pl.Int128) or kind == pl.Boolean for kind in kinds):
         return {pl.Boolean: pl.UInt8}
@@ -211,7 +213,7 @@ def _require_finite(X: NDArray[Any], names: Sequence[str]) -> None:
         row = int(np.argmin(np.isfinite(X[:, bad[0]]))) + 1
         raise TableError(
             f"values are missing or infinite in {len(bad)} of {len(names)} feature columns: "
-            f"{_some([names[column] for column in bad])} (first in data row {row}); "
+            f"{_some([names[column] for column in bad.tolist()])} (first in data row {row}); "
             "fill them in, or leave out those rows or columns (--ignore)"
         )
 

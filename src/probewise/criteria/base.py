@@ -125,8 +125,8 @@ class Folds:
 class Columns:
     """A probe's columns of X as a small dense matrix, from X as it is: no copy of X, sparse stays sparse.
 
-    Rows come out in the order given. Columns of dense data are centred (integers by an integer, so that
-    they stay exact): distances do not change, and float32 keeps its digits.
+    Rows come out in the order given. Columns of dense data are centred: distances do not change, and float32
+    keeps its digits.
     """
 
     def __init__(self, X: Any, rows: NDArray[np.int64]) -> None:
@@ -149,13 +149,18 @@ class Columns:
 
 
 def _centers(X: NDArray[Any]) -> Floats:
-    """Column means; NaN and infinity never get here, but a float32 sum may overflow, so add in float64."""
-    means = np.zeros(X.shape[1])
+    """Column means, rounded to a power of two near the spread: whole numbers stay exact, and so do their ties."""
+    origin = X[0].astype(np.float64)
+    total, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
     step = max(1, 2**20 // max(1, X.shape[1]))
     for start in range(0, len(X), step):
-        means += X[start : start + step].sum(axis=0, dtype=np.float64)
-    means /= len(X)
-    return means if X.dtype.kind == "f" else np.rint(means)
+        part = X[start : start + step] - origin
+        total += part.sum(axis=0)
+        square += np.einsum("ij,ij->j", part, part)
+    mean = total / len(X)
+    spread = np.sqrt(np.maximum(square / len(X) - mean * mean, 0))
+    grid = np.exp2(np.ceil(np.log2(np.where(spread > 0, spread, 1.0))))
+    return grid * np.rint((origin + mean) / grid)
 
 
 def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:

@@ -146,6 +146,7 @@ def _stable_text(thing: Any) -> str:
         return f"{type(thing).__name__}({', '.join(parts)})"
     code = getattr(thing, "__code__", None)
     if code is not None:
-        body = code.co_code + repr([c for c in code.co_consts if not hasattr(c, "co_code")]).encode()
+        constants = [constant for constant in code.co_consts if not hasattr(constant, "co_code")]
+        body = code.co_code + repr((constants, code.co_names)).encode()
         return f"{thing.__module__}.{thing.__qualname__}#{hashlib.sha256(body).hexdigest()[:12]}"
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(thing))

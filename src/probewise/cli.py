@@ -1,0 +1,438 @@
+"""The command line: parse, call a public function, print."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial, reduce
+from itertools import islice
+from operator import or_
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+
+from . import __version__
+
+try:
+    import typer
+except ModuleNotFoundError:
+    print("probewise: the command line needs the cli extra: pip install 'probewise[cli]'", file=sys.stderr)
+    raise SystemExit(2) from None
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+    from .datasets import KnownTruth
+    from .io import Table
+    from .selectors.bif import BIF
+    from .selectors.daf import DAF
+    from .stopping import Rule
+
+EXAMPLES = """Examples:
+
+probewise demo
+
+probewise rank data.csv --target label
+
+probewise rank data.parquet --target label --time 300 --out ranking.csv"""
+TOP = 20
+TASKS = ("auto", "classification", "regression")
+NARROWEST = 64
+INTERRUPTED = 130
+UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
+
+app = typer.Typer(
+    help="Find the few features that matter in a wide table. Each is judged in the company of others.",
+    epilog=EXAMPLES,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+)
+
+
+def main() -> None:
+    """The entry point of the ``probewise`` command."""
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(AttributeError):
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Do what the arguments say; the exit code. What is wrong with them is said in one line."""
+    code = 2
+    try:
+        code = int(app(list(arguments), prog_name="probewise", standalone_mode=False) or 0)
+    except (KeyboardInterrupt, typer.Abort):
+        code = INTERRUPTED
+    except UsageError as error:
+        say(f"{error.format_message()} (see probewise --help)")
+    except (ValueError, ImportError) as error:
+        say(_in_options(str(error)))
+    except OSError as error:
+        say(f"{error.strerror}: {error.filename}" if error.filename else str(error))
+    if code == INTERRUPTED:
+        say("interrupted before there was a ranking")
+    return code
+
+
+def say(sentence: str) -> None:
+    """One line on standard error."""
+    lines = (line.strip() for line in sentence.splitlines())
+    print("probewise:", _shown(" ".join(line for line in lines if line)), file=sys.stderr)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"probewise {__version__}")
+        raise typer.Exit
+
+
+def _above_zero(value: float | None) -> float | None:
+    if value is not None and not value > 0:
+        raise typer.BadParameter(f"{value:g} is not above 0.")
+    return value
+
+
+_option = typer.Option
+_output = partial(typer.Option, rich_help_panel="What comes out")
+_stop = partial(typer.Option, rich_help_panel="When to stop: at the first of these")
+_judge = partial(typer.Option, rich_help_panel="How to judge")
+_run = partial(typer.Option, rich_help_panel="The run")
+
+
+@app.callback(invoke_without_command=True)
+def probewise(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, _option(min=0, metavar="N", help="Another seed: other data, other probes.")] = 0,
+    jobs: Annotated[int, _option(metavar="N", help="Workers; -1 is all cores.")] = -1,
+    time: Annotated[
+        float, _option(callback=_above_zero, metavar="SECONDS", help="DAF stops then at the latest.")
+    ] = 30.0,
+) -> None:
+    """See it work: data whose informative features are known, ranked by DAF and by BIF.
+
+    The data follow Madelon's recipe: 1,000 rows, 500 features, 20 of them informative, none of them on its own.
+    Takes less than a minute.
+    """
+    from .datasets import make_madelon
+    from .io import Table
+    from .selectors.bif import BIF
+    from .selectors.daf import DAF
+    from .stopping import MaxTime, Settled
+
+    data = make_madelon(random_state=seed)
+    table = Table(data.X, data.y, data.feature_names, "class")
+    stop = Settled(top=TOP, overlap=0.9) | MaxTime(time)
+    daf = _fitted(DAF(stop=stop, n_jobs=jobs, random_state=seed, verbose=1), table)
+    bif = BIF(n_jobs=jobs).fit(table.frame(), table.y)
+    _print_demo(data, daf, bif)
+
+
+@app.command(epilog="Example: probewise rank data.csv --target label --time 300 --out ranking.csv")
+def rank(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="The table: .csv, .tsv, .txt (tabs) or .parquet.")],
+    target: Annotated[
+        str, _option(metavar="COL", help="The column to predict: its name, or its number, counted from 0.")
+    ],
+    ignore: Annotated[
+        list[str] | None, _option(metavar="COL", help="A column to leave out. May be given repeatedly.")
+    ] = None,
+    top: Annotated[int, _output(min=1, metavar="N", help="How many features to show.")] = TOP,
+    out: Annotated[
+        Path | None,
+        _output(metavar="FILE", help="Write the whole ranking there: .csv, .tsv, .parquet or .json."),
+    ] = None,
+    quiet: Annotated[bool, _output("--quiet", "-q", help="Print the ranking and nothing else.")] = False,
+    probes: Annotated[int | None, _stop(min=1, metavar="N", help="Stop after this many probes.")] = None,
+    time: Annotated[
+        float | None,
+        _stop(
+            callback=_above_zero,
+            metavar="SECONDS",
+            help="Stop after this much work; a resumed run counts on.",
+        ),
+    ] = None,
+    coverage: Annotated[
+        int | None,
+        _stop(min=1, metavar="N", help="Stop when every feature was in, and out of, so many probes."),
+    ] = None,
+    settled: Annotated[
+        int | None,
+        _stop(min=1, metavar="K", help="Stop when two halves of the probes agree on 90 % of the top K."),
+    ] = None,
+    relative_change: Annotated[
+        float | None,
+        _stop(
+            callback=_above_zero,
+            metavar="T",
+            help="Stop when scores change by less than this share of their first change.",
+        ),
+    ] = None,
+    check_every: Annotated[int, _stop(min=1, metavar="N", help="Probes between two looks at what has changed.")] = 400,
+    task: Annotated[
+        str, _judge(help="classification, regression, or auto: regression if the target has fractions.")
+    ] = "auto",
+    criterion: Annotated[str, _judge(help="How good a subset is: knn, or auto, which is knn.")] = "auto",
+    cv: Annotated[int, _judge(min=2, metavar="N", help="Folds of its cross-validation.")] = 3,
+    coefficient: Annotated[
+        str, _judge(help="daf0; daf1, wary of unstable features; daf2, balanced over probe sizes.")
+    ] = "daf0",
+    max_probe_size: Annotated[
+        int | None,
+        _judge(min=1, metavar="N", help="Most features in a probe. Default: 200, or all if fewer."),
+    ] = None,
+    inclusion: Annotated[
+        float | None, _judge(metavar="P", help="Instead of a size: each feature is in with this chance.")
+    ] = None,
+    seed: Annotated[
+        int | None,
+        _run(min=0, metavar="N", help="Same seed, same ranking. Default: 0; a resumed run keeps its own."),
+    ] = None,
+    jobs: Annotated[int, _run(metavar="N", help="Workers; -1 is all cores. The result does not depend on it.")] = -1,
+    ledger: Annotated[
+        Path | None, _run(metavar="FILE", help="Keep the run in this file, so that it can go on.")
+    ] = None,
+    resume: Annotated[bool, _run("--resume", help="Go on with the run in the ledger.")] = False,
+) -> None:
+    """Rank the features of a table by what they add to others.
+
+    Random subsets of the features (probes) are scored. A feature ranks high if the probes with it are better than the
+    probes without it. With no limit given it stops when the top 20 have settled, or after a minute.
+    Ctrl-C ends it at any time with the ranking so far.
+    """
+    from .io import read_table, require_ranking_path
+
+    _require_ledger(ledger, resume=resume)
+    if out is not None:
+        require_ranking_path(out)
+        _require_other_file(out, data, ledger)
+    table = read_table(data, target=target, ignore=ignore or ())
+
+    from .selectors.daf import DAF  # slow to load: faults of the table are told before
+
+    daf = DAF(
+        criterion=_criterion(criterion, task, table),
+        coefficient=coefficient,
+        max_probe_size=max_probe_size,
+        inclusion=inclusion,
+        stop=_rule(probes=probes, time=time, coverage=coverage, settled=settled, relative_change=relative_change),
+        check_every=check_every,
+        cv=cv,
+        n_jobs=jobs,
+        ledger=ledger,
+        random_state=0 if seed is None and not resume else seed,
+        verbose=0 if quiet else 1,
+    )
+    _give_ranking(_fitted(daf, table), top=top, out=out, quiet=quiet)
+
+
+def _require_ledger(ledger: Path | None, *, resume: bool) -> None:
+    if ledger is None:
+        if resume:
+            raise ValueError("--resume needs --ledger FILE, the file that keeps the run")
+    elif resume and not ledger.exists():
+        raise ValueError(f"there is no ledger {ledger} to go on with: leave --resume out to begin it")
+    elif not resume and ledger.exists():
+        raise ValueError(f"{ledger} exists already: add --resume to go on with it, or choose another file")
+
+
+def _require_other_file(out: Path, *inputs: Path | None) -> None:
+    for path in inputs:
+        if path is not None and path.resolve() == out.resolve():
+            raise ValueError(f"--out {out} would overwrite {path}: choose another file")
+
+
+def _rule(
+    *,
+    probes: int | None,
+    time: float | None,
+    coverage: int | None,
+    settled: int | None,
+    relative_change: float | None,
+) -> Rule | None:
+    """The limits given, whichever comes first; None where none was given."""
+    from .stopping import MaxProbes, MaxTime, MinCoverage, RelativeChange, Settled
+
+    limits: dict[Any, float | None] = {
+        MaxProbes: probes,
+        MaxTime: time,
+        MinCoverage: coverage,
+        Settled: settled,
+        RelativeChange: relative_change,
+    }
+    rules: list[Rule] = [rule(limit) for rule, limit in limits.items() if limit is not None]
+    return reduce(or_, rules) if rules else None
+
+
+def _criterion(name: str, task: str, table: Table) -> Any:
+    from .criteria import KNN, NAMES
+
+    if name not in ("auto", *NAMES):
+        raise ValueError(f"--criterion {name!r} is not known: choose one of auto, {', '.join(NAMES)}")
+    if task not in TASKS:
+        raise ValueError(f"--task {task!r} is not known: choose one of {', '.join(TASKS)}")
+    if task == "regression" and table.y.dtype.kind == "U":
+        raise ValueError(f"--task regression needs numbers, and the target {table.target!r} holds text")
+    if name in ("auto", "knn"):
+        return KNN(task=task)
+    if task != "auto":
+        raise ValueError(f"--task {task} works with --criterion knn, not with --criterion {name}")
+    return name
+
+
+def _fitted(daf: DAF, table: Table) -> DAF:
+    """The selector fitted to the table; its warnings as plain sentences."""
+    log = logging.getLogger("probewise")
+    level = log.level
+    log.setLevel(level if daf.verbose else logging.ERROR)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default", UserWarning)
+            daf.fit(table.frame(), table.y)
+    finally:
+        log.setLevel(level)
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        say(message)
+    return daf
+
+
+def _give_ranking(daf: DAF, *, top: int, out: Path | None, quiet: bool) -> None:
+    from .io import write_ranking
+
+    columns = _ranking(daf)
+    if out is not None:
+        write_ranking(out, columns)
+    digits = _digits(daf.std_errors_)
+    rows = zip(*columns.values(), strict=True)
+    _print_table(
+        ["rank", "feature", "score", "std error", "probed"],
+        [
+            [f"{place}", name, _number(score, digits), _number(error, digits), f"{probed:,}"]
+            for name, place, score, error, probed in islice(rows, top)
+        ],
+        name_column=1,
+    )
+    if not quiet:
+        say(_summary(daf))
+        if out is not None:
+            say(f"all {len(daf.ranking_):,} features are in {out}")
+
+
+def _ranking(daf: DAF) -> dict[str, Any]:
+    """The whole ranking as columns, best first."""
+    order = np.argsort(daf.ranking_)
+    return {
+        "feature": [str(daf.feature_names_in_[feature]) for feature in order],
+        "rank": daf.ranking_[order],
+        "score": daf.scores_[order],
+        "std_error": daf.std_errors_[order],
+        "probed": daf.tally_.counts[order],
+    }
+
+
+def _summary(daf: DAF) -> str:
+    seconds = daf.ledger_.seconds
+    speed = f"{daf.n_probes_ / seconds:,.0f} a second" if seconds else "at once"
+    return (
+        f"{daf.n_probes_:,} probes in {seconds:.1f} s, {speed}, seed {daf.plan_.seed}. Stop reason: {daf.stop_reason_}."
+    )
+
+
+def _print_demo(data: KnownTruth, daf: DAF, bif: BIF) -> None:
+    informative = set(data.informative.tolist())
+    digits = _digits(daf.std_errors_)
+    console = _console()
+    tick = "x" if console.options.ascii_only else "✓"
+    order = np.argsort(daf.ranking_)[:TOP].tolist()
+    _print_table(
+        ["rank", "feature", "score", "std error", "rank by BIF", "informative"],
+        [
+            [
+                f"{place}",
+                data.feature_names[feature],
+                _number(daf.scores_[feature], digits),
+                _number(daf.std_errors_[feature], digits),
+                f"{bif.ranking_[feature]}",
+                tick if feature in informative else "",
+            ]
+            for place, feature in enumerate(order, start=1)
+        ],
+        name_column=1,
+    )
+    by_daf, by_bif = informative & _best(daf), informative & _best(bif)
+    missed = ", ".join(data.feature_names[feature] for feature in sorted(by_daf - by_bif))
+    for line in (
+        f"DAF puts {len(by_daf)} of the {len(informative)} informative features in its top {TOP}, BIF {len(by_bif)}.",
+        f"Found by DAF, missed by BIF: {missed or 'none'}.",
+        f"DAF: {_summary(daf)}",
+    ):
+        console.print(line, highlight=False, markup=False, emoji=False)
+
+
+def _best(selector: DAF | BIF) -> set[int]:
+    return set(np.flatnonzero(selector.ranking_ <= TOP).tolist())
+
+
+def _console() -> Console:
+    """Standard output, wide enough for the numbers; as wide as need be where it is not a terminal."""
+    from rich.console import Console
+
+    console = Console()
+    console.width = max(console.width, NARROWEST) if console.is_terminal else sys.maxsize
+    return console
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, name_column: int) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for place, title in enumerate(header):
+        if place == name_column:
+            table.add_column(title, overflow="fold")
+        else:
+            table.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(_shown(cell)) for cell in row))
+    _console().print(table)
+
+
+def _shown(text: str) -> str:
+    """The text with what would disturb a terminal or a line spelled out."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def _number(value: float, digits: int) -> str:
+    return "-" if np.isnan(value) else f"{value:.{digits}f}"
+
+
+def _digits(errors: NDArray[np.float64]) -> int:
+    """Decimals that show two digits of the usual standard error."""
+    usable = errors[np.isfinite(errors) & (errors > 0)]
+    return int(np.clip(1 - np.floor(np.log10(np.median(usable))), 3, 12)) if len(usable) else 3
+
+
+def _in_options(message: str) -> str:
+    """A message of the library in the words of the command line."""
+    message = message.replace("a criterion for regression such as KNN(task='regression')", "--task regression")
+    names = "max_probe_size|check_every|inclusion|coefficient|criterion|cv"
+    return re.sub(rf"\b({names})=", lambda match: f"--{match[1].replace('_', '-')} ", message)

@@ -1,0 +1,172 @@
+"""The built-in k-NN equals scikit-learn's on the same folds, and the literal twin where distances tie."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import (
+    GroupKFold,
+    LeaveOneOut,
+    RepeatedStratifiedKFold,
+    ShuffleSplit,
+    StratifiedKFold,
+    TimeSeriesSplit,
+    cross_val_score,
+)
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+import naive
+from probewise.criteria import KNN
+from probewise.probes import ProbePlan, Subsets
+
+
+def table(n=120, d=30, n_classes=3, dtype=np.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % n_classes)
+    X = rng.standard_normal((n, d)) * 10 + 40
+    X[:, : d // 2] += 6 * y[:, None] * rng.uniform(size=d // 2)
+    X[:, 3] = 7  # constant
+    X[:, 4] = X[:, 5]  # duplicate
+    return (np.rint(X) if np.dtype(dtype).kind in "iu" else X).astype(dtype), y
+
+
+SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 12)
+
+
+def by_sklearn(estimator, X, y, subsets, cv=3, **options):
+    return [cross_val_score(estimator, X[:, s], y, cv=cv, **options).mean() for s in subsets]
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 33, 50])
+@pytest.mark.parametrize("n_neighbors", [1, 3, 7])
+def test_accuracy_equals_sklearn(n_classes, n_neighbors):
+    X, y = table(n=max(120, 3 * n_classes), n_classes=n_classes)
+    ours = KNN(n_neighbors).bind(X, y, cv=3)(SUBSETS)
+    reference = KNeighborsClassifier(n_neighbors, algorithm="brute")
+    np.testing.assert_allclose(ours, by_sklearn(reference, X, y, SUBSETS), rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sp.csr_matrix, sp.csc_matrix, sp.csr_array])
+def test_any_layout_gives_the_same(make):
+    X, y = table()
+    X[np.abs(X - 40) < 8] = 0
+    expected = KNN().bind(X, y)(SUBSETS)
+    layout = make(X)
+    before = layout.copy()
+    np.testing.assert_allclose(KNN().bind(layout, y)(SUBSETS), expected, rtol=1e-12)
+    assert (abs(layout - before)).sum() == 0
+    np.testing.assert_allclose(KNN().bind(X[::1, :], y)(SUBSETS), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, np.int64, bool])
+def test_any_number_type_equals_the_twin(dtype):
+    """Integers tie often: the lower row must win, as in the twin."""
+    X, y = table(n=60)
+    X = (X > 42) if dtype is bool else np.rint(X / 4).astype(dtype)
+    splits = list(StratifiedKFold(3).split(X, y))
+    expected = [naive.knn_score(X[:, s].astype(float), y, splits, 3, True) for s in SUBSETS]
+    np.testing.assert_allclose(KNN().bind(X, y)(SUBSETS), expected, rtol=1e-12)
+
+
+def test_float32_far_from_zero_keeps_its_digits():
+    X, y = table()
+    shifted = (X + 1e5).astype(np.float32)
+    reference = KNeighborsClassifier(3, algorithm="brute")
+    expected = by_sklearn(reference, shifted.astype(np.float64), y, SUBSETS)
+    np.testing.assert_allclose(KNN().bind(shifted, y)(SUBSETS), expected, atol=1.5 / 120)
+
+
+def test_float32_ordinary_data_equals_sklearn():
+    X, y = table(dtype=np.float32)
+    expected = by_sklearn(KNeighborsClassifier(3, algorithm="brute"), X, y, SUBSETS)
+    np.testing.assert_allclose(KNN().bind(X, y)(SUBSETS), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_regression_equals_sklearn(make):
+    X, y = table()
+    target = X[:, 0] + 0.5 * np.random.default_rng(0).standard_normal(len(y))
+    expected = by_sklearn(KNeighborsRegressor(3, algorithm="brute"), X, target, SUBSETS)
+    np.testing.assert_allclose(KNN().bind(make(X), target)(SUBSETS), expected, rtol=1e-9)
+
+
+def test_a_whole_number_target_can_be_a_quantity():
+    X, y = table(n_classes=40)
+    expected = by_sklearn(KNeighborsRegressor(3, algorithm="brute"), X, y, SUBSETS)
+    np.testing.assert_allclose(KNN(task="regression").bind(X, y)(SUBSETS), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        5,
+        StratifiedKFold(4, shuffle=True, random_state=0),
+        ShuffleSplit(3, test_size=0.3, random_state=0),
+        RepeatedStratifiedKFold(n_splits=2, n_repeats=2, random_state=0),
+        TimeSeriesSplit(3),
+        LeaveOneOut(),
+        [(np.arange(60), np.arange(60, 120)), (np.arange(30, 120), np.arange(30))],
+    ],
+    ids=str,
+)
+def test_any_splitter(cv):
+    X, y = table()
+    expected = by_sklearn(KNeighborsClassifier(3, algorithm="brute"), X, y, SUBSETS, cv=cv)
+    np.testing.assert_allclose(KNN().bind(X, y, cv)(SUBSETS), expected, rtol=1e-12)
+
+
+def test_groups_stay_together():
+    X, y = table()
+    groups = np.arange(120) // 10
+    reference = KNeighborsClassifier(3, algorithm="brute")
+    expected = by_sklearn(reference, X, y, SUBSETS, cv=GroupKFold(4), groups=groups)
+    np.testing.assert_allclose(KNN().bind(X, y, GroupKFold(4), groups=groups)(SUBSETS), expected, rtol=1e-12)
+
+
+def test_more_features_than_rows_and_many_rows():
+    X, y = table(n=20, d=200)
+    subsets = ProbePlan(200, seed=0).draw(0, 5)
+    expected = by_sklearn(KNeighborsClassifier(3, algorithm="brute"), X, y, subsets)
+    np.testing.assert_allclose(KNN().bind(X, y)(subsets), expected)
+    X, y = table(n=1111, n_classes=2)
+    expected = by_sklearn(KNeighborsClassifier(3, algorithm="brute"), X, y, SUBSETS)
+    np.testing.assert_allclose(KNN().bind(X, y)(SUBSETS), expected, rtol=1e-12)
+
+
+def test_a_value_does_not_depend_on_its_batch():
+    X, y = table(dtype=np.float32)
+    score = KNN().bind(X, y)
+    alone = [score(Subsets.of([subset]))[0] for subset in SUBSETS]
+    assert alone == score(SUBSETS).tolist()
+
+
+def test_text_labels():
+    X, y = table()
+    labels = np.array(["c", "a", "b"])[y]
+    np.testing.assert_array_equal(
+        KNN().bind(X, labels)(SUBSETS),
+        by_sklearn(KNeighborsClassifier(3, algorithm="brute"), X, labels, SUBSETS),
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "y", "words"),
+    [
+        ({}, np.zeros(120), "only one class"),
+        ({"n_neighbors": 81}, None, "n_neighbors=81 must be from 1 to"),
+        ({"n_neighbors": 0}, None, "n_neighbors=0"),
+        ({"task": "ranking"}, None, "task='ranking'"),
+        ({}, np.array([0] * 118 + [1, 1]), "class 1 has n_samples=2, fewer than cv=3"),
+        ({}, np.zeros((120, 2)), "y is"),
+    ],
+)
+def test_bad_input_is_named(options, y, words):
+    X, labels = table()
+    with pytest.raises(ValueError, match=words):
+        KNN(**options).bind(X, labels if y is None else y)
+
+
+def test_another_scoring_is_refused_with_the_remedy():
+    X, y = table()
+    assert len(KNN().bind(X, y, scoring="accuracy")(SUBSETS)) == len(SUBSETS)
+    with pytest.raises(ValueError, match=r"scoring='f1'.*KNeighborsClassifier"):
+        KNN().bind(X, y, scoring="f1")

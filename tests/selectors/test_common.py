@@ -1,0 +1,197 @@
+"""What holds for every selector: scikit-learn's own checks, and the house's on top."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from probewise import BIF, DAF
+from probewise.criteria import KNN
+from probewise.stopping import MaxProbes
+
+SELECTORS = [BIF(), DAF(stop=MaxProbes(400), random_state=0)]
+every_selector = pytest.mark.parametrize("selector", SELECTORS, ids=lambda s: type(s).__name__)
+
+
+@parametrize_with_checks([*SELECTORS, DAF(random_state=0)])
+def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+def table(n=90, d=12, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    X = rng.standard_normal((n, d)) + 20
+    X[:, [2, 7]] += 2.0 * y[:, None]
+    return X, y
+
+
+@every_selector
+def test_good_features_come_first(selector):
+    X, y = table()
+    fitted = clone(selector).set_params(n_features_to_select=2).fit(X, y)
+    assert fitted.get_support(indices=True).tolist() == [2, 7]
+    assert sorted(fitted.ranking_) == list(range(1, 13))
+    assert fitted.scores_[fitted.ranking_ == 1] == fitted.scores_.max()
+    assert fitted.transform(X).shape == (90, 2)
+
+
+@every_selector
+@pytest.mark.parametrize(
+    ("asked", "kept"), [(None, 6), (1, 1), (12, 12), (np.int64(3), 3), (0.25, 3), (1.0, 12), (0.001, 1)]
+)
+def test_how_many_may_change_after_fit(selector, asked, kept):
+    X, y = table()
+    fitted = clone(selector).fit(X, y)
+    fitted.n_features_to_select = asked
+    assert fitted.support_.sum() == kept
+    assert fitted.transform(X).shape[1] == kept
+    assert (fitted.ranking_[fitted.support_] <= kept).all()
+
+
+@every_selector
+@pytest.mark.parametrize("asked", [0, 13, -1, 1.5, 0.0, "many", True])
+def test_an_impossible_number_is_refused_before_work(selector, asked):
+    X, y = table()
+    with pytest.raises(ValueError, match=f"n_features_to_select={asked!r} with 12 features"):
+        clone(selector).set_params(n_features_to_select=asked).fit(X, y)
+
+
+@every_selector
+@pytest.mark.parametrize("frame", [pd.DataFrame, polars.DataFrame])
+def test_frames_in_names_out(selector, frame):
+    X, y = table()
+    names = [f"gene {i}" for i in range(12)]
+    data = frame(dict(zip(names, X.T, strict=True)))
+    fitted = clone(selector).set_params(n_features_to_select=2).fit(data, y)
+    assert fitted.get_feature_names_out().tolist() == ["gene 2", "gene 7"]
+    plain = clone(selector).set_params(n_features_to_select=2).fit(X, y)
+    np.testing.assert_array_equal(fitted.scores_, plain.scores_)
+    kind = "pandas" if frame is pd.DataFrame else "polars"
+    out = fitted.set_output(transform=kind).transform(data)
+    assert isinstance(out, frame)
+    assert list(out.columns) == ["gene 2", "gene 7"]
+
+
+@every_selector
+def test_pickle_clone_pipeline_and_grid_search(selector):
+    X, y = table()
+    fitted = clone(selector).fit(X, y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).ranking_, fitted.ranking_)
+    assert clone(fitted).get_params().keys() == fitted.get_params().keys()
+    search = GridSearchCV(
+        make_pipeline(clone(selector), GaussianNB()),
+        {f"{type(selector).__name__.lower()}__n_features_to_select": [1, 2, 6]},
+        cv=2,
+    ).fit(X, y)
+    assert search.best_score_ > 0.8
+
+
+@every_selector
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.uint8])
+@pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sp.csr_matrix, sp.csc_matrix])
+def test_any_type_and_layout_and_nothing_is_changed(selector, dtype, make):
+    X, y = table()
+    X = np.rint(10 * (X - 20)).clip(0, 200).astype(dtype)
+    data = make(X)
+    before = data.copy()
+    fitted = clone(selector).fit(data, y)
+    np.testing.assert_allclose(fitted.scores_, clone(selector).fit(X.astype(np.float64), y).scores_, atol=1e-12)
+    assert abs(data - before).sum() == 0
+    assert data.dtype == dtype
+
+
+@every_selector
+def test_regression_targets(selector):
+    X, _ = table()
+    y = X[:, 4] + X[:, 9] + 0.1 * np.random.default_rng(0).standard_normal(90)
+    fitted = clone(selector).set_params(n_features_to_select=2).fit(X, y)
+    assert fitted.get_support(indices=True).tolist() == [4, 9]
+
+
+@every_selector
+def test_text_labels(selector):
+    X, y = table()
+    labels = np.array(["low", "mid", "top"])[y]
+    np.testing.assert_array_equal(
+        clone(selector).fit(X, labels).scores_.argmax(), clone(selector).fit(X, y).scores_.argmax()
+    )
+
+
+@every_selector
+def test_any_number_of_workers(selector):
+    X, y = table()
+    one, two, four = (clone(selector).set_params(n_jobs=n).fit(X, y) for n in (1, 2, 4))
+    assert one.scores_.tobytes() == two.scores_.tobytes() == four.scores_.tobytes()
+
+
+@every_selector
+@pytest.mark.parametrize("criterion", [KNN(1), GaussianNB(), "knn", lambda X, y: float(X.std())], ids=str)
+def test_any_criterion(selector, criterion):
+    X, y = table()
+    fitted = clone(selector).set_params(criterion=criterion).fit(X, y)
+    assert np.isfinite(fitted.scores_).all()
+
+
+@every_selector
+def test_bad_cells_are_named(selector):
+    X, y = table()
+    frame = pd.DataFrame(X, columns=[f"gene {i}" for i in range(12)])
+    frame.loc[3, "gene 5"] = np.nan
+    frame.loc[4, "gene 6"] = np.inf
+    with pytest.raises(ValueError, match="NaN or infinity in 2 of 12 columns \\('gene 5', 'gene 6'\\)"):
+        clone(selector).fit(frame, y)
+    with pytest.raises(ValueError, match="in 2 of 12 columns \\(5, 6\\)"):
+        clone(selector).fit(sp.csc_matrix(frame.to_numpy()), y)
+    target = y.astype(float)
+    target[7] = np.nan
+    with pytest.raises(ValueError, match="y contains NaN"):
+        clone(selector).fit(X, target)
+
+
+@every_selector
+def test_other_bad_input_is_refused(selector):
+    X, y = table()
+    for wrong, words in [
+        (np.zeros(90), "only one class"),
+        (y[:-1], "inconsistent"),
+        (np.array([0] * 88 + [1, 1]), "class 1 has n_samples=2"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            clone(selector).fit(X, wrong)
+    with pytest.raises(ValueError, match="criterion='best'"):
+        clone(selector).set_params(criterion="best").fit(X, y)
+    with pytest.raises(ValueError, match="y"):
+        clone(selector).fit(X)
+
+
+@every_selector
+def test_constant_and_duplicate_columns_are_legal(selector):
+    X, y = table()
+    X[:, 0] = 5
+    X[:, 11] = X[:, 2]
+    assert clone(selector).fit(X, y).ranking_[0] > 2
+
+
+def test_bif_equals_the_criterion_alone_and_breaks_ties_by_the_lower_index():
+    X, y = table(d=600)
+    X[:, 599] = X[:, 2]
+    fitted = BIF(criterion=KNN(3)).fit(X, y)
+    from probewise.probes import Subsets
+
+    np.testing.assert_array_equal(fitted.scores_, KNN(3).bind(X, y)(Subsets.of(np.arange(600)[:, None])))
+    assert fitted.ranking_[599] == fitted.ranking_[2] + 1
+
+
+def test_bif_permuted_columns_give_permuted_scores():
+    X, y = table()
+    permutation = np.random.default_rng(3).permutation(12)
+    np.testing.assert_array_equal(BIF().fit(X[:, permutation], y).scores_, BIF().fit(X, y).scores_[permutation])

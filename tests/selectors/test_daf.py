@@ -1,0 +1,246 @@
+"""DAF, end to end: what it finds, what it keeps, how it goes on."""
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold, train_test_split
+from sklearn.naive_bayes import GaussianNB
+
+import naive
+from probewise import BIF, DAF
+from probewise.criteria import KNN
+from probewise.datasets import make_madelon
+from probewise.ledger import Ledger, LedgerError
+from probewise.stopping import MaxProbes, MaxTime, Settled
+
+MADELON = [28, 48, 64, 105, 128, 153, 241, 281, 318, 336, 338, 378, 433, 442, 451, 453, 455, 472, 475, 493]
+
+
+def table(n=90, d=12, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    X = rng.standard_normal((n, d))
+    X[:, [2, 7]] += 2.0 * y[:, None]
+    return X, y
+
+
+def daf(**options):
+    options.setdefault("stop", MaxProbes(800))
+    options.setdefault("random_state", 0)
+    return DAF(**options)
+
+
+@pytest.mark.parametrize("sampler", [{"max_probe_size": 4}, {"inclusion": 0.3}])
+def test_coefficients_equal_the_twin_on_the_ledgers_probes(sampler):
+    X, y = table()
+    fitted = daf(**sampler).fit(X, y)
+    subsets = [fitted.plan_.probe(i) for i in range(800)]
+    values = KNN(3).bind(X, y)(type(fitted.plan_.draw(0, 1)).of(subsets))
+    np.testing.assert_array_equal(fitted.ledger_.values(), values)
+    for name in ("daf0", "daf1", "daf2"):
+        twin = getattr(naive, name)(subsets, values, 12)
+        np.testing.assert_allclose(fitted.coefficients(name), twin, rtol=1e-9)
+        again = daf(coefficient=name, **sampler).fit(X, y)
+        np.testing.assert_array_equal(again.scores_, fitted.coefficients(name))
+        assert (again.std_errors_ > 0).all()
+    np.testing.assert_allclose(fitted.std_errors_, naive.welch(subsets, values, 12), rtol=1e-8)
+    assert fitted.tally_.counts.tolist() == [sum(f in s for s in subsets) for f in range(12)]
+
+
+def test_attributes():
+    X, y = table()
+    fitted = daf().fit(X, y)
+    assert fitted.n_probes_ == 800
+    assert fitted.stop_reason_ == "the limit of 800 probes was reached"
+    assert fitted.history_["probes"].tolist() == [400, 800]
+    assert set(fitted.history_) == {"probes", "seconds", "order_change", "value_change", "relative_change", "left_out"}
+    assert fitted.history_ is fitted.history_
+
+
+def test_the_seed_decides():
+    X, y = table()
+    assert daf().fit(X, y).scores_.tolist() == daf().fit(X, y).scores_.tolist()
+    assert daf().fit(X, y).scores_.tolist() != daf(random_state=1).fit(X, y).scores_.tolist()
+    assert daf(random_state=None).fit(X, y).plan_.seed != daf(random_state=None).fit(X, y).plan_.seed
+    states = [np.random.RandomState(4) for _ in range(2)]
+    assert daf(random_state=states[0]).fit(X, y).plan_.seed == daf(random_state=states[1]).fit(X, y).plan_.seed
+
+
+@pytest.mark.parametrize("criterion", ["knn", GaussianNB()])
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_any_kind_of_worker(criterion, backend):
+    X, y = table()
+    stop = MaxProbes(60)
+    one = daf(criterion=criterion, stop=stop).fit(X, y)
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        two = daf(criterion=criterion, stop=stop).fit(X, y)
+    assert one.scores_.tobytes() == two.scores_.tobytes()
+
+
+def test_permuted_columns_give_the_same_scores_within_their_errors():
+    X, y = table()
+    permutation = np.random.default_rng(3).permutation(12)
+    plain, permuted = daf(stop=MaxProbes(4000)).fit(X, y), daf(stop=MaxProbes(4000)).fit(X[:, permutation], y)
+    error = np.hypot(plain.std_errors_[permutation], permuted.std_errors_)
+    assert (np.abs(permuted.scores_ - plain.scores_[permutation]) / error).max() < 4
+
+
+def test_a_run_goes_on_from_its_ledger(tmp_path):
+    X, y = table()
+    path = tmp_path / "run.ledger"
+    daf(stop=MaxProbes(130), ledger=path).fit(X, y)
+    resumed = daf(ledger=str(path), n_jobs=2).fit(X, y)
+    whole = daf().fit(X, y)
+    assert resumed.scores_.tobytes() == whole.scores_.tobytes()
+    assert resumed.ledger_.values().tobytes() == whole.ledger_.values().tobytes()
+    seeded = daf(ledger=path, random_state=None).fit(X, y)
+    assert seeded.plan_.seed == 0
+    assert seeded.ledger_.settings["version"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"random_state": 1}, "its seed is 0, not 1"),
+        ({"criterion": KNN(5)}, "its criterion is"),
+        ({"cv": 4}, "its folds is"),
+        ({"max_probe_size": 3}, "its max_probe_size is 12, not 3"),
+        ({"X": table(seed=9)[0]}, "its data is"),
+        ({"y": 2 - table()[1]}, "its target is"),
+    ],
+)
+def test_a_ledger_of_another_run_is_refused(tmp_path, change, words):
+    X, y = table()
+    daf(stop=MaxProbes(50), ledger=tmp_path / "run").fit(X, y)
+    data = change.get("X", X), change.get("y", y)
+    options = {name: value for name, value in change.items() if name not in ("X", "y")}
+    with pytest.raises(LedgerError, match=words):
+        daf(ledger=tmp_path / "run", **options).fit(*data)
+
+
+SESSION = """
+import sys
+sys.path[:0] = sys.argv[2:]
+from test_daf import daf, table
+from probewise.stopping import MaxProbes
+print("ready", flush=True)
+daf(stop=MaxProbes(20_000), ledger=sys.argv[1], n_jobs=2).fit(*table(n=300))
+print("done", flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is of POSIX")
+def test_kill_9_and_go_on(tmp_path):
+    path, here = str(tmp_path / "run"), Path(__file__).parent
+    command = [sys.executable, "-c", SESSION, path, str(here), str(here.parent)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "ready\n"
+        time.sleep(1.5)
+        process.kill()
+        assert process.stdout.read() == ""
+    with Ledger(path) as ledger:
+        assert 0 < ledger.n_probes < 20_000
+    X, y = table(n=300)
+    resumed = daf(stop=MaxProbes(20_000), ledger=path).fit(X, y)
+    assert resumed.scores_.tobytes() == daf(stop=MaxProbes(20_000)).fit(X, y).scores_.tobytes()
+
+
+def test_groups_and_other_splitters():
+    X, y = table()
+    groups = np.arange(90) // 9
+    fitted = daf(cv=GroupKFold(3), stop=MaxProbes(50)).fit(X, y, groups=groups)
+    expected = KNN(3).bind(X, y, GroupKFold(3), groups=groups)(fitted.plan_.draw(0, 50))
+    np.testing.assert_array_equal(fitted.ledger_.values(), expected)
+
+
+def test_ctrl_c_gives_the_ranking_so_far():
+    X, y = table()
+    calls = []
+
+    def interrupting(X, y):
+        calls.append(1)
+        if len(calls) > 203:
+            raise KeyboardInterrupt
+        return float(X.std())
+
+    with pytest.warns(ConvergenceWarning, match="interrupted after 200 probes: this is the ranking so far"):
+        fitted = daf(criterion=interrupting, stop=None).fit(X, y)
+    assert fitted.n_probes_ == 200
+    assert np.isfinite(fitted.scores_).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"coefficient": "daf3"}, "coefficient='daf3'"),
+        ({"max_probe_size": 0}, "max_probe_size=0"),
+        ({"max_probe_size": 2.5}, "max_probe_size=2.5"),
+        ({"check_every": 0}, "check_every=0"),
+        ({"block_size": 7}, "block_size=7 must divide check_every=400"),
+        ({"inclusion": 0.0}, "inclusion=0.0"),
+        ({"inclusion": 1.0}, "inclusion=1.0"),
+        ({"stop": "soon"}, "stop='soon'"),
+        ({"device": "cuda"}, "device='cuda'"),
+        ({"narrow": 0.6}, "narrow=0.6"),
+        ({"cv": 1}, "k-fold"),
+        ({"scoring": "f1"}, "scoring='f1'"),
+    ],
+)
+def test_bad_parameters_are_named(options, words):
+    with pytest.raises(ValueError, match=words):
+        daf(**options).fit(*table())
+
+
+def test_one_feature_has_no_coefficient_but_a_rank():
+    X, y = table(d=12)
+    fitted = DAF(random_state=0).fit(X[:, :1], y)
+    assert np.isnan(fitted.scores_).all()
+    assert fitted.ranking_.tolist() == [1]
+
+
+def test_the_default_stop_settles():
+    data = make_madelon(n_samples=200, n_features=60, random_state=1)
+    fitted = DAF(20, random_state=0).fit(data.X, data.y)
+    assert "settled" in fitted.stop_reason_ or "time limit" in fitted.stop_reason_
+    assert fitted.n_probes_ % 400 == 0 or "time limit" in fitted.stop_reason_
+
+
+def test_max_time_with_a_slow_criterion():
+    X, y = table()
+
+    def slow(X, y):
+        time.sleep(0.02)
+        return float(X.std())
+
+    started = time.perf_counter()
+    fitted = daf(criterion=slow, stop=MaxTime(0.5) | Settled(3)).fit(X, y)
+    assert fitted.stop_reason_ == "the time limit of 0.5 s was reached"
+    assert fitted.ledger_.seconds_at(fitted.n_probes_ - 5) < 0.5
+    assert time.perf_counter() - started < 5
+
+
+def test_daf_finds_what_bif_misses_on_madelons_recipe():
+    data = make_madelon(random_state=0)
+    found = DAF(20, max_probe_size=150, stop=MaxProbes(3000), n_jobs=2, random_state=0).fit(data.X, data.y)
+    alone = BIF(20, n_jobs=2).fit(data.X, data.y)
+    assert found.support_[data.informative].sum() >= 15
+    assert alone.support_[data.informative].sum() <= 8
+
+
+@pytest.mark.shared_data
+@pytest.mark.slow
+def test_uci_madelon(real_data):
+    """The 2011 paper's data: 8,000 probes put at least 16 of the 20 informative features into the top 20."""
+    data = real_data("madelon")
+    X, _, y, _ = train_test_split(data["X"], data["y"], test_size=0.5, stratify=data["y"], random_state=0)
+    found = DAF(20, criterion="knn", max_probe_size=150, stop=MaxProbes(8000), n_jobs=2, random_state=0).fit(X, y)
+    alone = BIF(20, criterion="knn", n_jobs=2).fit(X, y)
+    assert found.support_[MADELON].sum() >= 16
+    assert alone.support_[MADELON].sum() <= 10

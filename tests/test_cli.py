@@ -1,0 +1,459 @@
+"""The command does what it says: real runs, real signals, and one line for whatever is wrong."""
+
+import contextlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import polars as pl
+import pytest
+
+from probewise import BIF, DAF, __version__
+from probewise.cli import run
+from probewise.datasets import make_madelon
+from probewise.io import read_table
+from probewise.stopping import MaxProbes, MinCoverage
+
+COMMAND = [sys.executable, "-m", "probewise"]
+ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "80"}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """A small table of Madelon's recipe with text labels, as CSV."""
+    made = make_madelon(90, 30, random_state=0)
+    path = tmp_path_factory.mktemp("data") / "madelon.csv"
+    labels = pl.Series(np.where(made.y == 1, "yes", "no"))
+    pl.from_numpy(made.X, schema=made.feature_names, orient="row").with_columns(label=labels).write_csv(path)
+    return path
+
+
+@pytest.fixture
+def write(tmp_path):
+    def put(columns, name="data.csv"):
+        pl.DataFrame(columns).write_csv(tmp_path / name)
+        return tmp_path / name
+
+    return put
+
+
+def command(*arguments, **options):
+    return subprocess.run(
+        [*COMMAND, *map(str, arguments)],
+        capture_output=True,
+        encoding="utf-8",
+        env=ENVIRONMENT,
+        timeout=120,
+        check=False,
+        **options,
+    )
+
+
+def ranked(capsys, *arguments):
+    """What ``probewise rank`` prints when all goes well."""
+    assert run(["rank", *map(str, arguments)]) == 0
+    return capsys.readouterr()
+
+
+def refusal(capsys, *arguments):
+    """The one line that says what is wrong."""
+    assert run([str(argument) for argument in arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert printed.err.startswith("probewise: ")
+    return printed.err
+
+
+def table_rows(text):
+    """The cells of a printed ranking, row by row."""
+    return [line.split() for line in text.splitlines() if re.match(r"\s+\d+ ", line)]
+
+
+# ---- rank
+
+
+def test_rank_prints_what_daf_finds(data):
+    done = command("rank", data, "--target", "label", "--probes", 800, "--top", 7, "--seed", 3)
+    assert done.returncode == 0
+    table = read_table(data, target="label")
+    daf = DAF(stop=MaxProbes(800), random_state=3).fit(table.X, table.y)
+    best = np.argsort(daf.ranking_)[:7]
+    rows = table_rows(done.stdout)
+    assert [row[0] for row in rows] == list("1234567")
+    assert [row[1] for row in rows] == [table.feature_names[feature] for feature in best]
+    np.testing.assert_allclose([float(row[2]) for row in rows], daf.scores_[best], atol=5e-4)
+    np.testing.assert_allclose([float(row[3]) for row in rows], daf.std_errors_[best], atol=5e-4)
+    assert [int(row[4].replace(",", "")) for row in rows] == daf.tally_.counts[best].tolist()
+    assert "the limit of 800 probes was reached" in done.stderr
+    assert "probes" not in done.stdout
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".json", ".tsv"])
+def test_out_holds_the_whole_ranking(data, tmp_path, capsys, ending):
+    out = tmp_path / f"ranking{ending}"
+    printed = ranked(capsys, data, "--target", "label", "--probes", 100, "--top", 3, "--out", out)
+    readers = {".tsv": lambda p: pl.read_csv(p, separator="\t"), ".parquet": pl.read_parquet, ".json": pl.read_json}
+    frame = readers.get(ending, pl.read_csv)(out)
+    assert frame.columns == ["feature", "rank", "score", "std_error", "probed"]
+    assert frame["rank"].to_list() == list(range(1, 31))
+    assert frame["score"].is_sorted(descending=True)
+    assert frame["feature"][:3].to_list() == [row[1] for row in table_rows(printed.out)]
+    assert len(table_rows(printed.out)) == 3
+    assert f"all 30 features are in {out}" in printed.err
+
+
+def test_every_parameter_reaches_daf(data, tmp_path, capsys, monkeypatch):
+    seen = {}
+
+    def fit(self, X, y):
+        seen.update(self.get_params(deep=False), columns=X.columns)
+        raise ValueError("seen")
+
+    monkeypatch.setattr(DAF, "fit", fit)
+    options = "--criterion knn --coefficient daf1 --max-probe-size 9 --inclusion 0.25 --check-every 100 --cv 5"
+    run_options = f"--seed 11 --jobs 2 --task classification --ledger {tmp_path / 'l'} --probes 70 --coverage 7"
+    arguments = f"{data} --target label --ignore f00 --ignore f03 {options} {run_options}".split()
+    refusal(capsys, "rank", *arguments)
+    assert seen["criterion"].task == "classification"
+    assert seen["stop"] == MaxProbes(70) | MinCoverage(7)
+    assert {"f00", "f03", "label"}.isdisjoint(seen["columns"])
+    expected = {
+        "coefficient": "daf1",
+        "max_probe_size": 9,
+        "inclusion": 0.25,
+        "check_every": 100,
+        "cv": 5,
+        "random_state": 11,
+        "n_jobs": 2,
+        "ledger": tmp_path / "l",
+        "verbose": 1,
+    }
+    assert {name: seen[name] for name in expected} == expected
+
+
+def test_defaults_are_those_of_daf_and_the_command_repeats(data, capsys, monkeypatch):
+    seen = {}
+    monkeypatch.setattr(DAF, "fit", lambda self, X, y: seen.update(self.get_params(deep=False)) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        run(["rank", str(data), "--target", "label"])
+    usual = DAF().get_params(deep=False)
+    different = {name for name in usual if name != "criterion" and seen[name] != usual[name]}
+    assert different == {"random_state", "n_jobs", "verbose"}
+    assert (seen["random_state"], seen["n_jobs"]) == (0, -1)
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (["--coverage", 30], "in and out of at least 30 probes"),
+        (["--settled", 30], "settled: two halves"),
+        (["--relative-change", 0.9], "below 0.9"),
+        (["--time", 0.001], "the time limit of 0.001 s"),
+        (["--time", 1000, "--probes", 60], "the limit of 60 probes"),
+    ],
+)
+def test_each_limit_ends_the_run(data, capsys, limits, reason):
+    printed = ranked(capsys, data, "--target", "label", "--check-every", 50, *limits)
+    assert reason in printed.err
+
+
+def test_quiet_prints_the_ranking_and_nothing_else(data, capsys):
+    printed = ranked(capsys, data, "--target", "label", "--probes", 60, "--quiet")
+    assert printed.err == ""
+    assert len(table_rows(printed.out)) == 20
+
+
+def test_regression_by_the_look_of_the_target_and_by_request(write, capsys):
+    random = np.random.default_rng(0)
+    columns = {f"x{k}": random.standard_normal(80) for k in range(6)}
+    price = 3 * columns["x2"] + 0.1 * random.standard_normal(80)
+    path = write({**columns, "price": price})
+    assert table_rows(ranked(capsys, path, "--target", "price", "--probes", 300).out)[0][1] == "x2"
+    whole = write({**columns, "price": (1000 * price).round().astype(int)})
+    assert "--task regression" in refusal(capsys, "rank", whole, "--target", "price")
+    printed = ranked(capsys, whole, "--target", "price", "--probes", 300, "--task", "regression")
+    assert table_rows(printed.out)[0][1] == "x2"
+
+
+def test_a_feature_never_probed_has_a_dash_for_a_score(data, tmp_path, capsys):
+    out = tmp_path / "r.csv"
+    options = ["--probes", 1, "--max-probe-size", 1, "--top", 30, "--out", out]
+    printed = ranked(capsys, data, "--target", "label", *options)
+    assert table_rows(printed.out)[-1][2:] == ["-", "-", "0"]
+    assert pl.read_csv(out)["score"].null_count() == 30
+
+
+# ---- names are data
+
+ODD = ["[red]x", "[/]", "a b", "žluťoučký", ":smile:", "two\nlines", "\x1b[31mred", "漢字", "back\\"]
+
+
+def odd_table(write, names):
+    random = np.random.default_rng(1)
+    columns = {name: random.standard_normal(60) for name in names}
+    return write({**columns, "label": [0, 1] * 30})
+
+
+def test_odd_names_are_printed_as_they_are(write, capsys):
+    printed = ranked(capsys, odd_table(write, ODD), "--target", "label", "--probes", 50, "-q")
+    for name in ["[red]x", "[/]", "a b", "žluťoučký", ":smile:", "two\\nlines", "\\x1b[31mred", "漢字", "back\\"]:
+        assert f" {name} " in printed.out
+    assert "\x1b" not in printed.out
+
+
+def test_odd_names_in_messages_stay_on_one_line(write, capsys):
+    path = write({"[bold]\nx": ["u", "v"], "label": [0, 1]})
+    assert "'[bold]\\nx' (String)" in refusal(capsys, "rank", path, "--target", "label")
+
+
+def test_long_names_lose_nothing_without_a_terminal(write, capsys):
+    names = [letter * 300 for letter in "abc"]
+    rows = table_rows(ranked(capsys, odd_table(write, names), "--target", "label", "--probes", 50, "-q").out)
+    assert sorted(row[1] for row in rows) == names
+    assert all(len(row) == 5 for row in rows)
+
+
+def test_long_names_are_folded_in_a_narrow_terminal(write, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "30")
+    monkeypatch.setenv("TERM", "xterm")
+    path = odd_table(write, [letter * 100 for letter in "abc"])
+    plain = re.sub(r"\x1b\[[\d;]*m", "", ranked(capsys, path, "--target", "label", "--probes", 50, "-q").out)
+    assert "…" not in plain
+    assert [plain.count(letter) for letter in "bc"][1] >= 100
+    assert all(re.fullmatch(r"-?\d\.\d+", row[2]) and row[4].isdigit() for row in table_rows(plain))
+    assert len(table_rows(plain)) == 3
+
+
+# ---- ledger and resume
+
+
+def test_a_resumed_run_ends_as_if_never_stopped(data, tmp_path, capsys):
+    ledger, options = tmp_path / "run.ledger", [data, "--target", "label", "-q"]
+    ranked(capsys, *options, "--seed", 5, "--probes", 230, "--ledger", ledger)
+    resumed = ranked(capsys, *options, "--probes", 600, "--ledger", ledger, "--resume")
+    whole = ranked(capsys, *options, "--seed", 5, "--probes", 600)
+    assert resumed.out == whole.out
+
+
+def test_an_existing_ledger_needs_resume(data, tmp_path, capsys):
+    ledger = tmp_path / "run.ledger"
+    ranked(capsys, data, "--target", "label", "--probes", 60, "--ledger", ledger)
+    message = refusal(capsys, "rank", data, "--target", "label", "--ledger", ledger)
+    assert "add --resume to go on with it, or choose another file" in message
+
+
+def test_resume_needs_something_to_resume(data, tmp_path, capsys):
+    assert "--resume needs --ledger" in refusal(capsys, "rank", data, "--target", "label", "--resume")
+    message = refusal(capsys, "rank", data, "--target", "label", "--resume", "--ledger", tmp_path / "no")
+    assert "there is no ledger" in message
+    assert not (tmp_path / "no").exists()
+
+
+def test_a_foreign_ledger_is_refused(data, tmp_path, capsys):
+    ledger, options = tmp_path / "run.ledger", ["rank", data, "--target", "label", "--resume", "--ledger"]
+    ranked(capsys, data, "--target", "label", "--probes", 60, "--ledger", ledger)
+    assert "holds another run: its seed is 0, not 1" in refusal(capsys, *options, ledger, "--seed", 1)
+    assert "its shape is" in refusal(capsys, *options, ledger, "--ignore", "f01")
+    (tmp_path / "text").write_text("not a ledger at all " * 100)
+    assert "is not a Probewise ledger" in refusal(capsys, *options, tmp_path / "text")
+
+
+# ---- Ctrl-C
+
+
+@contextlib.contextmanager
+def ctrl_c_heard():
+    """Children hear SIGINT even where this process was started with it ignored, as in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def wait_for_blocks(ledger, process, blocks=4, seconds=90):
+    """Until the run has written some blocks: its write-ahead log has grown that many times."""
+    log, sizes = ledger.with_name(ledger.name + "-wal"), set()
+    end = time.monotonic() + seconds
+    while len(sizes) <= blocks:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < end, "no block was written"
+        if log.exists():
+            sizes.add(log.stat().st_size)
+        time.sleep(0.01)
+
+
+def test_ctrl_c_gives_the_ranking_so_far_and_the_run_can_go_on(data, tmp_path, capsys):
+    ledger, options = tmp_path / "run.ledger", [data, "--target", "label", "--ledger", tmp_path / "run.ledger"]
+    arguments = [*COMMAND, "rank", *map(str, options), "--probes", "100000000"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", "env": ENVIRONMENT}
+    with ctrl_c_heard(), subprocess.Popen(arguments, **pipes) as process:
+        wait_for_blocks(ledger, process)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert len(table_rows(out)) == 20
+    assert "this is the ranking so far" in err
+    assert "Traceback" not in err
+    assert "Warning" not in err
+    n_probes = int(re.search(r"interrupted after ([\d,]+) probes", err)[1].replace(",", ""))
+    resumed = ranked(capsys, *options, "--resume", "--probes", n_probes + 75, "-q")
+    whole = ranked(capsys, data, "--target", "label", "--probes", n_probes + 75, "-q")
+    assert resumed.out == whole.out
+
+
+def test_ctrl_c_before_the_first_probe_says_so(data, capsys, monkeypatch):
+    def fit(self, X, y):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(DAF, "fit", fit)
+    assert run(["rank", str(data), "--target", "label"]) == 130
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "interrupted before there was a ranking" in printed.err
+
+
+# ---- bad input
+
+
+def test_a_real_command_refuses_in_one_line_with_code_2(tmp_path):
+    done = command("rank", tmp_path / "no.csv", "--target", "label")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr == f"probewise: there is no file {tmp_path / 'no.csv'}\n"
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ({"a": [1, 2], "other": [0, 1]}, "no target column 'label'"),
+        ({"a": ["u", "v"], "label": [0, 1]}, "1 of 1 feature columns hold no numbers: 'a' (String)"),
+        ({"a": [1.5, None], "label": [0, 1]}, "'a' (first in data row 2)"),
+        ({"a": [1.5, 2.5], "label": ["x", None]}, "the target 'label' is missing"),
+        ({"a": range(9), "label": ["x"] * 9}, "only one class"),
+        ({"a": range(9), "label": ["x"] * 7 + ["y"] * 2}, "fewer than --cv 3 folds"),
+    ],
+)
+def test_tables_that_cannot_be_ranked(write, capsys, columns, reason):
+    assert reason in refusal(capsys, "rank", write(columns), "--target", "label")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--criterion", "magic"], "--criterion 'magic' is not known: choose one of auto, knn"),
+        (["--coefficient", "daf9"], "--coefficient 'daf9' is not known: choose one of daf0"),
+        (["--inclusion", "1.5"], "--inclusion 1.5 must be a probability"),
+        (["--max-probe-size", "0"], "'--max-probe-size'"),
+        (["--probes", "0"], "'--probes'"),
+        (["--probes", "many"], "'--probes'"),
+        (["--time", "0"], "'--time': 0 is not above 0"),
+        (["--time", "nan"], "'--time'"),
+        (["--relative-change", "-1"], "'--relative-change'"),
+        (["--coverage", "0"], "'--coverage'"),
+        (["--settled", "-3"], "'--settled'"),
+        (["--check-every", "0"], "'--check-every'"),
+        (["--cv", "1"], "'--cv'"),
+        (["--cv", "60"], "fewer than --cv 60 folds"),
+        (["--top", "0"], "'--top'"),
+        (["--seed", "-1"], "'--seed'"),
+        (["--seed", str(2**70)], "Seed must be between 0 and"),
+        (["--jobs", "0"], "n_jobs"),
+        (["--task", "guess"], "--task 'guess' is not known: choose one of auto, classification, regression"),
+        (["--task", "regression"], "--task regression needs numbers, and the target 'label' holds text"),
+        (["--ignore", "f99"], "no ignored column 'f99'"),
+        (["--out", "ranking.xlsx"], "name it .csv"),
+        (["--out", "no-such-folder/r.csv"], "does not exist"),
+        (["--ledger", "no-such-folder/l"], "does not exist"),
+        (["--wrong"], "--wrong"),
+    ],
+)
+def test_bad_values_are_named(data, capsys, options, reason):
+    assert reason in refusal(capsys, "rank", data, "--target", "label", "--probes", "60", *options)
+
+
+def test_out_never_overwrites_what_was_read(data, capsys):
+    before = data.read_bytes()
+    assert "would overwrite" in refusal(capsys, "rank", data, "--target", "label", "--out", data)
+    assert data.read_bytes() == before
+
+
+def test_missing_arguments(data, capsys):
+    assert "DATA" in refusal(capsys, "rank")
+    assert "--target" in refusal(capsys, "rank", data)
+    assert "'wrong'" in refusal(capsys, "wrong")
+
+
+@pytest.mark.parametrize("missing", ["typer", "polars"])
+def test_a_missing_extra_is_one_sentence(data, missing):
+    code = f"import sys; sys.modules[{missing!r}] = None; from probewise.cli import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "rank", str(data), "--target", "label"],
+        capture_output=True,
+        encoding="utf-8",
+        env=ENVIRONMENT,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("probewise: ")
+    assert done.stderr.endswith("needs the cli extra: pip install 'probewise[cli]'\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_import_probewise_loads_neither_polars_nor_typer():
+    code = "import sys, probewise, probewise.selectors.daf; print({'polars', 'typer'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8", check=True)
+    assert done.stdout == "set()\n"
+
+
+# ---- help, version, demo
+
+
+def test_version():
+    done = command("--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"probewise {__version__}\n", "")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"]])
+def test_help_shows_the_commands_and_an_example(capsys, arguments):
+    assert run(arguments) == 0
+    text = capsys.readouterr().out
+    for part in ("rank", "demo", "--version", "probewise rank data.csv --target label"):
+        assert part in text
+
+
+def test_help_of_rank_names_every_parameter_of_daf_a_person_sets(capsys):
+    assert run(["rank", "--help"]) == 0
+    text = capsys.readouterr().out
+    not_for_people = {"n_features_to_select", "narrow", "block_size", "scoring", "device"}
+    spelled = {"stop": "probes", "n_jobs": "jobs", "random_state": "seed", "verbose": "quiet"}
+    for name in DAF().get_params(deep=False).keys() - not_for_people:
+        assert f"--{spelled.get(name, name).replace('_', '-')}" in text
+    assert "Example: probewise rank" in text
+
+
+def test_demo_shows_what_daf_finds_and_bif_misses():
+    done = command("demo", "--time", 2, "--seed", 1)
+    assert done.returncode == 0, done.stderr
+    rows = table_rows(done.stdout)
+    assert len(rows) == 20
+    truth = make_madelon(random_state=1)
+    informative = {truth.feature_names[feature] for feature in truth.informative}
+    assert {row[1] for row in rows if row[-1] == "✓"} == informative & {row[1] for row in rows}
+    bif = BIF().fit(truth.X, truth.y)
+    places = dict(zip(truth.feature_names, bif.ranking_.tolist(), strict=True))
+    assert [int(row[4]) for row in rows] == [places[row[1]] for row in rows]
+    found, by_bif = map(int, re.search(r"DAF puts (\d+) of the 20 .*, BIF (\d+)\.", done.stdout).groups())
+    assert found == len(informative & {row[1] for row in rows}) > by_bif
+    assert by_bif == sum(places[name] <= 20 for name in informative)
+    missed = re.search(r"missed by BIF: (.*)\.", done.stdout)[1].split(", ")
+    assert missed == sorted(name for name in informative if name in {r[1] for r in rows} and places[name] > 20)
+    assert re.search(r"[\d,]+ probes in [\d.]+ s, [\d,]+ a second", done.stdout)
+    assert "Stop reason: the time limit of 2 s was reached." in done.stdout

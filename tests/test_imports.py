@@ -1,0 +1,103 @@
+"""The import rules: layers point down, heavy libraries live in one place each, and importing us is fast."""
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[1] / "src" / "probewise"
+MODULES = sorted(SOURCE.rglob("*.py"))
+
+# From the ground up; a module may import from layers below its own, and from its own.
+LAYERS = [
+    {"kernels"},
+    {"probes"},
+    {"tally"},
+    {"ledger", "stopping", "executors"},
+    {"engine", "criteria", "progress", "datasets"},
+    {"selectors"},
+    {"io"},
+    {"cli"},
+    {"__main__"},
+]
+OWNERS = {
+    "numba": ("kernels/",),
+    "joblib": ("executors.py",),
+    "threadpoolctl": ("executors.py",),
+    "sqlite3": ("ledger.py",),
+    "polars": ("io.py",),
+    "typer": ("cli.py",),
+    "rich": ("progress.py", "cli.py"),
+}
+HEAVY = ("torch", "dask", "ray", "polars", "pandas", "matplotlib", "jinja2", "typer", "rich", "numba")
+
+
+def layer(name):
+    return next(number for number, names in enumerate(LAYERS) if name in names)
+
+
+def imported(path):
+    """(top-level library, or our own part) that a module imports, wherever the import stands."""
+    part = path.relative_to(SOURCE).with_suffix("").parts
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name.split(".")[0], None) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            yield (node.module or "").split(".")[0], None
+        elif isinstance(node, ast.ImportFrom):
+            base = part[: len(part) - node.level]
+            names = [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
+            for name in names:
+                yield None, (base[0] if base else name)
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_imports_point_down(path):
+    part = path.relative_to(SOURCE).with_suffix("").parts[0]
+    if part == "__init__":
+        return
+    for _, ours in imported(path):
+        if ours is not None and ours not in ("__version__", part):
+            assert layer(ours) < layer(part), f"{part} imports {ours}, which is not below it"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_heavy_libraries_have_one_owner(path):
+    name = path.relative_to(SOURCE).as_posix()
+    for library, _ in imported(path):
+        owners = OWNERS.get(library)
+        assert owners is None or name.startswith(owners), f"{name} imports {library}; only {owners} may"
+
+
+def test_every_module_says_what_it_is_for():
+    for path in MODULES:
+        assert ast.get_docstring(ast.parse(path.read_text())), f"{path.name} has no first line"
+
+
+def loaded_after(code):
+    script = f"import sys; {code}; import json; print(json.dumps(sorted(sys.modules)))"
+    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    return set(json.loads(output))
+
+
+def test_importing_us_loads_nothing_heavy():
+    assert not loaded_after("import probewise") & set(HEAVY)
+
+
+def test_the_selectors_load_nothing_for_show_or_clusters():
+    light = set(HEAVY) - {"numba"}
+    before = loaded_after("import sklearn.feature_selection, joblib, numba")
+    assert not (loaded_after("from probewise import DAF, BIF") - before) & light
+
+
+def test_public_names_are_there():
+    import probewise
+
+    for name in probewise.__all__:
+        assert getattr(probewise, name).__name__ == name
+    assert "DAF" in dir(probewise)
+    with pytest.raises(AttributeError, match="nothing"):
+        _ = probewise.nothing
