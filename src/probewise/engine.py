@@ -133,7 +133,7 @@ class Knowledge:
         self.odd = TallySheet(plan.n_features if self.tops else 0)
         self.known = 0
         self.looks: tuple[Look, ...] = ()
-        self.before = np.full(plan.n_features if watch & {ORDER, VALUE} else 0, np.nan)
+        self.coefficients = np.full(plan.n_features if watch & {ORDER, VALUE} else 0, np.nan)
         self.places = np.zeros(plan.n_features if ORDER in watch else 0, np.int64)
         self.first_change = np.nan
 
@@ -166,16 +166,16 @@ class Knowledge:
         """Measure what is watched, against the look before."""
         order = value = np.nan
         left_out = 0
-        if len(self.before):
-            after = self.sheet.view().daf0()
-            value, left_out = sums.value_change(self.before, after)
-            if ORDER in self.watch:
-                places = positions(after)
-                order = sums.order_change(self.before, self.places, after, places)
-                self.places = places
-            self.before = after
+        n_probes, total, _ = self.sheet.totals.tolist()
+        before = self.coefficients.copy() if ORDER in self.watch else self.coefficients
+        if len(self.coefficients):
+            value, left_out = sums.renew_differences(self.sheet.table, n_probes, total, self.coefficients)
             if np.isnan(self.first_change):
                 self.first_change = value
+        if ORDER in self.watch:
+            places = positions(self.coefficients)
+            order = sums.order_change(before, self.places, self.coefficients, places)
+            self.places = places
         return Look(
             n_probes=self.known,
             seconds=self.ledger.seconds_at(self.known),
@@ -183,37 +183,18 @@ class Knowledge:
             value_change=float(value),
             relative_change=float(value / self.first_change) if self.first_change else 0.0,
             left_out=int(left_out),
-            overlap=self._overlaps(),
+            overlap={top: self._shared_top(top) for top in self.tops},
         )
 
-    def _overlaps(self) -> dict[int, float]:
-        if not self.tops:
-            return {}
-        odd = self.odd.view()
-        whole = self.sheet.view()
-        even = Tally(
-            whole.n_probes - odd.n_probes,
-            whole.total - odd.total,
-            whole.total_square - odd.total_square,
-            whole.table - odd.table,
-            whole.shift,
-        )
-        scores = odd.daf0(), even.daf0()
-        return {top: _shared_top(*scores, top) for top in self.tops}
-
-
-def _shared_top(first: Floats, second: Floats, top: int) -> float:
-    """Share of the top features that two score lists have in common; a feature without a score is never in."""
-    if top >= len(first):
-        return 1.0
-    return len(_top(first, top) & _top(second, top)) / top
-
-
-def _top(scores: Floats, top: int) -> set[int]:
-    filled = np.where(np.isnan(scores), -np.inf, scores)
-    candidates = np.flatnonzero(filled >= np.partition(filled, -top)[-top])
-    best = candidates[np.argsort(-filled[candidates], kind="stable")[:top]]
-    return set(best[np.isfinite(filled[best])].tolist())
+    def _shared_top(self, top: int) -> float:
+        """Share of the top features that odd and even blocks have in common; a feature without a score is never in."""
+        if top >= self.plan.n_features:
+            return 1.0
+        table, none = self.sheet.table, np.broadcast_to(0.0, self.sheet.table.shape)
+        (n_probes, total, _), (n_odd, total_odd, _) = self.sheet.totals.tolist(), self.odd.totals.tolist()
+        odd = sums.top_features(self.odd.table, none, n_odd, total_odd, top)
+        even = sums.top_features(table, self.odd.table, n_probes - n_odd, total - total_odd, top)
+        return len(np.intersect1d(odd, even)) / top
 
 
 def history(

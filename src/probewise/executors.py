@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, Protocol
 
 import joblib
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import threadpool_limits
 
 
 class Map(Protocol):
@@ -67,7 +67,6 @@ def _pinned(function: Callable[[Any], Any], item: Any) -> Any:
 
 _lock = threading.Lock()
 _users = 0
-_controller: Any = None
 _limit: Any = None
 
 
@@ -77,13 +76,10 @@ def one_blas_thread() -> Iterator[None]:
 
     BLAS keeps one setting per process: the first to enter sets it, the last to leave puts it back.
     """
-    global _users, _controller, _limit
+    global _users, _limit
     with _lock:
         if _users == 0:
-            if _controller is None:
-                _controller = ThreadpoolController()
-            _limit = _controller.limit(limits=1, user_api="blas")
-            _limit.__enter__()
+            _limit = threadpool_limits(limits=1, user_api="blas")
         _users += 1
     try:
         yield
@@ -91,4 +87,4 @@ def one_blas_thread() -> Iterator[None]:
         with _lock:
             _users -= 1
             if _users == 0:
-                _limit.__exit__(None, None, None)
+                _limit.restore_original_limits()

@@ -35,16 +35,48 @@ def mean_differences(table, n_probes, total, out):
 
 
 @kernel
-def value_change(before, after):
-    """Mean absolute change of the coefficients known both times, and how many were left out."""
+def renew_differences(table, n_probes, total, known):
+    """Bring DAF0 in ``known`` up to date; mean absolute change of those defined both times, and how many were not."""
     change = 0.0
-    known = 0
-    for feature in range(len(after)):
-        difference = abs(after[feature] - before[feature])
+    compared = 0
+    for feature in range(len(known)):
+        inside = table[feature, 0]
+        outside = n_probes - inside
+        with_it = table[feature, 1]
+        now = with_it / inside - (total - with_it) / outside
+        now = now if inside > 0.0 and outside > 0.0 else np.nan
+        difference = abs(now - known[feature])
+        known[feature] = now
         if difference == difference:
             change += difference
-            known += 1
-    return (change / known if known else np.nan), len(after) - known
+            compared += 1
+    return (change / compared if compared else np.nan), len(known) - compared
+
+
+@kernel
+def top_features(table, taken_off, n_probes, total, top):
+    """The ``top`` features of highest DAF0, best first, over the table less ``taken_off``; fewer if fewer have one."""
+    scores = np.empty(top)
+    best = np.empty(top, np.int64)
+    found = 0
+    for feature in range(len(table)):
+        inside = table[feature, 0] - taken_off[feature, 0]
+        outside = n_probes - inside
+        if inside <= 0.0 or outside <= 0.0:
+            continue
+        with_it = table[feature, 1] - taken_off[feature, 1]
+        score = with_it / inside - (total - with_it) / outside
+        if found == top and score <= scores[top - 1]:
+            continue
+        place = min(found, top - 1)
+        while place > 0 and score > scores[place - 1]:
+            scores[place] = scores[place - 1]
+            best[place] = best[place - 1]
+            place -= 1
+        scores[place] = score
+        best[place] = feature
+        found = min(found + 1, top)
+    return best[:found]
 
 
 @kernel
