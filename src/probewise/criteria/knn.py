@@ -34,8 +34,9 @@ class KNN(Criterion):
     >>> from probewise.criteria import KNN
     >>> from probewise.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
-    >>> KNN(n_neighbors=3).bind(X, y, cv=3)(Subsets.of([[2, 3], [0, 1, 2, 3]])).round(3)
-    array([0.96 , 0.973])
+    >>> millimetres = (10 * X).round()
+    >>> KNN(n_neighbors=3).bind(millimetres, y, cv=3)(Subsets.of([[0, 1], [0, 1, 2, 3]])).round(3)
+    array([0.74 , 0.973])
     """
 
     def __init__(self, n_neighbors: int = 3, *, task: str = "auto") -> None:
