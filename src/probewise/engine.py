@@ -60,7 +60,7 @@ def run_probes(
     interrupted = False
     results = map(_BlockScorer(plan, score), _blocks_after(ledger.n_probes, block_size, stop.max_probes))
     try:
-        while not (state.n_probes and stop(state)):
+        while not (_is_border(state.n_probes, block_size, stop.max_probes) and stop(state)):
             ledger.append(next(results), seconds=clock.seconds)
             state = knowledge.learn()
             if progress:
@@ -87,6 +87,11 @@ class Clock:
     @property
     def seconds(self) -> float:
         return time.perf_counter() - self.zero
+
+
+def _is_border(n_probes: int, block_size: int, limit: int | None) -> bool:
+    """Whether rules are asked here; a resumed run may begin inside a block, where an unbroken one never asks."""
+    return n_probes > 0 and (n_probes % block_size == 0 or (limit is not None and n_probes >= limit))
 
 
 def _blocks_after(n_probes: int, block_size: int, limit: int | None) -> Iterator[Block]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -65,7 +66,7 @@ def _pinned(function: Callable[[Any], Any], item: Any) -> Any:
         return function(item)
 
 
-_lock = threading.Lock()
+_lock = threading.Condition()
 _users = 0
 _limit: Any = None
 
@@ -88,3 +89,11 @@ def one_blas_thread() -> Iterator[None]:
             _users -= 1
             if _users == 0:
                 _limit.restore_original_limits()
+                _lock.notify_all()
+
+
+@atexit.register
+def _wait_for_threads() -> None:
+    """joblib's threads are daemons: one still inside a kernel when the interpreter ends would abort the process."""
+    with _lock:
+        _lock.wait_for(lambda: _users == 0, timeout=60)

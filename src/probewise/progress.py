@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -32,7 +33,7 @@ def live_progress(
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Throttled(LINE_SECONDS, lambda state, speed: console.print(one_line(state, speed, names, title)))
+        yield Throttled(LINE_SECONDS, lambda state, speed: print(one_line(state, speed, names, title), file=sys.stderr))
         return
     with Live(console=console, transient=True, auto_refresh=False) as live, _logged_to(console):
         live.update(f"{title}: starting", refresh=True)
@@ -62,7 +63,13 @@ class Throttled:
 def top_names(state: State, names: Sequence[str] | None, top: int = TOP) -> list[str]:
     scores = state.tally.daf0()
     best = positions(scores).argsort()[:top]
-    return [names[feature] if names is not None else str(feature) for feature in best.tolist()]
+    return [_shown(names[feature]) if names is not None else str(feature) for feature in best.tolist()]
+
+
+def _shown(name: str, longest: int = 40) -> str:
+    """The name cut short, with what would disturb a terminal or a line spelled out."""
+    name = name if len(name) <= longest else f"{name[: longest - 1]}…"
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in name)
 
 
 def one_line(state: State, speed: float, names: Sequence[str] | None, title: str) -> str:
@@ -74,8 +81,8 @@ def one_line(state: State, speed: float, names: Sequence[str] | None, title: str
 
 
 def panel(state: State, speed: float, names: Sequence[str] | None, title: str) -> Table:
-    from rich.markup import escape
     from rich.table import Table
+    from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
     look = state.look
@@ -87,7 +94,7 @@ def panel(state: State, speed: float, names: Sequence[str] | None, title: str) -
     grid = Table.grid()
     grid.add_row(table)
     grid.add_row(f"[dim]{measures}")
-    grid.add_row(f"[dim]top now:[/] {escape(', '.join(top_names(state, names)))}")
+    grid.add_row(Text.assemble(("top now: ", "dim"), ", ".join(top_names(state, names))))
     return grid
 
 

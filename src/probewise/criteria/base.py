@@ -96,7 +96,7 @@ class Folds:
     n_rows: int
 
     @classmethod
-    def of(cls, cv: Any, X: Any, y: Any, *, is_classification: bool, groups: Any = None) -> Folds:
+    def of(cls, cv: Any, y: NDArray[Any], *, is_classification: bool, groups: Any = None) -> Folds:
         """The splits scikit-learn would make: stratified for classes; ``cv`` a number, splitter or iterable."""
         splitter = check_cv(cv, y, classifier=is_classification)
         if is_classification and isinstance(splitter, StratifiedKFold):

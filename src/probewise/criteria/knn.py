@@ -51,7 +51,7 @@ class KNN(Criterion):
                 f"scoring={scoring!r}: KNN measures {default!r} here; for another score give the estimator, "
                 "for example criterion=KNeighborsClassifier(3)"
             )
-        folds = Folds.of(cv, X, target.values, is_classification=target.is_classification, groups=groups)
+        folds = Folds.of(cv, np.asarray(y), is_classification=target.is_classification, groups=groups)
         if not 1 <= self.n_neighbors <= folds.smallest_train:
             raise ValueError(
                 f"n_neighbors={self.n_neighbors} must be from 1 to the rows of the smallest training fold, "

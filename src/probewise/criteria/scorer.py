@@ -61,7 +61,7 @@ class Scorer(Criterion):
             and not hasattr(self.estimator, "score")
         ):
             raise ValueError(f"criterion={self.estimator!r} has no score method: give scoring, for example 'accuracy'")
-        folds = Folds.of(cv, X, y, is_classification=is_classifier(self.estimator), groups=groups)
+        folds = Folds.of(cv, y, is_classification=is_classifier(self.estimator), groups=groups)
         chosen = self.scoring if self.scoring is not None else scoring
         return BoundScorer(_seeded(self.estimator), _by_columns(X), y, folds, chosen)
 
