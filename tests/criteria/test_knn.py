@@ -170,3 +170,41 @@ def test_another_scoring_is_refused_with_the_remedy():
     assert len(KNN().bind(X, y, scoring="accuracy")(SUBSETS)) == len(SUBSETS)
     with pytest.raises(ValueError, match=r"scoring='f1'.*KNeighborsClassifier"):
         KNN().bind(X, y, scoring="f1")
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("n_neighbors", [1, 3, 9])
+@pytest.mark.parametrize("target", ["classes", "numbers"])
+@pytest.mark.parametrize("cv", [3, LeaveOneOut(), ShuffleSplit(2, random_state=0)], ids=str)
+def test_a_subset_plus_each_candidate_is_the_subset_with_it(make, n_neighbors, target, cv):
+    X, y = table(n=70)
+    y = y if target == "classes" else X[:, 1] + y
+    if target == "numbers" and isinstance(cv, LeaveOneOut):
+        return  # R^2 of one row means nothing
+    score = KNN(n_neighbors).bind(make(X), y, cv)
+    for size in (0, 1, 12):
+        subset = np.arange(size, dtype=np.int32)
+        candidates = np.arange(size, 30, dtype=np.int32)
+        expected = score(Subsets.of([[*subset, candidate] for candidate in candidates]))
+        np.testing.assert_allclose(score.plus_each(subset, candidates), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [7, 31, 33, 64, 500, 1300])
+@pytest.mark.parametrize("n_neighbors", [1, 2, 8, 12])
+def test_neighbours_are_found_at_every_tile_and_lane_border(dtype, n, n_neighbors):
+    """Whole numbers, so that ties are many and exact; against the twin's sort by (distance, row)."""
+    rng = np.random.default_rng(n)
+    X = rng.integers(0, 6, (n, 4)).astype(dtype)
+    y = rng.permutation(np.arange(n) % 2)
+    if n_neighbors > n // 3:
+        return
+    splits = list(StratifiedKFold(3).split(X, y))
+    twins = []
+    for train, test in splits:
+        distances = ((X[test][:, None] - X[train][None]) ** 2).sum(axis=2)
+        near = np.take(train, np.lexsort((np.broadcast_to(train, distances.shape), distances))[:, :n_neighbors])
+        votes = y[near].mean(axis=1)
+        twins.append(np.mean((votes > 0.5) == y[test]))
+    ours = KNN(n_neighbors).bind(X, y)(Subsets.of([range(4)]))
+    np.testing.assert_allclose(ours, [np.mean(twins)], rtol=1e-12)

@@ -6,11 +6,12 @@ from sklearn.base import BaseEstimator
 
 from .base import Criterion
 from .knn import KNN
+from .linear import Linear
 from .scorer import Function, Scorer
 
-NAMES = {"knn": KNN}
+NAMES = {"knn": KNN, "linear": Linear}
 
-__all__ = ["KNN", "NAMES", "Criterion", "Function", "Scorer", "as_criterion"]
+__all__ = ["KNN", "NAMES", "Criterion", "Function", "Linear", "Scorer", "as_criterion"]
 
 
 def as_criterion(criterion: Any, X: Any = None) -> Criterion:

@@ -109,10 +109,14 @@ class Folds:
         return cls(splits, len(y))
 
     @property
+    def order(self) -> NDArray[np.int64]:
+        """All tested rows, fold after fold."""
+        return np.concatenate([np.sort(test) for _, test in self.splits])
+
+    @property
     def is_partition(self) -> bool:
         """Whether every row is tested once, against all rows of the other folds."""
-        tested = np.concatenate([test for _, test in self.splits])
-        return np.array_equal(np.sort(tested), np.arange(self.n_rows)) and all(
+        return np.array_equal(np.sort(self.order), np.arange(self.n_rows)) and all(
             np.array_equal(np.union1d(train, test), np.arange(self.n_rows)) and len(train) + len(test) == self.n_rows
             for train, test in self.splits
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,8 @@ from numpy.typing import NDArray
 from ..kernels import neighbors as kernels
 from ..probes import Subsets
 from .base import Columns, Criterion, Floats, Folds, Target
+
+LARGEST_BASE = 2**28
 
 
 class KNN(Criterion):
@@ -74,38 +75,49 @@ class BoundKNN:
     def of(cls, X: Any, target: Target, folds: Folds, n_neighbors: int) -> BoundKNN:
         if not folds.is_partition:
             return cls(Columns(X, np.arange(folds.n_rows)), target, folds, n_neighbors, None)
-        order = np.concatenate([np.sort(test) for _, test in folds.splits])
         sizes = [len(test) for _, test in folds.splits]
-        return cls(Columns(X, order), target, folds, n_neighbors, np.repeat(np.cumsum(sizes), sizes))
+        return cls(Columns(X, folds.order), target, folds, n_neighbors, np.repeat(np.cumsum(sizes), sizes))
 
     def __call__(self, subsets: Subsets) -> Floats:
-        n_rows, dtype = self.folds.n_rows, self.columns.dtype
-        room = n_rows * (int(subsets.sizes.max(initial=0)) + 2)
-        left, right = np.empty(room, dtype), np.empty(room, dtype)
-        products = np.empty(kernels.TILE * n_rows, dtype)
-        best = np.empty((n_rows, self.n_neighbors), dtype)
-        rows = np.empty((n_rows, self.n_neighbors), np.int64)
-        scores = np.empty(len(subsets))
-        for k, subset in enumerate(subsets):
-            width = len(subset) + 2
-            a, b = (part[: n_rows * width].reshape(n_rows, width) for part in (left, right))
-            self.columns.take(subset, a[:, :-2])
-            kernels.add_norms(a, b)
-            scores[k] = self._score(a, b, products, best, rows)
+        desk = Desk(self, int(subsets.sizes.max(initial=0)))
+        return np.array([self._score(*desk.columns_of(subset), desk) for subset in subsets], dtype=np.float64)
+
+    def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
+        """J of the subset with each candidate added: distances add up over features, so each costs one pass."""
+        n_pairs = 0 if self.fold_end is None else kernels.pairs_across_folds(self.fold_end)
+        if not 0 < n_pairs * self.columns.dtype.itemsize <= LARGEST_BASE or not len(subset):
+            return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
+        desk = Desk(self, len(subset))
+        base = np.empty(n_pairs, self.columns.dtype)
+        kernels.closeness_across_folds(*desk.columns_of(subset), self.fold_end, base)
+        extra = np.empty((self.folds.n_rows, 1), self.columns.dtype)
+        scores = np.empty(len(candidates))
+        for k, candidate in enumerate(candidates):
+            self.columns.take(np.array([candidate], np.int32), extra)
+            kernels.neighbors_with_one_more(
+                base, extra[:, 0], self.fold_end, self.columns.rows, desk.products, *desk.work
+            )
+            scores[k] = self._fold_scores(desk.rows)
         return scores
 
-    def _score(self, left: Any, right: Any, products: Any, best: Any, rows: Any) -> float:
+    def _score(self, left: NDArray[Any], right: NDArray[Any], desk: Desk) -> float:
         if self.fold_end is not None:
-            order = self.columns.rows
-            kernels.neighbors_across_folds(left, right, self.fold_end, order, products, best, rows)
-            starts = np.unique(np.concatenate([[0], self.fold_end]))
-            parts = [(rows[a:b], order[a:b]) for a, b in pairwise(starts)]
-            return float(np.mean([self._fold_score(near, test) for near, test in parts]))
+            kernels.neighbors_across_folds(left, right, self.fold_end, self.columns.rows, desk.products, *desk.work)
+            return self._fold_scores(desk.rows)
         scores = []
         for train, test in self.folds.splits:
-            near = rows[: len(test)]
-            kernels.neighbors_between(left, right, test, train, products, best[: len(test)], near)
+            near = desk.rows[: len(test)]
+            kernels.neighbors_between(left, right, test, train, desk.products, desk.best[: len(test)], near)
             scores.append(self._fold_score(near, test))
+        return float(np.mean(scores))
+
+    def _fold_scores(self, rows: NDArray[np.int64]) -> float:
+        """Mean score over folds of neighbours given in fold order."""
+        scores, start = [], 0
+        for _, test in self.folds.splits:
+            stop = start + len(test)
+            scores.append(self._fold_score(rows[start:stop], self.columns.rows[start:stop]))
+            start = stop
         return float(np.mean(scores))
 
     def _fold_score(self, near: NDArray[np.int64], test: NDArray[np.int64]) -> float:
@@ -113,3 +125,24 @@ class BoundKNN:
         if self.target.classes is not None:
             return kernels.vote_accuracy(near, values, values[test], len(self.target.classes))
         return kernels.mean_r2(near, values, values[test])
+
+
+class Desk:
+    """Work space for subsets up to a size, laid out once per batch."""
+
+    def __init__(self, bound: BoundKNN, largest: int) -> None:
+        n_rows, dtype, k = bound.folds.n_rows, bound.columns.dtype, bound.n_neighbors
+        self.bound = bound
+        self.sides = [np.empty(n_rows * (largest + 2), dtype) for _ in range(2)]
+        self.products = np.empty(kernels.TILE * n_rows, dtype)
+        self.best, self.rows = np.empty((n_rows, k), dtype), np.empty((n_rows, k), np.int64)
+        peaks = np.empty((kernels.GROUPS + k + 1, n_rows + 2 * kernels.LANES), dtype)
+        self.work = peaks, np.empty(n_rows + kernels.LANES, dtype), self.best, self.rows
+
+    def columns_of(self, subset: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The two sides of the matrix product whose entries are closeness."""
+        n_rows, width = self.bound.folds.n_rows, len(subset) + 2
+        left, right = (side[: n_rows * width].reshape(n_rows, width) for side in self.sides)
+        self.bound.columns.take(subset, left[:, :-2])
+        kernels.add_norms(left, right)
+        return left, right

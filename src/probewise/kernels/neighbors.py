@@ -1,15 +1,17 @@
 """Nearest neighbours across folds, from matrix products, and the scores they give.
 
 Closeness of two rows is a.b - |a|^2/2 - |b|^2/2, which is minus half their squared distance: one product
-of matrices with two columns more. The larger, the nearer.
+of matrices with two columns more. The larger, the nearer. Rows are sorted by fold, so that each pair of rows in
+different folds is looked at once, for both.
 """
 
 import numpy as np
 
 from .jit import inline, kernel
+from .lanes import LANES, lowest_bit, not_below, raise_to
 
-TILE = 64
-CHUNK = 32
+TILE = 384
+GROUPS = 8
 
 
 @kernel
@@ -47,46 +49,163 @@ def insert(best, rows, owner, closeness, row):
 
 
 @kernel
-def neighbors_across_folds(left, right, fold_end, order, products, best, rows):
+def tile_end(start, fold_end):
+    """Where the tile of rows that starts here ends: at the end of its fold, or later where folds are small."""
+    end = min(start + TILE, len(fold_end))
+    return min(end, fold_end[start]) if fold_end[start] - start >= TILE // 8 else end
+
+
+@kernel
+def pairs_across_folds(fold_end):
+    """How many closeness values all tiles hold together."""
+    start, total = 0, 0
+    while start < len(fold_end) and fold_end[start] < len(fold_end):
+        end = tile_end(start, fold_end)
+        total += (end - start) * (len(fold_end) - fold_end[start])
+        start = end
+    return total
+
+
+@kernel
+def neighbors_across_folds(left, right, fold_end, order, products, peaks, kth, best, rows):
     """The k nearest rows in other folds, of every row.
 
-    Rows are sorted by fold; row i of a fold that ends at fold_end[i] is original row order[i]. Each pair of
-    rows is looked at once, for both. best and rows (n, k) receive closeness and original row numbers.
+    Row i of a fold that ends at fold_end[i] is original row order[i]. best and rows (n, k) receive closeness and
+    original row numbers; products (TILE * n), peaks (GROUPS + k + 1, n + LANES) and kth (n + LANES) are work space.
     """
-    n_rows = len(order)
-    k = best.shape[1]
+    _forget(best, rows, kth, len(order))
+    start = 0
+    while start < len(order) and fold_end[start] < len(order):
+        end = tile_end(start, fold_end)
+        after = fold_end[start]
+        closeness = products[: (end - start) * (len(order) - after)].reshape(end - start, len(order) - after)
+        np.dot(left[start:end], right[after:].T, closeness)
+        _look_through(closeness, start, after, fold_end, order, peaks, kth, best, rows)
+        start = end
+
+
+@kernel
+def closeness_across_folds(left, right, fold_end, base):
+    """All closeness values, tile after tile, into base."""
+    start, position = 0, 0
+    while start < len(fold_end) and fold_end[start] < len(fold_end):
+        end = tile_end(start, fold_end)
+        after = fold_end[start]
+        size = (end - start) * (len(fold_end) - after)
+        tile = base[position : position + size].reshape(end - start, len(fold_end) - after)
+        np.dot(left[start:end], right[after:].T, tile)
+        position += size
+        start = end
+
+
+@kernel
+def neighbors_with_one_more(base, extra, fold_end, order, products, peaks, kth, best, rows):
+    """As `neighbors_across_folds`, for the features that base is of and one more, whose values are extra."""
+    _forget(best, rows, kth, len(order))
+    half = base.dtype.type(-0.5)
+    start, position = 0, 0
+    while start < len(order) and fold_end[start] < len(order):
+        end = tile_end(start, fold_end)
+        after = fold_end[start]
+        width = len(order) - after
+        closeness = products[: (end - start) * width].reshape(end - start, width)
+        for i in range(start, end):
+            for j in range(width):
+                apart = extra[i] - extra[after + j]
+                closeness[i - start, j] = base[position + j] + half * apart * apart
+            position += width
+        _look_through(closeness, start, after, fold_end, order, peaks, kth, best, rows)
+        start = end
+
+
+@inline
+def _forget(best, rows, kth, n_rows):
     best[:] = -np.inf
     rows[:] = n_rows
-    kth = np.full(n_rows, -np.inf, best.dtype)
-    for tile in range(0, n_rows, TILE):
-        after = fold_end[tile]
-        if after == n_rows:
-            break
-        tile_end = min(tile + TILE, n_rows)
-        height, width = tile_end - tile, n_rows - after
-        closeness = products[: height * width].reshape(height, width)
-        np.dot(left[tile:tile_end], right[after:].T, closeness)
-        for i in range(tile, tile_end):
-            line = closeness[i - tile]
-            kth_i = kth[i]
-            j = fold_end[i]
-            while j < n_rows:
-                stop = min(j + CHUNK, n_rows)
-                hits = 0
-                for candidate in range(j, stop):
-                    near = line[candidate - after]
-                    hits |= (near >= kth_i) | (near >= kth[candidate])
-                if hits:
-                    for candidate in range(j, stop):
-                        near = line[candidate - after]
-                        if near >= kth_i:
-                            insert(best, rows, i, near, order[candidate])
-                            kth_i = best[i, k - 1]
-                        if near >= kth[candidate]:
-                            insert(best, rows, candidate, near, order[i])
-                            kth[candidate] = best[candidate, k - 1]
-                j = stop
-            kth[i] = kth_i
+    kth[:] = -np.inf
+
+
+@kernel
+def _look_through(closeness, start, after, fold_end, order, peaks, kth, best, rows):
+    """Take every pair of the tile into account for both of its rows; kth[i] bounds the k-th nearest of i from below."""
+    n_rows, k = len(order), best.shape[1]
+    if k <= GROUPS:
+        _bound(closeness, start, after, fold_end, peaks, kth, k)
+    for i in range(start, start + len(closeness)):
+        line = closeness[i - start]
+        limit = kth[i]
+        j = fold_end[i]
+        while j + LANES <= n_rows:
+            hits = not_below(line, j - after, kth, j, limit)
+            while hits:
+                other = j + lowest_bit(hits)
+                hits &= hits - np.uint64(1)
+                limit = _meet(line[other - after], i, other, limit, order, kth, best, rows)
+            j += LANES
+        for other in range(j, n_rows):
+            limit = _meet(line[other - after], i, other, limit, order, kth, best, rows)
+        kth[i] = limit
+
+
+@inline
+def _meet(near, i, other, limit, order, kth, best, rows):
+    """Offer each of the two rows to the other; the new bound of i."""
+    k = best.shape[1]
+    if near >= limit:
+        insert(best, rows, i, near, order[other])
+        limit = max(limit, best[i, k - 1])
+    if near >= kth[other]:
+        insert(best, rows, other, near, order[i])
+        kth[other] = max(kth[other], best[other, k - 1])
+    return limit
+
+
+@kernel
+def _bound(closeness, start, after, fold_end, peaks, kth, k):
+    """Raise kth by what the tile shows at a glance, so that few pairs need a second look.
+
+    Split a row's candidates into groups: the k-th largest of the groups' maxima is a lower bound of its k-th
+    nearest. For the tile's columns the groups are runs of rows; for its rows they are the lanes.
+    """
+    height, width = closeness.shape
+    run = (height + GROUPS - 1) // GROUPS
+    lanes = peaks[GROUPS + k]
+    for group in range(GROUPS):
+        peak = peaks[group]
+        peak[:width] = -np.inf
+        for i in range(group * run, min(height, (group + 1) * run)):
+            line = closeness[i]
+            lanes[: 2 * LANES] = -np.inf
+            j = fold_end[start + i] - after
+            while j + 2 * LANES <= width:
+                raise_to(peak, j, line, j)
+                raise_to(peak, j + LANES, line, j + LANES)
+                raise_to(lanes, 0, line, j)
+                raise_to(lanes, LANES, line, j + LANES)
+                j += 2 * LANES
+            for rest in range(j, width):
+                peak[rest] = max(peak[rest], line[rest])
+            kth[start + i] = max(kth[start + i], _kth_largest(lanes[: 2 * LANES], k))
+    tops = peaks[GROUPS : GROUPS + k]
+    tops[:, :width] = -np.inf
+    for group in range(GROUPS):
+        for place in range(k):
+            for j in range(width):
+                value, top = peaks[group, j], tops[place, j]
+                tops[place, j] = value if value > top else top
+                peaks[group, j] = top if value > top else value
+    for j in range(width):
+        kth[after + j] = max(kth[after + j], tops[k - 1, j])
+
+
+@inline
+def _kth_largest(values, k):
+    """The k-th largest of a few values, which are sorted on the way."""
+    for place in range(k):
+        for other in range(place + 1, len(values)):
+            if values[other] > values[place]:
+                values[place], values[other] = values[other], values[place]
+    return values[k - 1]
 
 
 @kernel
@@ -96,10 +215,9 @@ def neighbors_between(left, right, test, train, products, best, rows):
     rows[:] = len(left)
     candidates = right[train]
     for tile in range(0, len(test), TILE):
-        tile_end = min(tile + TILE, len(test))
-        height = tile_end - tile
+        height = min(TILE, len(test) - tile)
         closeness = products[: height * len(train)].reshape(height, len(train))
-        np.dot(left[test[tile:tile_end]], candidates.T, closeness)
+        np.dot(left[test[tile : tile + height]], candidates.T, closeness)
         for i in range(height):
             for j in range(len(train)):
                 if closeness[i, j] >= best[tile + i, -1]:

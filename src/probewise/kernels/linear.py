@@ -1,0 +1,185 @@
+"""Ridge regression in closed form, cross-validated: sums in, one Cholesky factor per fold, predictions out.
+
+K targets are fitted at once. What is known of a group of rows are its size n, its column sums s (d), its Gram
+matrix G (d, d), its target sums t (K) and the products of columns with targets M (d, K). They add and subtract: what
+a fold leaves for training is the whole less the fold.
+"""
+
+import numpy as np
+
+from .jit import inline, kernel
+
+
+@kernel
+def ridge(n, sums, gram, target_sums, products, alpha, system, weights, intercepts):
+    """Weights (d, K) and intercepts (K) of min |X w + b - t|^2 + alpha |w|^2; system (d, d + K) is work space."""
+    d, k = products.shape
+    for i in range(d):
+        mean = sums[i] / n
+        for j in range(i, d):
+            system[i, j] = gram[i, j] - mean * sums[j]
+        system[i, i] += alpha
+        for c in range(k):
+            system[i, d + c] = products[i, c] - mean * target_sums[c]
+    _eliminate(system[:d, : d + k])
+    for i in range(d - 1, -1, -1):
+        for c in range(k):
+            weights[i, c] = system[i, d + c]
+        for j in range(i + 1, d):
+            factor = system[i, j]
+            for c in range(k):
+                weights[i, c] -= factor * weights[j, c]
+        for c in range(k):
+            weights[i, c] /= system[i, i]
+    for c in range(k):
+        intercepts[c] = target_sums[c] / n
+    for i in range(d):
+        for c in range(k):
+            intercepts[c] -= sums[i] / n * weights[i, c]
+
+
+@inline
+def _eliminate(system):
+    """Cholesky factor U of the left square part in its upper triangle, and U^-T times the rest, row by row.
+
+    A pivot that rounding has eaten up counts as a tiny share of the largest: its column is a copy of others.
+    """
+    d, width = system.shape
+    largest = 0.0
+    for i in range(d):
+        largest = max(largest, system[i, i])
+    for i in range(d):
+        root = np.sqrt(max(system[i, i], 1e-14 * largest, 1e-300))
+        system[i, i] = root
+        for j in range(i + 1, width):
+            system[i, j] /= root
+        for later in range(i + 1, d):
+            factor = system[i, later]
+            if factor != 0.0:
+                for j in range(later, width):
+                    system[later, j] -= factor * system[i, j]
+
+
+@kernel
+def accuracy(values, weights, intercepts, labels, allowed):
+    """Share of rows of values (n, d) whose highest decision, among classes that are allowed, is the true label."""
+    decisions = np.dot(values, weights)
+    right = 0
+    for row in range(len(values)):
+        right += _decide(decisions[row], intercepts, allowed) == labels[row]
+    return right / len(values)
+
+
+@inline
+def _decide(decisions, intercepts, allowed):
+    """The class: of several, the first of the highest; of two, with one decision, the second if it is above 0."""
+    if len(decisions) == 1:
+        if allowed[0] and allowed[1]:
+            return int(decisions[0] + intercepts[0] > 0)
+        return int(allowed[1])
+    winner = -1
+    highest = -np.inf
+    for c in range(len(decisions)):
+        decision = decisions[c] + intercepts[c]
+        if allowed[c] and (winner < 0 or decision > highest):
+            winner = c
+            highest = decision
+    return winner
+
+
+@kernel
+def r2(values, weights, intercepts, truth):
+    """R^2 of the predictions for rows of values (n, d)."""
+    predictions = np.dot(values, weights)
+    mean = truth.mean()
+    unexplained = 0.0
+    spread = 0.0
+    for row in range(len(values)):
+        unexplained += (truth[row] - predictions[row, 0] - intercepts[0]) ** 2
+        spread += (truth[row] - mean) ** 2
+    if spread == 0.0:
+        return 1.0 if unexplained == 0.0 else 0.0
+    return 1.0 - unexplained / spread
+
+
+@kernel
+def label_products(values, labels, products):
+    """products (d, classes) = sums of the columns of values (n, d) by class."""
+    products[:] = 0.0
+    for row in range(len(values)):
+        for column in range(values.shape[1]):
+            products[column, labels[row]] += values[row, column]
+
+
+@kernel
+def rows_of_columns(data, indices, indptr, place, subset, starts, columns, values):
+    """The probe's entries row by row: those of row r (as placed) are at starts[r]..starts[r + 1]."""
+    starts[:] = 0
+    for k in range(len(subset)):
+        for position in range(indptr[subset[k]], indptr[subset[k] + 1]):
+            starts[place[indices[position]] + 1] += 1
+    for row in range(len(starts) - 1):
+        starts[row + 1] += starts[row]
+    for k in range(len(subset)):
+        for position in range(indptr[subset[k]], indptr[subset[k] + 1]):
+            row = place[indices[position]]
+            columns[starts[row]] = k
+            values[starts[row]] = data[position]
+            starts[row] += 1
+    for row in range(len(starts) - 1, 0, -1):
+        starts[row] = starts[row - 1]
+    starts[0] = 0
+
+
+@kernel
+def sparse_sums(starts, columns, values, first, last, targets, is_label, sums, gram, products):
+    """Column sums, Gram matrix (upper part) and products with targets, or by label, of rows first..last - 1."""
+    sums[:] = 0.0
+    gram[:] = 0.0
+    products[:] = 0.0
+    for row in range(first, last):
+        for a in range(starts[row], starts[row + 1]):
+            column, value = columns[a], values[a]
+            sums[column] += value
+            if is_label:
+                products[column, int(targets[row])] += value
+            else:
+                products[column, 0] += value * targets[row]
+            for b in range(a, starts[row + 1]):
+                gram[min(column, columns[b]), max(column, columns[b])] += value * values[b]
+
+
+@kernel
+def sparse_accuracy(starts, columns, values, first, last, weights, intercepts, labels, label_counts, allowed):
+    """As `accuracy`, for rows first..last - 1; label_counts are their labels' counts, so empty rows cost nothing."""
+    decisions = np.zeros(len(intercepts))
+    blank = _decide(decisions, intercepts, allowed)
+    right = label_counts[blank]
+    for row in range(first, last):
+        if starts[row] == starts[row + 1]:
+            continue
+        decisions[:] = 0.0
+        for a in range(starts[row], starts[row + 1]):
+            value, column = values[a], columns[a]
+            for c in range(len(decisions)):
+                decisions[c] += value * weights[column, c]
+        label = int(labels[row])
+        right += int(_decide(decisions, intercepts, allowed) == label) - int(blank == label)
+    return right / (last - first)
+
+
+@kernel
+def sparse_r2(starts, columns, values, first, last, weights, intercepts, targets):
+    """As `r2`, for rows first..last - 1."""
+    mean = targets[first:last].mean()
+    unexplained = 0.0
+    spread = 0.0
+    for row in range(first, last):
+        predicted = intercepts[0]
+        for a in range(starts[row], starts[row + 1]):
+            predicted += values[a] * weights[columns[a], 0]
+        unexplained += (targets[row] - predicted) ** 2
+        spread += (targets[row] - mean) ** 2
+    if spread == 0.0:
+        return 1.0 if unexplained == 0.0 else 0.0
+    return 1.0 - unexplained / spread
