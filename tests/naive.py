@@ -167,3 +167,35 @@ def bernoulli_probe(seed, probe, n_features, inclusion):
             chosen.append(feature)
             feature += 1 + gap()
     return chosen
+
+
+def floating_search(score, n_features, size, floating=True):
+    """Pudil et al. 1994: add the best; then drop as long as that beats the best known of its size."""
+    best, current = {}, []
+    while len(current) < size:
+        current = max(([*current, f] for f in range(n_features) if f not in current), key=lambda s: score(sorted(s)))
+        if len(current) not in best or score(sorted(current)) > best[len(current)][0]:
+            best[len(current)] = score(sorted(current)), sorted(current)
+        while floating and len(current) > 2:
+            fewer = max(([g for g in sorted(current) if g != f] for f in sorted(current)), key=score)
+            if score(fewer) <= best[len(fewer)][0]:
+                break
+            current = fewer
+            best[len(current)] = score(current), current
+    return best
+
+
+def backward_search(score, n_features, size, floating=True):
+    """The mirror image: drop the least missed; then add back as long as that beats the best known of its size."""
+    best, current = {n_features: (score(list(range(n_features))), list(range(n_features)))}, list(range(n_features))
+    while len(current) > size:
+        current = max(([g for g in current if g != f] for f in current), key=score)
+        if len(current) not in best or score(current) > best[len(current)][0]:
+            best[len(current)] = score(current), current
+        while floating and 2 < len(current) < n_features - 1:
+            more = max((sorted([*current, f]) for f in range(n_features) if f not in current), key=score)
+            if score(more) <= best[len(more)][0]:
+                break
+            current = more
+            best[len(current)] = score(current), current
+    return best

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_HOME = {"DAF": "selectors.daf", "BIF": "selectors.bif"}
+_HOME = {"BIF": "selectors.bif", "DAF": "selectors.daf", "SFFS": "selectors.sffs"}
 
 if TYPE_CHECKING:
     from .selectors.bif import BIF as BIF
     from .selectors.daf import DAF as DAF
+    from .selectors.sffs import SFFS as SFFS
 
-__all__ = ["BIF", "DAF"]
+__all__ = ["BIF", "DAF", "SFFS"]
 
 
 def __getattr__(name: str) -> Any:

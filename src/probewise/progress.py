@@ -112,3 +112,34 @@ def _logged_to(console: object) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.propagate = propagate
+
+
+@contextmanager
+def live_line(verbose: int) -> Iterator[Callable[[str], None] | None]:
+    """A callback that shows where a search stands: one line, renewed, or a line now and then without a terminal."""
+    if not verbose:
+        yield None
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Rarely(LINE_SECONDS, lambda line: print(line, file=sys.stderr))
+        return
+    with Live(console=console, transient=True, auto_refresh=False) as live, _logged_to(console):
+        yield Rarely(REFRESH_SECONDS, lambda line: live.update(Text(line), refresh=True))
+
+
+class Rarely:
+    """Calls ``show`` at most once in so many seconds."""
+
+    def __init__(self, every: float, show: Callable[[str], None]) -> None:
+        self.every, self.show, self.last = every, show, float("-inf")
+
+    def __call__(self, line: str) -> None:
+        now = time.perf_counter()
+        if now - self.last >= self.every:
+            self.last = now
+            self.show(line)

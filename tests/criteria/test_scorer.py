@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from probewise.criteria import KNN, Function, Scorer, as_criterion
+from probewise.criteria import KNN, Function, Linear, Scorer, as_criterion
 from probewise.probes import ProbePlan
 
 SUBSETS = ProbePlan(15, max_size=10, seed=1).draw(0, 4)
@@ -103,7 +103,11 @@ def test_a_function_is_a_criterion():
 
 def test_names_objects_estimators_and_functions_become_criteria():
     assert isinstance(as_criterion("knn"), KNN)
+    assert isinstance(as_criterion("linear"), Linear)
     assert isinstance(as_criterion("auto"), KNN)
+    assert isinstance(as_criterion("auto", np.zeros((5000, 3))), KNN)
+    assert isinstance(as_criterion("auto", np.zeros((5001, 3))), Linear)
+    assert isinstance(as_criterion("auto", sp.csr_matrix((5, 3))), Linear)
     own = KNN(5)
     assert as_criterion(own) is own
     assert isinstance(as_criterion(Ridge()), Scorer)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
 from .base import Criterion
@@ -9,16 +10,20 @@ from .knn import KNN
 from .linear import Linear
 from .scorer import Function, Scorer
 
-NAMES = {"knn": KNN, "linear": Linear}
+TALL = 5000
+NAMES: dict[str, type[Criterion]] = {"knn": KNN, "linear": Linear}
 
 __all__ = ["KNN", "NAMES", "Criterion", "Function", "Linear", "Scorer", "as_criterion"]
 
 
 def as_criterion(criterion: Any, X: Any = None) -> Criterion:
-    """The criterion meant by a name, a criterion, a scikit-learn estimator or a function of (X_subset, y)."""
+    """The criterion meant by a name, a criterion, a scikit-learn estimator or a function of (X_subset, y).
+
+    "auto" is `KNN` for dense data of up to 5,000 rows and `Linear` for sparse or taller data.
+    """
     if isinstance(criterion, str):
         if criterion == "auto":
-            return KNN()
+            return Linear() if X is not None and (issparse(X) or X.shape[0] > TALL) else KNN()
         if criterion in NAMES:
             return NAMES[criterion]()
     elif isinstance(criterion, Criterion):

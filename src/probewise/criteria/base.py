@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -144,6 +145,12 @@ class Columns:
             self.place[rows] = np.arange(len(rows))
         else:
             self.centers = _centers(self.X).astype(self.dtype)
+
+    def only(self, rows: slice) -> Columns:
+        """The same for some of the rows (of dense data), in their order here."""
+        part = copy(self)
+        part.rows = self.rows[rows]
+        return part
 
     def take(self, subset: NDArray[np.int32], out: NDArray[Any]) -> None:
         if self.is_sparse:

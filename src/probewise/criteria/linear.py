@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,8 @@ class Linear(Criterion):
             )
         folds = Folds.of(cv, np.asarray(y), is_classification=target.is_classification, groups=groups)
         order = folds.order if folds.is_partition else np.arange(folds.n_rows)
-        return BoundLinear(Columns(X, order), target, folds, float(self.alpha), folds.is_partition)
+        bound = BoundLinear(Columns(X, order), target, folds, float(self.alpha), folds.is_partition)
+        return replace(bound, sums=bound.all_sums())
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,11 @@ class BoundLinear:
     folds: Folds
     alpha: float
     is_partition: bool
+    sums: tuple[Sums, ...] = ()
 
     def __call__(self, subsets: Subsets) -> Floats:
+        if self.sums:
+            return self._scores_from_sums(subsets)
         table = self._table(subsets)
         return np.array([self._score(table.load(subset)) for subset in subsets], dtype=np.float64)
 
@@ -84,6 +88,59 @@ class BoundLinear:
     def targets(self) -> NDArray[Any]:
         return self.target.values[self.columns.rows]
 
+    def all_sums(self) -> tuple[Sums, ...]:
+        """Sums of each fold's training rows over all features, where they are not much larger than the data."""
+        n_features, parts = self.columns.n_features, self._parts()
+        if self.columns.is_sparse or not self.is_partition or len(parts) * n_features > self.folds.n_rows:
+            return ()
+        kept = [self._sums_by_pieces(part) for part in parts]
+        whole = sum(kept[1:], start=kept[0])
+        return tuple(whole - part for part in kept)
+
+    def _sums_by_pieces(self, part: slice) -> Sums:
+        pieces = []
+        for start in range(part.start, part.stop, 1024):
+            rows = slice(start, min(start + 1024, part.stop))
+            table = DenseTable(replace(self, columns=self.columns.only(rows)), self.columns.n_features)
+            table.targets = self.targets[rows]
+            pieces.append(table.load(np.arange(self.columns.n_features, dtype=np.int32)).sums(slice(None)))
+        return sum(pieces[1:], start=pieces[0])
+
+    def _scores_from_sums(self, subsets: Subsets) -> Floats:
+        n_folds, n_outputs = len(self.sums), self._n_outputs
+        weights = np.empty(len(subsets.indices) * n_folds * n_outputs)
+        intercepts = np.empty((len(subsets), n_folds, n_outputs))
+        system = np.empty((int(subsets.sizes.max(initial=1)), int(subsets.sizes.max(initial=1)) + n_outputs + 1))
+        position = 0
+        for number, subset in enumerate(subsets):
+            for fold, train in enumerate(self.sums):
+                own = weights[position : position + len(subset) * n_outputs].reshape(len(subset), n_outputs)
+                self._fit(train.only(subset), system, own, intercepts[number, fold])
+                position += own.size
+        return self._batch_scores(subsets, weights, intercepts)
+
+    def _batch_scores(self, subsets: Subsets, weights: Floats, intercepts: Floats) -> Floats:
+        columns, targets = self.columns, self.targets
+        parts, is_label = self._parts(), self.target.is_classification
+        borders = np.array([0, *(part.stop for part in parts)])
+        allowed = np.array([train.target_sums > 0 for train in self.sums])
+        scores = np.empty((len(subsets), len(parts)))
+        kernels.batch_scores(
+            columns.X, columns.rows, borders, columns.centers, subsets.indices, subsets.offsets,
+            weights, intercepts, allowed, targets, is_label, scores,
+        )  # fmt: skip
+        if is_label:
+            return (scores / np.diff(borders)).mean(axis=1)
+        spread = np.array([((targets[part] - targets[part].mean()) ** 2).sum() for part in parts])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            r2 = np.where(spread > 0, 1 - scores / spread, np.where(scores == 0, 1.0, 0.0))
+        return r2.mean(axis=1)
+
+    @property
+    def _n_outputs(self) -> int:
+        """Decisions per row: one per class, but one for two classes or a number."""
+        return 1 if self.target.classes is None or len(self.target.classes) == 2 else len(self.target.classes)
+
     def _table(self, subsets: Subsets) -> Table:
         largest = int(subsets.sizes.max(initial=1))
         if self.columns.is_sparse and self.is_partition:
@@ -97,7 +154,10 @@ class BoundLinear:
     def _score(self, table: Table) -> float:
         scores = []
         for test, train in self._trainings(table):
-            scores.append(table.score(test, *self._fit(train, table)))
+            intercepts = np.empty(self._n_outputs)
+            weights = np.empty((len(train.sums), self._n_outputs + table.is_sparse))
+            self._fit(train, table.system, weights, intercepts, solve=table.solve)
+            scores.append(table.score(test, weights, intercepts, train.target_sums > 0))
         return float(np.mean(scores))
 
     def _trainings(self, table: Table) -> Any:
@@ -112,18 +172,17 @@ class BoundLinear:
         for number, part in enumerate(parts):
             yield part, whole - (kept[number] if kept is not None else table.sums(part))
 
-    def _fit(self, train: Sums, table: Table) -> tuple[Floats, Floats, NDArray[np.bool_]]:
-        """Weights, intercepts, and the classes seen in training."""
+    def _fit(
+        self, train: Sums, system: Floats, weights: Floats, intercepts: Floats, *, solve: Any = kernels.ridge
+    ) -> None:
+        """Weights and intercepts from what is known of the training rows."""
         if self.target.classes is None:
             targets, products = train.target_sums, train.products
         else:  # of class c, the target is 1 for its rows and -1 for all others
             own = slice(1, 2) if len(self.target.classes) == 2 else slice(None)
             targets = 2 * train.target_sums[own] - train.n
             products = 2 * train.products[:, own] - train.sums[:, None]
-        d, k = products.shape
-        weights, intercepts = np.empty((d, k)), np.empty(k)
-        kernels.ridge(train.n, train.sums, train.gram, targets, products, self.alpha, table.system, weights, intercepts)
-        return weights, intercepts, train.target_sums > 0
+        solve(train.n, train.sums, train.gram, targets, products, self.alpha, system, weights, intercepts)
 
 
 @dataclass(frozen=True)
@@ -135,6 +194,11 @@ class Sums:
     gram: Floats
     products: Floats
     target_sums: Floats
+
+    def only(self, subset: NDArray[np.int32]) -> Sums:
+        """The sums of some of the columns."""
+        gram = self.gram[subset[:, None], subset]
+        return Sums(self.n, self.sums[subset], gram, self.products[subset], self.target_sums)
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(
@@ -158,10 +222,13 @@ class Sums:
 class Table:
     """The probe's columns with sums and scores of groups of rows; dense or sparse."""
 
+    is_sparse = False
+    solve = staticmethod(kernels.ridge)
+
     def __init__(self, bound: BoundLinear, largest: int) -> None:
         self.columns, self.target, self.targets = bound.columns, bound.target, bound.targets
         self.n_targets = 1 if self.target.classes is None else len(self.target.classes)
-        self.system = np.empty((largest, largest + self.n_targets))
+        self.system = np.empty((largest, largest + self.n_targets + 1))
 
     def load(self, subset: NDArray[np.int32]) -> Table:
         raise TypeError("Table is a base")
@@ -243,6 +310,9 @@ class GrownTable(DenseTable):
 
 class SparseTable(Table):
     """The probe's stored entries, row by row; rows without any cost nothing."""
+
+    is_sparse = True
+    solve = staticmethod(kernels.ridge_of_few)
 
     def __init__(self, bound: BoundLinear, largest: int, subsets: Subsets) -> None:
         super().__init__(bound, largest)

@@ -9,10 +9,12 @@ import numpy as np
 
 from .jit import inline, kernel
 
+ROWS_AT_A_TIME = 256
+
 
 @kernel
 def ridge(n, sums, gram, target_sums, products, alpha, system, weights, intercepts):
-    """Weights (d, K) and intercepts (K) of min |X w + b - t|^2 + alpha |w|^2; system (d, d + K) is work space."""
+    """Weights (d, K) and intercepts (K) of min |X w + b - t|^2 + alpha |w|^2; system (d, d + K + 1) is work space."""
     d, k = products.shape
     for i in range(d):
         mean = sums[i] / n
@@ -22,20 +24,40 @@ def ridge(n, sums, gram, target_sums, products, alpha, system, weights, intercep
         for c in range(k):
             system[i, d + c] = products[i, c] - mean * target_sums[c]
     _eliminate(system[:d, : d + k])
-    for i in range(d - 1, -1, -1):
-        for c in range(k):
-            weights[i, c] = system[i, d + c]
-        for j in range(i + 1, d):
-            factor = system[i, j]
-            for c in range(k):
-                weights[i, c] -= factor * weights[j, c]
-        for c in range(k):
-            weights[i, c] /= system[i, i]
-    for c in range(k):
-        intercepts[c] = target_sums[c] / n
+    _substitute(system, weights)
+    _set_intercepts(n, sums, target_sums, weights, intercepts)
+
+
+@kernel
+def ridge_of_few(n, sums, gram, target_sums, products, alpha, system, weights, intercepts):
+    """As `ridge`, for a Gram matrix that is mostly zeros: they stay zeros if the means are taken off afterwards.
+
+    With H = G + alpha I and u = H^-1 s, the inverse of H - s s^T / n is H^-1 + u u^T / (n - s^T u).
+    """
+    d, k = products.shape
     for i in range(d):
+        for j in range(i, d):
+            system[i, j] = gram[i, j]
+        system[i, i] += alpha
         for c in range(k):
-            intercepts[c] -= sums[i] / n * weights[i, c]
+            system[i, d + c] = products[i, c]
+        system[i, d + k] = sums[i]
+    _eliminate(system[:d, : d + k + 1])
+    _substitute(system, weights)
+    u = weights[:, k].copy()
+    rest = n - np.dot(sums, u)
+    if rest < 1e-6 * n:  # columns that hardly vary: digits would be lost
+        ridge(n, sums, gram, target_sums, products, alpha, system, weights[:, :k], intercepts)
+        return
+    for c in range(k):
+        share = target_sums[c] / n
+        along = 0.0
+        for i in range(d):
+            weights[i, c] -= u[i] * share
+            along += sums[i] * weights[i, c]
+        for i in range(d):
+            weights[i, c] += u[i] * along / rest
+    _set_intercepts(n, sums, target_sums, weights[:, :k], intercepts)
 
 
 @inline
@@ -58,6 +80,68 @@ def _eliminate(system):
             if factor != 0.0:
                 for j in range(later, width):
                     system[later, j] -= factor * system[i, j]
+
+
+@inline
+def _substitute(system, weights):
+    """Solve U weights = the columns of the eliminated system right of its square part."""
+    d, k = weights.shape
+    for i in range(d - 1, -1, -1):
+        for c in range(k):
+            weights[i, c] = system[i, d + c]
+        for j in range(i + 1, d):
+            factor = system[i, j]
+            if factor != 0.0:
+                for c in range(k):
+                    weights[i, c] -= factor * weights[j, c]
+        for c in range(k):
+            weights[i, c] /= system[i, i]
+
+
+@inline
+def _set_intercepts(n, sums, target_sums, weights, intercepts):
+    for c in range(len(intercepts)):
+        intercepts[c] = target_sums[c] / n
+    for i in range(len(sums)):
+        for c in range(len(intercepts)):
+            intercepts[c] -= sums[i] / n * weights[i, c]
+
+
+@kernel
+def batch_scores(
+    matrix, rows, borders, centers, indices, offsets, weights, intercepts, allowed, targets, is_label, scores
+):
+    """Of every probe and fold, how many rows are rightly labelled, or the sum of squared errors, into scores.
+
+    One walk over the matrix serves the whole batch, a tile of rows at a time while it is in the cache. weights holds,
+    probe after probe, a (d, K) matrix per fold; rows are in fold order, fold f is borders[f]..borders[f + 1].
+    """
+    n_folds, k = len(borders) - 1, intercepts.shape[2]
+    widest = 1
+    for probe in range(len(offsets) - 1):
+        widest = max(widest, offsets[probe + 1] - offsets[probe])
+    room = np.empty(ROWS_AT_A_TIME * widest)
+    scores[:] = 0.0
+    for fold in range(n_folds):
+        for first in range(borders[fold], borders[fold + 1], ROWS_AT_A_TIME):
+            height = min(ROWS_AT_A_TIME, borders[fold + 1] - first)
+            for probe in range(len(offsets) - 1):
+                d = offsets[probe + 1] - offsets[probe]
+                values = room[: height * d].reshape(height, d)
+                for i in range(height):
+                    row = rows[first + i]
+                    for j in range(d):
+                        column = indices[offsets[probe] + j]
+                        values[i, j] = matrix[row, column] - centers[column]
+                start = (offsets[probe] * n_folds + fold * d) * k
+                decisions = np.dot(values, weights[start : start + d * k].reshape(d, k))
+                for i in range(height):
+                    target = targets[first + i]
+                    if is_label:
+                        chosen = _decide(decisions[i], intercepts[probe, fold], allowed[fold])
+                        scores[probe, fold] += chosen == target
+                    else:
+                        scores[probe, fold] += (target - decisions[i, 0] - intercepts[probe, fold, 0]) ** 2
 
 
 @kernel

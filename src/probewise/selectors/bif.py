@@ -64,8 +64,8 @@ class BIF(RankingSelector):
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> BIF:
         """Score every feature alone. ``groups`` goes to the splitter."""
+        X, y = self._checked(X, y, allow_nan=as_criterion(self.criterion).allow_nan)
         criterion = as_criterion(self.criterion, X)
-        X, y = self._checked(X, y, allow_nan=criterion.allow_nan)
         score = criterion.bind(X, y, self.cv, groups=groups, scoring=self.scoring)
         map = executor(self.n_jobs, prefer=criterion.prefer)
         starts = range(0, X.shape[1], BLOCK)

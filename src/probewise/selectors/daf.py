@@ -148,8 +148,8 @@ class DAF(RankingSelector):
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> DAF:
         """Probe until the stopping rule says enough. ``groups`` goes to the splitter."""
         stop = self._checked_parameters()
+        X, y = self._checked(X, y, allow_nan=as_criterion(self.criterion).allow_nan)
         self.criterion_ = as_criterion(self.criterion, X)
-        X, y = self._checked(X, y, allow_nan=self.criterion_.allow_nan)
         score = self.criterion_.bind(X, y, self.cv, groups=groups, scoring=self.scoring)
         self.plan_ = self._plan(X.shape[1])
         self._block = self._block_size()

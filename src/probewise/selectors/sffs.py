@@ -1,0 +1,240 @@
+"""SFFS, floating search: one feature at a time in or out, as long as the criterion gains; also SFS, SBS, SBFS."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from ..criteria import as_criterion
+from ..executors import Map, executor
+from ..probes import Subsets
+from ..progress import live_line
+from ..stopping import Rule, State, as_rule
+from ..tally import Tally
+from .base import RankingSelector
+
+Members = tuple[int, ...]
+Path = dict[int, tuple[float, Members]]
+
+
+class SFFS(RankingSelector):
+    """Builds a subset feature by feature: the best one in, then, floating, any out whose loss gains.
+
+    Forward: add the feature that gives the highest J; then, if ``floating``, drop features as long as that gives a
+    subset better than the best one known of its size. Backward is the mirror image, from all features down. So
+    SFS, SFFS, SBS and SBFS are one class. Strong on tens to hundreds of features; for thousands see `DAF`.
+
+    Parameters
+    ----------
+    n_features_to_select : size to search for: a number, a share in (0, 1], or None for half. After ``fit`` it may be
+        changed to any size on the path.
+    criterion : "auto", "knn", "linear", a criterion of `probewise.criteria`, a scikit-learn estimator, or a function
+        of (X_subset, y).
+    direction : "forward", or "backward" from all features.
+    floating : False gives the plain sequential search: faster, nested subsets, more easily stuck.
+    stop : a rule of `probewise.stopping`, say ``MaxTime(60)`` or ``MaxProbes(10_000)`` subsets; the best so far is
+        kept. None: until the size is reached.
+    cv : folds for the criterion: a number (stratified for classes), a splitter, or an iterable of splits.
+    scoring : score for an estimator given as criterion.
+    n_jobs : workers; the result is the same for any number.
+    verbose : 1 shows live progress.
+
+    Attributes
+    ----------
+    path_ : dict, for every size met the best J and its subset: ``{size: (J, (feature, ...))}``.
+    scores_ : array (n_features,), the share of the sizes on the path whose subset holds the feature.
+    ranking_ : array (n_features,), 1 is best; by ``scores_``, ties to the lower column.
+    support_ : array (n_features,), the best subset of ``n_features_to_select`` features.
+    n_evaluations_ : subsets scored.
+    stop_reason_ : why it stopped, in words.
+
+    Notes
+    -----
+    Ties go to the lower column. Ctrl-C ends the search with the path so far and a ``ConvergenceWarning``.
+
+    References
+    ----------
+    P. Pudil, J. Novovicova, J. Kittler, *Floating search methods in feature selection*, Pattern Recognition Letters
+    15, 1994.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from probewise import SFFS
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sffs = SFFS(2, criterion="linear").fit(X, y)
+    >>> sffs.get_support(indices=True).tolist(), round(sffs.path_[2][0], 3)
+    ([1, 3], 0.807)
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: Any = None,
+        *,
+        criterion: Any = "auto",
+        direction: str = "forward",
+        floating: bool = True,
+        stop: Any = None,
+        cv: Any = 3,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.criterion = criterion
+        self.direction = direction
+        self.floating = floating
+        self.stop = stop
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> SFFS:
+        """Search until the size is reached or the rule says stop. ``groups`` goes to the splitter."""
+        if self.direction not in ("forward", "backward"):
+            raise ValueError(f"direction={self.direction!r}: choose 'forward' or 'backward'")
+        rule = None if self.stop is None else as_rule(self.stop)
+        X, y = self._checked(X, y, allow_nan=as_criterion(self.criterion).allow_nan)
+        criterion = as_criterion(self.criterion, X)
+        score = criterion.bind(X, y, self.cv, groups=groups, scoring=self.scoring)
+        size = self._n_selected(X.shape[1])
+        with live_line(self.verbose) as progress:
+            judge = Judge(score, executor(self.n_jobs, prefer=criterion.prefer), rule, criterion.block_size, progress)
+            self.path_, self.stop_reason_ = search(
+                judge, X.shape[1], size, forward=self.direction == "forward", floating=self.floating
+            )
+        self.n_evaluations_ = judge.n_evaluations
+        held = np.zeros(X.shape[1])
+        for _, members in self.path_.values():
+            held[list(members)] += 1
+        self._keep(held / len(self.path_))
+        self._unreached = None if size in self.path_ else size
+        if size not in self.path_:
+            warnings.warn(f"SFFS {self.stop_reason_}: the best so far is kept", ConvergenceWarning, stacklevel=2)
+        return self
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self, "path_")
+        size = self._n_selected(len(self.scores_))
+        if size not in self.path_ and size != self._unreached:
+            raise ValueError(
+                f"n_features_to_select={size}: the path holds the sizes {min(self.path_)} to {max(self.path_)}; "
+                "fit again to search for another"
+            )
+        if size not in self.path_:
+            size = max(self.path_) if self.direction == "forward" else min(self.path_)
+        mask = np.zeros(len(self.scores_), dtype=bool)
+        mask[list(self.path_[size][1])] = True
+        return mask
+
+
+class Enough(Exception):
+    """The stopping rule holds, in the middle of a step."""
+
+
+class Judge:
+    """J of a subset with each feature added, or each taken out: in fixed pieces over the workers."""
+
+    def __init__(
+        self, score: Any, map: Map, rule: Rule | None, block_size: int, progress: Callable[[str], None] | None
+    ) -> None:
+        self.score, self.map, self.rule, self.progress = score, map, rule, progress
+        self.piece = block_size
+        self.n_evaluations = 0
+        self.best = "starting"
+        self.started = time.perf_counter()
+
+    def plus_each(self, members: Members, candidates: list[int]) -> NDArray[np.float64]:
+        return self._judge(partial(_plus_each, self.score, members), candidates)
+
+    def minus_each(self, members: Members) -> NDArray[np.float64]:
+        return self._judge(partial(_minus_each, self.score, members), list(members))
+
+    def _judge(self, function: Callable[[list[int]], Any], features: list[int]) -> NDArray[np.float64]:
+        pieces = [features[start : start + self.piece] for start in range(0, len(features), self.piece)]
+        values = []
+        for piece in self.map(function, pieces):
+            values.append(piece)
+            self.n_evaluations += len(piece)
+            state = State(self.n_evaluations, time.perf_counter() - self.started, Tally.empty(0))
+            if self.progress:
+                self.progress(f"SFFS: {self.best}; {state.n_probes:,} subsets, {state.seconds:.1f} s")
+            if self.rule is not None and self.rule(state):
+                raise Enough(self.rule.reason(state))
+        return np.concatenate(values)
+
+
+def _plus_each(score: Any, members: Members, candidates: list[int]) -> NDArray[np.float64]:
+    if hasattr(score, "plus_each"):
+        return score.plus_each(np.array(members, np.int32), np.array(candidates, np.int32))
+    return score(Subsets.of([[*members, candidate] for candidate in candidates]))
+
+
+def _minus_each(score: Any, members: Members, leaving: list[int]) -> NDArray[np.float64]:
+    return score(Subsets.of([[member for member in members if member != feature] for feature in leaving]))
+
+
+def search(judge: Judge, n_features: int, size: int, *, forward: bool, floating: bool) -> tuple[Path, str]:
+    """The best subset met of every size on the way to ``size``, and why the search ended."""
+    path: Path = {}
+    members: Members = () if forward else tuple(range(n_features))
+    try:
+        if not forward:
+            path[n_features] = float(judge.score(Subsets.of([members]))[0]), members
+        while len(members) != size:
+            members, value = _step(judge, members, n_features, forward)
+            _note(path, members, value)
+            judge.best = _best(path)
+            while floating and 2 < len(members) < n_features - (not forward):
+                back, value = _step(judge, members, n_features, not forward)
+                if value <= path[len(back)][0]:
+                    break
+                members = back
+                _note(path, members, value)
+                judge.best = _best(path)
+    except Enough as reason:
+        return _something(path, judge, n_features, forward), str(reason)
+    except KeyboardInterrupt:
+        if not path:
+            raise
+        return path, f"interrupted after {judge.n_evaluations:,} subsets"
+    return path, f"the size of {size} features was reached"
+
+
+def _step(judge: Judge, members: Members, n_features: int, adding: bool) -> tuple[Members, float]:
+    """The best subset with one feature more, or less, and its J; ties to the lower column."""
+    if adding:
+        inside = set(members)
+        candidates = [feature for feature in range(n_features) if feature not in inside]
+        values = judge.plus_each(members, candidates)
+        best = int(np.argmax(values))
+        return tuple(sorted((*members, candidates[best]))), float(values[best])
+    values = judge.minus_each(members)
+    best = int(np.argmax(values))
+    return members[:best] + members[best + 1 :], float(values[best])
+
+
+def _note(path: Path, members: Members, value: float) -> None:
+    if len(members) not in path or value > path[len(members)][0]:
+        path[len(members)] = value, members
+
+
+def _best(path: Path) -> str:
+    size = max(path, key=lambda size: (path[size][0], -size))
+    return f"sizes {min(path)} to {max(path)}, best J {path[size][0]:.4f} with {size} features"
+
+
+def _something(path: Path, judge: Judge, n_features: int, forward: bool) -> Path:
+    """A path is never empty: stopped in the first step of a forward search, it is the first feature's."""
+    if path or not forward:
+        return path
+    return {1: (float(judge.score(Subsets.of([[0]]))[0]), (0,))}

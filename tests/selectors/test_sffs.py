@@ -1,0 +1,155 @@
+"""Floating search walks the twin's path, for any criterion, and never loses what it found."""
+
+import time
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.feature_selection import SequentialFeatureSelector
+from sklearn.linear_model import RidgeClassifier
+from sklearn.neighbors import KNeighborsClassifier
+
+import naive
+from probewise import SFFS
+from probewise.criteria import KNN, Linear
+from probewise.probes import Subsets
+from probewise.stopping import MaxProbes, MaxTime
+
+
+def table(n=90, d=12, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    X = np.rint(10 * rng.standard_normal((n, d)))
+    X[:, [2, 7, 9]] += 8.0 * y[:, None]
+    X[:, 5] = X[:, 2] + rng.integers(-4, 5, n)
+    return X, y
+
+
+class Game:
+    """A made-up J per subset: no structure, so that the floating steps have much to do."""
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def __call__(self, members):
+        return np.random.default_rng([self.seed, *members]).uniform() + 0.08 * len(members)
+
+
+class Judged:
+    """A criterion over that game: columns are told apart by their first row."""
+
+    def __init__(self, game):
+        self.game = game
+
+    def __call__(self, X, y):
+        return self.game(sorted(int(name) for name in X[0]))
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("floating", [True, False])
+@pytest.mark.parametrize(
+    ("direction", "twin"), [("forward", naive.floating_search), ("backward", naive.backward_search)]
+)
+def test_the_path_is_the_twins(seed, floating, direction, twin):
+    X = np.tile(np.arange(9.0), (30, 1))
+    y = np.arange(30) % 2
+    size = 6 if direction == "forward" else 3
+    criterion = Judged(Game(seed))
+    fitted = SFFS(size, criterion=criterion, direction=direction, floating=floating).fit(X, y)
+    expected = twin(Game(seed), 9, size, floating)
+    assert {k: (round(v, 12), list(m)) for k, (v, m) in fitted.path_.items()} == {
+        k: (round(v, 12), m) for k, (v, m) in expected.items()
+    }
+
+
+@pytest.mark.parametrize("criterion", [KNN(3), Linear()])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_with_built_in_criteria_the_path_is_the_twins(criterion, make):
+    X, y = table()
+    score = criterion.bind(X, y)
+    expected = naive.floating_search(lambda s: score(Subsets.of([s]))[0], 12, 6)
+    fitted = SFFS(6, criterion=criterion, n_jobs=2).fit(make(X), y)
+    assert {k: list(m) for k, (_, m) in fitted.path_.items()} == {k: m for k, (_, m) in expected.items()}
+    for size, (value, _) in fitted.path_.items():
+        assert value == pytest.approx(expected[size][0], rel=1e-12)
+    assert fitted.support_.sum() == 6
+    for size in (1, 3, 5):
+        fitted.n_features_to_select = size
+        assert fitted.get_support(indices=True).tolist() == list(fitted.path_[size][1])
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_without_floating_it_selects_as_sklearn(direction):
+    X, y = table()
+    theirs = SequentialFeatureSelector(RidgeClassifier(), n_features_to_select=4, direction=direction, cv=3).fit(X, y)
+    ours = SFFS(4, criterion="linear", direction=direction, floating=False).fit(X, y)
+    assert ours.support_.tolist() == theirs.support_.tolist()
+    by_estimator = SFFS(4, criterion=RidgeClassifier(), direction=direction, floating=False).fit(X, y)
+    assert by_estimator.path_.keys() == ours.path_.keys()
+    assert by_estimator.support_.tolist() == ours.support_.tolist()
+
+
+def test_any_number_of_workers():
+    X, y = table()
+    one, two = (SFFS(5, criterion=KNeighborsClassifier(3), n_jobs=n).fit(X, y) for n in (1, 2))
+    assert one.path_ == two.path_
+
+
+def test_a_limit_keeps_the_best_so_far():
+    X, y = table(d=40)
+    with pytest.warns(ConvergenceWarning, match="the limit of 150 probes was reached: the best so far is kept"):
+        fitted = SFFS(20, criterion="linear", stop=MaxProbes(150)).fit(X, y)
+    assert set(fitted.path_) == {1, 2, 3} or set(fitted.path_) == {1, 2, 3, 4}
+    assert fitted.support_.sum() == max(fitted.path_)
+    with pytest.warns(ConvergenceWarning):
+        assert SFFS(20, criterion="linear", stop=MaxProbes(1)).fit(X, y).support_.sum() == 1
+
+
+def slow(X, y):
+    time.sleep(0.01)
+    return float(X.std())
+
+
+def test_a_time_limit_is_kept():
+    X, y = table()
+    started = time.perf_counter()
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        SFFS(10, criterion=slow, stop=MaxTime(0.3)).fit(X, y)
+    assert time.perf_counter() - started < 5
+
+
+def test_ctrl_c_keeps_the_path():
+    X, y = table()
+    calls = []
+
+    def interrupting(X, y):
+        calls.append(1)
+        if len(calls) > 30:
+            raise KeyboardInterrupt
+        return float(X.std())
+
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        fitted = SFFS(8, criterion=interrupting).fit(X, y)
+    assert 1 in fitted.path_
+
+
+def test_bad_parameters_are_named():
+    X, y = table()
+    with pytest.raises(ValueError, match="direction='up'"):
+        SFFS(direction="up").fit(X, y)
+    fitted = SFFS(3, criterion="linear").fit(X, y)
+    fitted.n_features_to_select = 2
+    assert fitted.support_.sum() == 2
+    fitted.n_features_to_select = 4
+    with pytest.raises(ValueError, match="n_features_to_select=4: the path holds the sizes 1 to 3"):
+        fitted.get_support()
+    back = SFFS(10, criterion="linear", direction="backward").fit(X, y)
+    back.n_features_to_select = 12
+    assert back.support_.all()
+
+
+def test_progress_is_shown_when_asked(capsys):
+    X, y = table()
+    SFFS(2, criterion="linear", verbose=1).fit(X, y)
+    assert "SFFS: " in capsys.readouterr().err
