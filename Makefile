@@ -31,7 +31,7 @@ check: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_imports.py
 
-bench: $(VENV)/.installed-dev  ## measure speed and memory, side by side with what people use today
+bench: $(VENV)/.installed-bench  ## measure speed and memory, side by side with what people use today
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.installed-dev  ## run every command and example of the README and docs

@@ -5,7 +5,7 @@ import sys
 
 from benchmarks.measure import machine
 
-ALL = ["engine"]
+ALL = ["engine", "criteria", "search"]
 
 if __name__ == "__main__":
     print(machine())

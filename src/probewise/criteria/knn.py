@@ -80,7 +80,15 @@ class BoundKNN:
 
     def __call__(self, subsets: Subsets) -> Floats:
         desk = Desk(self, int(subsets.sizes.max(initial=0)))
-        return np.array([self._score(*desk.columns_of(subset), desk) for subset in subsets], dtype=np.float64)
+        if self.fold_end is None or self.columns.is_sparse:
+            return np.array([self._score(*desk.columns_of(subset), desk) for subset in subsets], dtype=np.float64)
+        scores = np.empty(len(subsets))
+        columns = self.columns
+        kernels.batch_scores(
+            columns.X, columns.centers, subsets.indices, subsets.offsets, columns.rows, self.fold_end, self.borders,
+            self.n_neighbors, self.target.values, self.n_classes, *desk.sides, desk.products, desk.work, scores,
+        )  # fmt: skip
+        return scores
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added: distances add up over features, so each costs one pass."""
@@ -95,36 +103,36 @@ class BoundKNN:
         for k, candidate in enumerate(candidates):
             self.columns.take(np.array([candidate], np.int32), extra)
             kernels.neighbors_with_one_more(
-                base, extra[:, 0], self.fold_end, self.columns.rows, desk.products, *desk.work
+                base, extra[:, 0], self.fold_end, self.columns.rows, self.n_neighbors, desk.products, desk.work
             )
             scores[k] = self._fold_scores(desk.rows)
         return scores
 
     def _score(self, left: NDArray[Any], right: NDArray[Any], desk: Desk) -> float:
         if self.fold_end is not None:
-            kernels.neighbors_across_folds(left, right, self.fold_end, self.columns.rows, desk.products, *desk.work)
+            kernels.neighbors_across_folds(
+                left, right, self.fold_end, self.columns.rows, self.n_neighbors, desk.products, desk.work
+            )
             return self._fold_scores(desk.rows)
-        scores = []
+        total = 0.0
         for train, test in self.folds.splits:
             near = desk.rows[: len(test)]
-            kernels.neighbors_between(left, right, test, train, desk.products, desk.best[: len(test)], near)
-            scores.append(self._fold_score(near, test))
-        return float(np.mean(scores))
+            kernels.neighbors_between(left, right, test, train, self.n_neighbors, desk.products, desk.work)
+            borders = np.array([0, len(test)])
+            total += kernels.mean_fold_score(near, test, borders, self.target.values, self.n_classes)
+        return total / len(self.folds.splits)
 
     def _fold_scores(self, rows: NDArray[np.int64]) -> float:
-        """Mean score over folds of neighbours given in fold order."""
-        scores, start = [], 0
-        for _, test in self.folds.splits:
-            stop = start + len(test)
-            scores.append(self._fold_score(rows[start:stop], self.columns.rows[start:stop]))
-            start = stop
-        return float(np.mean(scores))
+        return kernels.mean_fold_score(rows, self.columns.rows, self.borders, self.target.values, self.n_classes)
 
-    def _fold_score(self, near: NDArray[np.int64], test: NDArray[np.int64]) -> float:
-        values = self.target.values
-        if self.target.classes is not None:
-            return kernels.vote_accuracy(near, values, values[test], len(self.target.classes))
-        return kernels.mean_r2(near, values, values[test])
+    @property
+    def n_classes(self) -> int:
+        return 0 if self.target.classes is None else len(self.target.classes)
+
+    @property
+    def borders(self) -> NDArray[np.int64]:
+        """Where folds start and end in fold order."""
+        return np.cumsum([0] + [len(test) for _, test in self.folds.splits])
 
 
 class Desk:
@@ -135,9 +143,11 @@ class Desk:
         self.bound = bound
         self.sides = [np.empty(n_rows * (largest + 2), dtype) for _ in range(2)]
         self.products = np.empty(kernels.TILE * n_rows, dtype)
-        self.best, self.rows = np.empty((n_rows, k), dtype), np.empty((n_rows, k), np.int64)
         peaks = np.empty((kernels.GROUPS + k + 1, n_rows + 2 * kernels.LANES), dtype)
-        self.work = peaks, np.empty(n_rows + kernels.LANES, dtype), self.best, self.rows
+        room = max(16, 2 * k)  # candidates on a row's list before it is thinned to k
+        values, rows = np.empty((n_rows, room), dtype), np.empty((n_rows, room), np.int64)
+        self.work = peaks, np.empty(n_rows + kernels.LANES, dtype), values, rows, np.empty(n_rows, np.int64)
+        self.rows = rows[:, :k]
 
     def columns_of(self, subset: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
         """The two sides of the matrix product whose entries are closeness."""

@@ -98,14 +98,12 @@ class BoundNaiveBayes:
     @classmethod
     def of(cls, X: Any, codes: NDArray[np.int64], folds: Folds, var_smoothing: float) -> BoundNaiveBayes:
         X = _canonical_columns(X) if sp.issparse(X) else np.asarray(X)
-        moments = 16 * len(folds.splits) * X.shape[1] * (codes.max() + 1)
-        columns = sum(len(test) for _, test in folds.splits) * (
-            12 * X.nnz // len(codes) if sp.issparse(X) else 8 * X.shape[1]
-        )
-        models = None
-        if moments <= MEMORY_LIMIT:
-            keep = moments + columns <= MEMORY_LIMIT
-            models = tuple(FoldModel.of(X, codes, split, keep=keep) for split in folds.splits)
+        moments = 16 * len(folds.splits) * X.shape[1] * int(codes.max() + 1)
+        row = 12 * X.nnz // len(codes) if sp.issparse(X) else 8 * X.shape[1]
+        keep = moments + row * sum(len(test) for _, test in folds.splits) <= MEMORY_LIMIT
+        if not keep and (sp.issparse(X) or moments > MEMORY_LIMIT):
+            return cls(X, codes, folds, var_smoothing, None)
+        models = tuple(FoldModel.of(X, codes, split, keep=keep) for split in folds.splits)
         return cls(X, codes, folds, var_smoothing, models)
 
     def __call__(self, subsets: Subsets) -> Floats:
@@ -175,9 +173,9 @@ class FoldModel:
 def _moments(X: Any, codes: Any, train: Any, classes: Any, sizes: Any) -> tuple[Floats, Floats]:
     mean, variance = np.empty((X.shape[1], len(classes))), np.empty((X.shape[1], len(classes)))
     if sp.issparse(X):
-        class_of = np.full(len(codes), -1)
-        class_of[train] = np.searchsorted(classes, codes[train])
-        kernels.sparse_moments(X.data, X.indices, X.indptr, class_of, sizes, mean, variance)
+        class_of = np.searchsorted(classes, codes)
+        times = np.bincount(train, minlength=len(codes))
+        kernels.sparse_moments(X.data, X.indices, X.indptr, class_of, times, sizes, mean, variance)
     else:
         rows = train[np.argsort(codes[train], kind="stable")]
         kernels.dense_moments(X, rows, np.concatenate([[0], np.cumsum(sizes)]), mean, variance)

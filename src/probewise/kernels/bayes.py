@@ -49,8 +49,8 @@ def dense_moments(matrix, rows, starts, mean, variance):
 
 
 @kernel
-def sparse_moments(data, indices, indptr, class_of, sizes, mean, variance):
-    """The same from compressed columns, zeros counted; class_of[row] is -1 for rows to leave out."""
+def sparse_moments(data, indices, indptr, class_of, times, sizes, mean, variance):
+    """The same from compressed columns, zeros counted; row r is taken times[r] times, sizes are those of the classes."""
     n_features, n_classes = mean.shape
     stored = np.empty(n_classes, np.int64)
     origin, total = np.empty(n_classes), np.empty(n_classes)
@@ -61,22 +61,22 @@ def sparse_moments(data, indices, indptr, class_of, sizes, mean, variance):
         shifted[:] = 0.0
         square[:] = 0.0
         for position in range(indptr[feature], indptr[feature + 1]):
-            c = class_of[indices[position]]
-            if c >= 0:
-                value = np.float64(data[position])
+            row = indices[position]
+            if times[row]:
+                c, value = class_of[row], np.float64(data[position])
                 if stored[c] == 0:
                     origin[c] = value
-                stored[c] += 1
-                total[c] += value
-                shifted[c] += value - origin[c]
+                stored[c] += times[row]
+                total[c] += times[row] * value
+                shifted[c] += times[row] * (value - origin[c])
         for c in range(n_classes):
             full = stored[c] == sizes[c]
             mean[feature, c] = origin[c] + shifted[c] / sizes[c] if full else total[c] / sizes[c]
         for position in range(indptr[feature], indptr[feature + 1]):
-            c = class_of[indices[position]]
-            if c >= 0:
-                off = np.float64(data[position]) - mean[feature, c]
-                square[c] += off * off
+            row = indices[position]
+            if times[row]:
+                off = np.float64(data[position]) - mean[feature, class_of[row]]
+                square[class_of[row]] += times[row] * off * off
         for c in range(n_classes):
             zeros = sizes[c] - stored[c]
             variance[feature, c] = (square[c] + zeros * mean[feature, c] * mean[feature, c]) / sizes[c]
@@ -130,26 +130,6 @@ def add_four(cost, x0, x1, x2, x3, m, s):
 
 
 @kernel
-def add_four_twice(cost, other, x0, x1, x2, x3, m, s, n, t):
-    """The same for two classes at once: the values are read once for both."""
-    m0, m1, m2, m3 = m[0], m[1], m[2], m[3]
-    s0, s1, s2, s3 = s[0], s[1], s[2], s[3]
-    n0, n1, n2, n3 = n[0], n[1], n[2], n[3]
-    t0, t1, t2, t3 = t[0], t[1], t[2], t[3]
-    for row in range(len(cost)):
-        a = (x0[row] - m0) * s0
-        b = (x1[row] - m1) * s1
-        c = (x2[row] - m2) * s2
-        d = (x3[row] - m3) * s3
-        cost[row] += (a * a + b * b) + (c * c + d * d)
-        a = (x0[row] - n0) * t0
-        b = (x1[row] - n1) * t1
-        c = (x2[row] - n2) * t2
-        d = (x3[row] - n3) * t3
-        other[row] += (a * a + b * b) + (c * c + d * d)
-
-
-@kernel
 def add_costs(values, columns, center, scale, first, stop, cost):
     """Add what the probe's columns cost rows first, ..., stop - 1 in each class, to the head of each row of cost."""
     n_classes, height, width = len(cost), stop - first, len(columns)
@@ -157,10 +137,7 @@ def add_costs(values, columns, center, scale, first, stop, cost):
     for k in range(0, whole, 4):
         x0, x1 = values[columns[k], first:stop], values[columns[k + 1], first:stop]
         x2, x3 = values[columns[k + 2], first:stop], values[columns[k + 3], first:stop]
-        for c in range(0, n_classes - 1, 2):
-            add_four_twice(cost[c, :height], cost[c+1, :height], x0, x1, x2, x3, center[c, k : k + 4], scale[c, k : k + 4], center[c+1, k : k + 4], scale[c+1, k : k + 4])
-        if n_classes % 2:
-            c = n_classes - 1
+        for c in range(n_classes):
             add_four(cost[c, :height], x0, x1, x2, x3, center[c, k : k + 4], scale[c, k : k + 4])
     for k in range(whole, width):
         for c in range(n_classes):

@@ -19,22 +19,37 @@ def _load(context, builder, array, array_type, start):
     return builder.load(address, align=array_type.dtype.bitwidth // 8)
 
 
+def _bits(builder, flags):
+    return builder.zext(builder.bitcast(flags, ir.IntType(LANES)), ir.IntType(64))
+
+
 @intrinsic
-def not_below(typing_context, values, start, own, own_start, common):
-    """Bit b is set where values[start + b] >= own[own_start + b] or values[start + b] >= common."""
+def not_below(typing_context, values, start, limits, limits_start):
+    """Bit b is set where values[start + b] >= limits[limits_start + b]."""
 
     def generate(context, builder, signature, arguments):
-        values, start, own, own_start, common = arguments
+        values, start, limits, limits_start = arguments
         numbers = _load(context, builder, values, signature.args[0], start)
-        limits = _load(context, builder, own, signature.args[2], own_start)
-        undefined = ir.Constant(numbers.type, ir.Undefined)
-        first = builder.insert_element(undefined, common, ir.Constant(ir.IntType(32), 0))
-        all_first = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        shared = builder.shuffle_vector(first, undefined, all_first)
-        reached = builder.or_(builder.fcmp_ordered(">=", numbers, limits), builder.fcmp_ordered(">=", numbers, shared))
-        return builder.zext(builder.bitcast(reached, ir.IntType(LANES)), ir.IntType(64))
+        bounds = _load(context, builder, limits, signature.args[2], limits_start)
+        return _bits(builder, builder.fcmp_ordered(">=", numbers, bounds))
 
-    return types.uint64(values, types.int64, own, types.int64, values.dtype), generate
+    return types.uint64(values, types.int64, limits, types.int64), generate
+
+
+@intrinsic
+def not_below_one(typing_context, values, start, limit):
+    """Bit b is set where values[start + b] >= limit."""
+
+    def generate(context, builder, signature, arguments):
+        values, start, limit = arguments
+        numbers = _load(context, builder, values, signature.args[0], start)
+        undefined = ir.Constant(numbers.type, ir.Undefined)
+        first = builder.insert_element(undefined, limit, ir.Constant(ir.IntType(32), 0))
+        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        bounds = builder.shuffle_vector(first, undefined, everywhere)
+        return _bits(builder, builder.fcmp_ordered(">=", numbers, bounds))
+
+    return types.uint64(values, types.int64, values.dtype), generate
 
 
 @intrinsic

@@ -8,7 +8,7 @@ different folds is looked at once, for both.
 import numpy as np
 
 from .jit import inline, kernel
-from .lanes import LANES, lowest_bit, not_below, raise_to
+from .lanes import LANES, lowest_bit, not_below, not_below_one, raise_to
 
 TILE = 384
 GROUPS = 8
@@ -31,23 +31,6 @@ def add_norms(left, right):
         right[row, width - 1] = half
 
 
-@inline
-def insert(best, rows, owner, closeness, row):
-    """Put a candidate among the owner's k best, if it is one; of two equally near the lower row wins."""
-    k = best.shape[1]
-    place = k
-    while place > 0 and (
-        closeness > best[owner, place - 1] or (closeness == best[owner, place - 1] and row < rows[owner, place - 1])
-    ):
-        place -= 1
-    if place < k:
-        for later in range(k - 1, place, -1):
-            best[owner, later] = best[owner, later - 1]
-            rows[owner, later] = rows[owner, later - 1]
-        best[owner, place] = closeness
-        rows[owner, place] = row
-
-
 @kernel
 def tile_end(start, fold_end):
     """Where the tile of rows that starts here ends: at the end of its fold, or later where folds are small."""
@@ -67,21 +50,21 @@ def pairs_across_folds(fold_end):
 
 
 @kernel
-def neighbors_across_folds(left, right, fold_end, order, products, peaks, kth, best, rows):
-    """The k nearest rows in other folds, of every row.
+def neighbors_across_folds(left, right, fold_end, order, k, products, work):
+    """Of every row the k nearest in other folds: their original numbers are the first k of its line in work's rows.
 
-    Row i of a fold that ends at fold_end[i] is original row order[i]. best and rows (n, k) receive closeness and
-    original row numbers; products (TILE * n), peaks (GROUPS + k + 1, n + LANES) and kth (n + LANES) are work space.
+    Row i of a fold that ends at fold_end[i] is original row order[i]. products (TILE * n) and work are room to work in.
     """
-    _forget(best, rows, kth, len(order))
+    _forget(work)
     start = 0
     while start < len(order) and fold_end[start] < len(order):
         end = tile_end(start, fold_end)
         after = fold_end[start]
         closeness = products[: (end - start) * (len(order) - after)].reshape(end - start, len(order) - after)
         np.dot(left[start:end], right[after:].T, closeness)
-        _look_through(closeness, start, after, fold_end, order, peaks, kth, best, rows)
+        _look_through(closeness, start, after, fold_end, order, k, work)
         start = end
+    _keep_nearest(k, work)
 
 
 @kernel
@@ -99,9 +82,9 @@ def closeness_across_folds(left, right, fold_end, base):
 
 
 @kernel
-def neighbors_with_one_more(base, extra, fold_end, order, products, peaks, kth, best, rows):
+def neighbors_with_one_more(base, extra, fold_end, order, k, products, work):
     """As `neighbors_across_folds`, for the features that base is of and one more, whose values are extra."""
-    _forget(best, rows, kth, len(order))
+    _forget(work)
     half = base.dtype.type(-0.5)
     start, position = 0, 0
     while start < len(order) and fold_end[start] < len(order):
@@ -110,54 +93,90 @@ def neighbors_with_one_more(base, extra, fold_end, order, products, peaks, kth, 
         width = len(order) - after
         closeness = products[: (end - start) * width].reshape(end - start, width)
         for i in range(start, end):
-            for j in range(width):
-                apart = extra[i] - extra[after + j]
-                closeness[i - start, j] = base[position + j] + half * apart * apart
+            _add_apart(base[position : position + width], extra[i], extra[after:], half, closeness[i - start])
             position += width
-        _look_through(closeness, start, after, fold_end, order, peaks, kth, best, rows)
+        _look_through(closeness, start, after, fold_end, order, k, work)
         start = end
+    _keep_nearest(k, work)
 
 
 @inline
-def _forget(best, rows, kth, n_rows):
-    best[:] = -np.inf
-    rows[:] = n_rows
-    kth[:] = -np.inf
+def _add_apart(base, own, others, half, out):
+    for j in range(len(out)):
+        apart = own - others[j]
+        out[j] = base[j] + half * apart * apart
 
 
 @kernel
-def _look_through(closeness, start, after, fold_end, order, peaks, kth, best, rows):
-    """Take every pair of the tile into account for both of its rows; kth[i] bounds the k-th nearest of i from below."""
-    n_rows, k = len(order), best.shape[1]
+def _forget(work):
+    _, kth, _, _, counts = work
+    kth[:] = -np.inf
+    counts[:] = 0
+
+
+@kernel
+def _look_through(closeness, start, after, fold_end, order, k, work):
+    """Offer the rows of every pair of the tile to each other; kth[i] bounds the k-th nearest of i from below."""
+    peaks, kth, _, _, _ = work
+    n_rows = len(order)
     if k <= GROUPS:
         _bound(closeness, start, after, fold_end, peaks, kth, k)
     for i in range(start, start + len(closeness)):
         line = closeness[i - start]
-        limit = kth[i]
         j = fold_end[i]
         while j + LANES <= n_rows:
-            hits = not_below(line, j - after, kth, j, limit)
-            while hits:
-                other = j + lowest_bit(hits)
-                hits &= hits - np.uint64(1)
-                limit = _meet(line[other - after], i, other, limit, order, kth, best, rows)
+            mine = not_below_one(line, j - after, kth[i])
+            theirs = not_below(line, j - after, kth, j)
+            while mine:
+                other = j + lowest_bit(mine)
+                mine &= mine - np.uint64(1)
+                _offer(i, line[other - after], order[other], k, work)
+            while theirs:
+                other = j + lowest_bit(theirs)
+                theirs &= theirs - np.uint64(1)
+                _offer(other, line[other - after], order[i], k, work)
             j += LANES
         for other in range(j, n_rows):
-            limit = _meet(line[other - after], i, other, limit, order, kth, best, rows)
-        kth[i] = limit
+            if line[other - after] >= kth[i]:
+                _offer(i, line[other - after], order[other], k, work)
+            if line[other - after] >= kth[other]:
+                _offer(other, line[other - after], order[i], k, work)
 
 
 @inline
-def _meet(near, i, other, limit, order, kth, best, rows):
-    """Offer each of the two rows to the other; the new bound of i."""
-    k = best.shape[1]
-    if near >= limit:
-        insert(best, rows, i, near, order[other])
-        limit = max(limit, best[i, k - 1])
-    if near >= kth[other]:
-        insert(best, rows, other, near, order[i])
-        kth[other] = max(kth[other], best[other, k - 1])
-    return limit
+def _offer(i, near, row, k, work):
+    """Put a row on the list of i; a full list is thinned to the k nearest."""
+    _, kth, values, rows, counts = work
+    count = counts[i]
+    values[i, count] = near
+    rows[i, count] = row
+    counts[i] = count + 1
+    if count + 1 == values.shape[1]:
+        _thin(values[i], rows[i], count + 1, k)
+        counts[i] = k
+        for place in range(k):
+            near = min(near, values[i, place])
+        kth[i] = max(kth[i], near)
+
+
+@kernel
+def _thin(values, rows, count, k):
+    """Leave the k nearest in the first places; of two equally near the lower row stays."""
+    while count > k:
+        worst = 0
+        for place in range(1, count):
+            if values[place] < values[worst] or (values[place] == values[worst] and rows[place] > rows[worst]):
+                worst = place
+        count -= 1
+        values[worst] = values[count]
+        rows[worst] = rows[count]
+
+
+@kernel
+def _keep_nearest(k, work):
+    _, _, values, rows, counts = work
+    for i in range(len(counts)):
+        _thin(values[i], rows[i], counts[i], k)
 
 
 @kernel
@@ -186,33 +205,45 @@ def _bound(closeness, start, after, fold_end, peaks, kth, k):
             for rest in range(j, width):
                 peak[rest] = max(peak[rest], line[rest])
             kth[start + i] = max(kth[start + i], _kth_largest(lanes[: 2 * LANES], k))
-    tops = peaks[GROUPS : GROUPS + k]
-    tops[:, :width] = -np.inf
+    for place in range(k):
+        peaks[GROUPS + place, :width] = -np.inf
     for group in range(GROUPS):
         for place in range(k):
-            for j in range(width):
-                value, top = peaks[group, j], tops[place, j]
-                tops[place, j] = value if value > top else top
-                peaks[group, j] = top if value > top else value
+            _swap_larger_up(peaks[GROUPS + place], peaks[group], width)
+    top, bound = peaks[GROUPS + k - 1], kth[after:]
     for j in range(width):
-        kth[after + j] = max(kth[after + j], tops[k - 1, j])
+        bound[j] = top[j] if top[j] > bound[j] else bound[j]
 
 
-@inline
+@kernel
+def _swap_larger_up(top, value, width):
+    """Of each pair the larger goes into top, the smaller into value."""
+    for j in range(width):
+        old, new = top[j], value[j]
+        top[j] = new if new > old else old
+        value[j] = old if new > old else new
+
+
+@kernel
 def _kth_largest(values, k):
-    """The k-th largest of a few values, which are sorted on the way."""
-    for place in range(k):
-        for other in range(place + 1, len(values)):
-            if values[other] > values[place]:
-                values[place], values[other] = values[other], values[place]
+    """The k-th largest of a few values; the first k places end up holding the k largest."""
+    for candidate in range(1, len(values)):
+        value = values[candidate]
+        if candidate >= k and value <= values[k - 1]:
+            continue
+        place = min(candidate, k - 1)
+        while place > 0 and value > values[place - 1]:
+            values[place] = values[place - 1]
+            place -= 1
+        values[place] = value
     return values[k - 1]
 
 
 @kernel
-def neighbors_between(left, right, test, train, products, best, rows):
-    """The k nearest of the train rows, of every test row; best and rows (len(test), k) receive them."""
-    best[:] = -np.inf
-    rows[:] = len(left)
+def neighbors_between(left, right, test, train, k, products, work):
+    """As `neighbors_across_folds`, for the i-th test row among the train rows."""
+    _forget(work)
+    _, kth, _, _, _ = work
     candidates = right[train]
     for tile in range(0, len(test), TILE):
         height = min(TILE, len(test) - tile)
@@ -220,42 +251,108 @@ def neighbors_between(left, right, test, train, products, best, rows):
         np.dot(left[test[tile : tile + height]], candidates.T, closeness)
         for i in range(height):
             for j in range(len(train)):
-                if closeness[i, j] >= best[tile + i, -1]:
-                    insert(best, rows, tile + i, closeness[i, j], train[j])
+                if closeness[i, j] >= kth[tile + i]:
+                    _offer(tile + i, closeness[i, j], train[j], k, work)
+    _keep_nearest(k, work)
 
 
 @kernel
-def vote_accuracy(rows, labels, truth, n_classes):
-    """Share of rows whose most frequent neighbour label (the lowest, if several) is the true one."""
+def batch_scores(
+    matrix,
+    centers,
+    indices,
+    offsets,
+    order,
+    fold_end,
+    borders,
+    k,
+    targets,
+    n_classes,
+    left,
+    right,
+    products,
+    work,
+    scores,
+):
+    """Scores of a batch of probes on dense data: gather, multiply, look for neighbours, let them vote."""
+    rows = work[3][:, :k]
+    n_rows = len(order)
+    for probe in range(len(offsets) - 1):
+        subset = indices[offsets[probe] : offsets[probe + 1]]
+        width = len(subset) + 2
+        a = left[: n_rows * width].reshape(n_rows, width)
+        b = right[: n_rows * width].reshape(n_rows, width)
+        _take_sides(matrix, order, subset, centers, a, b)
+        neighbors_across_folds(a, b, fold_end, order, k, products, work)
+        scores[probe] = mean_fold_score(rows, order, borders, targets, n_classes)
+
+
+@kernel
+def _take_sides(matrix, rows, subset, centers, left, right):
+    """The two sides of the product, [a, -|a|^2/2, 1] and [a, 1, -|a|^2/2], of the subset's centred columns."""
+    d = len(subset)
+    own_centers = centers[subset]
+    for i in range(len(rows)):
+        line = matrix[rows[i]]
+        square = left.dtype.type(0)
+        for k in range(d):
+            value = left.dtype.type(line[subset[k]]) - own_centers[k]
+            square += value * value
+            left[i, k] = value
+            right[i, k] = value
+        half = square * left.dtype.type(-0.5)
+        left[i, d] = half
+        left[i, d + 1] = 1
+        right[i, d] = 1
+        right[i, d + 1] = half
+
+
+@kernel
+def mean_fold_score(rows, order, borders, targets, n_classes):
+    """Mean over folds of the accuracy of the neighbours' vote, or, if there are no classes, of R^2 of their mean."""
+    total = 0.0
+    for fold in range(len(borders) - 1):
+        near = rows[borders[fold] : borders[fold + 1]]
+        test = order[borders[fold] : borders[fold + 1]]
+        if n_classes:
+            total += vote_accuracy(near, test, targets, n_classes)
+        else:
+            total += mean_r2(near, test, targets)
+    return total / (len(borders) - 1)
+
+
+@kernel
+def vote_accuracy(rows, test, targets, n_classes):
+    """Share of test rows whose most frequent neighbour label (the lowest, if several) is their own."""
     counts = np.zeros(n_classes, np.int64)
     right = 0
-    for row in range(len(rows)):
-        for neighbor in rows[row]:
-            counts[labels[neighbor]] += 1
+    for row in range(len(test)):
         winner = 0
         for neighbor in rows[row]:
-            label = labels[neighbor]
+            counts[int(targets[neighbor])] += 1
+        for neighbor in rows[row]:
+            label = int(targets[neighbor])
             if counts[label] > counts[winner] or (counts[label] == counts[winner] and label < winner):
                 winner = label
-        right += winner == truth[row]
+        right += winner == targets[test[row]]
         for neighbor in rows[row]:
-            counts[labels[neighbor]] = 0
-    return right / len(rows)
+            counts[int(targets[neighbor])] = 0
+    return right / len(test)
 
 
 @kernel
-def mean_r2(rows, targets, truth):
+def mean_r2(rows, test, targets):
     """R^2 of the mean target of the neighbours."""
-    mean = truth.mean()
+    mean = targets[test].mean()
     unexplained = 0.0
     spread = 0.0
-    for row in range(len(rows)):
+    for row in range(len(test)):
         predicted = 0.0
         for neighbor in rows[row]:
             predicted += targets[neighbor]
         predicted /= rows.shape[1]
-        unexplained += (truth[row] - predicted) ** 2
-        spread += (truth[row] - mean) ** 2
+        unexplained += (targets[test[row]] - predicted) ** 2
+        spread += (targets[test[row]] - mean) ** 2
     if spread == 0.0:
         return 1.0 if unexplained == 0.0 else 0.0
     return 1.0 - unexplained / spread
