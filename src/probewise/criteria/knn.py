@@ -142,8 +142,9 @@ class Desk:
         n_rows, dtype, k = bound.folds.n_rows, bound.columns.dtype, bound.n_neighbors
         self.bound = bound
         self.sides = [np.empty(n_rows * (largest + 2), dtype) for _ in range(2)]
-        self.products = np.empty(kernels.TILE * n_rows, dtype)
-        peaks = np.empty((kernels.GROUPS + k + 1, n_rows + 2 * kernels.LANES), dtype)
+        width = n_rows if bound.fold_end is None else min(n_rows, kernels.PANEL)
+        self.products = np.empty(kernels.TILE * width, dtype)
+        peaks = np.empty((kernels.GROUPS + kernels.LANES + k + 1, n_rows + kernels.LANES), dtype)
         room = max(16, 2 * k)  # candidates on a row's list before it is thinned to k
         values, rows = np.empty((n_rows, room), dtype), np.empty((n_rows, room), np.int64)
         self.work = peaks, np.empty(n_rows + kernels.LANES, dtype), values, rows, np.empty(n_rows, np.int64)

@@ -2,6 +2,7 @@
 
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 LANES = 16
@@ -53,18 +54,30 @@ def not_below_one(typing_context, values, start, limit):
 
 
 @intrinsic
-def raise_to(typing_context, peaks, peaks_start, values, start):
-    """peaks[peaks_start + b] = max(peaks[peaks_start + b], values[start + b]) for all LANES b."""
+def raise_along(typing_context, peaks, values, start, stop, lanes):
+    """peaks[j] = max(peaks[j], values[j]) for j in start..stop - 1, a multiple of LANES of them.
+
+    lanes[b] becomes the largest of the values b, b + LANES, b + 2 LANES, ... places after start.
+    """
 
     def generate(context, builder, signature, arguments):
-        peaks, peaks_start, values, start = arguments
-        align = signature.args[0].dtype.bitwidth // 8
-        _, address = _vector_at(context, builder, peaks, signature.args[0], peaks_start)
-        old, new = builder.load(address, align=align), _load(context, builder, values, signature.args[2], start)
-        builder.store(builder.select(builder.fcmp_ordered(">", new, old), new, old), address, align=align)
+        peaks, values, start, stop, lanes = arguments
+        number = context.get_value_type(signature.args[1].dtype)
+        align = signature.args[1].dtype.bitwidth // 8
+        lowest = ir.Constant(ir.VectorType(number, LANES), [ir.Constant(number, float("-inf"))] * LANES)
+        largest = cgutils.alloca_once_value(builder, lowest)
+        step = ir.Constant(start.type, LANES)
+        with cgutils.for_range_slice(builder, start, stop, step, inc=True) as (index, _):
+            _, address = _vector_at(context, builder, peaks, signature.args[0], index)
+            new = _load(context, builder, values, signature.args[1], index)
+            for place in (address, largest):
+                old = builder.load(place, align=align)
+                builder.store(builder.select(builder.fcmp_ordered(">", new, old), new, old), place, align=align)
+        _, address = _vector_at(context, builder, lanes, signature.args[4], ir.Constant(start.type, 0))
+        builder.store(builder.load(largest, align=align), address, align=align)
         return context.get_dummy_value()
 
-    return types.void(peaks, types.int64, values, types.int64), generate
+    return types.void(peaks, values, types.int64, types.int64, lanes), generate
 
 
 @intrinsic

@@ -8,9 +8,10 @@ different folds is looked at once, for both.
 import numpy as np
 
 from .jit import inline, kernel
-from .lanes import LANES, lowest_bit, not_below, not_below_one, raise_to
+from .lanes import LANES, lowest_bit, not_below, not_below_one, raise_along
 
-TILE = 384
+TILE = 512
+PANEL = 4096
 GROUPS = 8
 
 
@@ -59,10 +60,11 @@ def neighbors_across_folds(left, right, fold_end, order, k, products, work):
     start = 0
     while start < len(order) and fold_end[start] < len(order):
         end = tile_end(start, fold_end)
-        after = fold_end[start]
-        closeness = products[: (end - start) * (len(order) - after)].reshape(end - start, len(order) - after)
-        np.dot(left[start:end], right[after:].T, closeness)
-        _look_through(closeness, start, after, fold_end, order, k, work)
+        for first in range(fold_end[start], len(order), PANEL):
+            last = min(first + PANEL, len(order))
+            closeness = products[: (end - start) * (last - first)].reshape(end - start, last - first)
+            np.dot(left[start:end], right[first:last].T, closeness)
+            _look_through(closeness, start, first, fold_end, order, k, work)
         start = end
     _keep_nearest(k, work)
 
@@ -73,11 +75,11 @@ def closeness_across_folds(left, right, fold_end, base):
     start, position = 0, 0
     while start < len(fold_end) and fold_end[start] < len(fold_end):
         end = tile_end(start, fold_end)
-        after = fold_end[start]
-        size = (end - start) * (len(fold_end) - after)
-        tile = base[position : position + size].reshape(end - start, len(fold_end) - after)
-        np.dot(left[start:end], right[after:].T, tile)
-        position += size
+        for first in range(fold_end[start], len(fold_end), PANEL):
+            last = min(first + PANEL, len(fold_end))
+            size = (end - start) * (last - first)
+            np.dot(left[start:end], right[first:last].T, base[position : position + size].reshape(end - start, -1))
+            position += size
         start = end
 
 
@@ -89,13 +91,14 @@ def neighbors_with_one_more(base, extra, fold_end, order, k, products, work):
     start, position = 0, 0
     while start < len(order) and fold_end[start] < len(order):
         end = tile_end(start, fold_end)
-        after = fold_end[start]
-        width = len(order) - after
-        closeness = products[: (end - start) * width].reshape(end - start, width)
-        for i in range(start, end):
-            _add_apart(base[position : position + width], extra[i], extra[after:], half, closeness[i - start])
-            position += width
-        _look_through(closeness, start, after, fold_end, order, k, work)
+        for first in range(fold_end[start], len(order), PANEL):
+            last = min(first + PANEL, len(order))
+            closeness = products[: (end - start) * (last - first)].reshape(end - start, last - first)
+            for i in range(start, end):
+                line = base[position : position + last - first]
+                _add_apart(line, extra[i], extra[first:last], half, closeness[i - start])
+                position += last - first
+            _look_through(closeness, start, first, fold_end, order, k, work)
         start = end
     _keep_nearest(k, work)
 
@@ -115,32 +118,32 @@ def _forget(work):
 
 
 @kernel
-def _look_through(closeness, start, after, fold_end, order, k, work):
+def _look_through(closeness, start, first, fold_end, order, k, work):
     """Offer the rows of every pair of the tile to each other; kth[i] bounds the k-th nearest of i from below."""
     peaks, kth, _, _, _ = work
-    n_rows = len(order)
+    last = first + closeness.shape[1]
     if k <= GROUPS:
-        _bound(closeness, start, after, fold_end, peaks, kth, k)
+        _bound(closeness, start, first, fold_end, peaks, kth, k)
     for i in range(start, start + len(closeness)):
         line = closeness[i - start]
-        j = fold_end[i]
-        while j + LANES <= n_rows:
-            mine = not_below_one(line, j - after, kth[i])
-            theirs = not_below(line, j - after, kth, j)
+        j = max(fold_end[i], first)
+        while j + LANES <= last:
+            mine = not_below_one(line, j - first, kth[i])
+            theirs = not_below(line, j - first, kth, j)
             while mine:
                 other = j + lowest_bit(mine)
                 mine &= mine - np.uint64(1)
-                _offer(i, line[other - after], order[other], k, work)
+                _offer(i, line[other - first], order[other], k, work)
             while theirs:
                 other = j + lowest_bit(theirs)
                 theirs &= theirs - np.uint64(1)
-                _offer(other, line[other - after], order[i], k, work)
+                _offer(other, line[other - first], order[i], k, work)
             j += LANES
-        for other in range(j, n_rows):
-            if line[other - after] >= kth[i]:
-                _offer(i, line[other - after], order[other], k, work)
-            if line[other - after] >= kth[other]:
-                _offer(other, line[other - after], order[i], k, work)
+        for other in range(j, last):
+            if line[other - first] >= kth[i]:
+                _offer(i, line[other - first], order[other], k, work)
+            if line[other - first] >= kth[other]:
+                _offer(other, line[other - first], order[i], k, work)
 
 
 @inline
@@ -180,7 +183,7 @@ def _keep_nearest(k, work):
 
 
 @kernel
-def _bound(closeness, start, after, fold_end, peaks, kth, k):
+def _bound(closeness, start, first, fold_end, peaks, kth, k):
     """Raise kth by what the tile shows at a glance, so that few pairs need a second look.
 
     Split a row's candidates into groups: the k-th largest of the groups' maxima is a lower bound of its k-th
@@ -188,31 +191,34 @@ def _bound(closeness, start, after, fold_end, peaks, kth, k):
     """
     height, width = closeness.shape
     run = (height + GROUPS - 1) // GROUPS
-    lanes = peaks[GROUPS + k]
+    by_run, by_lane, tops, lanes = peaks[:GROUPS], peaks[GROUPS : -k - 1], peaks[-k - 1 : -1], peaks[-1]
     for group in range(GROUPS):
-        peak = peaks[group]
+        peak = by_run[group]
         peak[:width] = -np.inf
         for i in range(group * run, min(height, (group + 1) * run)):
             line = closeness[i]
-            lanes[: 2 * LANES] = -np.inf
-            j = fold_end[start + i] - after
-            while j + 2 * LANES <= width:
-                raise_to(peak, j, line, j)
-                raise_to(peak, j + LANES, line, j + LANES)
-                raise_to(lanes, 0, line, j)
-                raise_to(lanes, LANES, line, j + LANES)
-                j += 2 * LANES
-            for rest in range(j, width):
+            begin = max(fold_end[start + i] - first, 0)
+            end = width - max(width - begin, 0) % LANES
+            raise_along(peak, line, begin, end, lanes)
+            for rest in range(end, width):
                 peak[rest] = max(peak[rest], line[rest])
-            kth[start + i] = max(kth[start + i], _kth_largest(lanes[: 2 * LANES], k))
+            for lane in range(LANES):
+                by_lane[lane, i] = lanes[lane]
+    _raise_to_kth(by_run, tops, width, kth[first:], k)
+    _raise_to_kth(by_lane, tops, height, kth[start:], k)
+
+
+@kernel
+def _raise_to_kth(groups, tops, width, kth, k):
+    """kth[j] = max(kth[j], the k-th largest of groups[:, j]), for all columns side by side."""
     for place in range(k):
-        peaks[GROUPS + place, :width] = -np.inf
-    for group in range(GROUPS):
+        tops[place, :width] = -np.inf
+    for group in range(len(groups)):
         for place in range(k):
-            _swap_larger_up(peaks[GROUPS + place], peaks[group], width)
-    top, bound = peaks[GROUPS + k - 1], kth[after:]
+            _swap_larger_up(tops[place], groups[group], width)
+    top = tops[k - 1]
     for j in range(width):
-        bound[j] = top[j] if top[j] > bound[j] else bound[j]
+        kth[j] = top[j] if top[j] > kth[j] else kth[j]
 
 
 @kernel
@@ -222,21 +228,6 @@ def _swap_larger_up(top, value, width):
         old, new = top[j], value[j]
         top[j] = new if new > old else old
         value[j] = old if new > old else new
-
-
-@kernel
-def _kth_largest(values, k):
-    """The k-th largest of a few values; the first k places end up holding the k largest."""
-    for candidate in range(1, len(values)):
-        value = values[candidate]
-        if candidate >= k and value <= values[k - 1]:
-            continue
-        place = min(candidate, k - 1)
-        while place > 0 and value > values[place - 1]:
-            values[place] = values[place - 1]
-            place -= 1
-        values[place] = value
-    return values[k - 1]
 
 
 @kernel
