@@ -5,6 +5,8 @@ import platform
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from pathlib import Path
 
 
 def best_seconds(job, repeats=3):
@@ -23,9 +25,29 @@ def resident_mib():
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
+def peak_mib():
+    """The most memory this process and its children have held, each at its own peak, added up."""
+    parents = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parents[int(folder.name)] = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+    family = {os.getpid()}
+    while grown := {child for child, parent in parents.items() if parent in family} - family:
+        family |= grown
+    return sum(_high_water_kib(member) for member in family) / 1024
+
+
+def _high_water_kib(process):
+    with suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+    return 0
+
+
 def in_fresh_process(code):
     """What a script prints, run in its own interpreter: nothing left over from other measurements."""
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout.strip()
 
 
 def machine():

@@ -16,6 +16,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 import naive
 from probewise.criteria import KNN
+from probewise.kernels import neighbors as kernels
 from probewise.probes import ProbePlan, Subsets
 
 
@@ -208,3 +209,54 @@ def test_neighbours_are_found_at_every_tile_and_lane_border(dtype, n, n_neighbor
         twins.append(np.mean((votes > 0.5) == y[test]))
     ours = KNN(n_neighbors).bind(X, y)(Subsets.of([range(4)]))
     np.testing.assert_allclose(ours, [np.mean(twins)], rtol=1e-12)
+
+
+def made(kind, n=400, d=40):
+    rng = np.random.default_rng(5)
+    if kind == "normal":
+        return rng.standard_normal((n, d))
+    if kind == "tenths":  # not whole, and full of ties
+        return rng.integers(0, 3, (n, d)) / 10
+    if kind == "copies":  # every row three times
+        return np.repeat(rng.standard_normal((n // 3 + 1, d)), 3, axis=0)[:n]
+    if kind == "heavy tails":
+        return rng.standard_cauchy((n, d))
+    if kind == "one wide column":
+        return rng.standard_normal((n, d)) * np.where(np.arange(d) == 9, 1e6, 1.0)
+    return np.full((n, d), 0.3)  # constant
+
+
+@pytest.mark.parametrize("kind", ["normal", "tenths", "copies", "heavy tails", "one wide column", "constant"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_to_integers_changes_nothing(kind, dtype, monkeypatch):
+    """Candidates found by 16-bit integers, decided by float64, are those of float64 throughout."""
+    X = made(kind).astype(dtype)
+    y = np.random.default_rng(1).integers(0, 3, len(X))
+    subsets = ProbePlan(40, max_size=40, seed=2).draw(0, 12)
+    score = KNN().bind(X, y)
+    if kind != "normal":
+        monkeypatch.setattr("probewise.criteria.knn.MOST_ROUNDING", np.inf)  # take the integers' way at any price
+    rounded = score(subsets)
+    monkeypatch.setattr("probewise.kernels.neighbors.INTEGERS_AVAILABLE", False)
+    plain = KNN().bind(X.astype(np.float64), y)(subsets)
+    if kind in ("tenths", "copies", "constant"):  # sums in another order break ties of tenths another way
+        assert np.abs(rounded - plain).max() < 0.05
+    else:
+        np.testing.assert_array_equal(rounded, plain)
+
+
+@pytest.mark.skipif(not kernels.INTEGERS_AVAILABLE, reason="this processor has no AVX512-VNNI")
+def test_ordinary_data_takes_the_way_of_integers():
+    X, y = table()
+    score = KNN().bind(X, y)
+    assert score._can_use_integers(SUBSETS).tolist() == (SUBSETS.sizes >= 8).tolist()
+    assert not KNN(9).bind(X, y)._can_use_integers(SUBSETS).any()
+    assert not KNN().bind(made("one wide column", n=120, d=30) ** 3, y)._can_use_integers(SUBSETS).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_without_integers_it_is_the_same_up_to_near_ties(dtype, monkeypatch):
+    monkeypatch.setattr("probewise.kernels.neighbors.INTEGERS_AVAILABLE", False)
+    X, y = table(dtype=dtype)
+    expected = by_sklearn(KNeighborsClassifier(3, algorithm="brute"), X, y, SUBSETS)
+    np.testing.assert_allclose(KNN().bind(X, y)(SUBSETS), expected, rtol=1e-12)

@@ -144,7 +144,8 @@ class Columns:
             self.place = np.empty(self.n_rows, np.int64)
             self.place[rows] = np.arange(len(rows))
         else:
-            self.centers = _centers(self.X).astype(self.dtype)
+            self.extent = Extent(self.X)
+            self.centers = self.extent.centers.astype(self.dtype)
 
     def only(self, rows: slice) -> Columns:
         """The same for some of the rows (of dense data), in their order here."""
@@ -159,19 +160,35 @@ class Columns:
             kernels.take_dense(self.X, self.rows, subset, self.centers, out)
 
 
-def _centers(X: NDArray[Any]) -> Floats:
-    """Column means, rounded to a power of two near the spread: whole numbers stay exact, and so do their ties."""
-    origin = X[0].astype(np.float64)
-    total, square = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    step = max(1, 2**20 // max(1, X.shape[1]))
-    for start in range(0, len(X), step):
-        part = X[start : start + step] - origin
-        total += part.sum(axis=0)
-        square += np.einsum("ij,ij->j", part, part)
-    mean = total / len(X)
-    spread = np.sqrt(np.maximum(square / len(X) - mean * mean, 0))
-    grid = np.exp2(np.ceil(np.log2(np.where(spread > 0, spread, 1.0))))
-    return grid * np.rint((origin + mean) / grid)
+class Extent:
+    """Per column of dense data: a centre, the spread, how far values reach from the centre, whether all are whole.
+
+    The centre is the mean rounded to a power of two near the spread, or to a whole number where all values are: then
+    whole numbers stay exact, and so do their ties.
+    """
+
+    def __init__(self, X: NDArray[Any]) -> None:
+        n_features = X.shape[1]
+        origin = X[0].astype(np.float64)
+        total, square = np.zeros(n_features), np.zeros(n_features)
+        low, high = origin.copy(), origin.copy()
+        self.is_whole = np.ones(n_features, dtype=bool)
+        step = max(1, 2**20 // max(1, n_features))
+        for start in range(0, len(X), step):
+            part = X[start : start + step]
+            np.minimum(low, part.min(axis=0), out=low)
+            np.maximum(high, part.max(axis=0), out=high)
+            if part.dtype.kind == "f":
+                self.is_whole &= (part == np.rint(part)).all(axis=0)
+            apart = part - origin
+            total += apart.sum(axis=0)
+            square += np.einsum("ij,ij->j", apart, apart)
+        mean = total / len(X)
+        self.spread = np.sqrt(np.maximum(square / len(X) - mean * mean, 0))
+        grid = np.exp2(np.ceil(np.log2(np.where(self.spread > 0, self.spread, 1.0))))
+        grid = np.where(self.is_whole, 1.0, grid)
+        self.centers = grid * np.rint((origin + mean) / grid)
+        self.reach = np.maximum(high - self.centers, self.centers - low)
 
 
 def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:

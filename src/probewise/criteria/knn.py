@@ -13,6 +13,8 @@ from ..probes import Subsets
 from .base import Columns, Criterion, Floats, Folds, Target
 
 LARGEST_BASE = 2**28
+FEW_FEATURES = 8
+MOST_ROUNDING = 0.05
 
 
 class KNN(Criterion):
@@ -21,8 +23,11 @@ class KNN(Criterion):
     Equal to ``cross_val_score`` of scikit-learn's ``KNeighborsClassifier`` (accuracy) or
     ``KNeighborsRegressor`` (R^2) on the same folds. Among rows at equal distance the lower row number wins,
     among equally frequent classes the lower; scikit-learn leaves the first open, so values can differ where
-    distances tie. float32 data is measured in float32, where near-ties may fall the other way; all other
-    data in float64.
+    distances tie.
+
+    On processors with AVX512-VNNI, dense columns are rounded to 16 bits to find candidates, with a margin that no
+    rounding can exceed, and distances in float64 decide among these: the result is that of float64. On others
+    float32 data is measured in float32, where near-ties may fall the other way, and all other data in float64.
 
     Parameters
     ----------
@@ -79,51 +84,102 @@ class BoundKNN:
         return cls(Columns(X, folds.order), target, folds, n_neighbors, np.repeat(np.cumsum(sizes), sizes))
 
     def __call__(self, subsets: Subsets) -> Floats:
-        desk = Desk(self, int(subsets.sizes.max(initial=0)))
         if self.fold_end is None or self.columns.is_sparse:
-            return np.array([self._score(*desk.columns_of(subset), desk) for subset in subsets], dtype=np.float64)
+            desk = Desk(self, int(subsets.sizes.max(initial=0)))
+            return np.array([self._score(subset, desk) for subset in subsets], dtype=np.float64)
+        by_integers = self._can_use_integers(subsets)
         scores = np.empty(len(subsets))
-        columns = self.columns
-        kernels.batch_scores(
-            columns.X, columns.centers, subsets.indices, subsets.offsets, columns.rows, self.fold_end, self.borders,
-            self.n_neighbors, self.target.values, self.n_classes, *desk.sides, desk.products, desk.work, scores,
-        )  # fmt: skip
+        for batch, function in ((by_integers, self._by_integers), (~by_integers, self._by_floats)):
+            if batch.any():
+                scores[batch] = function(Subsets.of([subsets[k] for k in np.flatnonzero(batch).tolist()]))
         return scores
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added: distances add up over features, so each costs one pass."""
         n_pairs = 0 if self.fold_end is None else kernels.pairs_across_folds(self.fold_end)
-        if not 0 < n_pairs * self.columns.dtype.itemsize <= LARGEST_BASE or not len(subset):
+        if not 0 < n_pairs * self.float_dtype.itemsize <= LARGEST_BASE or not len(subset):
             return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
         desk = Desk(self, len(subset))
-        base = np.empty(n_pairs, self.columns.dtype)
-        kernels.closeness_across_folds(*desk.columns_of(subset), self.fold_end, base)
-        extra = np.empty((self.folds.n_rows, 1), self.columns.dtype)
+        base = np.empty(n_pairs, self.float_dtype)
+        kernels.closeness_across_folds(*desk.sides_of(subset), self.fold_end, base)
+        extra = np.empty((self.folds.n_rows, 1), self.float_dtype)
         scores = np.empty(len(candidates))
         for k, candidate in enumerate(candidates):
             self.columns.take(np.array([candidate], np.int32), extra)
             kernels.neighbors_with_one_more(
                 base, extra[:, 0], self.fold_end, self.columns.rows, self.n_neighbors, desk.products, desk.work
             )
-            scores[k] = self._fold_scores(desk.rows)
+            scores[k] = self._fold_scores(desk)
         return scores
 
-    def _score(self, left: NDArray[Any], right: NDArray[Any], desk: Desk) -> float:
+    def _can_use_integers(self, subsets: Subsets) -> NDArray[np.bool_]:
+        """Which subsets lose so little when rounded to 16 bits that few candidates need a second look."""
+        sizes = subsets.sizes
+        if not kernels.INTEGERS_AVAILABLE or self.n_neighbors > kernels.GROUPS or not len(sizes):
+            return np.zeros(len(sizes), dtype=bool)
+        extent = self.columns.extent
+        reach = np.maximum.reduceat(extent.reach[subsets.indices], subsets.offsets[:-1])
+        apart = np.sqrt(2 * np.add.reduceat(extent.spread[subsets.indices] ** 2, subsets.offsets[:-1]))
+        largest = np.sqrt(2**31 / (4 * sizes))
+        rounding = 2 * np.sqrt(sizes) * reach / largest
+        whole = np.logical_and.reduceat(extent.is_whole[subsets.indices], subsets.offsets[:-1])
+        small = whole & (reach < largest - 2)
+        return (sizes >= FEW_FEATURES) & (small | (rounding < MOST_ROUNDING * apart))
+
+    def _by_integers(self, subsets: Subsets) -> Floats:
+        n_rows, largest = self.folds.n_rows, int(subsets.sizes.max())
+        padded = (n_rows // kernels.BLOCK + 2) * kernels.BLOCK
+        width = (largest + 1) // 2
+        room = (
+            np.empty(n_rows * largest),
+            np.zeros(2 * padded * width, np.int16),
+            np.zeros(padded * width, np.int32),
+            np.zeros(padded, np.int32),
+            np.empty(kernels.TILE * min(padded, kernels.PANEL), np.float32),
+            kernels.room_to_work(n_rows, self.n_neighbors, np.float32),
+        )
+        scores = np.empty(len(subsets))
+        extent = self.columns.extent
+        kernels.batch_scores_by_integers(
+            self.columns.X, extent.centers, extent.reach, extent.is_whole, subsets.indices, subsets.offsets,
+            self.columns.rows, self.fold_end, self.borders, self.n_neighbors, self.targets, self.n_classes,
+            *room, scores,
+        )  # fmt: skip
+        return scores
+
+    def _by_floats(self, subsets: Subsets) -> Floats:
+        desk = Desk(self, int(subsets.sizes.max()))
+        scores = np.empty(len(subsets))
+        kernels.batch_scores(
+            self.columns.X, self.columns.centers, subsets.indices, subsets.offsets, self.columns.rows, self.fold_end,
+            self.borders, self.n_neighbors, self.targets, self.n_classes, desk.sides, desk.products, desk.work, scores,
+        )  # fmt: skip
+        return scores
+
+    def _score(self, subset: NDArray[np.int32], desk: Desk) -> float:
+        left, right = desk.sides_of(subset)
+        order, k = self.columns.rows, self.n_neighbors
         if self.fold_end is not None:
-            kernels.neighbors_across_folds(
-                left, right, self.fold_end, self.columns.rows, self.n_neighbors, desk.products, desk.work
-            )
-            return self._fold_scores(desk.rows)
+            kernels.neighbors_across_folds(left, right, self.fold_end, order, k, desk.products, desk.work)
+            return self._fold_scores(desk)
         total = 0.0
         for train, test in self.folds.splits:
-            near = desk.rows[: len(test)]
-            kernels.neighbors_between(left, right, test, train, self.n_neighbors, desk.products, desk.work)
-            borders = np.array([0, len(test)])
-            total += kernels.mean_fold_score(near, test, borders, self.target.values, self.n_classes)
+            kernels.neighbors_between(left, right, test, train, order, k, desk.products, desk.work)
+            near = desk.rows[: len(test), :k]
+            total += kernels.fold_score(near, self.targets[test], self.targets, self.n_classes)
         return total / len(self.folds.splits)
 
-    def _fold_scores(self, rows: NDArray[np.int64]) -> float:
-        return kernels.mean_fold_score(rows, self.columns.rows, self.borders, self.target.values, self.n_classes)
+    def _fold_scores(self, desk: Desk) -> float:
+        return kernels.mean_fold_score(desk.rows, self.borders, self.n_neighbors, self.targets, self.n_classes)
+
+    @property
+    def float_dtype(self) -> np.dtype[Any]:
+        """Where integers do the bulk of the work, floats can afford to be float64."""
+        return np.dtype(np.float64) if kernels.INTEGERS_AVAILABLE else self.columns.dtype
+
+    @property
+    def targets(self) -> NDArray[Any]:
+        return self.target.values[self.columns.rows]
 
     @property
     def n_classes(self) -> int:
@@ -136,24 +192,21 @@ class BoundKNN:
 
 
 class Desk:
-    """Work space for subsets up to a size, laid out once per batch."""
+    """Room to work with floats on subsets up to a size, laid out once per batch."""
 
     def __init__(self, bound: BoundKNN, largest: int) -> None:
-        n_rows, dtype, k = bound.folds.n_rows, bound.columns.dtype, bound.n_neighbors
-        self.bound = bound
-        self.sides = [np.empty(n_rows * (largest + 2), dtype) for _ in range(2)]
+        n_rows, dtype = bound.folds.n_rows, bound.float_dtype
+        self.columns = bound.columns
+        self.sides = np.empty(n_rows * (largest + 2), dtype), np.empty(n_rows * (largest + 2), dtype)
         width = n_rows if bound.fold_end is None else min(n_rows, kernels.PANEL)
         self.products = np.empty(kernels.TILE * width, dtype)
-        peaks = np.empty((kernels.GROUPS + kernels.LANES + k + 1, n_rows + kernels.LANES), dtype)
-        room = max(16, 2 * k)  # candidates on a row's list before it is thinned to k
-        values, rows = np.empty((n_rows, room), dtype), np.empty((n_rows, room), np.int64)
-        self.work = peaks, np.empty(n_rows + kernels.LANES, dtype), values, rows, np.empty(n_rows, np.int64)
-        self.rows = rows[:, :k]
+        self.work = kernels.room_to_work(n_rows, bound.n_neighbors, dtype)
+        self.rows = self.work[4]
 
-    def columns_of(self, subset: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def sides_of(self, subset: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
         """The two sides of the matrix product whose entries are closeness."""
-        n_rows, width = self.bound.folds.n_rows, len(subset) + 2
+        n_rows, width = len(self.columns.rows), len(subset) + 2
         left, right = (side[: n_rows * width].reshape(n_rows, width) for side in self.sides)
-        self.bound.columns.take(subset, left[:, :-2])
+        self.columns.take(subset, left[:, :-2])
         kernels.add_norms(left, right)
         return left, right

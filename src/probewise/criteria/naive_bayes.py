@@ -97,9 +97,9 @@ class BoundNaiveBayes:
 
     @classmethod
     def of(cls, X: Any, codes: NDArray[np.int64], folds: Folds, var_smoothing: float) -> BoundNaiveBayes:
-        X = _canonical_columns(X) if sp.issparse(X) else np.asarray(X)
-        moments = 16 * len(folds.splits) * X.shape[1] * int(codes.max() + 1)
-        row = 12 * X.nnz // len(codes) if sp.issparse(X) else 8 * X.shape[1]
+        X = canonical_columns(X) if sp.issparse(X) else np.asarray(X)
+        moments = 32 * len(folds.splits) * X.shape[1] * int(codes.max() + 1)
+        row = 12 * (X.nnz // len(codes) if sp.issparse(X) else X.shape[1])
         keep = moments + row * sum(len(test) for _, test in folds.splits) <= MEMORY_LIMIT
         if not keep and (sp.issparse(X) or moments > MEMORY_LIMIT):
             return cls(X, codes, folds, var_smoothing, None)
@@ -120,69 +120,86 @@ class BoundNaiveBayes:
 class FoldModel:
     """What one fold's training rows say of every feature, and the rows it is tested on.
 
-    ``mean`` and ``variance`` are (features, classes), of the classes among the training rows; ``columns`` is
-    (features, rows) or None if it is to be gathered from X; ``truth`` counts those classes, -1 is any other.
+    Moments are of the classes among the training rows, ``truth`` counts those, and -1 is any other. ``columns``
+    holds the test rows (features, rows), also in standard units; both None if they are to be gathered from X.
     """
 
-    mean: Floats
-    variance: Floats
-    spread: Floats
-    log_prior: Floats
-    columns: Any
+    moments: kernels.Moments
     rows: NDArray[np.int64]
     truth: NDArray[np.int64]
+    columns: Any = None
+    standard: kernels.Standard | None = None
 
     @classmethod
     def of(cls, X: Any, codes: NDArray[np.int64], split: Split, *, keep: bool) -> FoldModel:
         train, test = split
-        classes, sizes = np.unique(codes[train], return_counts=True)
-        share = sizes / len(train)
-        mean, variance = _moments(X, codes, train, classes, sizes)
-        away = mean - mean[:, :1]
-        spread = (variance + (away - (away @ share)[:, None]) ** 2) @ share
+        classes, share, mean, variance = class_moments(X, codes, train)
+        moments = kernels.Moments(mean, variance, pooled_variance(mean, variance, share), np.log(share))
         number = np.full(codes.max() + 1, -1)
         number[classes] = np.arange(len(classes))
-        columns = None
+        truth = number[codes[test]]
         if sp.issparse(X):
-            columns = X[test]
-        elif keep:
-            columns = np.empty((X.shape[1], len(test)))
-            kernels.take_columns(X, test, np.arange(X.shape[1]), columns)
-        return cls(mean, variance, spread, np.log(share), columns, test, number[codes[test]])
+            return cls(moments, test, truth, X[test].astype(np.float64, copy=False))
+        if not keep:
+            return cls(moments, test, truth)
+        columns = np.empty((X.shape[1], len(test)))
+        kernels.take_columns(X, test, np.arange(X.shape[1]), columns)
+        return cls(moments, test, truth, columns, _standard(columns, moments, share))
 
-    def accuracy(self, X: Any, subsets: Subsets, var_smoothing: float) -> Floats:
+    def accuracy(self, X: Any, subsets: Subsets, smoothing: float) -> Floats:
         """The share of test rows told right, for each subset."""
-        model = (self.mean, self.variance, self.spread, var_smoothing, self.log_prior)
         features, offsets = subsets.indices, subsets.offsets
         right = np.empty(len(subsets))
-        if sp.issparse(X):
-            stored = (self.columns.data, self.columns.indices, self.columns.indptr)
-            kernels.sparse_accuracy(*stored, self.truth, features, offsets, *model, right)
+        if self.standard is not None:
+            known = (self.columns, self.standard, self.truth)
+            kernels.quick_accuracy(*known, features, offsets, self.moments, smoothing, right)
         elif self.columns is not None:
-            kernels.dense_accuracy(self.columns, self.truth, features, features, offsets, *model, right)
+            stored = (self.columns.data, self.columns.indices, self.columns.indptr)
+            kernels.sparse_accuracy(*stored, self.truth, features, offsets, self.moments, smoothing, right)
         else:
             room = np.empty((int(subsets.sizes.max()), len(self.rows)))
             places = np.arange(len(room), dtype=np.int32)
             for k, subset in enumerate(subsets):
                 kernels.take_columns(X, self.rows, subset, room)
-                whole = np.array([0, len(subset)])
-                kernels.dense_accuracy(room, self.truth, places, subset, whole, *model, right[k : k + 1])
+                one, value = np.array([0, len(subset)]), right[k : k + 1]
+                kernels.dense_accuracy(room, self.truth, places, subset, one, self.moments, smoothing, value)
         return right
 
 
-def _moments(X: Any, codes: Any, train: Any, classes: Any, sizes: Any) -> tuple[Floats, Floats]:
+def _standard(columns: Floats, moments: kernels.Moments, share: Floats) -> kernels.Standard:
+    """Test rows and moments in units in which the training rows have mean 0 and variance 1."""
+    spread = np.where(moments.spread > 0, moments.spread, np.inf)[:, None]
+    origin = moments.mean @ share
+    short, reach = np.empty(columns.shape, np.float32), np.empty(len(columns), np.float32)
+    kernels.to_standard(columns, origin, moments.spread, short, reach)
+    mean = (moments.mean - origin[:, None]) / np.sqrt(spread)
+    with np.errstate(divide="ignore"):
+        precision, logarithm = spread / moments.variance, np.log(moments.variance / spread)
+    return kernels.Standard(short, reach, mean, precision, logarithm)
+
+
+def class_moments(X: Any, codes: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[Any, Floats, Floats, Floats]:
+    """The classes among the rows, their shares, and mean and variance of every column in each (features, classes)."""
+    classes, sizes = np.unique(codes[rows], return_counts=True)
     mean, variance = np.empty((X.shape[1], len(classes))), np.empty((X.shape[1], len(classes)))
     if sp.issparse(X):
+        data = X.data.astype(np.float64, copy=False)
         class_of = np.searchsorted(classes, codes)
-        times = np.bincount(train, minlength=len(codes))
-        kernels.sparse_moments(X.data, X.indices, X.indptr, class_of, times, sizes, mean, variance)
+        times = np.bincount(rows, minlength=len(codes))
+        kernels.sparse_moments(data, X.indices, X.indptr, class_of, times, sizes, mean, variance)
     else:
-        rows = train[np.argsort(codes[train], kind="stable")]
-        kernels.dense_moments(X, rows, np.concatenate([[0], np.cumsum(sizes)]), mean, variance)
-    return mean, variance
+        by_class = rows[np.argsort(codes[rows], kind="stable")]
+        kernels.dense_moments(X, by_class, np.concatenate([[0], np.cumsum(sizes)]), mean, variance)
+    return classes, sizes / len(rows), mean, variance
 
 
-def _canonical_columns(X: Any) -> Any:
+def pooled_variance(mean: Floats, variance: Floats, share: Floats) -> Floats:
+    """The variance of every column over all classes together; exactly 0 for a constant one."""
+    away = mean - mean[:, :1]
+    return (variance + (away - (away @ share)[:, None]) ** 2) @ share
+
+
+def canonical_columns(X: Any) -> Any:
     """Compressed columns with one entry per place; the caller's matrix is left as it is."""
     X = X.tocsc()
     if not X.has_canonical_format:

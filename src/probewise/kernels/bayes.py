@@ -2,9 +2,13 @@
 
 A class c costs a row x the sum over the probe's features f of (x_f - m_cf)^2 / 2 v_cf + log(v_cf) / 2, less the
 log of its prior: minus its log posterior, but for a constant. The cheapest class wins, the first of several.
+
+Costs are told in float32 first, as differences to those of the first class, which are quadratic in x. The rounding
+of these has a bound; rows for which it leaves doubt are told again in float64.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +16,31 @@ from .jit import kernel
 
 BLOCK = 64
 TILE = 2048
+SMALL = 1e-4
+ROUNDING = 2.0**-24
+DOUBT = 0.02
+
+
+class Moments(NamedTuple):
+    """What training rows say: mean, variance (features, classes), variance over all classes, log of class shares."""
+
+    mean: Any
+    variance: Any
+    spread: Any
+    log_prior: Any
+
+
+class Standard(NamedTuple):
+    """The same in units in which a column's training rows have mean 0 and variance 1, and the test rows in float32.
+
+    columns (features, rows) and their largest size; mean, precision 1 / v and log of v (features, classes).
+    """
+
+    columns: Any
+    reach: Any
+    mean: Any
+    precision: Any
+    logarithm: Any
 
 
 @kernel
@@ -50,7 +79,7 @@ def dense_moments(matrix, rows, starts, mean, variance):
 
 @kernel
 def sparse_moments(data, indices, indptr, class_of, times, sizes, mean, variance):
-    """The same from compressed columns, zeros counted; row r is taken times[r] times, sizes are those of the classes."""
+    """The same from compressed columns, zeros counted; row r is taken times[r] times, class c has sizes[c] rows."""
     n_features, n_classes = mean.shape
     stored = np.empty(n_classes, np.int64)
     origin, total = np.empty(n_classes), np.empty(n_classes)
@@ -83,41 +112,46 @@ def sparse_moments(data, indices, indptr, class_of, times, sizes, mean, variance
 
 
 @kernel
-def probe_model(features, mean, variance, spread, smoothing, log_prior, center, scale, start):
+def smoothing_of(features, spread, smoothing):
+    """What is added to every variance: a share of the largest in the probe."""
+    largest = 0.0
+    for feature in features:
+        largest = max(largest, spread[feature])
+    return smoothing * largest
+
+
+@kernel
+def probe_model(features, moments, smoothing, center, scale, start):
     """The probe's own model: center m and scale sqrt(1 / 2 v) of (class, feature), and each class's cost at its mean.
 
-    v is the variance and ``smoothing`` times the largest spread in the probe. A feature for which that is 0 in
-    some class gets scale 0: it says nothing.
+    A feature that is constant, or has nothing to divide by in some class, gets scale 0: it says nothing.
     """
-    n_classes = mean.shape[1]
-    epsilon = 0.0
-    for feature in features:
-        epsilon = max(epsilon, spread[feature])
-    epsilon *= smoothing
+    n_classes = len(start)
+    epsilon = smoothing_of(features, moments.spread, smoothing)
     for c in range(n_classes):
-        start[c] = -log_prior[c]
+        start[c] = -moments.log_prior[c]
     for k in range(len(features)):
         feature = features[k]
-        least = variance[feature, 0]
+        least = moments.variance[feature, 0]
         for c in range(1, n_classes):
-            least = min(least, variance[feature, c])
-        silent = least + epsilon <= 0.0
+            least = min(least, moments.variance[feature, c])
+        silent = moments.spread[feature] == 0.0 or least + epsilon <= 0.0
         for c in range(n_classes):
-            v = 1.0 if silent else variance[feature, c] + epsilon
-            center[c, k] = mean[feature, c]
+            v = 1.0 if silent else moments.variance[feature, c] + epsilon
+            center[c, k] = moments.mean[feature, c]
             scale[c, k] = 0.0 if silent else math.sqrt(0.5 / v)
             start[c] += 0.5 * math.log(v)
 
 
 @kernel
-def add_one(cost, x, m, s):
+def add_square(cost, x, m, s):
     for row in range(len(cost)):
         t = (x[row] - m) * s
         cost[row] += t * t
 
 
 @kernel
-def add_four(cost, x0, x1, x2, x3, m, s):
+def add_four_squares(cost, x0, x1, x2, x3, m, s):
     """Four features at a time: the costs are read and written once for all."""
     m0, m1, m2, m3 = m[0], m[1], m[2], m[3]
     s0, s1, s2, s3 = s[0], s[1], s[2], s[3]
@@ -130,18 +164,20 @@ def add_four(cost, x0, x1, x2, x3, m, s):
 
 
 @kernel
-def add_costs(values, columns, center, scale, first, stop, cost):
-    """Add what the probe's columns cost rows first, ..., stop - 1 in each class, to the head of each row of cost."""
-    n_classes, height, width = len(cost), stop - first, len(columns)
+def find_costs(values, columns, center, scale, start, first, stop, cost):
+    """What the probe's columns cost rows first, ..., stop - 1 in each class, at the head of each row of cost."""
+    height, width = stop - first, len(columns)
     whole = width - width % 4
+    for c in range(len(cost)):
+        cost[c, :height] = start[c]
     for k in range(0, whole, 4):
         x0, x1 = values[columns[k], first:stop], values[columns[k + 1], first:stop]
         x2, x3 = values[columns[k + 2], first:stop], values[columns[k + 3], first:stop]
-        for c in range(n_classes):
-            add_four(cost[c, :height], x0, x1, x2, x3, center[c, k : k + 4], scale[c, k : k + 4])
+        for c in range(len(cost)):
+            add_four_squares(cost[c, :height], x0, x1, x2, x3, center[c, k : k + 4], scale[c, k : k + 4])
     for k in range(whole, width):
-        for c in range(n_classes):
-            add_one(cost[c, :height], values[columns[k], first:stop], center[c, k], scale[c, k])
+        for c in range(len(cost)):
+            add_square(cost[c, :height], values[columns[k], first:stop], center[c, k], scale[c, k])
 
 
 @kernel
@@ -162,43 +198,199 @@ def count_right(cost, truth, winner):
 
 
 @kernel
-def dense_accuracy(values, truth, columns, features, offsets, mean, variance, spread, smoothing, log_prior, accuracy):
+def tell_exactly(values, truth, columns, center, scale, start, begin, end, cost, winner):
+    """How many of the rows begin, ..., end - 1 are told right, in float64."""
+    right = 0
+    for first in range(begin, end, TILE):
+        stop = min(first + TILE, end)
+        find_costs(values, columns, center, scale, start, first, stop, cost)
+        right += count_right(cost, truth[first:stop], winner)
+    return right
+
+
+@kernel
+def dense_accuracy(values, truth, columns, features, offsets, moments, smoothing, accuracy):
     """The share of rows told right, for each probe; values (columns, rows) holds the test rows.
 
     Position i of a probe is feature features[i] of the moments and row columns[i] of values. A row of a class
     without moments has a truth of -1.
     """
-    n_classes, n_rows = mean.shape[1], len(truth)
-    room = np.max(np.diff(offsets))
-    center, scale = np.empty((n_classes, room)), np.empty((n_classes, room))
-    start, cost = np.empty(n_classes), np.empty((n_classes, min(TILE, n_rows)))
-    winner = np.empty(min(TILE, n_rows), np.int64)
+    n_classes, n_rows = len(moments.log_prior), len(truth)
+    room, tile = np.max(np.diff(offsets)), min(TILE, n_rows)
+    center, scale, start = np.empty((n_classes, room)), np.empty((n_classes, room)), np.empty(n_classes)
+    cost, winner = np.empty((n_classes, tile)), np.empty(tile, np.int64)
     for probe in range(len(accuracy)):
         begin, end = offsets[probe], offsets[probe + 1]
-        probe_model(features[begin:end], mean, variance, spread, smoothing, log_prior, center, scale, start)
-        right = 0
-        for first in range(0, n_rows, TILE):
-            stop = min(first + TILE, n_rows)
-            for c in range(n_classes):
-                cost[c] = start[c]
-            add_costs(values, columns[begin:end], center, scale, first, stop, cost)
-            right += count_right(cost, truth[first:stop], winner)
+        probe_model(features[begin:end], moments, smoothing, center, scale, start)
+        right = tell_exactly(values, truth, columns[begin:end], center, scale, start, 0, n_rows, cost, winner)
         accuracy[probe] = right / n_rows
 
 
 @kernel
-def sparse_accuracy(
-    data, indices, indptr, truth, features, offsets, mean, variance, spread, smoothing, log_prior, accuracy
-):
-    """The same from compressed columns: every row starts from what zeros cost, stored values make the difference."""
-    n_classes, n_rows = mean.shape[1], len(truth)
+def to_standard(values, origin, spread, columns, reach):
+    """Fill the columns and reach of a Standard; a column without spread becomes 0."""
+    for feature in range(len(values)):
+        unit = 1.0 / math.sqrt(spread[feature]) if spread[feature] > 0.0 else 0.0
+        reach[feature] = 0.0
+        for row in range(values.shape[1]):
+            z = np.float32((values[feature, row] - origin[feature]) * unit)
+            columns[feature, row] = z
+            reach[feature] = max(reach[feature], abs(z))
+
+
+@kernel
+def difference_model(features, moments, standard, smoothing, bend, slope, start):
+    """Cost of class c + 1 less that of class 0 as start[c] + the sum of (bend z + slope) z over standard columns z.
+
+    Where the smoothing is small beside a variance, a series puts it in. Returns a bound on what float32 does to
+    the difference of two costs (infinite: use another way): each term is off by less than 6 roundings of its
+    largest size |bend| reach^2 + |slope| reach, and takes part in at most width / 4 + 5 sums.
+    """
+    epsilon = smoothing_of(features, moments.spread, smoothing)
+    n_others = len(start)
+    size = np.zeros(n_others)
+    for c in range(n_others):
+        start[c] = moments.log_prior[0] - moments.log_prior[c + 1]
+    for k in range(len(features)):
+        feature = features[k]
+        spread, reach = moments.spread[feature], standard.reach[feature]
+        share = epsilon / spread
+        for c in range(n_others + 1):
+            m, p, log_v = standard.mean[feature, c], standard.precision[feature, c], standard.logarithm[feature, c]
+            r = share * p
+            if spread == 0.0:
+                p = 0.0
+                log_v = 0.0
+            elif r < SMALL:
+                p *= 1.0 - r * (1.0 - r * (1.0 - r))
+                log_v += r * (1.0 - r * (0.5 - r / 3.0))
+            else:
+                v = moments.variance[feature, c] / spread + share
+                if not v > 0.0:
+                    return np.inf
+                p = 1.0 / v
+                log_v = math.log(v)
+            if c == 0:
+                p0, m0, constant0 = p, m, p * m * m + log_v
+            else:
+                bend[c - 1, k] = 0.5 * (p - p0)
+                slope[c - 1, k] = p0 * m0 - p * m
+                start[c - 1] += 0.5 * (p * m * m + log_v - constant0)
+                size[c - 1] += (abs(0.5 * (p - p0)) * reach + abs(p0 * m0 - p * m)) * reach
+    largest = 0.0
+    for c in range(n_others):
+        largest = max(largest, size[c])
+    return 2.0 * ROUNDING * (len(features) / 4 + 16) * largest
+
+
+@kernel
+def add_quadratic(cost, z, a, b):
+    for row in range(len(cost)):
+        cost[row] += (a * z[row] + b) * z[row]
+
+
+@kernel
+def add_four_quadratics(cost, z0, z1, z2, z3, a, b):
+    a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
+    b0, b1, b2, b3 = b[0], b[1], b[2], b[3]
+    for row in range(len(cost)):
+        q0 = (a0 * z0[row] + b0) * z0[row]
+        q1 = (a1 * z1[row] + b1) * z1[row]
+        q2 = (a2 * z2[row] + b2) * z2[row]
+        q3 = (a3 * z3[row] + b3) * z3[row]
+        cost[row] += (q0 + q1) + (q2 + q3)
+
+
+@kernel
+def find_differences(values, features, bend, slope, first, stop, cost):
+    """What rows first, ..., stop - 1 cost in the other classes more than in class 0, less the start."""
+    height, width = stop - first, len(features)
+    whole = width - width % 4
+    cost[:] = 0.0
+    for k in range(0, whole, 4):
+        z0, z1 = values[features[k], first:stop], values[features[k + 1], first:stop]
+        z2, z3 = values[features[k + 2], first:stop], values[features[k + 3], first:stop]
+        for c in range(len(cost)):
+            add_four_quadratics(cost[c, :height], z0, z1, z2, z3, bend[c, k : k + 4], slope[c, k : k + 4])
+    for k in range(whole, width):
+        for c in range(len(cost)):
+            add_quadratic(cost[c, :height], values[features[k], first:stop], bend[c, k], slope[c, k])
+
+
+@kernel
+def judge(cost, start, height, least, second, winner):
+    """The cheapest class of each row, its cost and that of the next, all less the cost of class 0."""
+    least[:] = 0.0
+    second[:] = np.inf
+    winner[:] = 0
+    for c in range(len(cost)):
+        line, constant = cost[c], start[c]
+        for row in range(height):
+            value = line[row] + constant
+            better = value < least[row]
+            second[row] = min(second[row], max(value, least[row]))
+            least[row] = min(value, least[row])
+            winner[row] = c + 1 if better else winner[row]
+
+
+@kernel
+def tell_quickly(columns, truth, features, bend, slope, start, bound, cost, least, second, winner, doubtful):
+    """How many rows are told right without doubt, and how many are in doubt; doubtful receives those."""
+    n_rows = len(truth)
+    right = 0
+    n_doubtful = 0
+    for first in range(0, n_rows, TILE):
+        stop = min(first + TILE, n_rows)
+        find_differences(columns, features, bend, slope, first, stop, cost)
+        judge(cost, start, stop - first, least, second, winner)
+        for row in range(stop - first):
+            if second[row] - least[row] > bound:
+                right += winner[row] == truth[first + row]
+            else:
+                doubtful[n_doubtful] = first + row
+                n_doubtful += 1
+    return right, n_doubtful
+
+
+@kernel
+def quick_accuracy(values, standard, truth, features, offsets, moments, smoothing, accuracy):
+    """What dense_accuracy gives, from float32 where that leaves no doubt."""
+    n_classes, n_rows = len(moments.log_prior), len(truth)
+    room, tile = np.max(np.diff(offsets)), min(TILE, n_rows)
+    center, scale, start = np.empty((n_classes, room)), np.empty((n_classes, room)), np.empty(n_classes)
+    cost, winner = np.empty((n_classes, tile)), np.empty(tile, np.int64)
+    bend, slope = np.empty((n_classes - 1, room), np.float32), np.empty((n_classes - 1, room), np.float32)
+    less, difference = np.empty(n_classes - 1), np.empty((n_classes - 1, tile), np.float32)
+    least, second, doubtful = np.empty(tile), np.empty(tile), np.empty(n_rows, np.int64)
+    for probe in range(len(accuracy)):
+        chosen = features[offsets[probe] : offsets[probe + 1]]
+        bound = difference_model(chosen, moments, standard, smoothing, bend, slope, less)
+        right, n_doubtful = 0, n_rows
+        if bound <= DOUBT:
+            right, n_doubtful = tell_quickly(
+                standard.columns, truth, chosen, bend, slope, less, bound, difference, least, second, winner, doubtful
+            )
+        if n_doubtful > 0:
+            probe_model(chosen, moments, smoothing, center, scale, start)
+        if n_doubtful == n_rows:
+            right = tell_exactly(values, truth, chosen, center, scale, start, 0, n_rows, cost, winner)
+        else:
+            for row in doubtful[:n_doubtful]:
+                right += tell_exactly(values, truth, chosen, center, scale, start, row, row + 1, cost, winner)
+        accuracy[probe] = right / n_rows
+
+
+@kernel
+def sparse_accuracy(data, indices, indptr, truth, features, offsets, moments, smoothing, accuracy):
+    """What dense_accuracy gives, from compressed columns: rows start at the cost of zeros, stored values change it."""
+    n_classes, n_rows = len(moments.log_prior), len(truth)
     room = np.max(np.diff(offsets))
     center, scale = np.empty((n_classes, room)), np.empty((n_classes, room))
     start, pull, sharp = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
     cost = np.empty((n_rows, n_classes))
     for probe in range(len(accuracy)):
         chosen = features[offsets[probe] : offsets[probe + 1]]
-        probe_model(chosen, mean, variance, spread, smoothing, log_prior, center, scale, start)
+        probe_model(chosen, moments, smoothing, center, scale, start)
         for c in range(n_classes):
             for k in range(len(chosen)):
                 t = center[c, k] * scale[c, k]

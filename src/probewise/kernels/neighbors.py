@@ -1,18 +1,117 @@
 """Nearest neighbours across folds, from matrix products, and the scores they give.
 
 Closeness of two rows is a.b - |a|^2/2 - |b|^2/2, which is minus half their squared distance: one product
-of matrices with two columns more. The larger, the nearer. Rows are sorted by fold, so that each pair of rows in
-different folds is looked at once, for both.
+of matrices with two columns more. The larger, the nearer. Where the processor has them, products of 16-bit integers
+are twice as fast: they find candidates, with a margin for the rounding, among which exact distances decide.
+
+Rows are sorted by fold, so that each pair of rows in different folds is looked at once, for both. Row i of a fold that
+ends at fold_end[i] was row order[i] before.
 """
 
 import numpy as np
 
+from . import integers
+from .integers import BLOCK, largest_integer, minus_distances, pack, round_to_integers
 from .jit import inline, kernel
 from .lanes import LANES, lowest_bit, not_below, not_below_one, raise_along
 
 TILE = 512
 PANEL = 4096
 GROUPS = 8
+
+
+def room_to_work(n_rows, k, dtype):
+    """Arrays the search writes in.
+
+    peaks: maxima of groups of candidates. kth (n): a lower bound of each row's k-th largest closeness. limits (n): what
+    a candidate must reach. near, rows (n, room), counts (n): each row's candidates, as closeness and row. keys (room):
+    what they are compared by. meetings (m, 2): pairs of a row and a candidate not yet on its list.
+    """
+    room = max(24, 2 * k)
+    return (
+        np.empty((GROUPS + LANES + k + 1, n_rows + LANES), dtype),
+        np.empty(n_rows + LANES, dtype),
+        np.empty(n_rows + LANES, dtype),
+        np.empty((n_rows, room), dtype),
+        np.empty((n_rows, room), np.int64),
+        np.empty(n_rows, np.int64),
+        np.empty(room),
+        np.empty((4 * max(n_rows, 4096), 2), np.int32),
+    )
+
+
+@kernel
+def tile_end(start, fold_end):
+    """Where the tile of rows that starts here ends: at the end of its fold, or later where folds are small."""
+    end = min(start + TILE, len(fold_end))
+    return min(end, fold_end[start]) if fold_end[start] - start >= TILE // 8 else end
+
+
+@kernel
+def batch_scores(
+    matrix, centers, indices, offsets, order, fold_end, borders, k, targets, n_classes, sides, products, work, scores
+):
+    """Scores of a batch of probes on dense data, by products of floats; targets are in fold order."""
+    left, right = sides
+    n_rows = len(order)
+    for probe in range(len(offsets) - 1):
+        subset = indices[offsets[probe] : offsets[probe + 1]]
+        width = len(subset) + 2
+        a = left[: n_rows * width].reshape(n_rows, width)
+        b = right[: n_rows * width].reshape(n_rows, width)
+        _take_sides(matrix, order, subset, centers, a, b)
+        neighbors_across_folds(a, b, fold_end, order, k, products, work)
+        scores[probe] = mean_fold_score(work[4], borders, k, targets, n_classes)
+
+
+@kernel
+def batch_scores_by_integers(
+    matrix, centers, reaches, are_whole, indices, offsets, order, fold_end, borders, k, targets, n_classes,
+    exact, wholes, packed, squares, products, work, scores,
+):  # fmt: skip
+    """The same by products of 16-bit integers; exact (n * d), wholes, packed and squares are room to work in."""
+    n_rows = len(order)
+    for probe in range(len(offsets) - 1):
+        subset = indices[offsets[probe] : offsets[probe + 1]]
+        d = len(subset)
+        width = (d + 1) // 2
+        values = exact[: n_rows * d].reshape(n_rows, d)
+        _take(matrix, order, subset, centers, values)
+        reach, is_whole = 0.0, True
+        for column in subset:
+            reach = max(reach, reaches[column])
+            is_whole = is_whole and are_whole[column]
+        largest = largest_integer(d)
+        is_exact = is_whole and reach <= largest
+        scale = 1.0 if is_exact or reach == 0.0 else largest / reach
+        halves = wholes[: n_rows * 2 * width]
+        round_to_integers(values, scale, halves.reshape(n_rows, 2 * width), squares)
+        pairs = halves.view(np.int32)
+        pack(pairs, n_rows, width, packed)
+        slack = 0.0 if is_exact else 2.0 * np.sqrt(d)
+        _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, order, k, products, work)
+        scores[probe] = mean_fold_score(work[4], borders, k, targets, n_classes)
+
+
+@kernel
+def _take(matrix, rows, subset, centers, values):
+    own_centers = centers[subset]
+    for i in range(len(rows)):
+        line = matrix[rows[i]]
+        for k in range(len(subset)):
+            values[i, k] = line[subset[k]] - own_centers[k]
+
+
+@kernel
+def _take_sides(matrix, rows, subset, centers, left, right):
+    """The two sides of the product, [a, -|a|^2/2, 1] and [a, 1, -|a|^2/2], of the subset's centred columns."""
+    d = len(subset)
+    own_centers = centers[subset]
+    for i in range(len(rows)):
+        line = matrix[rows[i]]
+        for k in range(d):
+            left[i, k] = left.dtype.type(line[subset[k]]) - own_centers[k]
+    add_norms(left, right)
 
 
 @kernel
@@ -33,10 +132,37 @@ def add_norms(left, right):
 
 
 @kernel
-def tile_end(start, fold_end):
-    """Where the tile of rows that starts here ends: at the end of its fold, or later where folds are small."""
-    end = min(start + TILE, len(fold_end))
-    return min(end, fold_end[start]) if fold_end[start] - start >= TILE // 8 else end
+def neighbors_across_folds(left, right, fold_end, order, k, products, work):
+    """Of every row the k nearest in other folds: the first k of its line in work's rows."""
+    none = np.empty((0, 0))
+    _forget(work)
+    start = 0
+    while start < len(order) and fold_end[start] < len(order):
+        end = tile_end(start, fold_end)
+        for first in range(fold_end[start], len(order), PANEL):
+            last = min(first + PANEL, len(order))
+            closeness = products[: (end - start) * (last - first)].reshape(end - start, last - first)
+            np.dot(left[start:end], right[first:last].T, closeness)
+            _look_through(closeness, start, first, last, fold_end, order, k, none, 0.0, work)
+        start = end
+    _decide(order, k, none, 0.0, work)
+
+
+@kernel
+def _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, order, k, products, work):
+    """The same from distances of rounded values, which are off by at most slack / 2, and exact values to decide."""
+    _forget(work)
+    start = 0
+    while start < len(order) and fold_end[start] < len(order):
+        end = tile_end(start, fold_end)
+        for first in range(fold_end[start] // BLOCK * BLOCK, len(order), PANEL):
+            last = min(first + PANEL, len(order))
+            stride = (last - first + BLOCK - 1) // BLOCK * BLOCK
+            minus_distances(pairs, packed, squares, width, start, end, first, last, products)
+            closeness = products[: (end - start) * stride].reshape(end - start, stride)
+            _look_through(closeness, start, first, last, fold_end, order, k, values, slack, work)
+        start = end
+    _decide(order, k, values, slack, work)
 
 
 @kernel
@@ -48,25 +174,6 @@ def pairs_across_folds(fold_end):
         total += (end - start) * (len(fold_end) - fold_end[start])
         start = end
     return total
-
-
-@kernel
-def neighbors_across_folds(left, right, fold_end, order, k, products, work):
-    """Of every row the k nearest in other folds: their original numbers are the first k of its line in work's rows.
-
-    Row i of a fold that ends at fold_end[i] is original row order[i]. products (TILE * n) and work are room to work in.
-    """
-    _forget(work)
-    start = 0
-    while start < len(order) and fold_end[start] < len(order):
-        end = tile_end(start, fold_end)
-        for first in range(fold_end[start], len(order), PANEL):
-            last = min(first + PANEL, len(order))
-            closeness = products[: (end - start) * (last - first)].reshape(end - start, last - first)
-            np.dot(left[start:end], right[first:last].T, closeness)
-            _look_through(closeness, start, first, fold_end, order, k, work)
-        start = end
-    _keep_nearest(k, work)
 
 
 @kernel
@@ -86,6 +193,7 @@ def closeness_across_folds(left, right, fold_end, base):
 @kernel
 def neighbors_with_one_more(base, extra, fold_end, order, k, products, work):
     """As `neighbors_across_folds`, for the features that base is of and one more, whose values are extra."""
+    none = np.empty((0, 0))
     _forget(work)
     half = base.dtype.type(-0.5)
     start, position = 0, 0
@@ -98,9 +206,9 @@ def neighbors_with_one_more(base, extra, fold_end, order, k, products, work):
                 line = base[position : position + last - first]
                 _add_apart(line, extra[i], extra[first:last], half, closeness[i - start])
                 position += last - first
-            _look_through(closeness, start, first, fold_end, order, k, work)
+            _look_through(closeness, start, first, last, fold_end, order, k, none, 0.0, work)
         start = end
-    _keep_nearest(k, work)
+    _decide(order, k, none, 0.0, work)
 
 
 @inline
@@ -111,85 +219,216 @@ def _add_apart(base, own, others, half, out):
 
 
 @kernel
+def neighbors_between(left, right, test, train, order, k, products, work):
+    """As `neighbors_across_folds`, for the i-th test row among the train rows."""
+    none = np.empty((0, 0))
+    _forget(work)
+    _, _, limits, values, rows, counts, _, _ = work
+    candidates = right[train]
+    for tile in range(0, len(test), TILE):
+        height = min(TILE, len(test) - tile)
+        closeness = products[: height * len(train)].reshape(height, len(train))
+        np.dot(left[test[tile : tile + height]], candidates.T, closeness)
+        for i in range(height):
+            for j in range(len(train)):
+                if closeness[i, j] >= limits[tile + i]:
+                    values[tile + i, counts[tile + i]] = closeness[i, j]
+                    rows[tile + i, counts[tile + i]] = train[j]
+                    counts[tile + i] += 1
+                    if counts[tile + i] == values.shape[1]:
+                        _shorten(tile + i, order, k, none, 0.0, work)
+    _decide(order, k, none, 0.0, work)
+
+
+@kernel
 def _forget(work):
-    _, kth, _, _, counts = work
+    _, kth, limits, _, _, counts, _, _ = work
     kth[:] = -np.inf
+    limits[:] = -np.inf
     counts[:] = 0
 
 
 @kernel
-def _look_through(closeness, start, first, fold_end, order, k, work):
-    """Offer the rows of every pair of the tile to each other; kth[i] bounds the k-th nearest of i from below."""
-    peaks, kth, _, _, _ = work
-    last = first + closeness.shape[1]
+def _look_through(closeness, start, first, last, fold_end, order, k, exact, slack, work):
+    """Put the rows of every pair of the tile on each other's list, if they reach its limit."""
+    peaks, kth, limits, _, _, _, _, meetings = work
     if k <= GROUPS:
-        _bound(closeness, start, first, fold_end, peaks, kth, k)
+        _bound(closeness, start, first, last, fold_end, peaks, kth, k)
+        _set_limits(kth, slack, limits, start, start + len(closeness))
+        _set_limits(kth, slack, limits, first, last)
+    count = 0
     for i in range(start, start + len(closeness)):
-        line = closeness[i - start]
-        j = max(fold_end[i], first)
-        while j + LANES <= last:
-            mine = not_below_one(line, j - first, kth[i])
-            theirs = not_below(line, j - first, kth, j)
-            while mine:
-                other = j + lowest_bit(mine)
-                mine &= mine - np.uint64(1)
-                _offer(i, line[other - first], order[other], k, work)
-            while theirs:
-                other = j + lowest_bit(theirs)
-                theirs &= theirs - np.uint64(1)
-                _offer(other, line[other - first], order[i], k, work)
-            j += LANES
-        for other in range(j, last):
-            if line[other - first] >= kth[i]:
-                _offer(i, line[other - first], order[other], k, work)
-            if line[other - first] >= kth[other]:
-                _offer(other, line[other - first], order[i], k, work)
+        if count + 2 * (last - first) > len(meetings):
+            _introduce(meetings, count, closeness, start, first, order, k, exact, slack, work)
+            count = 0
+        count = _reaching(closeness[i - start], i, first, last, fold_end[i], limits, meetings, count)
+    _introduce(meetings, count, closeness, start, first, order, k, exact, slack, work)
+
+
+@kernel
+def _reaching(line, i, first, last, begin, limits, meetings, count):
+    """Note, from ``count`` on, which rows reach the limit of i, and whose limits i reaches, as owner and candidate."""
+    j = max(begin, first)
+    limit = limits[i]
+    while j + LANES <= last:
+        mine = not_below_one(line, j - first, limit)
+        theirs = not_below(line, j - first, limits, j)
+        while mine:
+            meetings[count, 0] = i
+            meetings[count, 1] = j + lowest_bit(mine)
+            mine &= mine - np.uint64(1)
+            count += 1
+        while theirs:
+            meetings[count, 0] = j + lowest_bit(theirs)
+            meetings[count, 1] = i
+            theirs &= theirs - np.uint64(1)
+            count += 1
+        j += LANES
+    for other in range(j, last):
+        if line[other - first] >= limit:
+            meetings[count, 0] = i
+            meetings[count, 1] = other
+            count += 1
+        if line[other - first] >= limits[other]:
+            meetings[count, 0] = other
+            meetings[count, 1] = i
+            count += 1
+    return count
+
+
+@kernel
+def _introduce(meetings, n_meetings, closeness, start, first, order, k, exact, slack, work):
+    """Put the candidates noted on their owners' lists."""
+    _, _, limits, values, rows, counts, _, _ = work
+    for meeting in range(n_meetings):
+        owner, other = meetings[meeting]
+        tile_row, tile_column = (owner, other) if owner < other else (other, owner)
+        near = closeness[tile_row - start, tile_column - first]
+        if near >= limits[owner]:
+            count = counts[owner]
+            values[owner, count] = near
+            rows[owner, count] = other
+            counts[owner] = count + 1
+            if count + 1 == values.shape[1]:
+                _shorten(owner, order, k, exact, slack, work)
+
+
+@kernel
+def _set_limits(kth, slack, limits, start, end):
+    """What a candidate must reach so that, rounding apart, it may be among the k nearest."""
+    if slack == 0.0:
+        limits[start:end] = kth[start:end]
+    else:
+        for i in range(start, end):
+            limits[i] = _limit(kth[i], slack)
 
 
 @inline
-def _offer(i, near, row, k, work):
-    """Put a row on the list of i; a full list is thinned to the k nearest."""
-    _, kth, values, rows, counts = work
-    count = counts[i]
-    values[i, count] = near
-    rows[i, count] = row
-    counts[i] = count + 1
-    if count + 1 == values.shape[1]:
-        _thin(values[i], rows[i], count + 1, k)
-        counts[i] = k
-        for place in range(k):
-            near = min(near, values[i, place])
-        kth[i] = max(kth[i], near)
+def _limit(kth, slack):
+    """kth is minus a squared distance in float32: allow for its rounding too."""
+    far = np.sqrt(-np.float64(kth)) * (1.0 + 1e-6) + slack
+    return -np.float32(far * far * (1.0 + 1e-6))
 
 
 @kernel
-def _thin(values, rows, count, k):
-    """Leave the k nearest in the first places; of two equally near the lower row stays."""
+def _shorten(i, order, k, exact, slack, work):
+    """Drop from the list of i what cannot be among its k nearest; if that is too little, let exact distances decide."""
+    _, kth, limits, values, rows, counts, keys, _ = work
+    kth[i] = max(kth[i], _kth_largest(values[i], counts[i], k, keys))
+    if slack == 0.0:
+        limits[i] = kth[i]
+    else:
+        limits[i] = _limit(kth[i], slack)
+        _drop_below(i, limits[i], values, rows, counts)
+    if slack == 0.0 or counts[i] > values.shape[1] // 2:
+        _thin(i, order, k, exact, slack, values[i], rows[i], counts, keys)
+
+
+@inline
+def _drop_below(i, limit, values, rows, counts):
+    kept = 0
+    for place in range(counts[i]):
+        if values[i, place] >= limit:
+            values[i, kept] = values[i, place]
+            rows[i, kept] = rows[i, place]
+            kept += 1
+    counts[i] = kept
+
+
+@kernel
+def _thin(i, order, k, exact, slack, values, rows, counts, keys):
+    """Leave the k nearest; of two equally near the lower row, as it was before sorting, stays."""
+    count = counts[i]
+    for place in range(count):
+        keys[place] = -values[place] if slack == 0.0 else _distance(exact, i, rows[place])
     while count > k:
         worst = 0
         for place in range(1, count):
-            if values[place] < values[worst] or (values[place] == values[worst] and rows[place] > rows[worst]):
+            if keys[place] > keys[worst] or (keys[place] == keys[worst] and order[rows[place]] > order[rows[worst]]):
                 worst = place
         count -= 1
+        keys[worst] = keys[count]
         values[worst] = values[count]
         rows[worst] = rows[count]
+    counts[i] = count
+
+
+@inline
+def _distance(exact, i, j):
+    """Squared distance of two rows, by eight sums side by side."""
+    a, b = exact[i], exact[j]
+    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
+    k = 0
+    while k + 8 <= len(a):
+        s0 += (a[k] - b[k]) ** 2
+        s1 += (a[k + 1] - b[k + 1]) ** 2
+        s2 += (a[k + 2] - b[k + 2]) ** 2
+        s3 += (a[k + 3] - b[k + 3]) ** 2
+        s4 += (a[k + 4] - b[k + 4]) ** 2
+        s5 += (a[k + 5] - b[k + 5]) ** 2
+        s6 += (a[k + 6] - b[k + 6]) ** 2
+        s7 += (a[k + 7] - b[k + 7]) ** 2
+        k += 8
+    while k < len(a):
+        s0 += (a[k] - b[k]) ** 2
+        k += 1
+    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
 
 @kernel
-def _keep_nearest(k, work):
-    _, _, values, rows, counts = work
+def _decide(order, k, exact, slack, work):
+    """Shorten every list to the k nearest."""
+    _, _, _, values, rows, counts, keys, _ = work
     for i in range(len(counts)):
-        _thin(values[i], rows[i], counts[i], k)
+        if counts[i] > k:
+            limit = _kth_largest(values[i], counts[i], k, keys)
+            _drop_below(i, limit if slack == 0.0 else _limit(limit, slack), values, rows, counts)
+            if counts[i] > k:
+                _thin(i, order, k, exact, slack, values[i], rows[i], counts, keys)
+
+
+@inline
+def _kth_largest(values, count, k, keys):
+    """The k-th largest of the first ``count`` values."""
+    for place in range(k):
+        keys[place] = -np.inf
+    for candidate in range(count):
+        value = np.float64(values[candidate])
+        for place in range(k):
+            larger = max(keys[place], value)
+            value = min(keys[place], value)
+            keys[place] = larger
+    return keys[k - 1]
 
 
 @kernel
-def _bound(closeness, start, first, fold_end, peaks, kth, k):
+def _bound(closeness, start, first, last, fold_end, peaks, kth, k):
     """Raise kth by what the tile shows at a glance, so that few pairs need a second look.
 
     Split a row's candidates into groups: the k-th largest of the groups' maxima is a lower bound of its k-th
-    nearest. For the tile's columns the groups are runs of rows; for its rows they are the lanes.
+    largest closeness. For the tile's columns the groups are runs of rows; for its rows they are the lanes.
     """
-    height, width = closeness.shape
+    height, width = len(closeness), last - first
     run = (height + GROUPS - 1) // GROUPS
     by_run, by_lane, tops, lanes = peaks[:GROUPS], peaks[GROUPS : -k - 1], peaks[-k - 1 : -1], peaks[-1]
     for group in range(GROUPS):
@@ -231,119 +470,56 @@ def _swap_larger_up(top, value, width):
 
 
 @kernel
-def neighbors_between(left, right, test, train, k, products, work):
-    """As `neighbors_across_folds`, for the i-th test row among the train rows."""
-    _forget(work)
-    _, kth, _, _, _ = work
-    candidates = right[train]
-    for tile in range(0, len(test), TILE):
-        height = min(TILE, len(test) - tile)
-        closeness = products[: height * len(train)].reshape(height, len(train))
-        np.dot(left[test[tile : tile + height]], candidates.T, closeness)
-        for i in range(height):
-            for j in range(len(train)):
-                if closeness[i, j] >= kth[tile + i]:
-                    _offer(tile + i, closeness[i, j], train[j], k, work)
-    _keep_nearest(k, work)
-
-
-@kernel
-def batch_scores(
-    matrix,
-    centers,
-    indices,
-    offsets,
-    order,
-    fold_end,
-    borders,
-    k,
-    targets,
-    n_classes,
-    left,
-    right,
-    products,
-    work,
-    scores,
-):
-    """Scores of a batch of probes on dense data: gather, multiply, look for neighbours, let them vote."""
-    rows = work[3][:, :k]
-    n_rows = len(order)
-    for probe in range(len(offsets) - 1):
-        subset = indices[offsets[probe] : offsets[probe + 1]]
-        width = len(subset) + 2
-        a = left[: n_rows * width].reshape(n_rows, width)
-        b = right[: n_rows * width].reshape(n_rows, width)
-        _take_sides(matrix, order, subset, centers, a, b)
-        neighbors_across_folds(a, b, fold_end, order, k, products, work)
-        scores[probe] = mean_fold_score(rows, order, borders, targets, n_classes)
-
-
-@kernel
-def _take_sides(matrix, rows, subset, centers, left, right):
-    """The two sides of the product, [a, -|a|^2/2, 1] and [a, 1, -|a|^2/2], of the subset's centred columns."""
-    d = len(subset)
-    own_centers = centers[subset]
-    for i in range(len(rows)):
-        line = matrix[rows[i]]
-        square = left.dtype.type(0)
-        for k in range(d):
-            value = left.dtype.type(line[subset[k]]) - own_centers[k]
-            square += value * value
-            left[i, k] = value
-            right[i, k] = value
-        half = square * left.dtype.type(-0.5)
-        left[i, d] = half
-        left[i, d + 1] = 1
-        right[i, d] = 1
-        right[i, d + 1] = half
-
-
-@kernel
-def mean_fold_score(rows, order, borders, targets, n_classes):
+def mean_fold_score(rows, borders, k, targets, n_classes):
     """Mean over folds of the accuracy of the neighbours' vote, or, if there are no classes, of R^2 of their mean."""
     total = 0.0
     for fold in range(len(borders) - 1):
-        near = rows[borders[fold] : borders[fold + 1]]
-        test = order[borders[fold] : borders[fold + 1]]
-        if n_classes:
-            total += vote_accuracy(near, test, targets, n_classes)
-        else:
-            total += mean_r2(near, test, targets)
+        near = rows[borders[fold] : borders[fold + 1], :k]
+        total += fold_score(near, targets[borders[fold] : borders[fold + 1]], targets, n_classes)
     return total / (len(borders) - 1)
 
 
 @kernel
-def vote_accuracy(rows, test, targets, n_classes):
-    """Share of test rows whose most frequent neighbour label (the lowest, if several) is their own."""
+def fold_score(near, truth, targets, n_classes):
+    """Accuracy, or R^2, of what the neighbours' targets say about rows whose own are truth."""
+    return _vote_accuracy(near, truth, targets, n_classes) if n_classes else _mean_r2(near, truth, targets)
+
+
+@inline
+def _vote_accuracy(near, truth, targets, n_classes):
+    """Share of rows whose most frequent neighbour label (the lowest, if several) is their own."""
     counts = np.zeros(n_classes, np.int64)
     right = 0
-    for row in range(len(test)):
+    for row in range(len(near)):
         winner = 0
-        for neighbor in rows[row]:
+        for neighbor in near[row]:
             counts[int(targets[neighbor])] += 1
-        for neighbor in rows[row]:
+        for neighbor in near[row]:
             label = int(targets[neighbor])
             if counts[label] > counts[winner] or (counts[label] == counts[winner] and label < winner):
                 winner = label
-        right += winner == targets[test[row]]
-        for neighbor in rows[row]:
+        right += winner == truth[row]
+        for neighbor in near[row]:
             counts[int(targets[neighbor])] = 0
-    return right / len(test)
+    return right / len(near)
 
 
-@kernel
-def mean_r2(rows, test, targets):
+@inline
+def _mean_r2(near, truth, targets):
     """R^2 of the mean target of the neighbours."""
-    mean = targets[test].mean()
+    mean = truth.mean()
     unexplained = 0.0
     spread = 0.0
-    for row in range(len(test)):
+    for row in range(len(near)):
         predicted = 0.0
-        for neighbor in rows[row]:
+        for neighbor in near[row]:
             predicted += targets[neighbor]
-        predicted /= rows.shape[1]
-        unexplained += (targets[test[row]] - predicted) ** 2
-        spread += (targets[test[row]] - mean) ** 2
+        predicted /= near.shape[1]
+        unexplained += (truth[row] - predicted) ** 2
+        spread += (truth[row] - mean) ** 2
     if spread == 0.0:
         return 1.0 if unexplained == 0.0 else 0.0
     return 1.0 - unexplained / spread
+
+
+INTEGERS_AVAILABLE = integers.AVAILABLE

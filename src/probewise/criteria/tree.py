@@ -1,0 +1,57 @@
+"""Decision trees, cross-validated: scikit-learn's own, for studies that compare by them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from .base import Criterion, Target
+from .scorer import BoundScorer, Scorer
+
+
+class Tree(Criterion):
+    """Cross-validated score of a single decision tree: accuracy for classes, R^2 for numbers.
+
+    Equal to ``cross_val_score`` of scikit-learn's ``DecisionTreeClassifier`` or ``DecisionTreeRegressor`` with
+    ``random_state=0``. Of splits that are equally good the tree takes one at random, by this seed and the
+    order of the subset's columns. X may hold NaN where scikit-learn's trees take it.
+
+    Parameters
+    ----------
+    max_depth : the deepest a tree may grow; None grows until leaves are pure, which fits noise too.
+    min_samples_leaf : rows a leaf must keep; larger is smoother and faster.
+    task : "classification", "regression", or "auto": regression if y is continuous, that is has fractions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from probewise.criteria.tree import Tree
+    >>> from probewise.probes import Subsets
+    >>> X, y = load_iris(return_X_y=True)
+    >>> Tree(max_depth=2).bind(X, y, cv=3)(Subsets.of([[0, 1], [3]])).round(3)
+    array([0.687, 0.94 ])
+    """
+
+    block_size = Scorer.block_size
+    prefer = Scorer.prefer
+
+    def __init__(self, *, max_depth: int | None = None, min_samples_leaf: int = 1, task: str = "auto") -> None:
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.task = task
+
+    @property
+    def allow_nan(self) -> bool:
+        return Scorer(DecisionTreeClassifier()).allow_nan
+
+    def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundScorer:
+        is_classification = Target.of(y, self.task).is_classification
+        default, tree = ("accuracy", DecisionTreeClassifier) if is_classification else ("r2", DecisionTreeRegressor)
+        if scoring not in (None, default):
+            raise ValueError(
+                f"scoring={scoring!r}: Tree measures {default!r} here; for another score give the estimator, "
+                f"for example criterion={tree.__name__}()"
+            )
+        estimator = tree(max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, random_state=0)
+        return Scorer(estimator).bind(X, y, cv, groups=groups)
