@@ -235,7 +235,7 @@ def test_rounding_to_integers_changes_nothing(kind, dtype, monkeypatch):
     subsets = ProbePlan(40, max_size=40, seed=2).draw(0, 12)
     score = KNN().bind(X, y)
     if kind != "normal":
-        monkeypatch.setattr("probewise.criteria.knn.MOST_ROUNDING", np.inf)  # take the integers' way at any price
+        monkeypatch.setattr("probewise.criteria.knn.MOST_ROUNDING", 1e300)  # take the integers' way at any price
     rounded = score(subsets)
     monkeypatch.setattr("probewise.kernels.neighbors.INTEGERS_AVAILABLE", False)
     plain = KNN().bind(X.astype(np.float64), y)(subsets)
