@@ -190,7 +190,13 @@ def rank(
     task: Annotated[
         str, _judge(help="classification, regression, or auto: regression if the target has fractions.")
     ] = "auto",
-    criterion: Annotated[str, _judge(help="How good a subset is: knn, or auto, which is knn.")] = "auto",
+    criterion: Annotated[
+        str,
+        _judge(
+            help="How good a subset is: knn, linear, naive_bayes, svm, tree or separability; "
+            "auto is knn, or linear above 5,000 rows."
+        ),
+    ] = "auto",
     cv: Annotated[int, _judge(min=2, metavar="N", help="Folds of its cross-validation.")] = 3,
     coefficient: Annotated[
         str, _judge(help="daf0; daf1, wary of unstable features; daf2, balanced over probe sizes.")
@@ -283,7 +289,7 @@ def _rule(
 
 
 def _criterion(name: str, task: str, table: Table) -> Any:
-    from .criteria import KNN, NAMES
+    from .criteria import NAMES, as_criterion
 
     if name not in ("auto", *NAMES):
         raise ValueError(f"--criterion {name!r} is not known: choose one of auto, {', '.join(NAMES)}")
@@ -291,11 +297,12 @@ def _criterion(name: str, task: str, table: Table) -> Any:
         raise ValueError(f"--task {task!r} is not known: choose one of {', '.join(TASKS)}")
     if task == "regression" and table.y.dtype.kind == "U":
         raise ValueError(f"--task regression needs numbers, and the target {table.target!r} holds text")
-    if name in ("auto", "knn"):
-        return KNN(task=task)
-    if task != "auto":
-        raise ValueError(f"--task {task} works with --criterion knn, not with --criterion {name}")
-    return name
+    criterion = as_criterion(name, table.X)
+    if task == "auto":
+        return criterion
+    if "task" not in criterion.get_params():
+        raise ValueError(f"--task {task} has no meaning for --criterion {name}")
+    return criterion.set_params(task=task)
 
 
 def _fitted(daf: DAF, table: Table) -> DAF:

@@ -197,3 +197,12 @@ def test_bif_permuted_columns_give_permuted_scores():
     X, y = table()
     permutation = np.random.default_rng(3).permutation(12)
     np.testing.assert_array_equal(BIF().fit(X[:, permutation], y).scores_, BIF().fit(X, y).scores_[permutation])
+
+
+@every_selector
+def test_a_criterion_that_needs_no_target_needs_none(selector):
+    X, _ = table()
+    fitted = clone(selector).set_params(criterion=lambda X, y: float(X.std()), n_features_to_select=3).fit(X)
+    assert fitted.transform(X).shape == (90, 3)
+    with pytest.raises(ValueError, match="y"):
+        clone(selector).set_params(criterion="knn").fit(X)

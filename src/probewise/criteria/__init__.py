@@ -8,12 +8,35 @@ from sklearn.base import BaseEstimator
 from .base import Criterion
 from .knn import KNN
 from .linear import Linear
+from .naive_bayes import NaiveBayes
 from .scorer import Function, Scorer
+from .separability import Separability
+from .svm import SVM
+from .tree import Tree
 
 TALL = 5000
-NAMES: dict[str, type[Criterion]] = {"knn": KNN, "linear": Linear}
+NAMES: dict[str, type[Criterion]] = {
+    "knn": KNN,
+    "linear": Linear,
+    "naive_bayes": NaiveBayes,
+    "separability": Separability,
+    "svm": SVM,
+    "tree": Tree,
+}
 
-__all__ = ["KNN", "NAMES", "Criterion", "Function", "Linear", "Scorer", "as_criterion"]
+__all__ = [
+    "KNN",
+    "NAMES",
+    "SVM",
+    "Criterion",
+    "Function",
+    "Linear",
+    "NaiveBayes",
+    "Scorer",
+    "Separability",
+    "Tree",
+    "as_criterion",
+]
 
 
 def as_criterion(criterion: Any, X: Any = None) -> Criterion:

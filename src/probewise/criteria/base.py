@@ -49,6 +49,11 @@ class Criterion(BaseEstimator):
     def allow_nan(self) -> bool:
         return False
 
+    @property
+    def needs_target(self) -> bool:
+        """Whether there must be a y."""
+        return True
+
     def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundCriterion:
         """Everything that can be prepared once for this data; the result scores batches of subsets."""
         raise TypeError(f"{type(self).__name__} does not say how to bind")

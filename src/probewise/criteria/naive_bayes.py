@@ -25,12 +25,12 @@ class NaiveBayes(Criterion):
 
     with p, m and v from the training rows: the share of the class, its means, and its variances plus
     ``var_smoothing`` times the largest variance of a column of S. Equal to ``cross_val_score`` of
-    scikit-learn's ``GaussianNB`` on the same folds, except where two classes' posteriors tie to rounding;
-    we count in float64 always, scikit-learn counts float32 data in float32.
+    scikit-learn's ``GaussianNB`` on the same folds, except where two classes' posteriors tie to rounding. The
+    answer is that of float64 for any X; scikit-learn's is that of float32 if X is.
 
-    The classifier never looks at two features together, so what it knows of a feature is found once, and a
-    probe costs little more than a pass over its columns. What pays is as in the classifier: features that
-    separate the classes each by itself; of an exclusive-or it sees nothing.
+    The classifier never looks at two features together, so all it knows of a feature is found once, and a probe
+    costs little more than a pass over its columns. For the same reason J rewards features that separate the
+    classes each by itself, and sees nothing in two that do so only together.
 
     Parameters
     ----------
@@ -41,16 +41,18 @@ class NaiveBayes(Criterion):
 
     Notes
     -----
-    Means, variances and the columns of each test fold are kept as float64, up to ``MEMORY_LIMIT`` (1 GiB): up to
-    134 million values of X. Beyond, test rows are gathered from X probe by probe, and beyond that for the
-    moments (many folds times classes times features, as in leave-one-out) the moments are made again for
-    every block. J is the same, to the bit. Sparse X stays sparse: zeros are a constant, only stored values are
-    visited.
+    Posteriors are compared in float32, from columns in standard units, and once more in float64 for the few rows
+    where the bound on the rounding leaves doubt; or for all rows, where a class has next to no variance in a column.
+
+    The test rows of each fold (12 bytes per value) and the moments (32 bytes per fold, feature and class) are kept
+    up to ``MEMORY_LIMIT``, 1 GiB: some 80 million values of X. Beyond, test rows are gathered from X probe by
+    probe; and if the moments alone are more (as in leave-one-out on wide data) they are made again for every block.
+    J is the same, to the bit. Sparse X stays sparse: zeros are a constant, only stored values are visited.
 
     References
     ----------
     T. F. Chan, G. H. Golub, R. J. LeVeque, *Algorithms for computing the sample variance*, The American
-    Statistician 37, 1983, eq. 1.7 (the corrected two-pass variance).
+    Statistician 37, 1983 (the corrected two-pass variance).
 
     Examples
     --------
@@ -59,7 +61,7 @@ class NaiveBayes(Criterion):
     >>> from probewise.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> NaiveBayes().bind(X, y, cv=3)(Subsets.of([[0, 1], [2], [2, 3]])).round(3)
-    array([0.787, 0.953, 0.96 ])
+    array([0.793, 0.953, 0.96 ])
     """
 
     block_size = 100

@@ -93,7 +93,7 @@ class BoundScorer:
 
 
 class Function(Criterion):
-    """A plain function of (X_subset, y) as a criterion; it sees the columns in the order of the probe."""
+    """A plain function of (X_subset, y) as a criterion; columns come in the order of the probe, and y may be None."""
 
     block_size = 5
 
@@ -103,6 +103,10 @@ class Function(Criterion):
     @property
     def allow_nan(self) -> bool:
         return True
+
+    @property
+    def needs_target(self) -> bool:
+        return False
 
     def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundFunction:
         if scoring is not None:

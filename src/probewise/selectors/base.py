@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..criteria import Criterion, as_criterion
 from ..tally import positions
 
 BYTES_AT_A_TIME = 2**24
@@ -24,28 +25,26 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     """
 
     n_features_to_select: Any
+    criterion: Any
     scores_: NDArray[np.float64]
     ranking_: NDArray[np.int64]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
+        tags.target_tags.required = _criterion_or_default(self.criterion).needs_target
         tags.input_tags.sparse = True
         return tags
 
-    def _checked(self, X: Any, y: Any, *, allow_nan: bool = False) -> tuple[Any, NDArray[Any]]:
-        """X and y as arrays, X not copied; a clear error where they cannot be used."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=("csr", "csc"),
-            dtype="numeric",
-            ensure_all_finite=False,
-            y_numeric=False,
-        )
-        _require_finite_target(y)
-        if not allow_nan:
+    def _checked(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """X and y as arrays, X not copied; a clear error where the criterion cannot use them."""
+        criterion = as_criterion(self.criterion)
+        options = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
+        if y is None and not criterion.needs_target:
+            X = validate_data(self, X, **options)
+        else:
+            X, y = validate_data(self, X, y, **options)
+            _require_finite_target(y)
+        if not criterion.allow_nan:
             _require_finite(X, getattr(self, "feature_names_in_", None))
         self._n_selected(X.shape[1])
         return X, y
@@ -75,6 +74,14 @@ class RankingSelector(SelectorMixin, BaseEstimator):
             f"n_features_to_select={asked!r} with {n_features} features: "
             f"give a number from 1 to {n_features}, a share in (0, 1], or None for half"
         )
+
+
+def _criterion_or_default(criterion: Any) -> Criterion:
+    """The criterion meant, or, before parameters are checked, what stands in for one that is not known."""
+    try:
+        return as_criterion(criterion)
+    except ValueError:
+        return as_criterion("auto")
 
 
 def _require_finite_target(y: NDArray[Any]) -> None:

@@ -64,7 +64,7 @@ class BIF(RankingSelector):
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> BIF:
         """Score every feature alone. ``groups`` goes to the splitter."""
-        X, y = self._checked(X, y, allow_nan=as_criterion(self.criterion).allow_nan)
+        X, y = self._checked(X, y)
         criterion = as_criterion(self.criterion, X)
         score = criterion.bind(X, y, self.cv, groups=groups, scoring=self.scoring)
         map = executor(self.n_jobs, prefer=criterion.prefer)

@@ -148,7 +148,7 @@ class DAF(RankingSelector):
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> DAF:
         """Probe until the stopping rule says enough. ``groups`` goes to the splitter."""
         stop = self._checked_parameters()
-        X, y = self._checked(X, y, allow_nan=as_criterion(self.criterion).allow_nan)
+        X, y = self._checked(X, y)
         self.criterion_ = as_criterion(self.criterion, X)
         score = self.criterion_.bind(X, y, self.cv, groups=groups, scoring=self.scoring)
         self.plan_ = self._plan(X.shape[1])
@@ -245,7 +245,7 @@ class DAF(RankingSelector):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _open_ledger(self, X: Any, y: NDArray[Any], folds: Any) -> Ledger:
+    def _open_ledger(self, X: Any, y: Any, folds: Any) -> Ledger:
         if self.ledger is None:
             return Ledger()
         settings = {
@@ -256,7 +256,7 @@ class DAF(RankingSelector):
             "criterion": self.criterion_.describe(),
             "scoring": None if self.scoring is None else str(self.scoring),
             "data": fingerprint(X),
-            "target": fingerprint(y),
+            "target": None if y is None else fingerprint(y),
             "folds": fingerprint(*(part for split in folds.splits for part in split)),
         }
         notes = {"feature_names": self._names(), "version": __version__, "block_size": self._block}

@@ -103,7 +103,7 @@ class SFFS(RankingSelector):
         if self.direction not in ("forward", "backward"):
             raise ValueError(f"direction={self.direction!r}: choose 'forward' or 'backward'")
         rule = None if self.stop is None else as_rule(self.stop)
-        X, y = self._checked(X, y, allow_nan=as_criterion(self.criterion).allow_nan)
+        X, y = self._checked(X, y)
         criterion = as_criterion(self.criterion, X)
         score = criterion.bind(X, y, self.cv, groups=groups, scoring=self.scoring)
         size = self._n_selected(X.shape[1])
