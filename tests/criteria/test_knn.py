@@ -249,9 +249,9 @@ def test_rounding_to_integers_changes_nothing(kind, dtype, monkeypatch):
 def test_ordinary_data_takes_the_way_of_integers():
     X, y = table()
     score = KNN().bind(X, y)
-    assert score._can_use_integers(SUBSETS).tolist() == (SUBSETS.sizes >= 8).tolist()
-    assert not KNN(9).bind(X, y)._can_use_integers(SUBSETS).any()
-    assert not KNN().bind(made("one wide column", n=120, d=30) ** 3, y)._can_use_integers(SUBSETS).all()
+    assert score._by_integers_pays(SUBSETS).tolist() == (SUBSETS.sizes >= 8).tolist()
+    assert not KNN(9).bind(X, y)._by_integers_pays(SUBSETS).any()
+    assert not KNN().bind(made("one wide column", n=120, d=30) ** 3, y)._by_integers_pays(SUBSETS).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -236,8 +236,9 @@ def test_text_labels_and_folds_play_no_part():
         ({}, None, "y=None and measure='bhattacharyya' needs classes.*measure='clusters'"),
         ({}, np.linspace(0, 1, 150), "y is continuous and measure='bhattacharyya' needs classes"),
         ({}, np.zeros(150), "only one class"),
-        ({"measure": "clusters", "n_clusters": 1}, None, "n_clusters=1 must be from 2 to"),
-        ({"measure": "clusters", "n_clusters": 150}, None, "n_clusters=150 must be from 2 to the rows less one, 149"),
+        ({"measure": "clusters", "n_clusters": 1}, None, "n_clusters=1 must be a whole number from 2 to"),
+        ({"measure": "clusters", "n_clusters": 2.5}, None, "n_clusters=2.5 must be a whole number"),
+        ({"measure": "clusters", "n_clusters": 150}, None, "from 2 to the rows less one, 149"),
     ],
 )
 def test_bad_input_is_named(parameters, y, words):

@@ -87,7 +87,7 @@ class BoundKNN:
         if self.fold_end is None or self.columns.is_sparse:
             desk = Desk(self, int(subsets.sizes.max(initial=0)))
             return np.array([self._score(subset, desk) for subset in subsets], dtype=np.float64)
-        by_integers = self._can_use_integers(subsets)
+        by_integers = self._by_integers_pays(subsets)
         scores = np.empty(len(subsets))
         for batch, function in ((by_integers, self._by_integers), (~by_integers, self._by_floats)):
             if batch.any():
@@ -95,36 +95,63 @@ class BoundKNN:
         return scores
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        """J of the subset with each candidate added: distances add up over features, so each costs one pass."""
+        """J of the subset with each candidate added: distances add up over features, so each costs one pass.
+
+        Distances are of values rounded as in `_by_integers`, kept in float32; exact ones decide.
+        """
+        largest = Subsets.of([np.concatenate([subset, candidates])])
         n_pairs = 0 if self.fold_end is None else kernels.pairs_across_folds(self.fold_end)
-        if not 0 < n_pairs * self.float_dtype.itemsize <= LARGEST_BASE or not len(subset):
+        if (
+            not 0 < 4 * n_pairs <= LARGEST_BASE
+            or not len(subset)
+            or not self._can_be_rounded(largest, len(subset) + 1)[0]
+        ):
             return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
-        desk = Desk(self, len(subset))
-        base = np.empty(n_pairs, self.float_dtype)
-        kernels.closeness_across_folds(*desk.sides_of(subset), self.fold_end, base)
-        extra = np.empty((self.folds.n_rows, 1), self.float_dtype)
+        scale, slack = self._rounding(largest, len(subset) + 1)
+        n_rows, size = self.folds.n_rows, len(subset)
+        desk = Desk(self, size, np.float64)
+        left, right = desk.sides_of(subset)
+        exact = np.empty((n_rows, size + 1))
+        exact[:, :size] = left[:, :size]
+        left[:, :size] = np.rint(left[:, :size] * scale)
+        kernels.add_norms(left, right)
+        base = np.empty(n_pairs, np.float32)
+        kernels.distances_across_folds(left, right, self.fold_end, desk.products, base)
+        products, work = desk.products.view(np.float32), kernels.room_to_work(n_rows, self.n_neighbors, np.float32)
         scores = np.empty(len(candidates))
         for k, candidate in enumerate(candidates):
-            self.columns.take(np.array([candidate], np.int32), extra)
+            self.columns.take(np.array([candidate], np.int32), exact[:, size:])
+            extra = np.rint(exact[:, size] * scale).astype(np.float32)
             kernels.neighbors_with_one_more(
-                base, extra[:, 0], self.fold_end, self.columns.rows, self.n_neighbors, desk.products, desk.work
+                base, extra, exact, slack, self.fold_end, self.columns.rows, self.n_neighbors, products, work
             )
-            scores[k] = self._fold_scores(desk)
+            scores[k] = self._fold_scores(work[4])
         return scores
 
-    def _can_use_integers(self, subsets: Subsets) -> NDArray[np.bool_]:
+    def _rounding(self, subset: Subsets, size: int) -> tuple[float, float]:
+        """The factor before rounding, and how far off two distances of ``size`` rounded features may be together."""
+        extent, features = self.columns.extent, subset.indices
+        reach, largest = extent.reach[features].max(), np.sqrt(2**31 / (4 * size)) - 2
+        if extent.is_whole[features].all() and reach <= largest:
+            return 1.0, 0.0
+        return (float(largest / reach) if reach else 1.0), 2.0 * float(np.sqrt(size))
+
+    def _can_be_rounded(self, subsets: Subsets, sizes: Any) -> NDArray[np.bool_]:
         """Which subsets lose so little when rounded to 16 bits that few candidates need a second look."""
-        sizes = subsets.sizes
-        if not kernels.INTEGERS_AVAILABLE or self.n_neighbors > kernels.GROUPS or not len(sizes):
-            return np.zeros(len(sizes), dtype=bool)
-        extent = self.columns.extent
-        reach = np.maximum.reduceat(extent.reach[subsets.indices], subsets.offsets[:-1])
-        apart = np.sqrt(2 * np.add.reduceat(extent.spread[subsets.indices] ** 2, subsets.offsets[:-1]))
-        largest = np.sqrt(2**31 / (4 * sizes))
+        if self.columns.is_sparse or self.n_neighbors > kernels.GROUPS:
+            return np.zeros(len(subsets), dtype=bool)
+        extent, starts = self.columns.extent, subsets.offsets[:-1]
+        reach = np.maximum.reduceat(extent.reach[subsets.indices], starts)
+        apart = np.sqrt(2 * np.add.reduceat(extent.spread[subsets.indices] ** 2, starts))
+        largest = np.sqrt(2**31 / (4 * np.asarray(sizes)))
         rounding = 2 * np.sqrt(sizes) * reach / largest
-        whole = np.logical_and.reduceat(extent.is_whole[subsets.indices], subsets.offsets[:-1])
-        small = whole & (reach < largest - 2)
-        return (sizes >= FEW_FEATURES) & (small | (rounding < MOST_ROUNDING * apart))
+        whole = np.logical_and.reduceat(extent.is_whole[subsets.indices], starts)
+        return (whole & (reach < largest - 2)) | (rounding < MOST_ROUNDING * apart)
+
+    def _by_integers_pays(self, subsets: Subsets) -> NDArray[np.bool_]:
+        if not kernels.INTEGERS_AVAILABLE or not len(subsets):
+            return np.zeros(len(subsets), dtype=bool)
+        return (subsets.sizes >= FEW_FEATURES) & self._can_be_rounded(subsets, subsets.sizes)
 
     def _by_integers(self, subsets: Subsets) -> Floats:
         n_rows, largest = self.folds.n_rows, int(subsets.sizes.max())
@@ -161,7 +188,7 @@ class BoundKNN:
         order, k = self.columns.rows, self.n_neighbors
         if self.fold_end is not None:
             kernels.neighbors_across_folds(left, right, self.fold_end, order, k, desk.products, desk.work)
-            return self._fold_scores(desk)
+            return self._fold_scores(desk.rows)
         total = 0.0
         for train, test in self.folds.splits:
             kernels.neighbors_between(left, right, test, train, order, k, desk.products, desk.work)
@@ -169,8 +196,8 @@ class BoundKNN:
             total += kernels.fold_score(near, self.targets[test], self.targets, self.n_classes)
         return total / len(self.folds.splits)
 
-    def _fold_scores(self, desk: Desk) -> float:
-        return kernels.mean_fold_score(desk.rows, self.borders, self.n_neighbors, self.targets, self.n_classes)
+    def _fold_scores(self, rows: NDArray[np.int64]) -> float:
+        return kernels.mean_fold_score(rows, self.borders, self.n_neighbors, self.targets, self.n_classes)
 
     @property
     def float_dtype(self) -> np.dtype[Any]:
@@ -194,8 +221,8 @@ class BoundKNN:
 class Desk:
     """Room to work with floats on subsets up to a size, laid out once per batch."""
 
-    def __init__(self, bound: BoundKNN, largest: int) -> None:
-        n_rows, dtype = bound.folds.n_rows, bound.float_dtype
+    def __init__(self, bound: BoundKNN, largest: int, dtype: Any = None) -> None:
+        n_rows, dtype = bound.folds.n_rows, np.dtype(dtype or bound.float_dtype)
         self.columns = bound.columns
         self.sides = np.empty(n_rows * (largest + 2), dtype), np.empty(n_rows * (largest + 2), dtype)
         width = n_rows if bound.fold_end is None else min(n_rows, kernels.PANEL)

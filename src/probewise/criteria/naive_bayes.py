@@ -175,7 +175,7 @@ def _standard(columns: Floats, moments: kernels.Moments, share: Floats) -> kerne
     short, reach = np.empty(columns.shape, np.float32), np.empty(len(columns), np.float32)
     kernels.to_standard(columns, origin, moments.spread, short, reach)
     mean = (moments.mean - origin[:, None]) / np.sqrt(spread)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         precision, logarithm = spread / moments.variance, np.log(moments.variance / spread)
     return kernels.Standard(short, reach, mean, precision, logarithm)
 

@@ -110,8 +110,10 @@ class Separability(Criterion):
             )
         X = canonical_columns(X) if sp.issparse(X) else np.asarray(X)
         if self.measure == "clusters":
-            if not 2 <= self.n_clusters < X.shape[0]:
-                raise ValueError(f"n_clusters={self.n_clusters} must be from 2 to the rows less one, {X.shape[0] - 1}")
+            if not 2 <= self.n_clusters < X.shape[0] or self.n_clusters != int(self.n_clusters):
+                raise ValueError(
+                    f"n_clusters={self.n_clusters} must be a whole number from 2 to the rows less one, {X.shape[0] - 1}"
+                )
             return BoundClusters.of(X, int(self.n_clusters))
         if self.measure not in MEASURES:
             names = ", ".join(repr(name) for name in (*MEASURES, "clusters"))

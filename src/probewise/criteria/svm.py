@@ -192,7 +192,6 @@ class BoundSVM:
         if not sp.issparse(self.X):
             return np.ascontiguousarray(self.X[:, subset], dtype=np.float64), np.arange(n_rows)
         columns = self.X[:, subset].astype(np.float64).tocsr()
-        columns.sum_duplicates()
         sizes = np.diff(columns.indptr)
         used, empty = np.flatnonzero(sizes), np.flatnonzero(sizes == 0)
         place = np.full(n_rows, len(used))
@@ -240,9 +239,7 @@ def _products(matrix: Any, *, exactly: bool) -> Floats:
 
 def _squared_distances(products: Floats) -> Floats:
     norms = products.diagonal()
-    distances = np.add.outer(norms, norms) - 2 * products
-    np.fill_diagonal(distances, 0)
-    return distances
+    return np.add.outer(norms, norms) - 2 * products
 
 
 # The solver. It minimises  1/2 a'Qa + term'a  for 0 <= a <= C, sign'a = 0, where Q_ij = sign_i sign_j K_ij, by steps
@@ -265,8 +262,9 @@ FINITE = 2**52 - 2**63  # the key of the least finite number
 class Room(NamedTuple):
     """Memory for problems of up to so many variables; each variable is a column of ``state`` and ``ids``.
 
-    state : v, the variable a, v if all free variables were 0, K_ii, 0 if sign * a may grow (else -1), 0 if it may fall,
-        sign, term, and a buffer.
+    state : v, the variable a, v if all free variables were 0, K_ii, 0 if sign * a may grow (else -inf), 0 if it may
+        fall (else inf), sign, term, and a buffer.
+    bits : the same memory as integers.
     ids : its row of K, its row of ``cache`` (-1: none yet), its number at the start, and row of K by this number.
     cache : rows of K as float32, in the present order of variables.
     """
@@ -363,7 +361,7 @@ def solve(K, length, C, state, bits, ids, cache):
         until_review -= 1
         if until_review == 0:
             until_review = min(length, 1000)
-            active, was_restored = review(K, C, state, ids, cache, filled, active, length, was_restored)
+            active, was_restored = review(C, state, ids, cache, filled, active, length, was_restored)
         width = padded(active)
         i, j = last_largest(bits, FINITE, width), -1
         if i >= 0:
@@ -374,7 +372,7 @@ def solve(K, length, C, state, bits, ids, cache):
         if j < 0 or (state[V, i] - state[V, j] < TOLERANCE and is_optimal(state, active)):
             if is_last_look:
                 break
-            restore(K, C, state, ids, cache, filled, active, length)
+            restore(C, state, ids, cache, active, length)
             active, until_review, is_last_look = length, 2, True
             continue
         is_last_look = False
@@ -550,11 +548,11 @@ def extremes(state, active):
 
 
 @kernel
-def review(K, C, state, ids, cache, filled, active, length, was_restored):
+def review(C, state, ids, cache, filled, active, length, was_restored):
     """Set idle variables aside; once, when the end is near, look at all of them again first."""
     highest, lowest = extremes(state, active)
     if not was_restored and highest - lowest <= 10 * TOLERANCE:
-        restore(K, C, state, ids, cache, filled, active, length)
+        restore(C, state, ids, cache, active, length)
         active, was_restored = length, True
     return set_aside(C, state, ids, cache, filled, active, highest, lowest), was_restored
 
@@ -594,29 +592,16 @@ def swap(state, ids, cache, filled, i, j):
 
 
 @kernel
-def restore(K, C, state, ids, cache, filled, active, length):
-    """v of the variables set aside; of the two orders of summation the one that libsvm takes."""
+def restore(C, state, ids, cache, active, length):
+    """v of the variables set aside, from that of those at C and the free ones, whose rows are in the cache."""
     for t in range(active, length):
         state[V, t] = state[BAR, t] - state[SIGN, t] * state[TERM, t]
         mark(C, state, t)
-    n_free = 0
     for i in range(active):
-        n_free += 0 < state[ALPHA, i] < C
-    if n_free * length > 2 * active * (length - active):
-        for t in range(active, length):
-            if ids[SLOT, t] < 0:
-                fill(K, ids, cache, filled, length, t)
-            slot = ids[SLOT, t]
-            for i in range(active):
-                if 0 < state[ALPHA, i] < C:
-                    state[V, t] -= state[SIGN, i] * state[ALPHA, i] * cache[slot, i]
-    else:
-        for i in range(active):
-            if 0 < state[ALPHA, i] < C:
-                slot = ids[SLOT, i]  # there, since i has moved
-                weight = state[SIGN, i] * state[ALPHA, i]
-                for t in range(active, length):
-                    state[V, t] -= weight * cache[slot, t]
+        if 0 < state[ALPHA, i] < C:
+            slot, weight = ids[SLOT, i], state[SIGN, i] * state[ALPHA, i]
+            for t in range(active, length):
+                state[V, t] -= weight * cache[slot, t]
     write_heights(state, padded(length))
 
 

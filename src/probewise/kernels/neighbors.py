@@ -18,6 +18,7 @@ from .lanes import LANES, lowest_bit, not_below, not_below_one, raise_along
 TILE = 512
 PANEL = 4096
 GROUPS = 8
+INTEGERS_AVAILABLE = integers.AVAILABLE
 
 
 def room_to_work(n_rows, k, dtype):
@@ -177,25 +178,29 @@ def pairs_across_folds(fold_end):
 
 
 @kernel
-def closeness_across_folds(left, right, fold_end, base):
-    """All closeness values, tile after tile, into base."""
+def distances_across_folds(left, right, fold_end, products, base):
+    """Minus the squared distances of all pairs, tile after tile, into base."""
     start, position = 0, 0
     while start < len(fold_end) and fold_end[start] < len(fold_end):
         end = tile_end(start, fold_end)
         for first in range(fold_end[start], len(fold_end), PANEL):
             last = min(first + PANEL, len(fold_end))
-            size = (end - start) * (last - first)
-            np.dot(left[start:end], right[first:last].T, base[position : position + size].reshape(end - start, -1))
-            position += size
+            closeness = products[: (end - start) * (last - first)].reshape(end - start, last - first)
+            np.dot(left[start:end], right[first:last].T, closeness)
+            for line in closeness:
+                for j in range(len(line)):
+                    base[position + j] = 2.0 * line[j]
+                position += len(line)
         start = end
 
 
 @kernel
-def neighbors_with_one_more(base, extra, fold_end, order, k, products, work):
-    """As `neighbors_across_folds`, for the features that base is of and one more, whose values are extra."""
-    none = np.empty((0, 0))
+def neighbors_with_one_more(base, extra, exact, slack, fold_end, order, k, products, work):
+    """As `neighbors_across_folds`, for the rounded features that base is of and one more, whose values are extra.
+
+    Exact values of all of them, and how much two distances may be off by rounding, decide.
+    """
     _forget(work)
-    half = base.dtype.type(-0.5)
     start, position = 0, 0
     while start < len(order) and fold_end[start] < len(order):
         end = tile_end(start, fold_end)
@@ -203,19 +208,18 @@ def neighbors_with_one_more(base, extra, fold_end, order, k, products, work):
             last = min(first + PANEL, len(order))
             closeness = products[: (end - start) * (last - first)].reshape(end - start, last - first)
             for i in range(start, end):
-                line = base[position : position + last - first]
-                _add_apart(line, extra[i], extra[first:last], half, closeness[i - start])
+                _add_apart(base[position : position + last - first], extra[i], extra[first:last], closeness[i - start])
                 position += last - first
-            _look_through(closeness, start, first, last, fold_end, order, k, none, 0.0, work)
+            _look_through(closeness, start, first, last, fold_end, order, k, exact, slack, work)
         start = end
-    _decide(order, k, none, 0.0, work)
+    _decide(order, k, exact, slack, work)
 
 
 @inline
-def _add_apart(base, own, others, half, out):
+def _add_apart(base, own, others, out):
     for j in range(len(out)):
         apart = own - others[j]
-        out[j] = base[j] + half * apart * apart
+        out[j] = base[j] - apart * apart
 
 
 @kernel
@@ -520,6 +524,3 @@ def _mean_r2(near, truth, targets):
     if spread == 0.0:
         return 1.0 if unexplained == 0.0 else 0.0
     return 1.0 - unexplained / spread
-
-
-INTEGERS_AVAILABLE = integers.AVAILABLE
