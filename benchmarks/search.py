@@ -15,6 +15,7 @@ from benchmarks.measure import print_table
 from probewise import DAF, SFFS
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon
+from probewise.probes import Subsets
 from probewise.stopping import MaxProbes
 
 SIZE = 20
@@ -35,9 +36,14 @@ def against_mlxtend(X, y):
     ours, seconds = timed(lambda: SFFS(SIZE, criterion=KNN(3), n_jobs=WORKERS).fit(X, y))
     search = Sequential(knn, k_features=SIZE, forward=True, floating=True, cv=StratifiedKFold(3), n_jobs=WORKERS)
     theirs, their_seconds = timed(lambda: search.fit(X, y))
-    differences = [abs(ours.path_[size][0] - theirs.subsets_[size]["avg_score"]) for size in range(1, SIZE + 1)]
+    score = KNN(3).bind(X, y)
+    again = [score(Subsets.of([found["feature_idx"]]))[0] - found["avg_score"] for found in theirs.subsets_.values()]
+    ahead = sum(ours.path_[size][0] >= theirs.subsets_[size]["avg_score"] - 1e-9 for size in range(1, SIZE + 1))
     row = [f"SFFS to {SIZE} / mlxtend", f"{seconds:.2f} s", f"{their_seconds:.1f} s", f"{their_seconds / seconds:.1f}"]
-    return [*row, f"{max(differences):.1e}"]
+    return [
+        *row,
+        f"J of its subsets within {np.abs(again).max():.1e}; ours as good or better at {ahead} of {SIZE} sizes",
+    ]
 
 
 def against_sklearn(X, y):
@@ -62,16 +68,15 @@ def paper_run():
     for dtype in (X.dtype, np.float32):
         daf = DAF(criterion="knn", max_probe_size=150, stop=MaxProbes(25_000), n_jobs=WORKERS, random_state=0)
         _, seconds = timed(lambda daf=daf, dtype=dtype: daf.fit(X.astype(dtype), y))
-        print(
-            f"\nThe 2011 paper's Madelon run, {X.shape[0]} x {X.shape[1]} {np.dtype(dtype)}, 25,000 probes: {seconds:.1f} s"
-        )
+        shape = f"{X.shape[0]} x {X.shape[1]} {np.dtype(dtype)}"
+        print(f"\nThe 2011 paper's Madelon run, {shape}, 25,000 probes: {seconds:.1f} s")
     print("(180 minutes on 16 threads there)")
 
 
 def main():
     data = make_madelon(random_state=0)
     rows = [against_mlxtend(data.X, data.y), against_sklearn(data.X, data.y)]
-    header = ["ours / theirs", "ours", "theirs", "ratio", "max |dJ|, or agreement"]
+    header = ["ours / theirs", "ours", "theirs", "ratio", "agreement"]
     print_table("Search, 3-NN on 1,000 x 500, two workers each, 3 folds", header, rows)
     paper_run()
 

@@ -1,4 +1,4 @@
-"""Makes docs/demo.svg, the picture of the README: what ``probewise demo`` prints, as drawn text without outside fonts."""
+"""Makes docs/demo.svg, the picture of the README: what ``probewise demo`` prints, drawn without outside fonts."""
 
 import io
 import re

@@ -223,10 +223,14 @@ def made(kind, n=400, d=40):
         return rng.standard_cauchy((n, d))
     if kind == "one wide column":
         return rng.standard_normal((n, d)) * np.where(np.arange(d) == 9, 1e6, 1.0)
+    if kind == "one row far off":
+        return rng.standard_normal((n, d)) + np.where(np.arange(n) == 17, 1e6, 0.0)[:, None]
     return np.full((n, d), 0.3)  # constant
 
 
-@pytest.mark.parametrize("kind", ["normal", "tenths", "copies", "heavy tails", "one wide column", "constant"])
+@pytest.mark.parametrize(
+    "kind", ["normal", "tenths", "copies", "heavy tails", "one wide column", "one row far off", "constant"]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rounding_to_integers_changes_nothing(kind, dtype, monkeypatch):
     """Candidates found by 16-bit integers, decided by float64, are those of float64 throughout."""
@@ -248,10 +252,11 @@ def test_rounding_to_integers_changes_nothing(kind, dtype, monkeypatch):
 @pytest.mark.skipif(not kernels.INTEGERS_AVAILABLE, reason="this processor has no AVX512-VNNI")
 def test_ordinary_data_takes_the_way_of_integers():
     X, y = table()
-    score = KNN().bind(X, y)
-    assert score._by_integers_pays(SUBSETS).tolist() == (SUBSETS.sizes >= 8).tolist()
-    assert not KNN(9).bind(X, y)._by_integers_pays(SUBSETS).any()
-    assert not KNN().bind(made("one wide column", n=120, d=30) ** 3, y)._by_integers_pays(SUBSETS).all()
+    assert KNN().bind(X, y)._rounding(SUBSETS, SUBSETS.sizes).pays.all()
+    assert KNN(9).bind(X, y)._rounding(SUBSETS, SUBSETS.sizes) is None
+    X, y = table(n=3000)
+    X[7] += 1e9  # one row far off: rounded, all others would be the same
+    assert not KNN().bind(X, y)._rounding(SUBSETS, SUBSETS.sizes).pays[SUBSETS.sizes >= 8].any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

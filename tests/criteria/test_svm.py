@@ -21,6 +21,7 @@ from sklearn.svm import SVC, SVR
 from probewise.criteria import svm
 from probewise.criteria.svm import SVM
 from probewise.executors import executor
+from probewise.kernels import smo
 from probewise.probes import ProbePlan, Subsets
 
 SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 6)
@@ -148,14 +149,14 @@ def test_the_path_is_libsvms(kernel, C, is_long, n_rows):
     K = svm._products(X, exactly=True)
     if kernel == "rbf":
         K = np.exp(-0.05 * svm._squared_distances(K))
-    room = svm.Room.of(n_rows)
-    svm.enlist(np.arange(n_rows), 0, n_rows // 2, 0, 1.0, room.state, room.ids)
-    svm.enlist(np.arange(n_rows), n_rows // 2, n_rows, n_rows // 2, -1.0, room.state, room.ids)
-    offset = svm.solve(K, n_rows, C, *room)
+    room = smo.Room.of(n_rows)
+    smo.enlist(np.arange(n_rows), 0, n_rows // 2, 0, 1.0, room.state, room.ids)
+    smo.enlist(np.arange(n_rows), n_rows // 2, n_rows, n_rows // 2, -1.0, room.state, room.ids)
+    offset = smo.solve(K, n_rows, C, *room)
     weights = np.zeros(n_rows)
     weights[reference.support_] = -reference.dual_coef_[0]
     to_the_bit = kernel == "linear" and platform.machine() in ("x86_64", "AMD64")
-    np.testing.assert_allclose(room.state[svm.BUFFER, :n_rows], weights, rtol=0, atol=0 if to_the_bit else 1e-7 * C)
+    np.testing.assert_allclose(room.state[smo.BUFFER, :n_rows], weights, rtol=0, atol=0 if to_the_bit else 1e-7 * C)
     np.testing.assert_allclose(offset, reference.intercept_[0], rtol=0, atol=0 if to_the_bit else 1e-7)
     assert not is_long or reference.n_iter_[0] > 2 * n_rows  # variables are set aside, and looked at again
 

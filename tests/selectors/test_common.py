@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probewise import BIF, DAF, SFFS
-from probewise.criteria import KNN
+from probewise.criteria import KNN, Separability
 from probewise.stopping import MaxProbes
 
 SELECTORS = [BIF(), DAF(stop=MaxProbes(400), random_state=0), SFFS()]
@@ -200,9 +200,10 @@ def test_bif_permuted_columns_give_permuted_scores():
 
 
 @every_selector
-def test_a_criterion_that_needs_no_target_needs_none(selector):
+@pytest.mark.parametrize("criterion", [lambda X, y: float(X.std()), Separability("clusters")], ids=str)
+def test_a_criterion_that_needs_no_target_needs_none(selector, criterion):
     X, _ = table()
-    fitted = clone(selector).set_params(criterion=lambda X, y: float(X.std()), n_features_to_select=3).fit(X)
+    fitted = clone(selector).set_params(criterion=criterion, n_features_to_select=3).fit(X)
     assert fitted.transform(X).shape == (90, 3)
     with pytest.raises(ValueError, match="y"):
         clone(selector).set_params(criterion="knn").fit(X)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -150,7 +151,7 @@ class Columns:
             self.place[rows] = np.arange(len(rows))
         else:
             self.extent = Extent(self.X)
-            self.centers = self.extent.centers.astype(self.dtype)
+            self.centers = self.extent.centers
 
     def only(self, rows: slice) -> Columns:
         """The same for some of the rows (of dense data), in their order here."""
@@ -166,34 +167,30 @@ class Columns:
 
 
 class Extent:
-    """Per column of dense data: a centre, the spread, how far values reach from the centre, whether all are whole.
+    """Per column of dense data: a centre, the mean distance from it, the largest, and whether all values are whole.
 
     The centre is the mean rounded to a power of two near the spread, or to a whole number where all values are: then
     whole numbers stay exact, and so do their ties.
     """
 
     def __init__(self, X: NDArray[Any]) -> None:
-        n_features = X.shape[1]
+        self.pieces = max(1, 2**20 // max(1, X.shape[1]))
         origin = X[0].astype(np.float64)
-        total, square = np.zeros(n_features), np.zeros(n_features)
-        low, high = origin.copy(), origin.copy()
-        self.is_whole = np.ones(n_features, dtype=bool)
-        step = max(1, 2**20 // max(1, n_features))
-        for start in range(0, len(X), step):
-            part = X[start : start + step]
-            np.minimum(low, part.min(axis=0), out=low)
-            np.maximum(high, part.max(axis=0), out=high)
-            if part.dtype.kind == "f":
-                self.is_whole &= (part == np.rint(part)).all(axis=0)
-            apart = part - origin
-            total += apart.sum(axis=0)
-            square += np.einsum("ij,ij->j", apart, apart)
-        mean = total / len(X)
-        self.spread = np.sqrt(np.maximum(square / len(X) - mean * mean, 0))
-        grid = np.exp2(np.ceil(np.log2(np.where(self.spread > 0, self.spread, 1.0))))
-        grid = np.where(self.is_whole, 1.0, grid)
-        self.centers = grid * np.rint((origin + mean) / grid)
+        mean = origin + self._mean(X, lambda part: part - origin)
+        spread = self._mean(X, lambda part: np.abs(part - mean))
+        self.is_whole = self._mean(X, lambda part: part == np.rint(part)) == 1.0
+        grid = np.exp2(np.ceil(np.log2(np.where(self.is_whole | (spread == 0), 1.0, np.maximum(spread, 1e-300)))))
+        self.centers = grid * np.rint(mean / grid)
+        self.distance = self._mean(X, lambda part: np.abs(part - self.centers))
+        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
         self.reach = np.maximum(high - self.centers, self.centers - low)
+
+    def _mean(self, X: NDArray[Any], function: Callable[[NDArray[Any]], NDArray[Any]]) -> Floats:
+        """Column means of a function of X, some rows at a time."""
+        total = np.zeros(X.shape[1])
+        for start in range(0, len(X), self.pieces):
+            total += function(X[start : start + self.pieces]).sum(axis=0)
+        return total / len(X)
 
 
 def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:

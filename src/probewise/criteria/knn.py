@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import neighbors as kernels
+from ..kernels.integers import largest_integer
 from ..probes import Subsets
 from .base import Columns, Criterion, Floats, Folds, Target
 
@@ -84,38 +86,37 @@ class BoundKNN:
         return cls(Columns(X, folds.order), target, folds, n_neighbors, np.repeat(np.cumsum(sizes), sizes))
 
     def __call__(self, subsets: Subsets) -> Floats:
-        if self.fold_end is None or self.columns.is_sparse:
-            desk = Desk(self, int(subsets.sizes.max(initial=0)))
-            return np.array([self._score(subset, desk) for subset in subsets], dtype=np.float64)
-        by_integers = self._by_integers_pays(subsets)
+        rounding = self._rounding(subsets, subsets.sizes) if kernels.INTEGERS_AVAILABLE else None
         scores = np.empty(len(subsets))
-        for batch, function in ((by_integers, self._by_integers), (~by_integers, self._by_floats)):
-            if batch.any():
-                scores[batch] = function(Subsets.of([subsets[k] for k in np.flatnonzero(batch).tolist()]))
+        largest = int(subsets.sizes.max(initial=1))
+        integers, floats = IntegerDesk(self, largest), FloatDesk(self, largest)
+        for k, subset in enumerate(subsets):
+            if rounding is not None and rounding.pays[k] and len(subset) >= FEW_FEATURES:
+                scores[k] = integers.score(subset, rounding.scale[k], rounding.slack[k])
+            else:
+                scores[k] = floats.score(subset)
         return scores
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        """J of the subset with each candidate added: distances add up over features, so each costs one pass.
-
-        Distances are of values rounded as in `_by_integers`, kept in float32; exact ones decide.
-        """
-        largest = Subsets.of([np.concatenate([subset, candidates])])
+        """J of the subset with each candidate added: distances add up over features, so each costs one pass."""
+        together = Subsets.of([np.concatenate([subset, candidates])])
+        rounding = self._rounding(together, len(subset) + 1)
         n_pairs = 0 if self.fold_end is None else kernels.pairs_across_folds(self.fold_end)
-        if (
-            not 0 < 4 * n_pairs <= LARGEST_BASE
-            or not len(subset)
-            or not self._can_be_rounded(largest, len(subset) + 1)[0]
-        ):
+        if rounding is None or not rounding.pays[0] or not len(subset) or not 0 < 4 * n_pairs <= LARGEST_BASE:
             return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
-        scale, slack = self._rounding(largest, len(subset) + 1)
+        return self._plus_each(subset, candidates, rounding.scale[0], rounding.slack[0], np.empty(n_pairs, np.float32))
+
+    def _plus_each(
+        self, subset: NDArray[np.int32], candidates: NDArray[np.int32], scale: float, slack: float, base: NDArray[Any]
+    ) -> Floats:
+        """Distances of rounded values, kept in float32 for all pairs of rows; exact ones decide."""
         n_rows, size = self.folds.n_rows, len(subset)
-        desk = Desk(self, size, np.float64)
+        desk = FloatDesk(self, size, np.float64)
         left, right = desk.sides_of(subset)
         exact = np.empty((n_rows, size + 1))
         exact[:, :size] = left[:, :size]
         left[:, :size] = np.rint(left[:, :size] * scale)
         kernels.add_norms(left, right)
-        base = np.empty(n_pairs, np.float32)
         kernels.distances_across_folds(left, right, self.fold_end, desk.products, base)
         products, work = desk.products.view(np.float32), kernels.room_to_work(n_rows, self.n_neighbors, np.float32)
         scores = np.empty(len(candidates))
@@ -125,78 +126,24 @@ class BoundKNN:
             kernels.neighbors_with_one_more(
                 base, extra, exact, slack, self.fold_end, self.columns.rows, self.n_neighbors, products, work
             )
-            scores[k] = self._fold_scores(work[4])
+            scores[k] = self.fold_scores(work[4])
         return scores
 
-    def _rounding(self, subset: Subsets, size: int) -> tuple[float, float]:
-        """The factor before rounding, and how far off two distances of ``size`` rounded features may be together."""
-        extent, features = self.columns.extent, subset.indices
-        reach, largest = extent.reach[features].max(), np.sqrt(2**31 / (4 * size)) - 2
-        if extent.is_whole[features].all() and reach <= largest:
-            return 1.0, 0.0
-        return (float(largest / reach) if reach else 1.0), 2.0 * float(np.sqrt(size))
-
-    def _can_be_rounded(self, subsets: Subsets, sizes: Any) -> NDArray[np.bool_]:
-        """Which subsets lose so little when rounded to 16 bits that few candidates need a second look."""
-        if self.columns.is_sparse or self.n_neighbors > kernels.GROUPS:
-            return np.zeros(len(subsets), dtype=bool)
+    def _rounding(self, subsets: Subsets, sizes: Any) -> Rounding | None:
+        """How each subset would be rounded to 16 bits; None where that cannot be done."""
+        if self.fold_end is None or self.columns.is_sparse or self.n_neighbors > kernels.GROUPS or not len(subsets):
+            return None
         extent, starts = self.columns.extent, subsets.offsets[:-1]
         reach = np.maximum.reduceat(extent.reach[subsets.indices], starts)
-        apart = np.sqrt(2 * np.add.reduceat(extent.spread[subsets.indices] ** 2, starts))
-        largest = np.sqrt(2**31 / (4 * np.asarray(sizes)))
-        rounding = 2 * np.sqrt(sizes) * reach / largest
-        whole = np.logical_and.reduceat(extent.is_whole[subsets.indices], starts)
-        return (whole & (reach < largest - 2)) | (rounding < MOST_ROUNDING * apart)
+        apart = np.sqrt(2 * np.add.reduceat(extent.distance[subsets.indices] ** 2, starts))
+        largest = largest_integer(np.asarray(sizes))
+        is_exact = np.logical_and.reduceat(extent.is_whole[subsets.indices], starts) & (reach <= largest)
+        scale = np.where(is_exact | (reach == 0), 1.0, largest / np.where(reach == 0, 1.0, reach))
+        slack = np.where(is_exact, 0.0, 2 * np.sqrt(sizes))
+        return Rounding(scale, slack, slack < MOST_ROUNDING * apart * scale)
 
-    def _by_integers_pays(self, subsets: Subsets) -> NDArray[np.bool_]:
-        if not kernels.INTEGERS_AVAILABLE or not len(subsets):
-            return np.zeros(len(subsets), dtype=bool)
-        return (subsets.sizes >= FEW_FEATURES) & self._can_be_rounded(subsets, subsets.sizes)
-
-    def _by_integers(self, subsets: Subsets) -> Floats:
-        n_rows, largest = self.folds.n_rows, int(subsets.sizes.max())
-        padded = (n_rows // kernels.BLOCK + 2) * kernels.BLOCK
-        width = (largest + 1) // 2
-        room = (
-            np.empty(n_rows * largest),
-            np.zeros(2 * padded * width, np.int16),
-            np.zeros(padded * width, np.int32),
-            np.zeros(padded, np.int32),
-            np.empty(kernels.TILE * min(padded, kernels.PANEL), np.float32),
-            kernels.room_to_work(n_rows, self.n_neighbors, np.float32),
-        )
-        scores = np.empty(len(subsets))
-        extent = self.columns.extent
-        kernels.batch_scores_by_integers(
-            self.columns.X, extent.centers, extent.reach, extent.is_whole, subsets.indices, subsets.offsets,
-            self.columns.rows, self.fold_end, self.borders, self.n_neighbors, self.targets, self.n_classes,
-            *room, scores,
-        )  # fmt: skip
-        return scores
-
-    def _by_floats(self, subsets: Subsets) -> Floats:
-        desk = Desk(self, int(subsets.sizes.max()))
-        scores = np.empty(len(subsets))
-        kernels.batch_scores(
-            self.columns.X, self.columns.centers, subsets.indices, subsets.offsets, self.columns.rows, self.fold_end,
-            self.borders, self.n_neighbors, self.targets, self.n_classes, desk.sides, desk.products, desk.work, scores,
-        )  # fmt: skip
-        return scores
-
-    def _score(self, subset: NDArray[np.int32], desk: Desk) -> float:
-        left, right = desk.sides_of(subset)
-        order, k = self.columns.rows, self.n_neighbors
-        if self.fold_end is not None:
-            kernels.neighbors_across_folds(left, right, self.fold_end, order, k, desk.products, desk.work)
-            return self._fold_scores(desk.rows)
-        total = 0.0
-        for train, test in self.folds.splits:
-            kernels.neighbors_between(left, right, test, train, order, k, desk.products, desk.work)
-            near = desk.rows[: len(test), :k]
-            total += kernels.fold_score(near, self.targets[test], self.targets, self.n_classes)
-        return total / len(self.folds.splits)
-
-    def _fold_scores(self, rows: NDArray[np.int64]) -> float:
+    def fold_scores(self, rows: NDArray[np.int64]) -> float:
+        """Mean score over folds from each row's neighbours."""
         return kernels.mean_fold_score(rows, self.borders, self.n_neighbors, self.targets, self.n_classes)
 
     @property
@@ -204,7 +151,7 @@ class BoundKNN:
         """Where integers do the bulk of the work, floats can afford to be float64."""
         return np.dtype(np.float64) if kernels.INTEGERS_AVAILABLE else self.columns.dtype
 
-    @property
+    @cached_property
     def targets(self) -> NDArray[Any]:
         return self.target.values[self.columns.rows]
 
@@ -212,28 +159,88 @@ class BoundKNN:
     def n_classes(self) -> int:
         return 0 if self.target.classes is None else len(self.target.classes)
 
-    @property
+    @cached_property
     def borders(self) -> NDArray[np.int64]:
         """Where folds start and end in fold order."""
         return np.cumsum([0] + [len(test) for _, test in self.folds.splits])
 
 
-class Desk:
-    """Room to work with floats on subsets up to a size, laid out once per batch."""
+class Rounding(NamedTuple):
+    """Per subset: the factor before rounding, how far off two distances may be together, whether that is little."""
+
+    scale: Floats
+    slack: Floats
+    pays: NDArray[np.bool_]
+
+
+class IntegerDesk:
+    """Scores one subset after another by 16-bit integers, in room laid out once."""
+
+    def __init__(self, bound: BoundKNN, largest: int) -> None:
+        self.bound, self.largest = bound, largest
+
+    def score(self, subset: NDArray[np.int32], scale: float, slack: float) -> float:
+        bound, values = self.bound, self.room[0][: self.bound.folds.n_rows * len(subset)].reshape(-1, len(subset))
+        bound.columns.take(subset, values)
+        return kernels.score_by_integers(
+            values, scale, slack, bound.fold_end, bound.columns.rows, bound.borders, bound.n_neighbors,
+            bound.targets, bound.n_classes, *self.room[1:],
+        )  # fmt: skip
+
+    @cached_property
+    def room(self) -> tuple[Any, ...]:
+        n_rows, width = self.bound.folds.n_rows, (self.largest + 1) // 2
+        padded = (n_rows // kernels.BLOCK + 2) * kernels.BLOCK
+        return (
+            np.empty(n_rows * self.largest),
+            np.zeros(2 * padded * width, np.int16),
+            np.zeros(padded * width, np.int32),
+            np.zeros(padded, np.int32),
+            np.empty(kernels.TILE * min(padded, kernels.PANEL), np.float32),
+            kernels.room_to_work(n_rows, self.bound.n_neighbors, np.float32),
+        )
+
+
+class FloatDesk:
+    """Scores one subset after another by floats, in room laid out once."""
 
     def __init__(self, bound: BoundKNN, largest: int, dtype: Any = None) -> None:
-        n_rows, dtype = bound.folds.n_rows, np.dtype(dtype or bound.float_dtype)
-        self.columns = bound.columns
-        self.sides = np.empty(n_rows * (largest + 2), dtype), np.empty(n_rows * (largest + 2), dtype)
-        width = n_rows if bound.fold_end is None else min(n_rows, kernels.PANEL)
-        self.products = np.empty(kernels.TILE * width, dtype)
-        self.work = kernels.room_to_work(n_rows, bound.n_neighbors, dtype)
-        self.rows = self.work[4]
+        self.bound, self.columns, self.largest = bound, bound.columns, largest
+        self.dtype = np.dtype(dtype or bound.float_dtype)
+
+    @cached_property
+    def sides(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        size = self.bound.folds.n_rows * (self.largest + 2)
+        return np.empty(size, self.dtype), np.empty(size, self.dtype)
+
+    @cached_property
+    def products(self) -> NDArray[Any]:
+        n_rows = self.bound.folds.n_rows
+        return np.empty(
+            kernels.TILE * (n_rows if self.bound.fold_end is None else min(n_rows, kernels.PANEL)), self.dtype
+        )
+
+    @cached_property
+    def work(self) -> tuple[NDArray[Any], ...]:
+        return kernels.room_to_work(self.bound.folds.n_rows, self.bound.n_neighbors, self.dtype)
 
     def sides_of(self, subset: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
         """The two sides of the matrix product whose entries are closeness."""
-        n_rows, width = len(self.columns.rows), len(subset) + 2
+        n_rows, width = self.bound.folds.n_rows, len(subset) + 2
         left, right = (side[: n_rows * width].reshape(n_rows, width) for side in self.sides)
         self.columns.take(subset, left[:, :-2])
         kernels.add_norms(left, right)
         return left, right
+
+    def score(self, subset: NDArray[np.int32]) -> float:
+        bound, order, k = self.bound, self.columns.rows, self.bound.n_neighbors
+        left, right = self.sides_of(subset)
+        if bound.fold_end is not None:
+            kernels.neighbors_across_folds(left, right, bound.fold_end, order, k, self.products, self.work)
+            return bound.fold_scores(self.work[4])
+        total = 0.0
+        for train, test in bound.folds.splits:
+            kernels.neighbors_between(left, right, test, train, order, k, self.products, self.work)
+            near = self.work[4][: len(test), :k]
+            total += kernels.fold_score(near, bound.targets[test], bound.targets, bound.n_classes)
+        return total / len(bound.folds.splits)

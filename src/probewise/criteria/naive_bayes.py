@@ -57,7 +57,7 @@ class NaiveBayes(Criterion):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from probewise.criteria.naive_bayes import NaiveBayes
+    >>> from probewise.criteria import NaiveBayes
     >>> from probewise.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> NaiveBayes().bind(X, y, cv=3)(Subsets.of([[0, 1], [2], [2, 3]])).round(3)

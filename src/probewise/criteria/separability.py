@@ -86,7 +86,7 @@ class Separability(Criterion):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from probewise.criteria.separability import Separability
+    >>> from probewise.criteria import Separability
     >>> from probewise.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> subsets = Subsets.of([[0, 1], [2, 3], [0, 1, 2, 3]])
@@ -100,6 +100,10 @@ class Separability(Criterion):
         self.measure = measure
         self.shrinkage = shrinkage
         self.n_clusters = n_clusters
+
+    @property
+    def needs_target(self) -> bool:
+        return self.measure != "clusters"
 
     def bind(
         self, X: Any, y: Any, cv: Any = None, *, groups: Any = None, scoring: Any = None

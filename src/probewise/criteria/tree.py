@@ -26,7 +26,7 @@ class Tree(Criterion):
     Examples
     --------
     >>> from sklearn.datasets import load_iris
-    >>> from probewise.criteria.tree import Tree
+    >>> from probewise.criteria import Tree
     >>> from probewise.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> Tree(max_depth=2).bind(X, y, cv=3)(Subsets.of([[0, 1], [3]])).round(3)

@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .jit import inline, kernel
+from .jit import kernel
 
 BLOCK = 32  # columns at a time: two vectors
 ROWS = 4  # rows at a time: what keeps all sums in registers
@@ -100,10 +100,9 @@ def minus_distances(pairs, packed, squares, width, start, end, first, last, out)
             row += 1
 
 
-@inline
 def largest_integer(n_features):
     """The largest q for which squared distances of n_features whole numbers from -q to q fit into 32 bits."""
-    return min(int(np.sqrt((2**31 - 1) // (4 * n_features))) - 1, 32767)
+    return np.minimum(np.floor(np.sqrt((2**31 - 1) / (4 * n_features))), 32767)
 
 
 @kernel

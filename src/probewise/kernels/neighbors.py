@@ -11,7 +11,7 @@ ends at fold_end[i] was row order[i] before.
 import numpy as np
 
 from . import integers
-from .integers import BLOCK, largest_integer, minus_distances, pack, round_to_integers
+from .integers import BLOCK, minus_distances, pack, round_to_integers
 from .jit import inline, kernel
 from .lanes import LANES, lowest_bit, not_below, not_below_one, raise_along
 
@@ -49,70 +49,18 @@ def tile_end(start, fold_end):
 
 
 @kernel
-def batch_scores(
-    matrix, centers, indices, offsets, order, fold_end, borders, k, targets, n_classes, sides, products, work, scores
+def score_by_integers(
+    values, scale, slack, fold_end, order, borders, k, targets, n_classes, wholes, packed, squares, products, work
 ):
-    """Scores of a batch of probes on dense data, by products of floats; targets are in fold order."""
-    left, right = sides
-    n_rows = len(order)
-    for probe in range(len(offsets) - 1):
-        subset = indices[offsets[probe] : offsets[probe + 1]]
-        width = len(subset) + 2
-        a = left[: n_rows * width].reshape(n_rows, width)
-        b = right[: n_rows * width].reshape(n_rows, width)
-        _take_sides(matrix, order, subset, centers, a, b)
-        neighbors_across_folds(a, b, fold_end, order, k, products, work)
-        scores[probe] = mean_fold_score(work[4], borders, k, targets, n_classes)
-
-
-@kernel
-def batch_scores_by_integers(
-    matrix, centers, reaches, are_whole, indices, offsets, order, fold_end, borders, k, targets, n_classes,
-    exact, wholes, packed, squares, products, work, scores,
-):  # fmt: skip
-    """The same by products of 16-bit integers; exact (n * d), wholes, packed and squares are room to work in."""
-    n_rows = len(order)
-    for probe in range(len(offsets) - 1):
-        subset = indices[offsets[probe] : offsets[probe + 1]]
-        d = len(subset)
-        width = (d + 1) // 2
-        values = exact[: n_rows * d].reshape(n_rows, d)
-        _take(matrix, order, subset, centers, values)
-        reach, is_whole = 0.0, True
-        for column in subset:
-            reach = max(reach, reaches[column])
-            is_whole = is_whole and are_whole[column]
-        largest = largest_integer(d)
-        is_exact = is_whole and reach <= largest
-        scale = 1.0 if is_exact or reach == 0.0 else largest / reach
-        halves = wholes[: n_rows * 2 * width]
-        round_to_integers(values, scale, halves.reshape(n_rows, 2 * width), squares)
-        pairs = halves.view(np.int32)
-        pack(pairs, n_rows, width, packed)
-        slack = 0.0 if is_exact else 2.0 * np.sqrt(d)
-        _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, order, k, products, work)
-        scores[probe] = mean_fold_score(work[4], borders, k, targets, n_classes)
-
-
-@kernel
-def _take(matrix, rows, subset, centers, values):
-    own_centers = centers[subset]
-    for i in range(len(rows)):
-        line = matrix[rows[i]]
-        for k in range(len(subset)):
-            values[i, k] = line[subset[k]] - own_centers[k]
-
-
-@kernel
-def _take_sides(matrix, rows, subset, centers, left, right):
-    """The two sides of the product, [a, -|a|^2/2, 1] and [a, 1, -|a|^2/2], of the subset's centred columns."""
-    d = len(subset)
-    own_centers = centers[subset]
-    for i in range(len(rows)):
-        line = matrix[rows[i]]
-        for k in range(d):
-            left[i, k] = left.dtype.type(line[subset[k]]) - own_centers[k]
-    add_norms(left, right)
+    """The score of dense columns by products of 16-bit integers; targets are in fold order."""
+    n_rows, d = values.shape
+    width = (d + 1) // 2
+    halves = wholes[: n_rows * 2 * width]
+    round_to_integers(values, scale, halves.reshape(n_rows, 2 * width), squares)
+    pairs = halves.view(np.int32)
+    pack(pairs, n_rows, width, packed)
+    _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, order, k, products, work)
+    return mean_fold_score(work[4], borders, k, targets, n_classes)
 
 
 @kernel
