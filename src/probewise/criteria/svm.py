@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import r2_score
 from sklearn.svm import SVC, SVR
 
+from ..kernels import smo
 from ..probes import Subsets
 from .base import Criterion, Floats, Folds, Target
 from .scorer import BoundScorer
