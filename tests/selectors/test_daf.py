@@ -142,7 +142,10 @@ def test_kill_9_and_go_on(tmp_path):
     command = [sys.executable, "-c", SESSION, path, str(here), str(here.parent)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "ready\n"
-        time.sleep(1.5)
+        log = Path(f"{path}-wal")
+        deadline = time.monotonic() + 60
+        while (not log.exists() or log.stat().st_size < 200_000) and time.monotonic() < deadline:
+            time.sleep(0.001)
         process.kill()
         assert process.stdout.read() == ""
     with Ledger(path) as ledger:

@@ -36,7 +36,7 @@ class Linear(Criterion):
     >>> from probewise.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> Linear(alpha=1.0).bind(X, y, cv=3)(Subsets.of([[1], [0, 1, 2, 3]])).round(3)
-    array([0.553, 0.833])
+    array([0.56 , 0.813])
     """
 
     def __init__(self, alpha: float = 1.0, *, task: str = "auto") -> None:
