@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probewise import BIF, DAF, SFFS
-from probewise.criteria import KNN, Separability
+from probewise.criteria import KNN, NAMES, Separability
 from probewise.stopping import MaxProbes
 
 SELECTORS = [BIF(), DAF(stop=MaxProbes(400), random_state=0), SFFS()]
@@ -141,6 +141,16 @@ def test_any_criterion(selector, criterion):
     X, y = table()
     fitted = clone(selector).set_params(criterion=criterion).fit(X, y)
     assert np.isfinite(fitted.scores_).all()
+
+
+@every_selector
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_every_criterion_by_its_name(selector, name, make):
+    X, y = table()
+    stop = {"stop": MaxProbes(100)} if isinstance(selector, DAF) else {}
+    fitted = clone(selector).set_params(criterion=name, n_features_to_select=2, **stop).fit(make(X), y)
+    assert {2, 7} & set(fitted.get_support(indices=True).tolist())
 
 
 @every_selector

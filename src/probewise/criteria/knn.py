@@ -34,6 +34,7 @@ class KNN(Criterion):
     Parameters
     ----------
     n_neighbors : how many neighbours vote; the papers use 3.
+    metric : "euclidean".
     task : "classification", "regression", or "auto": regression if y is continuous, that is has fractions.
 
     Examples
@@ -47,11 +48,17 @@ class KNN(Criterion):
     array([0.74 , 0.973])
     """
 
-    def __init__(self, n_neighbors: int = 3, *, task: str = "auto") -> None:
+    def __init__(self, n_neighbors: int = 3, *, metric: str = "euclidean", task: str = "auto") -> None:
         self.n_neighbors = n_neighbors
+        self.metric = metric
         self.task = task
 
     def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundKNN:
+        if self.metric != "euclidean":
+            raise ValueError(
+                f"metric={self.metric!r}: KNN knows 'euclidean'; for another give the estimator, "
+                f"for example criterion=KNeighborsClassifier({self.n_neighbors}, metric={self.metric!r})"
+            )
         target = Target.of(y, self.task)
         default = "accuracy" if target.is_classification else "r2"
         if scoring not in (None, default):
