@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from .executors import Map, serial
 from .kernels import sums
+from .kernels.jit import notice
 from .ledger import Ledger
 from .probes import ProbePlan, Subsets
 from .stopping import ORDER, VALUE, Look, Rule, State, Watch
@@ -79,14 +80,18 @@ def run_probes(
 
 
 class Clock:
-    """Working time, counted on from earlier sessions."""
+    """Working time, counted on from earlier sessions; kernels being compiled, once per machine, do not count."""
 
     def __init__(self, before: float) -> None:
-        self.zero = time.perf_counter() - before
+        self.zero = self._now() - before
 
     @property
     def seconds(self) -> float:
-        return time.perf_counter() - self.zero
+        return self._now() - self.zero
+
+    @staticmethod
+    def _now() -> float:
+        return time.perf_counter() - notice.seconds
 
 
 def _is_border(n_probes: int, block_size: int, limit: int | None) -> bool:

@@ -114,7 +114,10 @@ class AllOf(Rule):
 
 @dataclass(frozen=True)
 class MaxTime(Rule):
-    """Stops at the first block border after this many seconds of work, earlier sessions of the run included."""
+    """Stops at the first block border after this many seconds of work, earlier sessions of the run included.
+
+    The seconds in which kernels are compiled, on the first run on a machine, do not count.
+    """
 
     seconds: float
 

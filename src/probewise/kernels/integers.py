@@ -10,7 +10,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .jit import kernel
+from .jit import part
 
 BLOCK = 32  # columns at a time: two vectors
 ROWS = 4  # rows at a time: what keeps all sums in registers
@@ -81,7 +81,7 @@ _four_rows = _block_distances(ROWS)
 _one_row = _block_distances(1)
 
 
-@kernel
+@part
 def minus_distances(pairs, packed, squares, width, start, end, first, last, out):
     """Minus the squared distances of rows start..end - 1 and first..last - 1, line by line, into out.
 
@@ -105,7 +105,7 @@ def largest_integer(n_features):
     return np.minimum(np.floor(np.sqrt((2**31 - 1) / (4 * n_features))), 32767)
 
 
-@kernel
+@part
 def round_to_integers(values, scale, integers, squares):
     """integers (n, even) = values * scale, rounded, a last odd column 0; squares (n) = their row sums of squares."""
     for i in range(len(values)):
@@ -119,7 +119,7 @@ def round_to_integers(values, scale, integers, squares):
         squares[i] = total
 
 
-@kernel
+@part
 def pack(pairs, n_rows, width, packed):
     """packed = the pairs of BLOCK rows at a time, pair after pair, as `minus_distances` reads them."""
     for row in range(n_rows):

@@ -16,6 +16,11 @@ def kernel(function: Callable[..., Any]) -> Any:
     return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
 
 
+def part(function: Callable[..., Any]) -> Any:
+    """Compile ``function`` as a part of the kernels that call it: it cannot be called from Python."""
+    return numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+
+
 inline = numba.njit(inline="always")
 
 
@@ -36,7 +41,9 @@ class CompileNotice(event.Listener):
             self.started = time.perf_counter()
         if not self.said and "probewise" in event.data["dispatcher"].py_func.__module__:
             self.said = True
-            log.warning("Compiling the numerical kernels for this machine: once, some seconds; later runs load them.")
+            log.warning(
+                "Compiling the numerical kernels for this machine: once, up to half a minute; later runs load them."
+            )
 
     def on_end(self, event: Any) -> None:
         self.depth -= 1

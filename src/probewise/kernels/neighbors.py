@@ -12,7 +12,7 @@ import numpy as np
 
 from . import integers
 from .integers import BLOCK, minus_distances, pack, round_to_integers
-from .jit import inline, kernel
+from .jit import inline, kernel, part
 from .lanes import LANES, lowest_bit, not_below, not_below_one, raise_along
 
 TILE = 512
@@ -97,7 +97,7 @@ def neighbors_across_folds(left, right, fold_end, order, k, products, work):
     _decide(order, k, none, 0.0, work)
 
 
-@kernel
+@part
 def _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, order, k, products, work):
     """The same from distances of rounded values, which are off by at most slack / 2, and exact values to decide."""
     _forget(work)
@@ -192,15 +192,15 @@ def neighbors_between(left, right, test, train, order, k, products, work):
     _decide(order, k, none, 0.0, work)
 
 
-@kernel
+@part
 def _forget(work):
     _, kth, limits, _, _, counts, _, _ = work
-    kth[:] = -np.inf
-    limits[:] = -np.inf
-    counts[:] = 0
+    for i in range(len(counts)):
+        kth[i] = limits[i] = -np.inf
+        counts[i] = 0
 
 
-@kernel
+@part
 def _look_through(closeness, start, first, last, fold_end, order, k, exact, slack, work):
     """Put the rows of every pair of the tile on each other's list, if they reach its limit."""
     peaks, kth, limits, _, _, _, _, meetings = work
@@ -217,7 +217,7 @@ def _look_through(closeness, start, first, last, fold_end, order, k, exact, slac
     _introduce(meetings, count, closeness, start, first, order, k, exact, slack, work)
 
 
-@kernel
+@part
 def _reaching(line, i, first, last, begin, limits, meetings, count):
     """Note, from ``count`` on, which rows reach the limit of i, and whose limits i reaches, as owner and candidate."""
     j = max(begin, first)
@@ -248,7 +248,7 @@ def _reaching(line, i, first, last, begin, limits, meetings, count):
     return count
 
 
-@kernel
+@part
 def _introduce(meetings, n_meetings, closeness, start, first, order, k, exact, slack, work):
     """Put the candidates noted on their owners' lists."""
     _, _, limits, values, rows, counts, _, _ = work
@@ -265,14 +265,11 @@ def _introduce(meetings, n_meetings, closeness, start, first, order, k, exact, s
                 _shorten(owner, order, k, exact, slack, work)
 
 
-@kernel
+@part
 def _set_limits(kth, slack, limits, start, end):
     """What a candidate must reach so that, rounding apart, it may be among the k nearest."""
-    if slack == 0.0:
-        limits[start:end] = kth[start:end]
-    else:
-        for i in range(start, end):
-            limits[i] = _limit(kth[i], slack)
+    for i in range(start, end):
+        limits[i] = kth[i] if slack == 0.0 else _limit(kth[i], slack)
 
 
 @inline
@@ -282,7 +279,7 @@ def _limit(kth, slack):
     return -np.float32(far * far * (1.0 + 1e-6))
 
 
-@kernel
+@part
 def _shorten(i, order, k, exact, slack, work):
     """Drop from the list of i what cannot be among its k nearest; if that is too little, let exact distances decide."""
     _, kth, limits, values, rows, counts, keys, _ = work
@@ -307,7 +304,7 @@ def _drop_below(i, limit, values, rows, counts):
     counts[i] = kept
 
 
-@kernel
+@part
 def _thin(i, order, k, exact, slack, values, rows, counts, keys):
     """Leave the k nearest; of two equally near the lower row, as it was before sorting, stays."""
     count = counts[i]
@@ -347,7 +344,7 @@ def _distance(exact, i, j):
     return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
 
 
-@kernel
+@part
 def _decide(order, k, exact, slack, work):
     """Shorten every list to the k nearest."""
     _, _, _, values, rows, counts, keys, _ = work
@@ -373,7 +370,7 @@ def _kth_largest(values, count, k, keys):
     return keys[k - 1]
 
 
-@kernel
+@part
 def _bound(closeness, start, first, last, fold_end, peaks, kth, k):
     """Raise kth by what the tile shows at a glance, so that few pairs need a second look.
 
@@ -385,7 +382,8 @@ def _bound(closeness, start, first, last, fold_end, peaks, kth, k):
     by_run, by_lane, tops, lanes = peaks[:GROUPS], peaks[GROUPS : -k - 1], peaks[-k - 1 : -1], peaks[-1]
     for group in range(GROUPS):
         peak = by_run[group]
-        peak[:width] = -np.inf
+        for j in range(width):
+            peak[j] = -np.inf
         for i in range(group * run, min(height, (group + 1) * run)):
             line = closeness[i]
             begin = max(fold_end[start + i] - first, 0)
@@ -399,11 +397,12 @@ def _bound(closeness, start, first, last, fold_end, peaks, kth, k):
     _raise_to_kth(by_lane, tops, height, kth[start:], k)
 
 
-@kernel
+@part
 def _raise_to_kth(groups, tops, width, kth, k):
     """kth[j] = max(kth[j], the k-th largest of groups[:, j]), for all columns side by side."""
     for place in range(k):
-        tops[place, :width] = -np.inf
+        for j in range(width):
+            tops[place, j] = -np.inf
     for group in range(len(groups)):
         for place in range(k):
             _swap_larger_up(tops[place], groups[group], width)
@@ -412,7 +411,7 @@ def _raise_to_kth(groups, tops, width, kth, k):
         kth[j] = top[j] if top[j] > kth[j] else kth[j]
 
 
-@kernel
+@part
 def _swap_larger_up(top, value, width):
     """Of each pair the larger goes into top, the smaller into value."""
     for j in range(width):

@@ -21,8 +21,8 @@ class BIF(RankingSelector):
     ----------
     n_features_to_select : how many features to keep: a number, a share in (0, 1], or None for half. May be
         changed after ``fit``.
-    criterion : "auto", "knn", a criterion of `probewise.criteria`, a scikit-learn estimator, or a function of
-        (X_subset, y).
+    criterion : as in `DAF`: "auto", a name such as "knn" or "linear", a criterion of `probewise.criteria`, a
+        scikit-learn estimator, or a function of (X_subset, y).
     cv : folds for the criterion: a number (stratified for classes), a splitter, or an iterable of splits.
     scoring : score for an estimator given as criterion.
     n_jobs : workers; the result is the same for any number.

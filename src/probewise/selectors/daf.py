@@ -41,8 +41,10 @@ class DAF(RankingSelector):
     ----------
     n_features_to_select : how many features to keep: a number, a share in (0, 1], or None for half. May be
         changed after ``fit``.
-    criterion : what J is: "auto" (k-NN), "knn", a criterion of `probewise.criteria`, a scikit-learn
-        estimator (scored by ``scoring`` and ``cv``), or a function of (X_subset, y).
+    criterion : what J is: "auto" (k-NN for dense data of up to 5,000 rows, a linear classifier for sparse or taller
+        data), a name ("knn", "linear", "naive_bayes", "svm", "tree", "separability"), a criterion of
+        `probewise.criteria`, a scikit-learn estimator (scored by ``scoring`` and ``cv``), or a function of
+        (X_subset, y).
     coefficient : "daf0"; "daf1", divided by the spread of J (more cautious about features that behave
         unstably); "daf2", J first divided by its spread among probes of equal size.
     max_probe_size : largest probe, tau; sizes are uniform in 1..tau. Too small hides what works only

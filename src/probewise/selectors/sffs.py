@@ -36,8 +36,8 @@ class SFFS(RankingSelector):
     ----------
     n_features_to_select : size to search for: a number, a share in (0, 1], or None for half. After ``fit`` it may be
         changed to any size on the path.
-    criterion : "auto", "knn", "linear", a criterion of `probewise.criteria`, a scikit-learn estimator, or a function
-        of (X_subset, y).
+    criterion : as in `DAF`: "auto", a name such as "knn" or "linear", a criterion of `probewise.criteria`, a
+        scikit-learn estimator, or a function of (X_subset, y).
     direction : "forward", or "backward" from all features.
     floating : False gives the plain sequential search: faster, nested subsets, more easily stuck.
     stop : a rule of `probewise.stopping`, say ``MaxTime(60)`` or ``MaxProbes(10_000)`` subsets; the best so far is
