@@ -18,7 +18,8 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 def part(function: Callable[..., Any]) -> Any:
     """Compile ``function`` as a part of the kernels that call it: it cannot be called from Python."""
-    return numba.njit(nogil=True, error_model="numpy", no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return numba.njit(nogil=True, error_model="numpy", **options)(function)
 
 
 inline = numba.njit(inline="always")
