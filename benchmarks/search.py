@@ -15,7 +15,6 @@ from benchmarks.measure import print_table
 from probewise import DAF, SFFS
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon
-from probewise.probes import Subsets
 from probewise.stopping import MaxProbes
 
 SIZE = 20
@@ -29,21 +28,17 @@ def timed(job):
 
 
 def against_mlxtend(X, y, *, floating):
-    """mlxtend also asks a smaller subset to beat the larger, which Pudil et al. do not: floating paths differ."""
+    """floating="strict" is mlxtend's rule; True, ours by default, is that of Pudil et al."""
     from mlxtend.feature_selection import SequentialFeatureSelector as Sequential
 
     knn = KNeighborsClassifier(3, algorithm="brute")
     SFFS(2, criterion=KNN(3)).fit(X, y)
     ours, seconds = timed(lambda: SFFS(SIZE, criterion=KNN(3), floating=floating, n_jobs=WORKERS).fit(X, y))
-    search = Sequential(knn, k_features=SIZE, floating=floating, cv=StratifiedKFold(3), n_jobs=WORKERS)
+    search = Sequential(knn, k_features=SIZE, floating=bool(floating), cv=StratifiedKFold(3), n_jobs=WORKERS)
     theirs, their_seconds = timed(lambda: search.fit(X, y))
-    score = KNN(3).bind(X, y)
-    sizes = range(1, SIZE + 1)
-    values = [theirs.subsets_[size]["avg_score"] for size in sizes]
-    again = [score(Subsets.of([theirs.subsets_[size]["feature_idx"]]))[0] for size in sizes]
-    apart = np.abs(np.array([ours.path_[size][0] for size in sizes]) - values)
+    apart = [ours.path_[size][0] - theirs.subsets_[size]["avg_score"] for size in range(1, SIZE + 1)]
     name = f"{'SFFS' if floating else 'SFS'} to {SIZE} / mlxtend"
-    agreement = f"J of its subsets within {np.abs(np.subtract(again, values)).max():.0e}, path within {apart.max():.0e}"
+    agreement = f"J at each size within {np.abs(apart).max():.0e}"
     return [name, f"{seconds:.2f} s", f"{their_seconds:.1f} s", f"{their_seconds / seconds:.1f}", agreement]
 
 
@@ -76,7 +71,7 @@ def paper_run():
 
 def main():
     data = make_madelon(random_state=0)
-    rows = [against_mlxtend(data.X, data.y, floating=floating) for floating in (True, False)]
+    rows = [against_mlxtend(data.X, data.y, floating=floating) for floating in ("strict", False)]
     rows.append(against_sklearn(data.X, data.y))
     header = ["ours / theirs", "ours", "theirs", "ratio", "agreement"]
     print_table("Search, 3-NN on 1,000 x 500, two workers each, 3 folds", header, rows)

@@ -170,15 +170,23 @@ def bernoulli_probe(seed, probe, n_features, inclusion):
 
 
 def floating_search(score, n_features, size, floating=True):
-    """Pudil et al. 1994: add the best; then drop as long as that beats the best known of its size."""
+    """Pudil et al. 1994: add the best; then drop as long as that beats the best known of its size.
+
+    "strict": and the larger subset, and never the feature just added.
+    """
     best, current = {}, []
     while len(current) < size:
+        before = current
         current = max(([*current, f] for f in range(n_features) if f not in current), key=lambda s: score(sorted(s)))
         if len(current) not in best or score(sorted(current)) > best[len(current)][0]:
             best[len(current)] = score(sorted(current)), sorted(current)
         while floating and len(current) > 2:
-            fewer = max(([g for g in sorted(current) if g != f] for f in sorted(current)), key=score)
+            kept = [f for f in current if f not in before] if floating == "strict" else []
+            leaving = [f for f in sorted(current) if f not in kept]
+            fewer = max(([g for g in sorted(current) if g != f] for f in leaving), key=score)
             if score(fewer) <= best[len(fewer)][0]:
+                break
+            if floating == "strict" and score(fewer) <= score(sorted(current)):
                 break
             current = fewer
             best[len(current)] = score(current), current

@@ -63,6 +63,14 @@ def test_the_path_is_the_twins(seed, floating, direction, twin):
     }
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_the_strict_path_is_the_twins(seed):
+    X, y = np.tile(np.arange(9.0), (30, 1)), np.arange(30) % 2
+    fitted = SFFS(7, criterion=Judged(Game(seed)), floating="strict").fit(X, y)
+    expected = naive.floating_search(Game(seed), 9, 7, "strict")
+    assert {k: list(m) for k, (_, m) in fitted.path_.items()} == {k: m for k, (_, m) in expected.items()}
+
+
 @pytest.mark.parametrize("criterion", [KNN(3), Linear()])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 def test_with_built_in_criteria_the_path_is_the_twins(criterion, make):
@@ -138,6 +146,8 @@ def test_bad_parameters_are_named():
     X, y = table()
     with pytest.raises(ValueError, match="direction='up'"):
         SFFS(direction="up").fit(X, y)
+    with pytest.raises(ValueError, match="floating='loose'"):
+        SFFS(floating="loose").fit(X, y)
     fitted = SFFS(3, criterion="linear").fit(X, y)
     fitted.n_features_to_select = 2
     assert fitted.support_.sum() == 2

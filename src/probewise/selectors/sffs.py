@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
@@ -39,7 +39,9 @@ class SFFS(RankingSelector):
     criterion : as in `DAF`: "auto", a name such as "knn" or "linear", a criterion of `probewise.criteria`, a
         scikit-learn estimator, or a function of (X_subset, y).
     direction : "forward", or "backward" from all features.
-    floating : False gives the plain sequential search: faster, nested subsets, more easily stuck.
+    floating : True steps back as long as that beats the best subset known of its size. "strict" also asks that it
+        beats the larger subset it came from, and leaves the feature just taken in (or out) alone, as mlxtend does.
+        False gives the plain sequential search: faster, nested subsets, more easily stuck.
     stop : a rule of `probewise.stopping`, say ``MaxTime(60)`` or ``MaxProbes(10_000)`` subsets; the best so far is
         kept. None: until the size is reached.
     cv : folds for the criterion: a number (stratified for classes), a splitter, or an iterable of splits.
@@ -81,7 +83,7 @@ class SFFS(RankingSelector):
         *,
         criterion: Any = "auto",
         direction: str = "forward",
-        floating: bool = True,
+        floating: bool | str = True,
         stop: Any = None,
         cv: Any = 3,
         scoring: Any = None,
@@ -102,6 +104,8 @@ class SFFS(RankingSelector):
         """Search until the size is reached or the rule says stop. ``groups`` goes to the splitter."""
         if self.direction not in ("forward", "backward"):
             raise ValueError(f"direction={self.direction!r}: choose 'forward' or 'backward'")
+        if self.floating not in (True, False, "strict"):
+            raise ValueError(f"floating={self.floating!r}: choose True, False or 'strict'")
         rule = None if self.stop is None else as_rule(self.stop)
         X, y = self._checked(X, y)
         criterion = as_criterion(self.criterion, X)
@@ -156,8 +160,8 @@ class Judge:
     def plus_each(self, members: Members, candidates: list[int]) -> NDArray[np.float64]:
         return self._judge(partial(_plus_each, self.score, members), candidates)
 
-    def minus_each(self, members: Members) -> NDArray[np.float64]:
-        return self._judge(partial(_minus_each, self.score, members), list(members))
+    def minus_each(self, members: Members, leaving: list[int]) -> NDArray[np.float64]:
+        return self._judge(partial(_minus_each, self.score, members), leaving)
 
     def _judge(self, function: Callable[[list[int]], Any], features: list[int]) -> NDArray[np.float64]:
         pieces = [features[start : start + self.piece] for start in range(0, len(features), self.piece)]
@@ -183,7 +187,7 @@ def _minus_each(score: Any, members: Members, leaving: list[int]) -> NDArray[np.
     return score(Subsets.of([[member for member in members if member != feature] for feature in leaving]))
 
 
-def search(judge: Judge, n_features: int, size: int, *, forward: bool, floating: bool) -> tuple[Path, str]:
+def search(judge: Judge, n_features: int, size: int, *, forward: bool, floating: bool | str) -> tuple[Path, str]:
     """The best subset met of every size on the way to ``size``, and why the search ended."""
     path: Path = {}
     members: Members = () if forward else tuple(range(n_features))
@@ -191,14 +195,16 @@ def search(judge: Judge, n_features: int, size: int, *, forward: bool, floating:
         if not forward:
             path[n_features] = float(judge.score(Subsets.of([members]))[0]), members
         while len(members) != size:
+            before = set(members)
             members, value = _step(judge, members, n_features, forward)
+            alone = before ^ set(members) if floating == "strict" else set()
             _note(path, members, value)
             judge.best = _best(path)
             while floating and 2 < len(members) < n_features - (not forward):
-                back, value = _step(judge, members, n_features, not forward)
-                if value <= path[len(back)][0]:
+                back, back_value = _step(judge, members, n_features, not forward, alone)
+                if back_value <= path[len(back)][0] or (floating == "strict" and back_value <= value):
                     break
-                members = back
+                members, value = back, back_value
                 _note(path, members, value)
                 judge.best = _best(path)
     except Enough as reason:
@@ -210,17 +216,15 @@ def search(judge: Judge, n_features: int, size: int, *, forward: bool, floating:
     return path, f"the size of {size} features was reached"
 
 
-def _step(judge: Judge, members: Members, n_features: int, adding: bool) -> tuple[Members, float]:
-    """The best subset with one feature more, or less, and its J; ties to the lower column."""
-    if adding:
-        inside = set(members)
-        candidates = [feature for feature in range(n_features) if feature not in inside]
-        values = judge.plus_each(members, candidates)
-        best = int(np.argmax(values))
-        return tuple(sorted((*members, candidates[best]))), float(values[best])
-    values = judge.minus_each(members)
-    best = int(np.argmax(values))
-    return members[:best] + members[best + 1 :], float(values[best])
+def _step(
+    judge: Judge, members: Members, n_features: int, adding: bool, alone: Collection[int] = ()
+) -> tuple[Members, float]:
+    """The best subset with one feature more, or less, and its J; ties to the lower column, some left alone."""
+    inside = set(members)
+    candidates = [f for f in range(n_features) if (f not in inside) == adding and f not in alone]
+    values = judge.plus_each(members, candidates) if adding else judge.minus_each(members, candidates)
+    best = candidates[int(np.argmax(values))]
+    return tuple(sorted(inside ^ {best})), float(values.max())
 
 
 def _note(path: Path, members: Members, value: float) -> None:
