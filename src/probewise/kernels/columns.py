@@ -1,14 +1,20 @@
 """A probe's columns out of a wide matrix, as rows of a small dense one."""
 
+import numpy as np
+
 from .jit import kernel
 
 
 @kernel
 def take_dense(matrix, rows, columns, centers, out):
-    """out[i, k] = matrix[rows[i], columns[k]] - centers[columns[k]]."""
+    """out[i, k] = matrix[rows[i], columns[k]] - centers[columns[k]], read in the order of memory."""
+    ascending = np.argsort(columns)
+    ordered = columns[ascending].astype(np.uint64)
+    own_centers = centers[columns[ascending]]
     for i in range(len(rows)):
-        for k in range(len(columns)):
-            out[i, k] = matrix[rows[i], columns[k]] - centers[columns[k]]
+        line, to = matrix[rows[i]], out[i]
+        for k in range(len(ordered)):
+            to[ascending[k]] = line[ordered[k]] - own_centers[k]
 
 
 @kernel

@@ -16,7 +16,7 @@ from .jit import inline, kernel, part
 from .lanes import LANES, lowest_bit, not_below, not_below_one, raise_along
 
 TILE = 512
-PANEL = 4096
+PANEL = 1024
 GROUPS = 8
 INTEGERS_AVAILABLE = integers.AVAILABLE
 
@@ -356,17 +356,27 @@ def _decide(order, k, exact, slack, work):
                 _thin(i, order, k, exact, slack, values[i], rows[i], counts, keys)
 
 
-@inline
+@part
 def _kth_largest(values, count, k, keys):
-    """The k-th largest of the first ``count`` values."""
+    """The k-th largest of the first ``count`` values; for the usual k without leaving the registers."""
+    if k == 3:
+        first = second = third = -np.inf
+        for candidate in range(count):
+            value = np.float64(values[candidate])
+            lower = min(first, value)
+            first = max(first, value)
+            value = min(second, lower)
+            second = max(second, lower)
+            third = max(third, value)
+        return third
     for place in range(k):
         keys[place] = -np.inf
     for candidate in range(count):
         value = np.float64(values[candidate])
         for place in range(k):
-            larger = max(keys[place], value)
-            value = min(keys[place], value)
-            keys[place] = larger
+            lower = min(keys[place], value)
+            keys[place] = max(keys[place], value)
+            value = lower
     return keys[k - 1]
 
 
