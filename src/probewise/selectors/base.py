@@ -21,31 +21,39 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     """A selector that scores every feature; the subclass owes ``fit``, which ends in ``_keep(scores)``.
 
     ``n_features_to_select`` is read when features are selected, so it may be changed after ``fit``: a number,
-    a share in (0, 1], or None for half.
+    a share in (0, 1], or None for half. What input a method can use it says by the three names below.
     """
 
     n_features_to_select: Any
-    criterion: Any
     scores_: NDArray[np.float64]
     ranking_: NDArray[np.int64]
 
+    _takes_nan: Any = False
+    _takes_sparse: Any = True
+    _needs_target: Any = True
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.target_tags.required = _criterion_or_default(self.criterion).needs_target
-        tags.input_tags.sparse = True
+        tags.target_tags.required = self._needs_target
+        tags.input_tags.sparse = self._takes_sparse
+        tags.input_tags.allow_nan = self._takes_nan
         return tags
 
-    def _checked(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """X and y as arrays, X not copied; a clear error where the criterion cannot use them."""
-        criterion = as_criterion(self.criterion)
-        options = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
-        if y is None and not criterion.needs_target:
+    def _checked(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
+        """X and y as arrays, X not copied; a clear error where the method cannot use them."""
+        options = {
+            "accept_sparse": ("csr", "csc") if self._takes_sparse else False,
+            "dtype": "numeric",
+            "ensure_all_finite": False,
+            "reset": reset,
+        }
+        if y is None and not self._needs_target:
             X = validate_data(self, X, **options)
         else:
             X, y = validate_data(self, X, y, **options)
             _require_finite_target(y)
-        if not criterion.allow_nan:
-            _require_finite(X, getattr(self, "feature_names_in_", None))
+        if not self._takes_nan:
+            require_finite(X, getattr(self, "feature_names_in_", None))
         self._n_selected(X.shape[1])
         return X, y
 
@@ -76,12 +84,29 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         )
 
 
-def _criterion_or_default(criterion: Any) -> Criterion:
-    """The criterion meant, or, before parameters are checked, what stands in for one that is not known."""
-    try:
-        return as_criterion(criterion)
-    except ValueError:
-        return as_criterion("auto")
+class WrapperSelector(RankingSelector):
+    """A selector whose input is as its ``criterion`` wants it."""
+
+    criterion: Any
+
+    @property
+    def _takes_nan(self) -> bool:
+        return self._criterion_or_default().allow_nan
+
+    @property
+    def _needs_target(self) -> bool:
+        return self._criterion_or_default().needs_target
+
+    def _checked(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
+        as_criterion(self.criterion)
+        return super()._checked(X, y, reset=reset)
+
+    def _criterion_or_default(self) -> Criterion:
+        """The criterion meant, or, before parameters are checked, what stands in for one that is not known."""
+        try:
+            return as_criterion(self.criterion)
+        except ValueError:
+            return as_criterion("auto")
 
 
 def _require_finite_target(y: NDArray[Any]) -> None:
@@ -92,7 +117,7 @@ def _require_finite_target(y: NDArray[Any]) -> None:
         )
 
 
-def _require_finite(X: Any, names: NDArray[Any] | None) -> None:
+def require_finite(X: Any, names: NDArray[Any] | None) -> None:
     bad = columns_not_finite(X)
     if len(bad):
         shown = [repr(str(names[column])) if names is not None else str(column) for column in bad[:5]]

@@ -9,12 +9,12 @@ import numpy as np
 from ..criteria import as_criterion
 from ..executors import executor
 from ..probes import Subsets
-from .base import RankingSelector
+from .base import WrapperSelector
 
 BLOCK = 256
 
 
-class BIF(RankingSelector):
+class BIF(WrapperSelector):
     """Ranks features by J({f}), the criterion on each feature alone: the papers' baseline.
 
     Parameters

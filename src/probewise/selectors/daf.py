@@ -21,13 +21,13 @@ from ..probes import ProbePlan
 from ..progress import live_progress
 from ..stopping import MaxTime, Rule, Settled, as_rule
 from ..tally import COEFFICIENTS
-from .base import RankingSelector
+from .base import WrapperSelector
 
 DEFAULT_PROBE_SIZE = 200
 DEFAULT_STOP: Rule = Settled(top=20, overlap=0.9) | MaxTime(60)
 
 
-class DAF(RankingSelector):
+class DAF(WrapperSelector):
     """Ranks each feature by how much better random subsets are that hold it than those that do not.
 
     A probe is a random subset S of the features, J(S) the criterion on it, and

@@ -19,13 +19,13 @@ from ..probes import Subsets
 from ..progress import live_line
 from ..stopping import Rule, State, as_rule
 from ..tally import Tally
-from .base import RankingSelector
+from .base import WrapperSelector
 
 Members = tuple[int, ...]
 Path = dict[int, tuple[float, Members]]
 
 
-class SFFS(RankingSelector):
+class SFFS(WrapperSelector):
     """Builds a subset feature by feature: the best one in, then, floating, any out whose loss gains.
 
     Forward: add the feature that gives the highest J; then, if ``floating``, drop features as long as that gives a
