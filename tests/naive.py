@@ -1,6 +1,7 @@
 """A slow, literal twin of every method, straight from the papers' equations. Read this to know what is meant."""
 
 from fractions import Fraction
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -207,3 +208,371 @@ def backward_search(score, n_features, size, floating=True):
             current = more
             best[len(current)] = score(current), current
     return best
+
+
+def entropy(codes):
+    """Shannon's, in bits; ``codes`` any hashable values."""
+    counts = np.array([list(codes).count(value) for value in set(codes)])
+    return float(-np.sum(counts / len(codes) * np.log2(counts / len(codes))))
+
+
+def mutual_information(a, b):
+    """2004, eq. 2."""
+    return entropy(a) + entropy(b) - entropy(list(zip(a, b, strict=True)))
+
+
+def symmetrical_uncertainty(a, b):
+    """2004, eq. 3; nothing to share is 0."""
+    both = entropy(a) + entropy(b)
+    return 2 * mutual_information(a, b) / both if both else 0.0
+
+
+def balanced_gain(codes, y):
+    """2004, eq. 5; one interval is 0."""
+    kappa = len(set(codes))
+    return mutual_information(y, codes) / np.log2(kappa) if kappa > 1 else 0.0
+
+
+def extended_balanced_gain(a, b):
+    """2004, eq. 6, over the non-empty joint cells."""
+    kappa = len(set(zip(a, b, strict=True)))
+    return mutual_information(a, b) / np.log2(kappa) if kappa > 1 else 0.0
+
+
+def possible_cuts(x, y):
+    """2004, sec. 3.1: the means of adjacent distinct values whose samples do not all share one class."""
+    values = sorted(set(x))
+    cuts = []
+    for low, high in pairwise(values):
+        classes = {label for value, label in zip(x, y, strict=True) if value in (low, high)}
+        if len(classes) > 1:
+            cuts.append((low + high) / 2)
+    return cuts
+
+
+def interval_codes(x, cuts):
+    return [sum(cut < value for cut in cuts) for value in x]
+
+
+def optimal_cuts(x, y):
+    """The multisplit with the largest balanced gain, of every possible one; the first with the fewest cuts."""
+    possible = possible_cuts(x, y)
+    best, chosen = 0.0, ()
+    for size in range(1, len(possible) + 1):
+        for cuts in combinations(possible, size):
+            gain = balanced_gain(interval_codes(x, cuts), y)
+            if gain > best + 1e-12:
+                best, chosen = gain, cuts
+    return list(chosen)
+
+
+def greedy_cuts(x, y):
+    """Top-down: the cut that raises the information most, as long as the balanced gain rises."""
+    possible, cuts = possible_cuts(x, y), []
+    while len(cuts) < len(possible):
+        open_ = [cut for cut in possible if cut not in cuts]
+        gains = [mutual_information(y, interval_codes(x, sorted([*cuts, cut]))) for cut in open_]
+        cut = open_[first_best(gains)]
+        wider = sorted([*cuts, cut])
+        if balanced_gain(interval_codes(x, wider), y) <= balanced_gain(interval_codes(x, cuts), y) + 1e-12:
+            break
+        cuts = wider
+    return cuts
+
+
+def mdl_cuts(x, y):
+    """Fayyad and Irani 1993: the best binary cut, kept if it pays for its description, then each side alone."""
+    possible = possible_cuts(x, y)
+    if not possible:
+        return []
+    gains = [mutual_information(y, interval_codes(x, [cut])) for cut in possible]
+    cut = possible[first_best(gains)]
+    sides = [[label for value, label in zip(x, y, strict=True) if (value > cut) == side] for side in (False, True)]
+    k = len(set(y))
+    delta = np.log2(3.0**k - 2) - (k * entropy(y) - sum(len(set(side)) * entropy(side) for side in sides))
+    if max(gains) <= (np.log2(len(y) - 1) + delta) / len(y) + 1e-12:
+        return []
+    left, right = ([(v, c) for v, c in zip(x, y, strict=True) if (v > cut) == side] for side in (False, True))
+    return [*mdl_cuts(*zip(*left, strict=True)), cut, *mdl_cuts(*zip(*right, strict=True))]
+
+
+def first_best(values):
+    """The first of the largest, where what differs by rounding only counts as equal."""
+    return next(i for i, value in enumerate(values) if value >= max(values) - 1e-10)
+
+
+def efs(codes, y, size, threshold, normalize="all"):
+    """2004, Algorithm 1 on columns of codes: (selected, in order, with importances), (discarded with importances)."""
+    features = range(len(codes))
+    gain = [balanced_gain(codes[f], y) for f in features]
+    if isinstance(threshold, tuple):
+        threshold = sorted(gain, reverse=True)[threshold[1] - 1]
+    importance = dict(enumerate(gain))
+    discarded = {f: importance.pop(f) for f in features if gain[f] < threshold - 1e-12}
+    pairs = combinations(features if normalize == "all" else sorted(importance), 2)
+    largest = max((extended_balanced_gain(codes[f], codes[g]) for f, g in pairs), default=0.0)
+    divisor = largest if normalize and largest > 0 else 1.0
+    correlation = dict.fromkeys(importance, 0.0)
+    selected = []
+    while importance and len(selected) < size:
+        open_ = sorted(importance)
+        best = open_[first_best([importance[f] for f in open_])]
+        selected.append((best, importance.pop(best)))
+        for f in list(importance):
+            correlation[f] = max(correlation[f], extended_balanced_gain(codes[f], codes[best]) / divisor)
+            importance[f] = gain[f] * (1 - correlation[f])
+            if importance[f] < threshold - 1e-12:
+                discarded[f] = importance.pop(f)
+    return selected, discarded
+
+
+def cfs_merit(codes, y, subset):
+    """2004, eq. 4, with symmetrical uncertainty."""
+    k = len(subset)
+    if k == 0:
+        return 0.0
+    r_cf = np.mean([symmetrical_uncertainty(codes[f], y) for f in subset])
+    pairs = list(combinations(subset, 2))
+    r_ff = np.mean([symmetrical_uncertainty(codes[f], codes[g]) for f, g in pairs]) if pairs else 0.0
+    return k * r_cf / np.sqrt(k + k * (k - 1) * r_ff)
+
+
+def cfs_hill_climbing(codes, y):
+    """Add the feature that raises the merit most, until none does."""
+    subset = []
+    while len(subset) < len(codes):
+        open_ = [f for f in range(len(codes)) if f not in subset]
+        merits = [cfs_merit(codes, y, [*subset, f]) for f in open_]
+        if max(merits) <= cfs_merit(codes, y, subset) + 1e-10:
+            break
+        subset.append(open_[first_best(merits)])
+    return subset
+
+
+def cfs_best_first(codes, y, stale_limit=5):
+    """Hall 1998: expand the best subset not yet expanded; stop after five expansions running that gain nothing."""
+    waiting, seen, best, best_merit, stale = [((), 0.0)], {frozenset()}, (), 0.0, 0
+    while waiting and stale < stale_limit:
+        subset, _ = waiting.pop(first_best([merit for _, merit in waiting]))
+        gained = False
+        for f in range(len(codes)):
+            child = (*subset, f)
+            if f in subset or frozenset(child) in seen:
+                continue
+            seen.add(frozenset(child))
+            merit = cfs_merit(codes, y, child)
+            waiting.append((child, merit))
+            if merit > best_merit + 1e-10:
+                best, best_merit, gained = child, merit, True
+        stale = 0 if gained else stale + 1
+    return list(best)
+
+
+def conditional_information(a, c, given):
+    """I(a; c | given)."""
+    joint = [list(zip(*columns, strict=True)) for columns in ((a, given), (c, given), (a, c, given))]
+    return entropy(joint[0]) + entropy(joint[1]) - entropy(joint[2]) - entropy(list(given))
+
+
+def greedy_information(codes, y, size, method):
+    """mRMR (difference and quotient), JMI and CMIM: the largest value of each, step by step, from I(f; C)."""
+    relevance = [mutual_information(column, y) for column in codes]
+    selected, values = [], []
+
+    def value(f):
+        if not selected:
+            return relevance[f]
+        if method in ("mid", "miq"):
+            redundancy = np.mean([mutual_information(codes[f], codes[s]) for s in selected])
+            return relevance[f] - redundancy if method == "mid" else round(relevance[f], 12) / max(redundancy, 1e-12)
+        if method == "jmi":
+            return np.mean([mutual_information(list(zip(codes[f], codes[s], strict=True)), y) for s in selected])
+        return min(relevance[f], *(conditional_information(codes[f], y, codes[s]) for s in selected))
+
+    while len(selected) < size:
+        open_ = [f for f in range(len(codes)) if f not in selected]
+        now = [value(f) for f in open_]
+        best = first_best(now)
+        selected.append(open_[best])
+        values.append(now[best])
+    return selected, values
+
+
+def pairs_mean(measure, subsets):
+    """The mean of a measure of two sets over all pairs of subsets."""
+    sets = [set(subset) for subset in subsets]
+    return np.mean([measure(sets[i], sets[j]) for i in range(len(sets)) for j in range(i)])
+
+
+def cross_mean(measure, first, second):
+    """The mean of a measure of two sets over all pairs of a subset of one selector and one of the other."""
+    return np.mean([measure(set(a), set(b)) for a in first for b in second])
+
+
+def tanimoto(a, b):
+    return len(a & b) / len(a | b) if a | b else 1.0
+
+
+def ati(subsets, n_features):
+    """Somol and Novovičová 2010: the average Tanimoto index."""
+    return pairs_mean(tanimoto, subsets)
+
+
+def anhi(subsets, n_features):
+    """Somol and Novovičová 2010: the average normalised Hamming index."""
+    return pairs_mean(lambda a, b: 1 - len(a ^ b) / n_features, subsets)
+
+
+def iati(first, second, n_features):
+    """Somol and Novovičová 2010: ATI between two selectors."""
+    return cross_mean(tanimoto, first, second)
+
+
+def ianhi(first, second, n_features):
+    """Somol and Novovičová 2010: ANHI between two selectors."""
+    return cross_mean(lambda a, b: 1 - len(a ^ b) / n_features, first, second)
+
+
+def frequencies(subsets, n_features):
+    return [sum(f in set(subset) for subset in subsets) / len(subsets) for f in range(n_features)]
+
+
+def icw(first, second, n_features):
+    """Somol and Novovičová 2010: weighted consistency between two selectors."""
+    shares = list(zip(frequencies(first, n_features), frequencies(second, n_features), strict=True))
+    weight = sum(max(p, q) for p, q in shares)
+    return 1 - sum(max(p, q) / weight * abs(p - q) for p, q in shares) if weight else np.nan
+
+
+def consistency(counts, n):
+    """Somol and Novovičová 2010: CW of the numbers of subsets, of n, that hold each feature."""
+    total = sum(counts)
+    return sum(Fraction(count, total) * Fraction(count - 1, n - 1) for count in counts)
+
+
+def cw_rel(subsets, n_features):
+    """Somol and Novovičová 2010: CW between the least and the largest that as many features in n subsets can give."""
+    n = len(subsets)
+    counts = [sum(f in set(subset) for subset in subsets) for f in range(n_features)]
+    total = sum(counts)
+    if total == 0:
+        return np.nan
+    evenly = [total // n_features + (f < total % n_features) for f in range(n_features)]
+    heaped = [n] * (total // n) + [total % n]
+    least, largest = consistency(evenly, n), consistency(heaped, n)
+    value = consistency(counts, n)
+    return float((value - least) / (largest - least)) if least < largest else float(value)
+
+
+def kuncheva(subsets, n_features):
+    """Kuncheva 2007, definitions 1 and 2."""
+    k = len(set(subsets[0]))
+    if k in (0, n_features):
+        return np.nan
+    return pairs_mean(lambda a, b: (len(a & b) * n_features - k**2) / (k * (n_features - k)), subsets)
+
+
+def nogueira(subsets, n_features):
+    """Nogueira et al. 2018, definition 4: unbiased variances of selection over those of random selection."""
+    n, d = len(subsets), n_features
+    mean_size = np.mean([len(set(subset)) for subset in subsets])
+    if mean_size in (0, d):
+        return np.nan
+    variances = [n / (n - 1) * p * (1 - p) for p in frequencies(subsets, d)]
+    return 1 - np.mean(variances) / (mean_size / d * (1 - mean_size / d))
+
+
+def nogueira_variance(subsets, n_features):
+    """Nogueira et al. 2018, corollary 9: how much each subset moves the estimate."""
+    n, d = len(subsets), n_features
+    p, stability = frequencies(subsets, d), nogueira(subsets, d)
+    mean_size = np.mean([len(set(subset)) for subset in subsets])
+    phi = []
+    for subset in subsets:
+        k = len(set(subset))
+        overlap = sum(p[f] for f in set(subset)) / d - k * mean_size / d**2
+        size = 2 * k * mean_size / d**2 - k / d - mean_size / d + 1
+        phi.append((overlap + stability / 2 * size) / (mean_size / d * (1 - mean_size / d)))
+    return 4 / n**2 * sum((value - np.mean(phi)) ** 2 for value in phi)
+
+
+def relevance_feedback(X, y, score, initial, query, rounds, returned):
+    """EFS 2004, sec. 5.1: train, return the top rows, let the user label them, again; the precision of every round."""
+    labelled, precisions = list(initial), []
+    for _ in range(rounds + 1):
+        scores = score(X[labelled], [y[row] == query for row in labelled], X)
+        ranked = sorted(range(len(X)), key=lambda row: (-scores[row], row))[:returned]
+        precisions.append(sum(y[row] == query for row in ranked) / returned)
+        labelled = sorted(set(labelled) | set(ranked))
+    return precisions
+
+
+def fsdd(X, y, beta=2.0):
+    """2008, eq. 2, in exact fractions; NaN cells are left out, a class of one value adds 0 to the within part."""
+    X = np.asarray(X.todense() if hasattr(X, "todense") else X)
+    scores = np.full(X.shape[1], np.nan)
+    for k in range(X.shape[1]):
+        rows = [(Fraction(float(x)), label) for x, label in zip(X[:, k], y, strict=True) if x == x]
+        classes = [[value for value, label in rows if label == one] for one in sorted({label for _, label in rows})]
+        n = len(rows)
+        if len(classes) < 2:
+            continue
+        mean = sum(value for value, _ in rows) / n
+        variance = sum((value - mean) ** 2 for value, _ in rows) / n
+        if variance == 0:
+            continue
+        means = [sum(values) / len(values) for values in classes]
+        center = sum(Fraction(len(values), n) * m for values, m in zip(classes, means, strict=True))
+        between = sum(Fraction(len(values), n) * (m - center) ** 2 for values, m in zip(classes, means, strict=True))
+        inside = [
+            sum((value - m) ** 2 for value in values) / (len(values) - 1) if len(values) > 1 else Fraction(0)
+            for values, m in zip(classes, means, strict=True)
+        ]
+        within = sum(Fraction(len(values), n) * v for values, v in zip(classes, inside, strict=True))
+        scores[k] = float((between - Fraction(beta) * within) / variance)
+    return scores
+
+
+def relief_diffs(X, row, discrete):
+    """diff of every row and feature to one row: Robnik-Sikonja and Kononenko 2003, eq. 2 and 3.
+
+    X may hold fractions: then so do the diffs, and their sums are exact.
+    """
+    ranges = X.max(axis=0) - X.min(axis=0)
+    return np.where(discrete, X[row] != X, abs(X - X[row]) / np.where(ranges == 0, 1, ranges))
+
+
+def relief_nearest(diffs, candidates, n_neighbors):
+    """The k nearest candidates; the lower row wins among equal distances."""
+    distances = diffs.sum(axis=1)
+    return sorted(candidates, key=lambda other: (distances[other], other))[:n_neighbors]
+
+
+def relieff(X, y, n_neighbors, rows, discrete):
+    """Robnik-Sikonja and Kononenko 2003, figure 2."""
+    share = {label: np.mean(y == label) for label in np.unique(y)}
+    weights = np.zeros(X.shape[1])
+    for row in rows:
+        diffs = relief_diffs(X, row, discrete)
+        for label in share:
+            same_label = [other for other in range(len(X)) if y[other] == label and other != row]
+            nearest = relief_nearest(diffs, same_label, n_neighbors)
+            if nearest:
+                mean = diffs[nearest].sum(axis=0).astype(float) / len(nearest)
+                weights += (-1 if label == y[row] else share[label] / (1 - share[y[row]])) * mean / len(rows)
+    return weights
+
+
+def rrelieff(X, y, n_neighbors, rows, discrete):
+    """Robnik-Sikonja and Kononenko 2003, figure 3, with d(i, j) = 1/k."""
+    n_dc, n_da, n_dcda = 0.0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for row in rows:
+        diffs = relief_diffs(X, row, discrete)
+        nearest = relief_nearest(diffs, [other for other in range(len(X)) if other != row], n_neighbors)
+        for other in nearest:
+            apart = abs(y[row] - y[other]) / (max(y) - min(y))
+            n_dc += apart / len(nearest)
+            n_da += diffs[other].astype(float) / len(nearest)
+            n_dcda += apart * diffs[other].astype(float) / len(nearest)
+    first = n_dcda / n_dc if n_dc else 0
+    return first - ((n_da - n_dcda) / (len(rows) - n_dc) if len(rows) > n_dc else 0)

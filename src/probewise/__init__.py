@@ -8,14 +8,49 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_HOME = {"BIF": "selectors.bif", "DAF": "selectors.daf", "SFFS": "selectors.sffs"}
+_HOME = {
+    "AdaptiveRandomForestClassifier": "forest",
+    "BIF": "selectors.bif",
+    "CFS": "selectors.cfs",
+    "CMIM": "selectors.mrmr",
+    "DAF": "selectors.daf",
+    "DFE": "selectors.dfe",
+    "EFS": "selectors.efs",
+    "FSDD": "selectors.fsdd",
+    "JMI": "selectors.mrmr",
+    "MRMR": "selectors.mrmr",
+    "ReliefF": "selectors.relieff",
+    "SFFS": "selectors.sffs",
+}
 
 if TYPE_CHECKING:
+    from .forest import AdaptiveRandomForestClassifier as AdaptiveRandomForestClassifier
     from .selectors.bif import BIF as BIF
+    from .selectors.cfs import CFS as CFS
     from .selectors.daf import DAF as DAF
+    from .selectors.dfe import DFE as DFE
+    from .selectors.efs import EFS as EFS
+    from .selectors.fsdd import FSDD as FSDD
+    from .selectors.mrmr import CMIM as CMIM
+    from .selectors.mrmr import JMI as JMI
+    from .selectors.mrmr import MRMR as MRMR
+    from .selectors.relieff import ReliefF as ReliefF
     from .selectors.sffs import SFFS as SFFS
 
-__all__ = ["BIF", "DAF", "SFFS"]
+__all__ = [
+    "BIF",
+    "CFS",
+    "CMIM",
+    "DAF",
+    "DFE",
+    "EFS",
+    "FSDD",
+    "JMI",
+    "MRMR",
+    "SFFS",
+    "AdaptiveRandomForestClassifier",
+    "ReliefF",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,8 +6,8 @@ import logging
 import re
 import sys
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial, reduce
 from itertools import islice
 from operator import or_
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from . import __version__
+from . import _HOME, __version__
 
 try:
     import typer
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .selectors.bif import BIF
     from .selectors.daf import DAF
     from .stopping import Rule
+    from .study import StudyResult
 
 EXAMPLES = """Examples:
 
@@ -40,8 +41,13 @@ probewise demo
 
 probewise rank data.csv --target label
 
-probewise rank data.parquet --target label --time 300 --out ranking.csv"""
+probewise rank data.parquet --target label --time 300 --out ranking.csv
+
+probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png"""
 TOP = 20
+METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
+SIZES_SHOWN = 6
+CONVINCING = 0.05
 TASKS = ("auto", "classification", "regression")
 NARROWEST = 64
 INTERRUPTED = 130
@@ -79,7 +85,7 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         say(f"{error.strerror}: {error.filename}" if error.filename else str(error))
     if code == INTERRUPTED:
-        say("interrupted before there was a ranking")
+        say(f"interrupted before there was a {'result' if 'compare' in arguments[:1] else 'ranking'}")
     return code
 
 
@@ -106,6 +112,7 @@ _output = partial(typer.Option, rich_help_panel="What comes out")
 _stop = partial(typer.Option, rich_help_panel="When to stop: at the first of these")
 _judge = partial(typer.Option, rich_help_panel="How to judge")
 _run = partial(typer.Option, rich_help_panel="The run")
+_trial = partial(typer.Option, rich_help_panel="The trials")
 
 
 @app.callback(invoke_without_command=True)
@@ -226,10 +233,10 @@ def rank(
     """
     from .io import read_table, require_ranking_path
 
-    _require_ledger(ledger, resume=resume)
+    _require_kept(ledger, "ledger", resume=resume)
     if out is not None:
         require_ranking_path(out)
-        _require_other_file(out, data, ledger)
+        _require_other_file("out", out, data, ledger)
     table = read_table(data, target=target, ignore=ignore or ())
 
     from .selectors.daf import DAF  # slow to load: faults of the table are told before
@@ -250,29 +257,150 @@ def rank(
     _give_ranking(_fitted(daf, table), top=top, out=out, quiet=quiet)
 
 
-def _require_ledger(ledger: Path | None, *, resume: bool) -> None:
-    if ledger is None:
+@app.command(epilog="Example: probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png")
+def compare(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="The table: .csv, .tsv, .txt (tabs) or .parquet.")],
+    target: Annotated[
+        str, _option(metavar="COL", help="The column to predict: its name, or its number, counted from 0.")
+    ],
+    ignore: Annotated[
+        list[str] | None, _option(metavar="COL", help="A column to leave out. May be given repeatedly.")
+    ] = None,
+    methods: Annotated[
+        str, _trial(metavar="NAMES", help=f"What to compare, with commas: {', '.join(METHODS)}; all: no selection.")
+    ] = "daf,bif,all",
+    classifiers: Annotated[
+        str,
+        _trial(
+            metavar="NAMES", help="What judges: knn, linear, svm (these on scaled data), naive_bayes, tree, forest."
+        ),
+    ] = "knn,linear",
+    trials: Annotated[int, _trial(min=1, metavar="N", help="Random splits to repeat it on.")] = 20,
+    test_size: Annotated[float, _trial(metavar="SHARE", help="Share of the rows to test on.")] = 0.5,
+    sizes: Annotated[
+        str | None,
+        _trial(metavar="NUMBERS", help="How many features, with commas: 5,10,20. Default: from 1 to at most 100."),
+    ] = None,
+    probes: Annotated[
+        int | None, _trial(min=1, metavar="N", help="DAF and SFFS stop after so many subsets in each trial.")
+    ] = None,
+    time: Annotated[
+        float | None,
+        _trial(callback=_above_zero, metavar="SECONDS", help="They stop after so much work in each trial."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        _output(
+            metavar="FILE", help="Write a row per trial, method, classifier and size: .csv, .tsv, .parquet, .json."
+        ),
+    ] = None,
+    plot: Annotated[Path | None, _output(metavar="FILE", help="Draw the comparison: .png, .svg or .pdf.")] = None,
+    quiet: Annotated[bool, _output("--quiet", "-q", help="Print the tables and nothing else.")] = False,
+    seed: Annotated[
+        int | None,
+        _run(min=0, metavar="N", help="Same seed, same splits. Default: 0; a resumed run keeps its own."),
+    ] = None,
+    jobs: Annotated[int, _run("--jobs", "--n-jobs", metavar="N", help="Trials at a time; -1 is all cores.")] = -1,
+    kept: Annotated[
+        Path | None, _run("--run", metavar="FILE", help="Keep finished trials in this file, so that it can go on.")
+    ] = None,
+    resume: Annotated[
+        bool, _run("--resume", help="Go on with the trials in that file; more may be asked for.")
+    ] = False,
+) -> None:
+    """Compare ways to select features, on rows they have not seen.
+
+    The rows are split at random, again and again. Each method selects on one part; classifiers trained there with the
+    features selected are tested on the other. Shown are accuracy and stability by number of features, and for each
+    pair of methods whether the difference could be chance. Ctrl-C ends it with the trials done so far.
+    """
+    from .io import read_table, require_ranking_path
+
+    _require_kept(kept, "run", resume=resume)
+    selectors = _selectors(methods, _rule(probes=probes, time=time))
+    wanted_sizes = None if sizes is None else _whole_numbers("sizes", sizes)
+    if out is not None:
+        require_ranking_path(out)
+        _require_other_file("out", out, data, kept, plot)
+    if plot is not None:
+        from .plots import require_picture_path
+
+        require_picture_path(plot)
+        _require_other_file("plot", plot, data, kept)
+    table = read_table(data, target=target, ignore=ignore or ())
+
+    from .study import CLASSIFIERS, Study
+
+    judges = {name: CLASSIFIERS[name]() for name in _names("classifiers", classifiers, CLASSIFIERS)}
+    study = Study(
+        selectors,
+        judges,
+        trials=trials,
+        test_size=test_size,
+        sizes=wanted_sizes,
+        random_state=0 if seed is None and not resume else seed,
+        n_jobs=jobs,
+        run=kept,
+        verbose=0 if quiet else 1,
+    )
+    with _in_plain_words(study.verbose):
+        result = study.compare(table.frame(), table.y)
+    _give_comparison(result, out=out, plot=plot, quiet=quiet)
+
+
+def _selectors(methods: str, stop: Rule | None) -> dict[str, Any]:
+    """The selectors named, each to stop by the rule if it has one."""
+    from importlib import import_module
+
+    selectors: dict[str, Any] = {}
+    for name in _names("methods", methods, ("all", *METHODS)):
+        selectors[name] = None if name == "all" else getattr(import_module(__package__), METHODS[name])()
+    stoppable = [selector for selector in selectors.values() if hasattr(selector, "stop")]
+    if stop is not None and not stoppable:
+        raise ValueError(f"--probes and --time have no meaning for --methods {methods}: none of them stops by a rule")
+    for selector in stoppable:
+        selector.set_params(stop=stop)
+    return selectors
+
+
+def _names(option: str, given: str, known: Collection[str]) -> list[str]:
+    names = list(dict.fromkeys(name.strip().lower() for name in given.split(",") if name.strip()))
+    for name in names or [given]:
+        if name not in known:
+            raise ValueError(f"--{option} {name!r} is not known: choose from {', '.join(known)}")
+    return names
+
+
+def _whole_numbers(option: str, given: str) -> list[int]:
+    try:
+        return [int(number) for number in given.split(",")]
+    except ValueError:
+        raise ValueError(f"--{option} {given!r} is no list of whole numbers: write 5,10,20") from None
+
+
+def _require_kept(file: Path | None, option: str, *, resume: bool) -> None:
+    if file is None:
         if resume:
-            raise ValueError("--resume needs --ledger FILE, the file that keeps the run")
-    elif resume and not ledger.exists():
-        raise ValueError(f"there is no ledger {ledger} to go on with: leave --resume out to begin it")
-    elif not resume and ledger.exists():
-        raise ValueError(f"{ledger} exists already: add --resume to go on with it, or choose another file")
+            raise ValueError(f"--resume needs --{option} FILE, the file that keeps the run")
+    elif resume and not file.exists():
+        raise ValueError(f"there is no {option} {file} to go on with: leave --resume out to begin it")
+    elif not resume and file.exists():
+        raise ValueError(f"{file} exists already: add --resume to go on with it, or choose another file")
 
 
-def _require_other_file(out: Path, *inputs: Path | None) -> None:
-    for path in inputs:
-        if path is not None and path.resolve() == out.resolve():
-            raise ValueError(f"--out {out} would overwrite {path}: choose another file")
+def _require_other_file(option: str, written: Path, *others: Path | None) -> None:
+    for path in others:
+        if path is not None and path.resolve() == written.resolve():
+            raise ValueError(f"--{option} {written} would overwrite {path}: choose another file")
 
 
 def _rule(
     *,
     probes: int | None,
     time: float | None,
-    coverage: int | None,
-    settled: int | None,
-    relative_change: float | None,
+    coverage: int | None = None,
+    settled: int | None = None,
+    relative_change: float | None = None,
 ) -> Rule | None:
     """The limits given, whichever comes first; None where none was given."""
     from .stopping import MaxProbes, MaxTime, MinCoverage, RelativeChange, Settled
@@ -306,19 +434,24 @@ def _criterion(name: str, task: str, table: Table) -> Any:
 
 
 def _fitted(daf: DAF, table: Table) -> DAF:
-    """The selector fitted to the table; its warnings as plain sentences."""
+    with _in_plain_words(daf.verbose):
+        return daf.fit(table.frame(), table.y)
+
+
+@contextmanager
+def _in_plain_words(verbose: int) -> Iterator[None]:
+    """Warnings as plain sentences, at the end; what is logged only where it is wanted."""
     log = logging.getLogger("probewise")
     level = log.level
-    log.setLevel(level if daf.verbose else logging.ERROR)
+    log.setLevel(level if verbose else logging.ERROR)
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("default", UserWarning)
-            daf.fit(table.frame(), table.y)
+            yield
     finally:
         log.setLevel(level)
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         say(message)
-    return daf
 
 
 def _give_ranking(daf: DAF, *, top: int, out: Path | None, quiet: bool) -> None:
@@ -396,6 +529,61 @@ def _print_demo(data: KnownTruth, daf: DAF, bif: BIF) -> None:
         console.print(line, highlight=False, markup=False, emoji=False)
 
 
+def _give_comparison(result: StudyResult, *, out: Path | None, plot: Path | None, quiet: bool) -> None:
+    from .io import write_ranking
+
+    try:
+        if out is not None:
+            write_ranking(out, result.table())
+        if plot is not None:
+            from .plots import save_study
+
+            save_study(result, plot)
+    finally:
+        _print_comparison(result)
+    if not quiet:
+        for path, what in ((out, "table"), (plot, "picture")):
+            if path is not None:
+                say(f"the {what} is in {path}")
+
+
+def _print_comparison(result: StudyResult) -> None:
+    """Accuracy by size with each classifier, stability by size, and a verdict on each pair."""
+    places = np.unique(np.linspace(0, len(result.sizes) - 1, SIZES_SHOWN).round().astype(int))
+    sizes = [f"{size}" for size in result.sizes[places]]
+    for classifier, accuracy in zip(result.classifiers, np.moveaxis(result.accuracy, 2, 0), strict=True):
+        means, overall = accuracy.mean(axis=0), accuracy.mean(axis=2)
+        rows = [
+            [name, *(_number(mean, 3) for mean in means[place, places]), _number(overall[:, place].mean(), 3)]
+            for place, name in enumerate(result.selectors)
+        ]
+        _print_table([f"accuracy, {classifier}", *sizes, "mean"], rows, name_column=0)
+    seconds, stability = result.seconds.mean(axis=0), result.stability()["cw_rel"]
+    rows = [
+        [name, *(_number(value, 3) for value in stability[place, places]), _number(seconds[place], 2)]
+        for place, name in enumerate(result.selectors)
+    ]
+    _print_table(["stability, CW_rel", *sizes, "seconds"], rows, name_column=0)
+    if len(result.selectors) > 1:
+        _print_verdict(result)
+
+
+def _print_verdict(result: StudyResult) -> None:
+    rows = []
+    for classifier, first, second, difference, _, p_value, p_holm in zip(*result.verdict().values(), strict=True):
+        better = (first if difference > 0 else second) if p_holm < CONVINCING else "-"
+        numbers = [f"{difference:+z.3f}", _number(p_value, 3), _number(p_holm, 3)]
+        rows.append([f"{first} - {second}", classifier, *numbers, better])
+    _print_table(["difference in accuracy", "classifier", "mean", "p", "p (Holm)", "better"], rows, name_column=0)
+    _console().print(
+        f"{len(result.trials)} trials, means over sizes. p: corrected resampled t-test (Nadeau and Bengio 2003); "
+        f"p (Holm): adjusted for the number of pairs. Below {CONVINCING:g} the better one is named.",
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
 def _best(selector: DAF | BIF) -> set[int]:
     return set(np.flatnonzero(selector.ranking_ <= TOP).tolist())
 
@@ -443,5 +631,5 @@ def _digits(errors: NDArray[np.float64]) -> int:
 def _in_options(message: str) -> str:
     """A message of the library in the words of the command line."""
     message = message.replace("a criterion for regression such as KNN(task='regression')", "--task regression")
-    names = "max_probe_size|check_every|inclusion|coefficient|criterion|cv"
+    names = "max_probe_size|check_every|inclusion|coefficient|criterion|cv|sizes|run"
     return re.sub(rf"\b({names})=", lambda match: f"--{match[1].replace('_', '-')} ", message)

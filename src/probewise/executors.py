@@ -6,6 +6,7 @@ import atexit
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
@@ -59,6 +60,20 @@ def serial(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[
     """The map of one worker: this thread."""
     with one_blas_thread():
         yield from map(function, items)
+
+
+def threads(n_jobs: int | None = None) -> Map:
+    """A map over threads of this process whatever the backend, for short work on arrays they share.
+
+    A call costs a tenth of what joblib's does (1 ms against 10); the items are all taken at once.
+    """
+    n_threads = joblib.effective_n_jobs(n_jobs)
+    return serial if n_threads == 1 else partial(_all_at_once, ThreadPoolExecutor(n_threads))
+
+
+def _all_at_once(pool: ThreadPoolExecutor, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+    with one_blas_thread():
+        yield from pool.map(function, items)
 
 
 def _pinned(function: Callable[[Any], Any], item: Any) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .kernels import sums
+from .kernels import order, sums
 from .probes import Subsets
 
 Floats = NDArray[np.float64]
@@ -200,9 +200,7 @@ def scaled_by_size(subsets: Subsets, values: Floats, deviations: Floats) -> Floa
 
 def positions(scores: Floats) -> NDArray[np.int64]:
     """Place of each feature in descending order of score, from 0; ties to the lower index, NaN last."""
-    order = np.argsort(-scores, kind="stable")
-    places = np.empty(len(scores), np.int64)
-    places[order] = np.arange(len(scores))
+    places: NDArray[np.int64] = order.places(np.ascontiguousarray(scores, dtype=np.float64))
     return places
 
 

@@ -94,6 +94,16 @@ class Target:
             )
         return cls(codes.astype(np.int64), classes)
 
+    @classmethod
+    def of_classes(cls, y: Any) -> Target:
+        """Classes, for a method that knows nothing else: a continuous target is refused."""
+        if type_of_target(np.asarray(y), input_name="y").startswith("continuous"):
+            raise ValueError(
+                "Unknown label type: y is continuous, and this method tells classes apart: cut y into classes, or use "
+                "a method for numbers such as DAF, BIF or ReliefF"
+            )
+        return cls.of(y, "classification")
+
 
 @dataclass(frozen=True)
 class Folds:

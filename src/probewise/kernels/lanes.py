@@ -88,3 +88,13 @@ def lowest_bit(typing_context, bits):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.uint64), generate
+
+
+@intrinsic
+def popcount(typing_context, word):
+    """How many bits of a 64-bit word are set."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate

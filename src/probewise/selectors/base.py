@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..criteria import Criterion, as_criterion
+from ..inputs import require_finite, require_finite_target
 from ..tally import positions
-
-BYTES_AT_A_TIME = 2**24
 
 
 class RankingSelector(SelectorMixin, BaseEstimator):
@@ -51,7 +49,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
             X = validate_data(self, X, **options)
         else:
             X, y = validate_data(self, X, y, **options)
-            _require_finite_target(y)
+            require_finite_target(y)
         if not self._takes_nan:
             require_finite(X, getattr(self, "feature_names_in_", None))
         self._n_selected(X.shape[1])
@@ -107,38 +105,3 @@ class WrapperSelector(RankingSelector):
             return as_criterion(self.criterion)
         except ValueError:
             return as_criterion("auto")
-
-
-def _require_finite_target(y: NDArray[Any]) -> None:
-    if y.dtype.kind == "f" and not np.isfinite(y).all():
-        bad = np.flatnonzero(~np.isfinite(y))
-        raise ValueError(
-            f"Input y contains NaN or infinity in {len(bad)} rows (first: row {bad[0]}): leave those rows out"
-        )
-
-
-def require_finite(X: Any, names: NDArray[Any] | None) -> None:
-    bad = columns_not_finite(X)
-    if len(bad):
-        shown = [repr(str(names[column])) if names is not None else str(column) for column in bad[:5]]
-        more = ", ..." if len(bad) > 5 else ""
-        raise ValueError(
-            f"Input X contains NaN or infinity in {len(bad)} of {X.shape[1]} columns "
-            f"({', '.join(shown)}{more}): impute or leave out those columns or rows"
-        )
-
-
-def columns_not_finite(X: Any) -> NDArray[np.int64]:
-    """The columns that hold NaN or infinity, found piece by piece."""
-    if X.dtype.kind != "f":
-        return np.empty(0, np.int64)
-    if sp.issparse(X):
-        if np.isfinite(X.data).all():
-            return np.empty(0, np.int64)
-        coordinates = X.tocoo()
-        return np.unique(coordinates.col[~np.isfinite(coordinates.data)]).astype(np.int64)
-    fine = np.ones(X.shape[1], dtype=bool)
-    step = max(1, BYTES_AT_A_TIME // max(1, X.itemsize * X.shape[1]))
-    for start in range(0, len(X), step):
-        fine &= np.isfinite(X[start : start + step]).all(axis=0)
-    return np.flatnonzero(~fine)

@@ -1,0 +1,473 @@
+"""Cut points of one column after another: the best multisplit (exact), top-down, and by description length.
+
+Entropies are sums of c log2 c, kept as whole numbers: sums are exact, so ties are ties in any order of summation.
+Between boundary positions i and j (blocks i .. j - 1) ``cum[k, j] - cum[k, i]`` samples are of class k, the last row
+counts all; a segment's cost is its number of samples times its class entropy.
+"""
+
+import math
+
+import numpy as np
+
+from .jit import kernel, part
+
+FINEST = 1  # boundaries in a cell that can be split no more
+INFINITE = np.int64(2**62)
+
+
+def entropy_table(n: int) -> tuple[np.ndarray, float]:
+    """c log2 c for c = 0 .. n as whole numbers, and how many of them make one bit."""
+    counts = np.arange(n + 1, dtype=np.float64)
+    counts[0] = 1.0
+    terms = counts * np.log2(counts)
+    scale = 2.0 ** (52 - math.ceil(math.log2(max(2.0, terms[-1]))))
+    return np.rint(terms * scale).astype(np.int64), scale
+
+
+@kernel
+def optimal(values, order, y, n_classes, table, scale, cuts, n_cuts):
+    """The multisplit with the largest balanced gain. Rows of ``values`` are columns of X; ``order`` sorts each."""
+    work = _workspace(values.shape[1], n_classes)
+    for column in range(values.shape[0]):
+        n_blocks = _blocks(values[column], order[column], y, n_classes, work)
+        n_cuts[column] = _best_multisplit(n_blocks, n_classes, table, work)
+        _write_cuts(work, n_cuts[column], cuts[column])
+
+
+@kernel
+def greedy(values, order, y, n_classes, table, scale, cuts, n_cuts):
+    """Cut where the information gains most, as long as the balanced gain rises."""
+    work = _workspace(values.shape[1], n_classes)
+    for column in range(values.shape[0]):
+        n_blocks = _blocks(values[column], order[column], y, n_classes, work)
+        n_cuts[column] = _top_down(n_blocks, n_classes, table, scale, work)
+        _write_cuts(work, n_cuts[column], cuts[column])
+
+
+@kernel
+def mdl(values, order, y, n_classes, table, scale, cuts, n_cuts):
+    """Cut in two as long as that pays for its own description (Fayyad and Irani)."""
+    work = _workspace(values.shape[1], n_classes)
+    for column in range(values.shape[0]):
+        n_blocks = _blocks(values[column], order[column], y, n_classes, work)
+        n_cuts[column] = _by_description_length(n_blocks, n_classes, table, scale, work)
+        _write_cuts(work, n_cuts[column], cuts[column])
+
+
+@kernel
+def every_value(values, order, y, n_classes, table, scale, cuts, n_cuts):
+    """A cut between any two distinct values: what is discrete already stays as it is."""
+    for column in range(values.shape[0]):
+        found = 0
+        for place in range(values.shape[1] - 1):
+            low, high = values[column, order[column, place]], values[column, order[column, place + 1]]
+            if low < high:
+                cuts[column, found] = _between(low, high)
+                found += 1
+        n_cuts[column] = found
+
+
+@part
+def _workspace(n, n_classes):
+    """cum, edges (the cut at each boundary), path, best path, and nine rows of numbers for the search."""
+    return (
+        np.zeros((n_classes + 1, n + 1), np.int64),
+        np.zeros(n + 1),
+        np.zeros(n + 1, np.int64),
+        np.zeros(n + 1, np.int64),
+        np.zeros((9, n + 2), np.int64),
+    )
+
+
+@part
+def _write_cuts(work, n_cuts, out):
+    edges, chosen = work[1], work[3]
+    for place in range(n_cuts):
+        out[place] = edges[chosen[place]]
+
+
+@part
+def _between(low, high):
+    middle = low + (high - low) / 2
+    return middle if middle < high else low
+
+
+@part
+def _blocks(values, order, y, n_classes, work):
+    """Fill ``cum`` and ``edges``; neighbouring values whose samples all share one class are one block."""
+    cum, edges = work[0], work[1]
+    n = len(values)
+    n_blocks = 0
+    pure_before = -1
+    start = 0
+    while start < n:
+        value = values[order[start]]
+        stop = start
+        pure = y[order[start]]
+        while stop < n and values[order[stop]] == value:
+            if y[order[stop]] != pure:
+                pure = -1
+            stop += 1
+        if n_blocks == 0 or pure < 0 or pure != pure_before:
+            if n_blocks > 0:
+                edges[n_blocks] = _between(values[order[start - 1]], value)
+            for k in range(n_classes + 1):
+                cum[k, n_blocks + 1] = cum[k, n_blocks] if n_blocks > 0 else 0
+            n_blocks += 1
+        for place in range(start, stop):
+            cum[y[order[place]], n_blocks] += 1
+        cum[n_classes, n_blocks] += stop - start
+        pure_before = pure
+        start = stop
+    return n_blocks
+
+
+@part
+def _cost(cum, n_classes, table, i, j):
+    total = table[cum[n_classes, j] - cum[n_classes, i]]
+    for k in range(n_classes):
+        total -= table[cum[k, j] - cum[k, i]]
+    return total
+
+
+@part
+def _best_cut(cum, n_classes, table, i, j):
+    """The boundary strictly between i and j with the lowest cost of both sides, and that cost."""
+    best, at = INFINITE, -1
+    for c in range(i + 1, j):
+        cost = _cost(cum, n_classes, table, i, c) + _cost(cum, n_classes, table, c, j)
+        if cost < best - 2 * (n_classes + 2):
+            best, at = cost, c
+    return at, best
+
+
+@part
+def _insert_sorted(chosen, count, boundary):
+    place = count
+    while place > 0 and chosen[place - 1] > boundary:
+        chosen[place] = chosen[place - 1]
+        place -= 1
+    chosen[place] = boundary
+
+
+@part
+def _top_down(n_blocks, n_classes, table, scale, work):
+    cum, chosen, rows = work[0], work[3], work[4]
+    begin, end, cut, gain = rows[0], rows[1], rows[2], rows[3]
+    whole = _cost(cum, n_classes, table, 0, n_blocks)
+    begin[0], end[0] = 0, n_blocks
+    at, cost = _best_cut(cum, n_classes, table, 0, n_blocks)
+    cut[0], gain[0] = at, whole - cost
+    n_cuts = 0
+    information = np.int64(0)
+    balanced = 0.0
+    slack = 4 * (n_classes + 2)
+    while True:
+        best = -1
+        for place in range(n_cuts + 1):
+            if cut[place] < 0:
+                continue
+            ahead = 0 if best < 0 else gain[place] - gain[best]
+            if best < 0 or ahead > slack or (ahead >= -slack and cut[place] < cut[best]):
+                best = place
+        if best < 0:
+            return n_cuts
+        wider = float(information + gain[best]) / math.log2(n_cuts + 2.0)
+        if wider <= balanced + slack:
+            return n_cuts
+        information += gain[best]
+        balanced = wider
+        _insert_sorted(chosen, n_cuts, cut[best])
+        n_cuts += 1
+        begin[n_cuts], end[n_cuts] = cut[best], end[best]
+        end[best] = cut[best]
+        for place in (best, n_cuts):
+            at, cost = _best_cut(cum, n_classes, table, begin[place], end[place])
+            cut[place] = at
+            gain[place] = _cost(cum, n_classes, table, begin[place], end[place]) - cost
+
+
+@part
+def _by_description_length(n_blocks, n_classes, table, scale, work):
+    cum, chosen, rows = work[0], work[3], work[4]
+    begin, end = rows[0], rows[1]
+    begin[0], end[0] = 0, n_blocks
+    waiting = 1
+    n_cuts = 0
+    slack = 4 * (n_classes + 2)
+    while waiting > 0:
+        waiting -= 1
+        i, j = begin[waiting], end[waiting]
+        c, cost = _best_cut(cum, n_classes, table, i, j)
+        if c < 0:
+            continue
+        whole = _cost(cum, n_classes, table, i, j)
+        n = float(cum[n_classes, j] - cum[n_classes, i])
+        delta = math.log2(3.0 ** _n_present(cum, n_classes, i, j) - 2.0)
+        delta -= _n_present(cum, n_classes, i, j) * (whole / scale / n)
+        left = float(cum[n_classes, c] - cum[n_classes, i])
+        delta += _n_present(cum, n_classes, i, c) * (_cost(cum, n_classes, table, i, c) / scale / left)
+        delta += _n_present(cum, n_classes, c, j) * (_cost(cum, n_classes, table, c, j) / scale / (n - left))
+        bits = math.log2(n - 1.0) + delta
+        if (whole - cost - slack) / scale > bits:
+            _insert_sorted(chosen, n_cuts, c)
+            n_cuts += 1
+            begin[waiting], end[waiting] = i, c
+            begin[waiting + 1], end[waiting + 1] = c, j
+            waiting += 2
+    return n_cuts
+
+
+@part
+def _n_present(cum, n_classes, i, j):
+    present = 0
+    for k in range(n_classes):
+        present += cum[k, j] > cum[k, i]
+    return present
+
+
+@part
+def _best_multisplit(n_blocks, n_classes, table, work):
+    """The number of cuts of the multisplit with the largest I / log2 kappa; its boundaries into ``chosen``.
+
+    The best kappa lies on the upper concave hull of the largest information I_kappa by kappa, since log2 kappa is
+    concave. A corner of the hull is the best multisplit at a price per cut; between two corners nothing lies above
+    either corner's price line, and where the lines' crossing falls short of the best ratio nothing can win.
+    """
+    cum, path, chosen = work[0], work[2], work[3]
+    if n_blocks < 2:
+        return 0
+    whole = _cost(cum, n_classes, table, 0, n_blocks)
+    finest = np.int64(0)
+    for t in range(n_blocks):
+        finest += _cost(cum, n_classes, table, t, t + 1)
+    slack = 1e-12 * whole
+    c, cost = _best_cut(cum, n_classes, table, 0, n_blocks)
+    chosen[0] = c
+    n_cuts = 1
+    best = float(whole - cost)
+    if n_blocks == 2:
+        return 1
+    full = float(whole - finest) / math.log2(n_blocks)
+    if full > best + slack:
+        best = full
+        n_cuts = n_blocks - 1
+        for t in range(1, n_blocks):
+            chosen[t - 1] = t
+    # Corners between which something may still win: kappa, information and price of the lower, then of the higher.
+    waiting = [(1, 0.0, np.inf, n_blocks, float(whole - finest), 0.0, False)]
+    while len(waiting) > 0:
+        low, low_gain, low_price, high, high_gain, high_price, by_chord = waiting.pop()
+        first, last = _open(low, low_gain, low_price, high, high_gain, high_price, best + slack)
+        if first > last:
+            continue
+        price = (high_gain - low_gain) / (high - low)
+        if not by_chord:
+            tangent = best / (first * math.log(2.0))
+            if last - first > 1e-3:
+                tangent = best * (math.log2(last) - math.log2(first)) / (last - first)
+            if high_price < tangent < low_price:
+                price = tangent
+        price = math.floor(price)
+        lowest = min(best * math.log2(first) - price * (first - 1.0), best * math.log2(last) - price * (last - 1.0))
+        kappa, cost = _priced(n_blocks, n_classes, table, np.int64(price), float(whole) - lowest, work)
+        if kappa == 0:
+            continue
+        gain = float(whole - cost)
+        ratio = gain / math.log2(kappa) if kappa > 1 else 0.0
+        if ratio > best + slack:
+            best = ratio
+            n_cuts = kappa - 1
+            for t in range(n_cuts):
+                chosen[t] = path[t]
+        if low < kappa < high:
+            waiting.append((low, low_gain, low_price, kappa, gain, price, False))
+            waiting.append((kappa, gain, price, high, high_gain, high_price, False))
+        elif by_chord:
+            continue
+        elif kappa <= low:
+            waiting.append((low, low_gain, price, high, high_gain, high_price, True))
+        else:
+            waiting.append((low, low_gain, low_price, high, high_gain, price, True))
+    return n_cuts
+
+
+@part
+def _open(low, low_gain, low_price, high, high_gain, high_price, best):
+    """The range of kappa in which both corners' price lines are above the best ratio: first > last where it is none."""
+    first, last = max(low + 1.0, 3.0), high - 1.0
+    if first > last:
+        return first, last
+    if low_price < np.inf and low_gain + low_price * (first - low) <= best * math.log2(first):
+        shut, open_ = first, last + 1.0
+        for _ in range(50):
+            middle = (shut + open_) / 2
+            if low_gain + low_price * (middle - low) <= best * math.log2(middle):
+                shut = middle
+            else:
+                open_ = middle
+        first = shut
+    if high_gain - high_price * (high - last) <= best * math.log2(last):
+        shut, open_ = last, first - 1.0
+        for _ in range(50):
+            middle = (shut + open_) / 2
+            if middle < 1.0 or high_gain - high_price * (high - middle) > best * math.log2(middle):
+                open_ = middle
+            else:
+                shut = middle
+        last = shut
+    return first, last
+
+
+@part
+def _priced(n_blocks, n_classes, table, price, enough, work):
+    """The multisplit with the lowest cost + price per cut: (kappa, cost), its boundaries into ``path``.
+
+    Boundaries are looked at in cells. A cell that holds a cut saves at most what the best cut inside it saves, or,
+    for twice the price, all; cells through which no solution can be as good as one already known are dropped, the
+    others halved, until each holds one boundary. kappa is 0 once the lowest is known to be ``enough`` or more.
+    """
+    cum, path, rows = work[0], work[2], work[4]
+    first, last, inside, weight, cost = rows[0], rows[1], rows[2], rows[3], rows[4]
+    before, alive, after, totals = rows[5], rows[6], rows[7], rows[8]
+    per_sample = float(price) / max(1.0, float(table[2]) / 2.0)
+    size = FINEST
+    while size < per_sample / 2.0 and size * 64 < n_blocks:
+        size *= 2
+    m = 0
+    for start in range(1, n_blocks, size):
+        m += 1
+        first[m], last[m] = start, min(start + size - 1, n_blocks - 1)
+    known = INFINITE
+    while True:
+        for t in range(1, m + 1):
+            at, saved = first[t], np.int64(0)
+            if last[t] > first[t]:
+                at, saved = _best_cut_within(cum, n_classes, table, first[t], last[t])
+            inside[t] = at
+            weight[t] = price + min(saved, price)
+        total = _forward(cum, n_classes, table, first, last, weight, m, n_blocks, cost, before, alive, totals)
+        if float(total) >= enough:
+            return 0, total
+        n_cuts = _read_path(before, m, path)
+        if size == FINEST:
+            for t in range(n_cuts):
+                path[t] = first[path[t]]
+            return n_cuts + 1, total - n_cuts * price
+        for t in range(n_cuts):
+            path[t] = inside[path[t]]
+        known = min(known, _settle(cum, n_classes, table, path, n_cuts, n_blocks, size) + n_cuts * price)
+        _backward(cum, n_classes, table, first, last, weight, m, n_blocks, after, alive, totals)
+        limit = known + 8 * (n_classes + 2)
+        kept = 0
+        for t in range(1, m + 1):
+            if cost[t] + after[t] - weight[t] <= limit:
+                kept += 1
+                first[kept], last[kept] = first[t], last[t]
+        place = 2 * kept
+        for t in range(kept, 0, -1):
+            a, e = first[t], last[t]
+            middle = (a + e) // 2
+            if e > middle:
+                first[place], last[place] = middle + 1, e
+                place -= 1
+            first[place], last[place] = a, middle
+            place -= 1
+        m = 2 * kept - place
+        for t in range(1, m + 1):
+            first[t], last[t] = first[t + place], last[t + place]
+        size //= 2
+
+
+@part
+def _best_cut_within(cum, n_classes, table, a, e):
+    """The boundary in a .. e with the lowest cost of what is left of the cell on both sides, and that cost."""
+    best, at = INFINITE, a
+    for c in range(a, e + 1):
+        cost = _cost(cum, n_classes, table, a, c) + _cost(cum, n_classes, table, c, e)
+        if cost < best:
+            best, at = cost, c
+    return at, best
+
+
+@part
+def _forward(cum, n_classes, table, first, last, weight, m, n_blocks, cost, before, alive, totals):
+    """cost[t]: the least of everything before and in cell t if it holds a cut. The whole, with its path in before."""
+    last[0], cost[0] = 0, 0
+    alive[0] = 0
+    n_alive = 1
+    for t in range(1, m + 2):
+        end = first[t] if t <= m else n_blocks
+        best, source = INFINITE, 0
+        for place in range(n_alive):
+            s = alive[place]
+            totals[place] = cost[s] + _cost(cum, n_classes, table, last[s], end)
+            if totals[place] < best:
+                best, source = totals[place], s
+        before[t] = source
+        if t > m:
+            return best
+        cost[t] = best + weight[t]
+        kept = 0
+        for place in range(n_alive):
+            if totals[place] <= cost[t]:
+                alive[kept] = alive[place]
+                kept += 1
+        alive[kept] = t
+        n_alive = kept + 1
+    return best
+
+
+@part
+def _backward(cum, n_classes, table, first, last, weight, m, n_blocks, after, alive, totals):
+    """after[t]: the least of everything in and after cell t if it holds a cut."""
+    first[m + 1], after[m + 1] = n_blocks, 0
+    alive[0] = m + 1
+    n_alive = 1
+    for t in range(m, 0, -1):
+        best = INFINITE
+        for place in range(n_alive):
+            s = alive[place]
+            totals[place] = after[s] + _cost(cum, n_classes, table, last[t], first[s])
+            best = min(best, totals[place])
+        after[t] = best + weight[t]
+        kept = 0
+        for place in range(n_alive):
+            if totals[place] <= after[t]:
+                alive[kept] = alive[place]
+                kept += 1
+        alive[kept] = t
+        n_alive = kept + 1
+
+
+@part
+def _read_path(before, m, path):
+    count = 0
+    t = before[m + 1]
+    while t > 0:
+        path[count] = t
+        count += 1
+        t = before[t]
+    for place in range(count // 2):
+        path[place], path[count - 1 - place] = path[count - 1 - place], path[place]
+    return count
+
+
+@part
+def _settle(cum, n_classes, table, path, n_cuts, n_blocks, reach):
+    """Move each cut to its best place within reach between its neighbours; the cost of the result."""
+    total = np.int64(0)
+    for t in range(n_cuts):
+        low = path[t - 1] if t > 0 else 0
+        high = path[t + 1] if t + 1 < n_cuts else n_blocks
+        best, at = INFINITE, path[t]
+        for c in range(max(low + 1, path[t] - reach), min(high - 1, path[t] + reach) + 1):
+            cost = _cost(cum, n_classes, table, low, c) + _cost(cum, n_classes, table, c, high)
+            if cost < best:
+                best, at = cost, c
+        path[t] = at
+    for t in range(n_cuts + 1):
+        low = path[t - 1] if t > 0 else 0
+        high = path[t] if t < n_cuts else n_blocks
+        total += _cost(cum, n_classes, table, low, high)
+    return total

@@ -1,0 +1,83 @@
+"""What filters on interval codes share: columns encoded, an order of selection, and who stands in for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from ..criteria.base import Target
+from ..discretize import Cuts, cut_points, encode
+from ..executors import Map, threads
+from ..information import Codes
+from ..inputs import discrete_columns, number_categories
+from ..tally import positions
+from .base import RankingSelector
+
+Floats = NDArray[np.float64]
+
+
+class CodedSelector(RankingSelector):
+    """A filter that sees each column as interval codes and y as classes."""
+
+    discrete_features: Any
+    n_jobs: int | None
+    cut_points_: Cuts
+    classes_: NDArray[Any]
+
+    def _encoded(
+        self, X: Any, y: Any, method: str | int | Callable[[int, int], int]
+    ) -> tuple[Codes, NDArray[np.int64], Map]:
+        """X as codes, y as class codes, and a map over threads; a method may depend on how many rows and classes."""
+        X, found = number_categories(X)
+        X, y = self._checked(X, y)
+        X = X.tocsc() if hasattr(X, "tocsc") else X
+        target = Target.of_classes(y)
+        names = getattr(self, "feature_names_in_", None)
+        discrete = discrete_columns(self.discrete_features, X.shape[1], names, found)
+        map = threads(self.n_jobs)
+        self.classes_ = np.asarray(target.classes)
+        method = method(len(y), len(self.classes_)) if callable(method) else method
+        self.cut_points_ = cut_points(X, target.values, method, discrete=discrete, map=map)
+        return encode(X, self.cut_points_, map=map), target.values, map
+
+
+class OrderedSelector(CodedSelector):
+    """One that takes features one after the other: ``order_`` first, then the rest by their last value."""
+
+    order_: NDArray[np.int64]
+    redundancy_: Floats
+    partners_: NDArray[np.int64]
+
+    def _keep_order(self, order: list[int], values: Floats) -> None:
+        self.order_ = np.array(order, dtype=np.int64)
+        self.scores_ = values
+        rest = np.ones(len(values), dtype=bool)
+        rest[self.order_] = False
+        self.ranking_ = np.empty(len(values), dtype=np.int64)
+        self.ranking_[self.order_] = np.arange(len(order)) + 1
+        self.ranking_[rest] = positions(values[rest]) + len(order) + 1
+
+    def explain(self, feature: int | str) -> str:
+        """One sentence on a feature: when it was taken, or which feature taken it is most like.
+
+        feature : column number, or name where ``fit`` saw a frame.
+        """
+        check_is_fitted(self, "order_")
+        names = getattr(self, "feature_names_in_", np.arange(len(self.scores_)))
+        column = int(np.flatnonzero(names == feature)[0]) if isinstance(feature, str) else int(feature)
+        said = f"{names[column]}: rank {self.ranking_[column]} of {len(names)}, value {self.scores_[column]:.3g}"
+        if self.partners_[column] < 0:
+            return said
+        partner = self.partners_[column]
+        return f"{said}, {self.redundancy_[column]:.2f} like {names[partner]} (rank {self.ranking_[partner]})"
+
+
+def first_of_the_best(values: Floats, is_open: NDArray[np.bool_]) -> int:
+    """The lowest open column with the largest value; what differs by rounding only is equal."""
+    values = np.where(is_open, values, -np.inf)
+    best = values.max()
+    return int(np.argmax(values >= best - 1e-10 * max(1.0, abs(best))))

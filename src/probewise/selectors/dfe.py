@@ -1,0 +1,65 @@
+"""DFE, direct feature evaluation: features ranked by balanced information gain alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..information import balanced_gain
+from .coded import CodedSelector
+
+
+class DFE(CodedSelector):
+    """Ranks features by the balanced information gain of their best discretisation.
+
+    B_g(f) = I(C; f) / log2 kappa, kappa the number of intervals. The filter EFS builds on; it does not see that two
+    features say the same (see `EFS`).
+
+    Parameters
+    ----------
+    n_features_to_select : how many features to keep: a number, a share in (0, 1], or None for half. May be changed
+        after ``fit``.
+    discretization : "optimal" (the largest B_g there is), "greedy" (top-down, faster), "mdl", "mean", "sigma" or a
+        number of equal widths; see `probewise.discretize.Discretizer`.
+    discrete_features : columns used as they are: "auto" for category and boolean columns, True, False, a mask,
+        column numbers or names.
+    n_jobs : threads; the result is the same for any number.
+
+    Attributes
+    ----------
+    scores_ : array (n_features,), B_g.
+    ranking_ : array (n_features,), 1 is best; ties to the lower column.
+    support_ : array (n_features,), which features are selected.
+    cut_points_ : the cut points of each feature; none where no cut pays.
+    classes_ : the labels of y.
+
+    References
+    ----------
+    Y. Wu, A. Zhang, *Feature selection for classifying high-dimensional numerical data*, CVPR 2004, eq. 5.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from probewise import DFE
+    >>> X, y = load_iris(return_X_y=True)
+    >>> DFE(2).fit(X, y).scores_.round(6).tolist()
+    [0.557233, 0.283126, 0.918296, 0.918296]
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: Any = None,
+        *,
+        discretization: str | int = "optimal",
+        discrete_features: Any = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.discretization = discretization
+        self.discrete_features = discrete_features
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> DFE:
+        """Discretise every feature and score it."""
+        codes, classes, _ = self._encoded(X, y, self.discretization)
+        self._keep(balanced_gain(codes, classes))
+        return self

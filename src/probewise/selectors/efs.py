@@ -1,0 +1,139 @@
+"""EFS, efficient feature selection: balanced information gain, less what the features taken already say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..executors import Map
+from ..information import Codes, balanced_gain
+from .coded import OrderedSelector, first_of_the_best
+
+Floats = NDArray[np.float64]
+
+
+class EFS(OrderedSelector):
+    """Takes the most important feature, step by step: informative, and unlike those taken before.
+
+    Imp(f) = B_g(f) (1 - max over the features taken of Corrn(f, g)), where Corr(f, g) = I(f; g) / log2 of the joint
+    cells that occur and Corrn is Corr over its largest value. Features whose importance falls below ``threshold``
+    are discarded for good, which loses nothing: importance never rises.
+
+    Parameters
+    ----------
+    n_features_to_select : how many features to take: a number, a share in (0, 1], or None for half. A smaller number
+        may be set after ``fit``; of a larger one the rest come by importance at the end.
+    discretization : "optimal", "greedy", "mdl", "mean", "sigma" or a number of equal widths; see
+        `probewise.discretize.Discretizer`.
+    threshold : features less important are discarded; a number, or ``("top", 900)`` for the 900th largest B_g, the
+        paper's way on genes. Higher is faster and ranks fewer features in company.
+    normalize : "all", over the largest Corr of any two features (eq. 10; exact, most pairs are ruled out by a bound);
+        "undetermined", of any two that pass the threshold at first; None, Corr as it is.
+    discrete_features : columns used as they are: "auto" for category and boolean columns, True, False, a mask,
+        column numbers or names.
+    n_jobs : threads; the result is the same for any number.
+
+    Attributes
+    ----------
+    gains_ : array (n_features,), B_g.
+    order_ : the features taken, in order.
+    importances_ : their importance at that step, never rising.
+    scores_ : array (n_features,), the last importance of each feature.
+    ranking_ : array (n_features,), 1 is best; features taken first. Ties to the lower column.
+    support_ : array (n_features,), which features are selected.
+    redundancy_, partners_ : arrays (n_features,), the largest Corrn with a feature taken, and that feature (-1: none);
+        ``explain(feature)`` puts them into a sentence.
+    discarded_ : array (n_features,) of bool, discarded by the threshold.
+    threshold_ : the threshold as a number. largest_correlation_ : what Corr was divided by.
+    cut_points_ : the cut points of each feature. classes_ : the labels of y.
+
+    References
+    ----------
+    Y. Wu, A. Zhang, *Feature selection for classifying high-dimensional numerical data*, CVPR 2004, Algorithm 1,
+    eq. 5-12.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from probewise import EFS
+    >>> X, y = load_iris(return_X_y=True)
+    >>> efs = EFS(2).fit(X, y)
+    >>> efs.order_.tolist(), efs.explain(3)
+    ([2, 0], '3: rank 4 of 4, value 0, 1.00 like 2 (rank 1)')
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: Any = None,
+        *,
+        discretization: str | int = "optimal",
+        threshold: Any = 1e-6,
+        normalize: str | None = "all",
+        discrete_features: Any = "auto",
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.discretization = discretization
+        self.threshold = threshold
+        self.normalize = normalize
+        self.discrete_features = discrete_features
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> EFS:
+        """Discretise, score, and take features one after the other."""
+        if self.normalize not in ("all", "undetermined", None):
+            raise ValueError(f"normalize={self.normalize!r}: choose 'all', 'undetermined' or None")
+        rank = _rank_of(self.threshold)
+        codes, classes, map = self._encoded(X, y, self.discretization)
+        self.gains_ = balanced_gain(codes, classes)
+        self.threshold_ = float(self.threshold) if rank is None else _kth_largest(self.gains_, rank)
+        is_open = self.gains_ >= self.threshold_
+        self.largest_correlation_ = self._largest_correlation(codes, is_open, map)
+        self._take(codes, is_open, map)
+        return self
+
+    def _largest_correlation(self, codes: Codes, is_open: NDArray[np.bool_], map: Map) -> float:
+        if self.normalize is None:
+            return 1.0
+        columns = np.arange(codes.n_columns) if self.normalize == "all" else np.flatnonzero(is_open)
+        return codes.largest_extended_gain(columns, map=map) or 1.0
+
+    def _take(self, codes: Codes, is_open: NDArray[np.bool_], map: Map) -> None:
+        """Algorithm 1, steps 9-13."""
+        importance = self.gains_.copy()
+        self.redundancy_ = np.zeros(codes.n_columns)
+        self.partners_ = np.full(codes.n_columns, -1, dtype=np.int64)
+        self.discarded_ = ~is_open
+        order: list[int] = []
+        while len(order) < self._n_selected(codes.n_columns) and is_open.any():
+            taken = first_of_the_best(importance, is_open)
+            order.append(taken)
+            is_open[taken] = False
+            rest = np.flatnonzero(is_open)
+            likeness = np.minimum(1.0, codes.against(taken, rest, map=map).extended_gain / self.largest_correlation_)
+            closer = rest[likeness > self.redundancy_[rest]]
+            self.redundancy_[rest] = np.maximum(self.redundancy_[rest], likeness)
+            self.partners_[closer] = taken
+            importance[rest] = np.round(self.gains_[rest] * (1 - self.redundancy_[rest]), 12)
+            fallen = rest[importance[rest] < self.threshold_]
+            self.discarded_[fallen] = True
+            is_open[fallen] = False
+        self.importances_ = importance[order]
+        self._keep_order(order, importance)
+
+
+def _rank_of(threshold: Any) -> int | None:
+    """k of ("top", k), None for a plain number."""
+    if isinstance(threshold, tuple | list) and len(threshold) == 2 and threshold[0] == "top":
+        rank = threshold[1]
+        if isinstance(rank, int | np.integer) and rank >= 1:
+            return int(rank)
+    elif isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool) and np.isfinite(threshold):
+        return None
+    raise ValueError(f"threshold={threshold!r}: give a number, or ('top', k) for the k-th largest gain, k at least 1")
+
+
+def _kth_largest(gains: Floats, rank: int) -> float:
+    return float(np.sort(gains)[::-1][min(rank, len(gains)) - 1])

@@ -1,0 +1,419 @@
+"""ReliefF and RReliefF: every feature judged by how it differs between neighbours of the same and of other classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from ..criteria.base import Target
+from ..executors import Map, one_blas_thread, threads
+from ..inputs import discrete_columns, number_categories
+from ..kernels import relief as kernels
+from .base import RankingSelector
+
+Rows = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+JOBS, LEAST_SPANS = 32, 8
+LEAST_COLUMNS = 512  # in a job that sums over some columns for all pairs of rows
+LEAST_ROWS, MOST_ROWS = 64, 512  # in a job that sums over all columns for some pairs of rows
+LEAST_OTHERS, MOST_OTHERS = 256, 4096
+NUMBERS_AT_A_TIME = 2**23
+
+
+class ReliefF(RankingSelector):
+    """Ranks features by how much more they differ between near rows of different classes than of the same one.
+
+    For each of m rows R, with its k nearest rows of its own class (hits H) and of every other class C (misses M),
+
+        W[f] = sum over R of  - sum over H of diff(f, R, H) / (m k)
+                              + sum over C of P(C) / (1 - P(class of R)) sum over M of diff(f, R, M) / (m k),
+
+    where diff is |a - b| / (max - min) of numbers and 0 or 1 of categories, and the distance of two rows is the sum of
+    diff over all features. Neighbours are near in all features together, so a feature is seen in the company of the
+    others: the halves of an XOR are found, which no filter of single features can do.
+
+    For a continuous y it is RReliefF: with N_dC the sum of diff(y, R, I) / k over the k nearest rows I of every R,
+    N_dA[f] that of diff(f, R, I) / k and N_dCdA[f] that of their product,
+
+        W[f] = N_dCdA[f] / N_dC - (N_dA[f] - N_dCdA[f]) / (m - N_dC).
+
+    Parameters
+    ----------
+    n_features_to_select : how many features to keep: a number, a share in (0, 1], or None for half. May be
+        changed after ``fit``.
+    n_neighbors : k. Few see fine structure and are swayed by noise; very many turn the method into one that looks at
+        each feature alone. Where a class has fewer rows, all of them are taken, and k is their number.
+    n_samples : m, how many rows R are drawn, without replacement: a number, a share in (0, 1], or None for all rows,
+        which leaves nothing to chance. Time grows with it.
+    discrete_features : which features are categories: "auto" (columns of a frame with a category or boolean type, or
+        all of a boolean array), True, False, a mask, or numbers or names of columns.
+    n_jobs : threads; the result is the same for any number.
+    random_state : an int for a draw of rows that can be repeated; not used when all rows are taken.
+
+    Attributes
+    ----------
+    scores_ : array (n_features,), the weights W, from -1 to 1; 0 for a constant feature.
+    ranking_ : array (n_features,), 1 is best; ties to the lower column.
+    support_ : array (n_features,), which features are selected.
+    samples_ : array (m,), the rows R, ascending.
+    ranges_ : array (n_features,), max - min of each feature.
+
+    Notes
+    -----
+    Of rows equally far the lower comes first. Distances are summed in float64 and compared to 10 digits, so that
+    equal sums of fractions are equal whatever the order of the columns.
+
+    A class of a single row has no hits: they add 0. With many irrelevant features distances lose their meaning, and
+    the weights their strength.
+
+    Departures: rows are drawn without replacement. In RReliefF all k neighbours count alike, as in Weka unless asked;
+    a part whose denominator is 0 adds 0.
+
+    References
+    ----------
+    I. Kononenko, *Estimating attributes: analysis and extensions of RELIEF*, ECML 1994. M. Robnik-Sikonja,
+    I. Kononenko, *Theoretical and empirical analysis of ReliefF and RReliefF*, Machine Learning 53 (2003), figures 2
+    and 3. Ten drawn rows and ten neighbours: J. Liang, S. Yang, A. Winstanley, *Invariant optimal feature selection: a
+    distance discriminant and feature ranking based solution*, Pattern Recognition 41 (2008), section 3.1.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from probewise import ReliefF
+    >>> X, y = load_iris(return_X_y=True)
+    >>> relieff = ReliefF(2).fit(X, y)
+    >>> relieff.ranking_.tolist()
+    [3, 4, 2, 1]
+    >>> relieff.transform(X).shape
+    (150, 2)
+    """
+
+    def __init__(
+        self,
+        n_features_to_select: Any = None,
+        *,
+        n_neighbors: int = 10,
+        n_samples: Any = None,
+        discrete_features: Any = "auto",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.n_neighbors = n_neighbors
+        self.n_samples = n_samples
+        self.discrete_features = discrete_features
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> ReliefF:
+        """Weigh every feature."""
+        X, found = number_categories(X)
+        X, y = self._checked(X, y)
+        target = Target.of(y)
+        _require_variety(target)
+        k = self._neighbors_asked()
+        names = getattr(self, "feature_names_in_", None)
+        discrete = discrete_columns(self.discrete_features, X.shape[1], names, found)
+        self.samples_ = self._draw(X.shape[0])
+
+        map = threads(self.n_jobs)
+        groups = Groups.of(target, k)
+        with one_blas_thread():  # once for the three maps: to set it takes as long as a map
+            table = Table.of(X, discrete, map)
+            near = nearest(table, self.samples_, groups, map)
+            weights = (
+                class_weights(groups, self.samples_) if groups.many else number_weights(target, self.samples_, near)
+            )
+            self._keep(weighted_diffs(table, self.samples_, near, weights, map))
+        self.ranges_ = table.ranges
+        return self
+
+    def _neighbors_asked(self) -> int:
+        k = self.n_neighbors
+        if isinstance(k, int | np.integer) and not isinstance(k, bool) and k >= 1:
+            return int(k)
+        raise ValueError(f"n_neighbors={k!r}: give a whole number of at least 1")
+
+    def _draw(self, n_rows: int) -> Rows:
+        asked = self.n_samples
+        if asked is None:
+            return np.arange(n_rows)
+        if isinstance(asked, int | np.integer) and not isinstance(asked, bool) and 1 <= asked <= n_rows:
+            size = int(asked)
+        elif isinstance(asked, float | np.floating) and 0 < asked <= 1:
+            size = max(1, int(asked * n_rows))
+        else:
+            raise ValueError(
+                f"n_samples={asked!r} with {n_rows} rows: "
+                f"give a number from 1 to {n_rows}, a share in (0, 1], or None for all"
+            )
+        rows = check_random_state(self.random_state).permutation(n_rows)[:size]
+        return np.sort(rows).astype(np.int64)
+
+
+def _require_variety(target: Target) -> None:
+    if len(target.values) < 2:
+        raise ValueError("n_samples=1: a row has no neighbours; give at least two rows")
+    if np.ptp(target.values) == 0:
+        raise ValueError(
+            f"y has only one value ({target.values[0]}): features cannot be told apart by it; "
+            "give rows that differ in y"
+        )
+
+
+@dataclass(frozen=True)
+class Table:
+    """X with what scales its columns, laid out a tile at a time: no copy of X is made.
+
+    A scaled column is (x - low) / divisor, for which diff is |a - b|. Where there are more than two categories they
+    are at least 1 apart, and diff is capped at 1.
+    """
+
+    X: Any
+    low: Floats
+    ranges: Floats
+    divisor: Floats
+    capped: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, X: Any, discrete: NDArray[np.bool_], map: Map) -> Table:
+        X = X.tocsc() if sp.issparse(X) else X
+        if X.dtype.kind == "f" and X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64 if X.dtype.itemsize > 8 else np.float32)
+        parts = map(partial(_extent, X, discrete), pieces(X.shape[1], 64))
+        low, ranges, divisor, capped = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        return cls(X, low, ranges, divisor, capped)
+
+    def layer(self, rows: Rows) -> Any:
+        """A function of (start, end, tile) that lays these rows of columns start..end - 1 into a tile."""
+        if not sp.issparse(self.X):
+            return lambda start, end, tile: kernels.lay_dense(
+                self.X, rows, start, end - start, self.low, self.divisor, tile
+            )
+        place = np.full(self.X.shape[0], -1)
+        place[rows] = np.arange(len(rows))
+        csc = self.X.data, self.X.indices, self.X.indptr
+        return lambda start, end, tile: kernels.lay_sparse(
+            *csc, place, start, end - start, self.low, self.divisor, tile
+        )
+
+
+def _extent(X: Any, discrete: NDArray[np.bool_], columns: slice) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
+    """Of some columns: the least value, the range, the divisor, and whether diff is capped."""
+    low, high = X[:, columns].min(axis=0), X[:, columns].max(axis=0)
+    if sp.issparse(X):
+        low, high = low.toarray().ravel(), high.toarray().ravel()
+    low, ranges = low.astype(np.float64), high.astype(np.float64) - low.astype(np.float64)
+    divisor = np.where(ranges == 0, 1.0, ranges)
+    capped = np.zeros(len(low), dtype=bool)
+    step = max(1, 2**18 // X.shape[0])
+    for start in range(columns.start, columns.stop, step):
+        where = np.flatnonzero(discrete[start : min(start + step, columns.stop)]) + start
+        if len(where):
+            part = X[:, where].toarray() if sp.issparse(X) else X[:, where]
+            where -= columns.start
+            capped[where] = ((part != low[where]) & (part != high[where])).any(axis=0)
+            divisor[where] = np.where(capped[where], _apart(part), divisor[where])
+    return low, ranges, divisor, capped
+
+
+def _apart(categories: NDArray[Any]) -> Floats:
+    """For each column a number that different categories are at least apart, with room for rounding if it is not 1."""
+    apart = np.ones(categories.shape[1])
+    if categories.dtype.kind != "f":
+        return apart
+    odd = (categories != np.rint(categories)).any(axis=0)
+    gaps = np.diff(np.sort(categories[:, odd].astype(np.float64), axis=0), axis=0)
+    apart[odd] = np.where(gaps > 0, gaps, np.inf).min(axis=0) / 2
+    return apart
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The classes that neighbours are looked for in, one if y is a quantity, and the slots for those of each."""
+
+    codes: Rows
+    counts: Rows
+    k: int
+    many: bool
+
+    @classmethod
+    def of(cls, target: Target, k: int) -> Groups:
+        codes = target.values if target.is_classification else np.zeros(len(target.values), np.int64)
+        return cls(codes, np.bincount(codes), k, target.is_classification)
+
+    @property
+    def starts(self) -> Rows:
+        """Where the slots of each class start, and where the last ones end."""
+        return np.concatenate([[0], np.cumsum(np.minimum(self.k, self.counts))])
+
+    @property
+    def slot_codes(self) -> Rows:
+        return np.repeat(np.arange(len(self.counts)), np.diff(self.starts))
+
+
+def nearest(table: Table, samples: Rows, groups: Groups, map: Map) -> Rows:
+    """The nearest rows of each class to every sample (m, slots), ascending in each class; -1 where there are none."""
+    n_rows, n_columns = table.X.shape
+    search = Search(table, groups.codes, groups.starts, np.full((n_rows, len(groups.counts)), np.inf))
+    known = search.nobody(len(samples))
+    everyone = len(samples) == n_rows
+    spans = min(JOBS, NUMBERS_AT_A_TIME // (len(samples) * n_rows), n_columns // LEAST_COLUMNS)
+    if spans >= LEAST_SPANS:
+        block = Block(samples, np.arange(n_rows), everyone)
+        distances = sum(map(partial(search.distances, block), pieces(n_columns, -(-n_columns // spans))))
+        search.choose(block, distances, known, known)
+    else:
+        for found in map(search.among, blocks_of(samples, n_rows, everyone)):
+            for rows, more in found:
+                search.merge(known, np.searchsorted(samples, rows[0]), rows, more)
+    near = known.near
+    for start, end in zip(groups.starts[:-1], groups.starts[1:], strict=True):
+        near[:, start:end].sort(axis=1)
+    return near
+
+
+def blocks_of(samples: Rows, n_rows: int, everyone: bool) -> Iterator[Block]:
+    """All pairs of a sample and another row, each once; the largest blocks first."""
+    height = int(np.clip(len(samples) // 12, LEAST_ROWS, MOST_ROWS))
+    width = MOST_OTHERS if everyone else int(np.clip(n_rows // 16, LEAST_OTHERS, MOST_OTHERS))
+    for top in range(0, len(samples), height):
+        for start in range(top if everyone else 0, n_rows, width):
+            others = np.arange(start, min(start + width, n_rows))
+            yield Block(samples[top : top + height], others, everyone)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows, the others they are compared with, and whether these look for neighbours too."""
+
+    rows: Rows
+    others: Rows
+    both_ways: bool
+
+    @property
+    def begin(self) -> int:
+        """The i-th row is compared with others from begin + i on: both ways, a pair is looked at once."""
+        return int(self.rows[0] - self.others[0]) + 1 if self.both_ways else -len(self.rows)
+
+
+@dataclass(frozen=True)
+class Slots:
+    """Neighbours (rows, slots) as `kernels.relief` keeps them, and how far they are."""
+
+    near: Rows
+    far: Floats
+
+
+@dataclass(frozen=True)
+class Search:
+    """Looks for neighbours. limits (rows, classes) are the distances of the farthest of those known so far.
+
+    Threads read the limits while they come down: an old one costs time and changes nothing.
+    """
+
+    table: Table
+    codes: Rows
+    starts: Rows
+    limits: Floats
+
+    def nobody(self, n_rows: int) -> Slots:
+        return Slots(np.full((n_rows, self.starts[-1]), -1), np.full((n_rows, self.starts[-1]), np.inf))
+
+    def among(self, block: Block) -> list[tuple[Rows, Slots]]:
+        """Rows, and the neighbours found for them among the pairs of the block."""
+        distances = self.distances(block, slice(0, self.table.X.shape[1]))
+        mine, theirs = self.nobody(len(block.rows)), self.nobody(len(block.others) if block.both_ways else 0)
+        self.choose(block, distances, mine, theirs)
+        return [(block.rows, mine), (block.others, theirs)] if block.both_ways else [(block.rows, mine)]
+
+    def distances(self, block: Block, columns: slice) -> Floats:
+        """Sums of diff over some columns: (rows, others)."""
+        sums = np.zeros((len(block.rows), len(block.others)))
+        lay, lay_others = self.table.layer(block.rows), self.table.layer(block.others)
+        width = int(np.clip(2**16 // len(block.others), 32, 256)) // kernels.TOGETHER * kernels.TOGETHER
+        mine, others = np.empty((width, len(block.rows))), np.empty((width, len(block.others)))
+        same = np.array_equal(block.rows, block.others)
+        for start in range(columns.start, columns.stop, width):
+            end = min(start + width, columns.stop)
+            lay_others(start, end, others)
+            if not same:
+                lay(start, end, mine)
+            capped = self.table.capped[start:end].any()
+            kernels.add_diffs(others if same else mine, others, block.begin, capped, sums)
+        return sums
+
+    def choose(self, block: Block, distances: Floats, mine: Slots, theirs: Slots) -> None:
+        """Put into the slots who is nearest."""
+        limits, other_limits = self.limits[block.rows], self.limits[block.others].T.copy()
+        if not block.both_ways:
+            other_limits[:] = -np.inf
+            _, i, j = np.intersect1d(block.rows, block.others, assume_unique=True, return_indices=True)
+            distances[i, j] = np.inf
+        kernels.choose(
+            distances, block.begin, block.rows, block.others, self.codes, self.starts, limits, other_limits,
+            mine.near, mine.far, theirs.near, theirs.far,
+        )  # fmt: skip
+
+    def merge(self, known: Slots, place: int, rows: Rows, more: Slots) -> None:
+        """Take over the neighbours found for rows, whose slots start at a place."""
+        part = slice(place, place + len(rows))
+        kernels.merge(known.near[part], known.far[part], more.near, more.far, self.starts, rows, self.limits)
+
+
+def class_weights(groups: Groups, samples: Rows) -> Floats:
+    """What a neighbour's diff counts: -1/(m k) for a hit, P(C) / (1 - P(class of R)) / (m k) for a miss."""
+    share = groups.counts / groups.counts.sum()
+    hits = np.minimum(groups.k, groups.counts - 1)
+    table = share / (1 - share)[:, None] / np.minimum(groups.k, groups.counts)
+    np.fill_diagonal(table, -1 / np.maximum(hits, 1))
+    return table[groups.codes[samples][:, None], groups.slot_codes] / len(samples)
+
+
+def number_weights(target: Target, samples: Rows, near: Rows) -> Floats:
+    """The same for RReliefF, which is linear in a feature's diff as well."""
+    y = target.values
+    k = np.count_nonzero(near[0] >= 0)
+    apart = np.where(near >= 0, np.abs(y[samples][:, None] - y[near]), 0) / np.ptp(y)
+    unlike = apart.sum() / k
+    like = len(samples) - unlike
+    return (apart / (unlike or 1.0) - (1 - apart) / (like or 1.0)) / k
+
+
+def weighted_diffs(table: Table, samples: Rows, near: Rows, weights: Floats, map: Map) -> Floats:
+    """For each feature the sum of weight * diff over the samples and their neighbours."""
+    extra = -near.shape[1] % kernels.ABREAST
+    weights = np.pad(np.where(near >= 0, weights, 0), ((0, 0), (0, extra)))
+    near = np.pad(near, ((0, 0), (0, extra)), constant_values=-1)
+    near = np.where(near >= 0, near, samples[:, None])
+    at_a_time = int(np.clip(2**17 // table.X.shape[0], kernels.TOGETHER, 512))
+    weigh = partial(_weighted_diffs, table, samples, near, weights, at_a_time)
+    return np.concatenate(list(map(weigh, pieces(table.X.shape[1], at_a_time))))
+
+
+def _weighted_diffs(table: Table, samples: Rows, near: Rows, weights: Floats, at_a_time: int, columns: slice) -> Floats:
+    lay = table.layer(np.arange(table.X.shape[0]))
+    tile = np.empty((at_a_time, table.X.shape[0]))
+    sums = np.zeros(columns.stop - columns.start)
+    for start in range(columns.start, columns.stop, at_a_time):
+        end = min(start + at_a_time, columns.stop)
+        lay(start, end, tile)
+        by_row = np.ascontiguousarray(tile.T)
+        part = np.zeros(at_a_time)
+        kernels.add_weighted_diffs(by_row, samples, near, weights, table.capped[start:end].any(), part)
+        sums[start - columns.start : end - columns.start] = part[: end - start]
+    return sums
+
+
+def pieces(n_columns: int, at_least: int) -> list[slice]:
+    """The columns, cut into as many pieces as there are jobs, or fewer."""
+    size = max(at_least, -(-n_columns // JOBS))
+    return [slice(start, min(start + size, n_columns)) for start in range(0, n_columns, size)]

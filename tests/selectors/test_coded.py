@@ -1,0 +1,180 @@
+"""DFE, EFS, CFS, MRMR, JMI and CMIM equal their equations, on small random tables and on real genes."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import naive
+from probewise import CFS, CMIM, DFE, EFS, JMI, MRMR
+from probewise.datasets import make_madelon
+from probewise.discretize import Discretizer
+from probewise.information import Codes
+
+GREEDY = [
+    ("mid", MRMR()),
+    ("miq", MRMR(scheme="quotient")),
+    ("jmi", JMI(levels="sigma")),
+    ("cmim", CMIM(levels="sigma")),
+]
+greedy = pytest.mark.parametrize(("name", "selector"), GREEDY, ids=[name for name, _ in GREEDY])
+
+
+@st.composite
+def tables(draw):
+    """Codes already, with copies and near copies, and classes that depend on some."""
+    n, d = draw(st.integers(6, 40)), draw(st.integers(2, 7))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    X = rng.integers(0, rng.integers(1, 6, d), (n, d))
+    X[:, -1] = np.where(rng.random(n) < 0.8, X[:, 0], X[:, -1])
+    y = np.where(rng.random(n) < 0.7, X[:, 0] + X[:, d // 2], rng.integers(0, 3, n)) % 3
+    y[:2] = 0, 1
+    return X, y
+
+
+def columns(X):
+    return [column.tolist() for column in X.T]
+
+
+@settings(max_examples=200)
+@given(tables())
+def test_dfe(data):
+    X, y = data
+    expected = [naive.balanced_gain(column, y.tolist()) for column in columns(X)]
+    np.testing.assert_allclose(DFE(discrete_features=True).fit(X, y).scores_, expected, atol=1e-10)
+
+
+@settings(max_examples=200)
+@given(
+    tables(),
+    st.integers(1, 7),
+    st.sampled_from([0.0, 1e-6, 0.05, 0.2, ("top", 1), ("top", 3), ("top", 99)]),
+    st.sampled_from(["all", "undetermined", None]),
+)
+def test_efs(data, size, threshold, normalize):
+    X, y = data
+    size = min(size, X.shape[1])
+    rank = ("top", min(threshold[1], X.shape[1])) if isinstance(threshold, tuple) else threshold
+    selected, discarded = naive.efs(columns(X), y.tolist(), size, rank, normalize)
+    efs = EFS(size, threshold=threshold, normalize=normalize, discrete_features=True).fit(X, y)
+    assert efs.order_.tolist() == [f for f, _ in selected]
+    np.testing.assert_allclose(efs.importances_, [value for _, value in selected], atol=1e-9)
+    assert np.flatnonzero(efs.discarded_).tolist() == sorted(discarded)
+    np.testing.assert_allclose(efs.scores_[sorted(discarded)], [discarded[f] for f in sorted(discarded)], atol=1e-9)
+    assert efs.ranking_[efs.order_].tolist() == list(range(1, len(selected) + 1))
+    for feature in range(X.shape[1]):
+        if efs.partners_[feature] >= 0:
+            likeness = naive.extended_balanced_gain(*(X[:, f].tolist() for f in (feature, efs.partners_[feature])))
+            assert efs.redundancy_[feature] == pytest.approx(likeness / efs.largest_correlation_, abs=1e-9)
+
+
+@settings(max_examples=150)
+@given(tables())
+@pytest.mark.parametrize("search", ["best_first", "hill_climbing"])
+def test_cfs(search, data):
+    X, y = data
+    expected = getattr(naive, f"cfs_{search}")(columns(X), y.tolist())
+    cfs = CFS(search=search, discrete_features=True).fit(X, y)
+    assert cfs.order_.tolist() == (expected or [0])
+    if expected:
+        assert cfs.merits_[-1] == pytest.approx(naive.cfs_merit(columns(X), y.tolist(), expected), abs=1e-9)
+
+
+@settings(max_examples=100)
+@given(tables(), st.integers(1, 7))
+@greedy
+def test_greedy_information(name, selector, data, size):
+    X, y = data
+    size = min(size, X.shape[1])
+    order, values = naive.greedy_information(columns(X), y.tolist(), size, name)
+    selector = type(selector)(**{**selector.get_params(), "n_features_to_select": size, "discrete_features": True})
+    fitted = selector.fit(X, y)
+    assert fitted.order_.tolist() == order
+    np.testing.assert_allclose(fitted.gains_, values, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("name", ["leukemia", "lymphoma"])
+def test_real_genes(name, real_data):
+    """Every method on all genes equals its twin; the twin of a search sees the 40 genes with the largest gain."""
+    data = real_data(name)
+    X, y = data["X"], data["y"]
+    dfe = DFE(40, discretization="greedy").fit(X, y)
+    codes = Discretizer("greedy").fit_transform(X, y)
+    sample = np.arange(0, X.shape[1], 97)
+    expected = [naive.balanced_gain(codes[:, f].tolist(), y.tolist()) for f in sample]
+    np.testing.assert_allclose(dfe.scores_[sample], expected, atol=1e-10)
+    for f in sample[:12]:
+        assert np.allclose(dfe.cut_points_[f], naive.greedy_cuts(X[:, f].astype(float), y.tolist()))
+    some = codes[:, dfe.get_support(indices=True)]
+    selected, _ = naive.efs(columns(some), y.tolist(), 8, 1e-6)
+    assert EFS(8, discrete_features=True).fit(some, y).order_.tolist() == [f for f, _ in selected]
+    assert CFS(discrete_features=True).fit(some, y).order_.tolist() == naive.cfs_best_first(columns(some), y.tolist())
+    for method, selector in GREEDY:
+        order, _ = naive.greedy_information(columns(some), y.tolist(), 5, method)
+        selector = type(selector)(**{**selector.get_params(), "n_features_to_select": 5, "discrete_features": True})
+        assert selector.fit(some, y).order_.tolist() == order
+
+
+@pytest.mark.shared_data
+def test_the_largest_correlation_of_leukemia_genes(real_data):
+    data = real_data("leukemia")
+    X, y = data["X"][:, :1500], data["y"]
+    efs = EFS(10, n_jobs=2).fit(X, y)
+    codes = Codes.of(Discretizer().fit_transform(X, y))
+    brute = max(codes.against(f, np.arange(f)).extended_gain.max() for f in range(1, X.shape[1]))
+    assert efs.largest_correlation_ == brute
+    assert (np.diff(efs.importances_) <= 0).all()
+
+
+def test_madelon_by_jmi():
+    """The clusters show only in company: JMI finds all of it, MRMR, which judges pairs without the class, does not."""
+    data = make_madelon(2000, random_state=0)
+    found = {type(s).__name__: set(s.fit(data.X, data.y).order_) & set(data.informative) for s in (JMI(20), MRMR(20))}
+    assert len(found["JMI"]) == 20
+    assert len(found["MRMR"]) < 15
+
+
+@pytest.mark.parametrize("selector", [EFS(3), MRMR(3), JMI(3), CMIM(3), CFS()], ids=lambda s: type(s).__name__)
+def test_a_copy_is_explained_by_its_original(selector):
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    X = pd.DataFrame(rng.standard_normal((80, 6)), columns=[f"gene {i}" for i in range(6)])
+    X["gene 2"] += 2.5 * y
+    X["gene 4"] = X["gene 2"] * 3 + 1
+    fitted = selector.fit(X, y)
+    assert fitted.order_[0] == 2
+    assert fitted.partners_[4] == 2
+    assert "1.00 like gene 2 (rank 1)" in fitted.explain("gene 4")
+    assert fitted.explain(2).startswith("gene 2: rank 1 of 6")
+
+
+@pytest.mark.parametrize("selector", [EFS(4), CFS(), MRMR(4), JMI(4), CMIM(4), DFE(4)], ids=lambda s: type(s).__name__)
+def test_permuted_columns_give_permuted_answers(selector):
+    rng = np.random.default_rng(4)
+    y = np.arange(90) % 3
+    X = rng.standard_normal((90, 12)) + rng.standard_normal(12) * y[:, None]
+    permutation = rng.permutation(12)
+    plain = {name: getattr(selector.fit(X, y), name).copy() for name in ("scores_", "support_")}
+    permuted = selector.fit(X[:, permutation], y)
+    for name, values in plain.items():
+        np.testing.assert_allclose(getattr(permuted, name), values[permutation], atol=1e-12)
+
+
+def test_bad_parameters():
+    X, y = np.random.default_rng(0).random((20, 4)), np.arange(20) % 2
+    for selector, words in [
+        (EFS(normalize="some"), "normalize='some'"),
+        (EFS(threshold="low"), "threshold='low'"),
+        (EFS(threshold=("top", 0)), "threshold=\\('top', 0\\)"),
+        (CFS(search="random"), "search='random'"),
+        (CFS(max_stale=0), "max_stale=0"),
+        (MRMR(scheme="ratio"), "scheme='ratio'"),
+        (MRMR(levels="five"), "'five' is no way"),
+        (DFE(discretization="none"), "'none' is no way"),
+    ]:
+        with pytest.raises(ValueError, match=words):
+            selector.fit(X, y)
+    with pytest.raises(ValueError, match="y is continuous"):
+        MRMR().fit(X, X[:, 0])

@@ -1,0 +1,190 @@
+"""Relevance feedback: the loop equals its twin, does not depend on workers, and feedback helps."""
+
+import dataclasses
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.linear_model import LinearRegression, RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+
+import naive
+from probewise.feedback import relevance_feedback
+from probewise.forest import AdaptiveRandomForestClassifier
+
+
+def images(classes=4, each=40, d=12, apart=2.0, seed=0):
+    """Rows of several classes in turn, each class shifted in a column of its own; the other columns are noise."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(classes * each) % classes
+    X = rng.standard_normal((len(y), d))
+    X[np.arange(len(y)), y] += apart
+    return X, y
+
+
+def centre_score(X, positive, rows):
+    """Nearer to the mean of the positives than to that of the negatives."""
+    positive = np.asarray(positive)
+    centres = [X[positive].mean(axis=0), X[~positive].mean(axis=0)]
+    return ((rows - centres[1]) ** 2).sum(axis=1) - ((rows - centres[0]) ** 2).sum(axis=1)
+
+
+class Centres(RidgeClassifier):
+    """A classifier of the simplest kind, whose scores the twin can have as well."""
+
+    def fit(self, X, y):
+        self.X_, self.y_, self.classes_ = X, y == 1, np.unique(y)
+        return self
+
+    def decision_function(self, X):
+        return centre_score(self.X_, self.y_, X)
+
+
+@pytest.mark.parametrize(("initial", "rounds", "returned"), [(5, 10, 20), (1, 3, 7), (2, 0, 160), (40, 1, 1)])
+def test_the_loop_equals_the_twin(initial, rounds, returned):
+    X, y = images()
+    found = relevance_feedback(X, y, Centres(), initial=initial, rounds=rounds, returned=returned, random_state=initial)
+    assert found.precision.shape == found.seconds.shape == found.n_features.shape == (rounds + 1, 4)
+    for column, query in enumerate(found.queries):
+        expected = naive.relevance_feedback(X, y, centre_score, found.initial_rows, query, rounds, returned)
+        np.testing.assert_allclose(found.precision[:, column], expected)
+    np.testing.assert_allclose(found.mean_precision, found.precision.mean(axis=1))
+
+
+def test_as_many_rows_of_every_class_are_labelled_from_the_start():
+    X, y = images()
+    found = relevance_feedback(X, y, GaussianNB(), initial=3, rounds=0, random_state=0)
+    assert np.bincount(y[found.initial_rows]).tolist() == [3, 3, 3, 3]
+    assert len(set(found.initial_rows)) == 12
+    other = relevance_feedback(X, y, GaussianNB(), initial=3, rounds=0, random_state=1)
+    assert other.initial_rows.tolist() != found.initial_rows.tolist()
+
+
+def test_feedback_finds_every_wanted_row_where_classes_are_apart():
+    X, y = images(apart=3.0)
+    found = relevance_feedback(X, y, AdaptiveRandomForestClassifier(20), rounds=4, random_state=0)
+    assert found.mean_precision[0] < found.mean_precision[-1]
+    assert found.mean_precision[-1] > 0.97
+    assert (found.seconds > 0).all()
+    assert (found.n_features == 12).all()
+
+
+def test_labels_of_noise_are_found_by_chance_but_for_those_labelled():
+    """Rows already labelled may come back, and count: with pure noise nothing else is better than chance."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((2000, 5)), np.arange(2000) % 4
+    found = relevance_feedback(X, y, KNeighborsClassifier(1), initial=15, rounds=0, returned=200, random_state=0)
+    nearest = KNeighborsClassifier(1).fit(X[found.initial_rows], y[found.initial_rows])
+    for column, query in enumerate(found.queries):
+        alike = np.flatnonzero(nearest.predict(X) == query)[:200]
+        assert found.precision[0, column] == pytest.approx(np.mean(y[alike] == query))
+    assert found.mean_precision[0] == pytest.approx(0.25, abs=0.05)
+
+
+def test_ties_go_to_the_lower_row():
+    X, y = np.zeros((60, 2)), np.repeat([0, 1, 2], 20)
+    found = relevance_feedback(X, y, DecisionTreeClassifier(), returned=25, rounds=2, random_state=0)
+    assert found.precision.tolist() == [[20 / 25, 5 / 25, 0.0]] * 3
+
+
+def test_the_selector_is_fitted_afresh_on_the_labelled_rows_of_the_query():
+    seen = []
+
+    def score(X, y):
+        seen.append((len(y), int(y.sum())))
+        return f_classif(X, y)
+
+    X, y = images(d=300)
+    plain = relevance_feedback(X, y, GaussianNB(), rounds=4, random_state=0)
+    chosen = relevance_feedback(X, y, GaussianNB(), selector=SelectKBest(score, k=3), rounds=4, random_state=0)
+    assert (chosen.n_features == 3).all()
+    assert chosen.mean_n_features.tolist() == [3.0] * 5
+    assert chosen.mean_precision[-1] > plain.mean_precision[-1]
+    assert len(seen) == 20
+    assert seen[::5] == [(20, 5)] * 4
+    for query in range(4):
+        rows, positives = zip(*seen[5 * query : 5 * query + 5], strict=True)
+        assert all(a <= b <= a + 20 for a, b in pairwise(rows))
+        assert positives[-1] > positives[0]
+
+
+@pytest.mark.parametrize("classifier", [AdaptiveRandomForestClassifier(5), DecisionTreeClassifier(), SVC()])
+def test_the_seed_decides_and_workers_do_not(classifier):
+    X, y = images()
+    runs = [relevance_feedback(X, y, classifier, rounds=2, random_state=5, n_jobs=n) for n in (None, 1, 2)]
+    for run in runs[1:]:
+        np.testing.assert_array_equal(run.precision, runs[0].precision)
+        np.testing.assert_array_equal(run.n_features, runs[0].n_features)
+        np.testing.assert_array_equal(run.initial_rows, runs[0].initial_rows)
+
+
+def test_a_query_does_not_depend_on_the_others():
+    X, y = images()
+    names = np.array(["bus", "cat", "dog", "elephant"])[y]
+    model = DecisionTreeClassifier(max_depth=2)
+    every = relevance_feedback(X, names, model, rounds=3, random_state=0)
+    some = relevance_feedback(X, names, model, rounds=3, random_state=0, queries=["dog", "bus"])
+    assert every.queries.tolist() == ["bus", "cat", "dog", "elephant"]
+    assert some.queries.tolist() == ["dog", "bus"]
+    np.testing.assert_array_equal(some.precision, every.precision[:, [2, 0]])
+
+
+def test_a_seed_of_the_classifiers_own_is_kept():
+    X, y = images()
+    model = DecisionTreeClassifier(splitter="random", random_state=1)
+    first, second = (
+        relevance_feedback(X, y, model, initial=40, rounds=1, random_state=seed).precision for seed in (0, 1)
+    )
+    np.testing.assert_array_equal(first, second)
+
+
+def test_sparse_tables_and_nothing_given_is_changed():
+    X, y = images()
+    X[np.abs(X) < 0.5] = 0
+    before, model = X.copy(), SVC()
+    dense = relevance_feedback(X, y, model, rounds=2, random_state=0)
+    sparse = relevance_feedback(sp.csr_array(X), y, model, rounds=2, random_state=0)
+    np.testing.assert_allclose(sparse.precision, dense.precision, atol=0.051)
+    np.testing.assert_array_equal(X, before)
+    assert not hasattr(model, "classes_")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        dense.precision = None
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"initial": 0}, "initial=0: give a number from 1"),
+        ({"initial": 41}, "initial=41, but the class 0 has 40 rows"),
+        ({"rounds": -1}, "rounds=-1: give a number from 0"),
+        ({"rounds": 2.5}, "rounds=2.5"),
+        ({"returned": 0}, "returned=0"),
+        ({"returned": 161}, "returned=161 with 160 rows: give at most 160"),
+        ({"queries": [7]}, r"queries holds 7, which is none of the classes in y: \[0, 1, 2, 3\]"),
+        ({"queries": []}, "queries is empty"),
+        ({"classifier": LinearRegression()}, "neither decision_function nor predict_proba"),
+    ],
+)
+def test_bad_arguments_are_named(options, message):
+    X, y = images()
+    with pytest.raises(ValueError, match=message):
+        relevance_feedback(X, y, **{"classifier": GaussianNB(), **options})
+
+
+def test_one_class_is_an_error():
+    with pytest.raises(ValueError, match="one class only, 3"):
+        relevance_feedback(np.zeros((30, 2)), np.full(30, 3), GaussianNB())
+
+
+@pytest.mark.shared_data
+def test_feedback_helps_on_real_images(real_data):
+    data = real_data("msrcv1")
+    found = relevance_feedback(data["X"], data["y"], AdaptiveRandomForestClassifier(), rounds=4, random_state=0)
+    assert found.precision.shape == (5, 7)
+    assert found.mean_precision[0] > 0.7
+    assert found.mean_precision[-1] > found.mean_precision[0] + 0.05

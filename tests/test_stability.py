@@ -1,0 +1,297 @@
+"""Measures of agreement equal their twins, and are what the papers say they are."""
+
+import dataclasses
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import naive
+from probewise import stability
+from probewise.probes import ProbePlan
+from probewise.stability import (
+    MEASURES,
+    anhi,
+    ati,
+    cw_rel,
+    ianhi,
+    iati,
+    icw,
+    jaccard,
+    kuncheva,
+    nogueira,
+    nogueira_interval,
+    nogueira_test,
+    stability_table,
+)
+
+GROWING = [{1, 2, 3}, {1, 2, 3, 4}, {1, 2, 3, 4, 5}]
+EQUAL = [[0, 1, 2], [0, 1, 3], [0, 1, 2]]
+ONE = [name for name, measure in MEASURES.items() if measure.n_selectors == 1]
+ANY_SIZE = [name for name in ONE if not MEASURES[name].equal_sizes]
+TWO = [name for name, measure in MEASURES.items() if measure.n_selectors == 2]
+
+
+@st.composite
+def selections(draw, lists=1, least=2, one_size=False):
+    """n_features, then lists of subsets over that many features."""
+    d = draw(st.integers(1, 9))
+    sizes = {"min_size": (size := draw(st.integers(0, d))), "max_size": size} if one_size else {}
+    subset = st.lists(st.integers(0, d - 1), unique=True, **sizes)
+    return d, *(draw(st.lists(subset, min_size=least, max_size=6)) for _ in range(lists))
+
+
+@pytest.mark.parametrize(
+    ("measure", "growing", "equal"),
+    [
+        (cw_rel, 0.8, 7 / 9),
+        (ati, 43 / 60, 2 / 3),
+        (anhi, 13 / 15, 13 / 15),
+        (nogueira, 13 / 18, 43 / 63),
+    ],
+)
+def test_known_values(measure, growing, equal):
+    assert measure(GROWING, 10) == pytest.approx(growing)
+    assert measure(EQUAL, 10) == pytest.approx(equal)
+
+
+@pytest.mark.parametrize("name", ANY_SIZE)
+@given(selections())
+def test_measures_equal_the_twin(name, case):
+    d, subsets = case
+    expected = getattr(naive, name)(subsets, d)
+    assert MEASURES[name].function(subsets, d) == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+@given(selections(one_size=True))
+def test_kuncheva_equals_the_twin_and_nogueira(case):
+    d, subsets = case
+    assert kuncheva(subsets, d) == pytest.approx(naive.kuncheva(subsets, d), abs=1e-12, nan_ok=True)
+    assert kuncheva(subsets, d) == pytest.approx(nogueira(subsets, d), abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("name", TWO)
+@given(selections(lists=2, least=1))
+def test_similarities_equal_the_twin_and_do_not_depend_on_the_order(name, case):
+    d, first, second = case
+    function = MEASURES[name].function
+    assert function(first, second, d) == pytest.approx(getattr(naive, name)(first, second, d), abs=1e-12, nan_ok=True)
+    assert function(first, second, d) == pytest.approx(function(second, first, d), abs=1e-12, nan_ok=True)
+
+
+@given(selections())
+def test_the_interval_equals_the_twin(case):
+    d, subsets = case
+    found = nogueira_interval(subsets, d, 0.9)
+    assume(not np.isnan(found.estimate))
+    variance = naive.nogueira_variance(subsets, d)
+    assert found.estimate == nogueira(subsets, d)
+    assert found.variance == pytest.approx(variance, abs=1e-12)
+    assert found.upper - found.estimate == pytest.approx(1.6448536269514722 * variance**0.5, abs=1e-6)
+    assert found.upper + found.lower == pytest.approx(2 * found.estimate)
+
+
+@pytest.mark.parametrize("name", ONE)
+@given(selections(one_size=True), st.randoms())
+def test_measures_stay_in_range_and_see_neither_order_nor_names(name, case, random):
+    d, subsets = case
+    measure = MEASURES[name]
+    value = measure.function(subsets, d)
+    assume(not np.isnan(value))
+    assert measure.low - 1e-12 <= value <= measure.high + 1e-12
+    names = random.sample(range(d), d)
+    renamed = [[names[f] for f in subset] for subset in random.sample(subsets, len(subsets))]
+    assert measure.function(renamed, d) == pytest.approx(value)
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_equal_subsets_agree_fully(name):
+    assert MEASURES[name].function([[4, 0, 2]] * 5, 7) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("name", TWO)
+def test_equal_selectors_agree_fully(name):
+    assert MEASURES[name].function([[4, 0, 2]] * 5, [[0, 2, 4]] * 3, 7) == pytest.approx(1)
+    assert MEASURES[name].function([[0, 1]], [[2, 3]], 4) == pytest.approx(0)
+
+
+def test_icw_compares_frequencies_and_iati_subsets():
+    unstable = [[0, 1], [2, 3]]
+    assert icw(unstable, unstable, 4) == 1
+    assert iati(unstable, unstable, 4) == pytest.approx(0.5)
+    assert ianhi(unstable, unstable, 4) == pytest.approx(0.5)
+
+
+def random_subsets(rng, smallest, largest, d=40):
+    return [rng.choice(d, rng.integers(smallest, largest + 1), replace=False) for _ in range(8)]
+
+
+@pytest.mark.parametrize("name", ONE)
+def test_random_subsets_score_zero_only_where_corrected(name):
+    rng = np.random.default_rng(0)
+    values = [MEASURES[name].function(random_subsets(rng, 5, 5), 40) for _ in range(300)]
+    off_zero = abs(np.mean(values)) > 4 * np.std(values) / np.sqrt(300)
+    assert off_zero != MEASURES[name].corrected_for_chance
+
+
+def test_random_subsets_of_many_sizes_lower_nogueira_by_what_it_says():
+    rng, gaps = np.random.default_rng(0), []
+    for _ in range(300):
+        subsets = random_subsets(rng, 1, 20)
+        k = np.array([len(subset) for subset in subsets])
+        gaps.append(nogueira(subsets, 40) + np.var(k) / (7 * k.mean() * (40 - k.mean())))
+    assert abs(np.mean(gaps)) < 4 * np.std(gaps) / np.sqrt(300)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    """Features selected independently with known chances, whose stability is known."""
+    rng = np.random.default_rng(0)
+    chances = np.array([0.95, 0.9, 0.8, 0.6, 0.5, 0.3, 0.2, *[0.05] * 13])
+    truth = 1 - np.mean(chances * (1 - chances)) / (chances.mean() * (1 - chances.mean()))
+    found = [nogueira_interval(rng.random((60, 20)) < chances, 20) for _ in range(400)]
+    assert 0.91 < np.mean([interval.lower < truth < interval.upper for interval in found]) < 0.98
+    spread = np.std([interval.estimate for interval in found])
+    assert np.mean([interval.variance for interval in found]) ** 0.5 == pytest.approx(spread, rel=0.1)
+
+
+def test_the_test_rejects_as_often_as_it_says_and_sees_differences():
+    rng = np.random.default_rng(0)
+    steady, shaky = np.array([0.95] * 5 + [0.02] * 15), np.array([0.6] * 5 + [0.1] * 15)
+    same = [nogueira_test(rng.random((60, 20)) < shaky, rng.random((60, 20)) < shaky, 20) for _ in range(400)]
+    assert 0.02 < np.mean([test.p_value < 0.05 for test in same]) < 0.09
+    assert abs(np.mean([test.statistic for test in same])) < 0.2
+    apart = nogueira_test(rng.random((60, 20)) < steady, rng.random((60, 20)) < shaky, 20)
+    assert apart.statistic > 5
+    assert apart.p_value < 1e-6
+
+
+def test_the_test_where_nothing_varies():
+    constant, opposed = [[0, 1]] * 3, [[0, 1], [2, 3]]
+    assert nogueira_test(constant, [[2, 3]] * 4, 4) == stability.StabilityTest(0.0, 1.0)
+    assert nogueira_test(constant, opposed, 4) == stability.StabilityTest(np.inf, 0.0)
+    assert nogueira_test(opposed, constant, 4) == stability.StabilityTest(-np.inf, 0.0)
+    assert np.isnan(nogueira_test(constant, [[], []], 4).p_value)
+
+
+def test_every_way_to_write_subsets_is_the_same():
+    masks = np.zeros((3, 10), dtype=bool)
+    for row, subset in zip(masks, GROWING, strict=True):
+        row[list(subset)] = True
+    lists = [sorted(subset) for subset in GROWING]
+    unsigned = [np.array(subset, dtype=np.uint8) for subset in lists]
+    for subsets in (masks, list(masks), masks.tolist(), lists, unsigned, tuple(map(frozenset, lists)), iter(lists)):
+        assert cw_rel(subsets, 10) == pytest.approx(0.8)
+    assert ati(np.array(EQUAL), np.int64(10)) == pytest.approx(2 / 3)
+    probes = ProbePlan(10, max_size=4, seed=1).draw(0, 6)
+    assert ati(probes, 10) == pytest.approx(naive.ati(probes, 10))
+
+
+def test_nothing_given_is_changed():
+    subsets = [np.array([2, 0, 1]), np.array([3, 1, 0])]
+    stability_table(subsets, 4)
+    assert [subset.tolist() for subset in subsets] == [[2, 0, 1], [3, 1, 0]]
+
+
+def test_empty_subsets():
+    none = [[], []]
+    assert ati(none, 3) == anhi(none, 3) == 1
+    assert iati(none, none, 3) == ianhi(none, none, 3) == 1
+    undefined = [cw_rel(none, 3), kuncheva(none, 3), nogueira(none, 3), icw(none, none, 3)]
+    assert np.isnan(undefined).all()
+    assert np.isnan(dataclasses.astuple(nogueira_interval(none, 3))[:4]).all()
+    assert ati([[], [0]], 3) == 0
+    assert icw([[]], [[0]], 3) == 0
+
+
+def test_all_features_selected():
+    everything = [[0, 1, 2], [2, 1, 0]]
+    assert cw_rel(everything, 3) == ati(everything, 3) == anhi(everything, 3) == 1
+    assert np.isnan([kuncheva(everything, 3), nogueira(everything, 3)]).all()
+    assert icw(everything, everything, 3) == 1
+
+
+def test_one_feature_selected_once_leaves_cw_no_room():
+    assert cw_rel([[0], []], 3) == 0
+
+
+def test_repeated_subsets_count_each_time():
+    assert ati([[0], [0], [1]], 3) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(
+    ("subsets", "message"),
+    [
+        ([[0, 1]], r"subsets holds 1 subsets; at least 2"),
+        ([], "holds 0 subsets"),
+        ([[0, 1], [2, 4]], r"subsets\[1\] holds the index 4; with n_features=4, give 0 to 3"),
+        ([[0, -1], [2]], r"subsets\[0\] holds the index -1"),
+        ([[0], [1, 2, 1]], r"subsets\[1\] holds the index 1 more than once"),
+        (np.array([[0, 1, 1, 0], [1, 0, 0, 0]]), "make it boolean"),
+        ([[0.0, 1.0], [2.0]], "list of column indices"),
+        ([["a"], ["b"]], "list of column indices"),
+        ([0, 1, 2], "list of column indices"),
+        (np.zeros((2, 5), dtype=bool), "mask of 5 features, but n_features=4"),
+        ("01", "is a str"),
+        ({0: [1]}, "is a dict"),
+        (None, "is a NoneType"),
+    ],
+)
+def test_bad_subsets_are_named(subsets, message):
+    with pytest.raises(ValueError, match=message):
+        cw_rel(subsets, 4)
+
+
+@pytest.mark.parametrize("n_features", [0, -1, 2.5, True, None, "10"])
+def test_bad_n_features(n_features):
+    with pytest.raises(ValueError, match="n_features="):
+        ati(EQUAL, n_features)
+
+
+def test_bad_arguments_of_the_others():
+    with pytest.raises(ValueError, match="3 to 5 features: kuncheva needs subsets of one size; use nogueira"):
+        kuncheva(GROWING, 10)
+    with pytest.raises(ValueError, match="confidence=95"):
+        nogueira_interval(EQUAL, 10, 95)
+    with pytest.raises(ValueError, match="second holds 0 subsets; at least 1"):
+        icw(EQUAL, [], 10)
+    with pytest.raises(ValueError, match=r"second\[0\] holds the index 10"):
+        nogueira_test(EQUAL, [[10], [1]], 10)
+
+
+def test_the_table_is_a_data_frame_of_them_all():
+    frame = pd.DataFrame(stability_table(EQUAL, 10)).set_index("measure")
+    assert frame.index.tolist() == ONE
+    for name in ONE:
+        assert frame.value[name] == MEASURES[name].function(EQUAL, 10)
+    assert frame.corrected_for_chance["nogueira"]
+    assert not frame.corrected_for_chance["cw_rel"]
+    values = {record["measure"]: record["value"] for record in stability_table(GROWING, 10)}
+    assert [name for name in ONE if np.isnan(values[name])] == ["kuncheva"]
+
+
+def test_jaccard_is_ati():
+    assert jaccard is ati
+
+
+@pytest.mark.parametrize("gain", [0, 16, 10**9])
+def test_common_and_rare_features_are_counted_alike(gain, monkeypatch):
+    monkeypatch.setattr(stability, "DENSE_GAIN", gain)
+    monkeypatch.setattr(stability, "COLUMNS_AT_A_TIME", 3)
+    rng = np.random.default_rng(0)
+    masks = rng.random((15, 50)) < rng.random(50)
+    subsets = [np.flatnonzero(mask) for mask in masks]
+    assert ati(masks, 50) == pytest.approx(naive.ati(subsets, 50), rel=1e-12)
+    assert iati(masks[:4], masks[4:], 50) == pytest.approx(naive.iati(subsets[:4], subsets[4:], 50), rel=1e-12)
+
+
+def test_a_thousand_subsets_of_a_million_features():
+    """Every subset holds the first 20 features and 20 of its own."""
+    subsets = [np.r_[:20, 20 + 20 * k : 40 + 20 * k] for k in range(1000)]
+    values = {record["measure"]: record["value"] for record in stability_table(subsets, 10**6)}
+    assert values["ati"] == pytest.approx(20 / 60)
+    assert values["anhi"] == pytest.approx(1 - 40 / 10**6)
+    expected = (20 * 10**6 - 40**2) / (40 * (10**6 - 40))
+    assert [values["kuncheva"], values["nogueira"]] == pytest.approx([expected] * 2)
+    assert values["cw_rel"] == pytest.approx(0.5, abs=1e-3)
