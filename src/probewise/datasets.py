@@ -1,13 +1,33 @@
-"""Data with known truth: Madelon's recipe."""
+"""Data with known truth, Madelon's recipe; and real data, from a folder of .npz files or from OpenML."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+
+FOLDER_VARIABLE = "PROBEWISE_DATA"
+SPARSE = ("data", "indices", "indptr", "shape")
+MFEAT = ("fourier", "factors", "karhunen", "pixel", "zernike", "morphological")
+# What each set is made of there: names of parts that are put side by side, all of version 1.
+OPENML = {
+    "authorship": ("analcatdata_authorship",),
+    "iris": ("iris",),
+    "madelon": ("madelon",),
+    "mfeat": tuple(f"mfeat-{view}" for view in MFEAT),
+    "satimage": ("satimage",),
+    "spambase": ("spambase",),
+    "spectrometer": ("spectrometer",),
+    "wine": ("wine",),
+}
 
 
 @dataclass(frozen=True)
@@ -75,3 +95,65 @@ def make_madelon(
     digits = len(str(n_features - 1))
     names = [f"f{column:0{digits}d}" for column in range(n_features)]
     return KnownTruth(X, y.astype(np.int64), np.sort(place[:n_informative]), names)
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A real table: its split, where it has an official one, and whatever else its file holds."""
+
+    name: str
+    X: Any
+    y: NDArray[Any]
+    train_index: NDArray[np.int64] | None = None
+    test_index: NDArray[np.int64] | None = None
+    more: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+
+def load(name: str, folder: str | PathLike[str] | None = None, *, openml: bool = False) -> Dataset:
+    """The data set of that name, from ``name.npz`` in a folder.
+
+    The file holds arrays ``X`` and ``y``, or, for a sparse table, ``data``, ``indices``, ``indptr`` and ``shape`` in
+    place of ``X``; ``train_index`` and ``test_index`` if there is an official split.
+
+    Parameters
+    ----------
+    name : of the file, without its ending.
+    folder : where it is; None: what the environment variable PROBEWISE_DATA says.
+    openml : fetch a set that is not in the folder from OpenML (`sklearn.datasets.fetch_openml`), if it is one of
+        `OPENML`. Its numeric columns are taken, in its order of rows, without an official split.
+    """
+    folder = folder or os.environ.get(FOLDER_VARIABLE)
+    path = None if folder is None else Path(folder) / f"{name}.npz"
+    if path is not None and path.is_file():
+        return _from_file(name, path)
+    if openml and name in OPENML:
+        return _from_openml(name)
+    missing = "no folder of data was given" if path is None else f"there is no file {path}"
+    fetch = ", or have it fetched from OpenML (openml=True)" if name in OPENML and not openml else ""
+    raise ValueError(
+        f"the data set {name!r} is not at hand, {missing}: give the folder that holds {name}.npz "
+        f"(data=, or the environment variable {FOLDER_VARIABLE}){fetch}"
+    )
+
+
+def _from_file(name: str, path: Path) -> Dataset:
+    with np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+    if all(part in arrays for part in SPARSE):
+        data, indices, indptr, shape = (arrays.pop(part) for part in SPARSE)
+        arrays["X"] = sp.csr_matrix((data, indices, indptr), shape=tuple(shape))
+    if "X" not in arrays or "y" not in arrays:
+        raise ValueError(f"{path} holds {', '.join(arrays)}: a data set needs X and y")
+    known = {key: arrays.pop(key, None) for key in ("X", "y", "train_index", "test_index")}
+    return Dataset(name, **known, more=arrays)
+
+
+def _from_openml(name: str) -> Dataset:
+    from sklearn.datasets import fetch_openml
+
+    parts = [fetch_openml(part, version=1, as_frame=False) for part in OPENML[name]]
+    tables = []
+    for part in parts:
+        numeric = [place for place, column in enumerate(part.feature_names) if column not in (part.categories or {})]
+        tables.append(np.asarray(part.data)[:, numeric].astype(np.float64))
+    return Dataset(name, np.hstack(tables), np.asarray(parts[0].target))

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .criteria.base import Target
-from .executors import Map, serial, threads
+from .executors import Map, in_turn, threads
 from .information import Codes
 from .inputs import discrete_columns, number_categories, require_finite, require_finite_target
 from .kernels import contingency, intervals
@@ -47,7 +47,7 @@ def cut_points(
     method: str | int = "optimal",
     *,
     discrete: NDArray[np.bool_] | None = None,
-    map: Map = serial,
+    map: Map = in_turn,
 ) -> Cuts:
     """Cut points of every column; columns marked ``discrete`` are cut between any two values that occur.
 
@@ -72,7 +72,7 @@ def cut_points(
     return Cuts(np.concatenate(values), np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
 
 
-def encode(X: Any, cuts: Cuts, *, map: Map = serial) -> Codes:
+def encode(X: Any, cuts: Cuts, *, map: Map = in_turn) -> Codes:
     """The columns of X as codes: the number of cuts below each value."""
     codes = Codes.empty(X.shape[0], np.diff(cuts.offsets) + 1)
 

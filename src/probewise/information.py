@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .executors import Map, serial
+from .executors import Map, in_turn
 from .kernels import contingency as kernels
 from .kernels.intervals import entropy_table
 
@@ -98,7 +98,7 @@ class Codes:
         return np.round(sums / (self.scale[1] * self.n_rows), DECIMALS) + 0.0
 
     def joint(
-        self, base: Integers, n_base: int, columns: Integers | None = None, *, map: Map = serial
+        self, base: Integers, n_base: int, columns: Integers | None = None, *, map: Map = in_turn
     ) -> tuple[Integers, Integers]:
         """Of ``base`` with each column: the sum of c log2 c over the joint cells, and how many are not empty."""
         columns = np.arange(self.n_columns) if columns is None else columns
@@ -108,10 +108,10 @@ class Codes:
             room = (self.levels, self.place, self.planes, self.wide)
             kernels.joint(columns[part], *room, base, n_base, self.scale[0], sums[part], cells[part])
 
-        _run(map if len(columns) > COLUMNS_AT_A_TIME else serial, count, len(columns))
+        _run(map if len(columns) > COLUMNS_AT_A_TIME else in_turn, count, len(columns))
         return sums, cells
 
-    def against(self, base: Any, columns: Integers | None = None, *, map: Map = serial) -> Shared:
+    def against(self, base: Any, columns: Integers | None = None, *, map: Map = in_turn) -> Shared:
         """What one column of codes, or the one of that number here, shares with each column."""
         codes, n_levels = numbered(self.column(base) if np.ndim(base) == 0 else base)
         sums, cells = self.joint(codes, n_levels, columns, map=map)
@@ -119,7 +119,7 @@ class Codes:
         own = int(table[np.bincount(codes)].sum())
         return Shared(self, own, self.margins[0] if columns is None else self.margins[0][columns], sums, cells)
 
-    def largest_extended_gain(self, columns: Integers, *, map: Map = serial) -> float:
+    def largest_extended_gain(self, columns: Integers, *, map: Map = in_turn) -> float:
         """The largest extended balanced gain of any two of the columns; pairs that cannot win are not counted."""
         table, _ = self.scale
         entropies = table[self.n_rows] - self.margins[0]
@@ -171,6 +171,11 @@ class Shared:
         both = self.codes.in_bits(2 * self._all - self.base - self.columns)
         return np.round(np.divide(2 * self.information, both, out=np.zeros(len(both)), where=both > 0), DECIMALS)
 
+    def add_to(self, sums: Floats, taken: int, likeness: Floats, partners: Integers) -> None:
+        """Add the information to ``sums``; where column ``taken`` is the most alike so far, keep by how much and it."""
+        unit = self.codes.scale[1] * self.codes.n_rows
+        kernels.add_shared(self.joint, self.base, self.columns, self._all, unit, taken, sums, likeness, partners)
+
     @property
     def extended_gain(self) -> Floats:
         """Extended balanced information gain, I over log2 of the joint cells that are not empty."""
@@ -214,8 +219,8 @@ def numbered(column: Any) -> tuple[Integers, int]:
 
 
 def _balanced(information: Floats, kappas: Integers) -> Floats:
-    bits = np.log2(np.maximum(kappas, 2).astype(np.float64))
-    return np.round(np.where(kappas > 1, information / bits, 0.0), DECIMALS)
+    balanced: Floats = np.where(kappas > 1, information / np.log2(np.maximum(kappas, 2.0)), 0.0)
+    return np.round(balanced, DECIMALS)
 
 
 def _as_codes(many: Any) -> Codes:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .study import STABILITY, StudyResult, deviation
 
@@ -29,12 +32,12 @@ class StudyDisplay:
     ----------
     result : the `StudyResult`.
     classifiers : names of the classifiers to show, a panel each.
-    stability : the measure to show: "cw_rel", "ati", "anhi" or "nogueira".
+    stability : the measure to show: "cw_rel", "ati", "anhi" or "nogueira"; or several, a panel each.
 
     Attributes
     ----------
     figure_ : the matplotlib figure, once drawn.
-    axes_ : array of its panels: one for each classifier, then stability.
+    axes_ : array of its panels: one for each classifier, then one for each measure of stability.
 
     Examples
     --------
@@ -54,7 +57,9 @@ class StudyDisplay:
     figure_: Figure
     axes_: Any
 
-    def __init__(self, result: StudyResult, *, classifiers: Sequence[str], stability: str = "cw_rel") -> None:
+    def __init__(
+        self, result: StudyResult, *, classifiers: Sequence[str], stability: str | Sequence[str] = "cw_rel"
+    ) -> None:
         self.result = result
         self.classifiers = classifiers
         self.stability = stability
@@ -65,21 +70,22 @@ class StudyDisplay:
         result: StudyResult,
         *,
         classifier: str | None = None,
-        stability: str = "cw_rel",
+        stability: str | Sequence[str] = "cw_rel",
         figure: Figure | None = None,
     ) -> StudyDisplay:
         """Draw a study: with one of its classifiers, or, by default, with all."""
         if classifier is not None and classifier not in result.classifiers:
             known = ", ".join(result.classifiers)
             raise ValueError(f"classifier={classifier!r} is not in this study: choose one of {known}")
-        if stability not in STABILITY:
+        if not _measures(stability) or not all(measure in STABILITY for measure in _measures(stability)):
             raise ValueError(f"stability={stability!r} is not known: choose one of {', '.join(STABILITY)}")
         shown = result.classifiers if classifier is None else (classifier,)
         return cls(result, classifiers=shown, stability=stability).plot(figure)
 
     def plot(self, figure: Figure | None = None) -> StudyDisplay:
         """Draw into the figure, or into a new one of pyplot's."""
-        n_panels = len(self.classifiers) + 1
+        measures = _measures(self.stability)
+        n_panels = len(self.classifiers) + len(measures)
         if figure is None:
             figure = _pyplot().figure(figsize=(WIDTH, HEIGHT * n_panels))
         figure.set_layout_engine("constrained")
@@ -87,7 +93,9 @@ class StudyDisplay:
         self.axes_ = figure.subplots(n_panels, 1, sharex=True)
         for axes, classifier in zip(self.axes_, self.classifiers, strict=False):
             self._draw_accuracy(axes, classifier)
-        self._draw_stability(self.axes_[-1])
+        for axes, measure in zip(self.axes_[len(self.classifiers) :], measures, strict=True):
+            self._draw_stability(axes, measure)
+        self.axes_[-1].set_xlabel("number of features")
         self._finish(self.axes_)
         return self
 
@@ -102,13 +110,12 @@ class StudyDisplay:
             )
         axes.set_ylabel(f"accuracy, {_literal(classifier)}")
 
-    def _draw_stability(self, axes: Axes) -> None:
-        for place, values in enumerate(self.result.stability()[self.stability]):
+    def _draw_stability(self, axes: Axes, measure: str) -> None:
+        for place, values in enumerate(self.result.stability()[measure]):
             if not self._takes_all(place):
                 axes.plot(self.result.sizes, values, **self._look(place))
-        axes.set_ylabel(f"stability, {MEASURES[self.stability]}")
+        axes.set_ylabel(f"stability, {MEASURES[measure]}")
         axes.set_ylim(top=1.03)
-        axes.set_xlabel("number of features")
 
     def _finish(self, panels: Any) -> None:
         from matplotlib.ticker import LogLocator
@@ -138,11 +145,103 @@ class StudyDisplay:
         return all(len(subset) == n_features for size in sizes for subset in self.result.subsets(name, size))
 
 
-def save_study(result: StudyResult, path: str | PathLike[str], *, stability: str = "cw_rel") -> None:
+def save_study(
+    result: StudyResult, path: str | PathLike[str], *, stability: str | Sequence[str] = "cw_rel", title: str = ""
+) -> None:
     """Draw the study with all its classifiers to a file: .png, .svg, .pdf and others. No window system is asked."""
     path = require_picture_path(path)
-    figure = _matplotlib_figure()(figsize=(WIDTH, HEIGHT * (len(result.classifiers) + 1)))
+    n_panels = len(result.classifiers) + len(_measures(stability))
+    figure = _matplotlib_figure()(figsize=(WIDTH, HEIGHT * n_panels))
     StudyDisplay.from_study(result, stability=stability, figure=figure)
+    if title:
+        figure.suptitle(_literal(title))
+    figure.savefig(path, dpi=150)
+
+
+class ConvergenceDisplay:
+    """C and relative C2 by number of probes: mean over runs and shaded deviation, with what C2 does on any data.
+
+    Parameters
+    ----------
+    histories : dict of name to a list of ``DAF.history_``, one for each run; all runs of a name look at the same
+        numbers of probes.
+
+    Attributes
+    ----------
+    figure_ : the matplotlib figure, once drawn.
+    axes_ : array of its two panels.
+
+    References
+    ----------
+    P. Somol, J. Grim, J. Filip, P. Pudil, *On stopping rules in dependency-aware feature ranking*, CIARP 2013, figures
+    1 and 2.
+
+    Examples
+    --------
+    >>> import matplotlib
+    >>> matplotlib.use("Agg")
+    >>> from probewise import DAF
+    >>> from probewise.datasets import make_madelon
+    >>> from probewise.plots import ConvergenceDisplay
+    >>> from probewise.stopping import MaxProbes
+    >>> data = make_madelon(100, 30, random_state=0)
+    >>> daf = DAF(stop=MaxProbes(2000), random_state=0).fit(data.X, data.y)
+    >>> [panel.get_ylabel() for panel in ConvergenceDisplay.from_estimator(daf).axes_]
+    ['C, places', 'C2 / first C2']
+    """
+
+    figure_: Figure
+    axes_: Any
+
+    def __init__(self, histories: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        self.histories = histories
+
+    @classmethod
+    def from_estimator(cls, daf: Any, *, name: str = "DAF", figure: Figure | None = None) -> ConvergenceDisplay:
+        """Draw the run of a fitted DAF."""
+        return cls({name: [daf.history_]}).plot(figure)
+
+    def plot(self, figure: Figure | None = None) -> ConvergenceDisplay:
+        """Draw into the figure, or into a new one of pyplot's."""
+        if figure is None:
+            figure = _pyplot().figure(figsize=(WIDTH, 2 * HEIGHT))
+        figure.set_layout_engine("constrained")
+        self.figure_ = figure
+        self.axes_ = figure.subplots(2, 1, sharex=True)
+        panels = (("order_change", "C, places"), ("relative_change", "C2 / first C2"))
+        for axes, (measure, label) in zip(self.axes_, panels, strict=True):
+            for colour, (name, runs) in zip(COLOURS, self.histories.items(), strict=False):
+                self._draw(axes, colour, _literal(name), runs, measure)
+            axes.set(ylabel=label, xscale="log", yscale="log")
+            axes.grid(alpha=0.3)
+        probes = np.asarray(next(iter(self.histories.values()))[0]["probes"])
+        expected = self.axes_[1].plot(probes[1:], expected_change(len(probes))[1:], color="0.3", linestyle=":")[0]
+        expected.set_label("expected on any data")
+        self.axes_[1].set_xlabel("number of probes")
+        self.axes_[1].legend(frameon=False, fontsize="small")
+        return self
+
+    def _draw(self, axes: Axes, colour: str, name: str, runs: Sequence[Mapping[str, Any]], measure: str) -> None:
+        probes, values = np.asarray(runs[0]["probes"]), np.array([run[measure] for run in runs], dtype=np.float64)
+        mean, spread = values.mean(axis=0), deviation(values) if len(values) > 1 else np.zeros(len(probes))
+        axes.plot(probes, mean, color=colour, label=name)
+        axes.fill_between(probes, mean - spread, mean + spread, color=colour, alpha=0.15, linewidth=0)
+
+
+def expected_change(n_looks: int) -> NDArray[np.float64]:
+    """Relative C2 at each look when coefficients are averages over equal groups of probes; NaN at the first.
+
+    Between looks k and k + 1 it is sqrt(1 + 1/k) / (k + 1) over its value at k = 1.
+    """
+    k = np.arange(1, n_looks)
+    return np.append(np.nan, np.sqrt(2 * (1 + 1 / k)) / (k + 1))
+
+
+def save_convergence(histories: Mapping[str, Sequence[Mapping[str, Any]]], path: str | PathLike[str]) -> None:
+    """Draw `ConvergenceDisplay` to a file. No window system is asked."""
+    path = require_picture_path(path)
+    figure = _matplotlib_figure()(figsize=(WIDTH, 2 * HEIGHT))
+    ConvergenceDisplay(histories).plot(figure)
     figure.savefig(path, dpi=150)
 
 
@@ -158,6 +257,10 @@ def require_picture_path(path: str | PathLike[str]) -> Path:
     if path.is_dir():
         raise ValueError(f"{path} cannot be written: it is a folder")
     return path
+
+
+def _measures(stability: str | Sequence[str]) -> tuple[str, ...]:
+    return (stability,) if isinstance(stability, str) else tuple(stability)
 
 
 def _pyplot() -> Any:

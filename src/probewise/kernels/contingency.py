@@ -9,7 +9,10 @@ import numpy as np
 from .jit import kernel, part
 from .lanes import popcount
 
-NARROW = 4  # levels of the widest column that is kept as bit sets
+NARROW = 16  # levels of the widest column that is kept as bit sets: with more they would take more room than codes
+BLOCK = 64  # columns met by as many others at a time
+MOST_PAIRED = 256  # rows for which pairs of rows are kept as bit sets
+BASE_BITS = 64  # levels of the widest other column that is met as bit sets
 
 
 @kernel
@@ -131,30 +134,35 @@ def joint(columns, levels, place, planes, wide, base, n_base, table, sums, cells
     n = len(base)
     n_words = (n + 63) // 64
     margin, rows, starts = _by_level(base, n_base)
-    masks = np.zeros((n_base - 1) * n_words if n_base <= 64 else 0, np.uint64)
-    if n_base <= 64:
+    masks = np.zeros((n_base - 1) * n_words if n_base <= BASE_BITS else 0, np.uint64)
+    if n_base <= BASE_BITS:
         for i in range(n):
             if base[i] > 0:
                 masks[(base[i] - 1) * n_words + i // 64] |= np.uint64(1) << np.uint64(i & 63)
-    counts = np.zeros((NARROW, min(n_base, 64)), np.int64)
-    widest = 1
-    for k in range(len(columns)):
-        widest = max(widest, levels[columns[k]])
-    seen = np.zeros(widest, np.int64)
+    counts = np.zeros((NARROW, min(n_base, BASE_BITS)), np.int64)
+    seen = np.zeros(_most(levels, columns), np.int64)
     codes = np.zeros(n, np.int64)
     for k in range(len(columns)):
         column = columns[k]
         K = levels[column]
         at = place[column]
-        if K <= NARROW and n_base <= 64 and (K - 1) * (n_base - 1) * n_words <= 2 * n:
-            sums[k], cells[k] = _count_bits(
-                planes[at : at + (K - 1) * n_words], K, masks, n_base, n_words, margin, counts, table
-            )
+        if K == 3 and n_base == 3:
+            sums[k], cells[k] = _count_three(planes, at, masks, n_words, margin, table)
+        elif K <= NARROW and n_base <= BASE_BITS and (K - 1) * (n_base - 1) * n_words <= 2 * n:
+            sums[k], cells[k] = _count_bits(planes, at, K, masks, 0, n_base, n_words, margin, counts, table)
         elif K <= NARROW:
             decode(column, levels, place, planes, wide, codes)
             sums[k], cells[k] = _count_rows(codes, rows, starts, seen, table)
         else:
             sums[k], cells[k] = _count_rows(wide[at], rows, starts, seen, table)
+
+
+@part
+def _most(levels, columns):
+    most = 1
+    for k in range(len(columns)):
+        most = max(most, levels[columns[k]])
+    return most
 
 
 @part
@@ -175,19 +183,20 @@ def _by_level(base, n_base):
 
 
 @part
-def _count_bits(words, K, masks, n_base, n_words, margin, counts, table):
+def _count_bits(planes, at, K, masks, other, n_base, n_words, margin, counts, table):
+    """Bit sets from ``at`` on against those of a base from ``other`` on; what no bit set holds is the rest."""
     for m in range(n_base):
         counts[0, m] = margin[m]
     for level in range(1, K):
-        own = words[(level - 1) * n_words : level * n_words]
+        own = at + (level - 1) * n_words
         rest = np.int64(0)
         for w in range(n_words):
-            rest += popcount(own[w])
+            rest += popcount(planes[own + w])
         for m in range(1, n_base):
-            other = masks[(m - 1) * n_words : m * n_words]
+            theirs = other + (m - 1) * n_words
             both = np.int64(0)
             for w in range(n_words):
-                both += popcount(own[w] & other[w])
+                both += popcount(planes[own + w] & masks[theirs + w])
             counts[level, m] = both
             counts[0, m] -= both
             rest -= both
@@ -198,6 +207,27 @@ def _count_bits(words, K, masks, n_base, n_words, margin, counts, table):
         for m in range(n_base):
             total += table[counts[level, m]]
             cells += counts[level, m] > 0
+    return total, cells
+
+
+@part
+def _count_three(planes, at, masks, n_words, margin, table):
+    """The same for three levels on either side, the counts kept in registers."""
+    one, two, first, second = np.uint64(at), np.uint64(at + n_words), np.uint64(0), np.uint64(n_words)
+    a = b = aa = ab = ba = bb = np.uint64(0)
+    for w in range(np.uint64(n_words)):
+        p, q, x, y = planes[one + w], planes[two + w], masks[first + w], masks[second + w]
+        a += np.uint64(popcount(p))
+        b += np.uint64(popcount(q))
+        aa += np.uint64(popcount(p & x))
+        ab += np.uint64(popcount(p & y))
+        ba += np.uint64(popcount(q & x))
+        bb += np.uint64(popcount(q & y))
+    a0, b0 = a - aa - ab, b - ba - bb
+    zx, zy = np.uint64(margin[1]) - aa - ba, np.uint64(margin[2]) - ab - bb
+    z0 = np.uint64(margin[0]) - a0 - b0
+    total = table[aa] + table[ab] + table[a0] + table[ba] + table[bb] + table[b0] + table[zx] + table[zy] + table[z0]
+    cells = (aa > 0) + (ab > 0) + (a0 > 0) + (ba > 0) + (bb > 0) + (b0 > 0) + (zx > 0) + (zy > 0) + (z0 > 0)
     return total, cells
 
 
@@ -222,39 +252,124 @@ def largest_gain(order, start, stop, levels, place, planes, wide, entropies, kap
     """The largest I / log2 cells of order[i], start <= i < stop, with any order[j], j < i, or 0 if none beats best[0].
 
     I is at most the smaller entropy. Joint cells are at least those of either, and one more where the two have equally
-    many but differ in entropy: a pair whose bound is not above the best known is not counted.
+    many but differ in entropy. Of wide columns, P pairs of rows that agree in both leave a sum of c log2 c of at most
+    2 P and at least n - P cells. A pair of columns whose bound is not above the best known is not counted.
     """
     n = wide.shape[1]
-    n_words = (n + 63) // 64
-    seen = np.zeros(np.max(levels), np.int64)
-    counts = np.zeros((NARROW, NARROW), np.int64)
-    mine, other = np.zeros(n, np.int64), np.zeros(n, np.int64)
-    found = 0.0
-    known = 0.0
-    for i in range(start, stop):
-        f = order[i]
-        K = levels[f]
-        known = max(known, best[0])
-        if kappas[f] < 2 or entropies[f] / np.log2(float(kappas[f])) <= known:
-            continue
-        decode(f, levels, place, planes, wide, mine)
-        margin, rows, starts = _by_level(mine, K)
-        words = planes[place[f] : place[f] + (K - 1) * n_words] if K <= NARROW else planes[:0]
-        for j in range(i):
-            g = order[j]
-            least = max(kappas[f], kappas[g])
-            if kappas[f] == kappas[g] and entropies[f] != entropies[g]:
-                least += 1
-            if min(entropies[f], entropies[g]) <= known * np.log2(float(least)):
+    logs = np.log2(np.arange(n + 2) + 0.0)
+    by_pairs = n <= MOST_PAIRED
+    n_sets = (n * (n - 1) // 2 + 63) // 64 if by_pairs else 1
+    mine, theirs = np.zeros((stop - start, n_sets), np.uint64), np.zeros((BLOCK, n_sets), np.uint64)
+    room = _room(n, _most(levels, order))
+    agree = np.zeros((stop - start, BLOCK), np.int64)
+    if by_pairs:
+        _agreeing(order, start, stop, levels, place, wide, room, mine)
+    found, known = 0.0, best[0]
+    for first in range(0, stop, BLOCK):
+        last = min(first + BLOCK, stop)
+        if by_pairs:
+            _agreeing(order, first, last, levels, place, wide, room, theirs)
+        for i in range(start, stop):
+            f = order[i]
+            if kappas[f] < 2 or entropies[f] / logs[kappas[f]] <= known:
                 continue
-            if K <= NARROW and levels[g] <= NARROW:
-                theirs = planes[place[g] : place[g] + (levels[g] - 1) * n_words]
-                joint_sum, cells = _count_bits(theirs, levels[g], words, K, n_words, margin, counts, table)
-            else:
-                decode(g, levels, place, planes, wide, other)
-                joint_sum, cells = _count_rows(other, rows, starts, seen, table)
-            gain = float(entropies[f] + entropies[g] - (table[n] - joint_sum)) / np.log2(float(cells))
-            if gain > known:
-                known = gain
-                found = gain
+            if by_pairs and levels[f] > NARROW:
+                for j in range(last - first):
+                    agree[i - start, j] = _in_both(mine[i - start], theirs[j])
+            decoded = False
+            for j in range(first, min(last, i)):
+                g = order[j]
+                least = max(kappas[f], kappas[g])
+                if kappas[f] == kappas[g] and entropies[f] != entropies[g]:
+                    least += 1
+                if min(entropies[f], entropies[g]) <= known * logs[least]:
+                    continue
+                if by_pairs and levels[f] > NARROW and levels[g] > NARROW:
+                    pairs = agree[i - start, j - first]
+                    most = float(entropies[f] + entropies[g] - table[n] + pairs * table[2])
+                    if most <= known * logs[max(least, n - pairs)]:
+                        continue
+                if not decoded:
+                    decode(f, levels, place, planes, wide, room[0])
+                    decoded = True
+                decode(g, levels, place, planes, wide, room[1])
+                joint_sum, cells = _count_two(room[0], room[1], room[2], room[3], room[4], levels[f], table)
+                gain = float(entropies[f] + entropies[g] - (table[n] - joint_sum)) / logs[cells]
+                if gain > known:
+                    known = gain
+                    found = gain
+        known = max(known, best[0])
     return found
+
+
+@part
+def _in_both(one, two):
+    both = np.int64(0)
+    for w in range(len(one)):
+        both += popcount(one[w] & two[w])
+    return both
+
+
+@part
+def _room(n, most):
+    """Codes of two columns, rows by level, where each level starts, and counters."""
+    return (
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(n, np.int64),
+        np.zeros(most + 2, np.int64),
+        np.zeros(most, np.int64),
+    )
+
+
+@part
+def _agreeing(order, start, stop, levels, place, wide, room, out):
+    """For each wide column the set of pairs of rows of equal level, as bits."""
+    n = wide.shape[1]
+    latest, earlier = room[4], room[0]
+    for i in range(start, stop):
+        sets = out[i - start]
+        for w in range(len(sets)):
+            sets[w] = 0
+        if levels[order[i]] > NARROW:
+            codes = wide[place[order[i]]]
+            for level in range(levels[order[i]]):
+                latest[level] = -1
+            for a in range(n):
+                earlier[a] = latest[codes[a]]
+                latest[codes[a]] = a
+                b = earlier[a]
+                while b >= 0:
+                    pair = a * (a - 1) // 2 + b
+                    sets[pair >> 6] |= np.uint64(1) << np.uint64(pair & 63)
+                    b = earlier[b]
+            for level in range(levels[order[i]]):
+                latest[level] = 0
+
+
+@part
+def _count_two(base, codes, rows, starts, seen, n_base, table):
+    """Joint cells of two rows of codes."""
+    n = len(base)
+    for level in range(n_base + 2):
+        starts[level] = 0
+    for i in range(n):
+        starts[base[i] + 2] += 1
+    for level in range(2, n_base + 1):
+        starts[level] += starts[level - 1]
+    for i in range(n):
+        rows[starts[base[i] + 1]] = i
+        starts[base[i] + 1] += 1
+    return _count_rows(codes, rows, starts[: n_base + 1], seen, table)
+
+
+@kernel
+def add_shared(joint, base, columns, all_, unit, taken, sums, likeness, partners):
+    """Add I(base; column) to the sums; keep the symmetrical uncertainty, and the base, where it is the largest so far."""
+    for k in range(len(joint)):
+        shared = all_ - base - columns[k] + joint[k]
+        sums[k] += shared / unit
+        both = 2 * all_ - base - columns[k]
+        if k != taken and 2.0 * shared > likeness[k] * both:
+            likeness[k] = 2.0 * shared / both
+            partners[k] = taken

@@ -1,102 +1,145 @@
 """What Relief needs of rows: sums of differences over columns, the nearest of each class, and weighted differences.
 
-A tile (columns, rows) holds scaled columns, for which diff(a, b) = |a - b|, or, where capped, min(|a - b|, 1).
+A tile (columns, rows) holds scaled columns, for which diff(a, b) = |a - b|, or, where capped, min(|a - b|, 1). Its
+lines, and those of sums, may have more room than there are rows: what is there has no meaning.
 
 The neighbours of a row are a line of slots, those of class c from starts[c] to starts[c + 1] - 1: a heap with the
 farthest first. near (n, slots) holds their rows, -1 where empty, and far (n, slots) their distances.
 """
 
 import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 from .jit import inline, kernel, part
 
-TOGETHER = 8  # columns added at a time: a tile has a multiple of it, the last ones 0 where need be
-LINES, CHUNK = 64, 256  # lines of sums, and a length of them, that stay in the cache while columns pass
+LANES, VECTORS, ROWS = 8, 2, 4  # what keeps all sums of a block of rows and others in registers
+OTHERS = LANES * VECTORS
 ABREAST = 4  # neighbours weighed at a time: near has a multiple of it
+
+DOUBLE = ir.DoubleType()
+DOUBLES = ir.VectorType(DOUBLE, LANES)
+
+
+def room(n_rows):
+    """How long lines must be: a multiple of OTHERS, and not one of a page, whose lines would share their cache."""
+    return -(-n_rows // OTHERS) * OTHERS + LANES
 
 
 @kernel
-def lay_dense(X, rows, start, width, low, divisor, tile):
-    """tile[f, r] = (X[rows[r], start + f] - low) / divisor of the column, for f < width, and 0 after."""
+def lay_dense(X, rows, start, low, divisor, tile):
+    """tile[f, r] = (X[rows[r], start + f] - low) / divisor of the column."""
     full = len(rows) // 8 * 8
     for r in range(0, full, 8):
         x0, x1, x2, x3 = X[rows[r]], X[rows[r + 1]], X[rows[r + 2]], X[rows[r + 3]]
         x4, x5, x6, x7 = X[rows[r + 4]], X[rows[r + 5]], X[rows[r + 6]], X[rows[r + 7]]
-        for f in range(width):
+        for f in range(len(tile)):
             line, column = tile[f], np.uint64(start + f)
             line[r], line[r + 1], line[r + 2], line[r + 3] = x0[column], x1[column], x2[column], x3[column]
             line[r + 4], line[r + 5], line[r + 6], line[r + 7] = x4[column], x5[column], x6[column], x7[column]
     for r in range(full, len(rows)):
-        for f in range(width):
+        for f in range(len(tile)):
             tile[f, r] = X[rows[r], start + f]
-    _scale(start, width, low, divisor, tile)
+    _scale(start, low, divisor, tile, len(rows))
 
 
 @kernel
-def lay_sparse(data, indices, indptr, place, start, width, low, divisor, tile):
-    """The same from compressed columns; place[row] is where a row goes, or -1."""
-    for f in range(width):
+def lay_sparse(data, indices, indptr, place, n_rows, start, low, divisor, tile):
+    """The same from compressed columns, for n_rows rows; place[row] is where a row goes, or -1."""
+    for f in range(len(tile)):
         line = tile[f]
-        for r in range(len(line)):
+        for r in range(n_rows):
             line[r] = 0.0
         for position in range(indptr[start + f], indptr[start + f + 1]):
             if place[indices[position]] >= 0:
                 line[place[indices[position]]] += data[position]
-    _scale(start, width, low, divisor, tile)
+    _scale(start, low, divisor, tile, n_rows)
 
 
 @part
-def _scale(start, width, low, divisor, tile):
+def _scale(start, low, divisor, tile, n_rows):
     for f in range(len(tile)):
-        line = tile[f]
-        if f < width:
-            base, by = low[start + f], divisor[start + f]
-            for r in range(len(line)):
-                line[r] = (line[r] - base) / by
-        else:
-            for r in range(len(line)):
-                line[r] = 0.0
+        line, base, by = tile[f], low[start + f], divisor[start + f]
+        for r in range(n_rows):
+            line[r] = (line[r] - base) / by
+
+
+def _block_adder(capped):
+    @intrinsic
+    def add_block(typing_context, left, i, left_room, right, j, right_room, n_columns, sums, at, sums_room):
+        """sums += diff of ROWS rows from i on and OTHERS others from j on, over n_columns; at is where sums start."""
+
+        def generate(context, builder, signature, arguments):
+            left, i, left_room, right, j, right_room, n_columns, sums, at, sums_room = arguments
+
+            def address(array, number, index, kind):
+                data = context.make_array(signature.args[number])(context, builder, array).data
+                return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
+
+            def plus(index, number):
+                return builder.add(index, ir.Constant(index.type, number))
+
+            unset = ir.Constant(DOUBLES, ir.Undefined)
+            first = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+            one = ir.Constant(DOUBLES, [ir.Constant(DOUBLE, 1.0)] * LANES)
+            size = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(DOUBLES, [DOUBLES]), f"llvm.fabs.v{LANES}f64"
+            )
+
+            def everywhere(number):
+                return builder.shuffle_vector(
+                    builder.insert_element(unset, number, ir.Constant(ir.IntType(32), 0)), unset, first
+                )
+
+            def diff(a, b):
+                apart = builder.call(size, [builder.fsub(a, b)])
+                return builder.select(builder.fcmp_ordered("<", apart, one), apart, one) if capped else apart
+
+            lines = [builder.add(at, builder.mul(sums_room, ir.Constant(at.type, r))) for r in range(ROWS)]
+            places = [[address(sums, 7, plus(line, LANES * v), DOUBLES) for v in range(VECTORS)] for line in lines]
+            totals = [
+                [cgutils.alloca_once_value(builder, builder.load(place, align=8)) for place in line] for line in places
+            ]
+            with cgutils.for_range(builder, n_columns) as loop:
+                own_at = builder.add(i, builder.mul(loop.index, left_room))
+                other_at = builder.add(j, builder.mul(loop.index, right_room))
+                others = [
+                    builder.load(address(right, 3, plus(other_at, LANES * v), DOUBLES), align=8) for v in range(VECTORS)
+                ]
+                for r in range(ROWS):
+                    own = everywhere(builder.load(address(left, 0, plus(own_at, r), DOUBLE), align=8))
+                    for total, other in zip(totals[r], others, strict=True):
+                        builder.store(builder.fadd(builder.load(total), diff(own, other)), total)
+            for r in range(ROWS):
+                for total, place in zip(totals[r], places[r], strict=True):
+                    builder.store(builder.load(total), place, align=8)
+            return context.get_dummy_value()
+
+        number = types.int64
+        return types.void(left, number, number, right, number, number, number, sums, number, number), generate
+
+    return add_block
+
+
+_add_plain = _block_adder(capped=False)
+_add_capped = _block_adder(capped=True)
 
 
 @kernel
-def add_diffs(left, right, begin, capped, sums):
-    """sums[i, j] += diff(left[f, i], right[f, j]) over all f, for j >= begin + i."""
-    n_columns, height = left.shape
-    width = right.shape[1]
-    for start in range(0, width, CHUNK):
-        end = min(start + CHUNK, width)
-        for top in range(0, height, LINES):
-            for f in range(0, n_columns, TOGETHER):
-                for i in range(top, min(top + LINES, height)):
-                    first = np.uint64(max(start, begin + i))
-                    if capped:
-                        _add_capped(left, i, right, f, first, np.uint64(end), sums[i])
-                    else:
-                        _add_plain(left, i, right, f, first, np.uint64(end), sums[i])
-
-
-@part
-def _add_plain(left, i, right, f, first, end, out):
-    a0, a1, a2, a3 = left[f, i], left[f + 1, i], left[f + 2, i], left[f + 3, i]
-    a4, a5, a6, a7 = left[f + 4, i], left[f + 5, i], left[f + 6, i], left[f + 7, i]
-    b0, b1, b2, b3 = right[f], right[f + 1], right[f + 2], right[f + 3]
-    b4, b5, b6, b7 = right[f + 4], right[f + 5], right[f + 6], right[f + 7]
-    for j in range(first, end):
-        out[j] += ((abs(a0 - b0[j]) + abs(a1 - b1[j])) + (abs(a2 - b2[j]) + abs(a3 - b3[j]))) + (
-            (abs(a4 - b4[j]) + abs(a5 - b5[j])) + (abs(a6 - b6[j]) + abs(a7 - b7[j]))
-        )
-
-
-@part
-def _add_capped(left, i, right, f, first, end, out):
-    a0, a1, a2, a3 = left[f, i], left[f + 1, i], left[f + 2, i], left[f + 3, i]
-    a4, a5, a6, a7 = left[f + 4, i], left[f + 5, i], left[f + 6, i], left[f + 7, i]
-    b0, b1, b2, b3 = right[f], right[f + 1], right[f + 2], right[f + 3]
-    b4, b5, b6, b7 = right[f + 4], right[f + 5], right[f + 6], right[f + 7]
-    for j in range(first, end):
-        out[j] += ((_capped(a0, b0[j]) + _capped(a1, b1[j])) + (_capped(a2, b2[j]) + _capped(a3, b3[j]))) + (
-            (_capped(a4, b4[j]) + _capped(a5, b5[j])) + (_capped(a6, b6[j]) + _capped(a7, b7[j]))
-        )
+def add_diffs(left, height, right, width, begin, capped, sums):
+    """sums[i, j] += diff(left[f, i], right[f, j]) over all f, for i < height, j < width and j >= begin + i."""
+    n_columns, left_room = left.shape
+    right_room, sums_room = right.shape[1], sums.shape[1]
+    for j in range(0, width, OTHERS):
+        for i in range(0, height, ROWS):
+            if begin + i < j + OTHERS:
+                at = i * sums_room + j
+                if capped:
+                    _add_capped(left, i, left_room, right, j, right_room, n_columns, sums, at, sums_room)
+                else:
+                    _add_plain(left, i, left_room, right, j, right_room, n_columns, sums, at, sums_room)
 
 
 @part
@@ -113,11 +156,11 @@ def choose(distances, begin, rows, others, codes, starts, limits, other_limits, 
     come down as slots are filled.
     """
     other_codes = codes[others]
-    for i in range(len(distances)):
+    for i in range(len(rows)):
         line, row, limit = distances[i], rows[i], limits[i]
         own = codes[row]
         first, end, other_limit = starts[own], starts[own + 1], other_limits[own]
-        for j in range(max(0, begin + i), len(line)):
+        for j in range(max(0, begin + i), len(others)):
             distance = _rounded(line[j])
             code = other_codes[j]
             if distance <= limit[code]:

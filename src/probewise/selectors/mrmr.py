@@ -59,13 +59,10 @@ class InformationOrder(OrderedSelector):
     def _value(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
         raise NotImplementedError
 
-    def _against(self, codes: Codes, taken: int, map: Map) -> Shared:
-        """The features against the latest one; keeps what each shares most, and with which."""
+    def _against(self, codes: Codes, taken: int, sums: Floats, map: Map) -> Shared:
+        """The features against the latest one, their information added to ``sums``; keeps what each is most like."""
         shared = codes.against(taken, map=map)
-        likeness = shared.uncertainty
-        likeness[taken] = -1.0
-        self.partners_[likeness > self.redundancy_] = taken
-        self.redundancy_ = np.maximum(self.redundancy_, likeness)
+        shared.add_to(sums, taken, self.redundancy_, self.partners_)
         return shared
 
 
@@ -128,7 +125,7 @@ class MRMR(InformationOrder):
         return super().fit(X, y)
 
     def _value(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
-        self._sum += self._against(codes, taken, map).information
+        self._against(codes, taken, self._sum, map)
         redundancy = self._sum / n_taken
         if self.scheme == "difference":
             return self.relevance_ - redundancy
@@ -156,8 +153,9 @@ class JMI(InformationOrder):
     """
 
     def _value(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
-        pair, _, both = _with_class(codes, classes, taken, self._against(codes, taken, map), map)
-        self._sum += codes.against(classes, np.empty(0, np.int64)).base_entropy + pair - both
+        shared = self._against(codes, taken, np.zeros(codes.n_columns), map)
+        self._sum += shared.joint_entropy - _with_class(codes, classes, taken, map).joint_entropy
+        self._sum += codes.against(classes, np.empty(0, np.int64)).base_entropy
         return self._sum / n_taken
 
 
@@ -180,9 +178,9 @@ class CMIM(InformationOrder):
     """
 
     def _value(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
-        shared = self._against(codes, taken, map)
-        pair, given, both = _with_class(codes, classes, taken, shared, map)
-        told = pair + given - shared.base_entropy - both
+        shared = self._against(codes, taken, np.zeros(codes.n_columns), map)
+        together = _with_class(codes, classes, taken, map)
+        told = shared.joint_entropy - shared.base_entropy + together.base_entropy - together.joint_entropy
         self._sum = told if n_taken == 1 else np.minimum(self._sum, told)
         return np.minimum(self._sum, self.relevance_)
 
@@ -191,7 +189,6 @@ def _enough_rows_a_cell(n_rows: int, n_classes: int) -> int:
     return int(np.clip(np.sqrt(n_rows / (ROWS_A_CELL * n_classes)), 2, 10))
 
 
-def _with_class(codes: Codes, classes: Integers, taken: int, shared: Shared, map: Map) -> tuple[Floats, float, Floats]:
-    """H(f, g), H(g, C) and H(f, g, C) for the feature g taken and every f."""
-    together = codes.against(codes.column(taken) * (classes.max() + 1) + classes, map=map)
-    return shared.joint_entropy, together.base_entropy, together.joint_entropy
+def _with_class(codes: Codes, classes: Integers, taken: int, map: Map) -> Shared:
+    """Every feature against the feature taken and the class as one."""
+    return codes.against(codes.column(taken) * (classes.max() + 1) + classes, map=map)

@@ -68,8 +68,8 @@ class ReliefF(RankingSelector):
 
     Notes
     -----
-    Of rows equally far the lower comes first. Distances are summed in float64 and compared to 10 digits, so that
-    equal sums of fractions are equal whatever the order of the columns.
+    Of rows equally far the lower comes first. Distances are summed in float64 and compared to 10 digits, so that sums
+    of fractions or decimals that are equal count as equal, whatever the order of the columns.
 
     A class of a single row has no hits: they add 0. With many irrelevant features distances lose their meaning, and
     the weights their strength.
@@ -193,17 +193,14 @@ class Table:
         return cls(X, low, ranges, divisor, capped)
 
     def layer(self, rows: Rows) -> Any:
-        """A function of (start, end, tile) that lays these rows of columns start..end - 1 into a tile."""
+        """A function of (start, tile) that lays these rows of the columns from start on into a tile."""
+        scale = self.low, self.divisor
         if not sp.issparse(self.X):
-            return lambda start, end, tile: kernels.lay_dense(
-                self.X, rows, start, end - start, self.low, self.divisor, tile
-            )
+            return lambda start, tile: kernels.lay_dense(self.X, rows, start, *scale, tile)
         place = np.full(self.X.shape[0], -1)
         place[rows] = np.arange(len(rows))
         csc = self.X.data, self.X.indices, self.X.indptr
-        return lambda start, end, tile: kernels.lay_sparse(
-            *csc, place, start, end - start, self.low, self.divisor, tile
-        )
+        return lambda start, tile: kernels.lay_sparse(*csc, place, len(rows), start, *scale, tile)
 
 
 def _extent(X: Any, discrete: NDArray[np.bool_], columns: slice) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
@@ -336,19 +333,21 @@ class Search:
         return [(block.rows, mine), (block.others, theirs)] if block.both_ways else [(block.rows, mine)]
 
     def distances(self, block: Block, columns: slice) -> Floats:
-        """Sums of diff over some columns: (rows, others)."""
-        sums = np.zeros((len(block.rows), len(block.others)))
-        lay, lay_others = self.table.layer(block.rows), self.table.layer(block.others)
-        width = int(np.clip(2**16 // len(block.others), 32, 256)) // kernels.TOGETHER * kernels.TOGETHER
-        mine, others = np.empty((width, len(block.rows))), np.empty((width, len(block.others)))
-        same = np.array_equal(block.rows, block.others)
-        for start in range(columns.start, columns.stop, width):
-            end = min(start + width, columns.stop)
-            lay_others(start, end, others)
+        """Sums of diff over some columns: (rows, others), with room to spare."""
+        height, width = len(block.rows), len(block.others)
+        at_a_time = int(np.clip(2**16 // width, 32, 256))
+        sums = np.zeros((kernels.room(height), kernels.room(width)))
+        lay_others, others = self.table.layer(block.others), np.zeros((at_a_time, kernels.room(width)))
+        lay, mine = lay_others, others
+        if not (same := np.array_equal(block.rows, block.others)):
+            lay, mine = self.table.layer(block.rows), np.zeros((at_a_time, kernels.room(height)))
+        for start in range(columns.start, columns.stop, at_a_time):
+            n = min(at_a_time, columns.stop - start)
+            lay_others(start, others[:n])
             if not same:
-                lay(start, end, mine)
-            capped = self.table.capped[start:end].any()
-            kernels.add_diffs(others if same else mine, others, block.begin, capped, sums)
+                lay(start, mine[:n])
+            capped = self.table.capped[start : start + n].any()
+            kernels.add_diffs(mine[:n], height, others[:n], width, block.begin, capped, sums)
         return sums
 
     def choose(self, block: Block, distances: Floats, mine: Slots, theirs: Slots) -> None:
@@ -394,22 +393,20 @@ def weighted_diffs(table: Table, samples: Rows, near: Rows, weights: Floats, map
     weights = np.pad(np.where(near >= 0, weights, 0), ((0, 0), (0, extra)))
     near = np.pad(near, ((0, 0), (0, extra)), constant_values=-1)
     near = np.where(near >= 0, near, samples[:, None])
-    at_a_time = int(np.clip(2**17 // table.X.shape[0], kernels.TOGETHER, 512))
-    weigh = partial(_weighted_diffs, table, samples, near, weights, at_a_time)
-    return np.concatenate(list(map(weigh, pieces(table.X.shape[1], at_a_time))))
+    weigh = partial(_weighted_diffs, table, samples, near, weights)
+    return np.concatenate(list(map(weigh, pieces(table.X.shape[1], 64))))
 
 
-def _weighted_diffs(table: Table, samples: Rows, near: Rows, weights: Floats, at_a_time: int, columns: slice) -> Floats:
+def _weighted_diffs(table: Table, samples: Rows, near: Rows, weights: Floats, columns: slice) -> Floats:
+    at_a_time = int(np.clip(2**17 // table.X.shape[0], 8, 512))
     lay = table.layer(np.arange(table.X.shape[0]))
     tile = np.empty((at_a_time, table.X.shape[0]))
     sums = np.zeros(columns.stop - columns.start)
-    for start in range(columns.start, columns.stop, at_a_time):
-        end = min(start + at_a_time, columns.stop)
-        lay(start, end, tile)
-        by_row = np.ascontiguousarray(tile.T)
-        part = np.zeros(at_a_time)
-        kernels.add_weighted_diffs(by_row, samples, near, weights, table.capped[start:end].any(), part)
-        sums[start - columns.start : end - columns.start] = part[: end - start]
+    for start in range(0, len(sums), at_a_time):
+        part = sums[start : start + at_a_time]
+        lay(columns.start + start, tile[: len(part)])
+        capped = table.capped[columns.start + start :][: len(part)].any()
+        kernels.add_weighted_diffs(np.ascontiguousarray(tile[: len(part)].T), samples, near, weights, capped, part)
     return sums
 
 

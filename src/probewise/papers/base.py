@@ -1,0 +1,317 @@
+"""What the reproductions share: cells against published numbers, claims, figures, units of work that are kept."""
+
+from __future__ import annotations
+
+import csv
+import json
+import platform
+import time
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from .. import __version__
+from ..executors import executor
+from ..plots import COLOURS, LINES, MARKERS, _matplotlib_figure
+from ..study import RunFile
+
+Progress = Callable[[str], None] | None
+Place = tuple[str, str, str]  # where, row, column
+
+COLUMNS = ("where", "row", "column", "published", "ours", "difference", "note")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+PANEL_WIDTH, PANEL_HEIGHT, PANELS_ABREAST = 4.2, 3.0, 2
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number as it stands in the paper."""
+
+    where: str
+    row: str
+    column: str
+    value: float
+    unit: str
+
+    @property
+    def place(self) -> Place:
+        return self.where, self.row, self.column
+
+
+def published(paper: str) -> list[Published]:
+    """The numbers of the paper's tables, in their order there."""
+    source = files(__package__) / "published" / f"{paper}.csv"
+    return [
+        Published(line["where"], line["row"], line["column"], float(line["value"]), line["unit"])
+        for line in csv.DictReader(source.read_text(encoding="utf-8").splitlines())
+    ]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number: where it stands, as published and as it came out here; None where there is none."""
+
+    where: str
+    row: str
+    column: str
+    published: float | None = None
+    ours: float | None = None
+    note: str = ""
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less published."""
+        return None if self.published is None or self.ours is None else self.ours - self.published
+
+
+def cells(paper: str, ours: Mapping[Place, float], notes: Mapping[Place, str] | None = None) -> list[Cell]:
+    """A cell for every published number, with ours beside it, then one for each of ours that was not published."""
+    notes = notes or {}
+    known = {each.place: each.value for each in published(paper)}
+    places = dict.fromkeys([*known, *ours])
+    return [Cell(*place, known.get(place), ours.get(place), notes.get(place, "")) for place in places]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A sentence of the paper, whether it holds here (None: cannot be told), and the numbers that say so."""
+
+    text: str
+    holds: bool | None
+    evidence: str
+
+
+class Line(NamedTuple):
+    """A curve of a panel; ``published`` ones are drawn as points, without a line."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    published: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes with its lines."""
+
+    title: str
+    x: str
+    y: str
+    lines: Sequence[Line]
+    log: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure: its name in the paper, and panels."""
+
+    name: str
+    panels: Sequence[Panel]
+
+    @property
+    def file(self) -> str:
+        return f"{self.name.lower().replace(' ', '-')}.svg"
+
+    def draw(self, path: Path) -> None:
+        """Write it as SVG, the same bytes for the same numbers."""
+        n_abreast = min(PANELS_ABREAST, len(self.panels))
+        n_rows = -(-len(self.panels) // n_abreast)
+        figure = _matplotlib_figure()(figsize=(PANEL_WIDTH * n_abreast, PANEL_HEIGHT * n_rows), layout="constrained")
+        grid = figure.subplots(n_rows, n_abreast, squeeze=False).ravel()
+        for axes, panel in zip(grid, self.panels, strict=False):
+            _draw(axes, panel)
+        for axes in grid[len(self.panels) :]:
+            axes.set_visible(False)
+        figure.suptitle(self.name)
+        figure.savefig(path, metadata={"Date": None})
+
+
+def _draw(axes: Any, panel: Panel) -> None:
+    for place, line in enumerate(panel.lines):
+        turn, colour = divmod(place, len(COLOURS))
+        look = {"color": COLOURS[colour], "marker": MARKERS[colour], "markersize": 3, "label": line.name}
+        look["linestyle"] = "" if line.published else LINES[turn % len(LINES)]
+        axes.plot(line.x, line.y, **look)
+    axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+    if panel.log:
+        axes.set_xscale("log")
+    if panel.log_y:
+        axes.set_yscale("log")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize="x-small", frameon=False)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came out of a reproduction.
+
+    Attributes
+    ----------
+    cells : the numbers, published and ours.
+    claims : what the paper says, and whether it holds.
+    departures : sentences, where the paper was departed from or is silent.
+    pictures : figures, as numbers.
+    settings : seed, profile, versions, counts and durations, in plain JSON values.
+    files : what was written, once it was.
+    """
+
+    cells: list[Cell]
+    claims: list[Claim] = field(default_factory=list)
+    departures: list[str] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+    files: list[Path] = field(default_factory=list)
+
+    def with_settings(self, **more: Any) -> Outcome:
+        return replace(self, settings={**more, **self.settings})
+
+    def write(self, folder: Path) -> Outcome:
+        """results.csv, results.md, settings.json and the figures, where matplotlib is there to draw them."""
+        written = [folder / name for name in ("results.csv", "results.md", "settings.json")]
+        with written[0].open("w", encoding="utf-8", newline="") as lines:
+            table = csv.writer(lines, lineterminator="\n")
+            table.writerow(COLUMNS)
+            table.writerows(self._row(cell) for cell in self.cells)
+        written[1].write_text(self.markdown(), encoding="utf-8")
+        written[2].write_text(json.dumps(self.settings, indent=2, default=str) + "\n", encoding="utf-8")
+        return replace(self, files=[*written, *self._draw(folder)])
+
+    def _draw(self, folder: Path) -> list[Path]:
+        paths = [folder / picture.file for picture in self.pictures]
+        try:
+            for picture, path in zip(self.pictures, paths, strict=True):
+                picture.draw(path)
+        except ImportError as error:
+            warnings.warn(f"the figures were left out: {error}", UserWarning, stacklevel=4)
+            return []
+        return paths
+
+    @staticmethod
+    def _row(cell: Cell) -> list[str]:
+        numbers = (cell.published, cell.ours, cell.difference)
+        return [cell.where, cell.row, cell.column, *map(_exact, numbers), cell.note]
+
+    def markdown(self) -> str:
+        """All of it for a reader: claims, tables (published / ours), departures, figures."""
+        parts = [f"# {self.settings.get('title', 'Results')}\n"]
+        if self.claims:
+            parts.append("## Claims\n\n| claim | holds | evidence |\n| --- | --- | --- |")
+            parts.extend(f"| {claim.text} | {_verdict(claim.holds)} | {claim.evidence} |" for claim in self.claims)
+        for where in dict.fromkeys(cell.where for cell in self.cells):
+            parts.append(f"\n## {where}\n\nPublished / ours.\n")
+            parts.extend(_pivot([cell for cell in self.cells if cell.where == where]))
+        if self.departures:
+            parts.append("\n## Departures\n")
+            parts.extend(f"- {sentence}" for sentence in self.departures)
+        if self.pictures:
+            parts.append("\n## Figures\n")
+            parts.extend(f"![{picture.name}]({picture.file})" for picture in self.pictures)
+        return "\n".join(parts) + "\n"
+
+
+def _pivot(cells: Sequence[Cell]) -> Iterable[str]:
+    columns = list(dict.fromkeys(cell.column for cell in cells))
+    yield f"| | {' | '.join(columns)} |"
+    yield f"| --- |{' --- |' * len(columns)}"
+    for row in dict.fromkeys(cell.row for cell in cells):
+        texts = {cell.column: f"{shown(cell.published)} / {shown(cell.ours)}" for cell in cells if cell.row == row}
+        yield f"| {row} | {' | '.join(texts.get(column, '') for column in columns)} |"
+    notes = dict.fromkeys(f"{cell.row}, {cell.column}: {cell.note}" for cell in cells if cell.note)
+    if notes:
+        yield ""
+        yield from (f"- {note}" for note in notes)
+
+
+def shown(value: float | None) -> str:
+    """A number for a reader: four digits, or a dash."""
+    if value is None or value != value:
+        return "-"
+    return f"{value:.2f}" if abs(value) >= 10 else f"{value:.4g}"
+
+
+def _exact(value: float | None) -> str:
+    return "" if value is None or value != value else f"{value:.10g}"
+
+
+def _verdict(holds: bool | None) -> str:
+    return "cannot be told" if holds is None else ("yes" if holds else "no")
+
+
+def versions() -> dict[str, str]:
+    """Of what the numbers depend on."""
+    return {
+        "probewise": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in LIBRARIES},
+    }
+
+
+# ---- units of work
+
+
+def kept(folder: Path | None, name: str) -> Path | None:
+    """The file of that name where finished units are kept; None where nothing is."""
+    if folder is None:
+        return None
+    (folder / "runs").mkdir(parents=True, exist_ok=True)
+    return folder / "runs" / f"{name}.jsonl"
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What a worker does: a unit, and how long it took."""
+
+    work: Callable[[Any], Any]
+
+    def __call__(self, unit: Any) -> tuple[Any, float]:
+        started = time.perf_counter()
+        return self.work(unit), time.perf_counter() - started
+
+
+def conduct(
+    work: Callable[[Any], Any],
+    units: Iterable[Hashable],
+    *,
+    run: Path | None,
+    settings: Mapping[str, Any],
+    n_jobs: int | None = None,
+    progress: Progress = None,
+    title: str = "units",
+) -> dict[Any, Any]:
+    """work(unit) for each unit, those in the run file excepted, which are read from it.
+
+    A unit is a number, text or tuple of these, and what comes of it plain JSON; each is a pure function of the unit
+    and the settings, so the results are the same for any number of workers, interrupted or not. A run file of other
+    settings is refused. ``seconds`` of the units are in the file.
+    """
+    units = list(units)
+    with RunFile(run) as file:
+        file.begin(json.loads(json.dumps(settings, default=str)), notes={"version": __version__})
+        done = {record["unit"]: record["result"] for record in file.trials.values()}
+        missing = [unit for unit in units if _name(unit) not in done]
+        found: Any = executor(n_jobs, prefer="processes")(Timed(work), missing)
+        started = time.perf_counter()
+        with closing(found):
+            for now, (unit, (result, seconds)) in enumerate(zip(missing, found, strict=True), start=1):
+                result = json.loads(json.dumps(result))  # what is made here is what would be read again
+                file.append({"trial": len(file.trials), "unit": _name(unit), "seconds": seconds, "result": result})
+                done[_name(unit)] = result
+                if progress:
+                    left = (time.perf_counter() - started) / now * (len(missing) - now)
+                    progress(f"{title}: {len(units) - len(missing) + now} of {len(units)}, about {left:.0f} s left")
+    return {unit: done[_name(unit)] for unit in units}
+
+
+def _name(unit: Any) -> str:
+    return json.dumps(unit)
+
+
+def described(settings: Any) -> dict[str, Any]:
+    """A profile's settings as a dict, for `conduct` and `Outcome`."""
+    return asdict(settings)
