@@ -5,7 +5,7 @@ import sys
 
 from benchmarks.measure import machine
 
-ALL = ["engine", "criteria", "search"]
+ALL = ["engine", "criteria", "search", "filters"]
 
 if __name__ == "__main__":
     print(machine())

@@ -22,6 +22,7 @@ LAYERS = [
     {"selectors", "forest", "feedback"},
     {"io", "study"},
     {"plots"},
+    {"papers"},
     {"cli"},
     {"__main__"},
 ]

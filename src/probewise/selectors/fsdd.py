@@ -14,14 +14,14 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from ..criteria.base import Target
-from ..executors import Map, executor
+from ..executors import Map, threads
 from ..kernels import moments as kernels
 from .base import RankingSelector
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-CELLS_READ = 2**26  # in one piece of work: for less, waking another thread costs more than it saves
-STORED_READ = 2**23  # the same for the values of a sparse matrix, which take longer
+CELLS_READ = 2**22  # in one piece of work: for less, waking another thread costs more than it saves
+STORED_READ = 2**21  # the same for the values of a sparse matrix, which take longer
 CELLS_COPIED = 2**20  # at a time, where columns must be copied to be read
 
 
@@ -37,7 +37,7 @@ class FSDD(RankingSelector):
     n_features_to_select : how many features to keep: a number, a share in (0, 1], or None for half. May be
         changed after ``fit``.
     beta : what the width of classes costs, at least 0. The order of features hardly depends on it (see Notes).
-    n_jobs : threads; the result is the same for any number. They pay off from some hundreds of megabytes on.
+    n_jobs : threads; the result is the same for any number.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class FSDD(RankingSelector):
         _require_labels(y)
         target = Target.of(y, "classification")
         assert target.classes is not None
-        moments = ClassMoments.of(X, target.values, len(target.classes), executor(self.n_jobs))
+        moments = ClassMoments.of(X, target.values, len(target.classes), threads(self.n_jobs))
         return self._learn(target.classes, moments)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> FSDD:
@@ -122,7 +122,7 @@ class FSDD(RankingSelector):
         X, y = self._checked(X, y, reset=is_first)
         _require_labels(y)
         known = _known_labels(y, classes, None if is_first else self.classes_)
-        moments = ClassMoments.of(X, np.searchsorted(known, y), len(known), executor(self.n_jobs))
+        moments = ClassMoments.of(X, np.searchsorted(known, y), len(known), threads(self.n_jobs))
         if not is_first:
             moments = self.moments_.among(np.searchsorted(known, self.classes_), len(known)) + moments
         return self._learn(known, moments)

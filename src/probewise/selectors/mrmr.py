@@ -149,7 +149,7 @@ class JMI(InformationOrder):
     >>> from probewise import JMI
     >>> X, y = load_iris(return_X_y=True)
     >>> JMI(3).fit(X, y).order_.tolist()
-    [3, 2, 0]
+    [2, 3, 1]
     """
 
     def _value(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
@@ -174,7 +174,7 @@ class CMIM(InformationOrder):
     >>> from probewise import CMIM
     >>> X, y = load_iris(return_X_y=True)
     >>> CMIM(3).fit(X, y).order_.tolist()
-    [3, 2, 0]
+    [2, 3, 1]
     """
 
     def _value(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:

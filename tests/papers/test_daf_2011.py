@@ -1,0 +1,166 @@
+"""The 2011 paper's runner: published numbers as they stand there, one run for all coefficients, and going on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from probewise import DAF
+from probewise.datasets import Dataset, load, make_madelon
+from probewise.papers import daf_2011
+from probewise.papers.base import published
+from probewise.papers.daf_2011 import Ledgers, Part, Replay, Settings, first_probes, informative
+from probewise.stopping import MaxProbes
+
+TINY = Settings(
+    trials=3,
+    parts={"Madelon": Part(200, (2, 5, 20))},
+    figure_6=(50, 200),
+    taus=(2, 10, 30),
+    tau_probes=100,
+    tau_trials=2,
+)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return make_madelon(240, 30, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def source(made):
+    return lambda name: Dataset(name, made.X, made.y)
+
+
+def numbers(outcome):
+    """Everything but the clock."""
+    clock = ("time limit", "BIF takes at most", "SFFS takes")
+    return {(cell.where, cell.row, cell.column): cell.ours for cell in outcome.cells if cell.column not in clock}
+
+
+@pytest.fixture(scope="module")
+def outcome(source):
+    return daf_2011.run(TINY, source, None, seed=1)
+
+
+def test_the_published_numbers():
+    known = {each.place: (each.value, each.unit) for each in published("daf-2011")}
+    assert len(known) == len(published("daf-2011")) == 51
+    assert known["Table I", "Reuters", "features"] == (10105, "count")
+    assert known["Table II", "Madelon", "J evaluations"] == (25000, "count")
+    assert known["Table II", "Spambase", "mean probes without it"] == (80500, "count")
+    assert known["Section V", "Spambase", "SFFS takes"] == (16, "min")
+    for name in daf_2011.SETUPS:  # Table II adds up
+        held, left = (known["Table II", name, f"mean probes with{end}"][0] for end in (" a feature", "out it"))
+        assert held + left == known["Table II", name, "J evaluations"][0]
+        tau, features = known["Table II", name, "largest probe"][0], known["Table I", name, "features"][0]
+        assert held == pytest.approx((held + left) * (tau + 1) / 2 / features, rel=0.06)
+        assert tau == daf_2011.SETUPS[name].tau
+
+
+def test_the_profiles_hold_all_four_sets():
+    for settings in daf_2011.PROFILES.values():
+        assert list(settings.parts) == list(daf_2011.SETUPS)
+        assert settings.figure_6[-1] == settings.parts["Madelon"].probes
+    assert daf_2011.PROFILES["full"].parts["Madelon"].probes == 25_000
+
+
+@pytest.mark.parametrize("coefficient", ["daf0", "daf1", "daf2"])
+def test_a_replay_is_the_run_itself(made, tmp_path, coefficient):
+    daf = DAF(max_probe_size=10, stop=MaxProbes(150), random_state=3)
+    direct = clone(daf).set_params(coefficient=coefficient).fit(made.X, made.y)
+    replay = Replay(daf, ledgers=Ledgers(tmp_path / "new"), coefficient=coefficient).fit(made.X, made.y)
+    np.testing.assert_array_equal(replay.scores_, direct.scores_)
+    assert replay.n_probes_ == 150
+
+
+def test_a_run_is_made_once_and_its_beginning_is_the_shorter_run(made, tmp_path):
+    calls = []
+
+    def j(X, y):
+        calls.append(1)
+        return float(X[:, 0].std())
+
+    daf = DAF(criterion=j, max_probe_size=10, stop=MaxProbes(150), random_state=3)
+    for options in ({}, {"coefficient": "daf1"}, {"n_probes": 60}, {"n_probes": 150}):
+        replay = Replay(daf, ledgers=Ledgers(tmp_path), **options).fit(made.X, made.y)
+    assert len(calls) == 150
+    shorter = clone(daf).set_params(stop=MaxProbes(60)).fit(made.X, made.y)
+    whole = clone(daf).fit(made.X, made.y)
+    np.testing.assert_array_equal(first_probes(whole, 60).daf0(), shorter.scores_)
+    np.testing.assert_array_equal(replay.scores_, whole.scores_)
+    assert Replay(daf, ledgers=Ledgers(tmp_path), n_probes=60).fit(made.X, made.y).n_probes_ == 60
+
+
+def test_informative_columns_are_found_without_labels(made):
+    large = make_madelon(1000, 60, random_state=0)
+    found = informative(Dataset("madelon", large.X, large.y))
+    assert set(found) <= set(large.informative)
+    assert len(found) >= 18
+
+
+@pytest.mark.shared_data
+def test_informative_columns_of_the_real_madelon(real_data):
+    arrays = real_data("madelon")
+    found = informative(Dataset("madelon", arrays["X"], arrays["y"]))
+    assert len(found) == 20
+    assert found[:3].tolist() == [28, 48, 64]
+
+
+def test_every_figure_has_its_numbers(outcome):
+    found = numbers(outcome)
+    for selector in ("DAF0", "DAF1", "DAF2", "BIF"):
+        for where in (
+            "Figure 4a, accuracy of 3-NN, Madelon",
+            "Figure 4b, accuracy of SVM (rbf), Madelon",
+            "Figure 4c, CW_rel, Madelon",
+        ):
+            assert 0 <= found[where, selector, "d = 5"] <= 1
+    assert found["Figure 6, accuracy of 3-NN, Madelon", "200 probes", "d = 5"] == pytest.approx(
+        found["Figure 4a, accuracy of 3-NN, Madelon", "DAF0", "d = 5"]
+    )
+    assert ("Figure 7, accuracy of 3-NN, Madelon", "tau = 10", "d = 20") in found
+    assert found["Table II", "Madelon", "J evaluations"] == 200
+    assert found["Table II", "Madelon", "mean probes with a feature"] == pytest.approx(200 * 15.5 / 30)
+    assert {cell.published for cell in outcome.cells if cell.where == "Table I" and cell.row == "Madelon"} == {
+        500,
+        2,
+        2000,
+    }
+    assert len(outcome.claims) == 6
+    assert all(claim.evidence for claim in outcome.claims)
+
+
+def test_it_goes_on_where_it_was_ended(source, outcome, tmp_path):
+    steps = []
+    fewer = replace(TINY, trials=2)
+    daf_2011.run(fewer, source, tmp_path, seed=1)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "runs").iterdir()}
+    resumed = daf_2011.run(TINY, source, tmp_path, seed=1, progress=steps.append)
+    for name, content in before.items():
+        assert (tmp_path / "runs" / name).read_bytes().startswith(content)
+    assert numbers(resumed) == numbers(outcome)
+    assert steps == ["Madelon: 3 of 3 splits", "Figure 6: 3 of 3 splits", "Figure 7: 2 of 2 splits"]
+    assert not any("ledgers" in path.name for path in (tmp_path / "runs").iterdir())
+    written = {path.name for path in resumed.write(tmp_path).files}
+    assert written == {"results.csv", "results.md", "settings.json", "figure-4.png", "figure-6.png", "figure-7.png"}
+
+
+def test_the_other_sets_and_floating_search(made, tmp_path):
+    X = np.abs(made.X[:, :12]).round(2)
+    tiny = replace(TINY, trials=2, parts={"Spambase": Part(100, (1, 3))})
+    outcome = daf_2011.run(tiny, lambda name: Dataset(name, X, made.y), tmp_path, seed=0)
+    found = numbers(outcome)
+    assert ("Figure 5a, accuracy of 3-NN, Spambase", "SFFS", "d = 3") in found
+    assert sum("SFFS" in claim.text for claim in outcome.claims) == 3
+
+
+@pytest.mark.shared_data
+def test_the_paper_s_sets_are_as_the_paper_says(real_data):
+    for name in ("gisette_valid", "madelon", "spambase"):
+        real_data(name)
+    from conftest import DATA
+
+    shapes = {name: daf_2011.prepared(load(daf_2011.SETUPS[name].file, DATA))[0].shape for name in daf_2011.SETUPS}
+    assert shapes == {"Reuters": (8936, 9946), "Gisette": (1000, 5000), "Madelon": (2000, 500), "Spambase": (4601, 57)}
