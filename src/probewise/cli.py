@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from .datasets import KnownTruth
     from .io import Table
+    from .papers import Outcome
     from .selectors.bif import BIF
     from .selectors.daf import DAF
     from .stopping import Rule
@@ -43,9 +44,12 @@ probewise rank data.csv --target label
 
 probewise rank data.parquet --target label --time 300 --out ranking.csv
 
-probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png"""
+probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png
+
+probewise reproduce fsdd-2008 --data folder"""
 TOP = 20
 METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
+PAPERS = ("daf-2011", "daf-2013", "efs-2004", "fsdd-2008")
 SIZES_SHOWN = 6
 CONVINCING = 0.05
 TASKS = ("auto", "classification", "regression")
@@ -85,7 +89,8 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         say(f"{error.strerror}: {error.filename}" if error.filename else str(error))
     if code == INTERRUPTED:
-        say(f"interrupted before there was a {'result' if 'compare' in arguments[:1] else 'ranking'}")
+        awaited = "result" if {"compare", "reproduce"} & set(arguments[:1]) else "ranking"
+        say(f"interrupted before there was a {awaited}")
     return code
 
 
@@ -141,6 +146,7 @@ def demo(
     """
     from .datasets import make_madelon
     from .io import Table
+    from .papers import Outcome
     from .selectors.bif import BIF
     from .selectors.daf import DAF
     from .stopping import MaxTime, Settled
@@ -346,6 +352,43 @@ def compare(
     with _in_plain_words(study.verbose):
         result = study.compare(table.frame(), table.y)
     _give_comparison(result, out=out, plot=plot, quiet=quiet)
+
+
+@app.command(epilog="Example: probewise reproduce fsdd-2008 --data folder --out results")
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help=f"One of {', '.join(PAPERS)}.")],
+    data: Annotated[
+        Path | None,
+        _option(metavar="DIR", help="The folder of data sets, as .npz files. Default: what PROBEWISE_DATA says."),
+    ] = None,
+    openml: Annotated[bool, _option("--openml", help="Fetch sets that are not there from OpenML, if it has them.")] = (
+        False
+    ),
+    profile: Annotated[str, _option(help="quick: minutes; full: the paper's counts.")] = "quick",
+    out: Annotated[
+        Path | None,
+        _output(metavar="FOLDER", help="Results, and finished parts to go on from. Default: PAPER-PROFILE."),
+    ] = None,
+    quiet: Annotated[bool, _output("--quiet", "-q", help="Print the tables and nothing else.")] = False,
+    seed: Annotated[int, _run(min=0, metavar="N", help="Same seed, same numbers.")] = 0,
+    jobs: Annotated[int, _run("--jobs", "--n-jobs", metavar="N", help="Workers; -1 is all cores.")] = -1,
+) -> None:
+    """Make a paper's tables and figures again, beside the published numbers.
+
+    Ended by Ctrl-C, the same command goes on where it was.
+    """
+    from . import papers
+    from .progress import live_line
+
+    folder = out or Path(f"{paper}-{profile}")
+    verbose = 0 if quiet else 1
+    with _in_plain_words(verbose), live_line(verbose) as progress:
+        outcome = papers.reproduce(
+            paper, data=data, openml=openml, out=folder, profile=profile, n_jobs=jobs, seed=seed, progress=progress
+        )
+    _print_outcome(outcome)
+    if not quiet:
+        say(f"in {folder}: {', '.join(path.name for path in outcome.files)}")
 
 
 def _selectors(methods: str, stop: Rule | None) -> dict[str, Any]:
@@ -584,6 +627,28 @@ def _print_verdict(result: StudyResult) -> None:
     )
 
 
+def _print_outcome(outcome: Outcome) -> None:
+    """Tables with published numbers, as many columns abreast as there is room for, then the claims."""
+    console = _console()
+    known = {cell.where for cell in outcome.cells if cell.published is not None}
+    for table in outcome.tables():
+        if table.where not in known:
+            continue
+        widest = max(map(len, [*table.columns, *(text for texts in table.rows.values() for text in texts)]))
+        room = console.width - max(map(len, [table.where, *table.rows])) - 4
+        abreast = max(1, room // (widest + 2))
+        for start in range(0, len(table.columns), abreast):
+            part = slice(start, start + abreast)
+            rows = [[row, *texts[part]] for row, texts in table.rows.items()]
+            _print_table([table.where, *table.columns[part]], rows, name_column=0)
+    words = {True: "holds", False: "does not hold", None: "cannot be told"}
+    for line in (
+        "Published / ours; numbers that are ours alone are in results.csv.",
+        *(f"{claim.text}: {words[claim.holds]} ({claim.evidence})" for claim in outcome.claims),
+    ):
+        console.print(line, highlight=False, markup=False, emoji=False)
+
+
 def _best(selector: DAF | BIF) -> set[int]:
     return set(np.flatnonzero(selector.ranking_ <= TOP).tolist())
 
@@ -631,5 +696,6 @@ def _digits(errors: NDArray[np.float64]) -> int:
 def _in_options(message: str) -> str:
     """A message of the library in the words of the command line."""
     message = message.replace("a criterion for regression such as KNN(task='regression')", "--task regression")
-    names = "max_probe_size|check_every|inclusion|coefficient|criterion|cv|sizes|run"
+    message = message.replace("pass the folder", "give --data the folder").replace("openml=True", "--openml")
+    names = "max_probe_size|check_every|inclusion|coefficient|criterion|cv|sizes|run|profile"
     return re.sub(rf"\b({names})=", lambda match: f"--{match[1].replace('_', '-')} ", message)

@@ -129,10 +129,10 @@ def load(name: str, folder: str | PathLike[str] | None = None, *, openml: bool =
     if openml and name in OPENML:
         return _from_openml(name)
     missing = "no folder of data was given" if path is None else f"there is no file {path}"
-    fetch = ", or have it fetched from OpenML (openml=True)" if name in OPENML and not openml else ""
+    fetch = ", or have it fetched (openml=True)" if name in OPENML and not openml else ""
     raise ValueError(
-        f"the data set {name!r} is not at hand, {missing}: give the folder that holds {name}.npz "
-        f"(data=, or the environment variable {FOLDER_VARIABLE}){fetch}"
+        f"the data set {name} is not at hand, {missing}: pass the folder that holds {name}.npz, "
+        f"or set the environment variable {FOLDER_VARIABLE} to it{fetch}"
     )
 
 

@@ -365,7 +365,7 @@ def _count_two(base, codes, rows, starts, seen, n_base, table):
 
 @kernel
 def add_shared(joint, base, columns, all_, unit, taken, sums, likeness, partners):
-    """Add I(base; column) to the sums; keep the symmetrical uncertainty, and the base, where it is the largest so far."""
+    """Add I(base; column) to the sums; where their likeness is the largest so far, keep it and the base."""
     for k in range(len(joint)):
         shared = all_ - base - columns[k] + joint[k]
         sums[k] += shared / unit

@@ -147,6 +147,23 @@ def _draw(axes: Any, panel: Panel) -> None:
     axes.legend(fontsize="x-small", frameon=False)
 
 
+class Table(NamedTuple):
+    """Cells by row and column, as text: published / ours, and the note."""
+
+    where: str
+    columns: list[str]
+    rows: dict[str, list[str]]
+
+    @classmethod
+    def of(cls, where: str, cells: Sequence[Cell]) -> Table:
+        columns = list(dict.fromkeys(cell.column for cell in cells))
+        rows = {cell.row: [""] * len(columns) for cell in cells}
+        for cell in cells:
+            text = f"{shown(cell.published)} / {shown(cell.ours)} {cell.note}".rstrip()
+            rows[cell.row][columns.index(cell.column)] = text
+        return cls(where, columns, rows)
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What came out of a reproduction.
@@ -197,15 +214,23 @@ class Outcome:
         numbers = (cell.published, cell.ours, cell.difference)
         return [cell.where, cell.row, cell.column, *map(_exact, numbers), cell.note]
 
+    def tables(self) -> list[Table]:
+        """The cells as they stand in the paper, a table for each place."""
+        return [
+            Table.of(where, [cell for cell in self.cells if cell.where == where])
+            for where in dict.fromkeys(cell.where for cell in self.cells)
+        ]
+
     def markdown(self) -> str:
         """All of it for a reader: claims, tables (published / ours), departures, figures."""
         parts = [f"# {self.settings.get('title', 'Results')}\n"]
         if self.claims:
             parts.append("## Claims\n\n| claim | holds | evidence |\n| --- | --- | --- |")
             parts.extend(f"| {claim.text} | {_verdict(claim.holds)} | {claim.evidence} |" for claim in self.claims)
-        for where in dict.fromkeys(cell.where for cell in self.cells):
-            parts.append(f"\n## {where}\n\nPublished / ours.\n")
-            parts.extend(_pivot([cell for cell in self.cells if cell.where == where]))
+        for table in self.tables():
+            parts.append(f"\n## {table.where}\n\nPublished / ours.\n")
+            parts.append(f"| | {' | '.join(table.columns)} |\n| --- |{' --- |' * len(table.columns)}")
+            parts.extend(f"| {row} | {' | '.join(texts)} |" for row, texts in table.rows.items())
         if self.departures:
             parts.append("\n## Departures\n")
             parts.extend(f"- {sentence}" for sentence in self.departures)
@@ -213,19 +238,6 @@ class Outcome:
             parts.append("\n## Figures\n")
             parts.extend(f"![{picture.name}]({picture.file})" for picture in self.pictures)
         return "\n".join(parts) + "\n"
-
-
-def _pivot(cells: Sequence[Cell]) -> Iterable[str]:
-    columns = list(dict.fromkeys(cell.column for cell in cells))
-    yield f"| | {' | '.join(columns)} |"
-    yield f"| --- |{' --- |' * len(columns)}"
-    for row in dict.fromkeys(cell.row for cell in cells):
-        texts = {cell.column: f"{shown(cell.published)} / {shown(cell.ours)}" for cell in cells if cell.row == row}
-        yield f"| {row} | {' | '.join(texts.get(column, '') for column in columns)} |"
-    notes = dict.fromkeys(f"{cell.row}, {cell.column}: {cell.note}" for cell in cells if cell.note)
-    if notes:
-        yield ""
-        yield from (f"- {note}" for note in notes)
 
 
 def shown(value: float | None) -> str:

@@ -101,7 +101,7 @@ PROFILES = {
         queries=4,
     ),
     "full": Settings(
-        repeats={"Leukemia": 10, "Lymphoma": 60, "Leukemia, random splits": 40},
+        repeats={"Leukemia": 10, "Lymphoma": 50, "Leukemia, random splits": 30},
         folds=5,
         sizes=(1, 2, 3, 4, 5, 7, 10, 13, 16, 20, 24, 27, 30, 40, 50, 65, 83, 100),
         trees=(8, 11, 14, 20, 30, 40),

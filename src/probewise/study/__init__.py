@@ -1,0 +1,251 @@
+"""The papers' protocol: repeated random splits, accuracy by size, stability, and a verdict on each pair of methods."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import RidgeClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils.multiclass import type_of_target
+
+from .. import __version__
+from ..executors import Map, executor
+from ..progress import live_line
+from .result import STABILITY, StudyResult, corrected_t_test, deviation, holm
+from .runfile import Record, RunFile, StudyError
+from .trials import Indices, Message, Trials, select, split_rows, tell
+
+__all__ = [
+    "CLASSIFIERS",
+    "STABILITY",
+    "RunFile",
+    "Study",
+    "StudyError",
+    "StudyResult",
+    "Trials",
+    "corrected_t_test",
+    "deviation",
+    "holm",
+    "select",
+    "split_rows",
+]
+
+LARGEST = 100
+STEPS = 13
+CLASSIFIERS: dict[str, Callable[[], Any]] = {
+    "knn": lambda: make_pipeline(StandardScaler(), KNeighborsClassifier(3)),
+    "linear": lambda: make_pipeline(StandardScaler(), RidgeClassifier()),
+    "svm": lambda: make_pipeline(StandardScaler(), SVC()),
+    "naive_bayes": GaussianNB,
+    "tree": DecisionTreeClassifier,
+    "forest": RandomForestClassifier,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """Compares selectors by what classifiers make of their features, over repeated random splits.
+
+    In every trial the rows are split at random, stratified. Each selector is fitted to the training rows alone;
+    each classifier is trained on the same rows with the features selected, once for each size, and its accuracy
+    measured on the rows left out. A trial is a pure function of (random_state, trial), so that the table is the
+    same for any number of workers, and whether or not the study was interrupted.
+
+    Parameters
+    ----------
+    selectors : dict of name to selector; None in place of a selector means all features. Parameters that say
+        how many features to keep are set by the study, see Notes.
+    classifiers : dict of name to scikit-learn classifier or pipeline.
+    trials : how many splits. The standard deviations and the verdict are over trials; more can be added to a
+        ``run`` later.
+    test_size : share (or number) of rows to test on. The papers take half.
+    sizes : numbers of features to select; None: up to 12 from 1 to 100 (or all features), evenly spaced by ratio.
+    random_state : an int for a study that can be repeated. It decides splits and every ``random_state`` among the
+        parameters of selectors and classifiers, those given there notwithstanding.
+    n_jobs : workers, each a process with whole trials: most classifiers hold Python's lock, which threads would
+        wait for. Selectors may have workers of their own. None is 1, -1 all cores.
+    run : a file that keeps finished trials (a line of JSON each). If it holds this study already, only trials
+        that are not in it are conducted. Finished trials are written in their order.
+    verbose : 1 shows progress.
+
+    Notes
+    -----
+    *How many features.* Selectors of this library are fitted once and asked for each size. One that searches for
+    a size (SFFS) gives the subset on its path, or the largest one below where it did not get that far. One that
+    chooses the size itself (CFS) gives its best by ``ranking_``, never more than the size. Selectors from
+    elsewhere are asked through ``n_features_to_select`` or ``k``, and fitted again for each size if they do not
+    follow it. What was selected in fact is in the table (``n_selected``).
+
+    *Time.* A selector that stops by the clock (``MaxTime``, DAF's default) can give another result on a busy
+    machine. Give ``MaxProbes`` for a table that is the same wherever it is made.
+
+    Ctrl-C ends the study with the trials done so far and a ``ConvergenceWarning``.
+
+    References
+    ----------
+    P. Somol, J. Grim, *Fast dependency-aware feature selection in very-high-dimensional pattern recognition
+    problems*, research report 2295, UTIA, 2011, section V.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from probewise import BIF
+    >>> from probewise.datasets import make_madelon
+    >>> from probewise.study import Study
+    >>> data = make_madelon(n_samples=120, n_features=30, random_state=0)
+    >>> study = Study({"bif": BIF(), "all": None}, {"3-nn": KNeighborsClassifier(3)}, trials=4, sizes=[5, 15],
+    ...               random_state=0)
+    >>> result = study.compare(data.X, data.y)
+    >>> result.table()["accuracy"].shape  # 4 trials, 2 selectors, 2 sizes
+    (16,)
+    >>> [name for name in result.summary()]  # doctest: +NORMALIZE_WHITESPACE
+    ['selector', 'classifier', 'size', 'n_selected', 'accuracy', 'std', 'seconds', 'cw_rel', 'ati', 'anhi',
+     'nogueira']
+    """
+
+    selectors: Mapping[str, Any]
+    classifiers: Mapping[str, Any]
+    _: KW_ONLY
+    trials: int = 20
+    test_size: float = 0.5
+    sizes: Iterable[int] | None = None
+    random_state: Any = None
+    n_jobs: int | None = None
+    run: str | PathLike[str] | None = None
+    verbose: int = 0
+
+    def compare(self, X: Any, y: Any) -> StudyResult:
+        """Conduct the trials, those in the ``run`` file excepted, and gather the results."""
+        self._check()
+        X, y, names = _checked(X, y)
+        sizes = _checked_sizes(self.sizes, X.shape[1])
+        n_train, n_test = map(len, split_rows(y, self.test_size, seed=0))
+        workers = executor(self.n_jobs, prefer="processes")
+        with RunFile(self.run) as file:
+            trials = Trials(
+                dict(self.selectors),
+                dict(self.classifiers),
+                sizes,
+                self.test_size,
+                self._seed(file.settings),
+                logging.getLogger("probewise").level,
+            )
+            file.begin(trials.settings(X, y), notes={"version": __version__, "feature_names": names})
+            self._conduct(partial(trials, X, y), workers, file)
+        return StudyResult(
+            selectors=tuple(self.selectors),
+            classifiers=tuple(self.classifiers),
+            sizes=sizes,
+            n_features=X.shape[1],
+            n_train=n_train,
+            n_test=n_test,
+            records=tuple(file.trials[trial] for trial in sorted(file.trials) if trial < self.trials),
+            feature_names=names,
+        )
+
+    def _conduct(self, trial: Callable[[int], tuple[Record, list[Message]]], map: Map, file: RunFile) -> None:
+        missing = [number for number in range(self.trials) if number not in file.trials]
+        done, started = self.trials - len(missing), time.perf_counter()
+        results: Any = map(trial, missing)
+        try:
+            with closing(results), live_line(self.verbose) as progress:
+                for now, (record, messages) in enumerate(results, start=1):
+                    file.append(record)
+                    tell(messages)
+                    if progress:
+                        progress(_standing(done + now, self.trials, time.perf_counter() - started, now))
+        except KeyboardInterrupt:
+            finished = sum(number < self.trials for number in file.trials)
+            if not finished:
+                raise
+            warnings.warn(
+                f"the study was interrupted after {finished} of {self.trials} trials: these are the results so far",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _check(self) -> None:
+        """Refuse what cannot be meant before any work is done."""
+        for name in ("selectors", "classifiers"):
+            members = getattr(self, name)
+            if not isinstance(members, Mapping) or not members or not all(isinstance(key, str) for key in members):
+                raise ValueError(f"{name}={members!r} must be a dict of at least one name: {name[:-1]}")
+        for name, selector in self.selectors.items():
+            if selector is not None and not (hasattr(selector, "fit") and hasattr(selector, "get_support")):
+                raise ValueError(f"selectors[{name!r}]={selector!r} is no selector: it needs fit and get_support")
+            if getattr(selector, "ledger", None) is not None:
+                raise ValueError(
+                    f"selectors[{name!r}] has a ledger, which holds one run, and each trial is another: "
+                    "leave it out, and keep the study by run="
+                )
+        for name, classifier in self.classifiers.items():
+            if not (hasattr(classifier, "fit") and hasattr(classifier, "predict")):
+                raise ValueError(f"classifiers[{name!r}]={classifier!r} is no classifier: it needs fit and predict")
+        if not _is_whole(self.trials) or self.trials < 1:
+            raise ValueError(f"trials={self.trials!r} must be a whole number of at least 1")
+        check_random_state(self.random_state)  # scikit-learn's bounds and message
+
+    def _seed(self, kept: Mapping[str, Any] | None) -> int:
+        """The seed asked for; without one, that of the run file if it has a study, else a new one."""
+        if self.random_state is None:
+            return secrets.randbits(32) if kept is None else int(kept["seed"])
+        if _is_whole(self.random_state):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any], list[str] | None]:
+    """X by rows, y, and the names of the columns if they have any."""
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
+    y = np.asarray(y)
+    check_consistent_length(X, y)
+    kind = type_of_target(y, input_name="y")
+    if kind not in ("binary", "multiclass"):
+        raise ValueError(f"y is {kind}: a study compares accuracy, and needs one class label per row")
+    labels, counts = np.unique(y, return_counts=True)
+    if len(labels) < 2:
+        raise ValueError(f"y has only one class, {labels[0]!s}: a study needs at least two")
+    if counts.min() < 2:
+        raise ValueError(
+            f"y has a single row of class {labels[counts.argmin()]!s}: each class needs a row to train and one to "
+            "test on; leave it out or join it to another class"
+        )
+    return X, y, names
+
+
+def _checked_sizes(sizes: Iterable[int] | None, n_features: int) -> Indices:
+    if sizes is None:
+        return np.unique(np.geomspace(1, min(LARGEST, n_features), STEPS).round().astype(np.int64))
+    wanted = list(sizes)
+    if not wanted or not all(_is_whole(size) and 1 <= size <= n_features for size in wanted):
+        raise ValueError(f"sizes={wanted!r} with {n_features} features: give whole numbers from 1 to {n_features}")
+    return np.unique(np.array(wanted, dtype=np.int64))
+
+
+def _standing(done: int, trials: int, seconds: float, now: int) -> str:
+    left = seconds / now * (trials - done)
+    return f"study: {done} of {trials} trials, {seconds:.0f} s, about {left:.0f} s left"

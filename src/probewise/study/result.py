@@ -1,0 +1,228 @@
+"""What a study found: tables, stability, and a verdict on each pair of methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr
+
+from ..stability import anhi, ati, cw_rel, nogueira
+from .runfile import Record
+
+STABILITY: dict[str, Callable[..., float]] = {"cw_rel": cw_rel, "ati": ati, "anhi": anhi, "nogueira": nogueira}
+
+Columns = dict[str, NDArray[Any]]
+Indices = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class StudyResult:
+    """What a study found: a tidy table, its summary by size, the features selected, and a verdict on each pair.
+
+    Tables are dicts of equally long columns, which pandas and polars take as they are.
+
+    Attributes
+    ----------
+    selectors, classifiers : their names.
+    sizes : array of the sizes, ascending.
+    trials : array of the numbers of the finished trials.
+    n_features, n_train, n_test : features, and rows in each training and test part.
+    accuracy : array (trials, selectors, classifiers, sizes), on the test rows.
+    seconds, probes : arrays (trials, selectors), the time a selection took, kernels being compiled excepted, and
+        the probes it made (0: a method without probes).
+    feature_names : names of the columns of X, or None.
+    """
+
+    selectors: tuple[str, ...]
+    classifiers: tuple[str, ...]
+    sizes: Indices
+    n_features: int
+    n_train: int
+    n_test: int
+    records: tuple[Record, ...]
+    feature_names: list[str] | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"StudyResult(trials={len(self.trials)}, selectors={list(self.selectors)}, "
+            f"classifiers={list(self.classifiers)}, sizes={self.sizes.tolist()})"
+        )
+
+    @cached_property
+    def trials(self) -> Indices:
+        return np.array([record["trial"] for record in self.records], dtype=np.int64)
+
+    @cached_property
+    def accuracy(self) -> NDArray[np.float64]:
+        return np.array(
+            [
+                [[outcome["accuracy"][name] for name in self.classifiers] for outcome in self._outcomes(record)]
+                for record in self.records
+            ]
+        )
+
+    @cached_property
+    def seconds(self) -> NDArray[np.float64]:
+        return np.array([[outcome["seconds"] for outcome in self._outcomes(record)] for record in self.records])
+
+    @cached_property
+    def probes(self) -> Indices:
+        return np.array([[outcome["probes"] for outcome in self._outcomes(record)] for record in self.records])
+
+    def subsets(self, selector: str, size: int) -> list[Indices]:
+        """The features selected at that size, an array of column numbers for each trial."""
+        place = self._place("size", size, self.sizes.tolist())
+        self._place("selector", selector, self.selectors)
+        kept = [record["selectors"][selector]["subsets"] for record in self.records]
+        everything = np.arange(self.n_features)
+        return [everything if each is None else np.array(each[place], dtype=np.int64) for each in kept]
+
+    def table(self) -> Columns:
+        """A row for each trial, selector, classifier and size: accuracy, seconds of selection, and probes."""
+        shape = self.accuracy.shape
+        trial, selector, classifier, size = (part.ravel() for part in np.indices(shape))
+        return {
+            "trial": self.trials[trial],
+            "selector": np.array(self.selectors)[selector],
+            "classifier": np.array(self.classifiers)[classifier],
+            "size": self.sizes[size],
+            "n_selected": self._n_selected[trial, selector, size],
+            "accuracy": self.accuracy.ravel(),
+            "seconds": self.seconds[trial, selector],
+            "probes": self.probes[trial, selector],
+        }
+
+    def to_pandas(self) -> Any:
+        """The table as a pandas DataFrame."""
+        try:
+            import pandas  # type: ignore[import-untyped]
+        except ModuleNotFoundError:
+            raise ImportError("to_pandas needs pandas: pip install pandas") from None
+        return pandas.DataFrame(self.table())
+
+    def summary(self) -> Columns:
+        """A row for each selector, classifier and size: means over trials, deviation of accuracy, stability.
+
+        ``accuracy`` and ``std`` are mean and standard deviation (divisor: trials - 1); ``cw_rel``, ``ati``, ``anhi``
+        and ``nogueira`` measure the agreement of the trials' subsets (`probewise.stability`), NaN for one trial.
+        """
+        selector, classifier, size = (part.ravel() for part in np.indices(self.accuracy.shape[1:]))
+        stability = self.stability()
+        return {
+            "selector": np.array(self.selectors)[selector],
+            "classifier": np.array(self.classifiers)[classifier],
+            "size": self.sizes[size],
+            "n_selected": self._n_selected.mean(axis=0)[selector, size],
+            "accuracy": self.accuracy.mean(axis=0).ravel(),
+            "std": deviation(self.accuracy).ravel(),
+            "seconds": self.seconds.mean(axis=0)[selector],
+            **{name: values[selector, size] for name, values in stability.items()},
+        }
+
+    def stability(self) -> dict[str, NDArray[np.float64]]:
+        """Each measure of stability as an array (selectors, sizes)."""
+        return {name: self._stability_by(measure) for name, measure in STABILITY.items()}
+
+    def verdict(self, size: int | None = None) -> Columns:
+        """Each pair of selectors with each classifier: the difference in accuracy, and how likely chance makes it.
+
+        The p-value is that of the corrected resampled t-test. Trials share their data, so that the usual test
+        would find differences where there are none; this one counts in how much they share: with d the
+        differences of n trials,
+
+            t = mean(d) / sqrt((1/n + n_test/n_train) * var(d)),  n - 1 degrees of freedom.
+
+        Among many pairs some fall below 0.05 by chance. ``p_holm`` is Holm's adjustment for all pairs with one
+        classifier: where it is below 0.05, chance makes any such find among them in one study of twenty at most.
+
+        Parameters
+        ----------
+        size : compare at this size; None: by the mean over all sizes.
+
+        Returns
+        -------
+        columns ``classifier``, ``first``, ``second``, ``difference`` (mean accuracy of the first less that of the
+        second), ``t``, ``p_value`` (1 where all trials are equal, NaN for a single trial) and ``p_holm``.
+
+        References
+        ----------
+        C. Nadeau, Y. Bengio, *Inference for the generalization error*, Machine Learning 52, 2003, section 3.2.
+        S. Holm, *A simple sequentially rejective multiple test procedure*, Scandinavian Journal of Statistics 6, 1979.
+        """
+        if size is None:
+            accuracy = self.accuracy.mean(axis=3)
+        else:
+            accuracy = self.accuracy[..., self._place("size", size, self.sizes.tolist())]
+        first, second = np.triu_indices(len(self.selectors), k=1)
+        differences = accuracy[:, first] - accuracy[:, second]
+        tests = [
+            corrected_t_test(each, self.n_test / self.n_train) for each in differences.reshape(len(accuracy), -1).T
+        ]
+        t, p_value = np.array(tests, dtype=np.float64).reshape(*differences.shape[1:], 2).transpose(2, 0, 1)
+        pair, classifier = (part.ravel() for part in np.indices(p_value.shape))
+        selectors = np.array(self.selectors)
+        return {
+            "classifier": np.array(self.classifiers)[classifier],
+            "first": selectors[first[pair]],
+            "second": selectors[second[pair]],
+            "difference": differences.mean(axis=0).ravel(),
+            "t": t.ravel(),
+            "p_value": p_value.ravel(),
+            "p_holm": holm(p_value).ravel(),
+        }
+
+    def _outcomes(self, record: Record) -> list[Record]:
+        return [record["selectors"][name] for name in self.selectors]
+
+    @cached_property
+    def _n_selected(self) -> Indices:
+        """Array (trials, selectors, sizes)."""
+        counts = [[list(map(len, self.subsets(name, size))) for size in self.sizes] for name in self.selectors]
+        return np.array(counts, dtype=np.int64).transpose(2, 0, 1)
+
+    def _stability_by(self, measure: Callable[..., float]) -> NDArray[np.float64]:
+        if len(self.trials) < 2:
+            return np.full((len(self.selectors), len(self.sizes)), np.nan)
+        return np.array(
+            [[measure(self.subsets(name, size), self.n_features) for size in self.sizes] for name in self.selectors]
+        )
+
+    @staticmethod
+    def _place(what: str, asked: Any, known: Sequence[Any]) -> int:
+        if asked not in known:
+            raise ValueError(f"{what}={asked!r} is not in this study: choose one of {', '.join(map(str, known))}")
+        return known.index(asked)
+
+
+def deviation(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The standard deviation over trials, the first axis; NaN for one trial."""
+    if len(values) < 2:
+        return np.full(values.shape[1:], np.nan)
+    return values.std(axis=0, ddof=1)
+
+
+def corrected_t_test(differences: NDArray[np.float64], test_to_train: float) -> tuple[float, float]:
+    """t and two-sided p of Nadeau's and Bengio's test, for differences of trials that share their data."""
+    n_trials, mean = len(differences), float(differences.mean())
+    if n_trials < 2:
+        return float("nan"), float("nan")
+    spread = float(np.sqrt((1 / n_trials + test_to_train) * differences.var(ddof=1)))
+    if spread <= 1e-12:  # differences that are equal but for rounding
+        return (0.0, 1.0) if abs(mean) <= 1e-12 else (float(np.copysign(np.inf, mean)), 0.0)
+    t = mean / spread
+    return t, float(2 * stdtr(n_trials - 1, -abs(t)))
+
+
+def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Holm's adjustment of p-values for their number, down the first axis."""
+    order = np.argsort(p_values, axis=0, kind="stable")
+    factors = np.arange(len(p_values), 0, -1)[:, None]
+    stepped = np.maximum.accumulate(np.take_along_axis(p_values, order, axis=0) * factors, axis=0)
+    adjusted = np.empty_like(p_values)
+    np.put_along_axis(adjusted, order, np.minimum(stepped, 1), axis=0)
+    return adjusted

@@ -1,0 +1,124 @@
+"""A study on disk: finished trials as lines of JSON, safe from a kill, refused to another study."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+try:
+    import fcntl
+except ImportError:  # Windows has no such lock
+    fcntl = None  # type: ignore[assignment]
+
+FORMAT = 1
+SIGNATURE = b'{"probewise study": '
+
+Record = dict[str, Any]
+
+
+class StudyError(ValueError):
+    """A run file that cannot be used: another study's, in use, damaged, or not a study's."""
+
+
+class RunFile:
+    """Finished trials in a file of JSON lines: a header with the study's settings, then a line per trial.
+
+    A line is written at once and forced to the disk. What a kill -9 leaves of a last line is cut off at the
+    next opening, and that trial done again. While open the file is locked, where the system has such locks.
+    Without a path trials are kept in memory.
+    """
+
+    def __init__(self, path: str | PathLike[str] | None) -> None:
+        self.path = None if path is None else Path(path)
+        self.settings: dict[str, Any] | None = None
+        self.trials: dict[int, Record] = {}
+        self._file: int | None = None
+
+    def __enter__(self) -> RunFile:
+        if self.path is not None:
+            if not self.path.parent.is_dir():
+                raise StudyError(f"run={str(self.path)!r}: the folder {self.path.parent} does not exist")
+            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
+            try:
+                self._lock(self._file)
+                self._read(self._file)
+            except BaseException:
+                self.__exit__()
+                raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def begin(self, settings: Mapping[str, Any], *, notes: Mapping[str, Any]) -> None:
+        """Go on with the study in the file if it has these settings, or begin it."""
+        asked = json.loads(json.dumps(dict(settings), default=float))
+        if self.settings is None:
+            self.settings = asked
+            self._write({"probewise study": FORMAT, "settings": asked, "notes": dict(notes)})
+        names = dict.fromkeys([*asked, *self.settings])
+        different = [name for name in names if asked.get(name) != self.settings.get(name)]
+        if different:
+            differences = "; ".join(
+                f"its {name} is {_shown(self.settings.get(name))}, not {_shown(asked.get(name))}" for name in different
+            )
+            raise StudyError(
+                f"{self.path} holds another study: {differences}. "
+                "Give the same data and settings to go on with it, or choose another file."
+            )
+
+    def append(self, record: Record) -> None:
+        """Add a finished trial."""
+        self._write(record)
+        self.trials[record["trial"]] = record
+
+    def _lock(self, file: int) -> None:
+        if fcntl is None:
+            return
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StudyError(f"{self.path} is in use by another process: wait for it or choose another file") from None
+
+    def _read(self, file: int) -> None:
+        assert self.path is not None
+        content = self.path.read_bytes()
+        if not (content.startswith(SIGNATURE) or SIGNATURE.startswith(content)):
+            raise StudyError(f"{self.path} is not the run of a Probewise study: choose another file")
+        whole = content.rfind(b"\n") + 1
+        if whole < len(content):
+            os.truncate(file, whole)
+        for number, line in enumerate(content[:whole].splitlines(), start=1):
+            try:
+                self._take(json.loads(line), is_header=number == 1)
+            except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
+                raise StudyError(f"{self.path} is damaged in line {number}: remove that line or the file") from error
+
+    def _take(self, line: dict[str, Any], *, is_header: bool) -> None:
+        if not is_header:
+            self.trials.setdefault(int(line["trial"]), line)
+        elif line["probewise study"] != FORMAT:
+            raise StudyError(
+                f"{self.path} has study format {line['probewise study']}; this version reads format {FORMAT}"
+            )
+        else:
+            self.settings = line["settings"]
+
+    def _write(self, line: Mapping[str, Any]) -> None:
+        if self._file is None:
+            return
+        data = memoryview(json.dumps(line).encode() + b"\n")
+        while data:
+            data = data[os.write(self._file, data) :]
+        os.fsync(self._file)
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
