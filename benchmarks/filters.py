@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.measure import peak_mib, print_table, resident_mib
+from benchmarks.measure import peak_mib, resident_mib
 
 WORKERS = 2
 WEKA = Path("/usr/share/java/weka.jar")
@@ -212,19 +212,17 @@ def measured(case, data):
 
 
 def main():
-    rows = []
+    print(f"\nFilters, {WORKERS} threads, all rows; a process each: seconds, memory beyond the data")
     for data, case, peers in COMPARED:
         seconds, mib = measured(case, data)
-        rows.append([data, case, f"{seconds:.4f} s", f"{mib:.0f} MiB", "", "", "", ""])
+        print(f"{data} | {case} | {seconds:.4f} s | {mib:.0f} MiB", flush=True)
         for peer in peers:
             theirs = measured(peer, data)
             if theirs is None:
-                rows.append(["", "", "", "", peer, "not installed", "", ""])
-                continue
-            told = f"{theirs[0]:.4f} s", f"{theirs[0] / seconds:.1f}", f"{theirs[1]:.0f} MiB"
-            rows.append(["", "", "", "", peer, *told])
-    header = ["data", "ours", "seconds", "memory", "theirs", "seconds", "theirs / ours", "memory"]
-    print_table(f"Filters, {WORKERS} threads, all rows, one process each", header, rows)
+                print(f"    {peer} is not installed", flush=True)
+            else:
+                ratio = f"theirs / ours {theirs[0] / seconds:.1f}"
+                print(f"    {peer} | {theirs[0]:.4f} s | {theirs[1]:.0f} MiB | {ratio}", flush=True)
 
 
 if __name__ == "__main__":

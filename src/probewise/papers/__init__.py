@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..datasets import load
-from .base import Outcome, versions
+from .base import Outcome, unit_seconds, versions
 
 __all__ = ["PAPERS", "Outcome", "reproduce"]
 
@@ -56,9 +56,14 @@ def reproduce(
     settings, started = module.PROFILES[profile], time.perf_counter()
     source = partial(load, folder=data, openml=openml)
     outcome: Outcome = module.run(settings, source, folder, n_jobs=n_jobs, seed=seed, progress=progress)
-    seconds = round(time.perf_counter() - started, 1)
     outcome = outcome.with_settings(
-        paper=paper, title=module.TITLE, profile=profile, seed=seed, seconds=seconds, versions=versions()
+        paper=paper,
+        title=module.TITLE,
+        profile=profile,
+        seed=seed,
+        seconds=round(time.perf_counter() - started, 1),
+        unit_seconds=round(unit_seconds(folder), 1),
+        versions=versions(),
     )
     return outcome if folder is None else outcome.write(folder)
 

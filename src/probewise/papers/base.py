@@ -26,6 +26,7 @@ Place = tuple[str, str, str]  # where, row, column
 COLUMNS = ("where", "row", "column", "published", "ours", "difference", "note")
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 PANEL_WIDTH, PANEL_HEIGHT, PANELS_ABREAST = 4.2, 3.0, 2
+MARKED = 200  # points of a line, at most, that are marked
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ class Picture:
         return f"{self.name.lower().replace(' ', '-')}.svg"
 
     def draw(self, path: Path) -> None:
-        """Write it as SVG, the same bytes for the same numbers."""
+        """Write it to a file, without a date."""
         n_abreast = min(PANELS_ABREAST, len(self.panels))
         n_rows = -(-len(self.panels) // n_abreast)
         figure = _matplotlib_figure()(figsize=(PANEL_WIDTH * n_abreast, PANEL_HEIGHT * n_rows), layout="constrained")
@@ -135,7 +136,8 @@ class Picture:
 def _draw(axes: Any, panel: Panel) -> None:
     for place, line in enumerate(panel.lines):
         turn, colour = divmod(place, len(COLOURS))
-        look = {"color": COLOURS[colour], "marker": MARKERS[colour], "markersize": 3, "label": line.name}
+        look = {"color": COLOURS[colour], "markersize": 3, "label": line.name}
+        look["marker"] = MARKERS[colour] if len(line.x) <= MARKED else ""
         look["linestyle"] = "" if line.published else LINES[turn % len(LINES)]
         axes.plot(line.x, line.y, **look)
     axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
@@ -144,7 +146,8 @@ def _draw(axes: Any, panel: Panel) -> None:
     if panel.log_y:
         axes.set_yscale("log")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize="x-small", frameon=False)
+    if len(panel.lines) > 1:
+        axes.legend(fontsize="x-small", frameon=False)
 
 
 class Table(NamedTuple):
@@ -157,6 +160,8 @@ class Table(NamedTuple):
     @classmethod
     def of(cls, where: str, cells: Sequence[Cell]) -> Table:
         columns = list(dict.fromkeys(cell.column for cell in cells))
+        if all(column.isdigit() for column in columns):
+            columns.sort(key=int)
         rows = {cell.row: [""] * len(columns) for cell in cells}
         for cell in cells:
             text = f"{shown(cell.published)} / {shown(cell.ours)} {cell.note}".rstrip()
@@ -241,10 +246,12 @@ class Outcome:
 
 
 def shown(value: float | None) -> str:
-    """A number for a reader: four digits, or a dash."""
+    """A number for a reader: two decimals, more for small ones; a dash where there is none."""
     if value is None or value != value:
         return "-"
-    return f"{value:.2f}" if abs(value) >= 10 else f"{value:.4g}"
+    if float(value).is_integer():
+        return f"{value:.0f}"
+    return f"{value:.2f}" if abs(value) >= 10 else f"{value:.3g}"
 
 
 def _exact(value: float | None) -> str:
@@ -273,6 +280,13 @@ def kept(folder: Path | None, name: str) -> Path | None:
         return None
     (folder / "runs").mkdir(parents=True, exist_ok=True)
     return folder / "runs" / f"{name}.jsonl"
+
+
+def unit_seconds(folder: Path | None) -> float:
+    """How long the units kept there took, all together: more than the clock says where there were more workers."""
+    files = [] if folder is None else sorted((folder / "runs").glob("*.jsonl"))
+    records = (json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()[1:])
+    return sum(record.get("seconds", 0.0) for record in records)
 
 
 @dataclass(frozen=True)

@@ -341,7 +341,7 @@ def search(X: Floats, y: NDArray[Any], n_queries: int | None, seed: int, unit: t
     """Features of the last round, seconds of a round, and precision before and after each, means over queries."""
     method, classifier, repetition = unit
     model = AdaptiveRandomForestClassifier() if classifier == "ARF" else DecisionTreeClassifier()
-    size = DIMENSIONS.get((method, classifier))
+    size = min(DIMENSIONS.get((method, classifier), 1), X.shape[1])
     found = relevance_feedback(
         X,
         y,
@@ -448,7 +448,10 @@ def point(X: Floats, y: NDArray[Any], train: Any, test: Any, repeats: int, seed:
 
 
 def figure_claims(curves: Curves) -> list[Claim]:
+    """Few genes are best; nothing is said of a table that has no more than 900."""
     sizes, claims = np.array(curves.sizes), []
+    if sizes[-1] <= MANY:
+        return []
     for name, values in curves.accuracy.items():
         accuracy = np.array(values)
         few, many = accuracy[sizes < FEW].max(), accuracy[sizes > MANY].max()

@@ -1,0 +1,228 @@
+"""What the reproductions share: cells meet published numbers, units are done once, and everything is written."""
+
+import csv
+import json
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from probewise import papers, plots
+from probewise.datasets import OPENML, load
+from probewise.papers import PAPERS, base, reproduce
+from probewise.papers.base import Cell, Claim, Line, Outcome, Panel, Picture, cells, conduct, published
+from probewise.study import StudyError
+
+# ---- published numbers
+
+
+@pytest.mark.parametrize("paper", ["fsdd-2008", "efs-2004"])
+def test_published_numbers_have_one_place_each(paper):
+    places = [each.place for each in published(paper)]
+    assert len(set(places)) == len(places) > 50
+    assert {each.unit for each in published(paper)} <= {"%", "s", "count", "bits", "feature"}
+
+
+def test_cells_put_ours_beside_the_published():
+    place, own = ("Table 3", "KNN FSDD", "1"), ("Table 3", "KNN mine", "1")
+    found = {(cell.where, cell.row, cell.column): cell for cell in cells("fsdd-2008", {place: 71.0, own: 50.0})}
+    assert found[place] == Cell(*place, published=70.23, ours=71.0)
+    assert found[place].difference == pytest.approx(0.77)
+    assert found[own] == Cell(*own, published=None, ours=50.0)
+    assert found[own].difference is None
+    assert found["Table 3", "KNN FSDD", "2"].ours is None
+
+
+# ---- what is written
+
+
+@pytest.fixture
+def outcome():
+    lines = [Line("ours", [1, 10, 100], [1.0, 2.0, 3.0]), Line("theirs", [10], [2.5], published=True)]
+    return Outcome(
+        cells=[Cell("Table 1", "a", "10", 70.23, 71.0, "± 0.50"), Cell("Table 1", "b", "9", None, 1 / 3)],
+        claims=[Claim("it works", True, "it did"), Claim("it flies", None, "no wings")],
+        departures=["We walked."],
+        pictures=[Picture("Figure 9", [Panel("p", "x", "y", lines, log=True)] * 3)],
+        settings={"title": "A paper", "trials": 3},
+    )
+
+
+def test_an_outcome_is_written_and_can_be_read(outcome, tmp_path):
+    written = outcome.write(tmp_path)
+    assert [path.name for path in written.files] == ["results.csv", "results.md", "settings.json", "figure-9.svg"]
+    with (tmp_path / "results.csv").open(newline="") as lines:
+        first, second = csv.DictReader(lines)
+    assert first == {
+        "where": "Table 1",
+        "row": "a",
+        "column": "10",
+        "published": "70.23",
+        "ours": "71",
+        "difference": "0.77",
+        "note": "± 0.50",
+    }
+    assert (second["published"], second["difference"]) == ("", "")
+    assert float(second["ours"]) == pytest.approx(1 / 3)
+    text = (tmp_path / "results.md").read_text(encoding="utf-8")
+    assert "# A paper" in text
+    assert "| | 9 | 10 |\n| --- | --- | --- |\n| a |  | 70.23 / 71 ± 0.50 |\n| b | - / 0.333 |  |" in text
+    assert "| it flies | cannot be told | no wings |" in text
+    assert "- We walked." in text
+    assert "![Figure 9](figure-9.svg)" in text
+    assert json.loads((tmp_path / "settings.json").read_text())["trials"] == 3
+
+
+def test_a_figure_has_its_panels_and_no_date(outcome, tmp_path):
+    outcome.pictures[0].draw(tmp_path / "a.svg")
+    drawn = (tmp_path / "a.svg").read_text()
+    assert "<dc:date>" not in drawn
+    assert drawn.count('id="axes_') == 3
+
+
+def test_without_matplotlib_the_tables_are_written_all_the_same(outcome, tmp_path, monkeypatch):
+    def missing():
+        raise ImportError("drawing needs the report extra")
+
+    monkeypatch.setattr(base, "_matplotlib_figure", missing)
+    with pytest.warns(UserWarning, match="the figures were left out: drawing needs the report extra"):
+        written = outcome.write(tmp_path)
+    assert [path.name for path in written.files] == ["results.csv", "results.md", "settings.json"]
+    assert plots._matplotlib_figure is not missing
+
+
+# ---- units
+
+
+def squared(unit):
+    return unit[1] ** 2 / 3
+
+
+def refuses(unit):
+    raise AssertionError(f"{unit} was done again")
+
+
+UNITS = [("a", 1), ("b", 2), ("c", 3), ("d", 4)]
+
+
+def test_units_give_the_same_for_any_number_of_workers(tmp_path):
+    one = conduct(squared, UNITS, run=None, settings={})
+    assert one == {("a", 1): 1 / 3, ("b", 2): 4 / 3, ("c", 3): 3.0, ("d", 4): 16 / 3}
+    assert conduct(squared, UNITS, run=tmp_path / "run", settings={}, n_jobs=2) == one
+
+
+def test_finished_units_are_not_done_again(tmp_path):
+    run, said = tmp_path / "run", []
+    first = conduct(squared, UNITS[:2], run=run, settings={"seed": 0})
+    again = conduct(refuses, UNITS[:2], run=run, settings={"seed": 0})
+    assert again == first
+    whole = conduct(squared, UNITS[::-1], run=run, settings={"seed": 0}, progress=said.append, title="squares")
+    assert list(whole) == UNITS[::-1]
+    assert whole == conduct(squared, UNITS, run=None, settings={})
+    assert said[0].startswith("squares: 3 of 4, about")
+    assert len(run.read_text().splitlines()) == 5
+
+
+def test_the_time_units_took_is_kept(tmp_path):
+    conduct(squared, UNITS, run=base.kept(tmp_path, "a"), settings={})
+    conduct(squared, UNITS[:1], run=base.kept(tmp_path, "b"), settings={})
+    lines = [line for run in (tmp_path / "runs").iterdir() for line in run.read_text().splitlines()[1:]]
+    assert base.unit_seconds(tmp_path) == pytest.approx(sum(json.loads(line)["seconds"] for line in lines))
+    assert len(lines) == 5
+    assert base.unit_seconds(None) == 0
+    assert base.kept(None, "a") is None
+
+
+def test_what_a_kill_left_of_a_unit_is_done_again(tmp_path):
+    run = tmp_path / "run"
+    whole = conduct(squared, UNITS, run=run, settings={})
+    run.write_bytes(run.read_bytes()[:-10])
+    assert conduct(squared, UNITS, run=run, settings={}) == whole
+
+
+def test_a_run_of_other_settings_is_refused(tmp_path):
+    conduct(squared, UNITS, run=tmp_path / "run", settings={"seed": 0, "sizes": (1, 2)})
+    conduct(refuses, UNITS, run=tmp_path / "run", settings={"seed": 0, "sizes": [1, 2]})
+    with pytest.raises(StudyError, match="its seed is 0, not 1"):
+        conduct(squared, UNITS, run=tmp_path / "run", settings={"seed": 1, "sizes": (1, 2)})
+
+
+# ---- data
+
+
+def test_data_come_from_the_folder_given_or_that_of_the_environment(tmp_path, monkeypatch):
+    X, y = np.arange(6.0).reshape(3, 2), np.array([0, 1, 0])
+    np.savez(tmp_path / "tiny.npz", X=X, y=y, train_index=[0, 1], test_index=[2], speaker=[7, 8, 9])
+    monkeypatch.delenv("PROBEWISE_DATA", raising=False)
+    given = load("tiny", tmp_path)
+    np.testing.assert_array_equal(given.X, X)
+    assert given.test_index.tolist() == [2]
+    assert given.more["speaker"].tolist() == [7, 8, 9]
+    with pytest.raises(ValueError, match=r"tiny is not at hand, no folder of data was given: pass the folder"):
+        load("tiny")
+    monkeypatch.setenv("PROBEWISE_DATA", str(tmp_path))
+    assert load("tiny").train_index.tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"wine is not at hand, there is no file .*wine\.npz.*fetched \(openml=True\)"):
+        load("wine")
+
+
+def test_sparse_data_stay_sparse(tmp_path):
+    X = sp.random(5, 4, 0.5, format="csr", random_state=0)
+    np.savez(tmp_path / "words.npz", data=X.data, indices=X.indices, indptr=X.indptr, shape=X.shape, y=np.arange(5))
+    given = load("words", tmp_path)
+    assert sp.issparse(given.X)
+    np.testing.assert_array_equal(given.X.toarray(), X.toarray())
+    assert given.train_index is None
+    np.savez(tmp_path / "odd.npz", y=np.arange(5))
+    with pytest.raises(ValueError, match="holds y: a data set needs X and y"):
+        load("odd", tmp_path)
+
+
+def test_openml_is_asked_only_when_told_and_gives_numeric_columns(tmp_path, monkeypatch):
+    asked = []
+
+    def fetch_openml(name, *, version, as_frame):
+        from sklearn.utils import Bunch
+
+        asked.append((name, version, as_frame))
+        data = np.array([[1.0, 0.0], [2.0, 1.0]]) * len(asked)
+        return Bunch(data=data, target=np.array(["x", "y"]), feature_names=["a", "b"], categories={"b": ["p", "q"]})
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    with pytest.raises(ValueError, match="is not at hand"):
+        load("mfeat", tmp_path)
+    assert asked == []
+    given = load("mfeat", tmp_path, openml=True)
+    assert [name for name, *_ in asked] == list(OPENML["mfeat"])
+    assert given.X.tolist() == [[1, 2, 3, 4, 5, 6], [2, 4, 6, 8, 10, 12]]
+    assert given.y.tolist() == ["x", "y"]
+    with pytest.raises(ValueError, match=r"leukemia\.npz, or set the environment variable PROBEWISE_DATA to it$"):
+        load("leukemia", tmp_path, openml=True)
+
+
+# ---- the way in
+
+
+def test_what_cannot_be_reproduced_is_said_in_a_sentence(tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="paper='daf-1999' is not known: choose one of daf-2011, "):
+        reproduce("daf-1999")
+    with pytest.raises(ValueError, match="profile='slow' is not known: choose one of quick, full"):
+        reproduce("fsdd-2008", profile="slow")
+    with pytest.raises(ValueError, match=r"there is no file .*wine\.npz"):
+        reproduce("fsdd-2008", data=tmp_path)
+    monkeypatch.setitem(papers.PAPERS, "new-2030", "new_2030")
+    with pytest.raises(ValueError, match="new-2030 cannot be reproduced by this version"):
+        reproduce("new-2030")
+
+
+@pytest.mark.parametrize("paper", ["efs-2004", "fsdd-2008"])
+def test_a_paper_says_what_it_is(paper):
+    module = papers._module(paper)
+    assert paper == module.NAME
+    assert paper in PAPERS
+    assert set(module.PROFILES) == {"quick", "full"}
+    assert all(sentence.endswith(".") for sentence in module.DEPARTURES)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        json.dumps(base.described(module.PROFILES["full"]))

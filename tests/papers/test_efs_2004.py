@@ -1,0 +1,148 @@
+"""Wu, Zhang 2004: the published numbers as printed, choices made on training rows alone, small runs end to end."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+
+from probewise.datasets import Dataset
+from probewise.papers import efs_2004
+from probewise.papers.base import published
+from probewise.papers.efs_2004 import METHODS, NAME, PROFILES, Curves, Settings
+from probewise.selectors.cfs import CFS
+from probewise.selectors.efs import EFS
+
+TINY = Settings(
+    repeats={"Leukemia": 1, "Lymphoma": 2},
+    folds=2,
+    sizes=(1, 3),
+    trees=(2, 4),
+    figure_points=3,
+    figure_repeats=1,
+    feedback_repeats=1,
+    queries=1,
+    images=("MSRC-v1",),
+)
+
+
+def at_hand(name):
+    """Tables of the right number of rows, with three informative columns of thirty."""
+    random = np.random.default_rng(len(name))
+    n_rows = {"leukemia": 72, "lymphoma": 96, "msrcv1": 90}[name]
+    y = np.arange(n_rows) % (3 if name == "msrcv1" else 2)
+    X = random.standard_normal((n_rows, 30))
+    X[:, :3] += 2 * y[:, None]
+    split = (np.arange(38), np.arange(38, 72)) if name == "leukemia" else ()
+    return Dataset(name, X, y, *split)
+
+
+def test_published_numbers_are_those_printed():
+    known = {each.place: each.value for each in published(NAME)}
+    accuracy = [known["Table 3", f"Leukemia {method}", "RF accuracy"] for method in METHODS]
+    assert accuracy == [58.82, 100, 97.06, 91.18]
+    assert [known["Table 3", f"Lymphoma {method}", "CART features"] for method in METHODS] == [4026, 30, 83, 23]
+    assert known["Table 2", "Corel EFS", "ARF precision"] == 74.04
+    assert known["Table 2", "Corel CFS", "CART seconds"] == 1.36
+    assert known["Table 1", "threshold", "Leukemia"] == 0.1021
+    assert len(known) == 3 + 24 + 56
+
+
+def test_parts_of_a_forest_are_the_smaller_forests():
+    data = at_hand("lymphoma")
+    train, test = np.arange(60), np.arange(60, 96)
+    counts = efs_2004.right(data.X, data.y, train, test, (1, 3, 7), 5)
+    for trees, right in zip((1, 3, 7), counts[1:], strict=True):
+        forest = RandomForestClassifier(trees, random_state=5).fit(data.X[train], data.y[train])
+        assert right == np.sum(forest.predict(data.X[test]) == data.y[test])
+
+
+def test_numbers_are_chosen_by_the_best_of_the_smallest(monkeypatch):
+    data = at_hand("lymphoma")
+    right = {1: [5, 3, 4], 3: [5, 6, 6], 30: [2, 2, 9]}
+    monkeypatch.setattr(efs_2004, "right", lambda X, *_: right.get(X.shape[1], [1, 1, 1]))
+    chosen = efs_2004.choose(data.X, data.y, TINY, 0)
+    assert chosen["EFS"] == chosen["DFE"] == {"RF": (3, 2), "CART": (1, 1)}
+    assert chosen["Full Space"]["RF"][1] == 4
+
+
+def test_the_test_part_has_no_say_in_what_is_chosen():
+    data = at_hand("leukemia")
+    official = (data.train_index, data.test_index)
+    first = efs_2004.gene_trial(data.X, data.y, official, 0, TINY, 0, 3)
+    other = data.X.copy()
+    other[data.test_index] = -5.0
+    second = efs_2004.gene_trial(other, data.y, official, 0, TINY, 0, 3)
+    assert first["threshold"] == second["threshold"]
+    for method in METHODS:
+        for classifier in ("RF", "CART"):
+            assert first[f"{method} {classifier}"][1:3] == second[f"{method} {classifier}"][1:3]
+    assert first["EFS RF"][0] > second["EFS RF"][0]
+
+
+def test_all_columns_or_those_selected():
+    data = at_hand("lymphoma")
+    assert [len(each) for each in efs_2004.columns_of(None, data.X, data.y, [1, 2])] == [30, 30]
+    assert [len(each) for each in efs_2004.columns_of(EFS(), data.X, data.y, [1, 2])] == [1, 2]
+    own = len(CFS().fit(data.X, data.y).order_)
+    assert [len(each) for each in efs_2004.columns_of(CFS(), data.X, data.y, [1, 2])] == [own, own]
+
+
+def without_seconds(outcome):
+    return [cell for cell in outcome.cells if not cell.column.endswith("seconds")]
+
+
+def test_a_small_run_end_to_end_goes_on_where_it_was(tmp_path):
+    said = []
+    whole = efs_2004.run(TINY, at_hand, tmp_path, n_jobs=2, seed=1, progress=said.append)
+    assert any(line.startswith("MSRC-v1, searches: 8 of 8") for line in said)
+    for run in (tmp_path / "runs").iterdir():
+        lines = run.read_text().splitlines(keepends=True)
+        run.write_text("".join(lines[:-1]))
+    again = efs_2004.run(TINY, at_hand, tmp_path, n_jobs=1, seed=1)
+    assert without_seconds(again) == without_seconds(whole)
+    assert again.claims == whole.claims
+
+    cells = {(cell.where, cell.row, cell.column): cell for cell in whole.cells}
+    assert cells["Table 3", "Lymphoma EFS", "RF accuracy"].published == 94.44
+    assert cells["Table 3", "Lymphoma EFS", "RF accuracy"].ours > 80
+    assert cells["Table 3", "Lymphoma Full Space", "RF features"].ours == 30
+    assert cells["Table 3", "Lymphoma EFS", "RF accuracy"].note.startswith("± ")
+    assert cells["Table 2", "Corel EFS", "ARF precision"].ours is None
+    assert cells["Table 2", "MSRC-v1 EFS", "ARF precision"].ours > 80
+    assert [picture.name for picture in whole.pictures] == ["Figure 2", "Feedback"]
+    assert len(whole.pictures[1].panels[0].lines[0].y) == 11
+    assert {"Lymphoma, RF: EFS >= DFE >= CFS >= all features", "Leukemia: random forests are ahead of CART with every "
+            "method"} <= {claim.text for claim in whole.claims}  # fmt: skip
+
+
+def test_claims_follow_the_numbers():
+    def trials(**accuracy):
+        rows = {"EFS": 0.9, "DFE": 0.8, "CFS": 0.8, "Full Space": 0.7} | accuracy
+        return [{f"{m} {c}": [rows[m] - (c == "CART") / 10, 1, 1, 0.1] for m in METHODS for c in ("RF", "CART")}] * 2
+
+    assert all(claim.holds for claim in efs_2004.order_of_methods("Genes", trials()))
+    assert not any(claim.holds for claim in efs_2004.order_of_methods("Genes", trials(CFS=0.85)))
+    assert efs_2004.forest_is_ahead("Genes", trials()).holds
+    assert "EFS - DFE +10.00 ± 0.00" in efs_2004.order_of_methods("Genes", trials())[0].evidence
+
+    few_are_best = Curves([1, 50, 1000, 7129], {"RF": [80, 95, 90, 60], "CART": [80, 80, 80, 80]}, [])
+    assert [claim.holds for claim in efs_2004.figure_claims(few_are_best)] == [True, False]
+
+
+def test_profiles_do_all_of_the_paper():
+    for settings in PROFILES.values():
+        assert set(settings.repeats) == set(efs_2004.GENES)
+        assert set(settings.images) == set(efs_2004.IMAGES)
+    assert replace(PROFILES["full"], queries=3).queries == 3
+
+
+@pytest.mark.shared_data
+def test_one_gene_parts_the_training_patients_of_leukemia(real_data):
+    """Why CFS stops at one gene, and CART on all genes does as well as on that one."""
+    arrays = real_data("leukemia")
+    X, y, train, test = (arrays[name] for name in ("X", "y", "train_index", "test_index"))
+    assert CFS().fit(X[train], y[train]).order_.tolist() == [4846]
+    assert np.mean(efs_2004.classifier_of("CART", 1, 0).fit(X[train], y[train]).predict(X[test]) == y[test]) == 31 / 34
+    assert round(100 * np.mean(y[test] == 0), 2) == 58.82  # the published accuracy with all genes: one class for all
+    assert round(100 * np.mean(y[test] == 1), 2) == 41.18

@@ -1,0 +1,164 @@
+"""Liang, Yang, Winstanley 2008: the published numbers as printed, the protocol literally, small runs end to end."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+from sklearn.model_selection import StratifiedKFold
+
+from probewise.datasets import Dataset
+from probewise.papers import fsdd_2008
+from probewise.papers.base import published
+from probewise.papers.fsdd_2008 import (
+    BENCHES,
+    NAME,
+    PROFILES,
+    Folds,
+    Settings,
+    claims,
+    classifiers,
+    selectors,
+    table_of,
+)
+from probewise.selectors.fsdd import FSDD
+
+WINE = [70.23, 85.39, 90.45, 92.14, 94.94, 96.07, 96.07, 96.07, 95.51, 96.07, 96.07, 97.19, 95.51]
+
+
+def at_hand(name):
+    makers = {"iris": load_iris, "wine": load_wine}
+    return Dataset(name, *makers[name](return_X_y=True))
+
+
+def test_published_numbers_are_those_printed():
+    known = {each.place: each.value for each in published(NAME)}
+    assert [known["Table 3", "KNN FSDD", str(size)] for size in range(1, 14)] == WINE
+    assert known["Table 2", "mrmrMID", "Mfeat"] == 1824.2
+    assert known["Table 4", "SVM ReliefF", "10"] == 74.85
+    assert known["Table 5", "DT mrmrMID", "40"] == 83.47
+    assert known["Table 6", "NB FSDD", "1"] == 75.44
+    assert known["Table 7", "SVM ReliefF", "4"] == 95.33
+    assert known["Table 1", "Spectrometer", "instances"] == 509
+    assert known["Figure 1", "KNN ReliefF", "10"] == 61.85
+    counts = {where: sum(place[0] == where for place in known) for where in {place[0] for place in known}}
+    assert [counts[f"Table {k}"] for k in range(1, 8)] == [24, 12, 156, 120, 108, 108, 48]
+
+
+def test_every_published_accuracy_is_one_we_compute():
+    full = PROFILES["full"]
+    ours = {
+        (bench.where, f"{classifier} {method}", str(size))
+        for bench in BENCHES
+        for classifier in classifiers()
+        for method in fsdd_2008.METHODS
+        for size in full.sizes(bench)
+    }
+    assert {each.place for each in published(NAME) if each.unit == "%"} <= ours
+
+
+def test_folds_part_the_rows_and_repetitions_differ():
+    y = at_hand("wine").y
+    folds = Folds({}, {}, np.array([1]), 0.5, seed=3, n_folds=10)
+    parts = [folds.split(y, trial)[1] for trial in range(20)]
+    for repetition in (parts[:10], parts[10:]):
+        np.testing.assert_array_equal(np.sort(np.concatenate(repetition)), np.arange(178))
+    assert any(set(a) != set(b) for a, b in zip(parts[:10], parts[10:], strict=True))
+    train, test = folds.split(y, 4)
+    assert set(train).isdisjoint(test)
+
+
+def test_it_is_the_literal_loop():
+    data = at_hand("iris")
+    X, y = table_of("Iris", data)
+    settings = Settings(2, 1, 10, ("Iris",))
+    found = fsdd_2008.accuracies(BENCHES[4], X, y, settings, None, 1, 7, None)
+    for repetition in range(2):
+        seed = int(np.random.SeedSequence([7, repetition]).generate_state(3)[0])
+        right = 0
+        for train, test in StratifiedKFold(10, shuffle=True, random_state=seed).split(X, y):
+            columns = np.sort(np.argsort(FSDD().fit(X[train], y[train]).ranking_)[:2])
+            model = classifiers()["SVM"].fit(X[train][:, columns], y[train])
+            right += np.sum(model.predict(X[test][:, columns]) == y[test])
+        assert found["Table 7", "SVM FSDD", "2"][repetition] == pytest.approx(100 * right / 150)
+
+
+def test_the_methods_are_those_of_section_3():
+    assert selectors("Mfeat")["mrmrMID"].levels == "mean"
+    assert selectors("Wine")["mrmrMID"].levels == "sigma"
+    relieff = selectors("Wine")["ReliefF"]
+    assert (relieff.n_samples, relieff.n_neighbors) == (10, 10)
+    svm = classifiers()["SVM"][-1]
+    assert (svm.kernel, svm.C, svm.gamma) == ("rbf", 1.0, "auto")
+
+
+def test_a_small_run_end_to_end_goes_on_where_it_was(tmp_path):
+    settings = Settings(1, 1, 10, ("Iris",))
+    said = []
+    whole = fsdd_2008.run(settings, at_hand, tmp_path, n_jobs=2, seed=1, progress=said.append)
+    assert said[-1].startswith("Iris, folds: 10 of 10")
+    run = tmp_path / "runs" / "iris.jsonl"
+    run.write_text("".join(run.read_text().splitlines(keepends=True)[:6]))
+    again = fsdd_2008.run(settings, at_hand, tmp_path, n_jobs=1, seed=1)
+    assert again.cells == whole.cells
+    assert again.claims == whole.claims
+
+    cells = {(cell.where, cell.row, cell.column): cell for cell in whole.cells}
+    assert len({cells["Table 7", f"SVM {method}", "4"].ours for method in fsdd_2008.METHODS}) == 1
+    assert cells["Table 1", "Iris", "instances"].difference == 0
+    assert cells["Table 4", "KNN FSDD", "1"].ours is None
+    verdicts = {claim.text: claim.holds for claim in whole.claims}
+    assert verdicts["Iris: the order of features is 3, 4, 1, 2 for every beta from 0.1 to 100"] is True
+    assert whole.pictures == []
+
+
+def test_the_row_of_wine_with_one_neighbour_comes_out():
+    X, y = table_of("Wine", at_hand("wine"))
+    trials = Folds({"FSDD": FSDD()}, {"KNN": classifiers()["KNN"]}, np.arange(1, 14), 0.5, seed=0, n_folds=10)
+    folds = {trial: fsdd_2008.fold_record(trials, X, y, trial) for trial in range(30)}
+    row = [np.mean([fsdd_2008.pooled(folds, k, 10, "FSDD", "KNN", place) for k in range(3)]) for place in range(13)]
+    assert np.abs(np.array(row) - WINE).max() < 3
+    assert np.abs(np.array(row) - WINE).mean() < 1
+
+
+def test_seconds_are_measured_for_every_method():
+    X, y = table_of("Wine", at_hand("wine"))
+    found = fsdd_2008.seconds("Mfeat", np.tile(X, 4), y)
+    assert [place[1] for place in found] == ["Features required", *fsdd_2008.METHODS]
+    assert all(value > 0 for value in found.values())
+
+
+def test_claims_follow_the_numbers():
+    known = {each.place: each.value for each in published(NAME) if not each.where.startswith("Figure")}
+    by_text = {claim.text: claim for claim in claims(known)}
+    assert all(claim.holds for text, claim in by_text.items() if text.startswith("Wine"))
+    assert by_text["Wine: FSDD's row with 1-NN comes out within 2 points of the published one"].evidence.endswith(
+        "+0.00"
+    )
+    worse = known | {("Table 3", "NB mrmrMID", "8"): 99.0, ("Section 4", "Iris, beta 5", "1"): 4.0}
+    by_text = {claim.text: claim for claim in claims(worse)}
+    assert not by_text["Wine, NB: FSDD is ahead of mRMR-MID at every size to 8"].holds
+    assert by_text["Wine, KNN: FSDD is ahead of mRMR-MID at every size to 8"].holds
+    assert "beta 5: (4, 4, 1, 2)" in next(claim.evidence for text, claim in by_text.items() if "order" in text)
+
+
+def test_a_figure_has_a_panel_for_each_classifier_and_the_published_points():
+    bench = next(bench for bench in BENCHES if bench.name == "Mfeat")
+    ours = {
+        ("Figure 1", f"{c} {m}", str(s)): 50.0 + s for c in classifiers() for m in fsdd_2008.METHODS for s in (10, 1)
+    }
+    picture = fsdd_2008.picture(bench, ours)
+    assert [panel.title for panel in picture.panels] == ["Mfeat, KNN", "Mfeat, NB", "Mfeat, DT", "Mfeat, SVM"]
+    first = picture.panels[0].lines
+    assert [line.name for line in first if line.published] == [f"{m}, published" for m in fsdd_2008.METHODS]
+    assert (first[0].x, first[0].y) == ([1, 10], [51, 60])
+    assert not any(line.published for line in picture.panels[1].lines)
+
+
+@pytest.mark.shared_data
+def test_the_data_are_those_of_table_1(real_data):
+    shapes = {each.place[1:]: each.value for each in published(NAME) if each.where == "Table 1"}
+    for bench in BENCHES:
+        arrays = real_data(bench.file)
+        X, y = table_of(bench.name, Dataset(bench.file, arrays["X"], arrays["y"]))
+        assert len(y) == shapes[bench.name, "instances"]
+        assert len(np.unique(y)) == shapes[bench.name, "classes"]
+        assert X.shape[1] - shapes[bench.name, "attributes"] == (bench.name == "Spectrometer")

@@ -1,0 +1,91 @@
+"""``probewise reproduce`` end to end: tables printed, files written, runs gone on with, one line for a fault."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from probewise.cli import PAPERS, run
+from probewise.papers import PAPERS as KNOWN
+from probewise.papers import fsdd_2008
+from probewise.papers.fsdd_2008 import Settings
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder of data with Iris in it, and a quick profile that asks for no more."""
+    X, y = load_iris(return_X_y=True)
+    np.savez(tmp_path / "iris.npz", X=X, y=y)
+    monkeypatch.setitem(fsdd_2008.PROFILES, "quick", Settings(1, 1, 10, ("Iris",)))
+    monkeypatch.delenv("PROBEWISE_DATA", raising=False)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def reproduced(capsys, *arguments):
+    assert run(["reproduce", *map(str, arguments)]) == 0
+    return capsys.readouterr()
+
+
+def refusal(capsys, *arguments):
+    assert run(["reproduce", *map(str, arguments)]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    return printed.err
+
+
+def test_tables_are_printed_and_files_written(capsys, folder):
+    printed = reproduced(capsys, "fsdd-2008", "--data", folder, "--out", folder / "results", "--jobs", 1, "--seed", 2)
+    assert "Table 7" in printed.out
+    assert "3 / 3   4 / 4   1 / 1   2 / 2" in printed.out
+    assert "Iris: the order of features is 3, 4, 1, 2 for every beta from 0.1 to 100: holds" in printed.out
+    assert "results: results.csv, results.md, settings.json" in printed.err.splitlines()[-1]
+    settings = json.loads((folder / "results" / "settings.json").read_text())
+    assert (settings["paper"], settings["profile"], settings["seed"]) == ("fsdd-2008", "quick", 2)
+    assert settings["versions"]["numpy"] == np.__version__
+    before = (folder / "results" / "results.csv").read_bytes()
+
+    again = reproduced(capsys, "fsdd-2008", "--data", folder, "--out", folder / "results", "--seed", 2, "--quiet")
+    assert again.out == printed.out
+    assert again.err == ""
+    assert (folder / "results" / "results.csv").read_bytes() == before
+    error = refusal(capsys, "fsdd-2008", "--data", folder, "--out", folder / "results", "--seed", 3)
+    assert "its seed is 2, not 3" in error
+
+
+def test_the_folder_may_come_from_the_environment_and_results_have_a_place(capsys, folder, monkeypatch):
+    monkeypatch.setenv("PROBEWISE_DATA", str(folder))
+    reproduced(capsys, "fsdd-2008", "--jobs", 1)
+    assert (folder / "fsdd-2008-quick" / "results.md").exists()
+
+
+def test_faults_are_one_line(capsys, folder):
+    assert "paper='fsdd-2009' is not known: choose one of daf-2011" in refusal(capsys, "fsdd-2009")
+    assert "--profile 'slow' is not known: choose one of quick, full" in refusal(
+        capsys, "fsdd-2008", "--profile", "slow", "--data", folder
+    )
+    error = refusal(capsys, "efs-2004", "--data", folder)
+    assert "leukemia.npz: give --data the folder that holds leukemia.npz, or set" in error
+    (folder / "iris.npz").unlink()
+    assert "or have it fetched (--openml)" in refusal(capsys, "fsdd-2008")
+
+
+def test_what_a_terminal_has_no_room_for_comes_below(folder):
+    code = "from probewise import cli; from probewise.papers import base as b; from rich.console import Console"
+    code += "\ncli._console = lambda: Console(width=64, force_terminal=True, no_color=True)"
+    code += "\ncells = [b.Cell('Table 1', 'KNN FSDD', str(k), 70.0 + k / 7, 71.0, '± 1.00') for k in range(1, 9)]"
+    code += "\ncli._print_outcome(b.Outcome(cells))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
+    assert done.stdout.count("KNN FSDD") == 4
+    assert all(f"{70 + k / 7:.2f} / 71 ± 1.00" in done.stdout for k in range(1, 7))
+
+
+def test_the_help_names_the_papers(capsys):
+    assert run(["reproduce", "--help"]) == 0
+    assert set(PAPERS) == set(KNOWN)
+    assert "daf-2011" in capsys.readouterr().out
