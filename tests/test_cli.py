@@ -219,7 +219,7 @@ def test_odd_names_are_printed_as_they_are(write, capsys):
 
 def test_odd_names_in_messages_stay_on_one_line(write, capsys):
     path = write({"[bold]\nx": ["u", "v"], "label": [0, 1]})
-    assert "'[bold]\\nx' (String)" in refusal(capsys, "rank", path, "--target", "label")
+    assert "'[bold]\\nx' ('u' in data row 1)" in refusal(capsys, "rank", path, "--target", "label")
 
 
 def test_long_names_lose_nothing_without_a_terminal(write, capsys):
@@ -344,7 +344,7 @@ def test_a_real_command_refuses_in_one_line_with_code_2(tmp_path):
     ("columns", "reason"),
     [
         ({"a": [1, 2], "other": [0, 1]}, "no target column 'label'"),
-        ({"a": ["u", "v"], "label": [0, 1]}, "1 of 1 feature columns hold no numbers: 'a' (String)"),
+        ({"a": ["u", "v"], "label": [0, 1]}, "1 of 1 columns hold other than numbers: 'a' ('u' in data row 1)"),
         ({"a": [1.5, None], "label": [0, 1]}, "'a' (first in data row 2)"),
         ({"a": [1.5, 2.5], "label": ["x", None]}, "the target 'label' is missing"),
         ({"a": range(9), "label": ["x"] * 9}, "only one class"),

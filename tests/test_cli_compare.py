@@ -11,6 +11,8 @@ import time
 import numpy as np
 import polars as pl
 import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
 
 from probewise import BIF, DAF
 from probewise.cli import run
@@ -285,3 +287,14 @@ def test_help_shows_the_command(capsys):
     text = capsys.readouterr().out
     for part in ("--methods", "--classifiers", "--trials", "--sizes", "--run", "--plot", "Example: probewise compare"):
         assert part in text
+
+
+def test_sparse_tables_are_compared_sparse(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    X = (rng.random((80, 30)) < 0.1) * rng.integers(1, 5, (80, 30))
+    X[:, 4] = np.where(rng.random(80) < 0.9, 3 * y, 0)
+    path = tmp_path / "text.svmlight"
+    dump_svmlight_file(sp.csr_matrix(X), y, str(path))
+    code = run(["compare", str(path), "--methods", "fsdd,all", "--trials", "2", "--sizes", "1,3", "-q", "--jobs", "1"])
+    assert code == 0

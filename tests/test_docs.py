@@ -1,33 +1,34 @@
-"""Every example in the docstrings, the README and docs/ is run as written."""
+"""Every example in the docstrings, the README and docs/ is run as written, and prints what the page says it does."""
 
 import doctest
 import importlib
+import io
 import pkgutil
 import re
 import shlex
-import subprocess
-import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 import probewise
+from probewise.cli import run
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(probewise.__path__, "probewise.")
     if module.name not in ("probewise.cli", "probewise.__main__")
 ]
+FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
+SAME = doctest.OutputChecker()
+LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
-def blocks(language):
-    return [
-        pytest.param(page, block, id=f"{page.name}-{number}")
-        for page in PAGES
-        for number, block in enumerate(re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL))
-    ]
+def name_of(page):
+    return page.relative_to(ROOT).as_posix()
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -36,21 +37,55 @@ def test_docstring_examples(name):
     assert outcome.failed == 0
 
 
-@pytest.mark.parametrize(("page", "code"), blocks("python"))
-def test_python_examples(page, code, tmp_path, monkeypatch):
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_page(page, tmp_path, monkeypatch):
+    """Blocks run from top to bottom, in one folder that holds ``genes.csv``, and know the names of those before.
+
+    A ``text`` block right after a ``python`` block is what that prints; in a ``console`` block the lines after a
+    command are what it prints, if there are any. ``...`` stands for anything.
+    """
     monkeypatch.chdir(tmp_path)
-    exec(compile(code, f"{page.name}", "exec"), {"__name__": "__main__"})
-
-
-@pytest.mark.parametrize(("page", "session"), blocks("console"))
-def test_commands(page, session, tmp_path):
-    """Lines that start with ``$ probewise`` are run, in order, beside a small table made for them."""
+    monkeypatch.setenv("MPLBACKEND", "Agg")
     make_table(tmp_path / "genes.csv")
-    commands = [line[2:].split("  #")[0] for line in session.splitlines() if line.startswith("$ probewise")]
-    for command in commands:
-        words = [sys.executable, "-m", *shlex.split(command)]
-        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=120)
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
+    text, names, printed = page.read_text(), {"__name__": "__main__"}, None
+    for block in FENCE.finditer(text):
+        language, body = block.groups()
+        line = text.count("\n", 0, block.start()) + 1
+        if language == "text" and printed is not None:
+            assert_prints(body, printed.getvalue(), f"{page.name}:{line}")
+        printed = None
+        if language == "python":
+            with redirect_stdout(io.StringIO()) as printed:
+                exec(compile("\n" * line + body, page.name, "exec"), names)
+        if language == "console":
+            run_session(body, f"{page.name}:{line}")
+
+
+def run_session(session, place):
+    for command, expected in re.findall(r"^\$ probewise (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
+        with redirect_stdout(io.StringIO()) as printed:
+            assert run(shlex.split(command, comments=True)) == 0, f"{place}: {command}"
+        if expected.strip():
+            assert_prints(expected, printed.getvalue(), place)
+
+
+def assert_prints(expected, printed, place):
+    assert SAME.check_output(expected.strip(), printed.strip(), LOOSELY), f"{place} prints\n{printed}\nnot\n{expected}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    for target, _ in LINK.findall(FENCE.sub("", page.read_text())):
+        if not target.startswith(("http://", "https://")):
+            assert (page.parent / target).exists(), f"{name_of(page)} links to {target}"
+
+
+def test_comparisons_are_measured():
+    """Every number in the tables of compared.md is one of benchmarks/README.md."""
+    number = re.compile(r"\d[\d,.]*\d|\d")
+    measured = set(number.findall((ROOT / "benchmarks" / "README.md").read_text()))
+    shown = [line for line in (ROOT / "docs" / "compared.md").read_text().splitlines() if line.startswith("|")]
+    assert {value for line in shown for value in number.findall(line)} <= measured
 
 
 def make_table(path):

@@ -22,7 +22,7 @@ LAYERS = [
     {"selectors", "forest", "feedback"},
     {"io", "study"},
     {"plots"},
-    {"papers"},
+    {"papers", "report"},
     {"cli"},
     {"__main__"},
 ]
@@ -31,9 +31,11 @@ OWNERS = {
     "joblib": ("executors.py",),
     "threadpoolctl": ("executors.py",),
     "sqlite3": ("ledger.py",),
-    "polars": ("io.py",),
+    "polars": ("io/",),
     "typer": ("cli.py",),
     "matplotlib": ("plots.py",),
+    "jinja2": ("report/",),
+    "plotly": ("report/",),
     "rich": ("progress.py", "cli.py"),
 }
 HEAVY = ("torch", "dask", "ray", "polars", "pandas", "matplotlib", "jinja2", "typer", "rich", "numba")

@@ -2,15 +2,39 @@
 
 import gzip
 import json
+import re
 import sys
 
 import numpy as np
 import polars as pl
+import pyarrow as pa
+import pyarrow.feather
 import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
 
-from probewise.io import TableError, read_table, require_ranking_path, write_ranking
+from probewise.io import (
+    Table,
+    TableError,
+    read_table,
+    require_ranking_path,
+    require_table_path,
+    write_ranking,
+    write_table,
+)
 
 HEADER = "a,b,label\n"
+
+
+def pack(path, text):
+    """Writes text, packed as the name says."""
+    if path.suffix == ".gz":
+        path.write_bytes(gzip.compress(text.encode()))
+    elif path.suffix == ".zst":
+        with pa.OSFile(str(path), "wb") as file, pa.CompressedOutputStream(file, "zstd") as packed:
+            packed.write(text.encode())
+    else:
+        path.write_text(text)
 
 
 @pytest.fixture
@@ -55,12 +79,17 @@ def test_the_separator_is_found_where_the_name_misleads(write, name, separator):
     assert read_table(path, target="label").X.tolist() == [[1, 2]]
 
 
-@pytest.mark.parametrize("name", ["d.csv.gz", "d.tsv.gz", "my.data.CSV.GZ"])
+@pytest.mark.parametrize("name", ["d.csv.gz", "d.tsv.gz", "d.csv.zst", "d.txt.zst"])
 def test_compressed_text(tmp_path, name):
-    separator = "\t" if "tsv" in name else ","
-    with gzip.open(tmp_path / name, "wt") as file:
-        file.write(f"a{separator}label\n1{separator}0\n")
-    assert read_table(tmp_path / name, target="label").X.tolist() == [[1]]
+    separator = "," if "csv" in name else "\t"
+    pack(tmp_path / name, f"a{separator}label\r\n1{separator}0\r\n\r\n2{separator}1")
+    table = read_table(tmp_path / name, target="label")
+    assert (table.X.tolist(), table.y.tolist()) == ([[1], [2]], [0, 1])
+
+
+def test_the_format_is_known_by_the_end_of_a_long_name(tmp_path):
+    (tmp_path / "my.data.CSV.GZ").write_bytes(gzip.compress(b"a,label\n1,0\n"))
+    assert read_table(tmp_path / "my.data.CSV.GZ", target="label").X.tolist() == [[1]]
 
 
 @pytest.mark.parametrize(
@@ -149,16 +178,79 @@ def test_a_folder_is_no_file(tmp_path):
 
 @pytest.mark.parametrize("name", ["data.xlsx", "data", "data.gz", "data.parquet.gz"])
 def test_unknown_format(write, name):
-    assert ".csv, .tsv, .txt or .parquet" in refusal(write("a,label\n1,2\n", name))
+    message = refusal(write("a,label\n1,2\n", name))
+    assert "name it .csv, .tsv, .txt, .arff, .parquet, .arrow, .feather, .ipc, .libsvm" in message
+    assert ".npz or .h5ad (text also with .gz or .zst)" in message
 
 
 def test_a_file_that_is_not_what_its_name_says(write):
     assert "cannot be read as Parquet" in refusal(write("a,label\n1,2\n", "bad.parquet"))
 
 
-@pytest.mark.parametrize("text", ["", "a,label\n1,2,3\n"])
-def test_broken_text(write, text):
-    assert "cannot be read as text separated by ','" in refusal(write(text))
+@pytest.mark.parametrize("name", ["d.csv", "d.csv.gz", "d.csv.zst", "d.libsvm"])
+def test_an_empty_file_is_called_empty(tmp_path, name):
+    pack(tmp_path / name, "")
+    assert refusal(tmp_path / name) == f"{tmp_path / name} is empty"
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "n_cells"),
+    [
+        ("a,b,label\n1,2,0\n3,4,5,1\n", 2, 4),
+        ("a,b,label\n1,2,0\n\n3,4\n", 2, 2),
+        ('a,b,label\n1,2,"x, y"\n1,2,x, y\n', 2, 4),
+        ("a,b,label\n1,2,3,4\n1,2,3\n", 1, 4),
+        ("a,b,label\n" + "1,2,0\n" * 5000 + "1,2\n", 5001, 2),
+    ],
+)
+def test_a_ragged_row_is_named(write, text, row, n_cells):
+    assert f"data row {row:,} has {n_cells} cells and the header 3" in refusal(write(text))
+
+
+def test_a_quote_left_open_is_told(write):
+    assert "is a quote left open?" in refusal(write('a,label\n1,"u\n' + "1,v\n" * 50_000))
+    assert "data row 1 has" not in refusal(write('a,b,label\n1,2,u\n1,"2,v\n1,2,w\n'))
+
+
+@pytest.mark.parametrize(
+    ("header", "ignore", "reason"),
+    [
+        ("a,b,a,label", (), "the name 'a' stands for columns 0 and 2, counted from 0: rename one"),
+        ("a,b,label,label", (), "column 3 has the name of the target, 'label'"),
+        ("a,b,a,label", ["b"], "columns 0 and 2"),
+    ],
+)
+def test_names_given_twice_are_told(write, header, ignore, reason):
+    assert reason in refusal(write(f"{header}\n1,2,3,0\n4,5,6,1\n"), ignore=ignore)
+
+
+def test_a_name_given_twice_is_settled_by_ignoring_a_column_by_its_number(write):
+    table = read_table(write("a,b,a,label\n1,2,3,0\n4,5,6,1\n"), target="label", ignore=["2"])
+    assert table.feature_names == ["a", "b"]
+    assert table.X.tolist() == [[1, 2], [4, 5]]
+
+
+def test_text_in_another_encoding(tmp_path):
+    path = tmp_path / "d.csv"
+    path.write_bytes("a,label\n1,caf\u00e9\n".encode("latin-1"))
+    assert "is no text in UTF-8 (byte 0xe9 after ',label\\n1,caf'): save it as UTF-8" in refusal(path)
+
+
+def test_what_spreadsheets_save(tmp_path):
+    for encoding in ("utf-8-sig", "utf-16"):
+        path = tmp_path / f"{encoding}.csv"
+        path.write_bytes("a;label\r\n1;café\r\n2;thé\r\n;\r\n".encode(encoding))
+        table = read_table(path, target="label")
+        assert (table.feature_names, table.X.tolist(), table.y.tolist()) == (["a"], [[1], [2]], ["café", "thé"])
+
+
+@pytest.mark.parametrize("name", ["d.csv.gz", "d.csv.zst"])
+@pytest.mark.parametrize("cut", [False, True])
+def test_a_packed_file_that_is_damaged(tmp_path, name, cut):
+    path = tmp_path / name
+    pack(path, HEADER + "".join(f"{k},{k * k % 97},{k % 2}\n" for k in range(9000)))
+    path.write_bytes(path.read_bytes()[:-2000] if cut else b"no archive at all")
+    assert "is the file whole?" in refusal(path)
 
 
 def test_no_rows(write):
@@ -191,8 +283,8 @@ def test_text_columns_are_named_and_counted(write):
     columns = "abcdef"
     path = write(f"{','.join(columns)},g,label\n{','.join(columns)},1,0\n")
     message = refusal(path)
-    assert "6 of 7 feature columns hold no numbers" in message
-    assert "'a' (String), 'b' (String), 'c' (String) and 3 more" in message
+    assert "6 of 7 columns hold other than numbers" in message
+    assert "'a' ('a' in data row 1), 'b' ('b' in data row 1), 'c' ('c' in data row 1) and 3 more" in message
     assert "--ignore" in message
 
 
@@ -232,6 +324,413 @@ def test_a_saved_row_index_is_not_ranked_unseen(write):
     assert read_table(path, target="label", ignore=["0"]).feature_names == ["a"]
 
 
+# ---- text, cell by cell
+
+
+def test_numbers_are_read_to_the_last_bit(write):
+    values = np.random.default_rng(0).standard_normal((50, 40)) * 10.0 ** np.arange(-20, 20)
+    lines = [",".join(map(repr, row)) + ",0" for row in values.tolist()]
+    text = ",".join(f"c{k}" for k in range(40)) + ",label\n" + "\n".join(lines)
+    np.testing.assert_array_equal(read_table(write(text), target="label").X, values)
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";"])
+def test_quotes_hide_separators_and_line_ends(write, separator):
+    rows = [
+        ["id", "a", "b", "label"],
+        ["x", "1", "2", "u, v; w\t"],
+        ["y", "3", "4", 'say "hi"'],
+        ["z", "5", "6", "p\nq"],
+    ]
+    text = "\n".join(separator.join('"' + cell.replace('"', '""') + '"' for cell in row) for row in rows)
+    table = read_table(write(text), target="label", ignore=["id"])
+    assert table.X.tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert table.y.tolist() == ["u, v; w", 'say "hi"', "p\nq"]
+
+
+def test_quotes_may_begin_late(write):
+    text = "a,label\n" + "1,u\n" * 3000 + '2,"u"\n' + '3,"v, w"\n' * 3000
+    table = read_table(write(text), target="label")
+    assert np.unique(table.X, return_counts=True)[1].tolist() == [3000, 1, 3000]
+    assert np.unique(table.y).tolist() == ["u", "v, w"]
+
+
+def test_a_table_as_r_writes_it_has_row_names_without_a_name(write):
+    path = write('"a"\t"label"\n"r1"\t1\t"u"\n"r2"\t2\t"v"\n', "d.txt")
+    assert "--ignore 0" in refusal(path)
+    table = read_table(path, target="label", ignore=["0"])
+    assert (table.feature_names, table.X.tolist(), table.y.tolist()) == (["a"], [[1], [2]], ["u", "v"])
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["1", "2"], [1, 2]),
+        (["1.0", "2"], [1.0, 2.0]),
+        (["true", "False"], [True, False]),
+        (["none", "mild"], ["none", "mild"]),
+        (["1", "b"], ["1", "b"]),
+        (["007", "008"], [7, 8]),
+        ([str(2**62 + 1), "0"], [2**62 + 1, 0]),
+    ],
+)
+def test_the_target_is_numbers_or_labels(write, words, expected):
+    y = read_table(write("a,label\n" + "".join(f"1,{word}\n" for word in words)), target="label").y
+    assert y.tolist() == expected
+    assert isinstance(y.tolist()[0], type(expected[0]))
+
+
+@pytest.mark.parametrize(("cells", "kind"), [("1,2", "i"), ("1,2.0", "f"), ("1,2e3", "f"), (f"1,{2**60}", "f")])
+def test_whole_numbers_stay_whole(write, cells, kind):
+    assert read_table(write(f"a,b,label\n{cells},0\n{cells},1\n"), target="label").X.dtype.kind == kind
+
+
+def test_one_text_column_in_a_hundred_thousand_is_named(write):
+    names = [f"gene{k}" for k in range(100_000)]
+    rows = [["1.5"] * 100_000 for _ in range(3)]
+    rows[1][70_000] = "a bad cell"
+    text = "\n".join([",".join([*names, "label"]), *(",".join([*row, "u"]) for row in rows)])
+    path = write(text)
+    message = refusal(path)
+    assert "1 of 100,000 columns hold other than numbers: 'gene70000' ('a bad cell' in data row 2)" in message
+    assert "(--ignore gene70000)" in message
+    assert read_table(path, target="label", ignore=["gene70000"]).X.shape == (3, 99_999)
+
+
+def test_a_large_file_tells_how_far_it_is(write, monkeypatch):
+    monkeypatch.setattr("probewise.io.text.CHARACTERS_AT_A_TIME", 20_000)
+    monkeypatch.setattr("probewise.io.text.UNTOLD_SECONDS", 0)
+    told = []
+    path = write(HEADER + "1.5,2.5,yes\n" * 10_000)
+    assert read_table(path, target="label", progress=told.append).X.shape == (10_000, 2)
+    assert told[0].startswith("reading data.csv: ")
+    shares = [int(line.split()[-1].rstrip("%")) for line in told]
+    assert len(shares) > 3
+    assert shares == sorted(shares)
+
+
+# ---- one table, many formats
+
+X = np.array([[1.5, 0.0, -2.0], [0.0, 3.25, 0.0], [4.0, 0.0, 1e-9], [0.5, 7.0, 0.0]])
+Y = np.array(["u", "v", "u", "w w"])
+NAMES = ["a", "b b", "c"]
+FRAME = pl.from_numpy(X, schema=NAMES, orient="row").with_columns(label=pl.Series(Y))
+
+
+def dense_arff(path):
+    kinds, quoted = ["real", "NUMERIC", "numeric"], ["u", "v", "u", "'w w'"]
+    attributes = [f"@attribute '{name}' {kind}" for name, kind in zip(NAMES, kinds, strict=True)]
+    rows = [",".join(map(repr, row)) + f", {label}" for row, label in zip(X.tolist(), quoted, strict=True)]
+    pack(
+        path,
+        "\n".join(
+            ["% a comment", "@RELATION t", *attributes, "@Attribute label {u,v,'w w'}", "", "@DATA", *rows, "% end"]
+        ),
+    )
+
+
+def sparse_arff(path):
+    attributes = [f"@attribute '{name}' numeric" for name in NAMES]
+    rows = []
+    for row, label in zip(X.tolist(), Y.tolist(), strict=True):
+        cells = [f"{k} {value!r}" for k, value in enumerate(row) if value]
+        rows.append("{" + ", ".join([*cells, *([] if label == "u" else [f"3 '{label}'"])]) + "}")
+    pack(path, "\n".join(["@relation t", *attributes, "@attribute label {u,v,'w w'}", "@data", *rows]))
+
+
+WRITERS = {
+    "t.csv": FRAME.write_csv,
+    "t.tsv": lambda path: FRAME.write_csv(path, separator="\t"),
+    "t.txt": lambda path: FRAME.write_csv(path, separator="\t", quote_style="always"),
+    "t.csv.gz": lambda path: pack(path, FRAME.write_csv()),
+    "t.csv.zst": lambda path: pack(path, FRAME.write_csv()),
+    "t.parquet": FRAME.write_parquet,
+    "t.arrow": FRAME.write_ipc,
+    "t.ipc": FRAME.write_ipc_stream,
+    "t.feather": lambda path: pa.feather.write_feather(FRAME.to_arrow(), path, compression="zstd"),
+    "t.arff": dense_arff,
+    "t.arff.gz": dense_arff,
+    "sparse.arff": sparse_arff,
+    "t.npz": lambda path: np.savez(path, X=X, label=Y, feature_names=NAMES),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("target", ["label", "3"])
+def test_each_format_gives_the_same_table(tmp_path, name, target):
+    WRITERS[name](tmp_path / name)
+    table = read_table(tmp_path / name, target=target)
+    assert sp.issparse(table.X) == (name == "sparse.arff")
+    np.testing.assert_array_equal(table.X.toarray() if sp.issparse(table.X) else table.X, X)
+    assert (table.y.tolist(), table.feature_names, table.target) == (Y.tolist(), NAMES, "label")
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_each_format_can_leave_columns_out_and_names_what_is_missing(tmp_path, name):
+    path = tmp_path / name
+    WRITERS[name](path)
+    table = read_table(path, target="label", ignore=["b b", "0"])
+    np.testing.assert_array_equal(table.X.toarray() if sp.issparse(table.X) else table.X, X[:, 2:])
+    assert table.feature_names == ["c"]
+    assert "did you mean 'label'?" in refusal(path, target="lable")
+    assert "say which column is the target (--target COL)" in refusal(path, target=None)
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in WRITERS if name.endswith((".parquet", "arrow", "ipc", "feather", "npz", "arff"))]
+)
+def test_each_format_is_checked(write, name):
+    assert "cannot be read as " in refusal(write("1,2,3\n", name))
+
+
+def test_arff_has_identifiers_missing_values_and_nominal_numbers(write):
+    head = "@relation r\n@attribute id string\n@attribute bit {0,1}\n@attribute colour {red, 'dark blue'}\n"
+    path = write(head + "@attribute y {a,b}\n@data\n'n, 1',0,red,a\nn2,1,'dark blue',b\nn3,?,red,a\n", "d.arff")
+    assert "'id' ('n, 1' in data row 1), 'colour' ('red' in data row 1)" in refusal(path, target="y")
+    assert "'bit' (first in data row 3)" in refusal(path, target="y", ignore=["colour"], id_column="id")
+    path.write_text(path.read_text().replace("?", "1"))
+    table = read_table(path, target="colour", ignore=["y"], id_column="id")
+    assert (table.X.ravel().tolist(), table.y.tolist()) == ([0, 1, 1], ["red", "dark blue", "red"])
+    assert table.ids.tolist() == ["n, 1", "n2", "n3"]
+
+
+def test_arff_faults(write):
+    assert "no line @data" in refusal(write("@relation r\n@attribute a numeric\n", "d.arff"))
+    assert "'@attribute'" in refusal(write("@relation r\n@attribute\n@data\n1\n", "d.arff"))
+    head = "@relation r\n@attribute a numeric\n@attribute label {u,v}\n@data\n"
+    assert "data row 2 has 3 cells" in refusal(write(head + "1,u\n1,2,v\n", "d.arff"))
+    assert "'7 1' in data row 2" in refusal(write(head + "{0 1}\n{7 1}\n", "d.arff"))
+    assert "'a' ('x' in data row 1)" in refusal(write(head + "{0 x}\n{1 v}\n", "d.arff"))
+    assert "'a' (first in data row 2)" in refusal(write(head + "{0 1}\n{0 ?,1 v}\n", "d.arff"))
+    assert "no rows" in refusal(write(head, "d.arff"))
+
+
+def test_what_a_sparse_arff_row_leaves_out_is_the_first_value_and_never_taken_for_0(write):
+    head = "@relation r\n@attribute a numeric\n@attribute side {left,right}\n@attribute bit {0,1}\n@attribute n {1,2}\n"
+    path = write(head + "@data\n{0\t1.5, 1 right}\n{2 1, 3 2}\n", "d.arff")
+    table = read_table(path, target="side", ignore=["n"])
+    assert (table.X.toarray().tolist(), table.y.tolist()) == ([[1.5, 0], [0, 1]], ["right", "left"])
+    assert "'n' ('1' in data row 1)" in refusal(path, target="side")
+
+
+@pytest.mark.parametrize("name", ["d.libsvm", "d.svmlight", "d.svm"])
+@pytest.mark.parametrize("zero_based", [True, False])
+def test_svmlight_stays_sparse_and_keeps_its_numbers(tmp_path, name, zero_based):
+    dump_svmlight_file(X, [1, -1, 1, -1], str(tmp_path / name), zero_based=zero_based)
+    table = read_table(tmp_path / name)
+    assert sp.issparse(table.X)
+    np.testing.assert_array_equal(table.X.toarray(), X)
+    assert table.feature_names == (["0", "1", "2"] if zero_based else ["1", "2", "3"])
+    assert table.y.tolist() == [1, -1, 1, -1]
+    assert table.y.dtype.kind == "i"
+    assert read_table(tmp_path / name, ignore=[table.feature_names[1]]).X.shape == (4, 2)
+    assert table.frame() is table.X
+
+
+def test_svmlight_with_fractions_for_targets(write):
+    assert read_table(write("0.5 1:2\n1 2:1\n", "d.svm")).y.tolist() == [0.5, 1]
+
+
+def test_svmlight_faults(write):
+    assert "cannot be read as svmlight" in refusal(write("1 2:x\n", "d.svm"), target=None)
+    assert "'3' (first in data row 2)" in refusal(write("1 1:1\n0 1:2 3:nan\n", "d.svm"), target=None)
+
+
+def save(path, **arrays):
+    np.savez(path, **arrays)
+    return path
+
+
+def test_npz_brings_its_target_names_and_classes(tmp_path):
+    path = save(tmp_path / "d.npz", X=X, y=[1, 2, 1, 3], feature_names=NAMES, class_names=["u", "v", "w"], other=[1, 2])
+    table = read_table(path)
+    assert (table.y.tolist(), table.feature_names, table.target) == (["u", "v", "u", "w"], NAMES, "y")
+    plain = read_table(save(tmp_path / "d.npz", X=X.astype(np.float32), y=[0, 1, 0, 1], class_names=["u", "v", "w"]))
+    assert (plain.y.tolist(), plain.feature_names, plain.X.dtype) == ([0, 1, 0, 1], ["0", "1", "2"], np.float32)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_npz_holds_sparse_matrices(tmp_path, kind):
+    matrix = sp.csr_matrix(X)
+    parts = {part: getattr(matrix, part) for part in ("data", "indices", "indptr", "shape")}
+    table = read_table(save(tmp_path / "d.npz", **parts, y=[0, 1, 0, 1]))
+    assert (matrix != table.X).nnz == 0
+    sp.save_npz(tmp_path / "m.npz", matrix.asformat(kind))
+    (tmp_path / "y.csv").write_text("y\n0\n1\n0\n1\n")
+    table = read_table(tmp_path / "m.npz", target_file=tmp_path / "y.csv")
+    assert table.X.format == "csr"
+    assert (matrix != table.X).nnz == 0
+
+
+@pytest.mark.parametrize(
+    ("arrays", "reason"),
+    [
+        ({"Z": X}, "holds Z: it needs a matrix X"),
+        ({"X": X[0]}, "it needs a matrix X"),
+        ({"X": X, "y": [1, 2]}, "y in .* is of shape"),
+        ({"X": X, "y": [1, 2, 3, 4], "feature_names": ["a"]}, "1 feature_names for 3 columns"),
+        ({"X": X.astype(str), "y": [1, 2, 3, 4]}, "give numbers"),
+        ({"X": np.array([[None]]), "y": [1]}, "cannot be read as NPZ: Object arrays"),
+        ({"data": [1.0], "indices": [9], "indptr": [0, 1], "shape": [1, 2], "y": [0]}, "cannot be read as NPZ"),
+        ({"X": np.array([[1.0], [np.nan]]), "y": [0, 1]}, "'0' .first in data row 2"),
+        ({"X": X, "y": [0, 1, np.nan, 1]}, "first: data row 3"),
+    ],
+)
+def test_npz_faults(tmp_path, arrays, reason):
+    assert re.search(reason, refusal(save(tmp_path / "d.npz", **arrays), target=None))
+
+
+def test_h5ad_needs_anndata_and_says_so(write, monkeypatch):
+    monkeypatch.setitem(sys.modules, "anndata", None)
+    with pytest.raises(ImportError, match=r"reading \.h5ad files needs anndata: pip install anndata"):
+        read_table(write("", "d.h5ad"), target="kind")
+
+
+@pytest.mark.parametrize("matrix", [X, sp.csr_matrix(X), sp.csc_matrix(X)], ids=["dense", "csr", "csc"])
+def test_h5ad_genes_are_features_and_obs_holds_the_target(tmp_path, matrix):
+    anndata = pytest.importorskip("anndata", reason="anndata is not installed")
+    import pandas as pd
+
+    cells = [f"cell{k}" for k in range(4)]
+    obs = pd.DataFrame({"kind": pd.Categorical(Y), "depth": [1, 2, 3, 4], "hole": ["p", None, "q", "q"]}, index=cells)
+    anndata.AnnData(matrix, obs=obs, var=pd.DataFrame(index=NAMES)).write_h5ad(tmp_path / "d.h5ad")
+    table = read_table(tmp_path / "d.h5ad", target="kind", id_column="obs_names")
+    assert sp.issparse(table.X) == sp.issparse(matrix)
+    np.testing.assert_array_equal(table.X.toarray() if sp.issparse(table.X) else table.X, X)
+    assert (table.y.tolist(), table.feature_names, table.ids.tolist()) == (Y.tolist(), NAMES, cells)
+    assert read_table(tmp_path / "d.h5ad", target="depth", ignore=["b b"]).feature_names == ["a", "c"]
+    assert "did you mean 'kind'?" in refusal(tmp_path / "d.h5ad", target="kin")
+    assert "first: data row 2" in refusal(tmp_path / "d.h5ad", target="hole")
+
+
+# ---- the target in a second file
+
+
+def test_a_second_file_in_the_same_order(write):
+    data, labels = write("a,b\n1,2\n3,4\n"), write("label\nyes\nno\n", "labels.csv")
+    table = read_table(data, target_file=labels)
+    assert (table.X.tolist(), table.y.tolist(), table.target) == ([[1, 2], [3, 4]], ["yes", "no"], "label")
+    both = write("age,label\n70,yes\n60,no\n", "both.tsv")
+    assert read_table(data, target="age", target_file=both).y.tolist() == [70, 60]
+    assert "say which column" in refusal(data, target=None, target_file=both)
+
+
+def test_a_second_file_joined_by_ids(write):
+    data = write("id,a\n01,1\n02,2\n03,3\n")
+    labels = write("id,label\n03,w\n01,u\n02,v\n04,x\n", "labels.csv")
+    table = read_table(data, target_file=labels, id_column="id")
+    assert (table.y.tolist(), table.feature_names, table.ids.tolist()) == (["u", "v", "w"], ["a"], ["01", "02", "03"])
+    other = write("sample\tlabel\n02\tv\n03\tw\n01\tu\n", "other.tsv")
+    assert read_table(data, target="label", target_file=other, id_column="id").y.tolist() == ["u", "v", "w"]
+    whole = write("id,label\n3,w\n1,u\n2,v\n", "whole.csv")
+    pl.DataFrame({"id": [1.0, 2.0, 3.0], "a": [1, 2, 3]}).write_parquet(data.with_suffix(".parquet"))
+    by_number = read_table(data.with_suffix(".parquet"), target_file=whole, id_column="id")
+    assert by_number.y.tolist() == ["u", "v", "w"]
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "reason"),
+    [
+        ("label\nu\n", {}, "labels.csv has 1 rows and the table 2: is its first line no header?"),
+        ("label\nu\nv\nw\n", {}, "has 3 rows and the table 2: give a column of ids (--id COL)"),
+        ("id,label\n1,u\n3,v\n", {"id_column": "id"}, "1 of 2 ids are not in column 'id' of "),
+        ("id,label\n1,u\n1,v\n2,v\n", {"id_column": "id"}, "the id '1' stands in rows 1 and 2 of "),
+        ("label\nu\nv\n", {"id_column": "id"}, "it needs ids too"),
+        ("id,label\n1,u\n2,\n", {"id_column": "id"}, "first: data row 2"),
+        ("a\nu\nv\n", {}, "column 1 has the name of the target, 'a'"),
+        ("label\nu\nv\n", {"target": "lable"}, "did you mean 'label'?"),
+    ],
+)
+def test_second_files_that_do_not_fit(write, labels, options, reason):
+    data, second = write("id,a\n1,5\n2,6\n"), write(labels, "labels.csv")
+    assert reason in refusal(data, **{"target": None, "target_file": second, **options})
+
+
+def test_a_file_given_for_a_column_is_recognised(write):
+    labels = write("label\nu\n", "labels.csv")
+    assert f"that is a file: give it as --target-file {labels}" in refusal(write("a\n1\n"), target=str(labels))
+
+
+# ---- features in rows
+
+EXPRESSION = "gene\tS1\tS2\tS3\nBRCA1\t1.5\t2\t3\nTP53\t4\t5\t6.5\n"
+
+
+def test_features_in_rows_with_the_target_in_a_second_file(write):
+    data = write(EXPRESSION, "d.tsv")
+    for labels in ("sample,label\nS3,w\nS1,u\nS2,v\nS9,x\n", "label\nu\nv\nw\n"):
+        table = read_table(data, target_file=write(labels, "l.csv"), features_in="rows")
+        assert table.X.tolist() == [[1.5, 4], [2, 5], [3, 6.5]]
+        assert (table.y.tolist(), table.feature_names) == (["u", "v", "w"], ["BRCA1", "TP53"])
+        assert (table.ids.tolist(), table.id_column) == (["S1", "S2", "S3"], "sample")
+        assert np.shares_memory(table.frame().to_numpy(), table.X)
+
+
+@pytest.mark.parametrize("cells", ["u\tv\tw", '"u"\t"v"\t"w"'])
+def test_features_in_rows_with_the_target_in_a_row(write, cells):
+    head, *rows = EXPRESSION.splitlines()
+    path = write("\n".join([head, f"label\t{cells}", *rows]), "d.tsv")
+    table = read_table(path, target="label", features_in="rows")
+    assert (table.X.tolist(), table.y.tolist()) == ([[1.5, 4], [2, 5], [3, 6.5]], ["u", "v", "w"])
+    assert read_table(path, target="TP53", features_in="rows", ignore=["label"]).y.tolist() == [4, 5, 6.5]
+
+
+def test_a_bad_cell_below_a_row_of_labels_is_still_found(write):
+    path = write("gene\tS1\tS2\nlabel\tu\tv\ng1\t1\toops\n", "d.tsv")
+    assert "1 of 2 columns hold other than numbers: 'S2' ('oops' in data row 2)" in refusal(path, features_in="rows")
+
+
+def test_features_in_rows_as_r_writes_them_and_in_parquet(write, tmp_path):
+    labels = write("sample,label\nS1,u\nS2,v\nS3,w\n", "l.csv")
+    table = read_table(write(EXPRESSION.removeprefix("gene\t"), "d.txt"), target_file=labels, features_in="rows")
+    assert table.feature_names == ["BRCA1", "TP53"]
+    frame = pl.read_csv(EXPRESSION.encode(), separator="\t")
+    frame.write_parquet(tmp_path / "d.parquet")
+    again = read_table(tmp_path / "d.parquet", target_file=labels, features_in="rows")
+    np.testing.assert_array_equal(again.X, table.X)
+    assert read_table(tmp_path / "d.parquet", target="TP53", features_in="rows").y.tolist() == [4, 5, 6.5]
+
+
+def test_features_in_rows_without_columns_that_describe_them(write):
+    data = write("id\tabout\tS1\tS2\ng1\ta kinase\t1\t2\ng2\tunknown\t3\t4\ng3\tx\t5\t6\n", "d.tsv")
+    labels = write("label\nu\nv\n", "l.csv")
+    message = refusal(data, target=None, target_file=labels, features_in="rows", ignore=["g1"])
+    assert "has 2 rows and the table 3" in message
+    table = read_table(data, target_file=labels, features_in="rows", ignore=["about", "g2"])
+    assert (table.X.tolist(), table.feature_names) == ([[1, 5], [2, 6]], ["g1", "g3"])
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "reason"),
+    [
+        (EXPRESSION, {"target": None}, "say where the target is"),
+        (EXPRESSION, {"target": "TP35"}, "no target row 'TP35' in the table: did you mean 'TP53'?"),
+        (EXPRESSION, {"target": "zzz"}, "its rows are 'BRCA1', 'TP53'"),
+        (EXPRESSION, {"target": "TP53", "ignore": ["TP53"]}, "both the target and ignored"),
+        (EXPRESSION, {"target": "TP53", "ignore": ["BRCA1"]}, "no rows left"),
+        (EXPRESSION.replace("2", "?"), {"target": "TP53"}, "'BRCA1' (first in sample 'S?')"),
+        (EXPRESSION.replace("6.5", ""), {"target": "TP53"}, "the target 'TP53' is missing or infinite in 1 of 3 rows"),
+        (EXPRESSION.replace("\t2", "\tbad"), {"target": "TP53"}, "'S2' ('bad' in data row 1)"),
+        (EXPRESSION + "BRCA1\t1\t2\t3\n", {"target": "TP53"}, "'BRCA1' stands for rows 0 and 2"),
+        (EXPRESSION, {"target": "TP53", "features_in": "cells"}, "choose one of columns, rows"),
+    ],
+)
+def test_features_in_rows_that_cannot_be_used(write, text, options, reason):
+    assert reason in refusal(write(text, "d.tsv"), **{"features_in": "rows", **options})
+
+
+def test_samples_that_have_no_label(write):
+    labels = write("sample,label\nS1,u\nS2,v\n", "l.csv")
+    message = refusal(write(EXPRESSION, "d.tsv"), target="label", target_file=labels, features_in="rows")
+    assert "no column of" in message
+    assert "holds the names of all samples, 'S1', 'S2', 'S3'" in message
+    named = refusal(write(EXPRESSION, "d.tsv"), target_file=labels, features_in="rows", id_column="sample")
+    assert "1 of 3 ids are not in column 'sample'" in named
+    assert "not in .npz" in refusal(save(labels.with_name("d.npz"), X=X, y=Y), features_in="rows")
+
+
+# ---- out
+
 RANKING = {"feature": ["x", 'odd, "name"'], "rank": np.array([1, 2]), "score": np.array([0.5, np.nan])}
 
 
@@ -262,6 +761,26 @@ def test_where_a_ranking_cannot_go(tmp_path):
     ]:
         with pytest.raises(TableError, match=reason):
             require_ranking_path(path)
+
+
+@pytest.mark.parametrize("matrix", [X, sp.csr_matrix(X), X.astype(np.float32)], ids=["dense", "sparse", "float32"])
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".arrow", ".feather"])
+def test_a_smaller_table_is_written_and_read_again(tmp_path, ending, matrix):
+    path = tmp_path / f"small{ending}"
+    table = Table(matrix, Y, NAMES, "label", np.array(["01", "02", "03", "04"]), "sample")
+    write_table(path, table.take(np.array([2, 0])))
+    again = read_table(path, target="label", id_column="sample")
+    np.testing.assert_array_equal(again.X.astype(matrix.dtype), X.astype(matrix.dtype)[:, [2, 0]])
+    assert (again.feature_names, again.y.tolist()) == (["c", "a"], Y.tolist())
+    assert again.ids.tolist() == ["01", "02", "03", "04"]
+    assert again.X.dtype == (np.float64 if ending in (".csv", ".tsv") else matrix.dtype)
+
+
+def test_where_a_table_cannot_go(tmp_path):
+    with pytest.raises(TableError, match=r"name it \.csv, \.tsv, \.parquet, \.arrow or \.feather"):
+        require_table_path(tmp_path / "small.json")
+    with pytest.raises(TableError, match="'label' names two columns"):
+        write_table(tmp_path / "small.csv", Table(X, Y, ["a", "label", "c"], "label"))
 
 
 def test_without_polars_one_sentence_says_what_to_install(write, monkeypatch):

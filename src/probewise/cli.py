@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Sequence
@@ -46,6 +47,8 @@ probewise rank data.parquet --target label --time 300 --out ranking.csv
 
 probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png
 
+probewise report run.ledger --data data.csv --target label --out report.html
+
 probewise reproduce fsdd-2008 --data folder"""
 TOP = 20
 METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
@@ -79,7 +82,7 @@ def run(arguments: Sequence[str]) -> int:
     """Do what the arguments say; the exit code. What is wrong with them is said in one line."""
     code = 2
     try:
-        code = int(app(list(arguments), prog_name="probewise", standalone_mode=False) or 0)
+        code = int(app(list(arguments), prog_name="probewise", standalone_mode=False, obj=arguments) or 0)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except UsageError as error:
@@ -89,7 +92,7 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         say(f"{error.strerror}: {error.filename}" if error.filename else str(error))
     if code == INTERRUPTED:
-        awaited = "result" if {"compare", "reproduce"} & set(arguments[:1]) else "ranking"
+        awaited = "result" if {"compare", "reproduce", "report"} & set(arguments[:1]) else "ranking"
         say(f"interrupted before there was a {awaited}")
     return code
 
@@ -119,6 +122,35 @@ _judge = partial(typer.Option, rich_help_panel="How to judge")
 _run = partial(typer.Option, rich_help_panel="The run")
 _trial = partial(typer.Option, rich_help_panel="The trials")
 
+_Data = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        help="The table: .csv, .tsv, .txt, .arff (these also as .gz or .zst), .parquet, .arrow, .feather, "
+        ".svmlight, .libsvm, .npz or .h5ad.",
+    ),
+]
+_Target = Annotated[
+    str | None,
+    _option(
+        metavar="COL",
+        help="The column to predict: its name, or its number, counted from 0. Formats that bring a target need none.",
+    ),
+]
+_TargetFile = Annotated[Path | None, _option(metavar="FILE", help="A second table, which holds the target.")]
+_IdColumn = Annotated[
+    str | None,
+    _option("--id", metavar="COL", help="The column that names the rows: no feature; finds rows of the target file."),
+]
+_Ignored = Annotated[list[str] | None, _option(metavar="COL", help="A column to leave out. May be given repeatedly.")]
+_FeaturesIn = Annotated[
+    str,
+    _option(
+        metavar="columns|rows",
+        help="rows: a feature in each row, its name first, and a sample in each column; --target is then a row.",
+    ),
+]
+
 
 @app.callback(invoke_without_command=True)
 def probewise(
@@ -146,7 +178,6 @@ def demo(
     """
     from .datasets import make_madelon
     from .io import Table
-    from .papers import Outcome
     from .selectors.bif import BIF
     from .selectors.daf import DAF
     from .stopping import MaxTime, Settled
@@ -161,17 +192,30 @@ def demo(
 
 @app.command(epilog="Example: probewise rank data.csv --target label --time 300 --out ranking.csv")
 def rank(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="The table: .csv, .tsv, .txt (tabs) or .parquet.")],
-    target: Annotated[
-        str, _option(metavar="COL", help="The column to predict: its name, or its number, counted from 0.")
-    ],
-    ignore: Annotated[
-        list[str] | None, _option(metavar="COL", help="A column to leave out. May be given repeatedly.")
-    ] = None,
+    context: typer.Context,
+    data: _Data,
+    target: _Target = None,
+    target_file: _TargetFile = None,
+    id_column: _IdColumn = None,
+    ignore: _Ignored = None,
+    features_in: _FeaturesIn = "columns",
     top: Annotated[int, _output(min=1, metavar="N", help="How many features to show.")] = TOP,
     out: Annotated[
         Path | None,
         _output(metavar="FILE", help="Write the whole ranking there: .csv, .tsv, .parquet or .json."),
+    ] = None,
+    select: Annotated[
+        Path | None,
+        _output(
+            metavar="FILE", help="Write the best columns and the target there: .csv, .tsv, .parquet, .arrow, .feather."
+        ),
+    ] = None,
+    keep: Annotated[
+        int | None, _output(min=1, metavar="N", help="How many features --select writes. Default: as many as shown.")
+    ] = None,
+    report: Annotated[
+        list[Path] | None,
+        _output("--report", metavar="FILE", help="Write a report to show: .html, .md or .json. May be repeated."),
     ] = None,
     quiet: Annotated[bool, _output("--quiet", "-q", help="Print the ranking and nothing else.")] = False,
     probes: Annotated[int | None, _stop(min=1, metavar="N", help="Stop after this many probes.")] = None,
@@ -237,13 +281,21 @@ def rank(
     probes without it. With no limit given it stops when the top 20 have settled, or after a minute.
     Ctrl-C ends it at any time with the ranking so far.
     """
-    from .io import read_table, require_ranking_path
+    from .io import require_ranking_path, require_table_path
 
     _require_kept(ledger, "ledger", resume=resume)
     if out is not None:
         require_ranking_path(out)
-        _require_other_file("out", out, data, ledger)
-    table = read_table(data, target=target, ignore=ignore or ())
+        _require_other_file("out", out, data, target_file, ledger)
+    if select is not None:
+        require_table_path(select)
+        _require_other_file("select", select, data, target_file, ledger, out)
+    elif keep is not None:
+        raise ValueError("--keep needs --select FILE, the table that keeps them")
+    _require_reports("report", report, data, target_file, ledger, out, select)
+    table = _table(data, target, target_file, id_column, ignore, features_in, quiet=quiet)
+    if keep is not None and keep > len(table.feature_names):
+        raise ValueError(f"--keep {keep} is more than the {len(table.feature_names)} features of the table")
 
     from .selectors.daf import DAF  # slow to load: faults of the table are told before
 
@@ -260,18 +312,19 @@ def rank(
         random_state=0 if seed is None and not resume else seed,
         verbose=0 if quiet else 1,
     )
-    _give_ranking(_fitted(daf, table), top=top, out=out, quiet=quiet)
+    _give_ranking(_fitted(daf, table), table, top=top, out=out, select=select, keep=keep or top, quiet=quiet)
+    if report:
+        _give_reports(daf, report, table, data, command=context.obj, quiet=quiet)
 
 
 @app.command(epilog="Example: probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png")
 def compare(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="The table: .csv, .tsv, .txt (tabs) or .parquet.")],
-    target: Annotated[
-        str, _option(metavar="COL", help="The column to predict: its name, or its number, counted from 0.")
-    ],
-    ignore: Annotated[
-        list[str] | None, _option(metavar="COL", help="A column to leave out. May be given repeatedly.")
-    ] = None,
+    data: _Data,
+    target: _Target = None,
+    target_file: _TargetFile = None,
+    id_column: _IdColumn = None,
+    ignore: _Ignored = None,
+    features_in: _FeaturesIn = "columns",
     methods: Annotated[
         str, _trial(metavar="NAMES", help=f"What to compare, with commas: {', '.join(METHODS)}; all: no selection.")
     ] = "daf,bif,all",
@@ -320,24 +373,25 @@ def compare(
     features selected are tested on the other. Shown are accuracy and stability by number of features, and for each
     pair of methods whether the difference could be chance. Ctrl-C ends it with the trials done so far.
     """
-    from .io import read_table, require_ranking_path
+    from .io import require_ranking_path
 
     _require_kept(kept, "run", resume=resume)
     selectors = _selectors(methods, _rule(probes=probes, time=time))
     wanted_sizes = None if sizes is None else _whole_numbers("sizes", sizes)
     if out is not None:
         require_ranking_path(out)
-        _require_other_file("out", out, data, kept, plot)
+        _require_other_file("out", out, data, target_file, kept, plot)
     if plot is not None:
         from .plots import require_picture_path
 
         require_picture_path(plot)
-        _require_other_file("plot", plot, data, kept)
-    table = read_table(data, target=target, ignore=ignore or ())
+        _require_other_file("plot", plot, data, target_file, kept)
+    table = _table(data, target, target_file, id_column, ignore, features_in, quiet=quiet)
 
     from .study import CLASSIFIERS, Study
 
-    judges = {name: CLASSIFIERS[name]() for name in _names("classifiers", classifiers, CLASSIFIERS)}
+    center = not hasattr(table.X, "tocsr")
+    judges = {name: CLASSIFIERS[name](center) for name in _names("classifiers", classifiers, CLASSIFIERS)}
     study = Study(
         selectors,
         judges,
@@ -352,6 +406,32 @@ def compare(
     with _in_plain_words(study.verbose):
         result = study.compare(table.frame(), table.y)
     _give_comparison(result, out=out, plot=plot, quiet=quiet)
+
+
+@app.command(epilog="Example: probewise report run.ledger --data data.csv --target label --out report.html")
+def report(
+    kept: Annotated[Path, typer.Argument(metavar="RUN", help="The file of rank --ledger or of compare --run.")],
+    out: Annotated[list[Path], _output(metavar="FILE", help="Where to: .html, .md or .json. May be repeated.")],
+    data: Annotated[
+        Path | None, _option(metavar="TABLE", help="The table of the run: then the report says more.")
+    ] = None,
+    target: _Target = None,
+    target_file: _TargetFile = None,
+    id_column: _IdColumn = None,
+    ignore: _Ignored = None,
+    features_in: _FeaturesIn = "columns",
+    coefficient: Annotated[str, _option(help="Of a ledger: daf0, daf1 or daf2.")] = "daf0",
+    quiet: Annotated[bool, _output("--quiet", "-q", help="Say nothing.")] = False,
+) -> None:
+    """Make a report of a run that was kept: one page that needs nothing else.
+
+    With the table it also says how many features are enough, which are alike, and how they rank on their own.
+    """
+    _require_reports("out", out, kept, data, target_file)
+    if data is None and any((target, target_file, id_column, ignore)):
+        raise ValueError("--target and what else tells of the table need --data TABLE")
+    table = None if data is None else _table(data, target, target_file, id_column, ignore, features_in, quiet=quiet)
+    _give_reports(kept, out, table, data, coefficient=coefficient, quiet=quiet)
 
 
 @app.command(epilog="Example: probewise reproduce fsdd-2008 --data folder --out results")
@@ -419,6 +499,31 @@ def _whole_numbers(option: str, given: str) -> list[int]:
         return [int(number) for number in given.split(",")]
     except ValueError:
         raise ValueError(f"--{option} {given!r} is no list of whole numbers: write 5,10,20") from None
+
+
+def _table(
+    data: Path,
+    target: str | None,
+    target_file: Path | None,
+    id_column: str | None,
+    ignore: list[str] | None,
+    features_in: str,
+    *,
+    quiet: bool,
+) -> Table:
+    from .io import read_table
+    from .progress import live_line
+
+    with live_line(0 if quiet else 1) as progress:
+        return read_table(
+            data,
+            target=target,
+            ignore=ignore or (),
+            target_file=target_file,
+            id_column=id_column,
+            features_in=features_in,
+            progress=progress,
+        )
 
 
 def _require_kept(file: Path | None, option: str, *, resume: bool) -> None:
@@ -497,19 +602,63 @@ def _in_plain_words(verbose: int) -> Iterator[None]:
         say(message)
 
 
-def _give_ranking(daf: DAF, *, top: int, out: Path | None, quiet: bool) -> None:
-    from .io import write_ranking
+def _give_ranking(
+    daf: DAF, table: Table, *, top: int, out: Path | None, select: Path | None, keep: int, quiet: bool
+) -> None:
+    from .io import write_ranking, write_table
 
-    columns = _ranking(daf)
+    columns = _ranking(daf, table.feature_names)
+    best = np.argsort(daf.ranking_)[:keep]
     try:
         if out is not None:
             write_ranking(out, columns)
+        if select is not None:
+            write_table(select, table.take(best))
     finally:  # a disk that is full takes no ranking, but the screen does
         _print_ranking(columns, top)
     if not quiet:
         say(_summary(daf))
         if out is not None:
             say(f"all {len(daf.ranking_):,} features are in {out}")
+        if select is not None:
+            say(f"the table of the best {len(best):,} is in {select}")
+
+
+def _require_reports(option: str, paths: Sequence[Path] | None, *others: Path | None) -> None:
+    from .report import require_report_path
+
+    for path in paths or ():
+        require_report_path(path)
+        _require_other_file(option, path, *others)
+
+
+def _give_reports(
+    run: Any,
+    paths: Sequence[Path],
+    table: Table | None,
+    data: Path | None,
+    *,
+    command: Sequence[str] | None = None,
+    coefficient: str | None = None,
+    quiet: bool,
+) -> None:
+    from .report import save, summarize
+
+    with _in_plain_words(0 if quiet else 1):
+        summary = summarize(
+            run,
+            None if table is None else table.frame(),
+            None if table is None else table.y,
+            source=None if data is None else data.name,
+            target=None if table is None else table.target,
+            command=None if command is None else shlex.join(["probewise", *command]),
+            feature_names=None if table is None else table.feature_names,
+            coefficient=coefficient,
+        )
+        for path in paths:
+            save(summary, path)
+            if not quiet:
+                say(f"the report is in {path}")
 
 
 def _print_ranking(columns: dict[str, Any], top: int) -> None:
@@ -521,11 +670,11 @@ def _print_ranking(columns: dict[str, Any], top: int) -> None:
     _print_table(["rank", "feature", "score", "std error", "probed"], rows, name_column=1)
 
 
-def _ranking(daf: DAF) -> dict[str, Any]:
+def _ranking(daf: DAF, names: Sequence[str]) -> dict[str, Any]:
     """The whole ranking as columns, best first."""
     order = np.argsort(daf.ranking_)
     return {
-        "feature": [str(daf.feature_names_in_[feature]) for feature in order],
+        "feature": [names[feature] for feature in order],
         "rank": daf.ranking_[order],
         "score": daf.scores_[order],
         "std_error": daf.std_errors_[order],
@@ -697,5 +846,5 @@ def _in_options(message: str) -> str:
     """A message of the library in the words of the command line."""
     message = message.replace("a criterion for regression such as KNN(task='regression')", "--task regression")
     message = message.replace("pass the folder", "give --data the folder").replace("openml=True", "--openml")
-    names = "max_probe_size|check_every|inclusion|coefficient|criterion|cv|sizes|run|profile"
+    names = "max_probe_size|check_every|inclusion|coefficient|criterion|cv|sizes|run|profile|features_in"
     return re.sub(rf"\b({names})=", lambda match: f"--{match[1].replace('_', '-')} ", message)

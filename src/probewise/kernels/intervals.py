@@ -5,7 +5,9 @@ Between boundary positions i and j (blocks i .. j - 1) ``cum[k, j] - cum[k, i]``
 counts all; a segment's cost is its number of samples times its class entropy.
 """
 
+import heapq
 import math
+from functools import cache
 
 import numpy as np
 
@@ -15,13 +17,30 @@ FINEST = 1  # boundaries in a cell that can be split no more
 INFINITE = np.int64(2**62)
 
 
+@cache
 def entropy_table(n: int) -> tuple[np.ndarray, float]:
     """c log2 c for c = 0 .. n as whole numbers, and how many of them make one bit."""
-    counts = np.arange(n + 1, dtype=np.float64)
-    counts[0] = 1.0
-    terms = counts * np.log2(counts)
-    scale = 2.0 ** (52 - math.ceil(math.log2(max(2.0, terms[-1]))))
-    return np.rint(terms * scale).astype(np.int64), scale
+    scale = 2.0 ** (57 - math.ceil(math.log2(max(2.0, n * math.log2(max(2, n))))))
+    terms = np.zeros(n + 1, np.int64)
+    _fill_terms(scale, terms)
+    return terms, scale
+
+
+@kernel
+def _fill_terms(scale, terms):
+    """Logarithms are sums over prime factors, so that log a + log b = log a b holds exactly here too."""
+    n = len(terms) - 1
+    factor = np.zeros(n + 1, np.int64)
+    for p in range(2, n + 1):
+        if factor[p] == 0:
+            for c in range(p, n + 1, p):
+                if factor[c] == 0:
+                    factor[c] = p
+            terms[p] = np.int64(np.rint(math.log2(float(p)) * scale))
+        else:
+            terms[p] = terms[factor[p]] + terms[p // factor[p]]
+    for c in range(n + 1):
+        terms[c] *= c
 
 
 @kernel
@@ -136,7 +155,7 @@ def _best_cut(cum, n_classes, table, i, j):
     best, at = INFINITE, -1
     for c in range(i + 1, j):
         cost = _cost(cum, n_classes, table, i, c) + _cost(cum, n_classes, table, c, j)
-        if cost < best - 2 * (n_classes + 2):
+        if cost < best:
             best, at = cost, c
     return at, best
 
@@ -153,38 +172,36 @@ def _insert_sorted(chosen, count, boundary):
 @part
 def _top_down(n_blocks, n_classes, table, scale, work):
     cum, chosen, rows = work[0], work[3], work[4]
-    begin, end, cut, gain = rows[0], rows[1], rows[2], rows[3]
-    whole = _cost(cum, n_classes, table, 0, n_blocks)
-    begin[0], end[0] = 0, n_blocks
-    at, cost = _best_cut(cum, n_classes, table, 0, n_blocks)
-    cut[0], gain[0] = at, whole - cost
-    n_cuts = 0
-    information = np.int64(0)
-    balanced = 0.0
-    slack = 4 * (n_classes + 2)
-    while True:
-        best = -1
-        for place in range(n_cuts + 1):
-            if cut[place] < 0:
-                continue
-            ahead = 0 if best < 0 else gain[place] - gain[best]
-            if best < 0 or ahead > slack or (ahead >= -slack and cut[place] < cut[best]):
-                best = place
-        if best < 0:
-            return n_cuts
-        wider = float(information + gain[best]) / math.log2(n_cuts + 2.0)
-        if wider <= balanced + slack:
-            return n_cuts
-        information += gain[best]
+    is_cut = rows[0]
+    for boundary in range(n_blocks + 1):
+        is_cut[boundary] = 0
+    waiting = [_offer(cum, n_classes, table, 0, n_blocks)]
+    n_cuts, information, balanced = 0, np.int64(0), 0.0
+    while len(waiting) > 0:
+        lost, cut, begin, end = heapq.heappop(waiting)
+        wider = float(information - lost) / math.log2(n_cuts + 2.0)
+        if cut < 0 or wider <= balanced * (1 + 1e-12):
+            break
+        information -= lost
         balanced = wider
-        _insert_sorted(chosen, n_cuts, cut[best])
+        is_cut[cut] = 1
         n_cuts += 1
-        begin[n_cuts], end[n_cuts] = cut[best], end[best]
-        end[best] = cut[best]
-        for place in (best, n_cuts):
-            at, cost = _best_cut(cum, n_classes, table, begin[place], end[place])
-            cut[place] = at
-            gain[place] = _cost(cum, n_classes, table, begin[place], end[place]) - cost
+        for i, j in ((begin, cut), (cut, end)):
+            if j - i > 1:
+                heapq.heappush(waiting, _offer(cum, n_classes, table, i, j))
+    found = 0
+    for boundary in range(n_blocks):
+        if is_cut[boundary]:
+            chosen[found] = boundary
+            found += 1
+    return n_cuts
+
+
+@part
+def _offer(cum, n_classes, table, i, j):
+    """An interval in a queue: the best cut's gain, the largest first, then the cut, and the interval."""
+    cut, cost = _best_cut(cum, n_classes, table, i, j)
+    return cost - _cost(cum, n_classes, table, i, j), cut, i, j
 
 
 @part
@@ -194,7 +211,6 @@ def _by_description_length(n_blocks, n_classes, table, scale, work):
     begin[0], end[0] = 0, n_blocks
     waiting = 1
     n_cuts = 0
-    slack = 4 * (n_classes + 2)
     while waiting > 0:
         waiting -= 1
         i, j = begin[waiting], end[waiting]
@@ -209,7 +225,7 @@ def _by_description_length(n_blocks, n_classes, table, scale, work):
         delta += _n_present(cum, n_classes, i, c) * (_cost(cum, n_classes, table, i, c) / scale / left)
         delta += _n_present(cum, n_classes, c, j) * (_cost(cum, n_classes, table, c, j) / scale / (n - left))
         bits = math.log2(n - 1.0) + delta
-        if (whole - cost - slack) / scale > bits:
+        if (whole - cost) / scale > bits + 1e-12 * n:
             _insert_sorted(chosen, n_cuts, c)
             n_cuts += 1
             begin[waiting], end[waiting] = i, c
@@ -358,7 +374,7 @@ def _priced(n_blocks, n_classes, table, price, enough, work):
             path[t] = inside[path[t]]
         known = min(known, _settle(cum, n_classes, table, path, n_cuts, n_blocks, size) + n_cuts * price)
         _backward(cum, n_classes, table, first, last, weight, m, n_blocks, after, alive, totals)
-        limit = known + 8 * (n_classes + 2)
+        limit = known + (known >> 40)
         kept = 0
         for t in range(1, m + 1):
             if cost[t] + after[t] - weight[t] <= limit:

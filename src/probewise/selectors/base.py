@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +66,31 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     def support_(self) -> NDArray[np.bool_]:
         """Which features are selected."""
         return self._get_support_mask()
+
+    def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> Path:
+        """Write a report of the fitted selector, in the format that the name says: .html, .md or .json.
+
+        With X and y, the data of ``fit``, it also says how many features are enough, which are alike, and how they rank
+        on their own.
+        """
+        check_is_fitted(self, "ranking_")
+        report = import_module("probewise.report")  # it stands above us: loaded when asked for
+        report.require_report_path(path)
+        return report.save(report.summarize(self, X, y), path)
+
+    @property
+    def _repr_html_(self) -> Any:
+        diagram = super()._repr_html_  # an AttributeError where diagrams are not wanted
+        return lambda: diagram() + self._top_features()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._top_features()
+        return bundle
+
+    def _top_features(self) -> str:
+        return import_module("probewise.report.notebook").top_features(self) if hasattr(self, "ranking_") else ""
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "ranking_")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,7 +35,7 @@ class InformationOrder(OrderedSelector):
         self.discrete_features = discrete_features
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> Any:
+    def fit(self, X: Any, y: Any) -> Self:
         """Discretise, then take features one after the other."""
         codes, classes, map = self._encoded(X, y, _enough_rows_a_cell if self.levels == "auto" else self.levels)
         self.relevance_ = codes.against(classes, map=map).information
@@ -118,7 +118,7 @@ class MRMR(InformationOrder):
         super().__init__(n_features_to_select, levels=levels, discrete_features=discrete_features, n_jobs=n_jobs)
         self.scheme = scheme
 
-    def fit(self, X: Any, y: Any) -> MRMR:
+    def fit(self, X: Any, y: Any) -> Self:
         """Discretise, then take features one after the other."""
         if self.scheme not in ("difference", "quotient"):
             raise ValueError(f"scheme={self.scheme!r}: choose 'difference' or 'quotient'")

@@ -51,13 +51,13 @@ __all__ = [
 
 LARGEST = 100
 STEPS = 13
-CLASSIFIERS: dict[str, Callable[[], Any]] = {
-    "knn": lambda: make_pipeline(StandardScaler(), KNeighborsClassifier(3)),
-    "linear": lambda: make_pipeline(StandardScaler(), RidgeClassifier()),
-    "svm": lambda: make_pipeline(StandardScaler(), SVC()),
-    "naive_bayes": GaussianNB,
-    "tree": DecisionTreeClassifier,
-    "forest": RandomForestClassifier,
+CLASSIFIERS: dict[str, Callable[..., Any]] = {  # center=False for sparse data, whose zeros must stay zeros
+    "knn": lambda center=True: make_pipeline(StandardScaler(with_mean=center), KNeighborsClassifier(3)),
+    "linear": lambda center=True: make_pipeline(StandardScaler(with_mean=center), RidgeClassifier()),
+    "svm": lambda center=True: make_pipeline(StandardScaler(with_mean=center), SVC()),
+    "naive_bayes": lambda center=True: GaussianNB(),
+    "tree": lambda center=True: DecisionTreeClassifier(),
+    "forest": lambda center=True: RandomForestClassifier(),
 }
 
 

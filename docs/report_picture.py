@@ -1,0 +1,29 @@
+"""Makes docs/report.png: the head of the report of ``probewise demo``'s data, as a browser shows it."""
+
+import base64
+import sys
+import tempfile
+from pathlib import Path
+
+from probewise import DAF
+from probewise.datasets import make_madelon
+from probewise.io import Table
+from probewise.report import save, summarize
+from probewise.stopping import MaxProbes
+
+HERE = Path(__file__).parent
+WIDTH, HEIGHT = 1200, 1590
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(HERE.parent / "tests" / "report"))
+    from browser import browser, show
+
+    data = make_madelon(random_state=0)
+    table = Table(data.X, data.y, data.feature_names, "class")
+    daf = DAF(stop=MaxProbes(12_000), n_jobs=-1, random_state=0).fit(table.frame(), table.y)
+    summary = summarize(daf, table.frame(), table.y, source="demo.csv", target="class")
+    with tempfile.TemporaryDirectory() as folder, browser() as driver:
+        show(driver, save(summary, Path(folder) / "demo.html"), width=WIDTH)
+        clip = {"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT, "scale": 1}
+        taken = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+    (HERE / "report.png").write_bytes(base64.b64decode(taken["data"]))

@@ -1,0 +1,15 @@
+"""Tables in and out: files of many formats to numbers, labels and names; rankings and smaller tables to files."""
+
+from .reading import read_table
+from .table import Table, TableError
+from .writing import require_ranking_path, require_table_path, write_ranking, write_table
+
+__all__ = [
+    "Table",
+    "TableError",
+    "read_table",
+    "require_ranking_path",
+    "require_table_path",
+    "write_ranking",
+    "write_table",
+]

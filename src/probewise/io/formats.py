@@ -1,0 +1,252 @@
+"""Files to sources, the format by the name: text, Parquet, Arrow, ARFF, svmlight, NPZ and AnnData."""
+
+from __future__ import annotations
+
+import warnings
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .table import Progress, Source, TableError, choice, polars
+from .text import Wanted, read_arff, read_separated, text_columns
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
+PACKED = (".gz", ".zst")
+ARROW = (".arrow", ".feather", ".ipc")
+SVMLIGHT = (".libsvm", ".svmlight", ".svm")
+KNOWN = (*SEPARATORS, ".arff", ".parquet", *ARROW, *SVMLIGHT, ".npz", ".h5ad")
+SPARSE = ("data", "indices", "indptr", "shape")
+
+
+def open_source(path: Path, wanted: Wanted, progress: Progress | None = None) -> Source:
+    """What the file holds; ``wanted`` says which columns of a text are to stay text."""
+    ending = _ending(path)
+    if path.is_dir():
+        raise TableError(f"{path} is a folder: give a file")
+    if not path.exists():
+        raise TableError(f"there is no file {path}")
+    if wanted.by_rows and ending not in (*SEPARATORS, ".parquet", *ARROW):
+        raise TableError(f"features in rows are known in .csv, .tsv, .txt, .parquet and Arrow files, not in {ending}")
+    if ending in SEPARATORS:
+        return read_separated(path, SEPARATORS[ending], wanted, progress)
+    if ending == ".arff":
+        return read_arff(path, wanted, progress)
+    if ending in SVMLIGHT:
+        return _read_svmlight(path)
+    if ending == ".npz":
+        return _read_npz(path)
+    return _read_h5ad(path) if ending == ".h5ad" else _read_frame(path, ending)
+
+
+def _ending(path: Path) -> str:
+    endings = [ending.lower() for ending in path.suffixes]
+    packed = bool(endings) and endings[-1] in PACKED
+    ending = "".join(endings[-2:-1] if packed else endings[-1:])
+    if ending not in KNOWN or (packed and ending not in (*SEPARATORS, ".arff")):
+        raise TableError(f"{path} has no format known here: name it {choice(KNOWN)} (text also with .gz or .zst)")
+    return ending
+
+
+@dataclass(frozen=True, eq=False)
+class FrameSource(Source):
+    """A polars frame."""
+
+    frame: Any = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.frame.height
+
+    def column(self, place: int) -> pl.Series:
+        return self.frame.to_series(place)
+
+    def row(self, row: int, places: Sequence[int]) -> pl.Series:
+        return polars().Series([self.frame.item(row, place) for place in places])
+
+    def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        pl = polars()
+        columns = self.frame.get_columns()
+        features = pl.DataFrame([columns[place] for place in places.tolist()])
+        if rows is not None:
+            features = features[rows.tolist()]
+        numbers = pl.selectors.numeric() | pl.selectors.boolean() | pl.selectors.by_dtype(pl.Null)
+        other = features.select(~numbers)
+        if other.width:
+            kinds = [f"{column.name!r} ({column.dtype})" for column in other]
+            raise TableError(text_columns(kinds, features.width, other.columns[0]))
+        casts = _common_type(features.dtypes)
+        return (features.cast(casts) if casts else features).to_numpy(order="fortran")
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixSource(Source):
+    """A matrix, dense or sparse, and columns beside it."""
+
+    X: Any = None
+    columns: Sequence[Any] = ()
+    brought: str | None = None
+
+    @property
+    def n_rows(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def target(self) -> str | None:
+        return self.brought
+
+    def column(self, place: int) -> pl.Series:
+        if place < self.X.shape[1]:
+            column = self.X[:, [place]]
+            values = (column.toarray() if sp.issparse(column) else column).ravel()
+        else:
+            values = self.columns[place - self.X.shape[1]]
+        return polars().Series(self.names[place], values.tolist(), strict=False)
+
+    def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> Any:
+        if self.X.dtype.kind not in "biuf":
+            raise TableError(f"X in {self.path} is of type {self.X.dtype}: give numbers")
+        X = self.X if len(places) == self.X.shape[1] else self.X[:, places]
+        return X.astype(np.uint8) if X.dtype.kind == "b" else X
+
+
+def _matrix_source(
+    path: Path, X: Any, names: Sequence[str], beside: Mapping[str, Any], target: str | None = None
+) -> MatrixSource:
+    return MatrixSource(path, [*names, *beside], len(beside), X, tuple(beside.values()), target)
+
+
+def _common_type(kinds: Sequence[Any]) -> dict[Any, Any]:
+    """What to cast to what, so that all columns have one type that numpy knows too."""
+    pl = polars()
+    if all(kind == kinds[0] for kind in kinds) and kinds[0] in (pl.Float32, pl.Float64):
+        return {}
+    if all((kind.is_integer() and kind != pl.Int128) or kind == pl.Boolean for kind in kinds):
+        return {pl.Boolean: pl.UInt8}
+    return {pl.selectors.all(): pl.Float64}
+
+
+def _read_frame(path: Path, ending: str) -> FrameSource:
+    pl = polars()
+    try:
+        if ending == ".parquet":
+            frame = pl.read_parquet(path, glob=False, hive_partitioning=False)
+        else:
+            frame = _read_arrow(path)
+    except (pl.exceptions.PolarsError, OSError, ImportError) as error:
+        kind = "Parquet" if ending == ".parquet" else "Arrow"
+        raise TableError(f"{path} cannot be read as {kind}: {_first_line(error)}") from error
+    return FrameSource(path, frame.columns, frame=frame)
+
+
+def _read_arrow(path: Path) -> pl.DataFrame:
+    pl = polars()
+    with path.open("rb") as file:
+        if file.read(6) == b"ARROW1":
+            file.seek(0)
+            return pl.read_ipc(file.read())
+        file.seek(0)
+        return pl.read_ipc_stream(file.read())
+
+
+def _read_svmlight(path: Path) -> MatrixSource:
+    """Columns have the numbers of the file for names; no column 0 means that they count from 1."""
+    from sklearn.datasets import load_svmlight_file
+
+    if not path.stat().st_size:
+        raise TableError(f"{path} is empty")
+    try:
+        X, y = load_svmlight_file(str(path), zero_based=True)
+    except (ValueError, OverflowError) as error:
+        raise TableError(f"{path} cannot be read as svmlight: {_first_line(error)}") from error
+    first = int(X.nnz > 0 and X.indices.min() > 0)
+    names = [str(place) for place in range(first, X.shape[1])]
+    whole = (y == np.trunc(y)).all()
+    return _matrix_source(path, X[:, first:], names, {"target": y.astype(np.int64) if whole else y}, "target")
+
+
+def _read_npz(path: Path) -> MatrixSource:
+    """X, or the parts of a sparse matrix; every other array with a value for each row is a column beside it."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+        X = _sparse(arrays) if all(part in arrays for part in SPARSE) else arrays.pop("X", None)
+    except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise TableError(f"{path} cannot be read as NPZ: {_first_line(error)}") from error
+    if X is None or X.ndim != 2:
+        held = ", ".join(arrays) or "nothing" if X is None else f"X of shape {X.shape}"
+        raise TableError(
+            f"{path} holds {held}: it needs a matrix X, or data, indices, indptr and shape of a sparse one"
+        )
+    names = arrays.pop("feature_names", None)
+    if names is not None and len(names) != X.shape[1]:
+        raise TableError(f"{path} holds {len(names):,} feature_names for {X.shape[1]:,} columns of X")
+    named = arrays.pop("class_names", None)
+    beside = {name: _named(values, named) for name, values in arrays.items() if values.shape == X.shape[:1]}
+    if "y" in arrays and "y" not in beside:
+        raise TableError(f"y in {path} is of shape {arrays['y'].shape} and X of shape {X.shape}: give one value a row")
+    columns = map(str, range(X.shape[1]) if names is None else names)
+    return _matrix_source(path, X, list(columns), beside, "y" if "y" in beside else None)
+
+
+def _sparse(arrays: dict[str, NDArray[Any]]) -> Any:
+    data, indices, indptr, shape = (arrays.pop(part) for part in SPARSE)
+    kind = str(np.char.decode(arrays.pop("format", np.array(b"csr"))))
+    made = {"csr": sp.csr_matrix, "csc": sp.csc_matrix}
+    if kind not in made:
+        raise ValueError(f"a sparse matrix of the kind {kind}, not csr or csc")
+    X = made[kind]((data, indices, indptr), shape=tuple(shape))
+    X.check_format(full_check=True)
+    return X.tocsr()
+
+
+def _named(values: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
+    """Numbers of classes as names of classes, where they are all there: 0, 1, ... or 1, 2, ..."""
+    if values.dtype.kind == "S":
+        return np.char.decode(values)
+    if names is None or values.dtype.kind not in "iu":
+        return values
+    seen = np.unique(values)
+    if len(seen) == len(names) and seen[0] in (0, 1) and seen[-1] - seen[0] == len(names) - 1:
+        return names[values.astype(np.int64) - seen[0]]
+    return values
+
+
+def _read_h5ad(path: Path) -> MatrixSource:
+    """Genes are the features; the columns of obs, and obs_names, lie beside them."""
+    try:
+        import anndata  # type: ignore[import-not-found,unused-ignore]
+    except ModuleNotFoundError:
+        raise ImportError("reading .h5ad files needs anndata: pip install anndata") from None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            data = anndata.read_h5ad(path)
+    except (OSError, KeyError, ValueError) as error:
+        raise TableError(f"{path} cannot be read as AnnData: {_first_line(error)}") from error
+    if data.X is None:
+        raise TableError(f"{path} holds no X")
+    X = sp.csr_matrix(data.X) if sp.issparse(data.X) else np.asarray(data.X)
+    beside = {"obs_names": np.asarray(data.obs_names, dtype=object)}
+    beside |= {str(name): _values(data.obs[name]) for name in data.obs.columns}
+    return _matrix_source(path, X, list(map(str, data.var_names)), beside)
+
+
+def _values(column: Any) -> NDArray[Any]:
+    """A column of pandas as an array; what numpy has no type for as text, None where it is missing."""
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        return column.to_numpy()
+    lost = column.isna()
+    return np.array([None if gone else str(value) for value, gone in zip(column, lost, strict=True)], dtype=object)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,0 +1,267 @@
+"""A file to a table: which columns are features, where the target is, and whether all of it can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .formats import open_source
+from .table import Progress, Source, Table, TableError, missing, polars, some
+from .text import Wanted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+UNNAMED = ("", "__index_level_0__")  # how pandas saves a row index to CSV and to Parquet
+FEATURES_IN = ("columns", "rows")
+VALUES_AT_A_TIME = 2**24
+
+
+def read_table(
+    path: str | PathLike[str],
+    *,
+    target: str | None = None,
+    ignore: Iterable[str] = (),
+    target_file: str | PathLike[str] | None = None,
+    id_column: str | None = None,
+    features_in: str = "columns",
+    progress: Progress | None = None,
+) -> Table:
+    """The table at ``path``, its target apart.
+
+    Text (.csv, .tsv, .txt, .arff, all also as .gz or .zst), Parquet, Arrow (.arrow, .feather, .ipc), svmlight
+    (.svmlight, .libsvm, .svm), NPZ and AnnData (.h5ad, with anndata installed). X is float32 if all features are,
+    integer if all are (true and false count as 1 and 0), else float64; what is sparse stays sparse (CSR). y keeps
+    numbers as numbers and text as labels. A `TableError` says what is wrong with a table that cannot be ranked.
+
+    Parameters
+    ----------
+    target : the column to predict, by name, or by index from 0 where no column has that name. None: the one that
+        the format brings along (svmlight; y in NPZ), or the only one there is in ``target_file``.
+    ignore : columns to leave out, named in the same way.
+    target_file : a second file that holds the target, its rows in the same order if there is no ``id_column``.
+    id_column : names the rows: no feature; rows of ``target_file`` are found by its column of that name, else by
+        its first.
+    features_in : "columns", or "rows" for a file with a sample in each column and the names of the features
+        in the first. Its target is a row of that name, or in ``target_file``, found by the names of the samples.
+    progress : called with a line of text now and then while a large text is read.
+
+    An NPZ file holds X, or data, indices, indptr and shape of a CSR matrix; y; and feature_names and class_names
+    if it likes. The columns of an AnnData file are its genes, its target is a column of obs, and
+    obs_names may be the ``id_column``.
+    """
+    if features_in not in FEATURES_IN:
+        raise TableError(f"features_in={features_in!r} is not known: choose one of {', '.join(FEATURES_IN)}")
+    second = None if target_file is None else Path(target_file)
+    asked = _Asked(target, list(ignore), second, id_column, progress)
+    return (_by_columns if features_in == "columns" else _by_rows)(Path(path), asked)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    target: str | None
+    ignore: list[str]
+    target_file: Path | None
+    id_column: str | None
+    progress: Progress | None
+
+    @property
+    def inside(self) -> str | None:
+        """The target, if it is asked for in the table itself."""
+        return self.target if self.target_file is None else None
+
+
+def _by_columns(path: Path, asked: _Asked) -> Table:
+    roles = ((asked.inside, "target"), (asked.id_column, "id"))
+    source = open_source(path, Wanted([(name, role) for name, role in roles if name is not None]), asked.progress)
+    place = None if asked.target_file is not None else source.place(asked.inside or _brought(source), "target")
+    id_place = None if asked.id_column is None else source.place(asked.id_column, "id")
+    ignored = {source.place(name, "ignored") for name in asked.ignore}
+    if place in ignored:
+        raise TableError(f"column {asked.target!r} cannot be both the target and ignored")
+    _require_rows(source)
+    taken = {place, id_place, *ignored}
+    features = [column for column in range(len(source.names) - source.beside) if column not in taken]
+    if not features:
+        beside = "" if place is None else f" beside the target {source.names[place]!r}"
+        raise TableError(f"{path} has no columns{beside}: is the separator right?")
+    ids = None if id_place is None else source.keys(id_place)
+    labels = _labels_from(asked, ids, source.n_rows) if place is None else source.column(place)
+    _require_names(source.names, features, labels.name)
+    X, names = source.matrix(np.array(features)), [source.names[column] for column in features]
+    _require_finite(X, names, "data row {0:,}".format)
+    y = _checked_labels(labels, "data row {0:,}".format)
+    return Table(X, y, names, labels.name, None if ids is None else np.array(ids), asked.id_column or "id")
+
+
+def _by_rows(path: Path, asked: _Asked) -> Table:
+    """As if the file were turned: its first column names the features, its other columns are the samples."""
+    if asked.target is None and asked.target_file is None:
+        raise TableError("say where the target is: a row (--target NAME) or a second file (--target-file FILE)")
+    as_text = frozenset([*asked.ignore, *([] if asked.inside is None else [asked.inside])])
+    source = open_source(path, Wanted(by_rows=True, rows=as_text), asked.progress)
+    _require_rows(source)
+    names = source.keys(0)
+    place = None if asked.inside is None else _row_of(asked.inside, names)
+    rows = {name for name in asked.ignore if name in names}
+    columns = {source.place(name, "ignored") for name in asked.ignore if name not in rows}
+    if asked.inside in rows:
+        raise TableError(f"row {asked.inside!r} cannot be both the target and ignored")
+    samples = [column for column in range(1, len(source.names)) if column not in columns]
+    features = [row for row, name in enumerate(names) if row != place and name not in rows]
+    if not samples or not features:
+        raise TableError(f"{path} has no {'rows' if samples else 'columns'} left to be features and samples")
+    ids = [source.names[column] for column in samples]
+    labels = (
+        _labels_from(asked, ids, len(ids), by_rows=True)
+        if place is None
+        else source.row(place, samples).alias(names[place])
+    )
+    _require_names(names, features, labels.name, "row")
+    X = np.asfortranarray(source.matrix(np.array(samples), np.array(features)).T)
+    chosen = [names[row] for row in features]
+    _require_finite(X, chosen, lambda row: f"sample {ids[row - 1]!r}")
+    y = _checked_labels(labels, lambda row: f"sample {ids[row - 1]!r}")
+    return Table(X, y, chosen, labels.name, np.array(ids), asked.id_column or "sample")
+
+
+def _row_of(target: str, names: list[str]) -> int:
+    if target not in names:
+        raise missing(target, names, "target row")
+    return names.index(target)
+
+
+def _brought(source: Source) -> str:
+    """The target that the format brings along."""
+    if source.target is None:
+        named = source.names[len(source.names) - source.beside :] or source.names[-3:]
+        raise TableError(
+            "say which column is the target (--target COL), or give a second file that holds it (--target-file FILE): "
+            f"{source.path} has {', '.join(map(repr, named[-3:]))}"
+        )
+    return source.target
+
+
+def _labels_from(asked: _Asked, ids: list[str] | None, n_rows: int, *, by_rows: bool = False) -> pl.Series:
+    """The target column of the second file, a value for each row of the first."""
+    path = asked.target_file
+    assert path is not None
+    source = open_source(path, Wanted(all=True))
+    _require_rows(source)
+    key = None if ids is None else _key(source, ids, asked.id_column, by_rows=by_rows)
+    target = asked.target or source.target
+    if target is not None:
+        place = source.place(target, "target")
+    else:
+        others = [place for place in range(len(source.names)) if place != key]
+        if len(others) != 1:
+            named = [source.names[place] for place in others]
+            raise TableError(f"say which column of {path} is the target (--target COL): it has {some(named)}")
+        place = others[0]
+    labels = source.column(place)
+    if key is not None and ids is not None:
+        return labels[_found(source, key, ids)]
+    if len(labels) != n_rows:
+        header = ": is its first line no header?" if len(labels) == n_rows - 1 else ": give a column of ids (--id COL)"
+        raise TableError(f"{path} has {len(labels):,} rows and the table {n_rows:,}{header}")
+    return labels
+
+
+def _key(source: Source, ids: list[str], id_column: str | None, *, by_rows: bool) -> int | None:
+    """The column of the second file that holds the ids; None: its rows are in the same order."""
+    if id_column is not None:
+        if by_rows or id_column in source.names:
+            return source.place(id_column, "id")
+        if len(source.names) == 1:
+            raise TableError(f"{source.path} has one column only: to find rows by --id {id_column} it needs ids too")
+        return 0
+    wanted = set(ids)
+    for place in range(len(source.names)):
+        if wanted <= set(source.keys(place)):
+            return place
+    if len(source.names) == 1:
+        return None
+    raise TableError(
+        f"no column of {source.path} holds the names of all samples, {some(ids)}: name the one that should (--id COL)"
+    )
+
+
+def _found(source: Source, key: int, ids: list[str]) -> list[int]:
+    rows: dict[str, int] = {}
+    for row, name in enumerate(source.keys(key)):
+        if rows.setdefault(name, row) != row and name in set(ids):
+            raise TableError(f"the id {name!r} stands in rows {rows[name] + 1:,} and {row + 1:,} of {source.path}")
+    lost = [name for name in ids if name not in rows]
+    if lost:
+        raise TableError(
+            f"{len(lost):,} of {len(ids):,} ids are not in column {source.names[key]!r} of {source.path}: {some(lost)}"
+        )
+    return [rows[name] for name in ids]
+
+
+def _require_rows(source: Source) -> None:
+    if not source.n_rows:
+        raise TableError(f"{source.path} has a header but no rows")
+
+
+def _require_names(names: Sequence[str], features: Sequence[int], target: str, what: str = "column") -> None:
+    places: dict[str, int] = {}
+    for place in features:
+        name = names[place]
+        if not name.strip() or name in UNNAMED:
+            raise TableError(
+                f"{what} {place:,} has no name and may be a saved row index: ignore it (--ignore {place}) or name it"
+            )
+        if name == target:
+            raise TableError(f"{what} {place:,} has the name of the target, {name!r}: rename it or leave it out")
+        if places.setdefault(name, place) != place:
+            raise TableError(
+                f"the name {name!r} stands for {what}s {places[name]:,} and {place:,}, counted from 0: rename one"
+                + (f" or leave it out (--ignore {place})" if what == "column" else "")
+            )
+
+
+def _require_finite(X: Any, names: Sequence[str], spot: Callable[[int], str]) -> None:
+    if X.dtype.kind != "f":
+        return
+    if sp.issparse(X):
+        at = np.flatnonzero(~np.isfinite(X.data))
+        bad, row = np.unique(X.indices[at]), int(np.searchsorted(X.indptr, at[:1], side="right").sum())
+    else:
+        step = max(1, VALUES_AT_A_TIME // len(X))
+        starts = range(0, X.shape[1], step)
+        fine = np.concatenate([np.isfinite(X[:, start : start + step]).all(axis=0) for start in starts])
+        bad = np.flatnonzero(~fine)
+        row = int(np.argmin(np.isfinite(X[:, bad[0]]))) + 1 if len(bad) else 0
+    if len(bad):
+        raise TableError(
+            f"values are missing or infinite in {len(bad):,} of {len(names):,} feature columns: "
+            f"{some([names[column] for column in bad.tolist()])} (first in {spot(row)}); "
+            "fill them in, or leave out those rows or columns (--ignore)"
+        )
+
+
+def _checked_labels(target: pl.Series, spot: Callable[[int], str]) -> NDArray[Any]:
+    pl = polars()
+    lost = target.is_null()
+    if target.dtype.is_float():
+        lost = lost | ~target.is_finite()
+    if lost.any():
+        raise TableError(
+            f"the target {target.name!r} is missing or infinite in {lost.sum():,} of {len(target):,} rows "
+            f"(first: {spot(lost.arg_true()[0] + 1)}): fill it in or leave out those rows"
+        )
+    if target.dtype in (pl.String, pl.Categorical, pl.Enum):
+        return np.array(target.cast(pl.String).to_list(), dtype=str)
+    if target.dtype.is_decimal():
+        target = target.cast(pl.Float64)
+    if not target.dtype.is_numeric() and target.dtype != pl.Boolean:
+        raise TableError(f"the target {target.name!r} is of type {target.dtype}: give class labels or numbers")
+    return target.to_numpy()

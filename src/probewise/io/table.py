@@ -1,0 +1,128 @@
+"""A table as selectors take it, a source as files give it, and the words for what is wrong with either."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Progress = Callable[[str], None]
+SHOWN = 3
+
+
+class TableError(ValueError):
+    """A table that cannot be used, and what to do about it, in one line."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows of numbers, one target value each, and the names of the columns; X may be a sparse matrix."""
+
+    X: Any
+    y: NDArray[Any]
+    feature_names: list[str]
+    target: str
+    ids: NDArray[Any] | None = None
+    id_column: str = "id"
+
+    def frame(self) -> Any:
+        """X with its column names, for selectors to know them; shares memory with X where X is by columns.
+
+        A sparse X has no place for names and is given as it is.
+        """
+        if sp.issparse(self.X):
+            return self.X
+        return polars().from_numpy(self.X, schema=self.feature_names, orient="row")
+
+    def take(self, features: Sequence[int] | NDArray[np.intp]) -> Table:
+        """The table of those features, in that order."""
+        return replace(self, X=self.X[:, features], feature_names=[self.feature_names[place] for place in features])
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The columns of a file: features first, then those that lie ``beside`` them and are none."""
+
+    path: Path
+    names: list[str]
+    beside: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def target(self) -> str | None:
+        """The target that a format brings along."""
+        return None
+
+    def column(self, place: int) -> pl.Series:
+        """The column under its name: numbers as numbers, text as text, null where a value is missing."""
+        raise NotImplementedError
+
+    def keys(self, place: int) -> list[str]:
+        """The column as text to find rows by."""
+        pl = polars()
+        column = self.column(place)
+        if column.dtype.is_float() and (column.drop_nulls() % 1 == 0).all():
+            column = column.cast(pl.Int64)
+        return column.cast(pl.String).fill_null("").to_list()
+
+    def row(self, row: int, places: Sequence[int]) -> pl.Series:
+        """The values of a row in those columns, as `column` gives them."""
+        raise NotImplementedError
+
+    def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> Any:
+        """Those columns as one array of numbers, or a sparse matrix; a `TableError` where they hold none."""
+        raise NotImplementedError
+
+    def place(self, asked: str, role: str) -> int:
+        return place_of(asked, self.names, role, self.beside)
+
+
+def place_of(asked: str, names: list[str], role: str, beside: int = 0) -> int:
+    """The column meant: by name, those beside the features first, else by index."""
+    start = len(names) - beside
+    if asked in names[start:]:
+        return names.index(asked, start)
+    if asked in names:
+        return names.index(asked)
+    if asked.isdecimal() and int(asked) < len(names):
+        return int(asked)
+    raise missing(asked, names[start:] or names, f"{role} column")
+
+
+def missing(asked: str, names: Sequence[str], what: str) -> TableError:
+    """The error for a name that is not there, with those that may be meant."""
+    close = difflib.get_close_matches(asked.lower(), [name.lower() for name in names], cutoff=0.6)
+    likely = [name for match in dict.fromkeys(close) for name in names if name.lower() == match]
+    hint = f"did you mean {some(likely)}?" if likely else f"its {what.split()[-1]}s are {some(names)}"
+    if what.startswith("target") and Path(asked).is_file():
+        hint = f"that is a file: give it as --target-file {asked}"
+    return TableError(f"there is no {what} {asked!r} in the table: {hint}")
+
+
+def polars() -> Any:
+    try:
+        import polars
+    except ModuleNotFoundError:
+        raise ImportError("reading tables needs the cli extra: pip install 'probewise[cli]'") from None
+    return polars
+
+
+def some(items: Sequence[Any], shown: Any = repr) -> str:
+    more = f" and {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
+    return ", ".join(map(shown, items[:SHOWN])) + more
+
+
+def choice(items: Sequence[str]) -> str:
+    return f"{', '.join(items[:-1])} or {items[-1]}"

@@ -1,0 +1,75 @@
+"""Rankings and tables to files, the format by the name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import scipy.sparse as sp
+
+from .table import Table, TableError, choice, polars
+
+if TYPE_CHECKING:
+    import polars as pl
+
+RANKING_FORMATS = (".csv", ".tsv", ".parquet", ".json")
+TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
+
+
+def write_ranking(path: str | PathLike[str], columns: dict[str, Any]) -> None:
+    """Write equally long columns to a .csv, .tsv, .parquet or .json file; NaN becomes an empty value."""
+    _write(polars().DataFrame(columns).fill_nan(None), require_ranking_path(path))
+
+
+def write_table(path: str | PathLike[str], table: Table) -> None:
+    """Write the ids, if there are any, the features and the target to a .csv, .tsv, .parquet, .arrow or .feather file.
+
+    A sparse table becomes a dense one: `Table.take` the columns wanted first.
+    """
+    pl = polars()
+    path = require_table_path(path)
+    X = table.X.toarray() if sp.issparse(table.X) else table.X
+    frame = pl.from_numpy(X, schema=table.feature_names, orient="row")
+    ids = [] if table.ids is None else [pl.Series(table.id_column, table.ids.tolist())]
+    try:
+        columns = [*ids, *frame.get_columns(), pl.Series(table.target, table.y.tolist())]
+        frame = pl.DataFrame(columns)
+    except pl.exceptions.DuplicateError:
+        doubtful = repr(table.target) if table.ids is None else f"{table.id_column!r} or {table.target!r}"
+        raise TableError(f"{path} cannot be written: {doubtful} names two columns") from None
+    _write(frame, path)
+
+
+def require_ranking_path(path: str | PathLike[str]) -> Path:
+    """The path, if `write_ranking` can write there: a known format, in a folder that exists."""
+    return _require_path(path, RANKING_FORMATS)
+
+
+def require_table_path(path: str | PathLike[str]) -> Path:
+    """The path, if `write_table` can write there."""
+    return _require_path(path, TABLE_FORMATS)
+
+
+def _require_path(path: str | PathLike[str], formats: Sequence[str]) -> Path:
+    path = Path(path)
+    if path.suffix.lower() not in formats:
+        raise TableError(f"{path} has no format that can be written: name it {choice(formats)}")
+    if not path.parent.is_dir():
+        raise TableError(f"{path} cannot be written: the folder {path.parent} does not exist")
+    if path.is_dir():
+        raise TableError(f"{path} cannot be written: it is a folder")
+    return path
+
+
+def _write(frame: pl.DataFrame, path: Path) -> None:
+    ending = path.suffix.lower()
+    if ending == ".parquet":
+        frame.write_parquet(path)
+    elif ending == ".json":
+        frame.write_json(path)
+    elif ending in (".arrow", ".feather"):
+        frame.write_ipc(path)
+    else:
+        frame.write_csv(path, separator="\t" if ending == ".tsv" else ",")

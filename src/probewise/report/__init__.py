@@ -1,0 +1,54 @@
+"""The report: what is known about a run as one dict, and that dict as a page (HTML), as Markdown or as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from importlib import import_module
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .html import render_html as render_html
+    from .markdown import render_markdown as render_markdown
+    from .summary import summarize as summarize
+
+__all__ = ["render_html", "render_json", "render_markdown", "require_report_path", "save", "summarize"]
+
+_HOME = {"render_html": "html", "render_markdown": "markdown", "summarize": "summary"}
+FORMATS = {".html": "render_html", ".htm": "render_html", ".md": "render_markdown", ".json": "render_json"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    raise AttributeError(f"module 'probewise.report' has no attribute {name!r}")
+
+
+def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:
+    """Write what `summarize` gave, in the format that the name says: .html, .md or .json."""
+    path = require_report_path(path)
+    name = FORMATS[path.suffix.lower()]
+    render: Callable[[dict[str, Any]], str] = render_json if name == "render_json" else __getattr__(name)
+    path.write_text(render(summary), encoding="utf-8", errors="backslashreplace", newline="\n")
+    return path
+
+
+def render_json(summary: dict[str, Any]) -> str:
+    """The report as JSON, all features included."""
+    return json.dumps(summary, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def require_report_path(path: str | PathLike[str]) -> Path:
+    """The path, if `save` can write there: a known format whose libraries are at hand, in a folder that exists."""
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise ValueError(f"a report cannot be written to {path}: name it .html, .md or .json")
+    if not path.parent.is_dir():
+        raise ValueError(f"{path} cannot be written: the folder {path.parent} does not exist")
+    if path.is_dir():
+        raise ValueError(f"{path} cannot be written: it is a folder")
+    if FORMATS[path.suffix.lower()] == "render_html":
+        import_module(".libraries", __name__).require_libraries()
+    return path

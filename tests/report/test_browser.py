@@ -1,0 +1,197 @@
+"""The page in a real browser: it draws, sorts, searches, changes colours, and runs nothing that a name says."""
+
+import time
+
+import numpy as np
+import pytest
+
+from probewise import DAF
+from probewise.datasets import make_madelon
+from probewise.io import Table
+from probewise.report import save, summarize
+from probewise.stopping import MaxProbes
+
+from .browser import browser, show, why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """The report of the demo's data."""
+    data = make_madelon(random_state=0)
+    table = Table(data.X, data.y, data.feature_names, "class")
+    daf = DAF(criterion="naive_bayes", stop=MaxProbes(2000), random_state=0).fit(table.frame(), table.y)
+    summary = summarize(daf, table.frame(), table.y, source="demo", target="class")
+    return save(summary, tmp_path_factory.mktemp("demo") / "demo.html")
+
+
+@pytest.fixture(scope="module")
+def wide(hostile, tmp_path_factory):
+    """The report of 20,000 features, the best of them with names that mean harm."""
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((60, 20_000)).astype(np.float32), np.arange(60) % 2
+    X[:, [7, 11]] += 4 * y[:, None]
+    names = [f"gene {column}" for column in range(X.shape[1])]
+    names[7], names[11] = hostile
+    table = Table(X, y, names, "ill")
+    daf = DAF(criterion="naive_bayes", max_probe_size=2000, stop=MaxProbes(1000), random_state=0)
+    summary = summarize(daf.fit(table.frame(), y), table.frame(), y, source="wide.csv", target="ill")
+    return save(summary, tmp_path_factory.mktemp("wide") / "wide.html")
+
+
+def column(driver, place):
+    script = (
+        "return [...document.querySelectorAll('#features tbody tr')].map((row) => row.cells[arguments[0]].textContent)"
+    )
+    return driver.execute_script(script, place)
+
+
+def click(driver, selector):
+    driver.execute_script("document.querySelector(arguments[0]).click()", selector)
+
+
+def search(driver, text):
+    field = driver.find_element("id", "search")
+    field.clear()
+    field.send_keys(text)
+    time.sleep(0.5)  # it waits for the end of typing
+
+
+def complaints(driver):
+    return [entry["message"] for entry in driver.get_log("browser")]
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize("dark", [False, True])
+def test_everything_is_drawn(chromium, demo, width, dark):
+    show(chromium, demo, width=width, dark=dark)
+    assert complaints(chromium) == []
+    drawn = (
+        "return [...document.querySelectorAll('.plot')].map((plot) => [plot.id, plot.querySelectorAll('svg').length])"
+    )
+    plots = dict(chromium.execute_script(drawn))
+    assert set(plots) >= {
+        "plot-ranking",
+        "plot-sizes",
+        "plot-overlap",
+        "plot-alone",
+        "plot-likeness",
+        "plot-interactions",
+    }
+    assert all(plots.values())
+    points = chromium.execute_script("return document.querySelectorAll('#plot-ranking .point').length")
+    assert points == (20 if width < 640 else 30)
+    assert chromium.execute_script("return document.documentElement.scrollWidth") <= width
+    paper = chromium.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert paper == ("rgb(18, 23, 28)" if dark else "rgb(255, 255, 255)")
+
+
+def test_the_table_sorts_searches_and_turns_pages(chromium, demo):
+    show(chromium, demo)
+    ranks = [f"{rank}" for rank in range(1, 26)]
+    assert column(chromium, 0) == ranks
+    click(chromium, "#features th[data-key=feature] button")
+    assert column(chromium, 1) == [f"f{place:03d}" for place in range(25)]
+    click(chromium, "#features th[data-key=feature] button")
+    assert column(chromium, 1)[0] == "f499"
+    head = chromium.find_element("css selector", "#features th[data-key=feature]")
+    assert head.get_attribute("aria-sort") == "descending"
+    assert len(chromium.find_elements("css selector", "#features [aria-sort]")) == 1
+    click(chromium, "#features th[data-key=std_error] button")
+    errors = [float(error) for error in column(chromium, 3)]
+    assert errors == sorted(errors, reverse=True)
+    click(chromium, "#features th[data-key=rank] button")
+    click(chromium, "#next")
+    assert column(chromium, 0) == [f"{rank}" for rank in range(26, 51)]
+    click(chromium, "#last")
+    assert column(chromium, 0)[-1] == "500"
+    search(chromium, "F49")
+    assert sorted(column(chromium, 1)) == [f"f49{digit}" for digit in range(10)]
+    assert chromium.find_element("id", "status").text == "1 to 10 of 10 found among 500"
+    search(chromium, "nowhere")
+    assert column(chromium, 1) == []
+    assert chromium.find_element("id", "status").text == "No feature has that in its name"
+    assert complaints(chromium) == []
+
+
+def test_the_keyboard_is_enough(chromium, demo):
+    from selenium.webdriver import ActionChains, Keys
+
+    show(chromium, demo)
+    chromium.find_element("id", "search").send_keys("f")
+    for _ in range(5):  # the number of rows, the table, its first three heads
+        ActionChains(chromium).send_keys(Keys.TAB).perform()
+    head = chromium.find_element("css selector", "#features th[data-key=score]")
+    button = head.find_element("tag name", "button")
+    assert chromium.switch_to.active_element == button
+    assert chromium.execute_script("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    button.send_keys(Keys.ENTER)
+    assert head.get_attribute("aria-sort") == "descending"
+    button.send_keys(Keys.SPACE)
+    assert head.get_attribute("aria-sort") == "ascending"
+
+
+def test_colours_change_at_a_click(chromium, demo):
+    show(chromium, demo)
+    label = "return getComputedStyle(document.querySelector('#plot-ranking .ytick text')).fill"
+    before = chromium.execute_script(label)
+    click(chromium, "#theme")
+    assert chromium.execute_script("return document.documentElement.dataset.theme") == "dark"
+    assert chromium.find_element("id", "theme").text == "Light colours"
+    assert chromium.execute_script(label) != before
+    click(chromium, "#theme")
+    assert chromium.execute_script(label) == before
+    assert complaints(chromium) == []
+
+
+def test_names_stay_text_and_20_000_rows_stay_quick(chromium, wide, hostile):
+    show(chromium, wide)
+    assert set(column(chromium, 1)[:2]) == set(hostile)
+    assert chromium.execute_script("return window.struck") is None
+    assert chromium.find_elements("css selector", "img, #features script, .plot script") == []
+    labels = "return [...document.querySelectorAll('#plot-ranking .ytick text')].map((label) => label.textContent)"
+    assert any(label.startswith("<img src=x") for label in chromium.execute_script(labels))
+    hover = "Plotly.Fx.hover('plot-ranking', [{curveNumber: 0, pointNumber: 0}])"
+    chromium.execute_script(hover)
+    shown = chromium.execute_script("return document.querySelector('#plot-ranking .hoverlayer').textContent")
+    assert "<" in shown
+    assert chromium.find_elements("css selector", ".plot img") == []
+    took = (
+        "const start = performance.now(); document.querySelector('#features th[data-key=feature] button').click();"
+        "document.body.offsetHeight; return performance.now() - start"
+    )
+    assert chromium.execute_script(took) < 5000
+    search(chromium, "gene 1999")
+    assert len(column(chromium, 1)) == 11
+    search(chromium, "<img")
+    assert column(chromium, 1) == [hostile[0]]
+    assert chromium.execute_script("return window.struck") is None
+    assert complaints(chromium) == []
+
+
+def test_a_study_is_drawn(chromium, study, madelon, tmp_path):
+    show(chromium, save(summarize(study[0], *madelon), tmp_path / "study.html"))
+    lines = "return document.querySelectorAll(arguments[0] + ' .scatterlayer .trace').length"
+    assert chromium.execute_script(lines, "#plot-study-0") == 6
+    assert chromium.execute_script(lines, "#plot-stability") == 3
+    assert complaints(chromium) == []
+
+
+def test_on_paper_it_is_light_and_whole(chromium, demo):
+    show(chromium, demo, dark=True)
+    chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    paper = chromium.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert paper == "rgb(255, 255, 255)"
+    assert not chromium.find_element("id", "theme").is_displayed()
+    chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+    ink = chromium.execute_script("return getComputedStyle(document.querySelector('#plot-ranking .ytick text')).fill")
+    chromium.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    assert ink == "rgb(0, 0, 0)"
+    assert complaints(chromium) == []

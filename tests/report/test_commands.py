@@ -1,0 +1,88 @@
+"""``rank --report`` and ``report``: the same dict through the command line, and one line for whatever is wrong."""
+
+import json
+
+import numpy as np
+import pytest
+
+from probewise.cli import run
+
+
+@pytest.fixture(scope="module")
+def table(madelon, tmp_path_factory):
+    import polars as pl
+
+    X, y = madelon
+    path = tmp_path_factory.mktemp("table") / "table.csv"
+    X.with_columns(label=pl.Series(y)).write_csv(path)
+    return path
+
+
+def refusal(capsys, *arguments):
+    assert run([str(argument) for argument in arguments]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    return printed.err
+
+
+def test_rank_writes_reports_and_report_makes_them_again(table, tmp_path, capsys):
+    paths = [tmp_path / f"first.{ending}" for ending in ("html", "md", "json")]
+    ledger = tmp_path / "run.ledger"
+    arguments = ["rank", table, "--target", "label", "--probes", 800, "--ledger", ledger]
+    for path in paths:
+        arguments += ["--report", path]
+    assert run(list(map(str, arguments))) == 0
+    said = capsys.readouterr().err
+    assert all(f"the report is in {path}" in said for path in paths)
+    first = json.loads(paths[2].read_text(encoding="utf-8"))
+    assert first["asked"]["question"] == "Which features of table.csv matter to predict label?"
+    assert first["repeat"]["command"].startswith(f"probewise rank {table} --target label --probes 800")
+    assert first["run"]["stop_reason"] == "the limit of 800 probes was reached"
+
+    again = tmp_path / "again.json"
+    arguments = ["report", ledger, "--data", table, "--target", "label", "--out", again]
+    assert run(list(map(str, arguments))) == 0
+    second = json.loads(again.read_text(encoding="utf-8"))
+    for part in ("ranking", "sizes", "data", "convergence", "interactions", "verdict"):
+        assert first[part] == second[part], part
+
+    assert run(["report", str(ledger), "--out", str(again), "-q"]) == 0
+    assert json.loads(again.read_text(encoding="utf-8"))["sizes"] is None
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_report_of_a_study(study, table, tmp_path, capsys):
+    out = tmp_path / "study.md"
+    assert run(["report", str(study[1]), "--out", str(out)]) == 0
+    assert "## Methods compared" in out.read_text(encoding="utf-8")
+
+
+def test_a_sparse_table_keeps_its_names(tmp_path, capsys):
+    random = np.random.default_rng(0)
+    lines = []
+    for row in range(30):
+        cells = " ".join(f"{k + 1}:{random.uniform() + row % 2 * (k == 2):.3f}" for k in range(6))
+        lines.append(f"{row % 2} {cells}\n")
+    (tmp_path / "t.svm").write_text("".join(lines))
+    out = tmp_path / "r.json"
+    assert run(["rank", str(tmp_path / "t.svm"), "--probes", "200", "-q", "--report", str(out)]) == 0
+    told = json.loads(out.read_text(encoding="utf-8"))
+    printed = capsys.readouterr().out
+    assert all(name in printed for name in told["ranking"]["columns"]["feature"])
+
+
+def test_what_is_wrong_is_said_before_any_work(table, kept, tmp_path, capsys):
+    ledger = kept[1]
+    rank = ["rank", table, "--target", "label", "--report"]
+    assert "name it .html, .md or .json" in refusal(capsys, *rank, tmp_path / "a.pdf")
+    assert "does not exist" in refusal(capsys, *rank, tmp_path / "no" / "a.html")
+    same = tmp_path / "a.json"
+    assert "--report" in refusal(capsys, *rank, same, "--out", same)
+    assert "there is no run at" in refusal(capsys, "report", tmp_path / "none", "--out", same)
+    assert "need --data TABLE" in refusal(capsys, "report", ledger, "--target", "label", "--out", same)
+    assert "--coefficient 'daf7' is not known" in refusal(
+        capsys, "report", ledger, "--coefficient", "daf7", "--out", same
+    )
+    other = ["--data", table, "--target", "label", "--ignore", "0"]
+    assert "39 features, those of the run" in refusal(capsys, "report", ledger, *other, "--out", same)

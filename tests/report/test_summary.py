@@ -1,0 +1,371 @@
+"""The dict says what is known: checked against slow twins, known games and scikit-learn."""
+
+import json
+import shutil
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+import probewise
+from probewise import BIF, DAF, FSDD, SFFS
+from probewise.criteria import KNN
+from probewise.datasets import make_madelon
+from probewise.ledger import Ledger
+from probewise.report import render_json, render_markdown, summarize
+from probewise.report.evidence import LIKE_SIZE
+from probewise.stopping import MaxProbes, Settled
+from probewise.study import StudyError
+
+SELECTORS = [name for name in probewise.__all__ if not name.endswith("Classifier")]
+
+
+def game(J, n_features, n_probes, **options):
+    """A DAF run of a game: J is a function of the set of features."""
+    identity = np.tile(np.arange(n_features, dtype=float), (3, 1))
+    daf = DAF(criterion=lambda X, y: J(set(X[0].astype(int))), stop=MaxProbes(n_probes), random_state=0, **options)
+    return daf.fit(identity)
+
+
+# ---- any selector
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_every_selector_can_be_summarized(name, madelon):
+    X, y = madelon
+    options = {"stop": MaxProbes(500), "random_state": 0} if name == "DAF" else {"random_state": 0}
+    known = getattr(probewise, name)().get_params()
+    selector = getattr(probewise, name)(**{key: value for key, value in options.items() if key in known})
+    if "n_features_to_select" in known:
+        selector.set_params(n_features_to_select=4)
+    summary = summarize(selector.fit(X, y), X, y, source="a table", target="label")
+    assert json.loads(render_json(summary)) == summary
+    columns = summary["ranking"]["columns"]
+    assert columns["feature"][0] == X.columns[np.argmin(selector.ranking_)]
+    assert columns["rank"] == sorted(selector.ranking_.tolist())
+    assert set(columns) == set(summary["ranking"]["labels"])
+    assert len(summary["verdict"]) == 2
+    assert all(sentence.endswith(".") for sentence in summary["verdict"])
+    assert summary["sizes"]["suggested"] in summary["sizes"]["size"]
+    assert summary["sizes"]["honest"] == (name not in ("DAF", "BIF", "SFFS"))
+    assert summary["asked"]["way"]
+    assert f"from probewise import {name}" in summary["repeat"]["code"]
+    assert render_markdown(summary).startswith("# Which features of a table matter to predict label?")
+
+
+def test_without_data_it_says_what_is_missing(kept):
+    summary = summarize(kept[0])
+    assert summary["sizes"] is summary["alone"] is summary["likeness"] is None
+    assert set(summary["gaps"]) == {"data", "sizes", "alone", "likeness"}
+    assert "the data were not given" in summary["verdict"][1]
+    assert summary["data"] == {"rows": None, "features": 40}
+    assert summary["interactions"] is not None
+
+
+def test_the_code_gives_the_same_ranking(kept, madelon):
+    X, y = madelon
+    names = {"X": X, "y": y}
+    exec(summarize(kept[0])["repeat"]["code"], names)
+    assert names["daf"].scores_.tobytes() == kept[0].scores_.tobytes()
+
+
+def test_the_code_imports_what_it_names(madelon):
+    X, y = madelon
+    bif = BIF(criterion=KNeighborsClassifier(5)).fit(X, y)
+    names = {"X": X, "y": y}
+    exec(summarize(bif)["repeat"]["code"], names)
+    assert names["bif"].ranking_.tolist() == bif.ranking_.tolist()
+    assert summarize(BIF(criterion=lambda X, y: 0.0).fit(X, y))["repeat"]["code"] is None
+
+
+# ---- a ledger
+
+
+def test_a_ledger_says_what_its_selector_says(kept, madelon):
+    daf, path = kept
+    X, y = madelon
+    ours, theirs = summarize(daf, X, y), summarize(path, X, y)
+    for part in ("data", "convergence", "sizes", "alone", "likeness", "interactions", "ranking", "verdict"):
+        assert ours[part] == theirs[part], part
+    assert theirs["run"]["seed"] == 3
+    command = theirs["repeat"]["command"]
+    assert "--criterion knn --max-probe-size 40 --seed 3 --probes 1600" in command
+
+
+@pytest.mark.parametrize("coefficient", ["daf1", "daf2"])
+def test_a_ledger_replays_other_coefficients(kept, coefficient):
+    scores = np.sort(kept[0].coefficients(coefficient))[::-1]
+    summary = summarize(kept[1], coefficient=coefficient)
+    assert summary["ranking"]["columns"]["score"] == scores.tolist()
+    assert summary["asked"]["score"] == coefficient.upper()
+
+
+def test_other_data_are_refused(kept, study, madelon):
+    X, y = madelon
+    for path in (kept[1], study[1]):
+        with pytest.raises(ValueError, match="100 rows and 40 features, those of the run 150 rows"):
+            summarize(path, X[:100], y[:100])
+        with pytest.raises(ValueError, match="the data given are not those of the run"):
+            summarize(path, X[::-1], y)
+        with pytest.raises(ValueError, match="the target given are not those of the run"):
+            summarize(path, X, y[::-1])
+    with pytest.raises(ValueError, match="feature names should match"):
+        summarize(kept[0], X[:, :39], y)
+
+
+def test_what_is_no_run_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="there is no run at"):
+        summarize(tmp_path / "nothing")
+    (tmp_path / "text").write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match="is not a Probewise ledger"):
+        summarize(tmp_path / "text")
+    Ledger(tmp_path / "empty", {"seed": 0, "shape": [3, 2]}).close()
+    with pytest.raises(ValueError, match="holds no probes yet"):
+        summarize(tmp_path / "empty")
+    with pytest.raises(ValueError, match="cannot be reported"):
+        summarize(42)
+    with pytest.raises(ValueError, match="coefficient='daf9'"):
+        summarize(tmp_path / "empty", coefficient="daf9")
+
+
+# ---- from the probes
+
+
+def test_convergence_is_the_history(kept):
+    daf, _ = kept
+    looks, history = summarize(daf)["convergence"], daf.history_
+    assert looks["probes"] == history["probes"].tolist() == [400, 800, 1200, 1600]
+    for name in ("order_change", "value_change", "relative_change"):
+        np.testing.assert_array_equal(np.array(looks[name], dtype=float), history[name])
+    assert looks["top"] == 10  # a quarter of 40: of the top 20 two halves would share ten by chance
+    assert all(0 <= share <= 1 for share in looks["overlap"])
+
+
+def test_convergence_takes_the_top_that_the_rule_watched_and_thins_looks(madelon):
+    daf = DAF(stop=Settled(3, 1.0) | MaxProbes(900), check_every=2, block_size=2, random_state=0).fit(*madelon)
+    looks = summarize(daf)["convergence"]
+    assert looks["top"] == 3
+    assert len(looks["probes"]) <= 200
+    one = DAF(stop=MaxProbes(500), random_state=0).fit(*madelon)
+    assert "it takes two looks" in summarize(one)["gaps"]["convergence"]
+
+
+def test_what_stands_out_is_not_the_size_of_a_probe():
+    by_size = game(lambda S: float(np.sqrt(len(S))), 12, 3000)
+    assert (by_size.scores_ > 0).all()
+    summary = summarize(by_size)
+    assert summary["ranking"]["standing_out"] == 0
+    assert summary["verdict"][0].startswith("None of the 12 features stands out beyond chance")
+    two = summarize(game(lambda S: len(S) + len(S & {4, 7}), 12, 3000))["ranking"]["columns"]
+    clear = {name for name, stands_out in zip(two["feature"], two["stands_out"], strict=True) if stands_out}
+    assert clear == {"x4", "x7"}
+
+
+def naive_contrast(daf, first, second):
+    """Literally: four means over probes, of J less the mean of its group of sizes."""
+    probes = [set(daf.plan_.probe(i).tolist()) for i in range(daf.n_probes_)]
+    values = daf.ledger_.values()
+    counts = np.bincount([len(probe) for probe in probes])
+    group_of = [int(counts[:size].sum()) // LIKE_SIZE for size in range(len(counts))]
+    groups = np.array([group_of[len(probe)] for probe in probes])
+    left = values - np.array([values[groups == group].mean() for group in groups])
+    cells = {(a, b): [] for a, b in product((True, False), repeat=2)}
+    for probe, value in zip(probes, left, strict=True):
+        cells[first in probe, second in probe].append(value)
+    error = np.sqrt(sum(np.var(cell) / len(cell) for cell in cells.values()))
+    mean = {key: np.mean(cell) for key, cell in cells.items()}
+    return mean[True, True] - mean[True, False] - mean[False, True] + mean[False, False], error
+
+
+def test_interactions_are_the_contrast_of_four_means():
+    daf = game(lambda S: len(S & {0, 1, 2}) + 2.0 * ({0, 1} <= S) - 1.5 * ({1, 2} <= S), 6, 1500)
+    part = summarize(daf)["interactions"]
+    assert sorted(part["features"]) == [f"x{k}" for k in range(6)]
+    for i, j in product(range(6), repeat=2):
+        if i == j:
+            assert part["contrast"][i][j] is None
+            continue
+        expected = naive_contrast(daf, int(part["features"][i][1:]), int(part["features"][j][1:]))
+        np.testing.assert_allclose((part["contrast"][i][j], part["std_error"][i][j]), expected, rtol=1e-9)
+    signs = {frozenset((pair["first"], pair["second"])): pair["contrast"] for pair in part["strongest"]}
+    assert signs[frozenset({"x0", "x1"})] > 1
+    assert signs[frozenset({"x1", "x2"})] < -0.7
+
+
+def test_pairs_that_never_met_are_left_out():
+    summary = summarize(game(lambda S: 1.0 if 3 in S else 0.0, 300, 600, max_probe_size=2))
+    assert "fewer than 10 probes" in summary["gaps"]["interactions"]
+
+
+# ---- from the data
+
+
+def test_accuracy_by_size_is_cross_validated_accuracy(madelon):
+    X, y = madelon
+    bif = BIF(criterion=KNN(3)).fit(X, y)
+    sizes = summarize(bif, X, y)["sizes"]
+    order = np.argsort(bif.ranking_, kind="stable")
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    for place, size in enumerate(sizes["size"]):
+        columns = X.to_numpy()[:, order[:size]]
+        scores = cross_val_score(KNeighborsClassifier(3), columns, y, cv=folds)
+        np.testing.assert_allclose(sizes["score"][place], scores.mean(), atol=1e-12)
+        np.testing.assert_allclose(sizes["std_error"][place], scores.std(ddof=1) / np.sqrt(5), atol=1e-12)
+    best = int(np.argmax(sizes["score"]))
+    limit = sizes["score"][best] - sizes["std_error"][best]
+    good = [size for size, score in zip(sizes["size"], sizes["score"], strict=True) if score >= limit]
+    assert sizes["suggested"] == min(good)
+    assert sizes["guess"] == max(np.mean(y == label) for label in np.unique(y))
+
+
+def test_a_filter_is_judged_on_rows_it_has_not_seen():
+    random = np.random.default_rng(1)
+    X, y = random.standard_normal((60, 3000)), np.arange(60) % 2
+    honest, seen = summarize(FSDD().fit(X, y), X, y), summarize(BIF(criterion="naive_bayes").fit(X, y), X, y)
+    assert max(honest["sizes"]["score"]) < 0.65 < 0.8 < max(seen["sizes"]["score"])
+    assert honest["verdict"][1].startswith("No number of features predicts convincingly better than guessing")
+    assert "somewhat optimistic" in seen["verdict"][1]
+
+
+def test_numbers_as_target():
+    random = np.random.default_rng(1)
+    X = random.standard_normal((120, 12))
+    y = X[:, 2] + 0.5 * X[:, 5] + 0.01 * random.standard_normal(120)
+    summary = summarize(DAF(stop=MaxProbes(800), random_state=0).fit(X, y), X, y)
+    assert summary["data"]["task"] == "regression"
+    assert summary["sizes"]["measure"] == "R²"
+    assert set(summary["alone"]["words"]) == {"bif"}
+    assert "of the target's variation is explained" in summary["verdict"][1]
+    whole = np.round(10 * y).astype(int)
+    by_knn = DAF(criterion=KNeighborsRegressor(3), stop=MaxProbes(50), random_state=0).fit(X, whole)
+    assert summarize(by_knn, X, whole)["data"]["task"] == "regression"
+
+
+def test_the_data_are_described():
+    X = np.array([[1.0, 2.0, np.nan, 0.0], [1.0, 3.0, 1.0, 0.0], [1.0, 4.0, np.nan, 5.0], [1.0, 1.0, 2.0, 6.0]])
+    y = np.array(["b", "a", "a", "b"])
+    summary = summarize(FSDD().fit(X, y), X, y)
+    data = summary["data"]
+    assert data["classes"] == [{"label": "a", "rows": 2}, {"label": "b", "rows": 2}]
+    assert (data["missing_cells"], data["missing_columns"], data["missing_names"]) == (2, 1, ["x2"])
+    assert (data["constant_columns"], data["constant_names"]) == (1, ["x0"])
+    assert summary["gaps"]["alone"] == "values are missing"
+    sparse = summarize(FSDD().fit(sp.csr_matrix(np.nan_to_num(X)), y), sp.csr_matrix(np.nan_to_num(X)), y)
+    assert sparse["data"]["sparse"]
+    assert sparse["data"]["constant_names"] == ["x0"]
+
+
+def test_a_class_of_one_row_cannot_be_tested_on():
+    X, y = np.random.default_rng(0).standard_normal((20, 5)), np.array([0] * 19 + [1])
+    assert "single row" in summarize(FSDD().fit(X, y), X, y)["gaps"]["sizes"]
+
+
+def test_likeness():
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((80, 5)), np.arange(80) % 2
+    X[:, 0] += 3 * y
+    X[:, 3], X[:, 4] = -2 * X[:, 0] + 0.01 * X[:, 1], 7.0
+    part = summarize(FSDD().fit(X, y), X, y)["likeness"]
+    assert [{pair["first"], pair["second"]} for pair in part["nearly_the_same"]] == [{"x0", "x3"}]
+    place = [int(name[1:]) for name in part["features"]]
+    varying = [k for k in range(5) if place[k] != 4]
+    expected = np.abs(np.corrcoef(X.T[[place[k] for k in varying]]))
+    np.testing.assert_allclose(np.array(part["correlation"], dtype=float)[np.ix_(varying, varying)], expected)
+    assert part["correlation"][place.index(4)] == [None] * 5
+    gaps = X.copy()
+    gaps[:10, 1] = np.nan
+    part = summarize(FSDD().fit(gaps, y), gaps, y)["likeness"]
+    first, second = part["features"].index("x0"), part["features"].index("x1")
+    expected = abs(np.corrcoef(X[10:, 0], X[10:, 1])[0, 1])
+    np.testing.assert_allclose(part["correlation"][first][second], expected)
+
+
+def test_company_reveals_what_is_nothing_alone():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((400, 100)).astype(np.float32)
+    y = ((X[:, 30] > 0) ^ (X[:, 60] > 0)).astype(int)
+    X[:, :25] += 0.1 * y[:, None]
+    daf = DAF(stop=MaxProbes(3000), max_probe_size=20, random_state=0).fit(X, y)
+    part = summarize(daf, X, y)["alone"]
+    columns = summarize(daf, X, y)["ranking"]["columns"]
+    assert set(columns["feature"][:2]) == {"x30", "x60"}
+    bif, fsdd = BIF(criterion=KNN()).fit(X, y), FSDD().fit(X, y)
+    assert columns["bif"][:2] == [int(bif.ranking_[int(name[1:])]) for name in columns["feature"][:2]]
+    expected = [name for name in ("x30", "x60") if min(bif.ranking_[int(name[1:])], fsdd.ranking_[int(name[1:])]) > 60]
+    assert sorted(part["revealed"]) == expected
+    assert part["n_revealed"] == len(expected) > 0
+
+
+def test_a_path_gives_the_subsets(madelon):
+    X, y = madelon
+    sffs = SFFS(3, criterion="linear").fit(X, y)
+    assert summarize(sffs, X, y)["sizes"]["size"] == sorted(sffs.path_)
+
+
+def test_names_for_sparse_data():
+    X, y = sp.csr_matrix(np.eye(6)), np.array([0, 0, 0, 1, 1, 1])
+    summary = summarize(FSDD().fit(X, y), feature_names=list("abcdef"))
+    assert sorted(summary["ranking"]["columns"]["feature"]) == list("abcdef")
+    with pytest.raises(ValueError, match="2 names for 6 features"):
+        summarize(FSDD().fit(X, y), feature_names=["a", "b"])
+
+
+# ---- a study
+
+
+def test_a_study_from_its_file_and_from_its_result(study, madelon, tmp_path):
+    result, path = study
+    X, y = madelon
+    ours, theirs = summarize(result, X, y), summarize(path, X, y)
+    for part in ("study", "ranking", "verdict", "data", "likeness"):
+        assert ours[part] == theirs[part], part
+    best = theirs["study"]["best"]
+    assert best in ("bif", "fsdd")
+    assert f"3 random splits {best} selected best" in theirs["verdict"][0]
+    assert "from split to split" in theirs["verdict"][1]
+    np.testing.assert_allclose(theirs["study"]["accuracy"], result.accuracy.mean(axis=0))
+    held = np.zeros(40)
+    for size in (2, 8):
+        for subset in result.subsets(best, size):
+            held[subset] += 1 / 6
+    np.testing.assert_allclose(theirs["ranking"]["columns"]["score"], np.sort(held)[::-1])
+    broken = shutil.copy(path, tmp_path / "broken.jsonl")
+    with open(broken, "ab") as file:
+        file.write(b'{"trial": 3, "sel')
+    assert summarize(broken)["study"]["trials"] == 3
+    with open(broken, "ab") as file:
+        file.write(b"\n")
+    with pytest.raises(StudyError, match="is damaged"):
+        summarize(broken)
+
+
+def test_a_study_of_one_trial(study):
+    result, _ = study
+    one = type(result)(**{**vars_of(result), "records": result.records[:1]})
+    summary = summarize(one)
+    assert json.loads(render_json(summary)) == summary
+    assert "takes two splits or more" in summary["verdict"][1]
+
+
+def vars_of(result):
+    return {name: getattr(result, name) for name in type(result).__dataclass_fields__}
+
+
+def test_a_study_with_nothing_selected_has_a_file_header_only(study, tmp_path):
+    header = study[1].read_bytes().splitlines()[0]
+    (tmp_path / "new.jsonl").write_bytes(header + b"\n")
+    with pytest.raises(StudyError, match="holds no finished trial yet"):
+        summarize(tmp_path / "new.jsonl")
+
+
+def test_madelon_needs_company():
+    """What stands out is informative; one feature of noise may look so on these rows."""
+    data = make_madelon(400, 60, random_state=0)
+    summary = summarize(DAF(stop=MaxProbes(3000), random_state=0).fit(data.X, data.y), data.X, data.y)
+    columns = summary["ranking"]["columns"]
+    clear = [int(name[1:]) for name, yes in zip(columns["feature"], columns["stands_out"], strict=True) if yes]
+    assert len(clear) >= 8
+    assert len(set(clear) - set(data.informative.tolist())) <= 1
