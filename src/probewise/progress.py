@@ -1,4 +1,4 @@
-"""Long work shows itself: probes, speed, time, C2 and the current top features, on standard error."""
+"""Long work shows itself: in a terminal, a notebook, a log of lines, or wherever the caller's function puts it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from .stopping import State
 from .tally import positions
@@ -19,65 +22,145 @@ REFRESH_SECONDS = 0.25
 LINE_SECONDS = 5.0
 TOP = 8
 
+Verbose = int | Callable[[str], None]
+Standing = TypeVar("Standing")
+
 
 @contextmanager
 def live_progress(
-    verbose: int, names: Sequence[str] | None = None, *, title: str = "DAF"
+    verbose: Verbose, names: Sequence[str] | None = None, *, title: str = "DAF"
 ) -> Iterator[Callable[[State], None] | None]:
-    """A callback for the engine that draws a live display, or a line now and then where there is no terminal."""
+    """A callback for the engine that shows where a run stands; None where nobody wants to know."""
     if not verbose:
         yield None
         return
+    from rich.text import Text
+
+    with _screen(verbose) as screen:
+        words = panel if screen.takes_tables else one_line
+        progress = Throttled(screen.every, lambda state, speed: screen.show(words(state, speed, names, title)))
+        if screen.takes_tables:
+            screen.show(Text(f"{title}: starting"))
+        yield progress
+        if callable(verbose):
+            progress.finish()
+
+
+@contextmanager
+def live_line(verbose: Verbose) -> Iterator[Callable[[str], None] | None]:
+    """A callback that shows where a search stands, in a line; None where nobody wants to know."""
+    if not verbose:
+        yield None
+        return
+    from rich.text import Text
+
+    with _screen(verbose) as screen:
+        progress = Rarely(screen.every, lambda line: screen.show(Text(line) if screen.takes_tables else line))
+        yield progress
+        if callable(verbose):
+            progress.finish()
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Where progress is shown: a function of a line or, if it takes them, of what rich can draw."""
+
+    show: Callable[[Any], None]
+    every: float
+    takes_tables: bool
+
+
+@contextmanager
+def _screen(verbose: Verbose) -> Iterator[Screen]:
+    """The caller's own function, a live display in a terminal or a notebook, else lines now and then."""
     from rich.console import Console
     from rich.live import Live
 
     console = Console(stderr=True)
-    if not console.is_terminal:
-        yield Throttled(LINE_SECONDS, lambda state, speed: print(one_line(state, speed, names, title), file=sys.stderr))
-        return
-    with Live(console=console, transient=True, auto_refresh=False) as live, _logged_to(console):
-        live.update(f"{title}: starting", refresh=True)
-        yield Throttled(
-            REFRESH_SECONDS, lambda state, speed: live.update(panel(state, speed, names, title), refresh=True)
-        )
+    if callable(verbose):
+        yield Screen(verbose, REFRESH_SECONDS, takes_tables=False)
+    elif console.is_jupyter:
+        with _notebook_output() as show:
+            yield Screen(show, REFRESH_SECONDS, takes_tables=True)
+    elif console.is_terminal:
+        with Live(console=console, transient=True, auto_refresh=False) as live, _logged_to(console):
+            yield Screen(partial(live.update, refresh=True), REFRESH_SECONDS, takes_tables=True)
+    else:
+        yield Screen(partial(print, file=sys.stderr), LINE_SECONDS, takes_tables=False)
 
 
-class Throttled:
-    """Calls ``show`` at most once in so many seconds, with the speed since the start of this session."""
+@contextmanager
+def _notebook_output() -> Iterator[Callable[[Any], None]]:
+    """One place in a notebook, renewed, and empty again at the end; rich's own way there needs ipywidgets."""
+    from rich.text import Text
+
+    place = import_module("IPython.display").display(Text(), display_id=True)
+    try:
+        yield place.update
+    finally:
+        place.update(Text())
+
+
+class Rarely(Generic[Standing]):
+    """Calls ``show`` at most once in so many seconds; ``finish`` shows the last standing if it was held back."""
+
+    def __init__(self, every: float, show: Callable[[Standing], None]) -> None:
+        self.every, self.show, self.last = every, show, float("-inf")
+        self.held: Standing | None = None
+
+    def __call__(self, standing: Standing) -> None:
+        self.held = standing
+        now = time.perf_counter()
+        if now - self.last >= self.every:
+            self.last = now
+            self.finish()
+
+    def finish(self) -> None:
+        if self.held is not None:
+            held, self.held = self.held, None
+            self.show(held)
+
+
+class Throttled(Rarely[State]):
+    """The same for a run of probes, with the speed since the start of this session; a short run shows nothing."""
 
     def __init__(self, every: float, show: Callable[[State, float], None]) -> None:
-        self.every, self.show = every, show
+        super().__init__(every, lambda state: show(state, self._speed(state)))
         self.last = time.perf_counter()
         self.first: State | None = None
 
     def __call__(self, state: State) -> None:
-        if self.first is None:
-            self.first = state
-        now = time.perf_counter()
-        if now - self.last >= self.every:
-            self.last = now
-            worked = state.seconds - self.first.seconds
-            self.show(state, (state.n_probes - self.first.n_probes) / worked if worked > 0 else float("nan"))
+        self.first = self.first or state
+        super().__call__(state)
+
+    def _speed(self, state: State) -> float:
+        first = self.first or state
+        worked = state.seconds - first.seconds
+        return (state.n_probes - first.n_probes) / worked if worked > 0 else float("nan")
 
 
 def top_names(state: State, names: Sequence[str] | None, top: int = TOP) -> list[str]:
     scores = state.tally.daf0()
     best = positions(scores).argsort()[:top]
-    return [_shown(names[feature]) if names is not None else str(feature) for feature in best.tolist()]
+    return [shown(names[feature]) if names is not None else str(feature) for feature in best.tolist()]
 
 
-def _shown(name: str, longest: int = 40) -> str:
+def shown(name: str, longest: int = 40) -> str:
     """The name cut short, with what would disturb a terminal or a line spelled out."""
     name = name if len(name) <= longest else f"{name[: longest - 1]}…"
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in name)
 
 
 def one_line(state: State, speed: float, names: Sequence[str] | None, title: str) -> str:
-    change = f", C2 {state.look.value_change:.2e}" if state.look else ""
-    return (
-        f"{title}: {state.n_probes:,} probes, {speed:,.0f}/s, {state.seconds:.0f} s{change}, "
-        f"top: {', '.join(top_names(state, names, 5))}"
-    )
+    look = state.look
+    parts = [
+        f"{title}: {state.n_probes:,} probes",
+        f"{speed:,.0f}/s" if speed == speed else "",
+        f"{state.seconds:.0f} s",
+        f"C2 {look.value_change:.2e}" if look and look.value_change == look.value_change else "",
+        f"top: {', '.join(top_names(state, names, 5))}",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def panel(state: State, speed: float, names: Sequence[str] | None, title: str) -> Table:
@@ -112,34 +195,3 @@ def _logged_to(console: object) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.propagate = propagate
-
-
-@contextmanager
-def live_line(verbose: int) -> Iterator[Callable[[str], None] | None]:
-    """A callback that shows where a search stands: one line, renewed, or a line now and then without a terminal."""
-    if not verbose:
-        yield None
-        return
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield Rarely(LINE_SECONDS, lambda line: print(line, file=sys.stderr))
-        return
-    with Live(console=console, transient=True, auto_refresh=False) as live, _logged_to(console):
-        yield Rarely(REFRESH_SECONDS, lambda line: live.update(Text(line), refresh=True))
-
-
-class Rarely:
-    """Calls ``show`` at most once in so many seconds."""
-
-    def __init__(self, every: float, show: Callable[[str], None]) -> None:
-        self.every, self.show, self.last = every, show, float("-inf")
-
-    def __call__(self, line: str) -> None:
-        now = time.perf_counter()
-        if now - self.last >= self.every:
-            self.last = now
-            self.show(line)

@@ -192,6 +192,10 @@ def test_on_paper_it_is_light_and_whole(chromium, demo):
     assert not chromium.find_element("id", "theme").is_displayed()
     chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
     ink = chromium.execute_script("return getComputedStyle(document.querySelector('#plot-ranking .ytick text')).fill")
+    widest = "return Math.max(...[...document.querySelectorAll('.plot svg')].map((svg) => svg.clientWidth))"
+    assert 500 < chromium.execute_script(widest) <= 680
     chromium.execute_script("window.dispatchEvent(new Event('afterprint'))")
+    time.sleep(1)
+    assert chromium.execute_script(widest) > 900
     assert ink == "rgb(0, 0, 0)"
     assert complaints(chromium) == []

@@ -7,6 +7,7 @@ from .jit import kernel, part
 BITS = 11
 DIGITS = 1 << BITS
 HIGH = np.uint64(31)  # the first 33 bits of a key go into the first sort, with 31 for the index
+LOW = np.uint64(2**31 - 1)
 SHORT = 16
 
 
@@ -14,29 +15,30 @@ SHORT = 16
 def places(scores):
     """The place of each score in descending order, from 0; ties to the lower index, NaN last."""
     n = len(scores)
-    keys, packed, room = np.empty(n, np.uint64), np.empty(n, np.uint64), np.empty(n, np.uint64)
-    sign = np.uint64(1) << np.uint64(63)
-    bits = (scores + 0.0).view(np.uint64)  # minus zero is zero
+    packed, sorted_ = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    bits = scores.view(np.uint64)
     for i in range(n):
-        keys[i] = bits[i] if bits[i] & sign else ~(bits[i] | sign)
-        if np.isnan(scores[i]):
-            keys[i] = ~np.uint64(0)
-        packed[i] = (keys[i] >> HIGH) << HIGH | np.uint64(i)
-    order = np.empty(n, np.int64)
-    _sort(packed, room, n, HIGH)
-    index = (np.uint64(1) << HIGH) - np.uint64(1)
-    for place in range(n):
-        order[place] = np.int64(room[place] & index)
+        packed[i] = (_key(bits[i]) & ~LOW) | np.uint64(i)
+    _sort(packed, sorted_, n, HIGH)
     start = 0
     for place in range(1, n + 1):
-        if place == n or room[place] >> HIGH != room[start] >> HIGH:
+        if place == n or sorted_[place] >> HIGH != sorted_[start] >> HIGH:
             if place - start > 1:
-                _settle(order, keys, start, place, packed)
+                _settle(sorted_, bits, start, place)
             start = place
-    out = np.empty(n, np.int64)
+    out = packed.view(np.int64)
     for place in range(n):
-        out[order[place]] = place
+        out[sorted_[place] & LOW] = place
     return out
+
+
+@part
+def _key(bits):
+    """A whole number in the descending order of numbers: minus zero as zero, NaN last."""
+    sign = np.uint64(1) << np.uint64(63)
+    if bits & ~sign > np.uint64(0x7FF0000000000000):
+        return ~np.uint64(0)
+    return bits if bits > sign else ~(bits | sign)
 
 
 @part
@@ -61,23 +63,23 @@ def _sort(packed, room, n, shift):
 
 
 @part
-def _settle(order, keys, start, stop, packed):
-    """Sort those whose first bits are equal by the rest."""
+def _settle(sorted_, bits, start, stop):
+    """Sort those whose first bits are equal by the rest of their keys."""
     if stop - start > SHORT:
-        low = (np.uint64(1) << HIGH) - np.uint64(1)
-        first, second = packed[start:stop], np.empty(stop - start, np.uint64)
-        held = order[start:stop].copy()
         rest = np.uint64(64) - HIGH
+        first, second = np.empty(stop - start, np.uint64), np.empty(stop - start, np.uint64)
+        held = sorted_[start:stop].copy()
         for i in range(stop - start):
-            first[i] = (keys[held[i]] & low) << rest | np.uint64(i)
+            first[i] = (_key(bits[held[i] & LOW]) & LOW) << rest | np.uint64(i)
         _sort(first, second, stop - start, rest)
         for i in range(stop - start):
-            order[start + i] = held[second[i] & ((np.uint64(1) << rest) - np.uint64(1))]
+            sorted_[start + i] = held[second[i] & ((np.uint64(1) << rest) - np.uint64(1))]
         return
     for place in range(start + 1, stop):
-        own = order[place]
+        own = sorted_[place]
+        key = _key(bits[own & LOW])
         before = place - 1
-        while before >= start and keys[order[before]] > keys[own]:
-            order[before + 1] = order[before]
+        while before >= start and _key(bits[sorted_[before] & LOW]) > key:
+            sorted_[before + 1] = sorted_[before]
             before -= 1
-        order[before + 1] = own
+        sorted_[before + 1] = own

@@ -87,7 +87,7 @@ def summarize(
     >>> summary["ranking"]["columns"]["feature"]
     ['x2', 'x3', 'x0', 'x1']
     >>> summary["sizes"]["suggested"]
-    1
+    3
     """
     found = findings_of(run, coefficient=coefficient)
     clear = None if found.probed is None else standing_out(found.probed)

@@ -18,7 +18,7 @@ from ..engine import Run, history, run_probes, size_scaled_tally
 from ..executors import executor
 from ..ledger import Ledger, fingerprint, peek
 from ..probes import ProbePlan
-from ..progress import live_progress
+from ..progress import Verbose, live_progress
 from ..stopping import MaxTime, Rule, Settled, as_rule
 from ..tally import COEFFICIENTS
 from .base import WrapperSelector
@@ -65,7 +65,8 @@ class DAF(WrapperSelector):
     ledger : a file that keeps the run: one number per probe. If it holds this run already, the run goes on
         from there, and ends as if it had never stopped.
     random_state : an int for a result that can be repeated.
-    verbose : 1 shows live progress.
+    verbose : 1 shows live progress, in a terminal or a notebook; or a function, called now and then with a line of
+        text that says where the run stands.
 
     Attributes
     ----------
@@ -128,7 +129,7 @@ class DAF(WrapperSelector):
         n_jobs: int | None = None,
         ledger: Any = None,
         random_state: Any = None,
-        verbose: int = 0,
+        verbose: Verbose = 0,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.criterion = criterion
@@ -145,7 +146,7 @@ class DAF(WrapperSelector):
         self.n_jobs = n_jobs
         self.ledger = ledger
         self.random_state = random_state
-        self.verbose = verbose
+        self.verbose: Any = verbose
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> DAF:
         """Probe until the stopping rule says enough. ``groups`` goes to the splitter."""

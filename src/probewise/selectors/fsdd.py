@@ -20,7 +20,7 @@ from .base import RankingSelector
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-CELLS_READ = 2**22  # in one piece of work: for less, waking another thread costs more than it saves
+CELLS_READ = 2**24  # in one piece of work: for less, waking another thread costs more than it saves
 STORED_READ = 2**21  # the same for the values of a sparse matrix, which take longer
 CELLS_COPIED = 2**20  # at a time, where columns must be copied to be read
 
@@ -132,8 +132,11 @@ class FSDD(RankingSelector):
         self._require_finite_variances(moments, whole)
         self.classes_, self.moments_ = classes, moments
         self.between_, self.within_, self.variances_ = between, within, whole
+        scores = -self.beta * within
+        scores += between
         with np.errstate(invalid="ignore"):
-            self._keep((between - self.beta * within) / whole)
+            scores /= whole
+        self._keep(scores)
         return self
 
     @property

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..criteria import as_criterion
 from ..executors import Map, executor
 from ..probes import Subsets
-from ..progress import live_line
+from ..progress import Verbose, live_line
 from ..stopping import Rule, State, as_rule
 from ..tally import Tally
 from .base import WrapperSelector
@@ -47,7 +47,8 @@ class SFFS(WrapperSelector):
     cv : folds for the criterion: a number (stratified for classes), a splitter, or an iterable of splits.
     scoring : score for an estimator given as criterion.
     n_jobs : workers; the result is the same for any number.
-    verbose : 1 shows live progress.
+    verbose : 1 shows live progress, in a terminal or a notebook; or a function, called now and then with a line of
+        text that says where the run stands.
 
     Attributes
     ----------
@@ -88,7 +89,7 @@ class SFFS(WrapperSelector):
         cv: Any = 3,
         scoring: Any = None,
         n_jobs: int | None = None,
-        verbose: int = 0,
+        verbose: Verbose = 0,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.criterion = criterion
@@ -98,7 +99,7 @@ class SFFS(WrapperSelector):
         self.cv = cv
         self.scoring = scoring
         self.n_jobs = n_jobs
-        self.verbose = verbose
+        self.verbose: Any = verbose
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> SFFS:
         """Search until the size is reached or the rule says stop. ``groups`` goes to the splitter."""

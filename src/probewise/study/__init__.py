@@ -29,7 +29,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from .. import __version__
 from ..executors import Map, executor
-from ..progress import live_line
+from ..progress import Verbose, live_line
 from .result import STABILITY, StudyResult, corrected_t_test, deviation, holm
 from .runfile import Record, RunFile, StudyError
 from .trials import Indices, Message, Trials, select, split_rows, tell
@@ -85,7 +85,8 @@ class Study:
         wait for. Selectors may have workers of their own. None is 1, -1 all cores.
     run : a file that keeps finished trials (a line of JSON each). If it holds this study already, only trials
         that are not in it are conducted. Finished trials are written in their order.
-    verbose : 1 shows progress.
+    verbose : 1 shows progress, in a terminal or a notebook; or a function, called now and then with a line of text
+        that says where the study stands.
 
     Notes
     -----
@@ -131,7 +132,7 @@ class Study:
     random_state: Any = None
     n_jobs: int | None = None
     run: str | PathLike[str] | None = None
-    verbose: int = 0
+    verbose: Verbose = 0
 
     def compare(self, X: Any, y: Any) -> StudyResult:
         """Conduct the trials, those in the ``run`` file excepted, and gather the results."""

@@ -65,6 +65,8 @@
         dragmode: false,
         showlegend: false,
         height: 320,
+        autosize: true,
+        width: root.classList.contains("paper") ? place.clientWidth : undefined,
         ...layout,
       },
       { responsive: true, displaylogo: false, displayModeBar: false },
@@ -440,12 +442,15 @@
   window.addEventListener("beforeprint", () => {
     beforePrint = root.dataset.theme;
     root.dataset.theme = "light";
+    root.classList.add("paper"); // plots do not follow the width of a sheet by themselves
     drawAll();
   });
   window.addEventListener("afterprint", () => {
     if (beforePrint) root.dataset.theme = beforePrint;
     else delete root.dataset.theme;
+    root.classList.remove("paper");
     drawAll();
+    for (const plot of document.querySelectorAll(".plot")) Plotly.Plots.resize(plot);
   });
   let wasNarrow = isNarrow();
   window.addEventListener("resize", () => {
