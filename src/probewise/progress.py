@@ -55,7 +55,9 @@ def live_line(verbose: Verbose) -> Iterator[Callable[[str], None] | None]:
     from rich.text import Text
 
     with _screen(verbose) as screen:
-        progress = Rarely(screen.every, lambda line: screen.show(Text(line) if screen.takes_tables else line))
+        progress: Rarely[str] = Rarely(
+            screen.every, lambda line: screen.show(Text(line) if screen.takes_tables else line)
+        )
         yield progress
         if callable(verbose):
             progress.finish()

@@ -85,11 +85,11 @@ def test_without_matplotlib_the_tables_are_written_all_the_same(outcome, tmp_pat
     def missing():
         raise ImportError("drawing needs the report extra")
 
-    monkeypatch.setattr(base, "_matplotlib_figure", missing)
+    monkeypatch.setattr(base, "matplotlib_figure", missing)
     with pytest.warns(UserWarning, match="the figures were left out: drawing needs the report extra"):
         written = outcome.write(tmp_path)
     assert [path.name for path in written.files] == ["results.csv", "results.md", "settings.json"]
-    assert plots._matplotlib_figure is not missing
+    assert plots.matplotlib_figure is not missing
 
 
 # ---- units

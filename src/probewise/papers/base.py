@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .. import __version__
 from ..executors import executor
-from ..plots import COLOURS, LINES, MARKERS, _matplotlib_figure
+from ..plots import COLOURS, LINES, MARKERS, matplotlib_figure
 from ..study import RunFile
 
 Progress = Callable[[str], None] | None
@@ -123,7 +123,7 @@ class Picture:
         """Write it to a file, without a date."""
         n_abreast = min(PANELS_ABREAST, len(self.panels))
         n_rows = -(-len(self.panels) // n_abreast)
-        figure = _matplotlib_figure()(figsize=(PANEL_WIDTH * n_abreast, PANEL_HEIGHT * n_rows), layout="constrained")
+        figure = matplotlib_figure()(figsize=(PANEL_WIDTH * n_abreast, PANEL_HEIGHT * n_rows), layout="constrained")
         grid = figure.subplots(n_rows, n_abreast, squeeze=False).ravel()
         for axes, panel in zip(grid, self.panels, strict=False):
             _draw(axes, panel)

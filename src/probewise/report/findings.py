@@ -26,11 +26,12 @@ from ..selectors.daf import DEFAULT_PROBE_SIZE, DEFAULT_STOP
 from ..stopping import MaxProbes, Rule, as_rule
 from ..study import StudyError, StudyResult
 from ..study.runfile import SIGNATURE
-from ..tally import COEFFICIENTS, TallySheet, positions
+from ..tally import TallySheet, positions
 
 Floats = NDArray[np.float64]
 TOP = 20
 CHECK_EVERY = 400
+REPLAYED = ("daf0", "daf1", "daf2")
 WITHOUT_CONSEQUENCE = ("ledger", "n_jobs", "verbose")
 
 
@@ -98,8 +99,8 @@ def _of_file(path: Path, coefficient: str) -> Findings:
         is_study = file.read(len(SIGNATURE)) == SIGNATURE
     if is_study:
         return _read_study(path)
-    if coefficient not in COEFFICIENTS:
-        raise ValueError(f"coefficient={coefficient!r} is not known: choose one of {', '.join(COEFFICIENTS)}")
+    if coefficient not in REPLAYED:
+        raise ValueError(f"coefficient={coefficient!r} is not known: choose one of {', '.join(REPLAYED)}")
     with Ledger(path) as ledger:
         return _of_ledger(ledger, coefficient)
 

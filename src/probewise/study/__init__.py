@@ -29,7 +29,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from .. import __version__
 from ..executors import Map, executor
-from ..progress import Verbose, live_line
+from ..progress import live_line
 from .result import STABILITY, StudyResult, corrected_t_test, deviation, holm
 from .runfile import Record, RunFile, StudyError
 from .trials import Indices, Message, Trials, select, split_rows, tell
@@ -132,7 +132,7 @@ class Study:
     random_state: Any = None
     n_jobs: int | None = None
     run: str | PathLike[str] | None = None
-    verbose: Verbose = 0
+    verbose: Any = 0
 
     def compare(self, X: Any, y: Any) -> StudyResult:
         """Conduct the trials, those in the ``run`` file excepted, and gather the results."""
