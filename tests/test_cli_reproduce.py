@@ -76,10 +76,10 @@ def test_faults_are_one_line(capsys, folder):
 
 
 def test_what_a_terminal_has_no_room_for_comes_below(folder):
-    code = "from probewise import cli; from probewise.papers import base as b; from rich.console import Console"
-    code += "\ncli._console = lambda: Console(width=64, force_terminal=True, no_color=True)"
+    code = "from probewise import console; from probewise.papers import base as b; from rich.console import Console"
+    code += "\nconsole.console = lambda: Console(width=64, force_terminal=True, no_color=True)"
     code += "\ncells = [b.Cell('Table 1', 'KNN FSDD', str(k), 70.0 + k / 7, 71.0, '± 1.00') for k in range(1, 9)]"
-    code += "\ncli._print_outcome(b.Outcome(cells))"
+    code += "\nconsole.print_outcome(b.Outcome(cells))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
     assert done.stdout.count("KNN FSDD") == 4
     assert all(f"{70 + k / 7:.2f} / 71 ± 1.00" in done.stdout for k in range(1, 7))

@@ -201,3 +201,24 @@ def test_a_file_that_no_table_can_be_written_to_is_named_by_both_commands(folder
     for command in ("rank", "compare"):
         message = refusal(capsys, command, folder / "whole.csv", "--target", "label", "--out", "table.xlsx")
         assert "table.xlsx has no format that can be written: name it .csv, .tsv, .parquet or .json" in message
+
+
+@pytest.mark.parametrize("method", ["fsdd", "efs", "dfe", "cfs", "mrmr", "jmi", "cmim", "relieff", "bif"])
+def test_any_method_ranks_a_table(method, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    columns = {f"f{i}": rng.standard_normal(60) + (3 * y if i == 4 else 0) for i in range(8)}
+    pl.DataFrame(columns | {"label": np.array(["ill", "well"])[y]}).write_csv(tmp_path / "t.csv")
+    arguments = ["rank", str(tmp_path / "t.csv"), "--target", "label", "--method", method, "--top", "3"]
+    assert run([*arguments, "--out", str(tmp_path / "r.csv"), "--select", str(tmp_path / "s.csv"), "--jobs", "1"]) == 0
+    assert "f4" in capsys.readouterr().out.splitlines()[3]
+    assert pl.read_csv(tmp_path / "r.csv")["feature"][0] == "f4"
+    assert pl.read_csv(tmp_path / "s.csv").columns[0] == "f4"
+    assert run([*arguments, "--probes", "100"]) == 2
+    assert f"--probes: --method {method} makes no probes" in capsys.readouterr().err
+
+
+def test_an_unknown_method_is_named(tmp_path, capsys):
+    pl.DataFrame({"a": [1.0, 2, 3, 4], "label": [0, 1, 0, 1]}).write_csv(tmp_path / "t.csv")
+    assert run(["rank", str(tmp_path / "t.csv"), "--target", "label", "--method", "magic"]) == 2
+    assert "--method 'magic' is not known: choose one of daf, bif, cfs" in capsys.readouterr().err

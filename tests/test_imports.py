@@ -23,6 +23,7 @@ LAYERS = [
     {"io", "study"},
     {"plots"},
     {"papers", "report"},
+    {"console"},
     {"cli"},
     {"__main__"},
 ]
@@ -36,7 +37,7 @@ OWNERS = {
     "matplotlib": ("plots.py",),
     "jinja2": ("report/",),
     "plotly": ("report/",),
-    "rich": ("progress.py", "cli.py"),
+    "rich": ("progress.py", "console.py"),
 }
 HEAVY = ("torch", "dask", "ray", "polars", "pandas", "matplotlib", "jinja2", "typer", "rich", "numba")
 

@@ -5,14 +5,36 @@ import sys
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from scipy.sparse import csr_array
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectKBest
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 
-from probewise import BIF, SFFS
+from probewise import BIF, CFS, DAF, EFS, FSDD, MRMR, SFFS
 from probewise.datasets import make_madelon
-from probewise.plots import COLOURS, StudyDisplay, require_picture_path, save_study
+from probewise.plots import (
+    COLOURS,
+    ConvergenceDisplay,
+    InteractionDisplay,
+    RankingDisplay,
+    SizeCurveDisplay,
+    StabilityDisplay,
+    StudyDisplay,
+    pair_contrasts,
+    require_picture_path,
+    save_study,
+)
+from probewise.report.evidence import interactions
+from probewise.report.findings import findings_of
+from probewise.stopping import MaxProbes
 from probewise.study import Study
 
 matplotlib.use("Agg")
@@ -108,3 +130,290 @@ def test_without_matplotlib_there_is_one_sentence():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "drawing needs the report extra: pip install 'probewise[report]'\n"
+
+
+# ---- ranking
+
+
+@pytest.fixture(scope="module")
+def table():
+    data = make_madelon(100, 30, random_state=0)
+    return pd.DataFrame(data.X, columns=data.feature_names), data.y
+
+
+@pytest.fixture(scope="module")
+def daf(table):
+    return DAF(5, criterion="linear", stop=MaxProbes(2000), max_probe_size=10, random_state=0).fit(*table)
+
+
+def test_a_ranking_shows_scores_errors_and_names(daf):
+    display = RankingDisplay.from_estimator(daf, top=7)
+    best = np.argsort(daf.ranking_)[:7]
+    points, _, (bars,) = display.ax_.containers[0]
+    np.testing.assert_array_equal(points.get_xdata(), daf.scores_[best])
+    np.testing.assert_allclose(
+        [ends[:, 0] for ends in bars.get_segments()],
+        np.column_stack([daf.scores_[best] - daf.std_errors_[best], daf.scores_[best] + daf.std_errors_[best]]),
+    )
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(daf.feature_names_in_[best])
+    assert display.ax_.yaxis_inverted()
+    assert display.ax_.get_xlabel() == "DAF0 ± standard error"
+    assert display.figure_ is display.ax_.figure
+
+
+@pytest.mark.parametrize("selector", [BIF(), CFS(), EFS(), FSDD(), MRMR(), SFFS(3, criterion="linear")], ids=type)
+def test_every_ranking_can_be_drawn(selector, table):
+    display = RankingDisplay.from_estimator(selector.fit(table[0].to_numpy(), table[1]), top=4)
+    best = np.argsort(selector.ranking_, kind="stable")[:4]
+    assert display.names == [str(column) for column in best]
+    assert display.ax_.get_xlabel() == f"score of {type(selector).__name__}"
+
+
+def test_names_are_never_mathematics():
+    display = RankingDisplay(["$x_", "y" * 90], np.array([2.0, 1.0]))
+    display.plot().figure_.canvas.draw()
+    assert len(display.ax_.get_yticklabels()[1].get_text()) == 40
+
+
+def test_displays_draw_where_they_are_told(daf, result):
+    figure = Figure()
+    axes = figure.subplots(1, 4)
+    displays = [
+        RankingDisplay.from_estimator(daf, ax=axes[0]),
+        SizeCurveDisplay.from_study(result, ax=axes[1]),
+        StabilityDisplay.from_study(result, ax=axes[2]),
+        InteractionDisplay.from_estimator(daf, ax=axes[3]),
+    ]
+    assert all(display.ax_ is ax and display.figure_ is figure for display, ax in zip(displays, axes, strict=True))
+    assert all(ax.get_xlabel() and ax.get_ylabel() for ax in axes)
+    figure.canvas.draw()
+    assert plt.get_fignums() == []
+
+
+# ---- convergence
+
+
+def test_the_convergence_of_a_run(daf):
+    display = ConvergenceDisplay.from_estimator(daf)
+    np.testing.assert_array_equal(display.axes_[0].lines[0].get_ydata(), daf.history_["order_change"])
+    np.testing.assert_array_equal(display.axes_[1].lines[0].get_ydata(), daf.history_["relative_change"])
+
+
+def test_a_short_run_has_no_convergence(table):
+    short = DAF(criterion="linear", stop=MaxProbes(800), random_state=0).fit(*table)
+    with pytest.raises(ValueError, match="this run of 800 probes had 2: make more probes, or look more often"):
+        ConvergenceDisplay.from_estimator(short)
+
+
+# ---- accuracy by size
+
+
+def test_sizes_are_judged_on_rows_that_were_not_selected_on(table):
+    X, y = table
+    folds = StratifiedKFold(4)
+    display = SizeCurveDisplay.from_estimator(
+        BIF(criterion="linear").fit(X, y), X, y, classifier=GaussianNB(), cv=folds, sizes=[8, 1, 3]
+    )
+    scores = np.empty((4, 3))
+    for fold, (train, test) in enumerate(folds.split(X, y)):
+        for place, size in enumerate([1, 3, 8]):
+            both = make_pipeline(BIF(size, criterion="linear"), GaussianNB())
+            scores[fold, place] = both.fit(X.iloc[train], y[train]).score(X.iloc[test], y[test])
+    line, band = display.ax_.lines[-1], display.ax_.collections[-1]
+    np.testing.assert_array_equal(line.get_xdata(), [1, 3, 8])
+    np.testing.assert_allclose(line.get_ydata(), scores.mean(axis=0))
+    errors = scores.std(axis=0, ddof=1) / 2
+    assert band.get_paths()[0].vertices[:, 1].max() == pytest.approx((scores.mean(axis=0) + errors).max())
+    assert line.get_label() == f"BIF: {display.enough_['BIF']} are enough"
+
+
+def test_noise_is_worth_nothing_on_other_rows():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 500)), np.arange(60) % 2
+    display = SizeCurveDisplay.from_estimator(FSDD().fit(X, y), X, y, sizes=[5, 10, 20])
+    assert display.means["FSDD"].max() < 0.7
+    assert np.mean(cross_val_score(KNeighborsClassifier(3), X[:, FSDD(10).fit(X, y).support_], y)) > 0.8
+
+
+def test_the_fewest_within_one_standard_error_of_the_best_are_ringed():
+    sizes, means = np.array([1, 2, 3, 4]), {"a": np.array([0.5, 0.78, 0.8, 0.7])}
+    display = SizeCurveDisplay(sizes, means, {"a": np.array([0.3, 0.3, 0.03, 0.3])}).plot()
+    assert display.enough_ == {"a": 2}
+    assert display.ax_.collections[0].get_offsets().tolist() == [[2, 0.78]]
+    assert SizeCurveDisplay(sizes, means, {"a": np.full(4, np.nan)}).enough_ == {"a": 3}
+
+
+def test_a_study_counts_in_the_rows_that_trials_share(result):
+    display = SizeCurveDisplay.from_study(result, classifier="1-nn")
+    trials = result.accuracy[:, 0, 1]
+    factor = 1 / 3 + result.n_test / result.n_train
+    np.testing.assert_allclose(display.std_errors["bif"], np.sqrt(factor * trials.var(axis=0, ddof=1)))
+    np.testing.assert_allclose(display.means["bif"], trials.mean(axis=0))
+    assert set(display.enough_) == {"bif", "sffs"}
+    assert display.ax_.get_ylabel() == "accuracy, 1-nn"
+    with pytest.raises(ValueError, match="classifier='svm' is not in this study: choose one of nb, 1-nn"):
+        SizeCurveDisplay.from_study(result, classifier="svm")
+
+
+def test_sizes_are_those_the_selector_has_an_answer_for(table):
+    X, y = table
+    sffs = SFFS(4, criterion="linear", floating=False).fit(X, y)
+    assert SizeCurveDisplay.from_estimator(sffs, X, y, cv=2).sizes.tolist() == [1, 2, 3, 4]
+    cfs = CFS().fit(X, y)
+    assert SizeCurveDisplay.from_estimator(cfs, X, y, cv=2).sizes[-1] == cfs.support_.sum()
+    assert SizeCurveDisplay.from_estimator(FSDD().fit(X, y), X, y, cv=2).sizes[-1] == 30
+
+
+def test_sparse_columns_categories_regressors_and_other_selectors(table):
+    X, y = table
+    sparse = csr_array(X.to_numpy())
+    SizeCurveDisplay.from_estimator(FSDD().fit(sparse, y), sparse, y, sizes=[2], cv=2)
+    mixed = X.assign(**{X.columns[0]: pd.Categorical(np.where(y, "ill", "well"))})
+    display = SizeCurveDisplay.from_estimator(EFS().fit(mixed, y), mixed, y, sizes=[1], cv=2)
+    assert display.means["EFS"].tolist() == [1.0]
+    kbest = SelectKBest().fit(X, y)
+    assert SizeCurveDisplay.from_estimator(kbest, X, y, cv=2, classifier="naive_bayes").sizes[-1] == 30
+    height = X.to_numpy()[:, 3] * 2 + 1
+    linear = BIF(criterion=LinearRegression()).fit(X, height)
+    display = SizeCurveDisplay.from_estimator(linear, X, height, sizes=[1], cv=2, classifier=LinearRegression())
+    assert display.means["BIF"][0] == pytest.approx(1)
+    assert display.ax_.get_ylabel() == "cross-validated R²"
+
+
+def test_a_ledger_and_the_selector_are_left_alone(table, tmp_path):
+    X, y = table
+    daf = DAF(2, criterion="linear", stop=MaxProbes(50), random_state=0, ledger=tmp_path / "run").fit(X, y)
+    before = daf.scores_.copy()
+    SizeCurveDisplay.from_estimator(daf, X, y, sizes=[1, 2], cv=2)
+    np.testing.assert_array_equal(daf.scores_, before)
+    assert daf.n_features_to_select == 2
+    assert len(daf.ledger_.values()) == 50
+
+
+def test_sizes_and_classifiers_that_cannot_be_meant(table):
+    X, y = table
+    fitted = FSDD().fit(X, y)
+    for sizes in ([], [0], [31], [1.5]):
+        with pytest.raises(ValueError, match=r"with 30 features: give whole numbers from 1 to 30"):
+            SizeCurveDisplay.from_estimator(fitted, X, y, sizes=sizes)
+    with pytest.raises(ValueError, match="classifier='magic' is not known: choose one of knn"):
+        SizeCurveDisplay.from_estimator(fitted, X, y, classifier="magic")
+    with pytest.raises(ValueError, match="is neither a classifier nor a regressor"):
+        SizeCurveDisplay.from_estimator(fitted, X, y, classifier=3)
+
+
+# ---- stability
+
+
+def test_stability_is_that_of_the_study(result):
+    display = StabilityDisplay.from_study(result, stability="nogueira")
+    assert [line.get_label() for line in display.ax_.lines] == ["bif", "sffs"]
+    np.testing.assert_array_equal(display.ax_.lines[0].get_xdata(), result.sizes)
+    np.testing.assert_allclose(
+        [line.get_ydata() for line in display.ax_.lines], result.stability()["nogueira"][:2], rtol=1e-12
+    )
+    assert display.ax_.get_ylabel() == "stability, Nogueira"
+    with pytest.raises(ValueError, match="stability='calm' is not known: choose one of cw_rel"):
+        StabilityDisplay.from_study(result, stability="calm")
+
+
+def test_stability_of_selections_from_elsewhere():
+    masks = np.array([[True, True, False, False], [True, False, True, False]])
+    display = StabilityDisplay.from_selections({"mine": {2: masks, 1: [[0], [0]]}}, 4, stability="ati")
+    assert display.values == {"mine": {1: 1.0, 2: pytest.approx(1 / 3)}}
+    with pytest.raises(ValueError, match="there is no selection to draw"):
+        StabilityDisplay.from_selections({}, 4)
+
+
+def test_one_trial_has_no_stability():
+    with pytest.raises(ValueError, match="this study has one: conduct more"):
+        StabilityDisplay.from_study(study({"bif": BIF()}, [1, 2], trials=1))
+
+
+# ---- interactions
+
+
+def literal_contrast(daf, first, second):
+    """The four means, written out."""
+    probes = [set(daf.plan_.probe(i).tolist()) for i in range(daf.n_probes_)]
+    values, sizes = daf.ledger_.values(), np.array([len(probe) for probe in probes])
+    values = values - np.array([values[sizes == size].mean() for size in sizes])
+    cells = {(a, b): values[[((first in p), (second in p)) == (a, b) for p in probes]] for a in (0, 1) for b in (0, 1)}
+    contrast = cells[1, 1].mean() - cells[1, 0].mean() - cells[0, 1].mean() + cells[0, 0].mean()
+    return contrast, np.sqrt(sum(cell.var() / len(cell) for cell in cells.values()))
+
+
+def test_contrasts_are_the_four_means(daf):
+    columns = np.array([4, 20, 7])
+    contrast, errors = pair_contrasts(daf.plan_, daf.ledger_, columns)
+    for first, second in ((0, 1), (0, 2), (2, 1)):
+        expected = literal_contrast(daf, columns[first], columns[second])
+        assert (contrast[first, second], errors[first, second]) == pytest.approx(expected)
+    np.testing.assert_allclose(contrast, contrast.T)
+    assert np.isnan(np.diagonal(contrast)).all()
+
+
+def test_the_map_and_the_report_tell_the_same(daf):
+    display = InteractionDisplay.from_estimator(daf, top=20)
+    told = interactions(findings_of(daf))
+    np.testing.assert_allclose(display.contrast, np.array(told["contrast"], dtype=float))
+    np.testing.assert_allclose(display.std_errors, np.array(told["std_error"], dtype=float))
+
+
+def test_help_and_likeness_are_seen():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 20))
+    X[:, 3] = X[:, 2]
+    y = X[:, 0] * X[:, 1] + X[:, 2] > 0
+    daf = DAF(stop=MaxProbes(4000), max_probe_size=6, random_state=0).fit(X, y)
+    display = InteractionDisplay.from_estimator(daf, top=4)
+    place = {int(name): k for k, name in enumerate(display.names)}
+    assert set(place) == {0, 1, 2, 3}
+    assert display.contrast[place[0], place[1]] > 0.1
+    assert display.contrast[place[2], place[3]] < -0.1
+    assert display.is_clear()[place[0], place[1]]
+    assert display.is_clear()[place[2], place[3]]
+    image = display.ax_.images[0]
+    np.testing.assert_array_equal(image.get_array().filled(np.nan), display.contrast)
+    assert image.norm.vmin == -image.norm.vmax
+
+
+def test_pairs_that_hardly_met_are_not_drawn(table):
+    alone = DAF(criterion="linear", stop=MaxProbes(400), max_probe_size=1, random_state=0).fit(*table)
+    with pytest.raises(ValueError, match=r"more or larger probes would tell \(there were 400\)"):
+        InteractionDisplay.from_estimator(alone)
+
+
+# ---- what cannot be drawn
+
+
+@pytest.mark.parametrize("display", [RankingDisplay, ConvergenceDisplay, InteractionDisplay])
+def test_what_is_not_fitted_cannot_be_drawn(display):
+    with pytest.raises(NotFittedError, match="DAF instance is not fitted"):
+        display.from_estimator(DAF())
+
+
+def test_an_unfitted_selector_has_no_size_curve(table):
+    with pytest.raises(NotFittedError, match="FSDD instance is not fitted"):
+        SizeCurveDisplay.from_estimator(FSDD(), *table)
+
+
+def test_unsuitable_selectors_are_told_so(table):
+    fsdd, kbest = FSDD().fit(*table), SelectKBest().fit(*table)
+    with pytest.raises(ValueError, match="SelectKBest has no ranking_: give a fitted selector of Probewise"):
+        RankingDisplay.from_estimator(kbest)
+    with pytest.raises(ValueError, match="FSDD has no ledger_ and no plan_: give a fitted DAF"):
+        InteractionDisplay.from_estimator(fsdd)
+    with pytest.raises(ValueError, match="FSDD has no history_: give a fitted DAF"):
+        ConvergenceDisplay.from_estimator(fsdd)
+    with pytest.raises(ValueError, match="GaussianNB has no get_support"):
+        SizeCurveDisplay.from_estimator(GaussianNB().fit(*table), *table)
+    for top in (0, 1.5):
+        with pytest.raises(ValueError, match=f"top={top} must be a whole number"):
+            RankingDisplay.from_estimator(fsdd, top=top)
+
+
+def test_nothing_is_loaded_before_it_is_drawn():
+    code = "import sys, probewise.plots; print('matplotlib' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

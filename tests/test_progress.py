@@ -1,14 +1,23 @@
-"""The live display: data is never markup, and nothing is shown unless asked."""
+"""Progress: data is never markup, nothing is shown unless asked, and it goes where it can be seen."""
 
+import builtins
 import io
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from rich.console import Console
+from rich.table import Table
+from sklearn.base import clone
+from sklearn.neighbors import KNeighborsClassifier
 
+from probewise import DAF, FSDD, SFFS
+from probewise.datasets import make_madelon
 from probewise.probes import Subsets
-from probewise.progress import Throttled, live_progress, one_line, panel
-from probewise.stopping import Look, State
+from probewise.progress import Rarely, Throttled, live_line, live_progress, one_line, panel
+from probewise.stopping import Look, MaxProbes, State
+from probewise.study import Study
 from probewise.tally import Tally
 
 NAMES = ["[/]", "[red]gene", "a\nb", "x" * 100]
@@ -50,3 +59,125 @@ def test_nothing_is_shown_unless_asked(state, capsys):
         progress.last = -1e9
         progress(state)
     assert "DAF: 4 probes" in capsys.readouterr().err
+
+
+def test_what_is_held_back_is_shown_at_the_end():
+    shown = []
+    rarely = Rarely(1e9, shown.append)
+    for line in ("first", "second", "third"):
+        rarely(line)
+    assert shown == ["first"]
+    rarely.finish()
+    rarely.finish()
+    assert shown == ["first", "third"]
+
+
+def test_what_is_not_known_yet_is_left_out(state):
+    first = State(4, 2.0, state.tally, (Look(4, 1.0, value_change=np.nan),))
+    assert one_line(first, np.nan, None, "DAF") == "DAF: 4 probes, 2 s, top: 0, 1, 2, 3"
+
+
+# ---- a function of the caller's
+
+
+@pytest.fixture(scope="module")
+def data():
+    made = make_madelon(80, 20, random_state=0)
+    return made.X, made.y
+
+
+def test_a_run_tells_a_function(data, capsys):
+    lines = []
+    DAF(criterion="linear", stop=MaxProbes(800), random_state=0, verbose=lines.append).fit(*data)
+    assert lines[-1].startswith("DAF: 800 probes, ")
+    assert all(line.startswith("DAF: ") for line in lines)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_search_tells_a_function(data):
+    lines = []
+    fitted = SFFS(2, criterion="linear", verbose=lines.append).fit(*data)
+    assert lines[0].startswith("SFFS: starting")
+    assert f"{fitted.n_evaluations_} subsets" in lines[-1]
+
+
+def test_a_study_tells_a_function(data):
+    lines = []
+    study = Study({"fsdd": FSDD()}, {"nn": KNeighborsClassifier(1)}, trials=3, sizes=[2], verbose=lines.append)
+    study.compare(*data)
+    assert lines[0].startswith("study: 1 of 3 trials")
+    assert lines[-1].startswith("study: 3 of 3 trials")
+
+
+def test_a_function_changes_no_result(data):
+    quiet = DAF(criterion="linear", stop=MaxProbes(400), random_state=0)
+    told = clone(quiet).set_params(verbose=print)
+    np.testing.assert_array_equal(
+        clone(told).set_params(verbose=[].append).fit(*data).scores_, quiet.fit(*data).scores_
+    )
+
+
+def test_a_failed_run_has_no_last_word():
+    lines = []
+    with pytest.raises(RuntimeError, match="broken"), live_line(lines.append) as progress:
+        progress("one")
+        progress("two")
+        raise RuntimeError("broken")
+    assert lines == ["one"]
+
+
+# ---- a terminal and a notebook
+
+
+def test_a_terminal_shows_a_display_that_goes_away(state, monkeypatch):
+    screen = io.StringIO()
+    screen.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with live_progress(1) as progress:
+        progress.last = -1e9
+        progress(state)
+    assert "DAF: starting" in screen.getvalue()
+    assert "4 probes" in screen.getvalue()
+    with live_line(1) as progress:
+        progress("[red]not markup")
+    assert "[red]not markup" in screen.getvalue()
+
+
+class ZMQInteractiveShell:
+    """What rich knows a notebook by."""
+
+
+@pytest.fixture
+def notebook(monkeypatch):
+    """What a notebook's one output showed, in order."""
+    shown = []
+
+    def display(thing, *, display_id):
+        assert display_id is True
+        shown.append(thing)
+        return SimpleNamespace(update=shown.append)
+
+    monkeypatch.setattr(builtins, "get_ipython", ZMQInteractiveShell, raising=False)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
+    return shown
+
+
+def test_a_notebook_shows_a_table_that_goes_away(state, notebook, capsys):
+    with live_progress(1) as progress:
+        assert str(notebook[-1]) == "DAF: starting"
+        progress.last = -1e9
+        progress(state)
+        assert isinstance(notebook[-1], Table)
+        bundle = notebook[-1]._repr_mimebundle_([], [])
+    assert "4 probes" in bundle["text/html"]
+    assert str(notebook[-1]) == ""
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_notebook_is_left_tidy_by_a_failure(notebook):
+    with pytest.raises(RuntimeError), live_line(1) as progress:
+        progress("study: 1 of 3 trials")
+        raise RuntimeError
+    assert [str(thing) for thing in notebook] == ["", "study: 1 of 3 trials", ""]

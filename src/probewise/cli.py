@@ -10,7 +10,6 @@ import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial, reduce
-from itertools import islice
 from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,6 +17,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from . import _HOME, __version__
+from .console import (
+    TOP,
+    plain,
+    print_comparison,
+    print_demo,
+    print_outcome,
+    print_ranking,
+    ranking_columns,
+    summary_of,
+)
 
 try:
     import typer
@@ -26,14 +35,7 @@ except ModuleNotFoundError:
     raise SystemExit(2) from None
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-    from rich.console import Console
-
-    from .datasets import KnownTruth
     from .io import Table
-    from .papers import Outcome
-    from .selectors.bif import BIF
-    from .selectors.daf import DAF
     from .stopping import Rule
     from .study import StudyResult
 
@@ -50,13 +52,10 @@ probewise compare data.csv --target label --methods daf,bif,all --plot compariso
 probewise report run.ledger --data data.csv --target label --out report.html
 
 probewise reproduce fsdd-2008 --data folder"""
-TOP = 20
 METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
+WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs")]
 PAPERS = ("daf-2011", "daf-2013", "efs-2004", "fsdd-2008")
-SIZES_SHOWN = 6
-CONVINCING = 0.05
 TASKS = ("auto", "classification", "regression")
-NARROWEST = 64
 INTERRUPTED = 130
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
@@ -100,7 +99,7 @@ def run(arguments: Sequence[str]) -> int:
 def say(sentence: str) -> None:
     """One line on standard error."""
     lines = (line.strip() for line in sentence.splitlines())
-    print("probewise:", _shown(" ".join(line for line in lines if line)), file=sys.stderr)
+    print("probewise:", plain(" ".join(line for line in lines if line)), file=sys.stderr)
 
 
 def _version(wanted: bool) -> None:
@@ -187,7 +186,7 @@ def demo(
     stop = Settled(top=TOP, overlap=0.9) | MaxTime(time)
     daf = _fitted(DAF(stop=stop, n_jobs=jobs, random_state=seed, verbose=1), table)
     bif = BIF(n_jobs=jobs).fit(table.frame(), table.y)
-    _print_demo(data, daf, bif)
+    print_demo(data, daf, bif)
 
 
 @app.command(epilog="Example: probewise rank data.csv --target label --time 300 --out ranking.csv")
@@ -244,6 +243,9 @@ def rank(
         ),
     ] = None,
     check_every: Annotated[int, _stop(min=1, metavar="N", help="Probes between two looks at what has changed.")] = 400,
+    method: Annotated[
+        str, _judge(metavar="NAME", help=f"daf, or a method without probes: {', '.join(WITHOUT_PROBES)}.")
+    ] = "daf",
     task: Annotated[
         str, _judge(help="classification, regression, or auto: regression if the target has fractions.")
     ] = "auto",
@@ -297,6 +299,15 @@ def rank(
     if keep is not None and keep > len(table.feature_names):
         raise ValueError(f"--keep {keep} is more than the {len(table.feature_names)} features of the table")
 
+    keep = keep or min(top, len(table.feature_names))
+    if method != "daf":
+        limits = {"probes": probes, "time": time, "coverage": coverage, "settled": settled, "ledger": ledger}
+        selector = _without_probes(method, keep, jobs, limits)
+        _give_ranking(_fitted(selector, table), table, top=top, out=out, select=select, keep=keep, quiet=quiet)
+        if report:
+            _give_reports(selector, report, table, data, command=context.obj, quiet=quiet)
+        return
+
     from .selectors.daf import DAF  # slow to load: faults of the table are told before
 
     daf = DAF(
@@ -312,7 +323,7 @@ def rank(
         random_state=0 if seed is None and not resume else seed,
         verbose=0 if quiet else 1,
     )
-    _give_ranking(_fitted(daf, table), table, top=top, out=out, select=select, keep=keep or top, quiet=quiet)
+    _give_ranking(_fitted(daf, table), table, top=top, out=out, select=select, keep=keep, quiet=quiet)
     if report:
         _give_reports(daf, report, table, data, command=context.obj, quiet=quiet)
 
@@ -466,7 +477,7 @@ def reproduce(
         outcome = papers.reproduce(
             paper, data=data, openml=openml, out=folder, profile=profile, n_jobs=jobs, seed=seed, progress=progress
         )
-    _print_outcome(outcome)
+    print_outcome(outcome)
     if not quiet:
         say(f"in {folder}: {', '.join(path.name for path in outcome.files)}")
 
@@ -484,6 +495,18 @@ def _selectors(methods: str, stop: Rule | None) -> dict[str, Any]:
     for selector in stoppable:
         selector.set_params(stop=stop)
     return selectors
+
+
+def _without_probes(method: str, size: int, jobs: int, limits: dict[str, Any]) -> Any:
+    """A filter, or BIF, that will take ``size`` features; the limits of a run with probes mean nothing to it."""
+    if method not in WITHOUT_PROBES:
+        raise ValueError(f"--method {method!r} is not known: choose one of daf, {', '.join(WITHOUT_PROBES)}")
+    given = [f"--{name}" for name, value in limits.items() if value is not None]
+    if given:
+        raise ValueError(f"{', '.join(given)}: --method {method} makes no probes; leave it out")
+    selector = _selectors(method, None)[method]
+    parameters = {"n_features_to_select": size, "n_jobs": jobs}
+    return selector.set_params(**{name: parameters[name] for name in parameters if name in selector.get_params()})
 
 
 def _names(option: str, given: str, known: Collection[str]) -> list[str]:
@@ -581,9 +604,9 @@ def _criterion(name: str, task: str, table: Table) -> Any:
     return criterion.set_params(task=task)
 
 
-def _fitted(daf: DAF, table: Table) -> DAF:
-    with _in_plain_words(daf.verbose):
-        return daf.fit(table.frame(), table.y)
+def _fitted(selector: Any, table: Table) -> Any:
+    with _in_plain_words(getattr(selector, "verbose", 0)):
+        return selector.fit(table.frame(), table.y)
 
 
 @contextmanager
@@ -603,23 +626,24 @@ def _in_plain_words(verbose: int) -> Iterator[None]:
 
 
 def _give_ranking(
-    daf: DAF, table: Table, *, top: int, out: Path | None, select: Path | None, keep: int, quiet: bool
+    selector: Any, table: Table, *, top: int, out: Path | None, select: Path | None, keep: int, quiet: bool
 ) -> None:
     from .io import write_ranking, write_table
 
-    columns = _ranking(daf, table.feature_names)
-    best = np.argsort(daf.ranking_)[:keep]
+    columns = ranking_columns(selector, table.feature_names)
+    best = np.argsort(selector.ranking_)[:keep]
     try:
         if out is not None:
             write_ranking(out, columns)
         if select is not None:
             write_table(select, table.take(best))
     finally:  # a disk that is full takes no ranking, but the screen does
-        _print_ranking(columns, top)
+        print_ranking(columns, top)
     if not quiet:
-        say(_summary(daf))
+        if hasattr(selector, "ledger_"):
+            say(summary_of(selector))
         if out is not None:
-            say(f"all {len(daf.ranking_):,} features are in {out}")
+            say(f"all {len(selector.ranking_):,} features are in {out}")
         if select is not None:
             say(f"the table of the best {len(best):,} is in {select}")
 
@@ -661,66 +685,6 @@ def _give_reports(
                 say(f"the report is in {path}")
 
 
-def _print_ranking(columns: dict[str, Any], top: int) -> None:
-    digits = _digits(columns["std_error"])
-    rows = [
-        [f"{place}", name, _number(score, digits), _number(error, digits), f"{probed:,}"]
-        for name, place, score, error, probed in islice(zip(*columns.values(), strict=True), top)
-    ]
-    _print_table(["rank", "feature", "score", "std error", "probed"], rows, name_column=1)
-
-
-def _ranking(daf: DAF, names: Sequence[str]) -> dict[str, Any]:
-    """The whole ranking as columns, best first."""
-    order = np.argsort(daf.ranking_)
-    return {
-        "feature": [names[feature] for feature in order],
-        "rank": daf.ranking_[order],
-        "score": daf.scores_[order],
-        "std_error": daf.std_errors_[order],
-        "probed": daf.tally_.counts[order],
-    }
-
-
-def _summary(daf: DAF) -> str:
-    seconds = daf.ledger_.seconds
-    speed = f"{daf.n_probes_ / seconds:,.0f} a second" if seconds else "at once"
-    return (
-        f"{daf.n_probes_:,} probes in {seconds:.1f} s, {speed}, seed {daf.plan_.seed}. Stop reason: {daf.stop_reason_}."
-    )
-
-
-def _print_demo(data: KnownTruth, daf: DAF, bif: BIF) -> None:
-    informative = set(data.informative.tolist())
-    digits = _digits(daf.std_errors_)
-    console = _console()
-    tick = "x" if console.options.ascii_only else "✓"
-    order = np.argsort(daf.ranking_)[:TOP].tolist()
-    _print_table(
-        ["rank", "feature", "score", "std error", "rank by BIF", "informative"],
-        [
-            [
-                f"{place}",
-                data.feature_names[feature],
-                _number(daf.scores_[feature], digits),
-                _number(daf.std_errors_[feature], digits),
-                f"{bif.ranking_[feature]}",
-                tick if feature in informative else "",
-            ]
-            for place, feature in enumerate(order, start=1)
-        ],
-        name_column=1,
-    )
-    by_daf, by_bif = informative & _best(daf), informative & _best(bif)
-    missed = ", ".join(data.feature_names[feature] for feature in sorted(by_daf - by_bif))
-    for line in (
-        f"DAF puts {len(by_daf)} of the {len(informative)} informative features in its top {TOP}, BIF {len(by_bif)}.",
-        f"Found by DAF, missed by BIF: {missed or 'none'}.",
-        f"DAF: {_summary(daf)}",
-    ):
-        console.print(line, highlight=False, markup=False, emoji=False)
-
-
 def _give_comparison(result: StudyResult, *, out: Path | None, plot: Path | None, quiet: bool) -> None:
     from .io import write_ranking
 
@@ -732,114 +696,11 @@ def _give_comparison(result: StudyResult, *, out: Path | None, plot: Path | None
 
             save_study(result, plot)
     finally:
-        _print_comparison(result)
+        print_comparison(result)
     if not quiet:
         for path, what in ((out, "table"), (plot, "picture")):
             if path is not None:
                 say(f"the {what} is in {path}")
-
-
-def _print_comparison(result: StudyResult) -> None:
-    """Accuracy by size with each classifier, stability by size, and a verdict on each pair."""
-    places = np.unique(np.linspace(0, len(result.sizes) - 1, SIZES_SHOWN).round().astype(int))
-    sizes = [f"{size}" for size in result.sizes[places]]
-    for classifier, accuracy in zip(result.classifiers, np.moveaxis(result.accuracy, 2, 0), strict=True):
-        means, overall = accuracy.mean(axis=0), accuracy.mean(axis=2)
-        rows = [
-            [name, *(_number(mean, 3) for mean in means[place, places]), _number(overall[:, place].mean(), 3)]
-            for place, name in enumerate(result.selectors)
-        ]
-        _print_table([f"accuracy, {classifier}", *sizes, "mean"], rows, name_column=0)
-    seconds, stability = result.seconds.mean(axis=0), result.stability()["cw_rel"]
-    rows = [
-        [name, *(_number(value, 3) for value in stability[place, places]), _number(seconds[place], 2)]
-        for place, name in enumerate(result.selectors)
-    ]
-    _print_table(["stability, CW_rel", *sizes, "seconds"], rows, name_column=0)
-    if len(result.selectors) > 1:
-        _print_verdict(result)
-
-
-def _print_verdict(result: StudyResult) -> None:
-    rows = []
-    for classifier, first, second, difference, _, p_value, p_holm in zip(*result.verdict().values(), strict=True):
-        better = (first if difference > 0 else second) if p_holm < CONVINCING else "-"
-        numbers = [f"{difference:+z.3f}", _number(p_value, 3), _number(p_holm, 3)]
-        rows.append([f"{first} - {second}", classifier, *numbers, better])
-    _print_table(["difference in accuracy", "classifier", "mean", "p", "p (Holm)", "better"], rows, name_column=0)
-    _console().print(
-        f"{len(result.trials)} trials, means over sizes. p: corrected resampled t-test (Nadeau and Bengio 2003); "
-        f"p (Holm): adjusted for the number of pairs. Below {CONVINCING:g} the better one is named.",
-        highlight=False,
-        markup=False,
-        emoji=False,
-    )
-
-
-def _print_outcome(outcome: Outcome) -> None:
-    """Tables with published numbers, as many columns abreast as there is room for, then the claims."""
-    console = _console()
-    known = {cell.where for cell in outcome.cells if cell.published is not None}
-    for table in outcome.tables():
-        if table.where not in known:
-            continue
-        widest = max(map(len, [*table.columns, *(text for texts in table.rows.values() for text in texts)]))
-        room = console.width - max(map(len, [table.where, *table.rows])) - 4
-        abreast = max(1, room // (widest + 2))
-        for start in range(0, len(table.columns), abreast):
-            part = slice(start, start + abreast)
-            rows = [[row, *texts[part]] for row, texts in table.rows.items()]
-            _print_table([table.where, *table.columns[part]], rows, name_column=0)
-    words = {True: "holds", False: "does not hold", None: "cannot be told"}
-    for line in (
-        "Published / ours; numbers that are ours alone are in results.csv.",
-        *(f"{claim.text}: {words[claim.holds]} ({claim.evidence})" for claim in outcome.claims),
-    ):
-        console.print(line, highlight=False, markup=False, emoji=False)
-
-
-def _best(selector: DAF | BIF) -> set[int]:
-    return set(np.flatnonzero(selector.ranking_ <= TOP).tolist())
-
-
-def _console() -> Console:
-    """Standard output, wide enough for the numbers; as wide as need be where it is not a terminal."""
-    from rich.console import Console
-
-    console = Console()
-    console.width = max(console.width, NARROWEST) if console.is_terminal else sys.maxsize
-    return console
-
-
-def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, name_column: int) -> None:
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for place, title in enumerate(header):
-        if place == name_column:
-            table.add_column(title, overflow="fold")
-        else:
-            table.add_column(title, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*(Text(_shown(cell)) for cell in row))
-    _console().print(table)
-
-
-def _shown(text: str) -> str:
-    """The text with what would disturb a terminal or a line spelled out."""
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
-
-
-def _number(value: float, digits: int) -> str:
-    return "-" if np.isnan(value) else f"{value:.{digits}f}"
-
-
-def _digits(errors: NDArray[np.float64]) -> int:
-    """Decimals that show two digits of the usual standard error."""
-    usable = errors[np.isfinite(errors) & (errors > 0)]
-    return int(np.clip(1 - np.floor(np.log10(np.median(usable))), 3, 12)) if len(usable) else 3
 
 
 def _in_options(message: str) -> str:

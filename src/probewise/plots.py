@@ -600,8 +600,8 @@ class InteractionDisplay:
         self.ax_.set_xticks(places, names, rotation=90)
         self.ax_.set_yticks(places, names)
         self.ax_.set(xlabel="feature", ylabel="feature")
-        bar = self.figure_.colorbar(image, ax=self.ax_, shrink=0.8)
-        bar.set_label("stand in for each other  ←  contrast of J  →  help each other")
+        self.ax_.set_title("orange: help each other; blue: stand in for each other", fontsize="small")
+        self.figure_.colorbar(image, ax=self.ax_, shrink=0.8, label="contrast of J")
         return self
 
     def is_clear(self) -> NDArray[np.bool_]:
@@ -737,7 +737,11 @@ def _require_fitted(selector: Any, *attributes: str) -> None:
     check_is_fitted(selector)
     missing = [name for name in attributes if not hasattr(selector, name)]
     if missing:
-        remedy = "give a fitted DAF" if {"history_", "ledger_", "plan_"} & set(missing) else "give a fitted selector"
+        remedy = (
+            "give a fitted DAF"
+            if {"history_", "ledger_", "plan_"} & set(missing)
+            else "give a fitted selector of Probewise"
+        )
         raise ValueError(f"{type(selector).__name__} has no {' and no '.join(missing)}: {remedy}")
 
 

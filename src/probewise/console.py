@@ -1,0 +1,198 @@
+"""What the commands print: tables for people, in as much width as there is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+    from .datasets import KnownTruth
+    from .papers import Outcome
+    from .selectors.bif import BIF
+    from .selectors.daf import DAF
+    from .study import StudyResult
+
+TOP = 20
+SIZES_SHOWN = 6
+CONVINCING = 0.05
+NARROWEST = 64
+
+
+def print_ranking(columns: dict[str, Any], top: int) -> None:
+    digits = _digits(columns.get("std_error", columns["score"] / 100))
+    shown: dict[str, Callable[[Any], str]] = {
+        "rank": str,
+        "feature": str,
+        "score": partial(_number, digits=digits),
+        "std_error": partial(_number, digits=digits),
+        "probed": "{:,}".format,
+    }
+    names = [name for name in shown if name in columns]
+    rows = [
+        [shown[name](value) for name, value in zip(names, values, strict=True)]
+        for values in islice(zip(*(columns[name] for name in names), strict=True), top)
+    ]
+    _print_table([name.replace("_", " ") for name in names], rows, name_column=1)
+
+
+def ranking_columns(selector: Any, names: Sequence[str]) -> dict[str, Any]:
+    """The whole ranking as columns, best first; standard errors and counts where there were probes."""
+    order = np.argsort(selector.ranking_)
+    columns = {
+        "feature": [names[feature] for feature in order],
+        "rank": selector.ranking_[order],
+        "score": selector.scores_[order],
+    }
+    if hasattr(selector, "tally_"):
+        columns |= {"std_error": selector.std_errors_[order], "probed": selector.tally_.counts[order]}
+    return columns
+
+
+def summary_of(daf: DAF) -> str:
+    seconds = daf.ledger_.seconds
+    speed = f"{daf.n_probes_ / seconds:,.0f} a second" if seconds else "at once"
+    return (
+        f"{daf.n_probes_:,} probes in {seconds:.1f} s, {speed}, seed {daf.plan_.seed}. Stop reason: {daf.stop_reason_}."
+    )
+
+
+def print_demo(data: KnownTruth, daf: DAF, bif: BIF) -> None:
+    informative = set(data.informative.tolist())
+    digits = _digits(daf.std_errors_)
+    screen = console()
+    tick = "x" if screen.options.ascii_only else "✓"
+    order = np.argsort(daf.ranking_)[:TOP].tolist()
+    _print_table(
+        ["rank", "feature", "score", "std error", "rank by BIF", "informative"],
+        [
+            [
+                f"{place}",
+                data.feature_names[feature],
+                _number(daf.scores_[feature], digits),
+                _number(daf.std_errors_[feature], digits),
+                f"{bif.ranking_[feature]}",
+                tick if feature in informative else "",
+            ]
+            for place, feature in enumerate(order, start=1)
+        ],
+        name_column=1,
+    )
+    by_daf, by_bif = informative & _best(daf), informative & _best(bif)
+    missed = ", ".join(data.feature_names[feature] for feature in sorted(by_daf - by_bif))
+    for line in (
+        f"DAF puts {len(by_daf)} of the {len(informative)} informative features in its top {TOP}, BIF {len(by_bif)}.",
+        f"Found by DAF, missed by BIF: {missed or 'none'}.",
+        f"DAF: {summary_of(daf)}",
+    ):
+        screen.print(line, highlight=False, markup=False, emoji=False)
+
+
+def print_comparison(result: StudyResult) -> None:
+    """Accuracy by size with each classifier, stability by size, and a verdict on each pair."""
+    places = np.unique(np.linspace(0, len(result.sizes) - 1, SIZES_SHOWN).round().astype(int))
+    sizes = [f"{size}" for size in result.sizes[places]]
+    for classifier, accuracy in zip(result.classifiers, np.moveaxis(result.accuracy, 2, 0), strict=True):
+        means, overall = accuracy.mean(axis=0), accuracy.mean(axis=2)
+        rows = [
+            [name, *(_number(mean, 3) for mean in means[place, places]), _number(overall[:, place].mean(), 3)]
+            for place, name in enumerate(result.selectors)
+        ]
+        _print_table([f"accuracy, {classifier}", *sizes, "mean"], rows, name_column=0)
+    seconds, stability = result.seconds.mean(axis=0), result.stability()["cw_rel"]
+    rows = [
+        [name, *(_number(value, 3) for value in stability[place, places]), _number(seconds[place], 2)]
+        for place, name in enumerate(result.selectors)
+    ]
+    _print_table(["stability, CW_rel", *sizes, "seconds"], rows, name_column=0)
+    if len(result.selectors) > 1:
+        _print_verdict(result)
+
+
+def _print_verdict(result: StudyResult) -> None:
+    rows = []
+    for classifier, first, second, difference, _, p_value, p_holm in zip(*result.verdict().values(), strict=True):
+        better = (first if difference > 0 else second) if p_holm < CONVINCING else "-"
+        numbers = [f"{difference:+z.3f}", _number(p_value, 3), _number(p_holm, 3)]
+        rows.append([f"{first} - {second}", classifier, *numbers, better])
+    _print_table(["difference in accuracy", "classifier", "mean", "p", "p (Holm)", "better"], rows, name_column=0)
+    console().print(
+        f"{len(result.trials)} trials, means over sizes. p: corrected resampled t-test (Nadeau and Bengio 2003); "
+        f"p (Holm): adjusted for the number of pairs. Below {CONVINCING:g} the better one is named.",
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Tables with published numbers, as many columns abreast as there is room for, then the claims."""
+    screen = console()
+    known = {cell.where for cell in outcome.cells if cell.published is not None}
+    for table in outcome.tables():
+        if table.where not in known:
+            continue
+        widest = max(map(len, [*table.columns, *(text for texts in table.rows.values() for text in texts)]))
+        room = screen.width - max(map(len, [table.where, *table.rows])) - 4
+        abreast = max(1, room // (widest + 2))
+        for start in range(0, len(table.columns), abreast):
+            part = slice(start, start + abreast)
+            rows = [[row, *texts[part]] for row, texts in table.rows.items()]
+            _print_table([table.where, *table.columns[part]], rows, name_column=0)
+    words = {True: "holds", False: "does not hold", None: "cannot be told"}
+    for line in (
+        "Published / ours; numbers that are ours alone are in results.csv.",
+        *(f"{claim.text}: {words[claim.holds]} ({claim.evidence})" for claim in outcome.claims),
+    ):
+        screen.print(line, highlight=False, markup=False, emoji=False)
+
+
+def _best(selector: DAF | BIF) -> set[int]:
+    return set(np.flatnonzero(selector.ranking_ <= TOP).tolist())
+
+
+def console() -> Console:
+    """Standard output, wide enough for the numbers; as wide as need be where it is not a terminal."""
+    from rich.console import Console
+
+    screen = Console()
+    screen.width = max(screen.width, NARROWEST) if screen.is_terminal else sys.maxsize
+    return screen
+
+
+def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, name_column: int) -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for place, title in enumerate(header):
+        if place == name_column:
+            table.add_column(title, overflow="fold")
+        else:
+            table.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*(Text(plain(cell)) for cell in row))
+    console().print(table)
+
+
+def plain(text: str) -> str:
+    """The text with what would disturb a terminal or a line spelled out."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def _number(value: float, digits: int) -> str:
+    return "-" if np.isnan(value) else f"{value:.{digits}f}"
+
+
+def _digits(errors: NDArray[np.float64]) -> int:
+    """Decimals that show two digits of the usual standard error."""
+    usable = np.abs(errors[np.isfinite(errors) & (errors != 0)])
+    return int(np.clip(1 - np.floor(np.log10(np.median(usable))), 3, 12)) if len(usable) else 3
