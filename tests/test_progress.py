@@ -117,12 +117,17 @@ def test_a_function_changes_no_result(data):
     )
 
 
+def fail_after(verbose, *lines):
+    with live_line(verbose) as progress:
+        for line in lines:
+            progress(line)
+        raise RuntimeError("broken")
+
+
 def test_a_failed_run_has_no_last_word():
     lines = []
-    with pytest.raises(RuntimeError, match="broken"), live_line(lines.append) as progress:
-        progress("one")
-        progress("two")
-        raise RuntimeError("broken")
+    with pytest.raises(RuntimeError, match="broken"):
+        fail_after(lines.append, "one", "two")
     assert lines == ["one"]
 
 
@@ -177,7 +182,6 @@ def test_a_notebook_shows_a_table_that_goes_away(state, notebook, capsys):
 
 
 def test_a_notebook_is_left_tidy_by_a_failure(notebook):
-    with pytest.raises(RuntimeError), live_line(1) as progress:
-        progress("study: 1 of 3 trials")
-        raise RuntimeError
+    with pytest.raises(RuntimeError, match="broken"):
+        fail_after(1, "study: 1 of 3 trials")
     assert [str(thing) for thing in notebook] == ["", "study: 1 of 3 trials", ""]

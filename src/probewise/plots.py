@@ -697,8 +697,8 @@ def _numbers(X: Any) -> Any:
 def _judge(classifier: Any, X: Any) -> Any:
     name = "knn" if classifier is None else classifier
     if not isinstance(name, str):
-        if not (is_classifier(name) or is_regressor(name)):
-            raise ValueError(f"classifier={name!r} is neither a classifier nor a regressor of scikit-learn's kind")
+        if not (hasattr(name, "fit") and hasattr(name, "score")):
+            raise ValueError(f"classifier={name!r} is no classifier: it needs fit and score")
         return name
     if name not in CLASSIFIERS:
         raise ValueError(f"classifier={name!r} is not known: choose one of {', '.join(CLASSIFIERS)}")
