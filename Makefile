@@ -22,8 +22,8 @@ $(VENV)/.installed-%: $(VENV)/.venv-made pyproject.toml
 demo: $(VENV)/.installed-cli  ## rank the built-in data set with DAF and BIF, with a live display
 	$(BIN)/probewise demo
 
-test: $(VENV)/.installed-dev  ## run the tests
-	$(BIN)/python -m pytest
+test: $(VENV)/.installed-dev  ## run the tests, two files at a time
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
 	$(BIN)/ruff check .

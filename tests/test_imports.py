@@ -18,7 +18,7 @@ LAYERS = [
     {"tally"},
     {"ledger", "stopping", "executors", "inputs", "stability"},
     {"engine", "criteria", "progress", "datasets", "information"},
-    {"discretize"},
+    {"discretize", "interactions"},
     {"selectors", "forest", "feedback"},
     {"io", "study"},
     {"plots"},

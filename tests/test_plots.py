@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 
 from probewise import BIF, CFS, DAF, EFS, FSDD, MRMR, SFFS
 from probewise.datasets import make_madelon
+from probewise.interactions import pair_contrasts
 from probewise.plots import (
     COLOURS,
     ConvergenceDisplay,
@@ -28,7 +29,6 @@ from probewise.plots import (
     SizeCurveDisplay,
     StabilityDisplay,
     StudyDisplay,
-    pair_contrasts,
     require_picture_path,
     save_study,
 )

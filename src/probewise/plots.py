@@ -15,10 +15,8 @@ from sklearn.model_selection import check_cv, cross_validate
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from .engine import replay
 from .inputs import number_categories
-from .ledger import Ledger
-from .probes import ProbePlan
+from .interactions import FEWEST_IN_A_CELL, pair_contrasts
 from .progress import shown
 from .study import CLASSIFIERS, LARGEST, STABILITY, STEPS, StudyResult, deviation, select
 
@@ -34,7 +32,7 @@ MEASURES = {"cw_rel": "CW$_{rel}$", "ati": "ATI", "anhi": "ANHI", "nogueira": "N
 DECADE = 10
 WIDTH, HEIGHT = 7.0, 2.6
 ROW = 0.2
-FEWEST_IN_A_CELL, LIKE_SIZE, CHANCE = 10, 20, 0.05
+CHANCE = 0.05
 
 Floats = NDArray[np.float64]
 
@@ -609,40 +607,6 @@ class InteractionDisplay:
         n_pairs = max(1, int(np.isfinite(self.contrast).sum()) // 2)
         with np.errstate(invalid="ignore"):
             return np.abs(self.contrast) > -ndtri(CHANCE / 2 / n_pairs) * self.std_errors
-
-
-def pair_contrasts(plan: ProbePlan, ledger: Ledger, columns: NDArray[np.int64]) -> tuple[Floats, Floats]:
-    """The contrast of each pair of columns and its standard error; NaN where a cell has fewer than 10 probes."""
-    typical = _mean_by_size(plan, ledger)
-    place = np.full(plan.n_features, -1)
-    place[columns] = np.arange(len(columns))
-    sums = np.zeros((4, 3, len(columns), len(columns)))
-    for subsets, values in replay(plan, ledger):
-        rest = values - typical[subsets.sizes]
-        spot, probe = place[subsets.indices], np.repeat(np.arange(len(subsets)), subsets.sizes)
-        held = np.zeros((len(subsets), len(columns)))
-        held[probe[spot >= 0], spot[spot >= 0]] = 1
-        cells = ((held, held), (held, 1 - held), (1 - held, held), (1 - held, 1 - held))
-        sums += [[one.T @ (other * rest[:, None] ** power) for power in range(3)] for one, other in cells]
-    count, total, square = sums.swapaxes(0, 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = total / count
-        error = np.sqrt((np.maximum(square / count - mean**2, 0) / count).sum(axis=0))
-    contrast = mean[0] - mean[1] - mean[2] + mean[3]
-    unknown = (count.min(axis=0) < FEWEST_IN_A_CELL) | np.eye(len(columns), dtype=bool)
-    contrast[unknown] = error[unknown] = np.nan
-    return contrast, error
-
-
-def _mean_by_size(plan: ProbePlan, ledger: Ledger) -> Floats:
-    """Mean J of the probes of each size; neighbouring sizes with few probes share one."""
-    counts, sums = np.zeros(plan.largest + 1), np.zeros(plan.largest + 1)
-    for subsets, values in replay(plan, ledger):
-        counts += np.bincount(subsets.sizes, minlength=len(counts))
-        sums += np.bincount(subsets.sizes, values, minlength=len(sums))
-    group = ((np.cumsum(counts) - counts) // LIKE_SIZE).astype(np.int64)
-    with np.errstate(invalid="ignore"):
-        return (np.bincount(group, sums) / np.bincount(group, counts))[group]
 
 
 def require_picture_path(path: str | PathLike[str]) -> Path:

@@ -14,9 +14,9 @@ import probewise
 from probewise import BIF, DAF, FSDD, SFFS
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon
+from probewise.interactions import LIKE_SIZE
 from probewise.ledger import Ledger
 from probewise.report import render_json, render_markdown, summarize
-from probewise.report.evidence import LIKE_SIZE
 from probewise.stopping import MaxProbes, Settled
 from probewise.study import StudyError
 

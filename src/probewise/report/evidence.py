@@ -24,6 +24,7 @@ from ..criteria import KNN, TALL, Criterion, Function, Linear, NaiveBayes, Score
 from ..criteria.base import Target
 from ..engine import Knowledge, replay
 from ..inputs import columns_not_finite
+from ..interactions import FEWEST_IN_A_CELL, mean_by_size, pair_contrasts
 from ..probes import Subsets
 from ..selectors.base import WrapperSelector
 from ..selectors.bif import BIF
@@ -36,7 +37,7 @@ LOOKS_SHOWN = 200
 CHANCE = 0.05
 LARGEST, STEPS, FOLDS = 100, 16, 5
 ALIKE, NEARLY_THE_SAME = 30, 0.9
-TOGETHER, FEWEST_IN_A_CELL, LIKE_SIZE = 20, 10, 20
+TOGETHER = 20
 REFITTED_CELLS = 4_000_000  # a filter is fitted anew in each fold up to this much data
 ALONE_CELLS = 500_000_000
 ALONE_DISTANCES = 4_000_000_000  # rows² x features, up to which k-NN judges features one at a time
@@ -165,7 +166,7 @@ def standing_out(probed: Probed) -> NDArray[np.bool_]:
     probes of like size. Chance is held at 5 % for all features together (Bonferroni).
     """
     plan, ledger = probed.plan, probed.ledger
-    typical = _mean_by_size(plan, ledger)
+    typical = mean_by_size(plan, ledger)
     sheet = TallySheet(plan.n_features)
     for subsets, values in replay(plan, ledger):
         sheet.add(subsets, values - typical[subsets.sizes])
@@ -190,64 +191,17 @@ def interactions(found: Findings) -> dict[str, Any]:
         raise Unknown("this method makes no probes")
     plan, ledger = found.probed.plan, found.probed.ledger
     top = found.order[:TOGETHER]
-    sums, total = _pair_sums(plan, ledger, top)
-    one = np.diagonal(sums, axis1=1, axis2=2)[:, :, None]
-    other = one.transpose(0, 2, 1)
-    cells = {
-        "both": sums,
-        "one": one - sums,
-        "other": other - sums,
-        "neither": total[:, None, None] - one - other + sums,
-    }
-    contrast, variance = np.zeros(sums.shape[1:]), np.zeros(sums.shape[1:])
-    for cell, (count, amount, square) in cells.items():
-        with np.errstate(divide="ignore", invalid="ignore"):
-            contrast += (1 if cell in ("both", "neither") else -1) * amount / count
-            variance += np.maximum(square / count - (amount / count) ** 2, 0) / count
-    fewest = np.min([cell[0] for cell in cells.values()], axis=0)
-    known = (fewest >= FEWEST_IN_A_CELL) & ~np.eye(len(top), dtype=bool)
-    if known.sum() < 2 or known.mean() < 0.1:
+    contrast, errors = pair_contrasts(plan, ledger, top)
+    if np.isfinite(contrast).mean() < 0.1:
         raise Unknown(
             f"pairs of the top features met in fewer than {FEWEST_IN_A_CELL} probes: more or larger probes would tell"
         )
-    errors = np.sqrt(variance)
-    contrast[~known] = errors[~known] = np.nan
     return {
         "features": top.tolist(),
         "contrast": [numbers(row) for row in contrast],
         "std_error": [numbers(row) for row in errors],
         "strongest": _strongest(contrast, errors, top),
     }
-
-
-def _pair_sums(plan: Any, ledger: Any, top: Columns) -> tuple[Floats, Floats]:
-    """Count, sum and sum of squares of J over the probes that hold both features of a pair, and over all probes."""
-    place = np.full(plan.n_features, -1)
-    place[top] = np.arange(len(top))
-    typical = _mean_by_size(plan, ledger)
-    sums, total = np.zeros((3, len(top), len(top))), np.zeros(3)
-    for subsets, values in replay(plan, ledger):
-        left = values - typical[subsets.sizes]
-        held = place[subsets.indices]
-        probe = np.repeat(np.arange(len(subsets)), subsets.sizes)[held >= 0]
-        inside = np.zeros((len(subsets), len(top)))
-        inside[probe, held[held >= 0]] = 1.0
-        for power, weights in enumerate((np.ones_like(left), left, left**2)):
-            sums[power] += inside.T @ (inside * weights[:, None])
-            total[power] += weights.sum()
-    return sums, total
-
-
-def _mean_by_size(plan: Any, ledger: Any) -> Floats:
-    """Mean J of probes of each size; neighbouring sizes with few probes share one."""
-    counts, sums = np.zeros(plan.largest + 1), np.zeros(plan.largest + 1)
-    for subsets, values in replay(plan, ledger):
-        np.add.at(counts, subsets.sizes, 1)
-        np.add.at(sums, subsets.sizes, values)
-    before = np.cumsum(counts) - counts
-    group = (before // LIKE_SIZE).astype(np.int64)
-    with np.errstate(invalid="ignore"):
-        return (np.bincount(group, sums) / np.bincount(group, counts))[group]
 
 
 def _strongest(contrast: Floats, errors: Floats, top: Columns, shown: int = 10) -> list[dict[str, Any]]:
