@@ -701,7 +701,7 @@ def test_warnings_of_workers_are_heard_with_a_name(data, n_jobs):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_errors_say_which_selector_and_trial(data, n_jobs):
-    with pytest.raises(ValueError, match="daf, trial 0: coefficient='daf9' is not known"):
+    with pytest.raises(ValueError, match=r"daf, trial [01]: coefficient='daf9' is not known"):
         small(selectors={"daf": DAF(coefficient="daf9")}, n_jobs=n_jobs, trials=2).compare(*data)
 
 

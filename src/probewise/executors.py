@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -10,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
+from multiprocessing import parent_process
 from typing import Any, Protocol
 
 import joblib
@@ -75,6 +77,8 @@ def threads(n_jobs: int | None = None) -> Map:
 
 
 def _pinned(function: Callable[[Any], Any], item: Any) -> Any:
+    if parent_process() is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent ends its workers
     with one_blas_thread():
         return function(item)
 
