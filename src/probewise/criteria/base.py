@@ -86,13 +86,13 @@ class Target:
             raise ValueError(f"Unknown label type: y is {kind}; give one class label or one number per row")
         if task == "regression" or (task == "auto" and kind == "continuous"):
             return cls(np.asarray(y, dtype=np.float64), None)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = _numbered(y)
         if len(classes) < 2:
             raise ValueError(
                 f"y has only one class ({classes[0]!r}): features cannot be told apart by it; "
                 "give rows of at least two classes"
             )
-        return cls(codes.astype(np.int64), classes)
+        return cls(codes.astype(np.int64, copy=False), classes)
 
     @classmethod
     def of_classes(cls, y: Any) -> Target:
@@ -201,6 +201,17 @@ class Extent:
         for start in range(0, len(X), self.pieces):
             total += function(X[start : start + self.pieces]).sum(axis=0)
         return total / len(X)
+
+
+def _numbered(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The labels, sorted, and the number of each row's; whole numbers close together need no sort."""
+    if y.dtype.kind in "iu" and y.ndim == 1 and len(y) and int(y.max()) - int(y.min()) < len(y):
+        steps = (y.astype(np.int64) if y.dtype.kind == "i" else y) - y.min()
+        present = np.bincount(steps.astype(np.int64)) > 0
+        labels = y.min() + np.flatnonzero(present).astype(np.uint64 if y.dtype.kind == "u" else np.int64)
+        return labels.astype(y.dtype), (np.cumsum(present) - 1)[steps]
+    classes, codes = np.unique(y, return_inverse=True)
+    return classes, codes
 
 
 def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:

@@ -6,29 +6,32 @@ from .jit import kernel, part
 
 BITS = 11
 DIGITS = 1 << BITS
-HIGH = np.uint64(31)  # the first 33 bits of a key go into the first sort, with 31 for the index
-LOW = np.uint64(2**31 - 1)
-SHORT = 16
+SHORT = 64
 
 
 @kernel
 def places(scores):
-    """The place of each score in descending order, from 0; ties to the lower index, NaN last."""
+    """The place of each score in descending order, from 0; ties to the lower index, NaN last.
+
+    The first bits of a score's key are sorted with its index in the bits left over; the rest decides among equals.
+    """
     n = len(scores)
-    packed, sorted_ = np.empty(n, np.uint64), np.empty(n, np.uint64)
+    low = np.uint64(20 if n <= 1 << 20 else 31)
+    index = (np.uint64(1) << low) - np.uint64(1)
+    packed, room = np.empty(n, np.uint64), np.empty(n, np.uint64)
     bits = scores.view(np.uint64)
     for i in range(n):
-        packed[i] = (_key(bits[i]) & ~LOW) | np.uint64(i)
-    _sort(packed, sorted_, n, HIGH)
+        packed[i] = (_key(bits[i]) & ~index) | np.uint64(i)
+    ordered, free = _sort(packed, room, n, low)
     start = 0
     for place in range(1, n + 1):
-        if place == n or sorted_[place] >> HIGH != sorted_[start] >> HIGH:
+        if place == n or ordered[place] >> low != ordered[start] >> low:
             if place - start > 1:
-                _settle(sorted_, bits, start, place)
+                _settle(ordered, bits, start, place, low)
             start = place
-    out = packed.view(np.int64)
+    out = free.view(np.int64)
     for place in range(n):
-        out[sorted_[place] & LOW] = place
+        out[ordered[place] & index] = place
     return out
 
 
@@ -43,43 +46,50 @@ def _key(bits):
 
 @part
 def _sort(packed, room, n, shift):
-    """By the bits from ``shift`` up, stable; the result is in ``room``."""
-    counts = np.zeros((3, DIGITS), np.int64)
+    """By the bits from ``shift`` up, stable: the array that holds the result, and the other one."""
+    turns = (64 - np.int64(shift) + BITS - 1) // BITS
+    counts = np.zeros((turns, DIGITS), np.int64)
     mask = np.uint64(DIGITS - 1)
     for i in range(n):
         key = packed[i] >> shift
-        counts[0, key & mask] += 1
-        counts[1, key >> np.uint64(BITS) & mask] += 1
-        counts[2, key >> np.uint64(2 * BITS) & mask] += 1
-    for turn in range(3):
+        for turn in range(turns):
+            counts[turn, key & mask] += 1
+            key >>= np.uint64(BITS)
+    for turn in range(turns):
+        at = shift + np.uint64(BITS * turn)
+        following = counts[turn]
+        if n == 0 or following[packed[0] >> at & mask] == n:
+            continue
         start = 0
         for digit in range(DIGITS):
-            start, counts[turn, digit] = start + counts[turn, digit], start
+            start, following[digit] = start + following[digit], start
         for i in range(n):
-            digit = packed[i] >> shift + np.uint64(BITS * turn) & mask
-            room[counts[turn, digit]] = packed[i]
-            counts[turn, digit] += 1
+            digit = packed[i] >> at & mask
+            room[following[digit]] = packed[i]
+            following[digit] += 1
         packed, room = room, packed
+    return packed, room
 
 
 @part
-def _settle(sorted_, bits, start, stop):
+def _settle(ordered, bits, start, stop, low):
     """Sort those whose first bits are equal by the rest of their keys."""
+    index = (np.uint64(1) << low) - np.uint64(1)
     if stop - start > SHORT:
-        rest = np.uint64(64) - HIGH
+        rest = np.uint64(64) - low
         first, second = np.empty(stop - start, np.uint64), np.empty(stop - start, np.uint64)
-        held = sorted_[start:stop].copy()
+        held = ordered[start:stop].copy()
         for i in range(stop - start):
-            first[i] = (_key(bits[held[i] & LOW]) & LOW) << rest | np.uint64(i)
-        _sort(first, second, stop - start, rest)
+            first[i] = (_key(bits[held[i] & index]) & index) << rest | np.uint64(i)
+        settled, _ = _sort(first, second, stop - start, rest)
         for i in range(stop - start):
-            sorted_[start + i] = held[second[i] & ((np.uint64(1) << rest) - np.uint64(1))]
+            ordered[start + i] = held[settled[i] & ((np.uint64(1) << rest) - np.uint64(1))]
         return
     for place in range(start + 1, stop):
-        own = sorted_[place]
-        key = _key(bits[own & LOW])
+        own = ordered[place]
+        key = _key(bits[own & index])
         before = place - 1
-        while before >= start and _key(bits[sorted_[before] & LOW]) > key:
-            sorted_[before + 1] = sorted_[before]
+        while before >= start and _key(bits[ordered[before] & index]) > key:
+            ordered[before + 1] = ordered[before]
             before -= 1
-        sorted_[before + 1] = own
+        ordered[before + 1] = own
