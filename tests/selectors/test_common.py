@@ -22,6 +22,14 @@ FILTERS = [FSDD(), DFE(), EFS(), MRMR(), JMI(), CMIM(), ReliefF()]
 SELECTORS = [*WRAPPERS, *FILTERS]
 
 
+def spread(X, y):
+    return float(X.std())
+
+
+def label(criterion):
+    return getattr(criterion, "__name__", str(criterion))
+
+
 def over(selectors):
     return pytest.mark.parametrize("selector", selectors, ids=lambda s: type(s).__name__)
 
@@ -149,7 +157,7 @@ def test_any_number_of_workers(selector):
 
 
 @wrappers
-@pytest.mark.parametrize("criterion", [KNN(1), GaussianNB(), "knn", lambda X, y: float(X.std())], ids=str)
+@pytest.mark.parametrize("criterion", [KNN(1), GaussianNB(), "knn", spread], ids=label)
 def test_any_criterion(selector, criterion):
     X, y = table()
     fitted = clone(selector).set_params(criterion=criterion).fit(X, y)
@@ -225,7 +233,7 @@ def test_bif_permuted_columns_give_permuted_scores():
 
 
 @wrappers
-@pytest.mark.parametrize("criterion", [lambda X, y: float(X.std()), Separability("clusters")], ids=str)
+@pytest.mark.parametrize("criterion", [spread, Separability("clusters")], ids=label)
 def test_a_criterion_that_needs_no_target_needs_none(selector, criterion):
     X, _ = table()
     fitted = clone(selector).set_params(criterion=criterion, n_features_to_select=3).fit(X)
