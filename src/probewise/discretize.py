@@ -16,7 +16,8 @@ from .criteria.base import Target
 from .executors import Map, in_turn, threads
 from .information import Codes
 from .inputs import discrete_columns, number_categories, require_finite, require_finite_target
-from .kernels import contingency, intervals
+from .kernels import columns as kernels
+from .kernels import intervals
 
 Floats = NDArray[np.float64]
 SUPERVISED = {"optimal": intervals.optimal, "greedy": intervals.greedy, "mdl": intervals.mdl}
@@ -88,11 +89,11 @@ def load(X: Any, part: slice) -> Floats:
     """Some columns of X, one after the other in memory."""
     out = np.empty((part.stop - part.start, X.shape[0]))
     if sp.issparse(X):
-        contingency.load_sparse(X.data, X.indices, X.indptr, part.start, out)
+        kernels.load_sparse(X.data, X.indices, X.indptr, part.start, out)
     elif X.flags.f_contiguous:
         out[...] = X[:, part].T
     else:
-        contingency.load_dense(X, part.start, out)
+        kernels.load_dense(X, part.start, out)
     return out
 
 
@@ -136,7 +137,7 @@ def _at_one_deviation(columns: Floats) -> tuple[Floats, Any]:
 
 def _spread(columns: Floats) -> tuple[Floats, Floats]:
     means, deviations = np.empty(len(columns)), np.empty(len(columns))
-    contingency.spread(columns, means, deviations)
+    kernels.spread(columns, means, deviations)
     return means, deviations
 
 

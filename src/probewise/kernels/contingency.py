@@ -16,45 +16,6 @@ BASE_BITS = 64  # levels of the widest other column that is met as bit sets
 
 
 @kernel
-def load_dense(matrix, start, out):
-    """out[c] = column start + c of a matrix."""
-    n_columns, n = out.shape
-    for i in range(n):
-        line = matrix[i]
-        for c in range(n_columns):
-            out[c, i] = line[start + c]
-
-
-@kernel
-def load_sparse(data, indices, indptr, start, out):
-    """The same from compressed columns."""
-    for c in range(out.shape[0]):
-        line = out[c]
-        for i in range(len(line)):
-            line[i] = 0.0
-        for position in range(indptr[start + c], indptr[start + c + 1]):
-            line[indices[position]] += data[position]
-
-
-@kernel
-def spread(values, means, deviations):
-    """Mean and population standard deviation of each row."""
-    n = values.shape[1]
-    for c in range(values.shape[0]):
-        line = values[c]
-        total = 0.0
-        for i in range(n):
-            total += line[i] - line[0]
-        mean = total / n
-        square = 0.0
-        for i in range(n):
-            apart = line[i] - line[0] - mean
-            square += apart * apart
-        means[c] = line[0] + mean
-        deviations[c] = np.sqrt(square / n)
-
-
-@kernel
 def encode(values, start, cuts, offsets, levels, place, planes, wide):
     """The level of each value, the number of cuts below it, into the bit sets or the wide row of its column."""
     n_columns, n = values.shape
