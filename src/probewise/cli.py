@@ -142,6 +142,8 @@ _IdColumn = Annotated[
     _option("--id", metavar="COL", help="The column that names the rows: no feature; finds rows of the target file."),
 ]
 _Ignored = Annotated[list[str] | None, _option(metavar="COL", help="A column to leave out. May be given repeatedly.")]
+_Json = Annotated[Path | None, _output("--json", metavar="FILE", help="The report's content as .json.")]
+_Markdown = Annotated[Path | None, _output("--markdown", metavar="FILE", help="The report as .md.")]
 _FeaturesIn = Annotated[
     str,
     _option(
@@ -216,6 +218,8 @@ def rank(
         list[Path] | None,
         _output("--report", metavar="FILE", help="Write a report to show: .html, .md or .json. May be repeated."),
     ] = None,
+    json: _Json = None,
+    markdown: _Markdown = None,
     quiet: Annotated[bool, _output("--quiet", "-q", help="Print the ranking and nothing else.")] = False,
     probes: Annotated[int | None, _stop(min=1, metavar="N", help="Stop after this many probes.")] = None,
     time: Annotated[
@@ -294,6 +298,7 @@ def rank(
         _require_other_file("select", select, data, target_file, ledger, out)
     elif keep is not None:
         raise ValueError("--keep needs --select FILE, the table that keeps them")
+    report = _reports(report, json, markdown)
     _require_reports("report", report, data, target_file, ledger, out, select)
     table = _table(data, target, target_file, id_column, ignore, features_in, quiet=quiet)
     if keep is not None and keep > len(table.feature_names):
@@ -422,7 +427,11 @@ def compare(
 @app.command(epilog="Example: probewise report run.ledger --data data.csv --target label --out report.html")
 def report(
     kept: Annotated[Path, typer.Argument(metavar="RUN", help="The file of rank --ledger or of compare --run.")],
-    out: Annotated[list[Path], _output(metavar="FILE", help="Where to: .html, .md or .json. May be repeated.")],
+    out: Annotated[
+        list[Path] | None, _output(metavar="FILE", help="Where to: .html, .md or .json. May be repeated.")
+    ] = None,
+    json: _Json = None,
+    markdown: _Markdown = None,
     data: Annotated[
         Path | None, _option(metavar="TABLE", help="The table of the run: then the report says more.")
     ] = None,
@@ -438,11 +447,14 @@ def report(
 
     With the table it also says how many features are enough, which are alike, and how they rank on their own.
     """
-    _require_reports("out", out, kept, data, target_file)
+    paths = _reports(out, json, markdown)
+    if not paths:
+        raise ValueError("a report needs --out FILE: .html, .md or .json")
+    _require_reports("out", paths, kept, data, target_file)
     if data is None and any((target, target_file, id_column, ignore)):
         raise ValueError("--target and what else tells of the table need --data TABLE")
     table = None if data is None else _table(data, target, target_file, id_column, ignore, features_in, quiet=quiet)
-    _give_reports(kept, out, table, data, coefficient=coefficient, quiet=quiet)
+    _give_reports(kept, paths, table, data, coefficient=coefficient, quiet=quiet)
 
 
 @app.command(epilog="Example: probewise reproduce fsdd-2008 --data folder --out results")
@@ -646,6 +658,13 @@ def _give_ranking(
             say(f"all {len(selector.ranking_):,} features are in {out}")
         if select is not None:
             say(f"the table of the best {len(best):,} is in {select}")
+
+
+def _reports(paths: Sequence[Path] | None, json: Path | None, markdown: Path | None) -> list[Path]:
+    for option, path, ending in (("json", json, ".json"), ("markdown", markdown, ".md")):
+        if path is not None and path.suffix.lower() != ending:
+            raise ValueError(f"--{option} {path}: name it *{ending}")
+    return [*(paths or ()), *(path for path in (json, markdown) if path is not None)]
 
 
 def _require_reports(option: str, paths: Sequence[Path] | None, *others: Path | None) -> None:

@@ -86,3 +86,18 @@ def test_what_is_wrong_is_said_before_any_work(table, kept, tmp_path, capsys):
     )
     other = ["--data", table, "--target", "label", "--ignore", "0"]
     assert "39 features, those of the run" in refusal(capsys, "report", ledger, *other, "--out", same)
+
+
+def test_json_and_markdown_have_options_of_their_own(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    rows = [f"{a},{b},{label}" for (a, b), label in zip(rng.standard_normal((60, 2)) + y[:, None], y, strict=True)]
+    (tmp_path / "t.csv").write_text("\n".join(["one,two,label", *rows]))
+    rank = ["rank", str(tmp_path / "t.csv"), "--target", "label", "-q", "--method", "fsdd"]
+    assert run([*rank, "--json", str(tmp_path / "r.json"), "--markdown", str(tmp_path / "r.md")]) == 0
+    assert json.loads((tmp_path / "r.json").read_text())
+    assert "one" in (tmp_path / "r.md").read_text()
+    assert run([*rank, "--json", str(tmp_path / "r.html")]) == 2
+    assert "name it *.json" in capsys.readouterr().err
+    assert run(["report", str(tmp_path / "t.csv")]) == 2
+    assert "a report needs --out FILE" in capsys.readouterr().err
