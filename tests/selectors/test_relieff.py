@@ -23,7 +23,7 @@ def awkward(seed, n_classes=None):
     n_rows, n_columns = rng.integers(6, 30), rng.integers(1, 12)
     X = rng.integers(0, rng.integers(1, 8), (n_rows, n_columns)).astype(float)
     if rng.random() < 0.4:
-        X[:, rng.random(n_columns) < 0.5] += rng.standard_normal((n_rows, 1))
+        X[:, rng.random(n_columns) < 0.5] += np.rint(64 * rng.standard_normal((n_rows, 1))) / 64  # sums stay exact
     X[:, rng.integers(n_columns)] = 3
     X *= rng.choice([1, 1, 7, 0.25], n_columns)
     n_classes = n_classes or rng.integers(2, 6)
