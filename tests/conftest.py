@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-settings.register_profile("compiled", deadline=None)  # a first example may wait for a kernel to be compiled
+settings.register_profile(
+    "compiled", deadline=None, derandomize="CI" in os.environ
+)  # a first example may wait for a kernel to be compiled
 settings.load_profile("compiled")
 
 DATA = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
