@@ -69,9 +69,6 @@ class FrameSource(Source):
     def column(self, place: int) -> pl.Series:
         return self.frame.to_series(place)
 
-    def row(self, row: int, places: Sequence[int]) -> pl.Series:
-        return polars().Series([self.frame.item(row, place) for place in places])
-
     def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> NDArray[Any]:
         pl = polars()
         columns = self.frame.get_columns()

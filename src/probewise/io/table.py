@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -49,7 +50,7 @@ class Table:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
+class Source(ABC):
     """The columns of a file: features first, then those that lie ``beside`` them and are none."""
 
     path: Path
@@ -57,17 +58,17 @@ class Source:
     beside: int = 0
 
     @property
-    def n_rows(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def n_rows(self) -> int: ...
 
     @property
     def target(self) -> str | None:
         """The target that a format brings along."""
         return None
 
+    @abstractmethod
     def column(self, place: int) -> pl.Series:
         """The column under its name: numbers as numbers, text as text, null where a value is missing."""
-        raise NotImplementedError
 
     def keys(self, place: int) -> list[str]:
         """The column as text to find rows by."""
@@ -79,11 +80,11 @@ class Source:
 
     def row(self, row: int, places: Sequence[int]) -> pl.Series:
         """The values of a row in those columns, as `column` gives them."""
-        raise NotImplementedError
+        return polars().Series([self.column(place)[row] for place in places])
 
+    @abstractmethod
     def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> Any:
         """Those columns as one array of numbers, or a sparse matrix; a `TableError` where they hold none."""
-        raise NotImplementedError
 
     def place(self, asked: str, role: str) -> int:
         return place_of(asked, self.names, role, self.beside)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -56,8 +57,9 @@ class InformationOrder(OrderedSelector):
         self._keep_order(order, last)
         return self
 
+    @abstractmethod
     def _value(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
-        raise NotImplementedError
+        """What each feature is worth now; ``taken`` is the latest of ``n_taken`` features."""
 
     def _against(self, codes: Codes, taken: int, sums: Floats, map: Map) -> Shared:
         """The features against the latest one, their information added to ``sums``; keeps what each is most like."""
