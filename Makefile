@@ -4,10 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test test-device check bench docs clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-7s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # One stamp per set of extras, renewed when pyproject.toml changes.
 $(VENV)/.venv-made:
@@ -24,6 +24,13 @@ demo: $(VENV)/.installed-cli  ## rank the built-in data set with DAF and BIF, wi
 
 test: $(VENV)/.installed-dev  ## run the tests, two files at a time
 	$(BIN)/python -m pytest -n 2 --dist loadfile
+
+# A CPU build of torch is enough. Where pip finds none, it takes the one with CUDA, which is gigabytes.
+TORCH ?= torch==2.13.0 triton==3.6.0
+
+test-device: $(VENV)/.installed-dev  ## run the tests of the code for GPUs, on the CPU: adds torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests/device
 
 check: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
 	$(BIN)/ruff check .

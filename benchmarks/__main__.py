@@ -1,13 +1,22 @@
-"""Runs every benchmark, or those named: python -m benchmarks [engine ...]."""
+"""Runs the quick benchmarks, or those named: python -m benchmarks [engine ...] or scale --only load."""
 
+import argparse
 import importlib
-import sys
 
 from benchmarks.measure import machine
 
 ALL = ["engine", "criteria", "search", "filters"]
+LONG = ["scale", "device", "faults"]
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed and memory.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(ALL)} (the default), {', '.join(LONG)}")
+    parts = "of scale: million, growth, load or screen; of device: knn, linear, others, papers or fsdd"
+    parser.add_argument("--only", metavar="PART", help=parts)
+    parser.add_argument("--small", action="store_true", help="of scale: less data, to see that it works")
+    parser.add_argument("--kills", type=int, metavar="N", help="of faults: how many, 50 if not said")
+    asked = parser.parse_args()
+    options = {name: value for name, value in vars(asked).items() if name != "names" and value}
     print(machine())
-    for name in sys.argv[1:] or ALL:
-        importlib.import_module(f"benchmarks.{name}").main()
+    for name in asked.names or ALL:
+        importlib.import_module(f"benchmarks.{name}").main(**(options if name in LONG else {}))

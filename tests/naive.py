@@ -46,6 +46,15 @@ def daf2(subsets, values, n_features, min_probes=30):
     return daf0(subsets, scaled, n_features)
 
 
+def regression(subsets, adjusted, n_features, penalty):
+    """Ridge of J, less its mean at the probe's size, on which features are in, each column less its share by size."""
+    matrix = np.array(
+        [[float(f in set(subset)) - len(subset) / n_features for f in range(n_features)] for subset in subsets]
+    )
+    unit = (matrix**2).sum(axis=0).mean() or 1.0
+    return np.linalg.solve(matrix.T @ matrix + penalty * unit * np.eye(n_features), matrix.T @ adjusted)
+
+
 def welch(subsets, values, n_features):
     """Welch's standard error of DAF0, with the population variances of eq. 8 and 9."""
     errors = np.full(n_features, np.nan)

@@ -180,7 +180,7 @@ def test_a_folder_is_no_file(tmp_path):
 def test_unknown_format(write, name):
     message = refusal(write("a,label\n1,2\n", name))
     assert "name it .csv, .tsv, .txt, .arff, .parquet, .arrow, .feather, .ipc, .libsvm" in message
-    assert ".npz or .h5ad (text also with .gz or .zst)" in message
+    assert ".npz, .npy or .h5ad (text also with .gz or .zst)" in message
 
 
 def test_a_file_that_is_not_what_its_name_says(write):

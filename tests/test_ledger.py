@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from probewise.ledger import Ledger, LedgerError, fingerprint, peek
+from probewise.ledger import Failures, Ledger, LedgerError, fingerprint, peek
 
 
 def test_values_and_times_come_back(tmp_path):
@@ -111,6 +111,184 @@ def test_a_damaged_ledger_says_so(tmp_path):
     connection.close()
     with pytest.raises(LedgerError, match="damaged"):
         Ledger(path, {})
+
+
+def written(path, n_blocks=40):
+    """A ledger of many blocks, a few of them with failures, and what is in it."""
+    with Ledger(path, SETTINGS, notes={"feature_names": [f"f{i}" for i in range(200)]}) as ledger:
+        for block in range(n_blocks):
+            failures = Failures((50 * block + 3,), 0.0, "probe 3 (2 features): J is nan") if block % 7 == 0 else None
+            ledger.append(np.random.default_rng(block).uniform(size=50), seconds=block / 10, failures=failures)
+        live = {ending: path.with_name(path.name + ending).read_bytes() for ending in ("", "-wal")}
+        ledger.conclude("enough")
+        return ledger.values(), ledger.settings, live
+
+
+SETTINGS = {"seed": 7, "criterion": "KNN(3)", "inclusion": None}
+
+
+def mutated(content, kind, rng):
+    content = bytearray(content)
+    place = rng.randrange(len(content))
+    if kind == "cut":
+        return content[:place]
+    if kind == "wiped":
+        end = min(len(content), place + rng.choice([1, 8, 512, 4096]))
+        content[place:end] = bytes(end - place)
+    flips = {"one bit": 1, "bits": 12, "bits of the header": 3}.get(kind, 0)
+    for _ in range(flips):
+        reach = 4096 if kind == "bits of the header" else len(content)
+        content[rng.randrange(reach)] ^= 1 << rng.randrange(8)
+    return content
+
+
+@pytest.mark.parametrize("place", ["file", "log of a killed process"])
+@pytest.mark.parametrize("kind", ["cut", "wiped", "one bit", "bits", "bits of the header"])
+def test_damage_is_an_error_or_a_true_beginning(tmp_path, kind, place):
+    """Never another kind of error, never another number."""
+    values, settings, live = written(tmp_path / "whole")
+    whole = (tmp_path / "whole").read_bytes()
+    rng, outcomes = random.Random(f"{kind} {place}"), set()
+    for attempt in range(25):
+        path = tmp_path / f"damaged-{attempt}"
+        if place == "file":
+            path.write_bytes(mutated(whole, kind, rng))
+        else:
+            path.write_bytes(live[""])
+            path.with_name(f"{path.name}-wal").write_bytes(mutated(live["-wal"], kind, rng))
+        found, error = opened(path, SETTINGS if attempt % 2 else None)
+        outcomes.add("error" if error else "true")
+        if error:
+            assert error.startswith((f"the ledger {path} ", f"{path} is "))
+            assert "\n" not in error
+        else:
+            assert found.values().tobytes() == values[: found.n_probes].tobytes()
+            known = {**SETTINGS, "feature_names": settings["feature_names"]}
+            assert not found.n_probes or {name: found.settings[name] for name in known} == known
+    assert ("error" in outcomes) == (place == "file")  # a log that ends too early is what any kill leaves
+
+
+def opened(path, settings):
+    try:
+        with Ledger(path, settings) as ledger:
+            return ledger, None
+    except LedgerError as error:
+        return None, str(error)
+
+
+def test_every_byte_of_a_value_is_watched(tmp_path):
+    """Each byte of the numbers of one block, found in the file and changed."""
+    values, _, _ = written(tmp_path / "whole", 3)
+    whole = (tmp_path / "whole").read_bytes()
+    where = whole.index(values[50:100].tobytes())
+    for byte in range(where, where + 400, 7):
+        content = bytearray(whole)
+        content[byte] ^= 1
+        (tmp_path / "damaged").write_bytes(content)
+        with pytest.raises(LedgerError, match="is damaged: the block at probe 50 is not as it was written"):
+            Ledger(tmp_path / "damaged")
+
+
+@pytest.mark.parametrize("sql", ["DELETE FROM settings WHERE name = 'inclusion'", "UPDATE settings SET value = '8'"])
+def test_changed_settings_are_noticed(tmp_path, sql):
+    written(tmp_path / "run", 1)
+    altered(tmp_path / "run", sql)
+    with pytest.raises(LedgerError, match="is damaged: its settings are not as they were written"):
+        Ledger(tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON blocks BEGIN DELETE FROM blocks; END",
+        "CREATE VIEW v AS SELECT * FROM blocks",
+        "ALTER TABLE blocks ADD COLUMN more",
+        "DROP TABLE blocks",
+    ],
+)
+def test_tables_of_another_shape_are_refused(tmp_path, sql):
+    written(tmp_path / "run", 1)
+    altered(tmp_path / "run", sql)
+    with pytest.raises(LedgerError, match="is damaged: its tables are not those of a ledger"):
+        Ledger(tmp_path / "run")
+
+
+def test_settings_that_no_stack_can_hold(tmp_path):
+    deep = "[" * 100_000
+    first_format(tmp_path / "run", {"seed": deep}, [])
+    with pytest.raises(LedgerError, match="what it says cannot be read"):
+        Ledger(tmp_path / "run")
+
+
+def altered(path, *statements):
+    connection = sqlite3.connect(path)
+    for statement in statements:
+        connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+def first_format(path, rows, blocks):
+    """A ledger as the first format had it."""
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA application_id = 0x50726F62")
+    connection.execute("PRAGMA user_version = 1")
+    connection.execute("CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
+    connection.execute("CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL)")
+    connection.executemany("INSERT INTO settings VALUES (?, ?)", list(rows.items()))
+    start = 0
+    for values, seconds in blocks:
+        connection.execute("INSERT INTO blocks VALUES (?, ?, ?)", (start, seconds, np.array(values).tobytes()))
+        start += len(values)
+    connection.commit()
+    connection.close()
+
+
+def test_the_first_format_is_read_and_gone_on_with(tmp_path):
+    path = tmp_path / "run"
+    first_format(path, {"seed": "7", "version": '"0.0"'}, [([0.5, 0.25], 1.0), ([0.125], 2.5)])
+    with Ledger(path, {"seed": 7}) as ledger:
+        assert ledger.values().tolist() == [0.5, 0.25, 0.125]
+        assert ledger.settings == {"seed": 7, "version": "0.0"}
+        ledger.append([2.0], seconds=3.0)
+    with Ledger(path, {"seed": 7}) as again:
+        assert again.values().tolist() == [0.5, 0.25, 0.125, 2.0]
+        assert [again.seconds_at(n) for n in (1, 3, 4)] == [1.0, 2.5, 3.0]
+    with pytest.raises(LedgerError, match="its seed is 7, not 8"):
+        Ledger(path, {"seed": 8})
+
+
+def test_a_first_format_with_a_hole_is_damaged(tmp_path):
+    path = tmp_path / "run"
+    first_format(path, {"seed": "7"}, [([0.5], 1.0), ([0.25], 2.0)])
+    altered(path, "DELETE FROM blocks WHERE start = 0")
+    with pytest.raises(LedgerError, match="damaged: the block at probe 0 is not as it was written"):
+        Ledger(path)
+    with pytest.raises(LedgerError, match="damaged: the block at probe 0"):
+        Ledger(path)
+
+
+def test_failures_and_the_end_come_back(tmp_path):
+    with Ledger(tmp_path / "run", {}) as ledger:
+        ledger.append([1.0, 0.0], seconds=0, failures=Failures((1,), 0.0, "probe 1 (3 features): J is nan"))
+        ledger.append([2.0], seconds=0)
+        ledger.append([0.0], seconds=0, failures=Failures((3,), 0.0, "probe 3 (1 feature): J is inf"))
+        ledger.conclude("enough")
+        assert ledger.failures == Failures((1, 3), 0.0, "probe 1 (3 features): J is nan")
+    with Ledger(tmp_path / "run", {}) as again:
+        assert again.failures == ledger.failures
+        assert again.stop_reason == "enough"
+    assert Ledger().failures is None
+    assert Ledger().stop_reason is None
+
+
+def test_what_is_no_number_is_not_kept(tmp_path):
+    with Ledger(tmp_path / "run", {}) as ledger:
+        ledger.append([1.0], seconds=0)
+        with pytest.raises(LedgerError, match="the block at probe 1 cannot be kept: J and seconds must be finite"):
+            ledger.append([np.nan], seconds=0)
+    with Ledger(tmp_path / "run", {}) as again:
+        assert again.values().tolist() == [1.0]
 
 
 def test_a_format_of_the_future_is_refused(tmp_path):

@@ -25,6 +25,7 @@ def test_coefficients_equal_the_twin(n):
     np.testing.assert_allclose(tally.daf0(), naive.daf0(subsets, values, 12), rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(tally.std_errors(), naive.welch(subsets, values, 12), rtol=1e-9, atol=1e-9)
     assert tally.coverage == naive.coverage(subsets, 12)
+    assert [tally.covers(least) for least in (tally.coverage, tally.coverage + 1)] == [True, False]
     assert tally.mean == pytest.approx(np.mean(values))
     if n >= 300:
         np.testing.assert_allclose(tally.daf1(), naive.daf1(subsets, values, 12), rtol=1e-12)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import shlex
 import sys
+import tempfile
 import warnings
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -51,12 +53,15 @@ probewise compare data.csv --target label --methods daf,bif,all --plot compariso
 
 probewise report run.ledger --data data.csv --target label --out report.html
 
+probewise convert wide.parquet wide.npy --target label --dtype float32
+
 probewise reproduce fsdd-2008 --data folder"""
 METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
 WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs")]
 PAPERS = ("daf-2011", "daf-2013", "efs-2004", "fsdd-2008")
 TASKS = ("auto", "classification", "regression")
 INTERRUPTED = 130
+BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 app = typer.Typer(
@@ -90,8 +95,10 @@ def run(arguments: Sequence[str]) -> int:
         say(_in_options(str(error)))
     except OSError as error:
         say(f"{error.strerror}: {error.filename}" if error.filename else str(error))
+    except MemoryError as error:
+        say(f"there is not enough memory for this table: use fewer columns or rows ({error or 'out of memory'})")
     if code == INTERRUPTED:
-        awaited = "result" if {"compare", "reproduce", "report"} & set(arguments[:1]) else "ranking"
+        awaited = "result" if {"compare", "convert", "reproduce", "report"} & set(arguments[:1]) else "ranking"
         say(f"interrupted before there was a {awaited}")
     return code
 
@@ -126,7 +133,7 @@ _Data = Annotated[
     typer.Argument(
         metavar="DATA",
         help="The table: .csv, .tsv, .txt, .arff (these also as .gz or .zst), .parquet, .arrow, .feather, "
-        ".svmlight, .libsvm, .npz or .h5ad.",
+        ".svmlight, .libsvm, .npz, .h5ad, or .npy, which is not read as a whole (see probewise convert).",
     ),
 ]
 _Target = Annotated[
@@ -262,7 +269,11 @@ def rank(
     ] = "auto",
     cv: Annotated[int, _judge(min=2, metavar="N", help="Folds of its cross-validation.")] = 3,
     coefficient: Annotated[
-        str, _judge(help="daf0; daf1, wary of unstable features; daf2, balanced over probe sizes.")
+        str,
+        _judge(
+            help="daf0; daf1, wary of unstable features; daf2, balanced over probe sizes; "
+            "regression, without the luck of a feature's companions."
+        ),
     ] = "daf0",
     max_probe_size: Annotated[
         int | None,
@@ -271,15 +282,34 @@ def rank(
     inclusion: Annotated[
         float | None, _judge(metavar="P", help="Instead of a size: each feature is in with this chance.")
     ] = None,
+    screen: Annotated[
+        str | None,
+        _judge(
+            metavar="N",
+            help="For far more than 100,000 features: probe only the N (or the share, as 0.1) that FSDD ranks best. "
+            "What matters only together with others may be lost.",
+        ),
+    ] = None,
+    error_score: Annotated[
+        float | None,
+        _judge(metavar="J", help="Where the criterion fails on a probe, go on with this J. Default: stop."),
+    ] = None,
     seed: Annotated[
         int | None,
         _run(min=0, metavar="N", help="Same seed, same ranking. Default: 0; a resumed run keeps its own."),
     ] = None,
+    device: Annotated[
+        str, _run(metavar="NAME", help="Where the arithmetic runs: cpu, cuda (a GPU), or auto, a GPU if there is one.")
+    ] = "cpu",
     jobs: Annotated[int, _run(metavar="N", help="Workers; -1 is all cores. The result does not depend on it.")] = -1,
     ledger: Annotated[
         Path | None, _run(metavar="FILE", help="Keep the run in this file, so that it can go on.")
     ] = None,
     resume: Annotated[bool, _run("--resume", help="Go on with the run in the ledger.")] = False,
+    dask: Annotated[
+        str | None,
+        _run(metavar="ADDRESS", help="Score the probes on the Dask cluster whose scheduler is there: tcp://host:8786."),
+    ] = None,
 ) -> None:
     """Rank the features of a table by what they add to others.
 
@@ -300,14 +330,19 @@ def rank(
         raise ValueError("--keep needs --select FILE, the table that keeps them")
     report = _reports(report, json, markdown)
     _require_reports("report", report, data, target_file, ledger, out, select)
+    if dask is not None and method == "daf":
+        from .executors import on_dask
+
+        context.with_resource(on_dask(dask))
     table = _table(data, target, target_file, id_column, ignore, features_in, quiet=quiet)
     if keep is not None and keep > len(table.feature_names):
         raise ValueError(f"--keep {keep} is more than the {len(table.feature_names)} features of the table")
 
     keep = keep or min(top, len(table.feature_names))
     if method != "daf":
-        limits = {"probes": probes, "time": time, "coverage": coverage, "settled": settled, "ledger": ledger}
-        selector = _without_probes(method, keep, jobs, limits)
+        limits: dict[str, Any] = {"probes": probes, "time": time, "coverage": coverage, "settled": settled}
+        limits |= {"screen": screen, "error-score": error_score, "ledger": ledger, "dask": dask}
+        selector = _without_probes(method, keep, jobs, device, limits)
         _give_ranking(_fitted(selector, table), table, top=top, out=out, select=select, keep=keep, quiet=quiet)
         if report:
             _give_reports(selector, report, table, data, command=context.obj, quiet=quiet)
@@ -320,9 +355,12 @@ def rank(
         coefficient=coefficient,
         max_probe_size=max_probe_size,
         inclusion=inclusion,
+        screen=None if screen is None else _cut(screen),
         stop=_rule(probes=probes, time=time, coverage=coverage, settled=settled, relative_change=relative_change),
         check_every=check_every,
         cv=cv,
+        error_score="raise" if error_score is None else error_score,
+        device=device,
         n_jobs=jobs,
         ledger=ledger,
         random_state=0 if seed is None and not resume else seed,
@@ -457,6 +495,43 @@ def report(
     _give_reports(kept, paths, table, data, coefficient=coefficient, quiet=quiet)
 
 
+@app.command(epilog="Example: probewise convert wide.parquet wide.npy --target label --dtype float32")
+def convert(
+    data: _Data,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Where to: a .npy file, and OUT.json beside it.")],
+    target: _Target = None,
+    id_column: _IdColumn = None,
+    ignore: _Ignored = None,
+    dtype: Annotated[
+        str | None,
+        _output(metavar="TYPE", help="float32 or float64. Default: float32 or whole numbers if all are, else float64."),
+    ] = None,
+    force: Annotated[bool, _output("--force", help="Write over files that are there.")] = False,
+    quiet: Annotated[bool, _output("--quiet", "-q", help="Say nothing.")] = False,
+) -> None:
+    """Make a table that need not fit into memory: rank reads only the columns it is at.
+
+    OUT holds the features, column after column; OUT.json their names, the target and the ids. Parquet files are read
+    some columns at a time, other formats as a whole.
+    """
+    from .io import convert_table
+    from .progress import live_line
+
+    with live_line(0 if quiet else 1) as progress:
+        rows, columns = convert_table(
+            data,
+            out,
+            target=target,
+            ignore=ignore or (),
+            id_column=id_column,
+            dtype=dtype,
+            force=force,
+            progress=progress,
+        )
+    if not quiet:
+        say(f"{rows:,} rows and {columns:,} features are in {out}")
+
+
 @app.command(epilog="Example: probewise reproduce fsdd-2008 --data folder --out results")
 def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help=f"One of {', '.join(PAPERS)}.")],
@@ -509,7 +584,7 @@ def _selectors(methods: str, stop: Rule | None) -> dict[str, Any]:
     return selectors
 
 
-def _without_probes(method: str, size: int, jobs: int, limits: dict[str, Any]) -> Any:
+def _without_probes(method: str, size: int, jobs: int, device: str, limits: dict[str, Any]) -> Any:
     """A filter, or BIF, that will take ``size`` features; the limits of a run with probes mean nothing to it."""
     if method not in WITHOUT_PROBES:
         raise ValueError(f"--method {method!r} is not known: choose one of daf, {', '.join(WITHOUT_PROBES)}")
@@ -517,8 +592,11 @@ def _without_probes(method: str, size: int, jobs: int, limits: dict[str, Any]) -
     if given:
         raise ValueError(f"{', '.join(given)}: --method {method} makes no probes; leave it out")
     selector = _selectors(method, None)[method]
-    parameters = {"n_features_to_select": size, "n_jobs": jobs}
-    return selector.set_params(**{name: parameters[name] for name in parameters if name in selector.get_params()})
+    parameters = {"n_features_to_select": size, "n_jobs": jobs, "device": device}
+    known = selector.get_params()
+    if device not in ("cpu", "auto") and "device" not in known:
+        raise ValueError(f"--device {device}: --method {method} runs on the CPU only; leave it out")
+    return selector.set_params(**{name: parameters[name] for name in parameters if name in known})
 
 
 def _names(option: str, given: str, known: Collection[str]) -> list[str]:
@@ -549,7 +627,7 @@ def _table(
     from .io import read_table
     from .progress import live_line
 
-    with live_line(0 if quiet else 1) as progress:
+    with live_line(0 if quiet else 1) as progress, _panics_unsaid(data, target_file):
         return read_table(
             data,
             target=target,
@@ -559,6 +637,34 @@ def _table(
             features_in=features_in,
             progress=progress,
         )
+
+
+@contextmanager
+def _panics_unsaid(*files: Path | None) -> Iterator[None]:
+    """Keep back what polars' own code prints of a file that it cannot read, pages of it: the one line is ours."""
+    by_polars = any(file is not None and file.suffix.lower() in BY_POLARS for file in files)
+    try:
+        kept = os.dup(2) if by_polars else -1
+    except OSError:  # there is no standard error
+        kept = -1
+    if kept < 0:
+        yield
+        return
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as unsaid:
+        try:
+            os.dup2(unsaid.fileno(), 2)
+            yield
+        except ValueError:
+            unsaid.truncate(0)
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)
+            unsaid.seek(0)
+            for line in unsaid:
+                os.write(2, line)
 
 
 def _require_kept(file: Path | None, option: str, *, resume: bool) -> None:
@@ -597,6 +703,13 @@ def _rule(
     }
     rules: list[Rule] = [rule(limit) for rule, limit in limits.items() if limit is not None]
     return reduce(or_, rules) if rules else None
+
+
+def _cut(given: str) -> int | float:
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(given)
+    raise ValueError(f"--screen {given!r} is no number: write how many features pass, as 20000, or a share, as 0.1")
 
 
 def _criterion(name: str, task: str, table: Table) -> Any:
@@ -726,5 +839,6 @@ def _in_options(message: str) -> str:
     """A message of the library in the words of the command line."""
     message = message.replace("a criterion for regression such as KNN(task='regression')", "--task regression")
     message = message.replace("pass the folder", "give --data the folder").replace("openml=True", "--openml")
-    names = "max_probe_size|check_every|inclusion|coefficient|criterion|cv|sizes|run|profile|features_in"
+    names = "max_probe_size|check_every|inclusion|coefficient|criterion|screen|cv|sizes|run|profile|features_in|dtype"
+    names += "|error_score"
     return re.sub(rf"\b({names})=", lambda match: f"--{match[1].replace('_', '-')} ", message)

@@ -59,9 +59,9 @@ def ranking_columns(selector: Any, names: Sequence[str]) -> dict[str, Any]:
 def summary_of(daf: DAF) -> str:
     seconds = daf.ledger_.seconds
     speed = f"{daf.n_probes_ / seconds:,.0f} a second" if seconds else "at once"
-    return (
-        f"{daf.n_probes_:,} probes in {seconds:.1f} s, {speed}, seed {daf.plan_.seed}. Stop reason: {daf.stop_reason_}."
-    )
+    screened = "" if daf.screen_ is None else f"{daf.screen_.sentence}. "
+    probes = f"{daf.n_probes_:,} probes in {seconds:.1f} s, {speed}, seed {daf.plan_.seed}"
+    return f"{screened}{probes}. Stop reason: {daf.stop_reason_}."
 
 
 def print_demo(data: KnownTruth, daf: DAF, bif: BIF) -> None:

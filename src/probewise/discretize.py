@@ -10,14 +10,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .criteria.base import Target
+from .admission import admitted, require_plain
+from .criteria.base import Target, require_few_classes
 from .executors import Map, in_turn, threads
 from .information import Codes
-from .inputs import discrete_columns, number_categories, require_finite, require_finite_target
+from .inputs import SQUARED, discrete_columns, number_categories, require_finite, require_widths
 from .kernels import columns as kernels
 from .kernels import intervals
+from .stored import Stored, readable_type
 
 Floats = NDArray[np.float64]
 SUPERVISED = {"optimal": intervals.optimal, "greedy": intervals.greedy, "mdl": intervals.mdl}
@@ -61,15 +63,14 @@ def cut_points(
     find = _method(method, n_rows, y)
     as_it_is = _method("every value", n_rows, y)
 
-    def cut(part: slice) -> tuple[Floats, NDArray[np.int64]]:
-        columns, own = load(X, part), discrete[part]
+    def cut(columns: Floats, own: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.int64]]:
         if not own.any() or own.all():
             found, counts = (as_it_is if own.any() else find)(columns)
             return found[np.arange(found.shape[1]) < counts[:, None]], counts
-        pieces, all_counts = zip(*(cut(slice(c, c + 1)) for c in range(part.start, part.stop)), strict=True)
+        pieces, all_counts = zip(*(cut(columns[c : c + 1], own[c : c + 1]) for c in range(len(own))), strict=True)
         return np.concatenate(pieces), np.concatenate(all_counts)
 
-    values, counts = zip(*map(cut, _parts(X)), strict=True)
+    values, counts = zip(*map(lambda part: cut(load(X, part), discrete[part]), _parts(X)), strict=True)
     return Cuts(np.concatenate(values), np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
 
 
@@ -88,7 +89,9 @@ def encode(X: Any, cuts: Cuts, *, map: Map = in_turn) -> Codes:
 def load(X: Any, part: slice) -> Floats:
     """Some columns of X, one after the other in memory."""
     out = np.empty((part.stop - part.start, X.shape[0]))
-    if sp.issparse(X):
+    if isinstance(X, Stored):
+        out[...] = X.stretch(part).T
+    elif sp.issparse(X):
         kernels.load_sparse(X.data, X.indices, X.indptr, part.start, out)
     elif X.flags.f_contiguous:
         out[...] = X[:, part].T
@@ -98,6 +101,8 @@ def load(X: Any, part: slice) -> Floats:
 
 
 def _parts(X: Any) -> list[slice]:
+    if isinstance(X, Stored):
+        return X.stretches(CELLS_AT_A_TIME)
     step = max(1, CELLS_AT_A_TIME // max(1, X.shape[0]))
     return [slice(start, min(start + step, X.shape[1])) for start in range(0, X.shape[1], step)]
 
@@ -107,6 +112,9 @@ def _method(method: str | int, n_rows: int, y: NDArray[np.int64] | None) -> Call
     if method in SUPERVISED or method == "every value":
         table, scale = intervals.entropy_table(n_rows)
         labels = np.zeros(n_rows, np.int64) if y is None else y
+        if method in SUPERVISED:
+            remedy = "take levels that do not look at classes ('mean', 'sigma' or a number)"
+            require_few_classes(np.arange(labels.max() + 1), f"the way to cut {method!r}", remedy)
         kernel = SUPERVISED.get(str(method), intervals.every_value)
 
         def find(columns: Floats) -> tuple[Floats, Any]:
@@ -204,17 +212,19 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Discretizer:
         """Find the cut points of every column."""
+        require_plain(X, y)
         X, found = number_categories(X)
         codes = None
+        options = {"accept_sparse": "csc", "dtype": "numeric", "ensure_all_finite": False}
+        X, y = admitted(self, X, y, with_target=self.method in SUPERVISED, **options)
+        X = X.astype(readable_type(X.dtype), copy=False)
+        names = getattr(self, "feature_names_in_", None)
         if self.method in SUPERVISED:
-            X, y = validate_data(self, X, y, accept_sparse="csc", dtype="numeric", ensure_all_finite=False)
-            require_finite_target(y)
+            require_finite(X, names)
             target = Target.of_classes(y)
             self.classes_, codes = target.classes, target.values
         else:
-            X = validate_data(self, X, accept_sparse="csc", dtype="numeric", ensure_all_finite=False)
-        names = getattr(self, "feature_names_in_", None)
-        require_finite(X, names)
+            require_widths(X, names, SQUARED)
         discrete = discrete_columns(self.discrete_features, X.shape[1], names, found)
         self.cut_points_ = cut_points(X, codes, self.method, discrete=discrete, map=threads(self.n_jobs))
         return self
@@ -222,8 +232,11 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray[np.int32]:
         """The code of every value: how many of its column's cut points are below it."""
         check_is_fitted(self)
+        require_plain(X)
         X, _ = number_categories(X)
-        X = validate_data(self, X, accept_sparse="csc", dtype="numeric", ensure_all_finite=False, reset=False)
+        options = {"accept_sparse": "csc", "dtype": "numeric", "ensure_all_finite": False}
+        X, _ = admitted(self, X, with_target=False, reset=False, **options)
+        X = X.astype(readable_type(X.dtype), copy=False)
         require_finite(X, getattr(self, "feature_names_in_", None))
         out = np.empty(X.shape, dtype=np.int32)
         for part in _parts(X):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -10,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .executors import Map, serial
+from .executors import ClusterError, Map, serial
 from .kernels import sums
 from .kernels.jit import notice
-from .ledger import Ledger
+from .ledger import Failures, Ledger, LedgerError, LedgerWriteError
 from .probes import ProbePlan, Subsets
 from .stopping import ORDER, VALUE, Look, Rule, State, Watch
 from .tally import Tally, TallySheet, positions, scaled_by_size, size_deviations
@@ -23,6 +25,36 @@ Score = Callable[[Subsets], Floats]
 Progress = Callable[[State], None]
 Block = tuple[int, int]
 REPLAY_BATCH = 4096
+REPLAY_FEATURES = 2**25
+LONGEST_ERROR = 300
+LARGEST_J = 1e150  # what is larger cannot be squared, and counts as infinite
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A probe on which the criterion raised, or gave no finite number."""
+
+    probe: int
+    size: int
+    error: str
+    trace: str = ""
+
+    def __str__(self) -> str:
+        return f"probe {self.probe} ({self.size} {'feature' if self.size == 1 else 'features'}): {self.error}"
+
+
+class ProbeError(ValueError):
+    """The criterion failed on a probe. ``again`` says how to see that, in a line of Python."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure)
+        self.failure = failure
+        self.again = f"score(plan.draw({failure.probe}, {failure.probe + 1}))"
+        if failure.trace:
+            self.add_note(f"In the worker:\n{failure.trace}")
+
+    def __str__(self) -> str:
+        return f"the criterion failed on {self.failure}; see it again with {self.again}"
 
 
 @dataclass(frozen=True)
@@ -45,38 +77,77 @@ def run_probes(
     ledger: Ledger | None = None,
     block_size: int = 50,
     check_every: int = 400,
+    error_score: float | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Score probes, from where the ledger ends, until ``stop`` says enough at a block border, or Ctrl-C.
 
-    The result depends on the plan, the criterion and the rule, never on the map (`MaxTime` excepted).
+    The result depends on the plan, the criterion and the rule, never on the map (`MaxTime` excepted). Where the
+    criterion fails, J is ``error_score``, or, if that is None, a `ProbeError` is raised. A ledger that cannot be
+    written ends the run as Ctrl-C does, and so does a lost cluster where the ledger is in memory only.
     """
     if check_every % block_size:
         raise ValueError(f"block_size={block_size} must divide check_every={check_every}")
     ledger = Ledger() if ledger is None else ledger
+    _refuse_another_error_score(ledger, error_score)
     watch = stop.watch | {VALUE} if progress else stop.watch
     knowledge = Knowledge(plan, ledger, block_size=block_size, check_every=check_every, watch=watch)
     state = knowledge.catch_up()
     clock = Clock(ledger.seconds)
-    interrupted = False
+    interruption = None
     results = map(_BlockScorer(plan, score), _blocks_after(ledger.n_probes, block_size, stop.max_probes))
     try:
         while not (_is_border(state.n_probes, block_size, stop.max_probes) and stop(state)):
-            ledger.append(next(results), seconds=clock.seconds)
+            values, failures = _to_keep(next(results), error_score)
+            ledger.append(values, seconds=clock.seconds, failures=failures)
             state = knowledge.learn()
             if progress:
                 progress(state)
-    except KeyboardInterrupt:
-        if not ledger.n_probes:
-            raise
-        interrupted = True
+    except (KeyboardInterrupt, LedgerWriteError, ClusterError) as error:
+        interruption = _borne(error, ledger)
         # It may have come in the middle of a sum: count again from the ledger.
         knowledge = Knowledge(plan, ledger, block_size=block_size, check_every=check_every, watch=frozenset())
         state = knowledge.catch_up()
     finally:
         getattr(results, "close", bool)()
-    reason = f"interrupted after {state.n_probes:,} probes" if interrupted else stop.reason(state)
-    return Run(plan, ledger, knowledge.sheet.freeze(), reason, interrupted)
+    reason = stop.reason(state) if interruption is None else interruption
+    ledger.conclude(reason)
+    return Run(plan, ledger, knowledge.sheet.view(), reason, interruption is not None)  # nobody writes to it any more
+
+
+def _refuse_another_error_score(ledger: Ledger, error_score: float | None) -> None:
+    """Only where it would make a difference: where the ledger holds one."""
+    if ledger.failures is not None and ledger.failures.error_score != error_score:
+        kept, asked = ledger.failures.error_score, "raise" if error_score is None else error_score
+        raise LedgerError(
+            f"the ledger {ledger.path} holds failed probes: its error_score is {kept!r}, not {asked!r}. "
+            "Give the same one to go on with it, or choose another file."
+        )
+
+
+def _to_keep(scored: Scored, error_score: float | None) -> tuple[Floats, Failures | None]:
+    """The J to keep, and which of them stand for failures."""
+    if not scored.failures:
+        return scored.values, None
+    first = scored.failures[0]
+    if error_score is None:
+        raise ProbeError(first)
+    failures = Failures(tuple(failure.probe for failure in scored.failures), error_score, str(first))
+    return np.where(np.isfinite(scored.values), scored.values, error_score), failures
+
+
+def _borne(error: BaseException, ledger: Ledger) -> str:
+    """Why the run ends with what it has; raises where it has nothing, or where the rest can be had later."""
+    n_probes = ledger.n_probes
+    if not n_probes:
+        raise error
+    if isinstance(error, ClusterError) and ledger.path is not None:
+        raise ClusterError(
+            f"{error}: the ledger {ledger.path} holds {n_probes:,} probes; start the cluster again, and the same run "
+            "goes on from there"
+        ) from error
+    why = f": {error}" if str(error) else ""
+    return f"interrupted after {n_probes:,} probes{why}"
 
 
 class Clock:
@@ -110,26 +181,55 @@ def _blocks_after(n_probes: int, block_size: int, limit: int | None) -> Iterator
 
 
 @dataclass(frozen=True)
+class Scored:
+    """J of a block's probes, and where the criterion failed."""
+
+    values: Floats
+    failures: tuple[Failure, ...] = ()
+
+
+@dataclass(frozen=True)
 class _BlockScorer:
-    """What a worker does: draw a block's probes and score them."""
+    """What a worker does: draw a block's probes and score them. Failures are results too: in order, for any map."""
 
     plan: ProbePlan
     score: Score
 
-    def __call__(self, block: Block) -> Floats:
+    def __call__(self, block: Block) -> Scored:
         start, stop = block
-        subsets = self.plan.draw(start, stop)
-        values = np.asarray(self.score(subsets), dtype=np.float64)
-        if values.shape != (len(subsets),):
-            raise ValueError(f"the criterion returned {values.shape} values for {len(subsets)} subsets")
-        if not np.isfinite(values).all():
-            first = int(np.flatnonzero(~np.isfinite(values))[0])
-            raise ValueError(
-                f"the criterion returned {values[first]} for probe {start + first} "
-                f"({subsets.sizes[first]} features); see it again with "
-                f"score(Subsets.of([{self.plan!r}.probe({start + first})]))"
-            )
-        return values
+        try:
+            values = self._values(start, stop)
+        except Exception:
+            scored = self._one_by_one(start, stop)
+            if not scored.failures:  # so it is not a probe's fault
+                raise
+            return scored
+        failed = np.flatnonzero(~np.isfinite(values)).tolist()
+        return Scored(values, tuple(self._failure(start + i, f"J is {values[i]}") for i in failed))
+
+    def _values(self, start: int, stop: int) -> Floats:
+        values = np.asarray(self.score(self.plan.draw(start, stop)), dtype=np.float64)
+        if values.shape != (stop - start,):
+            raise ValueError(f"the criterion returned {values.shape} values for {stop - start} subsets")
+        return np.where(np.abs(values) > LARGEST_J, np.copysign(np.inf, values), values)
+
+    def _one_by_one(self, start: int, stop: int) -> Scored:
+        values = np.full(stop - start, np.nan)
+        failures: list[Failure] = []
+        for probe in range(start, stop):
+            try:
+                values[probe - start] = value = self._values(probe, probe + 1)[0]
+            except Exception as error:
+                words = " ".join(f"{type(error).__name__}: {error}".split())
+                trace = "" if failures else traceback.format_exc()
+                failures.append(self._failure(probe, words[:LONGEST_ERROR], trace))
+            else:
+                if not math.isfinite(value):
+                    failures.append(self._failure(probe, f"J is {value}"))
+        return Scored(values, tuple(failures))
+
+    def _failure(self, probe: int, error: str, trace: str = "") -> Failure:
+        return Failure(probe, len(self.plan.probe(probe)), error, trace)
 
 
 class Knowledge:
@@ -228,8 +328,9 @@ def history(
 
 def replay(plan: ProbePlan, ledger: Ledger) -> Iterator[tuple[Subsets, Floats]]:
     """The probes of the ledger with their J, in batches."""
-    for start in range(0, ledger.n_probes, REPLAY_BATCH):
-        stop = min(start + REPLAY_BATCH, ledger.n_probes)
+    batch = max(1, min(REPLAY_BATCH, REPLAY_FEATURES // plan.largest))
+    for start in range(0, ledger.n_probes, batch):
+        stop = min(start + batch, ledger.n_probes)
         yield plan.draw(start, stop), ledger.values(start, stop)
 
 

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import signal
 import threading
+import time
 import warnings
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
+from math import inf
 from multiprocessing import parent_process
 from typing import Any, Protocol
 
 import joblib
 from threadpoolctl import threadpool_limits
+
+from . import __version__
+
+MOST_LOSSES = 12  # of one item with its worker; a dead worker is the machine's fault, twelve are the item's
+WAIT = 10.0  # seconds for a scheduler to answer, and between two looks whether a cluster is still there
+LEAST_PATIENCE = 60.0  # seconds without any worker until a cluster counts as lost
+AHEAD = 2  # items on their way per core of a cluster
 
 
 class Map(Protocol):
@@ -24,12 +36,20 @@ class Map(Protocol):
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]: ...
 
 
+class ClusterError(ConnectionError):
+    """A cluster that is not there, is gone, or cannot do the work."""
+
+
 def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
     """A map over ``n_jobs`` workers (None: 1, or what ``joblib.parallel_config`` says; -1: all cores).
 
-    ``prefer`` is "threads" or "processes"; an active ``joblib.parallel_config(backend=...)`` overrides it.
-    Whatever the kind and number of workers, results come in the order of the items.
+    ``prefer`` is "threads" or "processes"; an active ``joblib.parallel_config(backend=...)`` overrides it. The
+    backends "dask" and "ray" mean the whole cluster, whatever ``n_jobs``. Whatever the kind and number of workers,
+    results come in the order of the items.
     """
+    over_cluster = _map_over_cluster()
+    if over_cluster is not None:
+        return over_cluster
     if joblib.effective_n_jobs(n_jobs) == 1:
         return serial
     options = {"n_jobs": n_jobs, "prefer": prefer, "batch_size": 1, "pre_dispatch": "2 * n_jobs"}
@@ -37,6 +57,23 @@ def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
         return partial(_stream, joblib.Parallel(return_as="generator", **options))
     except ValueError:  # some backends only give whole lists
         return partial(_by_rounds, joblib.Parallel(**options))
+
+
+def stays_here(n_jobs: int | None = None) -> bool:
+    """Whether an `executor` that prefers threads keeps to this process, so that data need not travel."""
+    over_cluster = _map_over_cluster()
+    if over_cluster is not None:
+        return over_cluster is serial
+    backend, _ = joblib.parallel.get_active_backend(prefer="threads")
+    return getattr(backend, "supports_sharedmem", False) or joblib.effective_n_jobs(n_jobs) == 1
+
+
+def _map_over_cluster() -> Map | None:
+    """If a cluster is what ``joblib.parallel_config`` names; a task on it is one worker's, and asks for no other."""
+    backend, _ = joblib.parallel.get_active_backend()
+    if type(backend).__name__ == "DaskDistributedBackend":
+        return serial if _is_dask_worker() else partial(_over_cluster, partial(_OnDask, backend))
+    return partial(_over_cluster, _OnRay) if type(backend).__name__ == "RayBackend" else None
 
 
 def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
@@ -58,6 +95,222 @@ def _by_rounds(parallel: Any, function: Callable[[Any], Any], items: Iterable[An
             yield from parallel(joblib.delayed(_pinned)(function, item) for item in round_)
 
 
+def _over_cluster(cluster: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+    """The function goes out once, then an item at a time; joblib's own way would send both with every item."""
+    waiting: deque[Any] = deque()
+    remaining = iter(items)
+    with cluster(_Parcel(function)) as place:
+        while True:
+            waiting.extend(map(place.submit, islice(remaining, max(0, AHEAD * place.cores() - len(waiting)))))
+            if not waiting:
+                return
+            yield place.result(waiting.popleft())
+
+
+@dataclass(frozen=True)
+class _Parcel:
+    """What a worker keeps of a map."""
+
+    function: Callable[[Any], Any]
+    version: str = __version__
+
+
+def _unpacked(parcel: _Parcel, item: Any) -> Any:
+    if parcel.version != __version__:
+        raise ClusterError(
+            f"a worker of the cluster has probewise {__version__}, and here it is {parcel.version}: install one version"
+        )
+    return _pinned(parcel.function, item)
+
+
+@dataclass(eq=False)
+class _Errand:
+    """An item on its way through a cluster."""
+
+    item: Any
+    parcel: Any = None
+    future: Any = None
+    losses: int = 0
+
+
+class _OnDask:
+    """A Dask cluster through its own client, which can do what joblib's backend does not: go on when workers die.
+
+    The function is scattered. Where all workers that had it are gone it is scattered again, and what was lost is
+    asked for again, since it is the same whoever does it.
+    """
+
+    def __init__(self, backend: Any, parcel: _Parcel) -> None:
+        self.client, self.parcel = backend.client, parcel
+        self.address = self.client.scheduler.address
+        self.patience = max(LEAST_PATIENCE, float(backend.wait_for_workers_timeout or 0))
+        self.scattered: Any = None
+        self.n_cores, self.counted = 1, -inf
+
+    def __enter__(self) -> _OnDask:
+        self._scatter()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.scattered = None  # the cluster forgets what nobody here refers to
+
+    def cores(self) -> int:
+        """Of all workers, asked for now and then: they come and go."""
+        if time.monotonic() - self.counted > 1:
+            self._count_cores()
+        return self.n_cores
+
+    def submit(self, item: Any) -> _Errand:
+        return self._send(_Errand(item))
+
+    def result(self, errand: _Errand) -> Any:
+        from distributed import KilledWorker
+
+        while True:
+            try:
+                return errand.future.result(timeout=WAIT)
+            except (CancelledError, KilledWorker) as loss:
+                self._send_again(errand, loss)
+            except OSError as error:
+                if errand.future.status == "error":  # the function's own
+                    raise
+                if not isinstance(error, TimeoutError):
+                    raise self._gone() from error
+                self._count_cores()
+            except RuntimeError as error:
+                if "deserialization of the task graph" in str(error):
+                    raise self._not_understood(error) from error
+                raise
+
+    def _send(self, errand: _Errand) -> _Errand:
+        if self.client.status != "running":
+            raise self._gone()
+        errand.parcel = self.scattered
+        errand.future = self.client.submit(_unpacked, self.scattered, errand.item, pure=False)
+        return errand
+
+    def _send_again(self, errand: _Errand, loss: Exception) -> None:
+        if getattr(loss, "reason", None) == "scheduler-connection-lost":
+            raise self._gone() from loss
+        errand.losses += 1
+        if errand.losses == MOST_LOSSES:
+            raise ClusterError(
+                f"the Dask cluster at {self.address} lost the worker of {errand.item} {MOST_LOSSES} times: "
+                "does it need more memory than a worker has?"
+            ) from loss
+        if errand.parcel is self.scattered:  # else another errand has seen to it
+            self._scatter()
+        self._send(errand)
+
+    def _scatter(self) -> None:
+        deadline = time.monotonic() + self.patience
+        while True:
+            try:
+                self.scattered = self.client.scatter(self.parcel, broadcast=True, hash=False, timeout=self.patience)
+                self.staffed = time.monotonic()
+                return
+            except OSError as error:
+                if self.client.status != "running":
+                    raise self._gone() from error
+                if time.monotonic() > deadline:
+                    raise self._deserted() from error
+                time.sleep(0.1)  # a worker died as the function was on its way to it
+            except Exception as error:
+                raise self._not_understood(error) from error
+
+    def _count_cores(self) -> None:
+        try:
+            n_cores = sum(self.client.nthreads().values())
+        except OSError as error:
+            raise self._gone() from error
+        self.counted = time.monotonic()
+        if n_cores:
+            self.n_cores, self.staffed = n_cores, self.counted
+        elif self.counted - self.staffed > self.patience:
+            raise self._deserted()
+
+    def _gone(self) -> ClusterError:
+        return ClusterError(f"the Dask scheduler at {self.address} does not answer any more")
+
+    def _deserted(self) -> ClusterError:
+        return ClusterError(f"the Dask cluster at {self.address} has had no worker for {self.patience:.0f} s")
+
+    def _not_understood(self, error: Exception) -> ClusterError:
+        words = " ".join(str(error).split())[:200]
+        return ClusterError(
+            f"the work cannot be handed to the Dask cluster at {self.address} ({words}): it needs the same packages on "
+            "the scheduler and all workers, and a criterion that can be pickled"
+        )
+
+
+def _is_dask_worker() -> bool:
+    """Whether this is a task on a worker already, which had better not wait for other tasks."""
+    from distributed import get_worker
+
+    try:
+        return bool(get_worker())
+    except ValueError:
+        return False
+
+
+class _OnRay:
+    """A Ray cluster: the function in its object store, from where each machine takes it once."""
+
+    def __init__(self, parcel: _Parcel) -> None:
+        import ray
+
+        if not ray.is_initialized():
+            ray.init()
+        self.ray = ray
+        self.parcel: Any = ray.put(parcel)
+        self.work = ray.remote(_unpacked).options(num_cpus=1, max_retries=MOST_LOSSES)
+
+    def __enter__(self) -> _OnRay:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.parcel = None
+
+    def cores(self) -> int:
+        return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
+
+    def submit(self, item: Any) -> Any:
+        return self.work.remote(self.parcel, item)
+
+    def result(self, errand: Any) -> Any:
+        try:
+            return self.ray.get(errand)
+        except self.ray.exceptions.RayTaskError as error:
+            raise error.cause from None
+        except self.ray.exceptions.RayError as error:
+            raise ClusterError(f"the Ray cluster gave up: {str(error).splitlines()[0]}") from error
+
+
+@contextmanager
+def on_dask(address: str) -> Iterator[None]:
+    """Inside, executors mean the Dask cluster whose scheduler is at the address."""
+    try:
+        from distributed import Client
+        from distributed.comm import resolve_address
+    except ModuleNotFoundError:
+        raise ImportError("a Dask cluster needs the dask extra: pip install 'probewise[dask]'") from None
+    try:
+        client = Client(resolve_address(address), timeout=WAIT, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise ClusterError(
+            f"no Dask scheduler answers at {address or 'an empty address'}: give the address that the command dask "
+            "scheduler prints, such as tcp://host:8786"
+        ) from error
+    talk = logging.getLogger("distributed.client")
+    level = talk.level
+    talk.setLevel(logging.CRITICAL)  # what is lost and asked for again is no news, and a lost cluster is told by us
+    try:
+        with client, joblib.parallel_config(backend="dask", client=client):
+            yield
+    finally:
+        talk.setLevel(level)
+
+
 def serial(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
     """The map of one worker: this thread."""
     with one_blas_thread():
@@ -74,6 +327,21 @@ def threads(n_jobs: int | None = None) -> Map:
     """
     n_threads = joblib.effective_n_jobs(n_jobs)
     return in_turn if n_threads == 1 else ThreadPoolExecutor(n_threads).map
+
+
+def ahead(n_threads: int, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+    """A map of this process that keeps some items in flight, so that a device need not wait for the host."""
+    waiting: deque[Any] = deque()
+    pool = ThreadPoolExecutor(n_threads)
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > n_threads:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _pinned(function: Callable[[Any], Any], item: Any) -> Any:

@@ -11,9 +11,13 @@ from sklearn.cluster import KMeans
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from .inputs import require_finite
+from .admission import admitted
+from .inputs import require_widths
+
+NARROWEST = 1e-7  # scikit-learn's trees see no difference in a narrower column
+WIDEST = {4: 1e18, 8: 1e38}  # by bytes: trees see float32, and k-means squares
 
 
 class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
@@ -89,8 +93,8 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> AdaptiveRandomForestClassifier:
         """Cluster the negatives and grow the forest."""
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_all_finite=False)
-        require_finite(X, getattr(self, "feature_names_in_", None))
+        X, y = admitted(self, X, y, dtype=[np.float64, np.float32], ensure_all_finite=False)
+        require_widths(X, getattr(self, "feature_names_in_", None), (NARROWEST, WIDEST[X.itemsize]))
         self.classes_ = _two_classes(y)
         self.positive_ = self._positive_label()
         wanted = y == self.positive_
@@ -114,8 +118,9 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Array (n_samples, 2): the mean over trees of the share of each class, in the order of ``classes_``."""
         check_is_fitted(self, "forest_")
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_all_finite=False, reset=False)
-        require_finite(X, getattr(self, "feature_names_in_", None))
+        options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False, "reset": False}
+        X, _ = admitted(self, X, with_target=False, **options)
+        require_widths(X, getattr(self, "feature_names_in_", None), (0.0, WIDEST[8]))
         return self.forest_.predict_proba(X)
 
     @property

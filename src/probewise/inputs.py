@@ -8,7 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .stored import Stored, lies_by_columns, stretches
+
 BYTES_AT_A_TIME = 2**24
+SQUARED = (1e-150, 1e150)  # how wide a column may be for sums of squares neither to vanish nor to overflow
 
 
 def require_finite_target(y: NDArray[Any]) -> None:
@@ -22,12 +25,91 @@ def require_finite_target(y: NDArray[Any]) -> None:
 def require_finite(X: Any, names: NDArray[Any] | None) -> None:
     bad = columns_not_finite(X)
     if len(bad):
-        shown = [repr(str(names[column])) if names is not None else str(column) for column in bad[:5]]
-        more = ", ..." if len(bad) > 5 else ""
         raise ValueError(
-            f"Input X contains NaN or infinity in {len(bad)} of {X.shape[1]} columns "
-            f"({', '.join(shown)}{more}): impute or leave out those columns or rows"
+            f"Input X contains NaN or infinity in {some_columns(bad, X.shape[1], names)}: "
+            "impute or leave out those columns or rows"
         )
+
+
+def require_widths(
+    X: Any, names: NDArray[Any] | None, widths: tuple[float, float] = SQUARED, *, allow_nan: bool = False
+) -> None:
+    """Refuse columns that hold NaN (if not allowed) or infinity, or are too wide or too narrow, in one pass."""
+    if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
+        return
+    low, high = extremes(X, allow_nan=allow_nan)
+    bad = np.flatnonzero(np.isinf(low) | np.isinf(high) | (np.isnan(low) & (not allow_nan)))
+    if len(bad):
+        what = "infinity" if allow_nan else "NaN or infinity"
+        raise ValueError(
+            f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: "
+            "impute or leave out those columns or rows"
+        )
+    require_width(low, high, names, widths)
+
+
+def _are_moderate(values: NDArray[Any], widths: tuple[float, float]) -> bool:
+    """Whether values that are not 0 can make no column too wide or too narrow."""
+    sizes = np.abs(values[values != 0])
+    return not len(sizes) or (float(sizes.max()) < widths[1] / 2 and float(sizes.min()) >= widths[0])
+
+
+def require_width(
+    low: NDArray[np.float64], high: NDArray[np.float64], names: NDArray[Any] | None, widths: tuple[float, float]
+) -> None:
+    """Refuse columns, of these extremes, too wide or too narrow to be computed with; constant ones are neither."""
+    least, most = widths
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = high - low
+    for bad, what in ((width > most, "large"), ((width > 0) & (width < least), "small")):
+        if bad.any():
+            where = np.flatnonzero(bad)
+            raise ValueError(
+                f"Input X holds values too {what} to be computed with in {some_columns(where, len(width), names)}: "
+                f"their widths, max - min, reach {width[where].max() if what == 'large' else width[where].min():.3g}; "
+                f"scale those columns to widths between {least:g} and {most:g}, for example by their largest absolute "
+                "values, or leave them out"
+            )
+
+
+def some_columns(columns: NDArray[np.int64], n_columns: int, names: NDArray[Any] | None) -> str:
+    """How many of them, and the first few by name, or by number where they have none."""
+    shown = [repr(str(names[column])) if names is not None else str(column) for column in columns[:5]]
+    more = ", ..." if len(columns) > 5 else ""
+    return f"{len(columns)} of {n_columns} columns ({', '.join(shown)}{more})"
+
+
+def extremes(X: Any, *, allow_nan: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least and the largest value of every column, found piece by piece; NaN is one, or passed over."""
+    least, largest = (np.fmin, np.fmax) if allow_nan else (np.minimum, np.maximum)
+    if sp.issparse(X):
+        return _sparse_extremes(X, least, largest)
+    low, high = np.full(X.shape[1], np.inf), np.full(X.shape[1], -np.inf)
+    if allow_nan:
+        low[:], high[:] = np.nan, np.nan
+    by_columns = isinstance(X, Stored) or lies_by_columns(X)
+    if by_columns:
+        for part in stretches(X):
+            columns = X[:, part]
+            low[part], high[part] = least.reduce(columns, axis=0), largest.reduce(columns, axis=0)
+        return low, high
+    step = max(1, BYTES_AT_A_TIME // max(1, X.itemsize * X.shape[1]))
+    for start in range(0, len(X), step):
+        low = least(low, least.reduce(X[start : start + step], axis=0))
+        high = largest(high, largest.reduce(X[start : start + step], axis=0))
+    return low, high
+
+
+def _sparse_extremes(X: Any, least: Any, largest: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of the values stored and, in columns that are not full, 0."""
+    coordinates = X.tocoo()
+    low, high = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    full = np.bincount(coordinates.col, minlength=X.shape[1]) >= X.shape[0]
+    low[full], high[full] = np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        least.at(low, coordinates.col, coordinates.data)
+        largest.at(high, coordinates.col, coordinates.data)
+    return low, high
 
 
 def columns_not_finite(X: Any) -> NDArray[np.int64]:
@@ -40,10 +122,26 @@ def columns_not_finite(X: Any) -> NDArray[np.int64]:
         coordinates = X.tocoo()
         return np.unique(coordinates.col[~np.isfinite(coordinates.data)]).astype(np.int64)
     fine = np.ones(X.shape[1], dtype=bool)
+    if isinstance(X, Stored) or lies_by_columns(X):
+        for part in stretches(X):
+            fine[part] = np.isfinite(X[:, part]).all(axis=0)
+        return np.flatnonzero(~fine)
     step = max(1, BYTES_AT_A_TIME // max(1, X.itemsize * X.shape[1]))
     for start in range(0, len(X), step):
         fine &= np.isfinite(X[start : start + step]).all(axis=0)
     return np.flatnonzero(~fine)
+
+
+def require_numbers(X: Any) -> None:
+    """What scikit-learn checks of an array, for one that is read by columns."""
+    shape = tuple(X.shape)
+    if len(shape) != 2:
+        raise ValueError(f"Expected 2D array, got {len(shape)}D array instead: X has the shape {shape}")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X holds values of type {X.dtype}: give numbers")
+    for count, what in zip(shape, ("sample(s)", "feature(s)"), strict=True):
+        if count < 1:
+            raise ValueError(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")
 
 
 def number_categories(X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
@@ -61,7 +159,7 @@ def number_categories(X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
                 codes = X.iloc[:, column].cat.codes
                 X.isetitem(column, codes.where(codes >= 0, np.nan))
         return X, np.isin(kinds, ("category", "bool", "boolean"))
-    if hasattr(X, "with_columns") and hasattr(X, "schema"):
+    if hasattr(X, "with_columns") and hasattr(X, "to_series"):
         kinds = np.array([str(kind).split("(")[0] for kind in X.schema.values()])
         categories = np.flatnonzero(np.isin(kinds, ("Categorical", "Enum")))
         if len(categories):

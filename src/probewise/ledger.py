@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import sqlite3
+import struct
+import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
@@ -17,14 +22,38 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .stored import as_dense, by_rows, tiles
+
 APPLICATION_ID = 0x50726F62  # "Prob"
-FORMAT = 1
+FORMAT = 2
+SETTINGS_TABLE = "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
+BLOCKS_TABLE = {  # by format; the first had no checksums, and is brought to the second when it is opened
+    1: "CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL)",
+    2: "CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL, failures TEXT, "
+    "checksum INTEGER NOT NULL)",
+}
+CHECKSUM, STOPPED = "checksum", "stopped"
+NOT_A_DATABASE = 26  # SQLITE_NOTADB
+TILED_BYTES = 2**30
 
 Settings = Mapping[str, Any]
 
 
 class LedgerError(ValueError):
     """A ledger that cannot be used: another run's, in use, damaged, or not a ledger."""
+
+
+class LedgerWriteError(LedgerError):
+    """A ledger that takes no more blocks: the disk is full, or it may not be written. What it holds is intact."""
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Probes on which the criterion failed: their numbers, what stands for their J, and the first error in words."""
+
+    probes: tuple[int, ...]
+    error_score: float
+    first: str
 
 
 class Ledger:
@@ -60,6 +89,7 @@ class Ledger:
         self._values = array("d")
         self._blocks = array("q")
         self._seconds = array("d")
+        self._failures: list[Failures] = []
         self._connection: sqlite3.Connection | None = None
         if self.path is None:
             self.settings = {**(settings or {}), **(notes or {})}
@@ -75,6 +105,21 @@ class Ledger:
         """Working time of the run up to the last block, all sessions together."""
         return self._seconds[-1] if self._seconds else 0.0
 
+    @property
+    def failures(self) -> Failures | None:
+        """The probes whose J is not the criterion's, if there are any."""
+        if not self._failures:
+            return None
+        first = self._failures[0]
+        probes = tuple(probe for failures in self._failures for probe in failures.probes)
+        return Failures(probes, first.error_score, first.first)
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why the run stopped where the ledger ends; None where it was not stopped, but broke off."""
+        stopped = self.settings.get(STOPPED) or {}
+        return stopped["reason"] if stopped.get("n_probes") == self.n_probes else None
+
     def values(self, start: int = 0, stop: int | None = None) -> NDArray[np.float64]:
         """J of probes start, ..., stop - 1."""
         return np.array(self._values[start:stop], dtype=np.float64)
@@ -84,15 +129,28 @@ class Ledger:
         block = int(np.searchsorted(np.frombuffer(self._blocks, np.int64), n_probes)) if self._blocks else 0
         return self._seconds[block] if block < len(self._seconds) else self.seconds
 
-    def append(self, values: Any, *, seconds: float) -> None:
-        """Add a block: the next probes' J, and the run's working time at its end."""
+    def append(self, values: Any, *, seconds: float, failures: Failures | None = None) -> None:
+        """Add a block: the next probes' J, the run's working time at its end, and which of them stand for failures."""
         block = np.ascontiguousarray(values, dtype="<f8")
         if self._connection is not None:
-            with self._explained():
-                self._connection.execute(
-                    "INSERT INTO blocks VALUES (?, ?, ?)", (self.n_probes, seconds, block.tobytes())
-                )
-        self._remember(block, seconds)
+            text = None if failures is None else json.dumps(asdict(failures))
+            try:
+                _write_block(self._connection, (self.n_probes, float(seconds), block.tobytes(), text))
+            except sqlite3.Error as error:
+                raise LedgerWriteError(
+                    f"the ledger {self.path} cannot be written ({error}); it keeps the {self.n_probes:,} probes it "
+                    "holds: make room on the disk, or make the file writable, and the same run goes on from there"
+                ) from error
+        self._remember(block, seconds, failures)
+
+    def conclude(self, reason: str) -> None:
+        """Note why the run stops here, if the file takes it."""
+        self.settings[STOPPED] = {"n_probes": self.n_probes, "reason": reason}
+        if self._connection is not None:
+            rows = _as_rows(self.settings)
+            with suppress(sqlite3.Error), self._connection:
+                self._connection.execute("BEGIN")
+                _write_settings(self._connection, {name: rows[name] for name in (STOPPED, CHECKSUM)})
 
     def close(self) -> None:
         """Give the file back; what was read or appended stays readable from this object."""
@@ -111,10 +169,12 @@ class Ledger:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_connection": None}
 
-    def _remember(self, block: NDArray[np.float64], seconds: float) -> None:
+    def _remember(self, block: NDArray[np.float64], seconds: float, failures: Failures | None = None) -> None:
         self._values.frombytes(block.astype("=f8", copy=False).tobytes())
         self._blocks.append(self.n_probes)
         self._seconds.append(seconds)
+        if failures is not None:
+            self._failures.append(failures)
 
     def _open(self, path: Path, settings: Settings | None, notes: Settings) -> None:
         if settings is None and not path.exists():
@@ -127,6 +187,7 @@ class Ledger:
         with self._explained():
             # Autocommit: each INSERT is a transaction of its own.
             self._connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
+            self._connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
             try:
                 self.settings = self._prepare(self._connection, settings, notes)
                 self._read(self._connection)
@@ -135,6 +196,8 @@ class Ledger:
                 raise
 
     def _prepare(self, connection: sqlite3.Connection, settings: Settings | None, notes: Settings) -> dict[str, Any]:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         application = connection.execute("PRAGMA application_id").fetchone()[0]
         has_tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] > 0
@@ -145,14 +208,30 @@ class Ledger:
         connection.execute("BEGIN EXCLUSIVE")  # takes the lock for good, and makes creation all or nothing
         if not has_tables:
             _create(connection, {**(settings or {}), **notes})
-        version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version != FORMAT:
-            raise LedgerError(f"{self.path} has ledger format {version}; this version reads format {FORMAT}")
-        kept = {name: json.loads(value) for name, value in connection.execute("SELECT name, value FROM settings")}
+        self._require_format(connection)
+        kept = self._read_settings(connection)
         connection.execute("COMMIT")
         if settings is not None:
             self._refuse_another_run(kept, json.loads(json.dumps(dict(settings))))
         return kept
+
+    def _require_format(self, connection: sqlite3.Connection) -> None:
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version not in BLOCKS_TABLE:
+            raise LedgerError(f"{self.path} has ledger format {version}; this version reads formats up to {FORMAT}")
+        schema = set(connection.execute("SELECT type, name, sql FROM sqlite_master"))
+        tables = {("table", "settings", SETTINGS_TABLE), ("table", "blocks", BLOCKS_TABLE[version])}
+        if schema != {*tables, ("index", "sqlite_autoindex_settings_1", None)}:
+            raise self._damaged("its tables are not those of a ledger")
+        if version == 1:
+            _upgrade(connection)
+
+    def _read_settings(self, connection: sqlite3.Connection) -> dict[str, Any]:
+        rows = dict(connection.execute("SELECT name, value FROM settings"))
+        checksum = rows.pop(CHECKSUM, None)
+        if checksum != _digest(rows):
+            raise self._damaged("its settings are not as they were written")
+        return {name: self._loaded(value) for name, value in rows.items()}
 
     def _refuse_another_run(self, kept: dict[str, Any], asked: dict[str, Any]) -> None:
         different = [name for name in asked if kept.get(name) != asked[name]]
@@ -166,10 +245,29 @@ class Ledger:
             )
 
     def _read(self, connection: sqlite3.Connection) -> None:
-        for start, seconds, blob in connection.execute("SELECT start, seconds, j FROM blocks ORDER BY start"):
-            if start != self.n_probes or len(blob) % 8:
-                raise LedgerError(f"the ledger {self.path} is damaged: the block at probe {self.n_probes} is not whole")
-            self._remember(np.frombuffer(blob, dtype="<f8"), seconds)
+        rows = connection.execute("SELECT start, seconds, j, failures, checksum FROM blocks ORDER BY start")
+        for start, seconds, blob, text, checksum in rows:
+            if start != self.n_probes or checksum != _checksum(start, seconds, blob, text) or checksum < 0:
+                raise self._damaged(f"the block at probe {self.n_probes:,} is not as it was written")
+            self._remember(np.frombuffer(blob, dtype="<f8"), seconds, None if text is None else self._failed(text))
+
+    def _failed(self, text: str) -> Failures:
+        kept = self._loaded(text)
+        try:
+            return Failures(tuple(map(int, kept["probes"])), float(kept["error_score"]), str(kept["first"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise self._damaged("its failed probes cannot be read") from error
+
+    def _loaded(self, text: str) -> Any:
+        try:
+            return json.loads(text)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise self._damaged("what it says cannot be read") from error
+
+    def _damaged(self, how: str) -> LedgerError:
+        return LedgerError(
+            f"the ledger {self.path} is damaged: {how}; put back a copy, or begin again with another file"
+        )
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -181,8 +279,12 @@ class Ledger:
                     f"the ledger {self.path} is in use by another process: wait for it or choose another file"
                 ) from error
             raise LedgerError(f"the ledger {self.path} cannot be written or read: {error}") from error
-        except sqlite3.DatabaseError as error:
-            raise LedgerError(f"{self.path} is not a Probewise ledger ({error}): choose another file") from error
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode == NOT_A_DATABASE:
+                raise LedgerError(f"{self.path} is not a Probewise ledger ({error}): choose another file") from error
+            raise self._damaged(ascii(str(error))[1:-1]) from error  # it may quote what stands in the file
+        except UnicodeDecodeError as error:  # in a message of SQLite about a name
+            raise self._damaged("its tables are not those of a ledger") from error
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -193,10 +295,52 @@ def _first_bytes(path: Path) -> bytes:
 def _create(connection: sqlite3.Connection, settings: Settings) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
-    connection.execute("CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-    connection.execute("CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL)")
-    rows = [(name, json.dumps(value)) for name, value in settings.items()]
-    connection.executemany("INSERT INTO settings VALUES (?, ?)", rows)
+    connection.execute(SETTINGS_TABLE)
+    connection.execute(BLOCKS_TABLE[FORMAT])
+    _write_settings(connection, _as_rows(settings))
+
+
+def _upgrade(connection: sqlite3.Connection) -> None:
+    """From the first format to this one, in the transaction of the caller."""
+    blocks = connection.execute("SELECT start, seconds, j, NULL FROM blocks ORDER BY start").fetchall()
+    settings = dict(connection.execute("SELECT name, value FROM settings"))
+    _write_settings(connection, {CHECKSUM: _digest(settings)})
+    connection.execute("DROP TABLE blocks")
+    connection.execute(BLOCKS_TABLE[FORMAT])
+    connection.execute(f"PRAGMA user_version = {FORMAT}")
+    for block in blocks:
+        _write_block(connection, block)
+
+
+def _as_rows(settings: Settings) -> dict[str, str]:
+    rows = {name: json.dumps(value) for name, value in settings.items()}
+    return {**rows, CHECKSUM: _digest(rows)}
+
+
+def _write_settings(connection: sqlite3.Connection, rows: Mapping[str, str]) -> None:
+    connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", list(rows.items()))
+
+
+def _write_block(connection: sqlite3.Connection, block: tuple[int, float, bytes, str | None]) -> None:
+    checksum = _checksum(*block)
+    if checksum < 0:
+        raise LedgerError(f"the block at probe {block[0]:,} cannot be kept: J and seconds must be finite numbers")
+    connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?)", (*block, checksum))
+
+
+def _digest(rows: Mapping[str, str]) -> str:
+    return hashlib.blake2b(repr(sorted(rows.items(), key=repr)).encode(), digest_size=12).hexdigest()
+
+
+def _checksum(start: int, seconds: float, values: bytes, failures: str | None) -> int:
+    """0 to 2**32 - 1; -1 for what cannot be a block."""
+    try:
+        header = struct.pack("<qd", start, seconds)
+        if len(values) % 8 == 0 and math.isfinite(seconds) and np.isfinite(np.frombuffer(values, "<f8")).all():
+            return zlib.crc32((failures or "").encode(), zlib.crc32(values, zlib.crc32(header)))
+    except (TypeError, AttributeError, struct.error):
+        pass
+    return -1
 
 
 def peek(path: str | PathLike[str], name: str) -> Any:
@@ -213,18 +357,32 @@ def _shown(value: Any) -> str:
 
 
 def fingerprint(*parts: Any) -> str:
-    """A short digest of arrays (dense, sparse, text): the same for equal shape, type and content."""
+    """A short digest of arrays (dense, stored, sparse, text): the same for equal shape, type and content.
+
+    In memory or not, in whatever order: it is read in the order in which it is kept, 64 MiB at a time.
+    """
     digest = hashlib.blake2b(digest_size=12)
     for part in parts:
         if sp.issparse(part):
             columns = part.tocsc()
             pieces: Iterable[Any] = (columns.data, columns.indices, columns.indptr)
         else:
-            array = np.asarray(part)
+            array = as_dense(part)
             array = array.astype(str) if array.dtype.kind in "OSU" else array
-            step = max(1, 2**22 // max(1, array[:1].nbytes))
-            pieces = (array[start : start + step] for start in range(0, len(array), step))
+            pieces = _digests(array) if _n_bytes(array) > TILED_BYTES else by_rows(array)
         digest.update(f"{part.shape} {part.dtype.str};".encode())
         for piece in pieces:
-            digest.update(np.ascontiguousarray(piece).tobytes())
+            if piece.nbytes:
+                digest.update(np.ascontiguousarray(piece).reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def _digests(table: Any) -> Iterator[NDArray[np.uint8]]:
+    """Of squares of a table: a large one, whatever its order, is read once, and not once for every few rows."""
+    for tile in tiles(table):
+        yield np.frombuffer(hashlib.blake2b(tile.tobytes(), digest_size=12).digest(), np.uint8)
+
+
+def _n_bytes(array: Any) -> int:
+    """Of a table; 0 for anything else."""
+    return array.dtype.itemsize * array.shape[0] * array.shape[1] if array.ndim == 2 else 0

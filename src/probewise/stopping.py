@@ -161,7 +161,7 @@ class MinCoverage(Rule):
         _require_positive(self, n_probes=self.n_probes)
 
     def __call__(self, state: State) -> bool:
-        return state.n_probes >= 2 * self.n_probes and state.tally.coverage >= self.n_probes
+        return state.n_probes >= 2 * self.n_probes and state.tally.covers(self.n_probes)
 
     def reason(self, state: State) -> str:
         return f"every feature was in and out of at least {self.n_probes:,} probes"

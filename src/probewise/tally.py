@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,7 +12,8 @@ from .kernels import order, sums
 from .probes import Subsets
 
 Floats = NDArray[np.float64]
-COEFFICIENTS = ("daf0", "daf1", "daf2")
+COEFFICIENTS = ("daf0", "daf1", "daf2", "regression")
+FEATURES_AT_A_TIME = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +87,10 @@ class Tally:
         """The least, over features, of the probes with it and the probes without it (2011, eq. 16)."""
         return int(sums.smallest_coverage(self.table, self.n_probes))
 
+    def covers(self, n_probes: int) -> bool:
+        """Whether ``coverage`` is at least this; while it is not, the answer does not take a look at every feature."""
+        return bool(sums.is_covered(self.table, self.n_probes, n_probes))
+
     def daf0(self) -> Floats:
         """Mean J with the feature less mean J without it (2011, eq. 7)."""
         out = np.empty(self.n_features)
@@ -94,10 +99,21 @@ class Tally:
 
     def daf1(self) -> Floats:
         """DAF0 over the count-weighted mean of the two standard deviations (2011, eq. 10)."""
-        return _ratio(self.daf0(), self._spread())
+        return self._by_pieces(lambda part: _ratio(part.daf0(), part._spread()))
 
     def std_errors(self, coefficient: str = "daf0") -> Floats:
         """Welch's standard error of DAF0; for DAF1 divided by the same spread as the coefficient."""
+        return self._by_pieces(lambda part: part._errors(coefficient))
+
+    def _by_pieces(self, measure: Callable[[Tally], Floats]) -> Floats:
+        """A measure of every feature, made for some at a time: what is needed on the way stays small."""
+        out = np.empty(self.n_features)
+        for start in range(0, self.n_features, FEATURES_AT_A_TIME):
+            piece = slice(start, start + FEATURES_AT_A_TIME)
+            out[piece] = measure(replace(self, table=self.table[piece]))
+        return out
+
+    def _errors(self, coefficient: str) -> Floats:
         inside, outside = self._inside(), self._outside()
         with np.errstate(divide="ignore", invalid="ignore"):
             error = np.sqrt(inside.variance / inside.count + outside.variance / outside.count)

@@ -190,7 +190,7 @@ def test_ctrl_c_gives_the_ranking_so_far():
         ({"inclusion": 0.0}, "inclusion=0.0"),
         ({"inclusion": 1.0}, "inclusion=1.0"),
         ({"stop": "soon"}, "stop='soon'"),
-        ({"device": "cuda"}, "device='cuda'"),
+        ({"device": "gpu"}, "device='gpu' is not known: choose 'cpu', 'auto'"),
         ({"narrow": 0.6}, "narrow=0.6"),
         ({"cv": 1}, "k-fold"),
         ({"scoring": "f1"}, "scoring='f1'"),
@@ -247,3 +247,14 @@ def test_uci_madelon(real_data):
     alone = BIF(20, criterion="knn", n_jobs=2).fit(X, y)
     assert found.support_[MADELON].sum() >= 16
     assert alone.support_[MADELON].sum() <= 10
+
+
+def test_a_device_without_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    data = make_madelon(n_samples=60, n_features=20, random_state=0)
+    for name in ("cuda", "torch-cpu"):
+        with pytest.raises(ImportError, match=r"pip install 'probewise\[gpu\]', or use device='cpu'"):
+            DAF(device=name).fit(data.X, data.y)
+    options = {"criterion": "knn", "stop": MaxProbes(100), "random_state": 0}
+    auto = DAF(device="auto", **options).fit(data.X, data.y)
+    np.testing.assert_array_equal(auto.scores_, DAF(**options).fit(data.X, data.y).scores_)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -14,11 +13,15 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.multiclass import type_of_target
 
+from ..inputs import SQUARED, require_finite_target
 from ..kernels import columns as kernels
 from ..probes import Subsets
+from ..stored import Stored, as_dense, walk
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+CELLS_AT_A_TIME = 2**19
+MOST_CLASSES = 1000
 
 
 class BoundCriterion(Protocol):
@@ -41,10 +44,14 @@ class Criterion(BaseEstimator):
         limit is kept.
     prefer : "threads" where the work releases the GIL, "processes" where it does not.
     allow_nan : whether X may hold NaN.
+    widths : bounds on max - min of a column that is not constant, beyond which J would be wrong; None: there are none.
+    streams : whether X may be a `Stored`, of which only ``X[:, columns]`` is asked; if not, X is read as a whole first.
     """
 
     block_size = 50
     prefer = "threads"
+    streams = False
+    widths: tuple[float, float] | None = None
 
     @property
     def allow_nan(self) -> bool:
@@ -81,15 +88,15 @@ class Target:
         if task not in ("auto", "classification", "regression"):
             raise ValueError(f"task={task!r}: choose 'auto', 'classification' or 'regression'")
         y = np.asarray(y)
-        kind = type_of_target(y, input_name="y")
+        kind = kind_of_target(y)
         if kind not in ("binary", "multiclass", "continuous"):
             raise ValueError(f"Unknown label type: y is {kind}; give one class label or one number per row")
         if task == "regression" or (task == "auto" and kind == "continuous"):
-            return cls(np.asarray(y, dtype=np.float64), None)
+            return cls(_numbers(y), None)
         classes, codes = _numbered(y)
         if len(classes) < 2:
             raise ValueError(
-                f"y has only one class ({classes[0]!r}): features cannot be told apart by it; "
+                f"y has only one class ({classes.tolist()[0]!r}): features cannot be told apart by it; "
                 "give rows of at least two classes"
             )
         return cls(codes.astype(np.int64, copy=False), classes)
@@ -97,7 +104,7 @@ class Target:
     @classmethod
     def of_classes(cls, y: Any) -> Target:
         """Classes, for a method that knows nothing else: a continuous target is refused."""
-        if type_of_target(np.asarray(y), input_name="y").startswith("continuous"):
+        if kind_of_target(np.asarray(y)).startswith("continuous"):
             raise ValueError(
                 "Unknown label type: y is continuous, and this method tells classes apart: cut y into classes, or use "
                 "a method for numbers such as DAF, BIF or ReliefF"
@@ -147,12 +154,12 @@ class Columns:
     """A probe's columns of X as a small dense matrix, from X as it is: no copy of X, sparse stays sparse.
 
     Rows come out in the order given. Columns of dense data are centred: distances do not change, and float32
-    keeps its digits.
+    keeps its digits. Of X in a store only the columns asked for are read.
     """
 
     def __init__(self, X: Any, rows: NDArray[np.int64]) -> None:
         self.is_sparse = sp.issparse(X)
-        self.X: Any = X.tocsc() if self.is_sparse else np.asarray(X)
+        self.X: Any = X.tocsc() if self.is_sparse else _locked(as_dense(X))
         self.dtype = np.dtype(np.float32 if self.X.dtype in (np.float32, np.float16) else np.float64)
         self.n_rows, self.n_features = self.X.shape
         self.rows = rows
@@ -163,44 +170,113 @@ class Columns:
             self.extent = Extent(self.X)
             self.centers = self.extent.centers
 
+    @property
+    def is_stored(self) -> bool:
+        return isinstance(self.X, Stored)
+
     def only(self, rows: slice) -> Columns:
-        """The same for some of the rows (of dense data), in their order here."""
+        """The same for some of the rows (of dense data), in their order here; from a store these are read now."""
         part = copy(self)
         part.rows = self.rows[rows]
+        if self.is_stored:
+            part.X, part.rows = _locked(self.X.rows(part.rows)), np.arange(len(part.rows))
         return part
 
     def take(self, subset: NDArray[np.int32], out: NDArray[Any]) -> None:
         if self.is_sparse:
             kernels.take_sparse(self.X.data, self.X.indices, self.X.indptr, self.place, subset, out)
         else:
-            kernels.take_dense(self.X, self.rows, subset, self.centers, out)
+            matrix, places, centers = self.held(subset)
+            kernels.take_dense(matrix, self.rows, places, centers, out)
+
+    def held(self, subset: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32], Floats]:
+        """Of dense data: a matrix that holds these columns, where in it each of them is, and its columns' centres."""
+        if not self.is_stored:
+            return self.X, subset, self.centers
+        matrix, places = self.X.held(subset)
+        centers = np.empty(matrix.shape[1])
+        centers[places] = self.centers[subset]
+        return _locked(matrix), places, centers
 
 
 class Extent:
     """Per column of dense data: a centre, the mean distance from it, the largest, and whether all values are whole.
 
     The centre is the mean rounded to a power of two near the spread, or to a whole number where all values are: then
-    whole numbers stay exact, and so do their ties.
+    whole numbers stay exact, and so do their ties. X is walked through once, some columns at a time.
     """
 
-    def __init__(self, X: NDArray[Any]) -> None:
-        self.pieces = max(1, 2**20 // max(1, X.shape[1]))
-        origin = X[0].astype(np.float64)
-        mean = origin + self._mean(X, lambda part: part - origin)
-        spread = self._mean(X, lambda part: np.abs(part - mean))
-        self.is_whole = self._mean(X, lambda part: part == np.rint(part)) == 1.0
-        grid = np.exp2(np.ceil(np.log2(np.where(self.is_whole | (spread == 0), 1.0, np.maximum(spread, 1e-300)))))
-        self.centers = grid * np.rint(mean / grid)
-        self.distance = self._mean(X, lambda part: np.abs(part - self.centers))
-        low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-        self.reach = np.maximum(high - self.centers, self.centers - low)
+    def __init__(self, X: Any) -> None:
+        n_features = X.shape[1]
+        self.centers, self.distance, self.reach = (np.empty(n_features) for _ in range(3))
+        self.is_whole = np.empty(n_features, dtype=bool)
+        piece = max(1, 2**20 // max(1, n_features))
+        for part, matrix in walk(X):
+            step = max(1, CELLS_AT_A_TIME // max(1, len(matrix)))
+            for start in range(0, matrix.shape[1], step):
+                stop = min(start + step, matrix.shape[1])
+                self._fill(slice(part.start + start, part.start + stop), _locked(matrix), start, piece)
 
-    def _mean(self, X: NDArray[Any], function: Callable[[NDArray[Any]], NDArray[Any]]) -> Floats:
-        """Column means of a function of X, some rows at a time."""
-        total = np.zeros(X.shape[1])
-        for start in range(0, len(X), self.pieces):
-            total += function(X[start : start + self.pieces]).sum(axis=0)
-        return total / len(X)
+    def _fill(self, part: slice, matrix: NDArray[Any], start: int, piece: int) -> None:
+        """The columns ``part`` of X, which are those from ``start`` on of a matrix."""
+        low, high, totals = (np.empty(part.stop - part.start) for _ in range(3))
+        kernels.ranges(matrix, start, piece, totals, low, high, self.is_whole[part])
+        if not (np.isfinite(totals).all() and (high - low).max(initial=0.0) <= SQUARED[1]):
+            raise ValueError("X contains NaN, infinity or values too large to be squared: leave out or scale columns")
+        mean = matrix[0, start : start + len(totals)].astype(np.float64) + totals / len(matrix)
+        kernels.distances(matrix, start, piece, mean, totals)
+        spread = totals / len(matrix)
+        flat = self.is_whole[part] | (spread == 0)
+        grid = np.exp2(np.ceil(np.log2(np.where(flat, 1.0, np.maximum(spread, 1e-300)))))
+        self.centers[part] = np.where(low == high, low, grid * np.rint(mean / grid))
+        kernels.distances(matrix, start, piece, self.centers[part], totals)
+        self.distance[part] = totals / len(matrix)
+        self.reach[part] = np.maximum(high - self.centers[part], self.centers[part] - low)
+
+
+def _locked(X: Any) -> Any:
+    """The same memory, not to be written: kernels are compiled once for what may be written and what may not."""
+    if isinstance(X, Stored):
+        return X
+    view = X.view()
+    view.flags.writeable = False
+    return view
+
+
+def require_few_classes(classes: NDArray[Any] | None, method: str, remedy: str) -> None:
+    """For what takes time or memory by the square of the classes, or by classes times rows times rows."""
+    if classes is not None and len(classes) > MOST_CLASSES:
+        raise ValueError(
+            f"y has {len(classes):,} classes, and {method} takes {MOST_CLASSES:,} at most: {remedy}, or join classes"
+        )
+
+
+def kind_of_target(y: NDArray[Any]) -> str:
+    """What scikit-learn takes y for: "binary", "multiclass", "continuous", or what is of no use here."""
+    with np.errstate(invalid="ignore"):  # it casts numbers of any size to integers, to see whether they are whole
+        return str(type_of_target(y, input_name="y"))
+
+
+def _numbers(y: NDArray[Any]) -> Floats:
+    """y as numbers that differ, neither too much nor too little for squares of their differences."""
+    if y.dtype.kind not in "biuf":
+        raise ValueError(f"y is of type {y.dtype} and regression needs numbers: give numbers, or task='classification'")
+    numbers = np.asarray(y, dtype=np.float64)
+    require_finite_target(numbers)
+    if len(numbers) > 1:
+        with np.errstate(over="ignore"):
+            width = float(np.ptp(numbers))
+        if width == 0:
+            raise ValueError(
+                f"y has only one value ({numbers[0]:g}): features cannot be told apart by it; "
+                "give rows that differ in y"
+            )
+        if not SQUARED[0] <= width <= SQUARED[1]:
+            raise ValueError(
+                f"y is too {'large' if width > 1 else 'small'} to be computed with: "
+                f"its width, max - min, is {width:.3g}; scale it to a width between {SQUARED[0]:g} and {SQUARED[1]:g}"
+            )
+    return numbers
 
 
 def _numbered(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

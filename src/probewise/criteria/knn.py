@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inputs import SQUARED
 from ..kernels import neighbors as kernels
 from ..kernels.integers import largest_integer
 from ..probes import Subsets
@@ -47,6 +48,9 @@ class KNN(Criterion):
     >>> KNN(n_neighbors=3).bind(millimetres, y, cv=3)(Subsets.of([[0, 1], [0, 1, 2, 3]])).round(3)
     array([0.74 , 0.973])
     """
+
+    streams = True
+    widths = SQUARED
 
     def __init__(self, n_neighbors: int = 3, *, metric: str = "euclidean", task: str = "auto") -> None:
         self.n_neighbors = n_neighbors
@@ -103,6 +107,24 @@ class BoundKNN:
             else:
                 scores[k] = floats.score(subset)
         return scores
+
+    def to(self, device: str) -> Any:
+        """The same on a torch device: a function of (indices, offsets)."""
+        from ..kernels.device.knn import DeviceKNN
+
+        columns = self.columns
+        reach = abs(columns.X).max(axis=0).toarray().ravel() if columns.is_sparse else columns.extent.reach
+        return DeviceKNN(
+            columns.X,
+            self.folds.splits,
+            is_partition=self.fold_end is not None,
+            targets=self.target.values,
+            n_classes=self.n_classes,
+            n_neighbors=self.n_neighbors,
+            centers=None if columns.is_sparse else columns.centers,
+            reach=np.asarray(reach, np.float64),
+            device=device,
+        )
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added: distances add up over features, so each costs one pass."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..inputs import SQUARED
 from ..kernels import linear as kernels
 from ..probes import Subsets
 from .base import Columns, Criterion, Floats, Folds, Target
@@ -38,6 +39,9 @@ class Linear(Criterion):
     >>> Linear(alpha=1.0).bind(X, y, cv=3)(Subsets.of([[1], [0, 1, 2, 3]])).round(3)
     array([0.56 , 0.813])
     """
+
+    streams = True
+    widths = SQUARED
 
     def __init__(self, alpha: float = 1.0, *, task: str = "auto") -> None:
         self.alpha = alpha
@@ -71,6 +75,8 @@ class BoundLinear:
     sums: tuple[Sums, ...] = ()
 
     def __call__(self, subsets: Subsets) -> Floats:
+        if self.sums and self.columns.is_stored:  # a batch together would hold all its columns
+            return np.concatenate([self._scores_from_sums(Subsets.of([subset])) for subset in subsets])
         if self.sums:
             return self._scores_from_sums(subsets)
         table = self._table(subsets)
@@ -83,6 +89,21 @@ class BoundLinear:
         table = DenseTable(self, len(subset) + 1)
         grown = GrownTable(table, table.load(subset), self._parts(), candidates)
         return np.array([self._score(grown.load(k)) for k in range(len(candidates))], dtype=np.float64)
+
+    def to(self, device: str) -> Any:
+        """The same on a torch device: a function of (indices, offsets)."""
+        from ..kernels.device.linear import DeviceLinear
+
+        return DeviceLinear(
+            self.columns.X,
+            self.folds.splits,
+            is_partition=self.is_partition,
+            targets=self.target.values,
+            n_classes=0 if self.target.classes is None else len(self.target.classes),
+            alpha=self.alpha,
+            centers=None if self.columns.is_sparse else self.columns.centers,
+            device=device,
+        )
 
     @property
     def targets(self) -> NDArray[Any]:
@@ -125,8 +146,9 @@ class BoundLinear:
         borders = np.array([0, *(part.stop for part in parts)])
         allowed = np.array([train.target_sums > 0 for train in self.sums])
         scores = np.empty((len(subsets), len(parts)))
+        matrix, indices, centers = columns.held(subsets.indices)
         kernels.batch_scores(
-            columns.X, columns.rows, borders, columns.centers, subsets.indices, subsets.offsets,
+            matrix, columns.rows, borders, centers, indices, subsets.offsets,
             weights, intercepts, allowed, targets, is_label, scores,
         )  # fmt: skip
         if is_label:

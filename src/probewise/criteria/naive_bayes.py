@@ -9,8 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..inputs import SQUARED
 from ..kernels import bayes as kernels
 from ..probes import Subsets
+from ..stored import Stored, as_dense, walk
 from .base import Criterion, Floats, Folds, Split, Target
 
 MEMORY_LIMIT = 2**30
@@ -65,6 +67,8 @@ class NaiveBayes(Criterion):
     """
 
     block_size = 100
+    streams = True
+    widths = SQUARED
 
     def __init__(self, *, var_smoothing: float = 1e-9) -> None:
         self.var_smoothing = var_smoothing
@@ -99,7 +103,7 @@ class BoundNaiveBayes:
 
     @classmethod
     def of(cls, X: Any, codes: NDArray[np.int64], folds: Folds, var_smoothing: float) -> BoundNaiveBayes:
-        X = canonical_columns(X) if sp.issparse(X) else np.asarray(X)
+        X = canonical_columns(X) if sp.issparse(X) else as_dense(X)
         moments = 32 * len(folds.splits) * X.shape[1] * int(codes.max() + 1)
         row = 12 * (X.nnz // len(codes) if sp.issparse(X) else X.shape[1])
         keep = moments + row * sum(len(test) for _, test in folds.splits) <= MEMORY_LIMIT
@@ -116,6 +120,14 @@ class BoundNaiveBayes:
             model = self.models[number] if self.models else FoldModel.of(self.X, self.codes, split, keep=False)
             total += model.accuracy(self.X, subsets, self.var_smoothing)
         return total / len(self.folds.splits)
+
+    def to(self, device: str) -> Any:
+        """The same on a torch device: a function of (indices, offsets)."""
+        from ..kernels.device.bayes import DeviceBayes, Fold
+
+        models = self.models or [FoldModel.of(self.X, self.codes, split, keep=False) for split in self.folds.splits]
+        folds = [Fold(model.rows, model.truth, *model.moments) for model in models]
+        return DeviceBayes(self.X, folds, smoothing=self.var_smoothing, device=device)
 
 
 @dataclass(frozen=True)
@@ -145,7 +157,8 @@ class FoldModel:
         if not keep:
             return cls(moments, test, truth)
         columns = np.empty((X.shape[1], len(test)))
-        kernels.take_columns(X, test, np.arange(X.shape[1]), columns)
+        for part, matrix in walk(X):
+            kernels.take_columns(matrix, test, np.arange(matrix.shape[1]), columns[part])
         return cls(moments, test, truth, columns, _standard(columns, moments, share))
 
     def accuracy(self, X: Any, subsets: Subsets, smoothing: float) -> Floats:
@@ -162,7 +175,8 @@ class FoldModel:
             room = np.empty((int(subsets.sizes.max()), len(self.rows)))
             places = np.arange(len(room), dtype=np.int32)
             for k, subset in enumerate(subsets):
-                kernels.take_columns(X, self.rows, subset, room)
+                matrix, own = X.held(subset) if isinstance(X, Stored) else (X, subset)
+                kernels.take_columns(matrix, self.rows, own, room)
                 one, value = np.array([0, len(subset)]), right[k : k + 1]
                 kernels.dense_accuracy(room, self.truth, places, subset, one, self.moments, smoothing, value)
         return right
@@ -191,7 +205,9 @@ def class_moments(X: Any, codes: NDArray[np.int64], rows: NDArray[np.int64]) -> 
         kernels.sparse_moments(data, X.indices, X.indptr, class_of, times, sizes, mean, variance)
     else:
         by_class = rows[np.argsort(codes[rows], kind="stable")]
-        kernels.dense_moments(X, by_class, np.concatenate([[0], np.cumsum(sizes)]), mean, variance)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        for part, matrix in walk(X):
+            kernels.dense_moments(matrix, by_class, starts, mean[part], variance[part])
     return classes, sizes / len(rows), mean, variance
 
 

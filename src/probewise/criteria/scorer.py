@@ -41,6 +41,7 @@ class Scorer(Criterion):
 
     block_size = 5
     prefer = "processes"
+    streams = True
 
     def __init__(self, estimator: Any, *, scoring: Any = None) -> None:
         self.estimator = estimator
@@ -49,6 +50,10 @@ class Scorer(Criterion):
     @property
     def allow_nan(self) -> bool:
         return bool(get_tags(self.estimator).input_tags.allow_nan)
+
+    @property
+    def task(self) -> str:
+        return "regression" if is_regressor(self.estimator) else "auto"
 
     def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundScorer:
         y = np.asarray(y)
@@ -66,7 +71,7 @@ class Scorer(Criterion):
         return BoundScorer(_seeded(self.estimator), _by_columns(X), y, folds, chosen)
 
     def describe(self) -> str:
-        return f"Scorer({_stable_text(self.estimator)}, scoring={_stable_text(self.scoring)})"
+        return f"Scorer({stable_text(self.estimator)}, scoring={stable_text(self.scoring)})"
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,7 @@ class Function(Criterion):
     """A plain function of (X_subset, y) as a criterion; columns come in the order of the probe, and y may be None."""
 
     block_size = 5
+    streams = True
 
     def __init__(self, function: Callable[[Any, Any], float]) -> None:
         self.function = function
@@ -114,7 +120,7 @@ class Function(Criterion):
         return BoundFunction(self.function, _by_columns(X), y, Folds((), len(y) if y is not None else X.shape[0]))
 
     def describe(self) -> str:
-        return f"Function({_stable_text(self.function)})"
+        return f"Function({stable_text(self.function)})"
 
 
 @dataclass(frozen=True)
@@ -143,10 +149,10 @@ def _seeded(estimator: Any) -> Any:
     return estimator.set_params(**dict.fromkeys(open_states, 0))
 
 
-def _stable_text(thing: Any) -> str:
+def stable_text(thing: Any) -> str:
     """A description without memory addresses: class and parameters, or a function's name and code."""
     if isinstance(thing, BaseEstimator):
-        parts = [f"{name}={_stable_text(value)}" for name, value in sorted(thing.get_params(deep=False).items())]
+        parts = [f"{name}={stable_text(value)}" for name, value in sorted(thing.get_params(deep=False).items())]
         return f"{type(thing).__name__}({', '.join(parts)})"
     code = getattr(thing, "__code__", None)
     if code is not None:

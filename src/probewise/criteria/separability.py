@@ -10,8 +10,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..executors import one_blas_thread
+from ..inputs import SQUARED
 from ..kernels import separability as kernels
 from ..probes import Subsets
+from ..stored import as_dense
 from .base import Columns, Criterion, Floats, Folds, Target
 from .naive_bayes import canonical_columns, class_moments, pooled_variance
 
@@ -96,6 +98,9 @@ class Separability(Criterion):
     array([0.66, 0.94, 0.77])
     """
 
+    streams = True
+    widths = SQUARED
+
     def __init__(self, measure: str = "bhattacharyya", *, shrinkage: float = 0.1, n_clusters: int = 2) -> None:
         self.measure = measure
         self.shrinkage = shrinkage
@@ -112,7 +117,7 @@ class Separability(Criterion):
             raise ValueError(
                 f"scoring={scoring!r} has no meaning for Separability, which predicts nothing: leave it out"
             )
-        X = canonical_columns(X) if sp.issparse(X) else np.asarray(X)
+        X = canonical_columns(X) if sp.issparse(X) else as_dense(X)
         if self.measure == "clusters":
             if not 2 <= self.n_clusters < X.shape[0] or self.n_clusters != int(self.n_clusters):
                 raise ValueError(
@@ -155,17 +160,17 @@ class BoundSeparability:
     @classmethod
     def of(cls, X: Any, codes: NDArray[np.int64], measure: str, shrinkage: float) -> BoundSeparability:
         order = np.argsort(codes, kind="stable")
+        columns = Columns(X, order)
         _, prior, mean, variance = class_moments(X, codes, order)
         scale = _inverse_root(pooled_variance(mean, variance, prior))
         away = mean - mean[:, :1]
         starts = np.concatenate([[0], np.cumsum(np.bincount(codes))])
-        columns = Columns(X, order)
         standard = np.ascontiguousarray((away - (away @ prior)[:, None]).T) * scale
         shift = np.ascontiguousarray(mean.T) - _origin(columns)
         n_tables = 1 if measure == "mahalanobis" else len(prior)
         table = None
         if X.shape[1] <= TABLE_FEATURES and 8 * n_tables * X.shape[1] ** 2 <= TABLE_BYTES:
-            table = _covariances(X, order, starts, mean, scale, n_tables)
+            table = _covariances(np.asarray(X) if columns.is_stored else X, order, starts, mean, scale, n_tables)
         folds = Folds((), len(codes))
         return cls(columns, folds, measure, shrinkage, prior, standard, shift, scale, starts, table)
 
@@ -193,6 +198,25 @@ class BoundSeparability:
             mean, work = np.ascontiguousarray(self.mean[:, subset]), square[: d * d].reshape(d, d)
             scores[k] = MEASURES[self.measure](covariance, mean, self.prior, work, vector[:d])
         return scores
+
+    def to(self, device: str) -> Any:
+        """The same on a torch device: a function of (indices, offsets)."""
+        from ..kernels.device.separability import DeviceSeparability
+
+        return DeviceSeparability(
+            self.columns.X,
+            measure=self.measure,
+            order=self.columns.rows,
+            starts=self.starts,
+            prior=self.prior,
+            mean=self.mean,
+            origin=None if self.columns.is_sparse else self.columns.centers,
+            shift=self.shift,
+            scale=self.scale,
+            shrinkage=self.shrinkage,
+            ridge=RIDGE,
+            device=device,
+        )
 
 
 @dataclass(frozen=True)

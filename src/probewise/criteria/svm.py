@@ -15,7 +15,8 @@ from sklearn.svm import SVC, SVR
 
 from ..kernels import smo
 from ..probes import Subsets
-from .base import Criterion, Floats, Folds, Target
+from ..stored import as_dense
+from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .scorer import BoundScorer
 
 C_GRID = (0.01, 0.1, 1.0, 10.0)
@@ -68,6 +69,7 @@ class SVM(Criterion):
 
     block_size = 5
     prefer = "threads"
+    streams = True
 
     def __init__(
         self, kernel: str = "linear", *, C: float = 1.0, gamma: Any = "scale", tune: bool = False, task: str = "auto"
@@ -81,6 +83,8 @@ class SVM(Criterion):
     def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundSVM:
         self._check()
         target = Target.of(y, self.task)
+        remedy = "use KNN, or task='regression' if y is a quantity"
+        require_few_classes(target.classes, "SVM, which trains on every two of them,", remedy)
         default, name = ("accuracy", "SVC") if target.is_classification else ("r2", "SVR")
         if scoring not in (None, default):
             raise ValueError(
@@ -89,7 +93,7 @@ class SVM(Criterion):
             )
         folds = Folds.of(cv, np.asarray(y), is_classification=target.is_classification, groups=groups)
         parts = tuple(Part.of(target, train, test) for train, test in folds.splits)
-        X = X.tocsc() if sp.issparse(X) else np.asarray(X)
+        X = X.tocsc() if sp.issparse(X) else as_dense(X)
         bound = BoundSVM(X, target, folds, parts, self.kernel, float(self.C), self.gamma)
         return bound.tuned() if self.tune else bound
 

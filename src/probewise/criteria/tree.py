@@ -6,7 +6,7 @@ from typing import Any
 
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from .base import Criterion, Target
+from .base import Criterion, Target, require_few_classes
 from .scorer import BoundScorer, Scorer
 
 
@@ -15,7 +15,8 @@ class Tree(Criterion):
 
     Equal to ``cross_val_score`` of scikit-learn's ``DecisionTreeClassifier`` or ``DecisionTreeRegressor`` with
     ``random_state=0``. Of splits that are equally good the tree takes one at random, by this seed and the
-    order of the subset's columns. X may hold NaN where scikit-learn's trees take it.
+    order of the subset's columns. X may hold NaN where scikit-learn's trees take it. Columns narrower
+    than 1e-7 but not constant are refused: those trees would take them for constant.
 
     Parameters
     ----------
@@ -35,6 +36,8 @@ class Tree(Criterion):
 
     block_size = Scorer.block_size
     prefer = Scorer.prefer
+    streams = Scorer.streams
+    widths = (1e-7, 1e38)  # scikit-learn's trees see float32, and in a narrower column no difference at all
 
     def __init__(self, *, max_depth: int | None = None, min_samples_leaf: int = 1, task: str = "auto") -> None:
         self.max_depth = max_depth
@@ -46,7 +49,10 @@ class Tree(Criterion):
         return Scorer(DecisionTreeClassifier()).allow_nan
 
     def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundScorer:
-        is_classification = Target.of(y, self.task).is_classification
+        target = Target.of(y, self.task)
+        is_classification = target.is_classification
+        remedy = "use KNN, or task='regression' if y is a quantity"
+        require_few_classes(target.classes, "Tree, which counts all of them in every leaf,", remedy)
         default, tree = ("accuracy", DecisionTreeClassifier) if is_classification else ("r2", DecisionTreeRegressor)
         if scoring not in (None, default):
             raise ValueError(

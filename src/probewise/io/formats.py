@@ -1,11 +1,14 @@
-"""Files to sources, the format by the name: text, Parquet, Arrow, ARFF, svmlight, NPZ and AnnData."""
+"""Files to sources, the format by the name: text, Parquet, Arrow, ARFF, svmlight, NPZ, NPY and AnnData."""
 
 from __future__ import annotations
 
+import math
 import warnings
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .table import Progress, Source, TableError, choice, polars
-from .text import Wanted, read_arff, read_separated, text_columns
+from ..stored import Stored
+from .npy import map_npy, read_header
+from .table import Progress, Source, TableError, choice, numbered, polars, require_memory
+from .text import EXACT, Wanted, read_arff, read_separated, text_columns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +28,7 @@ SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 PACKED = (".gz", ".zst")
 ARROW = (".arrow", ".feather", ".ipc")
 SVMLIGHT = (".libsvm", ".svmlight", ".svm")
-KNOWN = (*SEPARATORS, ".arff", ".parquet", *ARROW, *SVMLIGHT, ".npz", ".h5ad")
+KNOWN = (*SEPARATORS, ".arff", ".parquet", *ARROW, *SVMLIGHT, ".npz", ".npy", ".h5ad")
 SPARSE = ("data", "indices", "indptr", "shape")
 
 
@@ -44,7 +49,25 @@ def open_source(path: Path, wanted: Wanted, progress: Progress | None = None) ->
         return _read_svmlight(path)
     if ending == ".npz":
         return _read_npz(path)
+    if ending == ".npy":
+        return _read_npy(path)
     return _read_h5ad(path) if ending == ".h5ad" else _read_frame(path, ending)
+
+
+def open_by_columns(path: Path, wanted: Wanted, progress: Progress | None = None) -> Source:
+    """The same, but columns of Parquet and Arrow files are read only when they are asked for."""
+    pl, ending = polars(), path.suffix.lower()
+    if path.is_file() and ending == ".parquet":
+        scan = partial(pl.scan_parquet, path, glob=False, hive_partitioning=False)
+    elif path.is_file() and ending in ARROW and _is_arrow_file(path) and not set("*?[") & set(str(path)):
+        scan = partial(pl.scan_ipc, path)
+    else:
+        return open_source(path, wanted, progress)
+    with _explained(path, ending):
+        frame = scan()
+        schema = dict(frame.collect_schema())
+        n_rows = frame.select(pl.len()).collect().item()
+    return LazySource(path, list(schema), frame=frame, schema=schema, height=n_rows)
 
 
 def _ending(path: Path) -> str:
@@ -85,6 +108,35 @@ class FrameSource(Source):
 
 
 @dataclass(frozen=True, eq=False)
+class LazySource(Source):
+    """A polars frame that is not read yet."""
+
+    frame: Any = None
+    schema: dict[str, Any] = field(default_factory=dict)
+    height: int = 0
+
+    @property
+    def n_rows(self) -> int:
+        return self.height
+
+    def column(self, place: int) -> pl.Series:
+        return self._read([self.names[place]]).to_series()
+
+    def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> NDArray[Any]:
+        names = [self.names[place] for place in places.tolist()]
+        return FrameSource(self.path, names, frame=self._read(names)).matrix(np.arange(len(names)), rows)
+
+    def dtype(self, places: NDArray[np.intp]) -> np.dtype[Any]:
+        names = [self.names[place] for place in places.tolist()]
+        empty = polars().DataFrame(schema={name: self.schema[name] for name in names})
+        return FrameSource(self.path, names, frame=empty).matrix(np.arange(len(names))).dtype
+
+    def _read(self, names: list[str]) -> pl.DataFrame:
+        with _explained(self.path, self.path.suffix.lower()):
+            return self.frame.select(names).collect()
+
+
+@dataclass(frozen=True, eq=False)
 class MatrixSource(Source):
     """A matrix, dense or sparse, and columns beside it."""
 
@@ -111,6 +163,9 @@ class MatrixSource(Source):
     def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> Any:
         if self.X.dtype.kind not in "biuf":
             raise TableError(f"X in {self.path} is of type {self.X.dtype}: give numbers")
+        if isinstance(self.X, np.memmap):
+            X = self.X.view(np.uint8) if self.X.dtype.kind == "b" else self.X
+            return X if len(places) == X.shape[1] else Stored(X, places)
         X = self.X if len(places) == self.X.shape[1] else self.X[:, places]
         return X.astype(np.uint8) if X.dtype.kind == "b" else X
 
@@ -132,26 +187,33 @@ def _common_type(kinds: Sequence[Any]) -> dict[Any, Any]:
 
 
 def _read_frame(path: Path, ending: str) -> FrameSource:
-    pl = polars()
-    try:
+    with _explained(path, ending):
         if ending == ".parquet":
-            frame = pl.read_parquet(path, glob=False, hive_partitioning=False)
+            frame = polars().read_parquet(path, glob=False, hive_partitioning=False)
         else:
             frame = _read_arrow(path)
-    except (pl.exceptions.PolarsError, OSError, ImportError) as error:
+    return FrameSource(path, frame.columns, frame=frame)
+
+
+@contextmanager
+def _explained(path: Path, ending: str) -> Iterator[None]:
+    try:
+        yield
+    except (polars().exceptions.PolarsError, polars().exceptions.PanicException, OSError, ImportError) as error:
         kind = "Parquet" if ending == ".parquet" else "Arrow"
         raise TableError(f"{path} cannot be read as {kind}: {_first_line(error)}") from error
-    return FrameSource(path, frame.columns, frame=frame)
 
 
 def _read_arrow(path: Path) -> pl.DataFrame:
     pl = polars()
+    content = path.read_bytes()
+    return pl.read_ipc(content) if _is_arrow_file(path) else pl.read_ipc_stream(content)
+
+
+def _is_arrow_file(path: Path) -> bool:
+    """Whether it is an Arrow file and no Arrow stream."""
     with path.open("rb") as file:
-        if file.read(6) == b"ARROW1":
-            file.seek(0)
-            return pl.read_ipc(file.read())
-        file.seek(0)
-        return pl.read_ipc_stream(file.read())
+        return file.read(6) == b"ARROW1"
 
 
 def _read_svmlight(path: Path) -> MatrixSource:
@@ -165,18 +227,19 @@ def _read_svmlight(path: Path) -> MatrixSource:
     except (ValueError, OverflowError) as error:
         raise TableError(f"{path} cannot be read as svmlight: {_first_line(error)}") from error
     first = int(X.nnz > 0 and X.indices.min() > 0)
-    names = [str(place) for place in range(first, X.shape[1])]
-    whole = (y == np.trunc(y)).all()
+    names = numbered(path, first, X.shape[1])
+    whole = ((y == np.trunc(y)) & (np.abs(y) < EXACT)).all()
     return _matrix_source(path, X[:, first:], names, {"target": y.astype(np.int64) if whole else y}, "target")
 
 
 def _read_npz(path: Path) -> MatrixSource:
     """X, or the parts of a sparse matrix; every other array with a value for each row is a column beside it."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = dict(file)
+        arrays = _arrays(path)
         X = _sparse(arrays) if all(part in arrays for part in SPARSE) else arrays.pop("X", None)
-    except (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile) as error:
+    except TableError:
+        raise
+    except Exception as error:  # what zipfile's and numpy's parsers raise depends on what the damage looks like
         raise TableError(f"{path} cannot be read as NPZ: {_first_line(error)}") from error
     if X is None or X.ndim != 2:
         held = ", ".join(arrays) or "nothing" if X is None else f"X of shape {X.shape}"
@@ -190,8 +253,30 @@ def _read_npz(path: Path) -> MatrixSource:
     beside = {name: _named(values, named) for name, values in arrays.items() if values.shape == X.shape[:1]}
     if "y" in arrays and "y" not in beside:
         raise TableError(f"y in {path} is of shape {arrays['y'].shape} and X of shape {X.shape}: give one value a row")
-    columns = map(str, range(X.shape[1]) if names is None else names)
-    return _matrix_source(path, X, list(columns), beside, "y" if "y" in beside else None)
+    columns = numbered(path, 0, X.shape[1]) if names is None else list(map(str, names))
+    return _matrix_source(path, X, columns, beside, "y" if "y" in beside else None)
+
+
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of an NPZ file. None is made before its header was held against what is there; no object is loaded."""
+    with zipfile.ZipFile(path) as packed:
+        members = packed.infolist()
+        require_memory(path, sum(member.file_size for member in members))
+        for member in members:
+            with packed.open(member) as file:
+                shape, _, dtype, start = read_header(file)
+            claimed = start + dtype.itemsize * math.prod(shape)
+            if claimed != member.file_size and dtype.kind != "O":
+                raise ValueError(f"{member.filename} claims {claimed:,} bytes and has {member.file_size:,}")
+    with np.load(path, allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def _read_npy(path: Path) -> MatrixSource:
+    """Mapped, not read; its names, and the columns beside it, from the .json file that lies with it."""
+    X, sidecar = map_npy(path)
+    beside = {name: np.array(values, dtype=object) for name, values in sidecar.columns.items()}
+    return _matrix_source(path, X, sidecar.feature_names, beside, sidecar.target)
 
 
 def _sparse(arrays: dict[str, NDArray[Any]]) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..stored import Stored
 from .formats import open_source
 from .table import Progress, Source, Table, TableError, missing, polars, some
 from .text import Wanted
@@ -37,14 +38,14 @@ def read_table(
     """The table at ``path``, its target apart.
 
     Text (.csv, .tsv, .txt, .arff, all also as .gz or .zst), Parquet, Arrow (.arrow, .feather, .ipc), svmlight
-    (.svmlight, .libsvm, .svm), NPZ and AnnData (.h5ad, with anndata installed). X is float32 if all features are,
+    (.svmlight, .libsvm, .svm), NPZ, NPY and AnnData (.h5ad, with anndata installed). X is float32 if all features are,
     integer if all are (true and false count as 1 and 0), else float64; what is sparse stays sparse (CSR). y keeps
     numbers as numbers and text as labels. A `TableError` says what is wrong with a table that cannot be ranked.
 
     Parameters
     ----------
     target : the column to predict, by name, or by index from 0 where no column has that name. None: the one that
-        the format brings along (svmlight; y in NPZ), or the only one there is in ``target_file``.
+        the format brings along (svmlight; y in NPZ; a converted table's), or the only one there is in ``target_file``.
     ignore : columns to leave out, named in the same way.
     target_file : a second file that holds the target, its rows in the same order if there is no ``id_column``.
     id_column : names the rows: no feature; rows of ``target_file`` are found by its column of that name, else by
@@ -54,8 +55,9 @@ def read_table(
     progress : called with a line of text now and then while a large text is read.
 
     An NPZ file holds X, or data, indices, indptr and shape of a CSR matrix; y; and feature_names and class_names
-    if it likes. The columns of an AnnData file are its genes, its target is a column of obs, and
-    obs_names may be the ``id_column``.
+    if it likes. An NPY file is mapped, not read: X is a `numpy.memmap`; names, target and ids are those that
+    `convert_table` laid beside it, or columns have their numbers for names. The columns of an AnnData file are its
+    genes, its target is a column of obs, and obs_names may be the ``id_column``.
     """
     if features_in not in FEATURES_IN:
         raise TableError(f"features_in={features_in!r} is not known: choose one of {', '.join(FEATURES_IN)}")
@@ -86,7 +88,7 @@ def _by_columns(path: Path, asked: _Asked) -> Table:
     ignored = {source.place(name, "ignored") for name in asked.ignore}
     if place in ignored:
         raise TableError(f"column {asked.target!r} cannot be both the target and ignored")
-    _require_rows(source)
+    require_rows(source)
     taken = {place, id_place, *ignored}
     features = [column for column in range(len(source.names) - source.beside) if column not in taken]
     if not features:
@@ -94,7 +96,7 @@ def _by_columns(path: Path, asked: _Asked) -> Table:
         raise TableError(f"{path} has no columns{beside}: is the separator right?")
     ids = None if id_place is None else source.keys(id_place)
     labels = _labels_from(asked, ids, source.n_rows) if place is None else source.column(place)
-    _require_names(source.names, features, labels.name)
+    require_names(source.names, features, labels.name)
     X, names = source.matrix(np.array(features)), [source.names[column] for column in features]
     _require_finite(X, names, "data row {0:,}".format)
     y = _checked_labels(labels, "data row {0:,}".format)
@@ -107,7 +109,7 @@ def _by_rows(path: Path, asked: _Asked) -> Table:
         raise TableError("say where the target is: a row (--target NAME) or a second file (--target-file FILE)")
     as_text = frozenset([*asked.ignore, *([] if asked.inside is None else [asked.inside])])
     source = open_source(path, Wanted(by_rows=True, rows=as_text), asked.progress)
-    _require_rows(source)
+    require_rows(source)
     names = source.keys(0)
     place = None if asked.inside is None else _row_of(asked.inside, names)
     rows = {name for name in asked.ignore if name in names}
@@ -124,7 +126,7 @@ def _by_rows(path: Path, asked: _Asked) -> Table:
         if place is None
         else source.row(place, samples).alias(names[place])
     )
-    _require_names(names, features, labels.name, "row")
+    require_names(names, features, labels.name, "row")
     X = np.asfortranarray(source.matrix(np.array(samples), np.array(features)).T)
     chosen = [names[row] for row in features]
     _require_finite(X, chosen, lambda row: f"sample {ids[row - 1]!r}")
@@ -154,7 +156,7 @@ def _labels_from(asked: _Asked, ids: list[str] | None, n_rows: int, *, by_rows: 
     path = asked.target_file
     assert path is not None
     source = open_source(path, Wanted(all=True))
-    _require_rows(source)
+    require_rows(source)
     key = None if ids is None else _key(source, ids, asked.id_column, by_rows=by_rows)
     target = asked.target or source.target
     if target is not None:
@@ -206,12 +208,12 @@ def _found(source: Source, key: int, ids: list[str]) -> list[int]:
     return [rows[name] for name in ids]
 
 
-def _require_rows(source: Source) -> None:
+def require_rows(source: Source) -> None:
     if not source.n_rows:
         raise TableError(f"{source.path} has a header but no rows")
 
 
-def _require_names(names: Sequence[str], features: Sequence[int], target: str, what: str = "column") -> None:
+def require_names(names: Sequence[str], features: Sequence[int], target: str, what: str = "column") -> None:
     places: dict[str, int] = {}
     for place in features:
         name = names[place]
@@ -237,7 +239,8 @@ def _require_finite(X: Any, names: Sequence[str], spot: Callable[[int], str]) ->
     else:
         step = max(1, VALUES_AT_A_TIME // len(X))
         starts = range(0, X.shape[1], step)
-        fine = np.concatenate([np.isfinite(X[:, start : start + step]).all(axis=0) for start in starts])
+        parts = X.stretches() if isinstance(X, Stored) else [slice(start, start + step) for start in starts]
+        fine = np.concatenate([np.isfinite(X[:, part]).all(axis=0) for part in parts])
         bad = np.flatnonzero(~fine)
         row = int(np.argmin(np.isfinite(X[:, bad[0]]))) + 1 if len(bad) else 0
     if len(bad):

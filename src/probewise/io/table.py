@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,11 +14,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..stored import Stored
+
 if TYPE_CHECKING:
     import polars as pl
 
 Progress = Callable[[str], None]
 SHOWN = 3
+MOST_COLUMNS = 10_000_000
+LONGEST_NUMBER = 18  # digits
 
 
 class TableError(ValueError):
@@ -26,7 +31,7 @@ class TableError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of numbers, one target value each, and the names of the columns; X may be a sparse matrix."""
+    """Rows of numbers, one target value each, and the names of the columns; X may be sparse, or mapped from a file."""
 
     X: Any
     y: NDArray[Any]
@@ -38,9 +43,9 @@ class Table:
     def frame(self) -> Any:
         """X with its column names, for selectors to know them; shares memory with X where X is by columns.
 
-        A sparse X has no place for names and is given as it is.
+        A sparse or mapped X has no place for names and is given as it is.
         """
-        if sp.issparse(self.X):
+        if sp.issparse(self.X) or isinstance(self.X, np.memmap | Stored):
             return self.X
         return polars().from_numpy(self.X, schema=self.feature_names, orient="row")
 
@@ -97,7 +102,7 @@ def place_of(asked: str, names: list[str], role: str, beside: int = 0) -> int:
         return names.index(asked, start)
     if asked in names:
         return names.index(asked)
-    if asked.isdecimal() and int(asked) < len(names):
+    if asked.isdecimal() and len(asked) <= LONGEST_NUMBER and int(asked) < len(names):
         return int(asked)
     raise missing(asked, names[start:] or names, f"{role} column")
 
@@ -110,6 +115,23 @@ def missing(asked: str, names: Sequence[str], what: str) -> TableError:
     if what.startswith("target") and Path(asked).is_file():
         hint = f"that is a file: give it as --target-file {asked}"
     return TableError(f"there is no {what} {asked!r} in the table: {hint}")
+
+
+def numbered(path: Path, start: int, stop: int) -> list[str]:
+    """Numbers as names of columns; a file that claims more columns than can be meant is refused."""
+    if stop - start > MOST_COLUMNS:
+        raise TableError(f"{path} claims {stop:,} columns, and {MOST_COLUMNS:,} can be read: is the file damaged?")
+    return [str(place) for place in range(start, stop)]
+
+
+def require_memory(path: Path, n_bytes: int) -> None:
+    """Refuse what could never be held, before it is unpacked."""
+    pages, size = (os.sysconf(name) if hasattr(os, "sysconf") else 0 for name in ("SC_PHYS_PAGES", "SC_PAGE_SIZE"))
+    if 0 < pages * size < n_bytes:
+        raise TableError(
+            f"{path} takes {n_bytes / 2**30:,.1f} GiB unpacked, and this machine has {pages * size / 2**30:,.1f} GiB: "
+            "is the file damaged?"
+        )
 
 
 def polars() -> Any:

@@ -20,7 +20,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .table import Progress, Source, TableError, place_of, polars, some
+from .table import LONGEST_NUMBER, Progress, Source, TableError, place_of, polars, some
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,6 +30,7 @@ NO_LABEL = ("", "na", "n/a", "nan", "?")
 OTHER_SEPARATORS = (",", ";", "\t")
 CHARACTERS_AT_A_TIME = 2**24
 UNTOLD_SECONDS = 1.0
+LONGEST_LINE = 2**28
 ZSTANDARD = b"\x28\xb5\x2f\xfd"
 EXACT = 2.0**53  # whole numbers below it are exact as float64
 ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(.+)""", re.IGNORECASE)
@@ -147,9 +148,7 @@ def text_columns(described: Sequence[str], n_columns: int, first: str) -> str:
 def read_separated(path: Path, separator: str, wanted: Wanted, progress: Progress | None) -> TextSource:
     """The cells of a text with a header. One column alone is of no use: then its separator may be another one."""
     with _lines(path, progress) as lines:
-        header = next(lines, "").lstrip("\ufeff")
-        while header.count('"') % 2 and (more := next(lines, "")):
-            header += more
+        header = _quoted(next(lines, "").lstrip("\ufeff"), lines)
         if not header.strip():
             raise TableError(f"{path} is empty" if not header else f"{path} has no header: its first line is blank")
         names = _split(header, separator)
@@ -162,6 +161,15 @@ def read_separated(path: Path, separator: str, wanted: Wanted, progress: Progres
         source = _source(path, names, wanted)
         _fill(source, chain(first, lines), separator)
     return source
+
+
+def _quoted(line: str, lines: Iterator[str]) -> str:
+    """A line with those that follow, up to where its quotes are closed."""
+    pieces, quotes = [line], line.count('"')
+    while quotes % 2 and (more := next(lines, "")):
+        pieces.append(more)
+        quotes += more.count('"')
+    return "".join(pieces)
 
 
 def read_arff(path: Path, wanted: Wanted, progress: Progress | None) -> Source:
@@ -223,7 +231,7 @@ def _sparse_arff(
         body = line.strip().removeprefix("{").removesuffix("}")
         for cell in _split(body, ",", quote=quote, escape="\\") if body.strip() else []:
             at, word = [*cell.split(None, 1), "", ""][:2]
-            if not at.isdecimal() or int(at) >= len(names):
+            if not at.isdecimal() or len(at) > LONGEST_NUMBER or int(at) >= len(names):
                 raise TableError(f"{path} cannot be read as sparse ARFF: {cell.strip()!r} in data row {row}")
             place, word = int(at), word.strip().strip(quote)
             if place in texts:
@@ -261,7 +269,8 @@ def _default(kind: str) -> str:
     """What a sparse row leaves out: 0, or the first of the values there are."""
     if not kind.startswith("{"):
         return "0"
-    return _split(kind.strip("{}").strip(), ",", quote="'" if "'" in kind else '"', escape="\\")[0].strip()
+    words = _split(kind.strip("{}").strip(), ",", quote="'" if "'" in kind else '"', escape="\\")
+    return words[0].strip() if words else "?"
 
 
 def _require_numbers(strays: dict[int, tuple[int, str]], names: Sequence[str], places: NDArray[np.intp]) -> None:
@@ -326,13 +335,22 @@ def _lines(path: Path, progress: Progress | None) -> Iterator[Iterator[str]]:
             encoding = "utf-16" if packed.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
             packed.seek(0)
             with io.TextIOWrapper(packed, encoding=encoding, newline="") as text:
-                yield _told(text, raw.tell, path, progress) if progress else text
+                lines = _of_bounded_length(text, path)
+                yield _told(lines, raw.tell, path, progress) if progress else lines
     except UnicodeError as error:
         raise TableError(f"{path} is no text in UTF-8 ({_where(error)}): save it as UTF-8") from error
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise TableError(f"{path} cannot be unpacked ({error}): is the file whole?") from error
     except csv.Error as error:
         raise TableError(f"{path} cannot be read as separated text ({error}): is a quote left open?") from error
+
+
+def _of_bounded_length(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
+    """The lines; one that does not end, such as in a file of zeros that was packed, is not read to its end."""
+    while line := text.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE and not line.endswith(("\n", "\r")):
+            raise TableError(f"{path} has a line of more than {LONGEST_LINE:,} characters: is it a table in text?")
+        yield line
 
 
 def _unpacked_by_polars(path: Path) -> Iterator[str]:
@@ -376,7 +394,8 @@ def typed(text: pl.Series) -> pl.Series:
     pl = polars()
     low = text.str.to_lowercase()
     given = text.set(low.is_in(MISSING), None)
-    for kind in (pl.Int64, pl.Float64):
+    is_long = given.str.contains(r"^\s*[+-]?[0-9]{19,}\s*$").any()  # digits that a float would not keep
+    for kind in (pl.Int64,) if is_long else (pl.Int64, pl.Float64):
         numbers = given.cast(kind, strict=False)
         if numbers.null_count() == given.null_count():
             return numbers

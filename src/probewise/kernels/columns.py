@@ -7,7 +7,10 @@ from .jit import kernel
 
 @kernel
 def take_dense(matrix, rows, columns, centers, out):
-    """out[i, k] = matrix[rows[i], columns[k]] - centers[columns[k]], read in the order of memory."""
+    """out[i, k] = matrix[rows[i], columns[k]] - centers[columns[k]], read in the order of memory.
+
+    Row by row is also the faster way where the matrix lies by columns: what is fetched serves the next rows.
+    """
     ascending = np.argsort(columns)
     ordered = columns[ascending].astype(np.uint64)
     own_centers = centers[columns[ascending]]
@@ -45,6 +48,49 @@ def load_sparse(data, indices, indptr, start, out):
             line[i] = 0.0
         for position in range(indptr[start + c], indptr[start + c + 1]):
             line[indices[position]] += data[position]
+
+
+@kernel
+def ranges(matrix, start, piece, totals, low, high, is_whole):
+    """Of the columns from ``start`` on: sums of distances from the first value, extremes, and whether all are whole.
+
+    Rows are added in their order, ``piece`` rows together, and the sums of pieces in theirs: whatever the order of
+    memory, the sums are the same.
+    """
+    n_columns = len(totals)
+    origin, part = np.empty(n_columns), np.empty(n_columns)
+    for j in range(n_columns):
+        origin[j] = low[j] = high[j] = matrix[0, start + j]
+        totals[j] = 0.0
+        is_whole[j] = True
+    for first in range(0, len(matrix), piece):
+        part[:] = 0.0
+        for i in range(first, min(first + piece, len(matrix))):
+            line = matrix[i, start : start + n_columns]
+            for j in range(n_columns):
+                value = np.float64(line[j])
+                part[j] += value - origin[j]
+                low[j] = min(low[j], value)
+                high[j] = max(high[j], value)
+                is_whole[j] &= value == np.rint(value)
+        for j in range(n_columns):
+            totals[j] += part[j]
+
+
+@kernel
+def distances(matrix, start, piece, centers, totals):
+    """Of the columns from ``start`` on: sums of distances from a centre, added as in `ranges`."""
+    n_columns = len(totals)
+    part = np.empty(n_columns)
+    totals[:] = 0.0
+    for first in range(0, len(matrix), piece):
+        part[:] = 0.0
+        for i in range(first, min(first + piece, len(matrix))):
+            line = matrix[i, start : start + n_columns]
+            for j in range(n_columns):
+                part[j] += abs(line[j] - centers[j])
+        for j in range(n_columns):
+            totals[j] += part[j]
 
 
 @kernel

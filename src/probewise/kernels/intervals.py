@@ -219,7 +219,8 @@ def _by_description_length(n_blocks, n_classes, table, scale, work):
             continue
         whole = _cost(cum, n_classes, table, i, j)
         n = float(cum[n_classes, j] - cum[n_classes, i])
-        delta = math.log2(3.0 ** _n_present(cum, n_classes, i, j) - 2.0)
+        present = _n_present(cum, n_classes, i, j)
+        delta = math.log2(3.0**present - 2.0) if present < 600 else present * math.log2(3.0)
         delta -= _n_present(cum, n_classes, i, j) * (whole / scale / n)
         left = float(cum[n_classes, c] - cum[n_classes, i])
         delta += _n_present(cum, n_classes, i, c) * (_cost(cum, n_classes, table, i, c) / scale / left)

@@ -19,6 +19,7 @@ from .jit import kernel
 TOLERANCE = 1e-3
 EPSILON = 0.1
 TAU = 1e-12
+MOST_STEPS = 10_000_000
 LANES = 16
 V, ALPHA, BAR, DIAGONAL, UP, DOWN, SIGN, TERM, BUFFER = range(9)
 ROW, SLOT, PLACE, ORIGIN = range(4)
@@ -125,7 +126,14 @@ def solve(K, length, C, state, bits, ids, cache):
     filled = np.zeros(1, np.int64)
     start(K, length, C, state, ids)
     active, until_review, was_restored, is_last_look = length, min(length, 1000) + 1, False, False
+    steps = 0
     while True:
+        steps += 1
+        if steps > MOST_STEPS:
+            raise ValueError(
+                "a support vector machine came to no end in 10,000,000 steps: "
+                "bring the columns to a common scale, as StandardScaler does, or give a smaller C"
+            )
         until_review -= 1
         if until_review == 0:
             until_review = min(length, 1000)

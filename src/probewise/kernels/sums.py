@@ -102,6 +102,16 @@ def smallest_coverage(table, n_probes):
 
 
 @kernel
+def is_covered(table, n_probes, least):
+    """Whether that smallest coverage has reached ``least``; the first feature that has not ends the search."""
+    for feature in range(len(table)):
+        inside = table[feature, 0]
+        if inside < least or n_probes - inside < least:
+            return False
+    return True
+
+
+@kernel
 def add_by_size(table, offsets, values):
     """Add (1, value, value**2) to the table row of every probe's size."""
     for probe in range(len(values)):

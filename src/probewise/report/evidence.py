@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtri
-from sklearn.base import clone, is_regressor
+from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import RidgeClassifier, RidgeCV
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -63,7 +63,7 @@ class Data:
     def of(cls, X: Any, y: Any, criterion: Criterion | None, discrete: NDArray[np.bool_] | None = None) -> Data:
         X = X.tocsc() if sp.issparse(X) else X
         y = None if y is None else np.asarray(y)
-        return cls(X, None if y is None else Target.of(y, _task(criterion)), y, discrete)
+        return cls(X, None if y is None else Target.of(y, getattr(criterion, "task", "auto")), y, discrete)
 
     @property
     def is_classification(self) -> bool:
@@ -71,12 +71,6 @@ class Data:
 
     def take(self, columns: Columns) -> Any:
         return self.X[:, columns]
-
-
-def _task(criterion: Criterion | None) -> str:
-    if isinstance(criterion, Scorer) and is_regressor(criterion.estimator):
-        return "regression"
-    return getattr(criterion, "task", "auto")
 
 
 def described(data: Data) -> dict[str, Any]:

@@ -19,13 +19,14 @@ from sklearn.utils.validation import check_is_fitted
 from .. import __version__
 from ..criteria import NAMES, Criterion, as_criterion
 from ..engine import replay, size_scaled_tally
-from ..ledger import Ledger
+from ..ledger import Ledger, LedgerError
 from ..probes import ProbePlan
 from ..selectors.base import RankingSelector
 from ..selectors.daf import DEFAULT_PROBE_SIZE, DEFAULT_STOP
+from ..selectors.screening import Screening
 from ..stopping import MaxProbes, Rule, as_rule
 from ..study import StudyError, StudyResult
-from ..study.runfile import SIGNATURE
+from ..study.runfile import DAMAGE, MOST_FEATURES, SIGNATURE, require_settings, require_trial
 from ..tally import TallySheet, positions
 
 Floats = NDArray[np.float64]
@@ -61,6 +62,7 @@ class Findings:
     criterion: Criterion | None = None
     criterion_text: str | None = None
     probed: Probed | None = None
+    screening: Screening | None = None
     study: StudyResult | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     shape: tuple[int, int] | None = None
@@ -128,6 +130,7 @@ def _of_selector(selector: RankingSelector) -> Findings:
         criterion=criterion,
         criterion_text=None if criterion is None else criterion.describe(),
         probed=None if ledger is None else _probed_by(selector),
+        screening=getattr(selector, "screen_", None),
         settings={name: _plain(value) for name, value in parameters.items() if name not in WITHOUT_CONSEQUENCE},
         seed=selector.plan_.seed if ledger is not None else _whole(parameters.get("random_state")),
         stop_reason=getattr(selector, "stop_reason_", None),
@@ -139,7 +142,7 @@ def _probed_by(daf: Any) -> Probed:
     watched = as_rule(daf.stop or DEFAULT_STOP).watch
     tops = sorted(item for item in watched if isinstance(item, int))
     top = tops[0] if tops else TOP
-    return Probed(daf.plan_, daf.ledger_, daf.check_every, daf._block, _telling_top(top, len(daf.scores_)))
+    return Probed(daf.plan_, daf.ledger_, daf.check_every, daf._block, _telling_top(top, int(daf.passed_.sum())))
 
 
 def _telling_top(top: int, n_features: int) -> int:
@@ -159,9 +162,10 @@ def _code(selector: RankingSelector) -> str | None:
     if " at 0x" in text:
         return None
     imports = [f"from probewise import {type(selector).__name__}"]
-    for value in again.get_params(deep=True).values():
-        if isinstance(value, BaseEstimator | Rule):
-            imports.append(f"from {_public_home(type(value))} import {type(value).__name__}")
+    for parameter in again.get_params(deep=True).values():
+        for value in parameter if isinstance(parameter, tuple) else (parameter,):
+            if isinstance(value, BaseEstimator | Rule):
+                imports.append(f"from {_public_home(type(value))} import {type(value).__name__}")
     return "\n".join([*dict.fromkeys(imports), "", f"{type(selector).__name__.lower()} = {text}.fit(X, y)"])
 
 
@@ -181,36 +185,62 @@ def _of_ledger(ledger: Ledger, coefficient: str) -> Findings:
         raise ValueError(f"the ledger {ledger.path} holds no probes yet: go on with the run first")
     if "shape" not in kept or "seed" not in kept:
         raise ValueError(f"the ledger {ledger.path} does not say what data it is of, so there is nothing to report")
+    _require_possible(ledger)
     n_features = int(kept["shape"][1])
     size = kept.get("max_probe_size") or DEFAULT_PROBE_SIZE
     plan = ProbePlan(n_features, min(int(size), n_features), kept.get("inclusion"), int(kept["seed"]))
+    screening = Screening.of_ledger(kept, n_features)
+    if screening is not None:
+        plan = screening.plan(int(size), plan.inclusion, plan.seed)
     sheet = TallySheet(n_features, float(ledger.values(0, 1)[0]))
     for subsets, values in replay(plan, ledger):
         sheet.add(subsets, values)
     block = int(kept.get("block_size", 50))
+    n_probed = n_features if screening is None else len(screening.passed)
+    check_every = math.lcm(int(kept.get("check_every", CHECK_EVERY)), block)
     tally = sheet.freeze()
     scaled = size_scaled_tally(plan, ledger) if coefficient == "daf2" else tally
     scores = tally.daf1() if coefficient == "daf1" else scaled.daf0()
     criterion = _criterion_called(str(kept.get("criterion")))
-    settings = {name: kept[name] for name in ("max_probe_size", "inclusion", "scoring") if kept.get(name) is not None}
+    told = ("max_probe_size", "inclusion", "scoring", "screen")
+    settings = {name: kept[name] for name in told if kept.get(name) is not None}
     return Findings(
         method="DAF",
         score_name=coefficient.upper(),
         scores=scores,
-        ranking=positions(scores) + 1,
+        ranking=positions(scores) + 1 if screening is None else screening.ranking(scores),
         names=_names(kept.get("feature_names"), n_features),
         std_errors=scaled.std_errors("daf1" if coefficient == "daf1" else "daf0"),
         counts=tally.counts,
         criterion=criterion,
         criterion_text=kept.get("criterion"),
-        probed=Probed(plan, ledger, math.lcm(CHECK_EVERY, block), block, _telling_top(TOP, n_features)),
+        probed=Probed(plan, ledger, check_every, block, _telling_top(TOP, n_probed)),
+        screening=screening,
         settings={"criterion": kept.get("criterion"), "coefficient": coefficient, **settings},
         shape=(int(kept["shape"][0]), n_features),
         seed=plan.seed,
-        options=_options(plan, ledger, criterion, coefficient),
+        options=_options(plan, ledger, criterion, coefficient, screening),
         fingerprints=(kept.get("data"), kept.get("target")),
         version=str(kept.get("version", __version__)),
+        stop_reason=ledger.stop_reason,
     )
+
+
+def _require_possible(ledger: Ledger) -> None:
+    """A ledger is a file like any other: what it says must be such as a run can have."""
+    kept = ledger.settings
+    names, inclusion = kept.get("feature_names"), kept.get("inclusion")
+    try:
+        n_rows, n_features = kept["shape"]
+        sizes = [n_rows, n_features, *(kept.get(name) or 1 for name in ("max_probe_size", "block_size", "check_every"))]
+        fine = all(isinstance(size, int) and 1 <= size <= MOST_FEATURES for size in sizes)
+        fine = fine and isinstance(kept["seed"], int) and 0 <= kept["seed"] < 2**64
+        fine = fine and (inclusion is None or 0 < inclusion < 1)
+        fine = fine and (names is None or (len(names) == n_features and all(isinstance(name, str) for name in names)))
+    except DAMAGE:
+        fine = False
+    if not fine:
+        raise LedgerError(f"the ledger {ledger.path} is damaged: it says what no run can be; put back a copy of it")
 
 
 def _criterion_called(text: str) -> Criterion | None:
@@ -225,9 +255,13 @@ def _criterion_called(text: str) -> Criterion | None:
     return None
 
 
-def _options(plan: ProbePlan, ledger: Ledger, criterion: Criterion | None, coefficient: str) -> list[str] | None:
+def _options(
+    plan: ProbePlan, ledger: Ledger, criterion: Criterion | None, coefficient: str, screening: Screening | None
+) -> list[str] | None:
     """What ``probewise rank`` needs to give the same ranking."""
     if criterion is None or ledger.settings.get("scoring") is not None:
+        return None
+    if screening is not None and not screening.is_default:
         return None
     name = next(name for name, kind in NAMES.items() if type(criterion) is kind)
     options = ["--criterion", name]
@@ -238,6 +272,7 @@ def _options(plan: ProbePlan, ledger: Ledger, criterion: Criterion | None, coeff
         options += ["--inclusion", repr(plan.inclusion)]
     else:
         options += ["--max-probe-size", str(plan.max_size)]
+    options += [] if screening is None else ["--screen", str(len(screening.passed))]
     return [*options, "--seed", str(plan.seed), "--probes", str(ledger.n_probes)]
 
 
@@ -251,11 +286,16 @@ def _read_study(path: Path) -> Findings:
     try:
         header, *lines = [json.loads(line) for line in whole.splitlines()]
         settings, notes = header["settings"], header.get("notes", {})
+        require_settings(settings)
         for line in lines:
-            records.setdefault(int(line["trial"]), line)
+            require_trial(line, settings)
+            records.setdefault(line["trial"], line)
         n_rows, n_features = settings["shape"]
-    except (ValueError, KeyError, TypeError) as error:
-        raise StudyError(f"{path} is damaged: {error}") from error
+        names = notes.get("feature_names")
+        if names is not None and not (len(names) == n_features and all(isinstance(name, str) for name in names)):
+            raise ValueError(f"it does not name {n_features:,} features")
+    except DAMAGE as error:
+        raise StudyError(f"{path} is damaged: {' '.join(str(error).split())}") from error
     if not records:
         raise StudyError(f"{path} holds no finished trial yet: go on with the study first")
     test_size = settings["test_size"]
@@ -268,7 +308,7 @@ def _read_study(path: Path) -> Findings:
         n_train=n_rows - n_test,
         n_test=n_test,
         records=tuple(records[trial] for trial in sorted(records)),
-        feature_names=notes.get("feature_names"),
+        feature_names=names,
     )
     return _of_study(result, settings, notes.get("version"))
 

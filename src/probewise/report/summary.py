@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from .. import __version__
 from ..inputs import number_categories
 from ..ledger import fingerprint
+from ..selectors.screening import Screening
 from ..study import StudyResult, deviation
 from .evidence import (
     CHANCE,
@@ -117,6 +118,7 @@ def summarize(
         "likeness": part("likeness", of_data, likeness, found),
         "interactions": part("interactions", interactions, found) if found.probed else None,
         "study": None if found.study is None else _study(found.study),
+        "screen": None if found.screening is None else _screen(found.screening),
         "run": _run(found),
         "repeat": _repeat(found, source, target, command),
         "versions": _versions(found),
@@ -170,13 +172,20 @@ def _asked(found: Findings, source: str | None, target: str | None) -> dict[str,
         question = f"Which features{of} matter{for_what}?"
     return {
         "method": found.method,
-        "way": WAYS.get(found.method, ""),
+        "way": _way(found),
         "question": question,
         "source": source,
         "target": target,
         "criterion": found.criterion_text,
         "score": found.score_name,
     }
+
+
+def _way(found: Findings) -> str:
+    way = WAYS.get(found.method, "")
+    if found.screening is None:
+        return way
+    return f"{found.screening.sentence}; what did not pass was never tried together with others. {way}"
 
 
 def _known_data(found: Findings, told: dict[str, Any] | None) -> dict[str, Any]:
@@ -257,6 +266,15 @@ def _study(result: StudyResult) -> dict[str, Any]:
     }
 
 
+def _screen(screening: Screening) -> dict[str, Any]:
+    return {
+        "by": screening.judge,
+        "method": screening.method,
+        "features": screening.n_features,
+        "passed": len(screening.passed),
+    }
+
+
 def _run(found: Findings) -> dict[str, Any]:
     ledger = None if found.probed is None else found.probed.ledger
     return {
@@ -295,18 +313,20 @@ def _which(summary: dict[str, Any]) -> str:
     ranking = summary["ranking"]
     names = listed([quoted(name) for name in ranking["columns"]["feature"][:3]])
     target, n_features = summary["asked"]["target"], summary["data"]["features"]
+    screen = summary["screen"]
+    probed = f" ({screen['passed']:,} of them probed, after a screen by {screen['method']})" if screen else ""
     aim = f"predict {quoted(target)}" if target else "predict the target"
     n_clear = ranking["standing_out"]
     if n_clear is None:
         return f"Of {n_features:,} features, {names} rank first for what they tell about {target or 'the target'}."
     if not n_clear:
         return (
-            f"None of the {n_features:,} features stands out beyond chance; {names} rank first, "
+            f"None of the {n_features:,} features{probed} stands out beyond chance; {names} rank first, "
             "and more probes may tell whether they matter."
         )
     stand = "stands" if n_clear == 1 else "stand"
     found = f"{n_clear:,} clearly {stand} out in helping to {aim}, led by {names}"
-    return f"Of {n_features:,} features, {found}{_how_settled(summary)}."
+    return f"Of {n_features:,} features{probed}, {found}{_how_settled(summary)}."
 
 
 def _how_settled(summary: dict[str, Any]) -> str:

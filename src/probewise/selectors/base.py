@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
@@ -11,18 +12,25 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from ..admission import admitted, plain_labels, require_plain
 from ..criteria import Criterion, as_criterion
-from ..inputs import require_finite, require_finite_target
+from ..criteria.placed import OnDevice, placed
+from ..executors import Map, ahead, executor, serial, stays_here
+from ..inputs import require_finite, require_numbers, require_widths
+from ..stored import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
 from ..tally import positions
+
+IN_FLIGHT = 3  # batches on their way through a device
 
 
 class RankingSelector(SelectorMixin, BaseEstimator):
     """A selector that scores every feature; the subclass owes ``fit``, which ends in ``_keep(scores)``.
 
     ``n_features_to_select`` is read when features are selected, so it may be changed after ``fit``: a number,
-    a share in (0, 1], or None for half. What input a method can use it says by the three names below.
+    a share in (0, 1], or None for half. What input a method can use it says by the names below; where it
+    does not stream, a table in a store is read as a whole.
     """
 
     n_features_to_select: Any
@@ -32,6 +40,8 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     _takes_nan: Any = False
     _takes_sparse: Any = True
     _needs_target: Any = True
+    _streams: Any = False
+    _widths: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -41,22 +51,53 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         return tags
 
     def _checked(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
-        """X and y as arrays, X not copied; a clear error where the method cannot use them."""
+        """X and y as arrays, X not copied, or a `Stored`; a clear error where the method cannot use them."""
+        if is_stored(X):
+            X, y = self._checked_stored(X, y, reset=reset)
+        else:
+            X, y = self._checked_arrays(X, y, reset=reset)
+        names = getattr(self, "feature_names_in_", None)
+        if self._widths is not None:
+            require_widths(X, names, self._widths, allow_nan=self._takes_nan)
+        elif not self._takes_nan:
+            require_finite(X, names)
+        self._n_selected(X.shape[1])
+        return X, y
+
+    def _checked_arrays(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
         options = {
             "accept_sparse": ("csr", "csc") if self._takes_sparse else False,
             "dtype": "numeric",
             "ensure_all_finite": False,
             "reset": reset,
         }
-        if y is None and not self._needs_target:
-            X = validate_data(self, X, **options)
-        else:
-            X, y = validate_data(self, X, y, **options)
-            require_finite_target(y)
-        if not self._takes_nan:
-            require_finite(X, getattr(self, "feature_names_in_", None))
-        self._n_selected(X.shape[1])
+        X, y = admitted(self, X, y, with_target=y is not None or self._needs_target, **options)
+        if isinstance(X, np.ndarray) and X.dtype != readable_type(X.dtype):
+            X = Stored(X) if self._streams else X.astype(readable_type(X.dtype))
         return X, y
+
+    def _checked_stored(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
+        require_numbers(X)
+        X = as_dense(X)
+        validate_data(self, X, reset=reset, skip_check_array=True)
+        if y is not None or self._needs_target:
+            y = validate_data(self, "no_validation", None if y is None else plain_labels(y), reset=False)
+            check_consistent_length(X, y)
+        return X if self._streams else np.asarray(X), y
+
+    def transform(self, X: Any) -> Any:
+        """The selected columns of X; of a table in a store no others are read."""
+        if not is_stored(X):
+            require_plain(X)
+            return super().transform(X)
+        check_is_fitted(self, "ranking_")
+        require_numbers(X)
+        X = as_dense(X)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        selected = X[:, self.get_support()]
+        if not self._takes_nan:
+            require_finite(selected, self.get_feature_names_out())
+        return selected
 
     def _keep(self, scores: NDArray[np.float64]) -> None:
         self.scores_ = scores
@@ -114,6 +155,10 @@ class WrapperSelector(RankingSelector):
     """A selector whose input is as its ``criterion`` wants it."""
 
     criterion: Any
+    cv: Any
+    scoring: Any
+    device: str
+    n_jobs: int | None
 
     @property
     def _takes_nan(self) -> bool:
@@ -123,9 +168,37 @@ class WrapperSelector(RankingSelector):
     def _needs_target(self) -> bool:
         return self._criterion_or_default().needs_target
 
+    @property
+    def _streams(self) -> bool:
+        return self._criterion_or_default().streams and self.device == "cpu"
+
+    @property
+    def _widths(self) -> tuple[float, float] | None:
+        return self._criterion_or_default().widths
+
     def _checked(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
         as_criterion(self.criterion)
         return super()._checked(X, y, reset=reset)
+
+    def _bound(self, criterion: Criterion, X: Any, y: Any, groups: Any) -> Any:
+        """The criterion bound to the data, on the device asked for."""
+        return placed(criterion.bind(X, y, self.cv, groups=groups, scoring=self.scoring), self.device)
+
+    def _map(self, criterion: Criterion, X: Any, score: Any) -> Map:
+        """Where the criterion runs: in threads, if there is a choice, where X cannot be sent to another process.
+
+        A device is one worker, served by some threads; several workers are processes, each with a device, and all
+        cores means all devices.
+        """
+        if isinstance(score, OnDevice):
+            n_jobs = score.n_devices if self.n_jobs is not None and self.n_jobs < 0 else self.n_jobs
+            map = executor(n_jobs, prefer="processes")
+            return partial(ahead, IN_FLIGHT) if map is serial else map
+        if isinstance(X, Stored) and not X.can_travel:
+            if not stays_here(self.n_jobs):
+                raise ValueError(CANNOT_TRAVEL)
+            return executor(self.n_jobs, prefer="threads")
+        return executor(self.n_jobs, prefer=criterion.prefer)
 
     def _criterion_or_default(self) -> Criterion:
         """The criterion meant, or, before parameters are checked, what stands in for one that is not known."""

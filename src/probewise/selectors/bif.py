@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ..criteria import as_criterion
-from ..executors import executor
 from ..probes import Subsets
+from ..stored import ReadAhead, Stored
 from .base import WrapperSelector
 
 BLOCK = 256
@@ -25,6 +25,7 @@ class BIF(WrapperSelector):
         scikit-learn estimator, or a function of (X_subset, y).
     cv : folds for the criterion: a number (stratified for classes), a splitter, or an iterable of splits.
     scoring : score for an estimator given as criterion.
+    device : as in `DAF`.
     n_jobs : workers; the result is the same for any number.
 
     Attributes
@@ -54,21 +55,30 @@ class BIF(WrapperSelector):
         criterion: Any = "auto",
         cv: Any = 3,
         scoring: Any = None,
+        device: str = "cpu",
         n_jobs: int | None = None,
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.criterion = criterion
         self.cv = cv
         self.scoring = scoring
+        self.device = device
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> BIF:
         """Score every feature alone. ``groups`` goes to the splitter."""
         X, y = self._checked(X, y)
         criterion = as_criterion(self.criterion, X)
-        score = criterion.bind(X, y, self.cv, groups=groups, scoring=self.scoring)
-        map = executor(self.n_jobs, prefer=criterion.prefer)
-        starts = range(0, X.shape[1], BLOCK)
-        alone = (np.arange(start, min(start + BLOCK, X.shape[1]))[:, None] for start in starts)
+        X = ReadAhead(X) if isinstance(X, Stored) else X
+        score = self._bound(criterion, X, y, groups)
+        map = self._map(criterion, X, score)
+        alone = (np.arange(block.start, block.stop)[:, None] for block in _blocks(X))
         self._keep(np.concatenate(list(map(score, (Subsets.of(features) for features in alone)))))
         return self
+
+
+def _blocks(X: Any) -> list[slice]:
+    """Columns to be judged by one worker; of a table in a store, those that are read together."""
+    if isinstance(X, ReadAhead):
+        return X.parts
+    return [slice(start, min(start + BLOCK, X.shape[1])) for start in range(0, X.shape[1], BLOCK)]

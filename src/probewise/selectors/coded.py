@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..criteria.base import Target
-from ..discretize import Cuts, cut_points, encode
+from ..discretize import SUPERVISED, Cuts, cut_points, encode
 from ..executors import Map, threads
 from ..information import Codes
-from ..inputs import discrete_columns, number_categories
+from ..inputs import SQUARED, discrete_columns, number_categories
+from ..kernels.device import find
 from ..tally import positions
 from .base import RankingSelector
 
@@ -25,13 +26,22 @@ class CodedSelector(RankingSelector):
 
     discrete_features: Any
     n_jobs: int | None
+    device: str = "cpu"
     cut_points_: Cuts
     classes_: NDArray[Any]
+    _streams = True
+
+    @property
+    def _widths(self) -> tuple[float, float] | None:
+        """Ways to cut that look at the order of values alone take columns of any width."""
+        method = getattr(self, "discretization", None) or getattr(self, "levels", None)
+        return None if method in SUPERVISED else SQUARED
 
     def _encoded(
         self, X: Any, y: Any, method: str | int | Callable[[int, int], int]
     ) -> tuple[Codes, NDArray[np.int64], Map]:
         """X as codes, y as class codes, and a map over threads; a method may depend on how many rows and classes."""
+        find(self.device)  # what is missing is said before the work starts
         X, found = number_categories(X)
         X, y = self._checked(X, y)
         X = X.tocsc() if hasattr(X, "tocsc") else X
@@ -42,7 +52,7 @@ class CodedSelector(RankingSelector):
         self.classes_ = np.asarray(target.classes)
         method = method(len(y), len(self.classes_)) if callable(method) else method
         self.cut_points_ = cut_points(X, target.values, method, discrete=discrete, map=map)
-        return encode(X, self.cut_points_, map=map), target.values, map
+        return encode(X, self.cut_points_, map=map).on(self.device), target.values, map
 
 
 class OrderedSelector(CodedSelector):

@@ -34,6 +34,9 @@ class EFS(OrderedSelector):
     discrete_features : columns used as they are: "auto" for category and boolean columns, True, False, a mask,
         column numbers or names.
     n_jobs : threads; the result is the same for any number.
+    device : where joint levels with a feature taken are counted: "cpu"; "cuda" for a GPU, "auto" for one if there is
+        one, "torch-cpu" for the same code on the CPU. The largest Corr is found on the CPU. The result is the same to
+        the bit.
 
     Attributes
     ----------
@@ -73,6 +76,7 @@ class EFS(OrderedSelector):
         normalize: str | None = "all",
         discrete_features: Any = "auto",
         n_jobs: int | None = None,
+        device: str = "cpu",
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.discretization = discretization
@@ -80,6 +84,7 @@ class EFS(OrderedSelector):
         self.normalize = normalize
         self.discrete_features = discrete_features
         self.n_jobs = n_jobs
+        self.device = device
 
     def fit(self, X: Any, y: Any) -> EFS:
         """Discretise, score, and take features one after the other."""

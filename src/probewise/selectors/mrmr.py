@@ -30,11 +30,13 @@ class InformationOrder(OrderedSelector):
         levels: str | int = "auto",
         discrete_features: Any = "auto",
         n_jobs: int | None = None,
+        device: str = "cpu",
     ) -> None:
         self.n_features_to_select = n_features_to_select
         self.levels = levels
         self.discrete_features = discrete_features
         self.n_jobs = n_jobs
+        self.device = device
 
     def fit(self, X: Any, y: Any) -> Self:
         """Discretise, then take features one after the other."""
@@ -82,6 +84,8 @@ class MRMR(InformationOrder):
     discrete_features : columns used as they are: "auto" for category and boolean columns, True, False, a mask,
         column numbers or names.
     n_jobs : threads; the result is the same for any number.
+    device : where joint levels are counted: "cpu"; "cuda" for a GPU, "auto" for one if there is one, "torch-cpu" for
+        the same code on the CPU. The result is the same to the bit.
 
     Attributes
     ----------
@@ -116,8 +120,11 @@ class MRMR(InformationOrder):
         scheme: str = "difference",
         discrete_features: Any = "auto",
         n_jobs: int | None = None,
+        device: str = "cpu",
     ) -> None:
-        super().__init__(n_features_to_select, levels=levels, discrete_features=discrete_features, n_jobs=n_jobs)
+        super().__init__(
+            n_features_to_select, levels=levels, discrete_features=discrete_features, n_jobs=n_jobs, device=device
+        )
         self.scheme = scheme
 
     def fit(self, X: Any, y: Any) -> Self:

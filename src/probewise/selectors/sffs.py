@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..criteria import as_criterion
-from ..executors import Map, executor
+from ..criteria.placed import BLOCK_SIZE, OnDevice
+from ..executors import Map
 from ..probes import Subsets
 from ..progress import Verbose, live_line
 from ..stopping import Rule, State, as_rule
@@ -46,6 +47,7 @@ class SFFS(WrapperSelector):
         kept. None: until the size is reached.
     cv : folds for the criterion: a number (stratified for classes), a splitter, or an iterable of splits.
     scoring : score for an estimator given as criterion.
+    device : as in `DAF`.
     n_jobs : workers; the result is the same for any number.
     verbose : 1 shows live progress, in a terminal or a notebook; or a function, called now and then with a line of
         text that says where the run stands.
@@ -78,6 +80,8 @@ class SFFS(WrapperSelector):
     ([1, 3], 0.853)
     """
 
+    _streams = False  # all columns would be read at every step
+
     def __init__(
         self,
         n_features_to_select: Any = None,
@@ -88,6 +92,7 @@ class SFFS(WrapperSelector):
         stop: Any = None,
         cv: Any = 3,
         scoring: Any = None,
+        device: str = "cpu",
         n_jobs: int | None = None,
         verbose: Verbose = 0,
     ) -> None:
@@ -98,6 +103,7 @@ class SFFS(WrapperSelector):
         self.stop = stop
         self.cv = cv
         self.scoring = scoring
+        self.device = device
         self.n_jobs = n_jobs
         self.verbose: Any = verbose
 
@@ -110,10 +116,11 @@ class SFFS(WrapperSelector):
         rule = None if self.stop is None else as_rule(self.stop)
         X, y = self._checked(X, y)
         criterion = as_criterion(self.criterion, X)
-        score = criterion.bind(X, y, self.cv, groups=groups, scoring=self.scoring)
+        score = self._bound(criterion, X, y, groups)
+        piece = BLOCK_SIZE if isinstance(score, OnDevice) else criterion.block_size
         size = self._n_selected(X.shape[1])
         with live_line(self.verbose) as progress:
-            judge = Judge(score, executor(self.n_jobs, prefer=criterion.prefer), rule, criterion.block_size, progress)
+            judge = Judge(score, self._map(criterion, X, score), rule, piece, progress)
             self.path_, self.stop_reason_ = search(
                 judge, X.shape[1], size, forward=self.direction == "forward", floating=self.floating
             )

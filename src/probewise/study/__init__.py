@@ -25,10 +25,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import check_array, check_consistent_length, check_random_state
-from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import column_or_1d
 
 from .. import __version__
-from ..executors import Map, executor
+from ..admission import canonical, explained, plain_labels, require_plain
+from ..criteria.base import kind_of_target
+from ..executors import ClusterError, Map, executor
 from ..progress import live_line
 from .result import STABILITY, StudyResult, corrected_t_test, deviation, holm
 from .runfile import Record, RunFile, StudyError
@@ -174,12 +176,18 @@ class Study:
                     tell(messages)
                     if progress:
                         progress(_standing(done + now, self.trials, time.perf_counter() - started, now))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, ClusterError) as error:
             finished = sum(number < self.trials for number in file.trials)
             if not finished:
                 raise
+            if isinstance(error, ClusterError) and self.run is not None:
+                raise ClusterError(
+                    f"{error}: {self.run} holds {finished} of {self.trials} trials; start the cluster again, and the "
+                    "same study goes on from there"
+                ) from error
+            after = f"after {finished} of {self.trials} trials" + (f" ({error})" if str(error) else "")
             warnings.warn(
-                f"the study was interrupted after {finished} of {self.trials} trials: these are the results so far",
+                f"the study was interrupted {after}: these are the results so far",
                 ConvergenceWarning,
                 stacklevel=3,
             )
@@ -220,11 +228,17 @@ def _is_whole(value: Any) -> bool:
 
 def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any], list[str] | None]:
     """X by rows, y, and the names of the columns if they have any."""
+    require_plain(X, y)
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
-    y = np.asarray(y)
+    with explained(X):
+        X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
+        X = X.astype(np.float64) if X.dtype.kind == "O" else X
+    X = canonical(X) if hasattr(X, "indptr") else X
+    if y is None:
+        raise ValueError("y is None: a study compares accuracy, and needs one class label per row")
+    y = column_or_1d(plain_labels(y), warn=True)
     check_consistent_length(X, y)
-    kind = type_of_target(y, input_name="y")
+    kind = kind_of_target(y)
     if kind not in ("binary", "multiclass"):
         raise ValueError(f"y is {kind}: a study compares accuracy, and needs one class label per row")
     labels, counts = np.unique(y, return_counts=True)

@@ -15,6 +15,8 @@ except ImportError:  # Windows has no such lock
     fcntl = None  # type: ignore[assignment]
 
 FORMAT = 1
+MOST_FEATURES = 10**8
+DAMAGE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError)
 SIGNATURE = b'{"probewise study": '
 
 Record = dict[str, Any]
@@ -97,17 +99,22 @@ class RunFile:
         for number, line in enumerate(content[:whole].splitlines(), start=1):
             try:
                 self._take(json.loads(line), is_header=number == 1)
-            except (json.JSONDecodeError, KeyError, TypeError, UnicodeDecodeError) as error:
+            except StudyError:
+                raise
+            except DAMAGE as error:
                 raise StudyError(f"{self.path} is damaged in line {number}: remove that line or the file") from error
 
     def _take(self, line: dict[str, Any], *, is_header: bool) -> None:
         if not is_header:
+            assert self.settings is not None
+            require_trial(line, self.settings)
             self.trials.setdefault(int(line["trial"]), line)
         elif line["probewise study"] != FORMAT:
             raise StudyError(
                 f"{self.path} has study format {line['probewise study']}; this version reads format {FORMAT}"
             )
         else:
+            require_settings(line["settings"])
             self.settings = line["settings"]
 
     def _write(self, line: Mapping[str, Any]) -> None:
@@ -117,6 +124,39 @@ class RunFile:
         while data:
             data = data[os.write(self._file, data) :]
         os.fsync(self._file)
+
+
+def require_settings(settings: Any) -> None:
+    """Raise one of ``DAMAGE`` where these cannot be a study's."""
+    n_rows, n_features = settings["shape"]
+    sizes, test_size = settings["sizes"], settings["test_size"]
+    fine = _are_whole([n_rows, n_features, *sizes], 1, MOST_FEATURES) and sizes and test_size > 0
+    for role in ("selectors", "classifiers"):
+        names = settings[role]
+        fine = fine and isinstance(names, list) and names and all(isinstance(name, str) for name in names)
+    if not fine:
+        raise ValueError("settings that no study has")
+
+
+def require_trial(record: Any, settings: Any) -> None:
+    """Raise one of ``DAMAGE`` where this is not a finished trial of a study of those settings."""
+    n_sizes, n_features = len(settings["sizes"]), settings["shape"][1]
+    fine = _are_whole([record["trial"]], 0, MOST_FEATURES)
+    for name in settings["selectors"]:
+        outcome = record["selectors"][name]
+        subsets = outcome["subsets"]
+        fine = fine and float(outcome["seconds"]) >= 0 and _are_whole([outcome["probes"]], 0, 2**62)
+        if subsets is not None:
+            fine = fine and len(subsets) == n_sizes and all(_are_whole(one, 0, n_features - 1) for one in subsets)
+        for classifier in settings["classifiers"]:
+            accuracy = outcome["accuracy"][classifier]
+            fine = fine and len(accuracy) == n_sizes and all(0 <= float(value) <= 1 for value in accuracy)
+    if not fine:
+        raise ValueError("a line that no trial has")
+
+
+def _are_whole(values: list[Any], least: int, most: int) -> bool:
+    return all(isinstance(value, int) and not isinstance(value, bool) and least <= value <= most for value in values)
 
 
 def _shown(value: Any) -> str:

@@ -1,0 +1,206 @@
+"""The GPU against float64 on the CPU: J, ranking and bits on fresh data, then probes a second from end to end.
+
+End to end is `DAF.fit` less what is done once (X sent, kernels compiled): probes drawn, scored, tallied, and written to
+a ledger on disk. ``python -m benchmarks device``; with ``--only knn``, ``linear``, ``others``, ``papers`` or ``fsdd``
+a part of it.
+"""
+
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+from sklearn.model_selection import train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC, LinearSVC
+
+from benchmarks.criteria import reuters
+from benchmarks.measure import print_table
+from probewise import DAF
+from probewise.criteria import KNN, Linear, NaiveBayes, Separability
+from probewise.criteria.placed import placed
+from probewise.datasets import load, make_madelon
+from probewise.probes import ProbePlan
+from probewise.stopping import MaxProbes
+
+DEVICE = os.environ.get("PROBEWISE_DEVICE", "cuda")
+DATA = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+SIZE_GROUPS = ((1, 2), (3, 7), (8, 10_000))
+
+
+def main(only=None, small=False):
+    name = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
+    print(f"{name}, torch {torch.__version__}")
+    seed = int.from_bytes(os.urandom(4), "little")
+    print(f"fresh data from seed {seed}")
+    if torch.cuda.is_available():
+        print_ceilings()
+    parts = {"knn": knn, "linear": linear, "others": others, "papers": papers, "fsdd": fsdd}
+    for part, run in parts.items():
+        if only in (None, part):
+            run(seed, small)
+
+
+def print_ceilings():
+    """What this card does at best: a large copy, and large matrix products."""
+    source = torch.empty(2**30, dtype=torch.float32, device="cuda").normal_()
+    target = torch.empty_like(source)
+    copy = _gpu_seconds(lambda: target.copy_(source))
+    half = torch.randn(8192, 8192, device="cuda", dtype=torch.float16)
+    single = torch.randn(8192, 8192, device="cuda")
+    print(
+        f"copy {8 * len(source) / copy / 1e12:.2f} TB/s (read and written); products "
+        f"{2 * 8192**3 / _gpu_seconds(lambda: half @ half) / 1e12:.0f} TFLOP/s in half precision, "
+        f"{2 * 8192**3 / _gpu_seconds(lambda: single @ single) / 1e12:.0f} in float32"
+    )
+
+
+def _gpu_seconds(job, repeats=10):
+    job()
+    times = []
+    for _ in range(repeats):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        job()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(start.elapsed_time(end) / 1e3)
+    return float(np.median(times))
+
+
+def knn(seed, small):
+    madelon = make_madelon(n_samples=1000, random_state=seed % 2**31)
+    _compare("k-NN, Madelon's shape (1,000 x 500, tau = 150)", KNN(3), madelon.X, madelon.y, 150, seed, small)
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 5000)
+    X = rng.standard_normal((5000, 5000), dtype=np.float32)
+    X[:, :20] += (0.3 * y[:, None]).astype(np.float32)
+    many = 200 if small else 60_000
+    _compare("k-NN, 5,000 x 5,000, tau = 200", KNN(3), X, y, 200, seed, small, n_ranked=0, n_checked=100, n_timed=many)
+
+
+def linear(seed, small):
+    X, y = reuters()
+    _compare("Linear, Reuters' half (4,470 x 9,946, 33 classes, tau = 200)", Linear(), X, y, 200, seed, small)
+
+
+def others(seed, small):
+    data = make_madelon(n_samples=1000, random_state=seed % 2**31)
+    _compare("Naive Bayes, Madelon's shape", NaiveBayes(), data.X, data.y, 150, seed, small)
+    _compare("Separability, Madelon's shape", Separability(), data.X, data.y, 150, seed, small, n_checked=2000)
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((1000, 500)), rng.standard_normal(1000)
+    y += X[:, :10].sum(axis=1)
+    _compare("k-NN with k = 10, a number to predict", KNN(10), X, y, 150, seed, small, n_checked=2000)
+
+
+def _compare(title, criterion, X, y, tau, seed, small, *, n_ranked=20_000, n_checked=4000, n_timed=400_000):
+    """J of some probes and the ranking of many, against the CPU; twice the same bits; and how fast."""
+    if small:
+        n_ranked, n_checked, n_timed = min(n_ranked, 800), min(n_checked, 200), min(n_timed, 2000)
+    bound = criterion.bind(X, y, 3)
+    device = placed(bound, DEVICE)
+    subsets = ProbePlan(X.shape[1], tau, seed=seed).draw(0, n_checked)
+    truth, ours, again = bound(subsets), device(subsets), device(subsets)
+    differences = []
+    for low, high in SIZE_GROUPS:
+        inside = (subsets.sizes >= low) & (subsets.sizes <= high)
+        if inside.any():
+            off = np.abs(truth - ours)[inside]
+            differences.append(
+                (f"{low} to {high}", inside.sum(), f"{off.max():.2g}", f"{np.sqrt((off**2).mean()):.2g}")
+            )
+    print_table(
+        f"{title}: J against float64 on {n_checked:,} probes", ("features", "probes", "max", "rms"), differences
+    )
+    print(f"J varies by {truth.std():.3g}; the same bits again: {np.array_equal(ours, again)}")
+    if n_ranked:
+        options = {"criterion": criterion, "max_probe_size": tau, "stop": MaxProbes(n_ranked), "random_state": seed}
+        cpu = DAF(20, **options, n_jobs=-1).fit(X, y)
+        gpu = DAF(20, **options, device=DEVICE).fit(X, y)
+        agreement = spearmanr(cpu.scores_, gpu.scores_).statistic
+        swapped = np.flatnonzero(cpu.support_ != gpu.support_)
+        border = np.sort(cpu.scores_)[-20]
+        apart = np.abs(cpu.scores_[swapped] - border) / cpu.std_errors_[swapped]
+        print(
+            f"ranking from {n_ranked:,} probes: Spearman {agreement:.5f}, "
+            f"{20 - len(swapped) // 2} of the top 20 the same"
+            + (f", the others within {apart.max():.2f} standard errors of the 20th" if len(swapped) else "")
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = []
+        for run in range(2):
+            daf = DAF(20, criterion=criterion, max_probe_size=tau, stop=MaxProbes(n_timed), random_state=seed + run,
+                      device=DEVICE, ledger=f"{folder}/{run}.ledger", check_every=4000)  # fmt: skip
+            daf.fit(X, y)
+            seconds.append(daf.ledger_.seconds - daf.ledger_.seconds_at(4000))
+        rate = (n_timed - 4000) / min(seconds) if n_timed > 4000 else n_timed / daf.ledger_.seconds
+    print(f"end to end: {rate:,.0f} probes/s ({n_timed:,} probes, block {daf._block})")
+
+
+def papers(seed, small):
+    """The DAF runs of the 2011 paper, each on a random half, with its number of probes."""
+    del seed
+    rows, total = [], 0.0
+    three, rbf = KNeighborsClassifier(3), SVC()
+    cases = [
+        ("reuters", Linear(), 200, 148_000, (LinearSVC(), KNeighborsClassifier(1)), 500),
+        ("gisette_valid", KNN(3), 200, 46_400, (three, rbf), 100),
+        ("madelon", KNN(3), 150, 25_000, (three, rbf), 20),
+        ("spambase", KNN(3), 57, 160_000, (three, rbf), 10),
+    ]
+    for name, criterion, tau, n_probes, judges, size in cases:
+        data = load(name, DATA)
+        X = data.X / np.maximum(abs(data.X).max(axis=0), 1e-12) if name == "spambase" else data.X
+        train, test = train_test_split(np.arange(len(data.y)), test_size=0.5, stratify=data.y, random_state=0)
+        options = {"criterion": criterion, "max_probe_size": tau, "random_state": 0, "device": DEVICE}
+        DAF(size, stop=MaxProbes(8000), check_every=4000, **options).fit(X[train], data.y[train])  # compiles
+        stop = MaxProbes(2000 if small else n_probes)
+        started = time.perf_counter()
+        daf = DAF(size, stop=stop, check_every=4000, **options).fit(X[train], data.y[train])
+        seconds = time.perf_counter() - started
+        total += seconds
+        chosen = np.flatnonzero(daf.support_)
+        right = [
+            judge.fit(X[train][:, chosen], data.y[train]).score(X[test][:, chosen], data.y[test]) for judge in judges
+        ]
+        probed = f"{daf.tally_.counts.mean():,.0f}"
+        rows.append((name, f"{daf.n_probes_:,}", probed, f"{seconds:.2f}", size, *(f"{value:.3f}" for value in right)))
+    header = ("data", "probes", "with a feature", "seconds", "features", "first classifier", "second")
+    print_table("The paper's four DAF runs (Table II's numbers of probes)", header, rows)
+    print(f"together {total:.1f} s, X sent and prepared included; the paper's took 780 minutes on 8 to 24 threads")
+
+
+def fsdd(seed, small):
+    """Class moments of 200 x 10^6 float32, resident, against the copy."""
+    from probewise.kernels.device.moments import Runs, moments_of_runs
+
+    n_rows, n_features = 200, 10_000 if small else 1_000_000
+    generator = torch.Generator(DEVICE).manual_seed(seed)
+    X = torch.randn((n_rows, n_features), device=DEVICE, generator=generator)
+    copied = torch.empty_like(X)
+    copy = 2 * X.nbytes / _gpu_seconds(lambda: copied.copy_(X))
+    rows = []
+    for n_classes in (2, 5):
+        runs = Runs.of(np.arange(n_rows) % n_classes, n_classes, n_features, DEVICE)
+        n_bytes = X.nbytes + n_features * 8 * (1 + 2 * n_classes)
+        off = _off(X, n_classes, moments_of_runs(X, runs))
+        seconds = _gpu_seconds(lambda runs=runs: moments_of_runs(X, runs))
+        rate = n_bytes / seconds
+        rows.append((n_classes, f"{n_bytes:,}", f"{1e3 * seconds:.3f}", f"{rate / 1e12:.2f} TB/s", f"{rate / copy:.0%}",
+                     f"{off:.1g}"))  # fmt: skip
+    header = ("classes", "bytes read and written", "ms", "rate", "of the copy", "off from float64")
+    print_table(f"FSDD's moments of {n_rows} x {n_features:,} float32", header, rows)
+
+
+def _off(X, n_classes, found):
+    """The largest relative error of a class's scatter in the first 1,000 columns."""
+    worst = 0.0
+    for number in range(n_classes):
+        values = X[number::n_classes, :1000].double()
+        truth = ((values - values.mean(dim=0)) ** 2).sum(dim=0)
+        worst = max(worst, float(((found.scatters[number, :1000] - truth) / truth).abs().max()))
+    return worst

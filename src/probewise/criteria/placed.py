@@ -1,0 +1,60 @@
+"""A bound criterion on the device asked for: the same data, folds and probes; only the kernel differs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels.device import count, find
+from ..probes import Subsets
+from .base import BoundCriterion, Floats, Folds
+
+BLOCK_SIZE = 4000
+
+
+def placed(bound: Any, device: str) -> BoundCriterion:
+    """The criterion as it is for the CPU, or `OnDevice`; "auto" takes a GPU if there is one and the criterion can."""
+    torch_device = find(device)
+    if torch_device is None or (device == "auto" and not hasattr(bound, "to")):
+        return bound
+    if not hasattr(bound, "to"):
+        raise ValueError(
+            f"device={device!r}: {type(bound).__name__.removeprefix('Bound')} runs on the CPU only: use device='cpu', "
+            "or criterion='knn', 'linear', 'naive_bayes' or 'separability'"
+        )
+    return OnDevice(bound, device)
+
+
+@dataclass(frozen=True)
+class OnDevice:
+    """Scores on a device; each process sends X there once, when first called."""
+
+    bound: Any
+    device: str
+
+    @property
+    def folds(self) -> Folds:
+        return self.bound.folds
+
+    def __call__(self, subsets: Subsets) -> Floats:
+        return self.scorer(subsets.indices, subsets.offsets)
+
+    def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
+        """J of the subset with each candidate added, all in one batch."""
+        return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
+
+    @property
+    def n_devices(self) -> int:
+        """How many there are to use."""
+        return count(self.device)
+
+    @cached_property
+    def scorer(self) -> Any:
+        return self.bound.to(find(self.device))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"bound": self.bound, "device": self.device}

@@ -1,0 +1,145 @@
+"""A table of any format to a mapped one, some columns at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .formats import LazySource, open_by_columns
+from .npy import Sidecar, Value, sidecar_of, write_npy
+from .reading import require_names, require_rows
+from .table import Progress, Source, TableError, choice, polars, some
+from .text import Wanted
+
+if TYPE_CHECKING:
+    import polars as pl
+
+DTYPES = ("float32", "float64")
+CELLS_AT_A_TIME = 2**22
+
+
+def convert_table(
+    path: str | PathLike[str],
+    out: str | PathLike[str],
+    *,
+    target: str | None = None,
+    ignore: Iterable[str] = (),
+    id_column: str | None = None,
+    dtype: str | None = None,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> tuple[int, int]:
+    """Write the table at ``path`` to a .npy file in Fortran order, and beside it a .json file; the shape written.
+
+    `read_table` and ``np.load(out, mmap_mode="r")`` map such a file, and read only the columns they are asked for.
+    The .json file holds the names of the columns, the target and the ids. A Parquet file, or an Arrow file that is no
+    stream, is read in groups of columns of 4 million values; other formats are read as a whole.
+
+    Parameters
+    ----------
+    target, ignore, id_column : as in `read_table`. Without a target all columns are features; one may be named later.
+    dtype : "float32", "float64", or None: float32 if all features are, integer if all are, else float64. Missing
+        values become NaN.
+    force : write over files that are there.
+    progress : called with a line of text now and then.
+    """
+    path, out = Path(path), Path(out)
+    _require_place(path, out, force=force)
+    if dtype is not None and dtype not in DTYPES:
+        raise TableError(f"dtype={dtype!r} is not known: choose {choice(DTYPES)}")
+    asked = [(name, role) for name, role in ((target, "target"), (id_column, "id")) if name is not None]
+    source = open_by_columns(path, Wanted(asked), progress)
+    require_rows(source)
+    features, beside = _roles(source, target, list(ignore), id_column)
+    names = [source.names[place] for place in features]
+    aim = source.target if target is None else source.names[source.place(target, "target")]
+    require_names(source.names, features, aim or "")
+    sidecar = Sidecar(names, {source.names[place]: _values(source.column(place)) for place in beside}, aim)
+    kind, blocks = _blocks(source, np.array(features), None if dtype is None else np.dtype(dtype))
+    told = _told(blocks, path, len(features), progress) if progress else blocks
+    write_npy(out, (source.n_rows, len(features)), kind, told, sidecar)
+    return source.n_rows, len(features)
+
+
+def _require_place(path: Path, out: Path, *, force: bool) -> None:
+    if out.suffix != ".npy":
+        raise TableError(f"{out} has no format that can be mapped: name it .npy")
+    if not out.parent.is_dir():
+        raise TableError(f"{out} cannot be written: the folder {out.parent} does not exist")
+    for file in (out, sidecar_of(out)):
+        if file.is_dir():
+            raise TableError(f"{file} cannot be written: it is a folder")
+        if file.exists() and path.exists() and file.samefile(path):
+            raise TableError(f"{file} would be written over the table it is made of: choose another name")
+        if file.exists() and not force:
+            raise TableError(f"{file} exists already: choose another name, or write over it (--force)")
+
+
+def _roles(source: Source, target: str | None, ignore: list[str], id_column: str | None) -> tuple[list[int], list[int]]:
+    """The columns that are features, and those kept beside them: what is named, and what the format has beside."""
+    n_features = len(source.names) - source.beside
+    ignored = {source.place(name, "ignored") for name in ignore}
+    named = [source.place(target, "target")] if target is not None else []
+    named += [source.place(id_column, "id")] if id_column is not None else []
+    if ignored & set(named):
+        raise TableError(f"column {source.names[min(ignored & set(named))]!r} cannot be both kept and ignored")
+    features = [place for place in range(n_features) if place not in ignored and place not in named]
+    if not features:
+        raise TableError(f"{source.path} has no columns left to be features: is the separator right?")
+    others = [place for place in range(n_features, len(source.names)) if place not in ignored]
+    return features, list(dict.fromkeys([*named, *others]))
+
+
+def _values(column: pl.Series) -> list[Value]:
+    """The column as JSON has it: numbers, truth values or text."""
+    pl = polars()
+    if column.dtype.is_decimal():
+        column = column.cast(pl.Float64)
+    plain = column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)
+    return (column if plain else column.cast(pl.String)).to_list()
+
+
+def _blocks(
+    source: Source, features: NDArray[np.intp], dtype: np.dtype[Any] | None
+) -> tuple[np.dtype[Any], Iterator[NDArray[Any]]]:
+    """The type of all features, and the features, some columns at a time."""
+    step = max(1, CELLS_AT_A_TIME // source.n_rows)
+    groups = [features[start : start + step] for start in range(0, len(features), step)]
+    if isinstance(source, LazySource):
+        kind = dtype or source.dtype(features)
+        return kind, (_cast(source.matrix(group), kind, source, group) for group in groups)
+    X = source.matrix(features)
+    X = X.tocsc() if sp.issparse(X) else X
+    kind = dtype or X.dtype
+    parts = (slice(start, start + step) for start in range(0, len(features), step))
+    dense = (X[:, part].toarray() if sp.issparse(X) else X[:, part] for part in parts)
+    return kind, (_cast(block, kind, source, group) for block, group in zip(dense, groups, strict=True))
+
+
+def _cast(block: NDArray[Any], dtype: np.dtype[Any], source: Source, places: NDArray[np.intp]) -> NDArray[Any]:
+    if block.dtype.kind == "f" and dtype.kind != "f":
+        lost = [source.names[place] for place in places[~np.isfinite(block).all(axis=0)].tolist()]
+        raise TableError(
+            f"values are missing in columns of whole numbers, {some(lost)}: fill them in, or write floats, which have "
+            "NaN (--dtype float64)"
+        )
+    try:
+        with np.errstate(over="raise"):
+            return block.astype(dtype, copy=False)
+    except FloatingPointError:
+        wide = [source.names[place] for place in places[(np.abs(block) > np.finfo(dtype).max).any(axis=0)].tolist()]
+        raise TableError(f"values are too large for {dtype} in {some(wide)}: give --dtype float64") from None
+
+
+def _told(blocks: Iterator[NDArray[Any]], path: Path, n_columns: int, progress: Progress) -> Iterator[NDArray[Any]]:
+    done = 0
+    for block in blocks:
+        yield block
+        done += block.shape[1]
+        progress(f"converting {path.name}: {done / n_columns:.0%}")

@@ -1,0 +1,141 @@
+"""A table as a .npy file, mapped and never read as a whole, with a .json beside it that holds names and target."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .table import TableError, numbered
+
+FORMAT = 1
+LARGEST_SIDECAR = 2**30
+UNREADABLE = (ValueError, TypeError, OverflowError, OSError, EOFError, MemoryError, RecursionError, SyntaxError)
+Value = str | int | float | bool | None
+
+
+@dataclass(frozen=True, eq=False)
+class Sidecar:
+    """What a .npy file has no place for: the names of its columns, and columns beside them, one of them the target."""
+
+    feature_names: Sequence[str]
+    columns: Mapping[str, Sequence[Value]] = field(default_factory=dict)
+    target: str | None = None
+
+
+def sidecar_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.json")
+
+
+def map_npy(path: Path) -> tuple[NDArray[Any], Sidecar]:
+    """The matrix, mapped into memory and only to be read, and what lies beside it; columns are numbers without it."""
+    X = _mapped(path)
+    beside = sidecar_of(path)
+    return X, _read_sidecar(beside, X) if beside.exists() else Sidecar(numbered(path, 0, X.shape[1]))
+
+
+def write_npy(
+    path: Path, shape: tuple[int, int], dtype: np.dtype[Any], blocks: Iterable[NDArray[Any]], sidecar: Sidecar
+) -> None:
+    """Write columns, block after block, and the sidecar; the names stand for whole files or for none at all."""
+    n_bytes = shape[0] * shape[1] * dtype.itemsize
+    free = shutil.disk_usage(path.parent).free
+    if n_bytes > free:
+        raise TableError(f"{path} cannot be written: it needs {n_bytes:,} bytes, and the disk has {free:,} left")
+    made, beside = (file.with_name(f"{file.name}.part") for file in (path, sidecar_of(path)))
+    header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": True, "shape": shape}
+    try:
+        with made.open("wb") as file:
+            np.lib.format.write_array_header_1_0(file, header)
+            for block in blocks:
+                file.write(np.asfortranarray(block, dtype=dtype).T.data)
+        beside.write_text(_as_json(sidecar, shape), encoding="utf-8")
+        os.replace(beside, sidecar_of(path))
+        os.replace(made, path)
+    finally:
+        made.unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
+
+
+def _mapped(path: Path) -> NDArray[Any]:
+    shape, by_columns, dtype, start = _read_header(path)
+    if len(shape) != 2 or dtype.kind not in "biuf":
+        raise TableError(f"{path} holds an array of shape {shape} and type {dtype}: give a table of numbers")
+    size, claimed = path.stat().st_size, start + dtype.itemsize * shape[0] * shape[1]
+    if size != claimed or min(shape) < 0:
+        raise TableError(
+            f"{path} is not whole: its header claims {shape[0]:,} x {shape[1]:,} values, {claimed:,} bytes in all, "
+            f"and it has {size:,}"
+        )
+    if not min(shape):
+        return np.empty(shape, dtype)
+    return np.memmap(path, dtype, "r", start, shape, "F" if by_columns else "C")
+
+
+def read_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Shape, whether it lies by columns, type, and where the values begin."""
+    read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # numpy mends headers of old, and warns
+        version = np.lib.format.read_magic(file)
+        if version not in read:
+            raise ValueError(f"format {version[0]}.{version[1]}, where 1.0 and 2.0 are known")
+        return (*read[version](file), file.tell())
+
+
+def _read_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    try:
+        with path.open("rb") as file:
+            return read_header(file)
+    except Exception as error:  # what numpy's parser raises depends on what the damage looks like
+        raise TableError(f"{path} cannot be read as NPY: {_first_line(error)}") from error
+
+
+def _read_sidecar(path: Path, X: NDArray[Any]) -> Sidecar:
+    try:
+        if path.stat().st_size > LARGEST_SIDECAR:
+            raise ValueError(f"it has more than {LARGEST_SIDECAR:,} bytes")
+        told = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(told, dict) or told.get("format") != FORMAT:
+            raise ValueError("it is not of a kind known here")
+        names, columns, target = told.get("feature_names"), told.get("columns"), told.get("target")
+        if told.get("shape") != list(X.shape) or names is None or not _is_list_of(names, str, X.shape[1]):
+            raise ValueError(f"it does not name the columns of a table of {X.shape[0]:,} x {X.shape[1]:,}")
+        if not isinstance(columns, dict) or not all(_is_list_of(column, Value, len(X)) for column in columns.values()):
+            raise ValueError(f"it does not hold columns of {len(X):,} values")
+        if any(isinstance(value, int) and abs(value) >= 2**63 for column in columns.values() for value in column):
+            raise ValueError("it holds whole numbers of more than 64 bits")
+        if target is not None and target not in columns:
+            raise ValueError("it does not hold the target it names")
+    except UNREADABLE as error:
+        raise TableError(
+            f"{path} does not go with the .npy file beside it: {_first_line(error)}; convert the table again"
+        ) from error
+    return Sidecar(names, columns, target)
+
+
+def _is_list_of(values: Any, kind: Any, length: int) -> bool:
+    return isinstance(values, list) and len(values) == length and all(isinstance(value, kind) for value in values)
+
+
+def _as_json(sidecar: Sidecar, shape: tuple[int, int]) -> str:
+    told = {
+        "format": FORMAT,
+        "shape": shape,
+        "target": sidecar.target,
+        "columns": sidecar.columns,
+        "feature_names": sidecar.feature_names,
+    }
+    return json.dumps(told, ensure_ascii=False)
+
+
+def _first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

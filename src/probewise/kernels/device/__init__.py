@@ -1,0 +1,63 @@
+"""The arithmetic on a graphics processor: torch tensors and Triton kernels, and the same torch code on the CPU.
+
+Only this module may be imported without torch; the others are loaded when a device is asked for.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from multiprocessing import current_process
+from typing import Any
+
+CHOICES = "'cpu', 'auto', 'cuda' (or 'cuda:1' for the second), or 'torch-cpu' to try the same code without a GPU"
+
+
+def find(device: str) -> str | None:
+    """The torch device meant, or None for the ordinary kernels on the CPU; an error that says what is missing.
+
+    "auto" is the GPU where torch sees one. "cuda" is the first GPU; in a worker process, the one of its number, so
+    that several processes share several GPUs.
+    """
+    if not isinstance(device, str) or device.split(":")[0] not in ("cpu", "auto", "cuda", "torch-cpu"):
+        raise ValueError(f"device={device!r} is not known: choose {CHOICES}")
+    if device == "cpu" or (device == "auto" and not _sees_gpu()):
+        return None
+    torch = _torch(device)
+    if device == "torch-cpu":
+        return "cpu"
+    if not torch.cuda.is_available():
+        raise ValueError(
+            f"device={device!r}, but torch {torch.__version__} sees no GPU: check the driver with nvidia-smi and that "
+            "torch is a CUDA build, or use device='cpu' (or 'auto', which falls back to it)"
+        )
+    return f"cuda:{_number(device, torch.cuda.device_count())}"
+
+
+def count(device: str) -> int:
+    """How many devices it can mean: all GPUs, or one that is named."""
+    return _torch(device).cuda.device_count() if device in ("auto", "cuda") else 1
+
+
+def _sees_gpu() -> bool:
+    return find_spec("torch") is not None and import_module("torch").cuda.is_available()
+
+
+def _torch(device: str) -> Any:
+    try:
+        return import_module("torch")
+    except ImportError as error:
+        raise ImportError(
+            f"device={device!r} needs torch: python -m pip install 'probewise[gpu]', or use device='cpu'"
+        ) from error
+
+
+def _number(device: str, n_gpus: int) -> int:
+    """Which GPU: the one named, or one for each worker process in turn."""
+    if ":" in device:
+        number = device.split(":")[1]
+        if not number.isdigit() or int(number) >= n_gpus:
+            raise ValueError(f"device={device!r}: there are GPUs 0 to {n_gpus - 1} here")
+        return int(number)
+    worker = current_process().name.rpartition("-")[2]
+    return int(worker) % n_gpus if worker.isdigit() else 0

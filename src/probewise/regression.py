@@ -1,0 +1,145 @@
+"""What a feature adds beside its companions: J regressed on which features are in the probe, replayed from the ledger.
+
+With z_i the J of probe i less the mean J of its size, s_i its size, and x_if whether it holds f,
+
+    minimise over w   sum_i ( z_i - sum_f (x_if - s_i / N) w_f )^2 + penalty sum_f w_f^2.
+
+A difference of means counts the luck of a feature's companions as its own merit; here they answer for themselves. The
+matrix is never made: conjugate gradients need only its products with vectors, which are sums over probes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .engine import replay
+from .interactions import mean_by_size
+from .kernels import inclusion as kernels
+from .ledger import Ledger
+from .probes import ProbePlan, Subsets
+
+Floats = NDArray[np.float64]
+PENALTIES = tuple(4.0**power for power in range(-3, 6))  # in units of the mean diagonal of the matrix
+PARTS = 4
+TOLERANCE = 1e-6
+MOST_STEPS = 200
+KEPT_INDICES = 2**26
+
+
+@dataclass(frozen=True)
+class Regression:
+    """Coefficients of all features, their standard errors, and the penalty they were made with.
+
+    Errors are those of a design whose columns are orthogonal, which those of random probes nearly are.
+    """
+
+    coefficients: Floats
+    std_errors: Floats
+    penalty: float
+
+    @classmethod
+    def of(cls, plan: ProbePlan, ledger: Ledger, *, penalty: float | None = None) -> Regression:
+        """Over the ledger's probes; the penalty, in units of the matrix's mean diagonal, chosen by them unless given.
+
+        It is chosen by leaving out one probe in four, four times: the penalty that predicts the J left out best.
+        """
+        design = Design(plan, ledger)
+        penalty = design.best_penalty() if penalty is None else penalty
+        w = design.solve(penalty * design.unit)
+        rest = design.values - design.times(w)
+        spread = float(np.mean(rest**2))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            errors = np.sqrt(spread * design.diagonal) / (design.diagonal + penalty * design.unit)
+        seen = design.diagonal > 0
+        return cls(np.where(seen, w, np.nan), np.where(seen, errors, np.nan), penalty)
+
+
+class Design:
+    """Products with the centred matrix of inclusion, over all probes or those of non-zero weight."""
+
+    def __init__(self, plan: ProbePlan, ledger: Ledger) -> None:
+        self.plan, self.ledger = plan, ledger
+        typical = mean_by_size(plan, ledger)
+        self.values = np.concatenate([values - typical[subsets.sizes] for subsets, values in self._probes()])
+        self.weights = np.ones(len(self.values))
+
+    def _probes(self) -> Iterable[tuple[Subsets, Floats]]:
+        return self._kept if self._kept is not None else replay(self.plan, self.ledger)
+
+    @cached_property
+    def _kept(self) -> list[tuple[Subsets, Floats]] | None:
+        """The probes drawn once, where they are few enough to keep."""
+        if self.ledger.n_probes * (self.plan.largest + 1) // 2 > KEPT_INDICES:
+            return None
+        return list(replay(self.plan, self.ledger))
+
+    @cached_property
+    def diagonal(self) -> Floats:
+        """Weighted sum of squares of each column."""
+        inside, whole, start = np.zeros(self.plan.n_features), 0.0, 0
+        for subsets, values in self._probes():
+            weights, share = self.weights[start : start + len(values)], subsets.sizes / self.plan.n_features
+            kernels.transposed_times(subsets.indices, subsets.offsets, weights * (1 - 2 * share), inside)
+            whole += float(weights @ share**2)
+            start += len(values)
+        return np.maximum(inside + whole, 0.0)
+
+    @cached_property
+    def unit(self) -> float:
+        return float(self.diagonal.mean()) or 1.0
+
+    def times(self, w: Floats) -> Floats:
+        """The matrix times w: for each probe, the sum of its features' weights above the mean weight."""
+        out, start, mean = np.empty(len(self.values)), 0, float(w.mean())
+        for subsets, values in self._probes():
+            kernels.times(subsets.indices, subsets.offsets, w, mean, out[start : start + len(values)])
+            start += len(values)
+        return out
+
+    def transposed_times(self, values: Floats) -> Floats:
+        """The transposed matrix times a number for each probe."""
+        out, spread, start = np.zeros(self.plan.n_features), 0.0, 0
+        for subsets, _ in self._probes():
+            part = values[start : start + len(subsets)]
+            spread += kernels.transposed_times(subsets.indices, subsets.offsets, part, out)
+            start += len(subsets)
+        return out - spread / self.plan.n_features
+
+    def solve(self, penalty: float, guess: Floats | None = None) -> Floats:
+        """Weights by conjugate gradients."""
+        w = np.zeros(self.plan.n_features) if guess is None else guess.copy()
+        goal = self.transposed_times(self.weights * self.values)
+        rest = goal - self._normal(w, penalty)
+        step, square = rest.copy(), float(rest @ rest)
+        enough = TOLERANCE**2 * float(goal @ goal)
+        for _ in range(MOST_STEPS):
+            if square <= enough:
+                break
+            image = self._normal(step, penalty)
+            length = square / float(step @ image)
+            w += length * step
+            rest -= length * image
+            before, square = square, float(rest @ rest)
+            step = rest + (square / before) * step
+        return w
+
+    def _normal(self, w: Floats, penalty: float) -> Floats:
+        return self.transposed_times(self.weights * self.times(w)) + penalty * w
+
+    def best_penalty(self) -> float:
+        """The one, of a few, whose coefficients from three quarters of the probes predict the fourth best."""
+        part = np.arange(len(self.values)) % PARTS
+        whole, missed = self.weights, np.zeros(len(PENALTIES))
+        for out in range(PARTS):
+            self.weights = np.where(part == out, 0.0, whole)
+            w = None
+            for number in range(len(PENALTIES) - 1, -1, -1):
+                w = self.solve(PENALTIES[number] * self.unit * (PARTS - 1) / PARTS, w)
+                missed[number] += float(whole[part == out] @ (self.values - self.times(w))[part == out] ** 2)
+        self.weights = whole
+        return PENALTIES[int(np.argmin(missed))]

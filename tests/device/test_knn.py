@@ -1,0 +1,225 @@
+"""k-NN on a device, torch's CPU here, gives what the ordinary kernels give; the Triton kernel is interpreted."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.model_selection import LeaveOneOut, RepeatedStratifiedKFold, ShuffleSplit
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
+
+from probewise import BIF, DAF, SFFS  # noqa: E402
+from probewise.cli import run  # noqa: E402
+from probewise.criteria import KNN  # noqa: E402
+from probewise.criteria.placed import placed  # noqa: E402
+from probewise.datasets import make_madelon  # noqa: E402
+from probewise.kernels.device import columns, count, find, knn  # noqa: E402
+from probewise.ledger import LedgerError  # noqa: E402
+from probewise.probes import ProbePlan, Subsets  # noqa: E402
+from probewise.stopping import MaxProbes  # noqa: E402
+
+HERE = Path(__file__).parent
+
+
+def both(criterion, X, y, subsets, cv=3):
+    """J from the ordinary kernels and from torch."""
+    bound = criterion.bind(X, y, cv)
+    return bound(subsets), placed(bound, "torch-cpu")(subsets)
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), k=st.sampled_from([1, 2, 3, 5, 8]), n_classes=st.integers(2, 5))
+def test_votes_are_those_of_the_cpu(seed, k, n_classes):
+    rng = np.random.default_rng(seed)
+    n_rows, n_features = rng.integers(6 * n_classes, 90), rng.integers(2, 40)
+    y = np.arange(n_rows) % n_classes
+    X = rng.normal(size=(n_rows, n_features)) + y[:, None] * rng.random(n_features)
+    subsets = ProbePlan(int(n_features), 30, seed=seed % 1000).draw(0, 25)
+    truth, ours = both(KNN(k), X, y, subsets)
+    # float32 decides between two distances that differ by 1e-6 of themselves: at most a row in this many.
+    assert np.abs(truth - ours).max() <= 1.5 / (n_rows // 3)
+    assert (truth == ours).mean() >= 0.9
+
+
+def test_ties_of_whole_numbers_go_to_the_first_in_fold_order():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    order = np.concatenate([np.arange(part, 60, 3) for part in range(3)])
+    X = rng.integers(0, 3, size=(60, 6)).astype(float)
+    splits = [(np.setdiff1d(order, part), np.sort(part)) for part in np.split(order, 3)]
+    ours = placed(KNN(3).bind(X, y, splits), "torch-cpu")(Subsets.of([[0], [0, 1, 2], [0, 1, 2, 3, 4, 5]]))
+    sorted_rows = np.concatenate([test for _, test in splits])
+    in_order = KNN(3).bind(X[sorted_rows], y[sorted_rows], [
+        (np.setdiff1d(np.arange(60), part), part) for part in np.split(np.arange(60), 3)
+    ])  # fmt: skip
+    np.testing.assert_array_equal(ours, in_order(Subsets.of([[0], [0, 1, 2], [0, 1, 2, 3, 4, 5]])))
+
+
+def test_numbers_to_predict():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 15)).astype(np.float32)
+    y = X[:, 0] + 0.1 * rng.normal(size=120)
+    truth, ours = both(KNN(5), X, y, ProbePlan(15, 15, seed=3).draw(0, 60))
+    np.testing.assert_allclose(ours, truth, atol=1e-9)
+    flat = np.where(np.arange(120) < 40, 1.0, y)  # one fold without spread
+    truth, ours = both(KNN(5, task="regression"), X, flat, ProbePlan(15, 15, seed=3).draw(0, 20))
+    np.testing.assert_allclose(ours, truth, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "cv",
+    [
+        LeaveOneOut(),
+        ShuffleSplit(4, random_state=0),
+        RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0),
+    ],
+    ids=["leave-one-out", "shuffle", "repeated"],
+)
+def test_any_splits(cv):
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(80, 12)), np.arange(80) % 3
+    truth, ours = both(KNN(3), X, y, ProbePlan(12, 12, seed=0).draw(0, 30), cv)
+    np.testing.assert_allclose(ours, truth, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint16", "bool", "F", "read-only", "sparse"])
+def test_any_table(kind):
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(0, 120, size=(90, 20)), np.arange(90) % 2
+    tables = {
+        "F": np.asfortranarray(X.astype(float)),
+        "read-only": X.astype(float),
+        "sparse": sp.csr_matrix(X * (X > 80)),
+        "bool": X > 60,
+    }
+    table = tables[kind] if kind in tables else X.astype(kind)
+    if kind == "read-only":
+        table.flags.writeable = False
+    cv = [(np.r_[30:90], np.r_[0:30]), (np.r_[0:30, 60:90], np.r_[30:60]), (np.r_[0:60], np.r_[60:90])]
+    truth, ours = both(KNN(1), table, y, ProbePlan(20, 20, seed=0).draw(0, 40), cv)
+    np.testing.assert_allclose(ours, truth, atol=1e-12)
+
+
+def test_batches_that_do_not_fit_are_cut(monkeypatch):
+    rng = np.random.default_rng(4)
+    X, y = rng.normal(size=(150, 30)), np.arange(150) % 2
+    scorer = placed(KNN(3).bind(X, y, 3), "torch-cpu")
+    subsets = ProbePlan(30, 30, seed=0).draw(0, 50)
+    whole = scorer(subsets)
+    monkeypatch.setattr(columns, "CPU_BYTES", 2**19)
+    np.testing.assert_array_equal(scorer(subsets), whole)
+
+
+def test_selectors_on_a_device(tmp_path):
+    data = make_madelon(n_samples=200, n_features=40, random_state=0)
+    options = {"criterion": "knn", "stop": MaxProbes(800), "random_state": 0}
+    cpu = DAF(20, **options).fit(data.X, data.y)
+    ours = DAF(20, **options, device="torch-cpu", ledger=tmp_path / "run").fit(data.X, data.y)
+    workers = DAF(20, **options, device="torch-cpu", n_jobs=2).fit(data.X, data.y)
+    assert ours.scores_.tobytes() == workers.scores_.tobytes()
+    np.testing.assert_array_equal(cpu.support_, ours.support_)
+    with pytest.raises(LedgerError, match='its criterion is "on a device: KNN'):
+        clone(ours).set_params(device="cpu").fit(data.X, data.y)
+    on_device = {"criterion": "knn", "device": "torch-cpu"}
+    np.testing.assert_array_equal(
+        BIF(20, criterion="knn").fit(data.X, data.y).support_, BIF(20, **on_device).fit(data.X, data.y).support_
+    )
+    searched, sought = (
+        SFFS(3, **options).fit(data.X, data.y).path_[3] for options in (on_device, {"criterion": "knn"})
+    )
+    assert searched == sought
+
+
+def test_resumed_equals_uninterrupted(tmp_path):
+    data = make_madelon(n_samples=150, n_features=30, random_state=0)
+    options = {"criterion": "knn", "random_state": 0, "device": "torch-cpu", "ledger": tmp_path / "run"}
+    DAF(stop=MaxProbes(400), **options).fit(data.X, data.y)
+    resumed = DAF(stop=MaxProbes(1200), **options).fit(data.X, data.y)
+    whole = DAF(stop=MaxProbes(1200), **options | {"ledger": None}).fit(data.X, data.y)
+    assert resumed.scores_.tobytes() == whole.scores_.tobytes()
+
+
+def test_halves_only_where_they_keep_their_digits():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 8)), np.arange(60) % 2
+    assert placed(KNN().bind(X, y, 3), "torch-cpu").scorer.halves_serve
+    X[:, 0] *= 1e7
+    assert not placed(KNN().bind(X, y, 3), "torch-cpu").scorer.halves_serve
+
+
+def test_what_cannot_be_is_said():
+    data = make_madelon(n_samples=200, n_features=25, random_state=0)
+    with pytest.raises(ValueError, match="device='tpu' is not known: choose 'cpu'"):
+        DAF(device="tpu").fit(data.X, data.y)
+    with pytest.raises(ValueError, match="SVM runs on the CPU only: use device='cpu', or criterion='knn'"):
+        DAF(criterion="svm", device="torch-cpu").fit(data.X, data.y)
+    with pytest.raises(ValueError, match="on a device at most 32 neighbours; use device='cpu'"):
+        DAF(criterion=KNN(33), device="torch-cpu").fit(data.X, data.y)
+    if not torch.cuda.is_available():
+        assert find("auto") is None
+        with pytest.raises(ValueError, match="sees no GPU: check the driver"):
+            DAF(device="cuda").fit(data.X, data.y)
+
+
+def test_a_gpu_for_each_process(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+    assert find("cuda") == "cuda:0"
+    assert find("cuda:3") == "cuda:3"
+    with pytest.raises(ValueError, match="device='cuda:4': there are GPUs 0 to 3 here"):
+        find("cuda:4")
+
+    class Process:
+        name = "LokyProcess-6"
+
+    monkeypatch.setattr("probewise.kernels.device.current_process", Process)
+    assert find("cuda") == "cuda:2"
+    assert [count(name) for name in ("cuda", "auto", "cuda:1", "torch-cpu")] == [4, 4, 1, 1]
+
+
+def test_the_command_line(tmp_path, capsys):
+    data = make_madelon(n_samples=120, n_features=25, random_state=0)
+    table = np.column_stack([data.X, data.y])
+    names = ",".join([f"f{number}" for number in range(25)] + ["label"])
+    np.savetxt(tmp_path / "data.csv", table, delimiter=",", header=names, comments="")
+    options = ["rank", str(tmp_path / "data.csv"), "--target", "label", "--quiet", "--device", "torch-cpu"]
+    assert run([*options, "--probes", "400", "--out", str(tmp_path / "daf.csv")]) == 0
+    assert len((tmp_path / "daf.csv").read_text().splitlines()) == 26
+    assert run([*options, "--method", "fsdd"]) == 0
+    assert run([*options, "--method", "dfe"]) == 2
+    assert "--device torch-cpu: --method dfe runs on the CPU only; leave it out" in capsys.readouterr().err
+
+
+def test_too_little_memory_is_said_before_anything_is_sent(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2**30, 2**31))
+    with pytest.raises(
+        MemoryError, match=r"X \(100 x 10000000\) needs 4.8 GiB on cuda:0, where 1.0 of 2.0 GiB are free"
+    ):
+        columns.send(np.broadcast_to(np.float32(0), (100, 10_000_000)), np.arange(100), "cuda:0")
+
+
+def test_the_fused_kernel_interpreted():
+    pytest.importorskip("triton", reason="triton is not installed: make test-device")
+    environment = os.environ | {"TRITON_INTERPRET": "1"}
+    done = subprocess.run(
+        [sys.executable, str(HERE / "interpreted_knn.py")], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split() == ["1", "3", "4", "9", "32"]
+
+
+def test_parts_of_splits():
+    splits = [(np.array([1, 3]), np.array([2, 0])), (np.array([0, 2]), np.array([3, 1]))]
+    (part,) = knn.parts_of(splits, is_partition=True)
+    assert part.rows.tolist() == [0, 2, 1, 3]
+    assert part.groups.tolist() == [0, 0, 1, 1]
+    first, second = knn.parts_of(splits, is_partition=False)
+    assert first.rows.tolist() == [2, 0, 1, 3]
+    assert (first.n_queries, second.fold.tolist()) == (2, [1, 1])

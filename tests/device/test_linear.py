@@ -1,0 +1,272 @@
+"""Ridge regression on a device equals the CPU's, but for rows that float32 cannot tell apart.
+
+Decisions are of size 1 (targets are 1 and -1), and float32 has them right to about 1e-5 where no pivot is below 1e-3:
+rows whose best decision leads the next by less than 1e-4 may go either way, no others. R^2 is right to 2e-4 of 1 - R^2,
+the share that is missed; mostly to 1e-7.
+"""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
+
+from probewise.criteria import Linear
+from probewise.criteria.placed import placed
+from probewise.probes import ProbePlan, Subsets
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
+torch.set_num_threads(1)
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are imported
+
+from probewise.kernels.device import linear  # noqa: E402
+
+LEAD = 1e-4
+SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 12)
+FEW = ProbePlan(30, max_size=25, seed=2).draw(0, 4)
+
+
+def table(n=120, d=30, n_classes=3, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.arange(n) % max(n_classes, 3))
+    X = 3 * rng.standard_normal((n, d)) + 5
+    X[:, : d // 2] += 2 * (y[:, None] == np.arange(d // 2) % max(n_classes, 2))
+    X[:, 3] = 7  # constant
+    X[:, 4] = X[:, 5]  # duplicate
+    X[np.abs(X) < 2] = 0
+    if n_classes == 2:
+        y = y % 2
+    return X, y if n_classes else X[:, 0] + rng.standard_normal(n)
+
+
+def leads(X, y, splits, subset, alpha):
+    """By how much the best decision of every test row is ahead of the next, split by split, in float64."""
+    values = (X.toarray() if sp.issparse(X) else X)[:, subset].astype(np.float64)
+    classes = np.unique(y)
+    for train, test in splits:
+        targets = 2.0 * (y[train][:, None] == classes) - 1
+        mean, level = values[train].mean(axis=0), targets.mean(axis=0)
+        away = values[train] - mean
+        system = away.T @ away + alpha * np.eye(len(subset))
+        decisions = (values[test] - mean) @ np.linalg.solve(system, away.T @ (targets - level)) + level
+        highest = np.sort(decisions, axis=1)
+        yield highest[:, -1] - highest[:, -2]
+
+
+def assert_equals_cpu(bound, device, subsets, X, y):
+    expected, actual = bound(subsets), device(subsets.indices, subsets.offsets)
+    if bound.target.classes is None:
+        np.testing.assert_array_less(np.abs(actual - expected), 2e-4 * np.maximum(1, 1 - expected))
+        return
+    for k, subset in enumerate(subsets):
+        if abs(actual[k] - expected[k]) > 1e-12:
+            close = [np.mean(lead < LEAD) for lead in leads(X, y, bound.folds.splits, subset, bound.alpha)]
+            assert abs(actual[k] - expected[k]) <= np.mean(close) + 1e-12, subset
+
+
+@pytest.mark.parametrize("make", [np.asfortranarray, sp.csr_matrix])
+@pytest.mark.parametrize("n_classes", [0, 2, 33])
+@pytest.mark.parametrize("alpha", [0.01, 100.0])
+@pytest.mark.parametrize("kept", [True, False], ids=["looked up", "made"])
+def test_equals_the_cpu(make, n_classes, alpha, kept, monkeypatch):
+    X, y = table(n_classes=n_classes)
+    bound = Linear(alpha).bind(make(X), y)
+    if not kept:
+        monkeypatch.setattr(linear, "free_bytes", lambda device: 20_000)
+    device = bound.to("cpu")
+    assert (device.table is not None) == kept
+    assert_equals_cpu(bound, device, SUBSETS, X, y)
+
+
+@pytest.mark.parametrize(("make", "n_classes"), [(np.asarray, 0), (np.asarray, 3), (sp.csc_matrix, 2)])
+@pytest.mark.parametrize("kept", [True, False], ids=["looked up", "made"])
+@pytest.mark.parametrize(
+    "cv",
+    [
+        KFold(20),
+        LeaveOneOut(),
+        ShuffleSplit(3, random_state=0),
+        [(np.arange(90), np.arange(90, 120))],
+        [(np.arange(120) % 50, np.arange(40)), (np.arange(60, 120), np.arange(50, 70))],
+    ],
+    ids=["20 folds", "leave one out", "shuffled", "one split", "rows taken twice"],
+)
+def test_any_splitter(make, n_classes, kept, cv, monkeypatch):
+    X, y = table(n_classes=n_classes)
+    bound = Linear().bind(make(X), y, cv)
+    if not kept:
+        monkeypatch.setattr(linear, "free_bytes", lambda device: 10_000)
+    assert_equals_cpu(bound, bound.to("cpu"), FEW, X, y)
+
+
+@st.composite
+def problems(draw):
+    """Whole numbers times powers of two, which float32 holds; the penalty is above the largest column's rounding."""
+    n, d = draw(st.integers(12, 60)), draw(st.integers(1, 12))
+    n_classes = draw(st.sampled_from([0, 2, 3, 5]))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    X = np.rint(draw(st.sampled_from([2, 50, 1000])) * rng.standard_normal((n, d)))
+    if draw(st.booleans()):
+        X += rng.integers(0, 10_000, d)
+    for column in draw(st.lists(st.integers(0, d - 1), max_size=3)):
+        X[:, column] = X[:, 0] if draw(st.booleans()) else X[0, column]
+    X *= 2.0 ** (draw(st.integers(-40, 40)) + rng.integers(-4, 5, d))
+    y = rng.permutation(np.arange(n) % n_classes) if n_classes else rng.standard_normal(n) + (X[:, 0] > X[0, 0])
+    subsets = [[0], *(rng.choice(d, rng.integers(1, d + 1), replace=False).tolist() for _ in range(3))]
+    penalty = 10.0 ** draw(st.integers(-6, 1)) * n * max(X.var(axis=0).max(), 1e-3 * (X**2).max(), 1e-30)
+    return X, y, Subsets.of(subsets), penalty
+
+
+@settings(max_examples=100)
+@given(problems(), st.sampled_from([np.asarray, sp.csr_matrix]), st.booleans())
+def test_equals_the_cpu_on_whatever_data(problem, make, shuffled):
+    X, y, subsets, alpha = problem
+    bound = Linear(alpha).bind(make(X), y, ShuffleSplit(2, test_size=0.4, random_state=0) if shuffled else 2)
+    assert_equals_cpu(bound, bound.to("cpu"), subsets, X, y)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_class_that_is_not_in_training_is_never_chosen(n_classes):
+    X, y = table(n=60, n_classes=n_classes)
+    splits = [(np.flatnonzero(y != 0), np.flatnonzero(y == 0)), (np.flatnonzero(y == 0), np.flatnonzero(y != 0))]
+    device = Linear().bind(X, y, splits).to("cpu")
+    np.testing.assert_array_equal(device(SUBSETS.indices, SUBSETS.offsets), 0)
+
+
+@pytest.mark.parametrize("n_classes", [0, 3])
+def test_columns_that_others_give_are_told_in_float64(n_classes):
+    X, y = table(n=40, d=200, n_classes=n_classes)
+    subsets = ProbePlan(200, seed=0).draw(0, 8)
+    bound = Linear(1e-3).bind(X, y)
+    device = bound.to("cpu")
+    features, starts = torch.from_numpy(subsets.indices), torch.from_numpy(subsets.offsets)
+    alone, pivots = device._quick_scores(features, starts, subsets.sizes)
+    assert (pivots < device.least_pivot).any()
+    assert np.abs(alone - bound(subsets)).max() > 1e-3
+    np.testing.assert_allclose(device(subsets.indices, subsets.offsets), bound(subsets), rtol=0, atol=1e-6)
+
+
+def test_any_units_give_the_same():
+    X, y = table()
+    expected = Linear(1e-6).bind(X, y)(SUBSETS)
+    for power in (-30, 30):
+        device = Linear(1e-6 * 4.0**power).bind(X * 2.0**power, y).to("cpu")
+        np.testing.assert_allclose(device(SUBSETS.indices, SUBSETS.offsets), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_classes", [0, 2, 3])
+def test_same_bits_twice_and_nothing_for_an_empty_batch(n_classes):
+    X, y = table(n_classes=n_classes)
+    bound = Linear().bind(X, y)
+    device, other = bound.to("cpu"), bound.to("cpu")
+    first = device(SUBSETS.indices, SUBSETS.offsets)
+    np.testing.assert_array_equal(device(SUBSETS.indices, SUBSETS.offsets), first)
+    np.testing.assert_array_equal(other(SUBSETS.indices, SUBSETS.offsets), first)
+    assert len(device(np.empty(0, np.int32), np.zeros(1, np.int64))) == 0
+
+
+def test_a_subset_of_no_features_is_told_by_the_shares_of_the_classes():
+    X, y = table()
+    bound, empty = Linear().bind(X, np.minimum(y, 1)), Subsets.of([[], [0], []])
+    np.testing.assert_allclose(bound.to("cpu")(empty.indices, empty.offsets), bound(empty), atol=1e-12)
+
+
+def test_as_a_criterion_of_a_search():
+    X, y = table()
+    bound = Linear().bind(X, y)
+    on_device = placed(bound, "torch-cpu")
+    assert_equals_cpu(bound, lambda indices, offsets: on_device(SUBSETS), SUBSETS, X, y)
+    candidates = np.arange(3, 30, dtype=np.int32)
+    subset = np.arange(3, dtype=np.int32)
+    expected = bound.plus_each(subset, candidates)
+    np.testing.assert_allclose(on_device.plus_each(subset, candidates), expected, atol=1.01 / 40 / 3)
+
+
+def test_needs_no_numba():
+    code = "import sys; sys.modules['numba'] = None; import probewise.kernels.device.linear"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# The Triton kernels: on a GPU as they are, else by Triton's interpreter
+
+
+@pytest.fixture
+def cholesky(monkeypatch):
+    pytest.importorskip(
+        "triton", minversion="3.6" if torch.cuda.is_available() else "3.7", reason="no triton: make test-device"
+    )
+    from probewise.kernels.device import cholesky
+
+    if not torch.cuda.is_available():
+        monkeypatch.setattr(cholesky, "BLOCK", 16)  # as many blocks of fewer columns
+    return cholesky
+
+
+def by_triton(X, y, n_classes, cv=2, alpha=1.0):
+    bound = Linear(alpha, task="auto" if n_classes else "regression").bind(X, y, cv)
+    options = {
+        "is_partition": True,
+        "targets": bound.target.values,
+        "n_classes": n_classes,
+        "alpha": alpha,
+        "centers": bound.columns.centers,
+        "device": "cuda:0" if torch.cuda.is_available() else "cpu",
+    }
+    plain, fused = (linear.DeviceLinear(X, bound.folds.splits, solver=name, **options) for name in ("torch", "triton"))
+    return bound, plain, fused
+
+
+@pytest.mark.parametrize("n_classes", [3, 70])
+def test_the_kernels_solve_the_systems(n_classes, cholesky):
+    X, y = table(n=160, d=80, n_classes=n_classes)
+    _, _, fused = by_triton(X, y, n_classes)
+    sizes = np.array([1, 35])
+    subsets = Subsets.of([2 * np.arange(size) for size in sizes])
+    features, starts = (torch.from_numpy(part).to(fused.device) for part in (subsets.indices, subsets.offsets))
+    fitted = cholesky.fit(fused, cholesky.Batch(features, starts, sizes, np.arange(2)))
+    n_outputs, row = fused.task.outputs.shape[1], 0
+    ridge, sides, means, level = (
+        part[torch.float64].cpu() for part in (fused.ridge, fused.sides, fused.means, fused.level)
+    )
+    for k, subset in enumerate(subsets):
+        own = torch.from_numpy(subset).long()
+        for fold in range(2):
+            system = fused.table[fold].double().cpu()[own[:, None], own] + torch.diag(ridge[own])
+            solution = torch.linalg.solve(system, sides[fold, own])
+            got = fitted.weights[row : row + len(own), :n_outputs].cpu()
+            np.testing.assert_allclose(got, solution, atol=1e-5 * solution.abs().max().item())
+            intercepts = level[fold] - means[fold, own] @ solution
+            np.testing.assert_allclose(fitted.intercepts[k, fold, :n_outputs].cpu(), intercepts, atol=1e-5)
+            pivots = torch.linalg.cholesky(system).diagonal() ** 2 / system.diagonal()
+            np.testing.assert_allclose(fitted.pivots[k, fold].cpu(), min(1.0, pivots.min()), rtol=1e-3)
+            row += -(-len(own) // cholesky.BLOCK) * cholesky.BLOCK
+
+
+@pytest.mark.usefixtures("cholesky")
+@pytest.mark.parametrize(("n_classes", "whole"), [(0, False), (2, True), (3, True), (70, False)])
+def test_the_kernels_tell_the_rows_as_plain_torch_does(n_classes, whole):
+    X, y = table(n=160, d=12, n_classes=n_classes)
+    X = np.rint(X) if whole else X
+    bound, plain, fused = by_triton(X, y, n_classes)
+    assert (fused.halves is not None) == whole
+    subsets = Subsets.of([[3], [1, 4, 5, 6, 9]])
+    assert_equals_cpu(bound, fused, subsets, X, y)
+    together = plain(subsets.indices, subsets.offsets)
+    np.testing.assert_allclose(fused(subsets.indices, subsets.offsets), together, atol=1.01 / 80 / 2)
+
+
+def test_the_kernels_give_the_same_bits_in_any_batch(cholesky, monkeypatch):
+    X, y = table(n=140, d=12)
+    _, _, fused = by_triton(X, y, 3)
+    subsets = Subsets.of([[0], [1, 4, 5, 6, 9]])
+    together = fused(subsets.indices, subsets.offsets)
+    monkeypatch.setattr(cholesky, "free_bytes", lambda device: 1)
+    np.testing.assert_array_equal(fused(subsets.indices, subsets.offsets), together)
+    monkeypatch.setattr(linear, "LONGEST_FUSED", 0)
+    np.testing.assert_allclose(fused(subsets.indices, subsets.offsets), together, atol=1.01 / 70 / 2)

@@ -1,0 +1,434 @@
+"""Damaged files by the thousand for everything that reads files: only a clear refusal, or a sound table, is right.
+
+    python tests/fuzz_readers.py --seconds 300
+    python tests/fuzz_readers.py --seconds 60 --formats npz,ledger --seed 7
+    python tests/fuzz_readers.py --guided --formats csv --seconds 60    (needs atheris; looks for new paths in our code)
+
+A worker damages files that are whole and reads them. An exception that is no refusal, a crash, a read of more than ten
+seconds or of more than a gigabyte is a finding: its file is cut down and kept in ``tests/corpus``, where
+``test_hostile_files.py`` reads it ever after. The exit code is the number of findings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import faulthandler
+import gzip
+import hashlib
+import io
+import json
+import os
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import scipy.sparse as sp
+
+from probewise.io import TableError, read_table
+
+CORPUS = Path(__file__).parent / "corpus"
+SECONDS_A_FILE = 10
+BYTES_A_FILE = 2**30
+CUTS = 200
+WORDS = (
+    *(
+        "nan",
+        "inf",
+        "-inf",
+        "1e400",
+        "-0",
+        "0x10",
+        "1_000",
+        "NULL",
+        "?",
+        '"',
+        "'",
+        "\\",
+        ",",
+        ";",
+        "\t",
+        "\r",
+        "\n",
+        "\r\n",
+    ),
+    *("{", "}", "@data", "@attribute", "@relation", "%", ":", "#", "\x00", "\ufeff", "true", "99999999999999999999"),
+    *("1000000000000:1", "-1:1", "1:nan", "qid:3", "label", "a"),
+)
+NUMBERS = (0, 1, 127, 128, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1)
+ASKED = (
+    {"target": "label"},
+    {"target": "label"},
+    {},
+    {"target": "0"},
+    {"target": "label", "ignore": ["a"]},
+    {"target": "label", "id_column": "a"},
+    {"target": "label", "features_in": "rows"},
+)
+
+
+class Unsound(Exception):
+    """A table that was read, but not as it must be."""
+
+
+# ---- whole files to damage
+
+
+def frame():
+    return pl.DataFrame(
+        {"a": [1, 2, 3, 4], "b": [0.5, -1.5, 2.5, 1e9], "c": [0, 1, 0, 2], "label": ["x", "y", "x", "y"]}
+    )
+
+
+def as_text(separator=","):
+    return frame().write_csv(separator=separator).encode()
+
+
+def zstandard(data):
+    packed = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(packed, "zstd") as stream:
+        stream.write(data)
+    return packed.getvalue().to_pybytes()
+
+
+ARFF = b"""% a comment
+@relation r
+@attribute a numeric
+@attribute 'b b' real
+@attribute label {x, 'y z', w}
+@data
+1, 2.5, x
+2, ?, 'y z'
+3, -1e3, w
+"""
+SPARSE_ARFF = (
+    b"@relation r\n@attribute a numeric\n@attribute b numeric\n@attribute label {x,y}\n@data\n{0 1, 2 y}\n{1 3.5}\n"
+)
+SVMLIGHT = b"# comment\n1 1:0.5 3:2\n-1 2:1e3\n1 1:1 2:2 3:3 # row\n"
+
+
+def npz(**arrays):
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    return file.getvalue()
+
+
+def npy(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def binary(write: str, **options):
+    file = io.BytesIO()
+    getattr(frame(), write)(file, **options)
+    return file.getvalue()
+
+
+def a_run(command):
+    """The file that a small run of the command keeps."""
+    from probewise.cli import run
+
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        table, kept = Path(folder) / "t.csv", Path(folder) / "kept"
+        rows = np.random.default_rng(0).standard_normal((24, 3))
+        pl.DataFrame({"a": rows[:, 0], "b": rows[:, 1], "c": rows[:, 2], "label": ["x", "y"] * 12}).write_csv(table)
+        if command == "rank":
+            options = ["--ledger", str(kept), "--probes", "40", "--check-every", "20"]
+        else:
+            options = ["--run", str(kept), "--methods", "fsdd,all", "--trials", "2", "--sizes", "1,2"]
+        assert run([command, str(table), "--target", "label", "--jobs", "1", "-q", *options]) == 0
+        return kept.read_bytes()
+
+
+def seeds():
+    """Whole files by their ending."""
+    X, y = np.arange(12.0).reshape(4, 3), np.array([0, 1, 0, 1])
+    csr = sp.csr_matrix(X)
+    parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": csr.shape, "format": b"csr"}
+    quoted = b'"a","b ""c""",label\n1,2,"x, y"\n3,4,"z\nw"\n'
+    return {
+        "csv": [as_text(), quoted, b"\xef\xbb\xbf" + as_text(), "é,label\n1,ü\n2,ö\n".encode("utf-16")],
+        "tsv": [as_text("\t"), as_text("\t").replace(b"a\t", b"", 1)],
+        "csv.gz": [gzip.compress(as_text(), mtime=0)],
+        "csv.zst": [zstandard(as_text())],
+        "arff": [ARFF, SPARSE_ARFF],
+        "libsvm": [SVMLIGHT],
+        "npz": [npz(X=X, y=y, feature_names=np.array(["a", "b", "c"])), npz(y=y, **parts)],
+        "npy": [npy(X), npy(np.asfortranarray(X.astype(np.float32)))],
+        "parquet": [binary("write_parquet"), binary("write_parquet", compression="uncompressed")],
+        "arrow": [binary("write_ipc"), binary("write_ipc_stream"), binary("write_ipc", compression="zstd")],
+        "ledger": [a_run("rank")],
+        "run": [a_run("compare")],
+    }
+
+
+# ---- damage
+
+
+def damaged(data: bytes, others: list[bytes], draw: random.Random) -> bytes:
+    out = bytearray(data)
+    for _ in range(draw.choice((1, 1, 1, 2, 4, 16))):
+        draw.choice(DAMAGE)(out, others, draw)
+    return bytes(out[: 2**20])
+
+
+def _place(out, draw):
+    return draw.randrange(len(out) + 1)
+
+
+def flip(out, others, draw):
+    if out:
+        out[draw.randrange(len(out))] ^= 1 << draw.randrange(8)
+
+
+def put_byte(out, others, draw):
+    if out:
+        out[draw.randrange(len(out))] = draw.choice((0, 255, 10, 44, 34, draw.randrange(256)))
+
+
+def put_number(out, others, draw):
+    size = draw.choice((2, 4, 8))
+    number = (draw.choice(NUMBERS) % 256**size).to_bytes(size, draw.choice(("little", "big")))
+    place = _place(out, draw)
+    out[place : place + draw.choice((0, size))] = number
+
+
+def put_word(out, others, draw):
+    out[(place := _place(out, draw)) : place] = draw.choice(WORDS).encode()
+
+
+def drop(out, others, draw):
+    place = _place(out, draw)
+    del out[place : place + draw.choice((1, 2, 4, 16, 64))]
+
+
+def cut_off(out, others, draw):
+    del out[_place(out, draw) :]
+
+
+def repeat(out, others, draw):
+    place = _place(out, draw)
+    out[place:place] = out[place : place + draw.randrange(1, 64)] * draw.choice((1, 2, 100))
+
+
+def splice(out, others, draw):
+    other = draw.choice(others)
+    place = _place(out, draw)
+    out[place:] = other[draw.randrange(len(other) + 1) :]
+
+
+DAMAGE: list[Callable] = [flip, put_byte, put_number, put_word, drop, cut_off, repeat, splice]
+
+
+# ---- reading
+
+
+def read(path: Path) -> str:
+    """What became of a file: "a table" or "refused"; raises where it is neither."""
+    if path.name.endswith((".ledger", ".run")):
+        return _reported(path)
+    options = ASKED[int(hashlib.sha256(path.read_bytes()).hexdigest(), 16) % len(ASKED)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", RuntimeWarning)
+            table = read_table(path, **options)
+    except TableError as error:
+        if len(str(error).splitlines()) != 1:
+            raise Unsound(f"a refusal of {len(str(error).splitlines())} lines") from error
+        return "refused"
+    _require_sound(table)
+    return "a table"
+
+
+def _require_sound(table):
+    X = table.X
+    if X.ndim != 2 or X.shape != (len(table.y), len(table.feature_names)) or 0 in X.shape or X.dtype.kind not in "iuf":
+        raise Unsound(f"X of shape {X.shape} and type {X.dtype} with {len(table.y)} labels")
+    values = X.data if sp.issparse(X) else np.asarray(X)
+    if not np.isfinite(values).all():
+        raise Unsound("a table with NaN or infinity")
+    if len(set(table.feature_names)) < len(table.feature_names):
+        raise Unsound("a table with a name twice")
+
+
+def _reported(path: Path) -> str:
+    """A report of a kept run, by the command itself: written, or refused in one line."""
+    from probewise.cli import run
+
+    out, said = path.parent / "out.md", io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+        code = run(["report", str(path), "--out", str(out), "--quiet"])
+    lines = said.getvalue().splitlines()
+    if code not in (0, 2) or (code == 2 and len(lines) != 1):
+        raise Unsound(f"exit code {code} with {len(lines)} lines: {lines[:2]}")
+    return "a table" if code == 0 else "refused"
+
+
+# ---- the worker: damages and reads until it is told to stop, or falls
+
+
+def work(ending: str, seed: int, seconds: float, folder: Path) -> None:
+    faulthandler.enable()
+    draw, whole = random.Random(seed), seeds()[ending]
+    path, count, end = folder / f"input.{ending}", Counter(), time.monotonic() + seconds
+    for data in whole:
+        path.write_bytes(data)
+        read(path)
+    limit_memory()
+    while time.monotonic() < end:
+        path.write_bytes(damaged(draw.choice(whole), whole, draw))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        try:
+            count[read(path)] += 1
+        except BaseException as error:  # a panic of polars is no Exception
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            print(json.dumps({"found": named(error), "trace": traceback.format_exc()[-1500:]}), flush=True)
+            shutil.copy(path, folder / f"{named(error)}.{ending}")
+        if (grown := resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 > BYTES_A_FILE:
+            print(json.dumps({"found": "memory", "trace": f"{grown / 2**20:.1f} GiB"}), flush=True)
+            shutil.copy(path, folder / f"memory.{ending}")
+        (folder / "alive").touch()
+    print(json.dumps({"counts": dict(count)}), flush=True)
+
+
+def limit_memory() -> None:
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize() if os.name == "posix" else 0
+    resource.setrlimit(resource.RLIMIT_AS, (used + 4 * BYTES_A_FILE, resource.RLIM_INFINITY))
+
+
+def named(error: BaseException) -> str:
+    """One name for all findings that come from the same place."""
+    places = [frame for frame in traceback.extract_tb(error.__traceback__) if "probewise" in frame.filename]
+    place = f"{Path(places[-1].filename).stem}-{places[-1].name}" if places else "elsewhere"
+    return f"{type(error).__name__}-{place}"
+
+
+def guided(ending: str, seconds: float, folder: Path) -> None:
+    """The same by atheris, which keeps what reaches new lines of our code."""
+    import atheris
+
+    path, whole = folder / f"input.{ending}", seeds()[ending]
+    start = folder / "seeds"
+    start.mkdir()
+    for number, data in enumerate(whole):
+        (start / str(number)).write_bytes(data)
+
+    def one(data):
+        path.write_bytes(data)
+        try:
+            read(path)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            if not (folder / f"{named(error)}.{ending}").exists():
+                print(json.dumps({"found": named(error), "trace": traceback.format_exc()[-1500:]}), flush=True)
+                shutil.copy(path, folder / f"{named(error)}.{ending}")
+        (folder / "alive").touch()
+
+    for name in [name for name in sys.modules if name.startswith("probewise.io")]:
+        for thing in vars(sys.modules[name]).values():
+            if callable(thing) and getattr(thing, "__module__", None) == name and hasattr(thing, "__code__"):
+                atheris.instrument_func(thing)
+    limits = [f"-max_total_time={int(seconds)}", "-max_len=4096", "-verbosity=0", f"-timeout={SECONDS_A_FILE}"]
+    atheris.Setup([sys.argv[0], *limits, str(start)], one)
+    atheris.Fuzz()
+
+
+# ---- the parent: watches workers, keeps what they fell over
+
+
+def hunt(ending: str, seconds: float, seed: int, keep: Path, *, by_guide: bool) -> Counter:
+    """Findings of one format, each kept once."""
+    found: Counter = Counter()
+    end = time.monotonic() + seconds
+    while (left := end - time.monotonic()) > 0.5:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            lines, reason = _watched(ending, seed, left, folder, by_guide)
+            for line in lines:
+                if "found" in line and not found[line["found"]]:
+                    print(f"{ending}: {line['found']}\n{line['trace']}", flush=True)
+                found[line.get("found", "")] += "found" in line
+                found.update(line.get("counts", {}))
+            if reason:
+                found[reason] += 1
+                print(f"{ending}: {reason}", flush=True)
+                shutil.copy(folder / f"input.{ending}", folder / f"{reason.split()[0]}.{ending}")
+            for file in folder.glob(f"*.{ending}"):
+                if not file.name.startswith("input."):
+                    _keep(file, ending, keep)
+        seed += 1
+    return +found
+
+
+def _watched(ending: str, seed: int, seconds: float, folder: Path, by_guide: bool) -> tuple[list[dict], str]:
+    """What a worker says until it ends, and what ended it if that was not the time."""
+    options = [sys.executable, __file__, "--worker", ending, str(seed), str(seconds), str(folder)]
+    said, told = folder / "said", folder / "told"
+    with said.open("w") as out, told.open("w") as err:
+        worker = subprocess.Popen([*options, *(["--guided"] if by_guide else [])], stdout=out, stderr=err)
+    alive, start, reason = folder / "alive", time.time(), ""
+    while worker.poll() is None:
+        time.sleep(0.2)
+        last = alive.stat().st_mtime if alive.exists() else start + 60
+        if time.time() - last > SECONDS_A_FILE + (60 if by_guide else 0):
+            worker.kill()
+            reason = f"hang of more than {SECONDS_A_FILE} s"
+    if not reason and worker.returncode and not by_guide:
+        reason = f"crash with code {worker.returncode}: {' '.join(told.read_text().split())[-300:]}"
+    lines = [json.loads(line) for line in said.read_text().splitlines() if line.startswith("{")]
+    return lines, reason
+
+
+def _keep(file: Path, ending: str, keep: Path) -> None:
+    keep.mkdir(exist_ok=True)
+    kept = keep / f"{file.name.removesuffix(f'.{ending}')}.{ending}"
+    if not kept.exists() or file.stat().st_size < kept.stat().st_size:
+        shutil.copy(file, kept)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=60, help="in all, shared by the formats")
+    parser.add_argument("--formats", default="", help="with commas; default: all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, default=CORPUS, help="where the files of findings go")
+    parser.add_argument("--guided", action="store_true", help="by atheris")
+    parser.add_argument("--worker", nargs=4, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.worker:
+        ending, seed, seconds, folder = asked.worker
+        if asked.guided:
+            guided(ending, float(seconds), Path(folder))
+        else:
+            work(ending, int(seed), float(seconds), Path(folder))
+        return 0
+    endings = [ending for ending in asked.formats.split(",") if ending] or list(seeds())
+    findings = 0
+    for ending in endings:
+        found = hunt(ending, asked.seconds / len(endings), asked.seed, asked.keep, by_guide=asked.guided)
+        tables, refused = found.pop("a table", 0), found.pop("refused", 0)
+        findings += len(found)
+        print(
+            f"{ending}: {tables + refused:,} files, {tables:,} read, {refused:,} refused, {len(found)} findings",
+            flush=True,
+        )
+    return findings
+
+
+if __name__ == "__main__":
+    sys.exit(main())

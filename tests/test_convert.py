@@ -1,0 +1,398 @@
+"""Tables become mapped ones, a few columns at a time, and what is wrong with a mapped one is told in one line."""
+
+import json
+import re
+import shutil
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.datasets import dump_svmlight_file
+
+from probewise import DAF
+from probewise.cli import run
+from probewise.io import TableError, convert_table, converting, formats, read_table
+from probewise.stopping import MaxProbes
+from probewise.stored import Stored
+
+
+def frame(n=40, d=9, dtype=np.float32):
+    rng = np.random.default_rng(0)
+    y = np.arange(n) % 2
+    X = (rng.standard_normal((n, d)) * 5 + y[:, None]).astype(dtype)
+    columns = {f"gene {i}": X[:, i] for i in range(d)}
+    return pl.DataFrame({"who": [f"p{i}" for i in range(n)], **columns, "label": np.array(["ill", "well"])[y]})
+
+
+def write(data, path):
+    {
+        ".parquet": lambda: data.write_parquet(path, row_group_size=15),
+        ".arrow": lambda: data.write_ipc(path),
+        ".feather": lambda: data.write_ipc_stream(path),
+        ".csv": lambda: data.write_csv(path),
+        ".tsv": lambda: data.write_csv(path, separator="\t"),
+    }[path.suffix]()
+    return path
+
+
+def said(capsys):
+    return capsys.readouterr().err.splitlines()[-1]
+
+
+def refusal(function, *arguments, **options):
+    with pytest.raises(TableError) as caught:
+        function(*arguments, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow", ".feather", ".csv", ".tsv"])
+def test_a_converted_table_is_the_same_table(ending, tmp_path):
+    path = write(frame(), tmp_path / f"table{ending}")
+    assert convert_table(path, tmp_path / "X.npy", target="label", id_column="who") == (40, 9)
+    there = read_table(tmp_path / "X.npy", id_column="who")
+    here = read_table(path, target="label", id_column="who")
+    assert isinstance(there.X, np.memmap)
+    assert there.X.flags.f_contiguous
+    assert not there.X.flags.writeable
+    assert there.X.dtype == here.X.dtype
+    np.testing.assert_array_equal(there.X, here.X)
+    assert there.y.tolist() == here.y.tolist()
+    assert there.ids.tolist() == here.ids.tolist()
+    assert (there.feature_names, there.target) == (here.feature_names, "label")
+    np.testing.assert_array_equal(np.load(tmp_path / "X.npy", mmap_mode="r"), here.X)
+
+
+def test_sparse_formats_become_dense(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = sp.random(30, 12, 0.3, random_state=0, format="csr"), rng.integers(0, 3, 30)
+    dump_svmlight_file(X, y, str(tmp_path / "table.svmlight"), zero_based=False)
+    np.savez(tmp_path / "table.npz", X=X.toarray(), y=y, feature_names=[f"w{i}" for i in range(12)])
+    for name in ("table.svmlight", "table.npz"):
+        assert convert_table(tmp_path / name, tmp_path / "X.npy", force=True) == (30, 12)
+        table = read_table(tmp_path / "X.npy")
+        np.testing.assert_allclose(table.X, X.toarray(), rtol=1e-12)
+        assert table.y.tolist() == y.tolist()
+    assert table.feature_names[-1] == "w11"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "dtype", "written"),
+    [
+        ((np.float32, np.float32), None, np.float32),
+        ((np.float32, np.float64), None, np.float64),
+        ((np.int8, np.int32), None, np.int32),
+        ((np.uint8, np.bool_), None, np.uint8),
+        ((np.int16, np.float32), None, np.float64),
+        ((np.float64, np.float64), "float32", np.float32),
+        ((np.int64, np.bool_), "float32", np.float32),
+        ((np.int64, np.int64), "float64", np.float64),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_types(kinds, dtype, written, tmp_path, monkeypatch):
+    """Also where groups of columns, one each here, have types of their own."""
+    monkeypatch.setattr(converting, "CELLS_AT_A_TIME", 1)
+    values = np.arange(20) % 7
+    data = pl.DataFrame({f"c{i}": values.astype(kind) for i, kind in enumerate(kinds)})
+    data = data.with_columns(pl.Series("label", values % 2))
+    for ending in (".parquet", ".csv"):
+        path = write(data, tmp_path / f"table{ending}")
+        convert_table(path, tmp_path / "X.npy", target="label", dtype=dtype, force=True)
+        table = read_table(tmp_path / "X.npy")
+        here = read_table(path, target="label")
+        assert table.X.dtype == (written if ending == ".parquet" else dtype or here.X.dtype)
+        np.testing.assert_array_equal(table.X, here.X.astype(table.X.dtype))
+
+
+def test_parquet_is_read_a_few_columns_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(converting, "CELLS_AT_A_TIME", 3 * 40)
+    asked = []
+    read = formats.LazySource._read
+
+    def noted(self, names):
+        asked.append(len(names))
+        return read(self, names)
+
+    monkeypatch.setattr(formats.LazySource, "_read", noted)
+    convert_table(write(frame(d=10), tmp_path / "table.parquet"), tmp_path / "X.npy", target="label", ignore=["who"])
+    assert asked == [1, 3, 3, 3, 1]
+
+
+def test_labels_of_all_kinds_survive(tmp_path):
+    data = pl.DataFrame({"a": [0.5, 1.5, 2.5, 3.5]})
+    for labels in (["x", "ü", "x", "1"], [1, 2, 2, 1], [0.25, 1e300, -0.0, 3.0], [True, False, True, True]):
+        path = write(data.with_columns(pl.Series("label", labels)), tmp_path / "table.parquet")
+        convert_table(path, tmp_path / "X.npy", target="label", force=True)
+        assert read_table(tmp_path / "X.npy").y.tolist() == labels
+    categories = pl.Series("label", ["x", "y", "y", "x"], dtype=pl.Categorical)
+    convert_table(
+        write(data.with_columns(categories), tmp_path / "table.parquet"), tmp_path / "X.npy", target="label", force=True
+    )
+    assert read_table(tmp_path / "X.npy").y.tolist() == ["x", "y", "y", "x"]
+
+
+def test_a_target_may_be_chosen_later(tmp_path):
+    path = write(frame().drop("who", "label"), tmp_path / "table.parquet")
+    (tmp_path / "labels.csv").write_text("label\n" + "\n".join("ab"[i % 2] for i in range(40)))
+    convert_table(path, tmp_path / "X.npy")
+    assert read_table(tmp_path / "X.npy", target_file=tmp_path / "labels.csv").X.shape == (40, 9)
+    message = refusal(read_table, tmp_path / "X.npy")
+    assert "say which column is the target" in message
+    table = read_table(tmp_path / "X.npy", target="gene 4", ignore=["gene 0"])
+    here = read_table(path, target="gene 4", ignore=["gene 0"])
+    assert isinstance(table.X, Stored)
+    assert table.feature_names == here.feature_names
+    np.testing.assert_array_equal(np.asarray(table.X), here.X)
+    daf = DAF(stop=MaxProbes(50), check_every=50, random_state=0)
+    scores = clone(daf).fit(table.frame(), table.y).scores_
+    assert scores.tobytes() == clone(daf).fit(here.X, here.y).scores_.tobytes()
+    np.testing.assert_array_equal(table.take([6, 0]).X, here.X[:, [6, 0]])
+
+
+def test_a_file_of_ones_own(tmp_path):
+    """In C order, without a .json file: columns have their numbers for names."""
+    X = np.random.default_rng(0).random((20, 6)) > 0.5
+    np.save(tmp_path / "X.npy", X)
+    (tmp_path / "labels.csv").write_text("label\n" + "\n".join("ab"[i % 2] for i in range(20)))
+    table = read_table(tmp_path / "X.npy", target_file=tmp_path / "labels.csv")
+    assert table.feature_names == ["0", "1", "2", "3", "4", "5"]
+    assert table.X.dtype == np.uint8
+    assert isinstance(table.X, np.memmap)
+    np.testing.assert_array_equal(table.X, X)
+
+
+# ---- what is refused
+
+
+@pytest.fixture
+def parquet(tmp_path):
+    return write(frame(), tmp_path / "table.parquet")
+
+
+def test_nothing_is_written_over_without_force(parquet, tmp_path):
+    out = tmp_path / "X.npy"
+    convert_table(parquet, out, target="label", ignore=["who"])
+    before = out.read_bytes()
+    assert "X.npy exists already" in refusal(convert_table, parquet, out, target="label", ignore=["who"])
+    out.unlink()
+    assert "X.npy.json exists already" in refusal(convert_table, parquet, out, target="label", ignore=["who"])
+    convert_table(parquet, out, target="label", ignore=["who"], force=True)
+    assert out.read_bytes() == before
+    assert "over the table it is made of" in refusal(convert_table, out, out, force=True)
+
+
+@pytest.mark.parametrize(
+    ("out", "options", "says"),
+    [
+        ("X.csv", {}, "name it .npy"),
+        ("nowhere/X.npy", {}, "the folder .*nowhere does not exist"),
+        (".", {}, "name it .npy"),
+        ("X.npy", {"dtype": "int8"}, "dtype='int8' is not known: choose float32 or float64"),
+        ("X.npy", {"target": "lable"}, "did you mean 'label'"),
+        ("X.npy", {"target": "label"}, "1 of 10 columns hold other than numbers: 'who'"),
+        ("X.npy", {"target": "label", "ignore": ["label"]}, "cannot be both kept and ignored"),
+    ],
+    ids=["ending", "folder", "is a folder", "type", "target", "text", "ignored"],
+)
+def test_what_cannot_be_meant_is_refused(out, options, says, parquet, tmp_path):
+    message = refusal(convert_table, parquet, tmp_path / out, **options)
+    assert re.search(says, message)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["table.parquet"]
+
+
+def test_a_table_that_ends_badly_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setattr(converting, "CELLS_AT_A_TIME", 1)
+    data = pl.DataFrame({"a": [1, 2, 3], "b": [1, None, 3], "c": [1e39, 2.0, 3.0], "label": [0, 1, 0]})
+    whole = write(data.drop("c"), tmp_path / "whole.parquet")
+    message = refusal(convert_table, whole, tmp_path / "X.npy", target="label")
+    assert "missing in columns of whole numbers, 'b'" in message
+    large = write(data.drop("b"), tmp_path / "large.parquet")
+    message = refusal(convert_table, large, tmp_path / "X.npy", target="label", dtype="float32")
+    assert message == "values are too large for float32 in 'c': give --dtype float64"
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(100, 90, 10))
+    message = refusal(convert_table, large, tmp_path / "X.npy", target="label")
+    assert "it needs 48 bytes, and the disk has 10 left" in message
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["large.parquet", "whole.parquet"]
+    monkeypatch.undo()
+    assert convert_table(whole, tmp_path / "X.npy", target="label", dtype="float64") == (3, 2)
+    assert np.isnan(np.load(tmp_path / "X.npy")[1, 1])
+    assert "values are missing or infinite in 1 of 2" in refusal(read_table, tmp_path / "X.npy")
+
+
+def test_a_damaged_parquet_file(tmp_path):
+    (tmp_path / "table.parquet").write_bytes(b"PAR1 and no more")
+    assert "cannot be read as Parquet" in refusal(convert_table, tmp_path / "table.parquet", tmp_path / "X.npy")
+    assert "there is no file" in refusal(convert_table, tmp_path / "none.parquet", tmp_path / "X.npy")
+
+
+def header(shape="(3, 2)", descr="'<f4'", order="True", version=1):
+    text = f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}"
+    text += " " * (63 - (10 + len(text)) % 64) + "\n"
+    return b"\x93NUMPY" + bytes([version, 0]) + len(text).to_bytes(2, "little") + text.encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"", "cannot be read as NPY"),
+        (b"not a file of numpy", "cannot be read as NPY"),
+        (header()[:40], "cannot be read as NPY"),
+        (header() + bytes(20), "is not whole: its header claims 3 x 2 values, 152 bytes in all, and it has 148"),
+        (header() + bytes(28), "is not whole: .* and it has 156"),
+        (header("(3000000000, 4000000000)") + bytes(24), "is not whole"),
+        (header("(-3, -2)") + bytes(24), "is not whole"),
+        (header("(6,)") + bytes(24), r"an array of shape \(6,\)"),
+        (header(descr="'|O'") + bytes(24), "type object: give a table of numbers"),
+        (header(descr="'<c8'") + bytes(48), "type complex64"),
+        (header(descr="'<U1'") + bytes(24), "type <U1"),
+        (header(descr="[('a', '<f4')]") + bytes(24), "give a table of numbers"),
+        (header(descr="exit()") + bytes(24), "cannot be read as NPY"),
+        (header("(" * 300 + ")" * 300) + bytes(24), "cannot be read as NPY"),
+        (header(version=3) + bytes(24), "format 3.0"),
+        (header("(0, 2)"), "has a header but no rows"),
+    ],
+    ids=[
+        "empty", "text", "half a header", "short", "long", "lie", "negative", "one dimension", "objects", "complex",
+        "letters", "records", "code", "nested", "version", "no rows",
+    ],
+)  # fmt: skip
+def test_a_damaged_npy_file_is_told_in_one_line(content, says, tmp_path):
+    path = tmp_path / "X.npy"
+    path.write_bytes(content)
+    assert re.search(says, refusal(read_table, path, target="0"))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"format": 2}, "not of a kind known here"),
+        ({"shape": [3, 3]}, "does not name the columns of a table of 3 x 2"),
+        ({"feature_names": ["a"]}, "does not name the columns"),
+        ({"feature_names": ["a", 7]}, "does not name the columns"),
+        ({"feature_names": None}, "does not name the columns"),
+        ({"columns": {"label": [1, 2]}}, "does not hold columns of 3 values"),
+        ({"columns": {"label": [1, 2, {"a": 1}]}}, "does not hold columns of 3 values"),
+        ({"columns": {"label": [1, 2, 2**70]}}, "more than 64 bits"),
+        ({"columns": []}, "does not hold columns"),
+        ({"target": "elsewhere"}, "does not hold the target it names"),
+        ({"target": ["label"]}, "does not"),
+    ],
+    ids=str,
+)
+def test_a_damaged_sidecar_is_told_in_one_line(change, says, tmp_path):
+    told = {
+        "format": 1,
+        "shape": [3, 2],
+        "feature_names": ["a", "b"],
+        "columns": {"label": [0, 1, 0]},
+        "target": "label",
+    }
+    np.save(tmp_path / "X.npy", np.ones((3, 2)))
+    (tmp_path / "X.npy.json").write_text(json.dumps(told))
+    assert read_table(tmp_path / "X.npy").y.tolist() == [0, 1, 0]
+    (tmp_path / "X.npy.json").write_text(json.dumps({**told, **change}))
+    message = refusal(read_table, tmp_path / "X.npy")
+    assert says in message
+    assert message.endswith("convert the table again")
+
+
+@pytest.mark.parametrize("content", [b"", b"[1, 2", b"[]", b"\xff\xfe", b"[" * 100_000, b"1" * 5000], ids=len)
+def test_a_sidecar_that_is_no_json(content, tmp_path):
+    np.save(tmp_path / "X.npy", np.ones((3, 2)))
+    (tmp_path / "X.npy.json").write_bytes(content)
+    assert "does not go with the .npy file" in refusal(read_table, tmp_path / "X.npy")
+
+
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("converted")
+    convert_table(write(frame(n=6, d=3), folder / "t.parquet"), folder / "X.npy", target="label", ignore=["who"])
+    return folder
+
+
+@settings(max_examples=200)
+@given(
+    in_sidecar=st.booleans(),
+    changes=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=6),
+    cut=st.one_of(st.just(0), st.integers(0, 400)),
+)
+@example(in_sidecar=True, changes=[], cut=0)
+@example(in_sidecar=False, changes=[(64, 0)], cut=0)  # numpy's parser of headers lost its way
+def test_whatever_the_bytes_it_is_a_table_or_a_clear_line(converted, in_sidecar, changes, cut):
+    """Bytes of a good pair of files are changed and cut off."""
+    for name in ("X.npy", "X.npy.json"):
+        content = bytearray((converted / name).read_bytes())
+        if in_sidecar == name.endswith(".json"):
+            content = content[: len(content) - cut]
+            for place, byte in changes:
+                if place < len(content):
+                    content[place] = byte
+        (converted / f"Y{name[1:]}").write_bytes(content)
+    try:
+        table = read_table(converted / "Y.npy")
+    except TableError as error:
+        message = str(error)
+    else:
+        message = ""
+        assert table.X.shape == (6, 3)
+        assert len(table.y) == 6
+    assert "\n" not in message
+
+
+# ---- the command
+
+
+def test_command(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(frame(n=60, d=20), tmp_path / "table.parquet")
+    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id", "who"]) == 0
+    assert said(capsys) == "probewise: 60 rows and 20 features are in wide.npy"
+    options = ["--probes", "400", "--seed", "3", "--quiet"]
+    assert run(["rank", "wide.npy", *options]) == 0
+    ranking = capsys.readouterr().out
+    assert "gene 1" in ranking
+    assert run(["rank", "table.parquet", "--target", "label", "--ignore", "who", *options]) == 0
+    assert capsys.readouterr().out == ranking
+    ignored = ["--ignore", "gene 3", "--method", "fsdd", "--quiet"]
+    assert run(["rank", "wide.npy", *ignored]) == 0
+    ranking = capsys.readouterr().out
+    assert "gene 3" not in ranking
+    assert run(["rank", "table.parquet", "--target", "label", "--ignore", "who", *ignored]) == 0
+    assert capsys.readouterr().out == ranking
+
+
+def test_command_with_ledger_selection_and_report(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(frame(n=60, d=20), tmp_path / "table.parquet")
+    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id", "who", "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
+    command = ["rank", "wide.npy", "--ledger", "run.ledger", "--select", "best.csv", "--keep", "3", "--quiet"]
+    assert run([*command, "--probes", "400", "--ignore", "gene 0"]) == 0
+    assert pl.read_csv("best.csv").shape == (60, 4)
+    assert run([*command, "--probes", "800", "--ignore", "gene 0", "--resume", "--json", "report.json"]) == 0
+    assert "gene 1" in (tmp_path / "report.json").read_text()
+    capsys.readouterr()
+    assert run(["rank", "wide.npy", "--ledger", "run.ledger", "--resume", "--probes", "800"]) == 2
+    assert "holds another run" in said(capsys)
+
+
+def test_command_refuses_in_one_line(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write(frame(), tmp_path / "table.parquet")
+    assert run(["convert", "table.parquet", "wide.csv"]) == 2
+    assert said(capsys) == "probewise: wide.csv has no format that can be mapped: name it .npy"
+    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--ignore", "who", "--dtype", "half"]) == 2
+    assert said(capsys) == "probewise: --dtype 'half' is not known: choose float32 or float64"
+    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--ignore", "who"]) == 0
+    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--ignore", "who"]) == 2
+    assert said(capsys).endswith("or write over it (--force)")
+    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--ignore", "who", "--force"]) == 0
+    (tmp_path / "wide.npy").write_bytes((tmp_path / "wide.npy").read_bytes()[:-1])
+    assert run(["rank", "wide.npy"]) == 2
+    assert "wide.npy is not whole" in said(capsys)

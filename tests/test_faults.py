@@ -1,0 +1,499 @@
+"""What may die in the middle of a run, does: workers, the scheduler, the driver, the disk, the criterion."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+from functools import partial
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.model_selection import GroupKFold
+from sklearn.naive_bayes import GaussianNB
+
+from clusters import DaskCluster, await_, fails_on_some, leaves_a_trace, mean_and_more, takes_its_time
+from probewise import BIF, DAF, executors
+from probewise.cli import run
+from probewise.datasets import make_madelon
+from probewise.executors import ClusterError, executor
+from probewise.ledger import Ledger, LedgerError
+from probewise.stopping import MaxProbes, Rule
+from probewise.study import Study
+
+pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is of POSIX")
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def data():
+    made = make_madelon(60, 24, random_state=0)
+    return made.X, made.y
+
+
+def small(stop=None, criterion=mean_and_more, n_probes=400, **options):
+    options = {"max_probe_size": 9, "random_state": 0, "block_size": 5, "check_every": 100, **options}
+    return DAF(criterion=criterion, stop=stop or MaxProbes(n_probes), **options)
+
+
+class At(Rule):
+    """Goes to a number of probes, and on the way does what is to be done at a border."""
+
+    def __init__(self, n_probes, deeds):
+        self.n_probes, self.deeds = n_probes, dict(deeds)
+        self.done = []
+
+    max_probes = None
+
+    def __call__(self, state):
+        if state.n_probes in self.deeds and state.n_probes not in self.done:
+            self.done.append(state.n_probes)
+            self.deeds[state.n_probes]()
+        return state.n_probes >= self.n_probes
+
+    def reason(self, state):
+        return f"the limit of {self.n_probes:,} probes was reached"
+
+
+def same_bits(a, b):
+    return (
+        a.scores_.tobytes() == b.scores_.tobytes()
+        and a.ledger_.values().tobytes() == b.ledger_.values().tobytes()
+        and a.stop_reason_ == b.stop_reason_
+    )
+
+
+# ---- a cluster
+
+
+@pytest.fixture(scope="module")
+def shared_cluster(tmp_path_factory):
+    pytest.importorskip("distributed", reason="a Dask cluster needs the dask extra")
+    with DaskCluster(tmp_path_factory.mktemp("cluster"), SCHEDULER__ALLOWED_FAILURES=0) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def cluster(shared_cluster):
+    """With a scheduler, whatever the test before did to it."""
+    if shared_cluster.scheduler.poll() is not None:
+        shared_cluster.kill(*shared_cluster.workers())
+        shared_cluster.start_scheduler()
+    return shared_cluster
+
+
+def staffed(cluster, client, n_workers):
+    while len(cluster.workers()) < n_workers:
+        cluster.add_worker()
+    client.wait_for_workers(n_workers, timeout=120)
+
+
+def on(client):
+    return joblib.parallel_config(backend="dask", client=client)
+
+
+@pytest.mark.filterwarnings("default")
+def test_workers_are_killed_and_others_come(cluster, data, tmp_path):
+    """One, then all, with the data they had; each kill is more than the scheduler itself allows a task."""
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    newcomers = []
+    with cluster.client() as client:
+        staffed(cluster, client, 2)
+
+        def kill_one():
+            cluster.kill(cluster.workers()[0])
+
+        def kill_all():
+            cluster.kill(*cluster.workers())
+            newcomers.append(cluster.add_worker())
+
+        def add_one():
+            newcomers.append(cluster.add_worker())
+            client.wait_for_workers(2, timeout=120)
+
+        stop = At(800, {100: kill_one, 200: kill_all, 300: add_one})
+        with on(client):
+            there = small(stop, partial(leaves_a_trace, str(traces))).fit(*data)
+    here = small(n_probes=800).fit(*data)
+    assert stop.done == [100, 200, 300]
+    assert same_bits(there, here)
+    assert {str(worker.pid) for worker in newcomers} <= {trace.name for trace in traces.iterdir()}
+
+
+DRIVER = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from distributed import Client
+from test_faults import At, make_madelon, on, small, takes_its_time
+made = make_madelon(60, 24, random_state=0)
+def say():
+    print("here", flush=True)
+with Client(sys.argv[2]) as client, on(client):
+    stop = At(100_000, {100 * k: say for k in range(1, 1000)})
+    small(stop, takes_its_time, ledger=sys.argv[3]).fit(made.X, made.y)
+"""
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_driver_is_killed(cluster, data, tmp_path):
+    path = tmp_path / "run.ledger"
+    here = small(n_probes=400).fit(*data)
+    with cluster.client() as client:
+        staffed(cluster, client, 1)
+        command = [sys.executable, "-c", DRIVER, str(HERE), cluster.address, str(path)]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as driver:
+            assert driver.stdout.readline() == "here\n"
+            os.killpg(driver.pid, signal.SIGKILL)
+        with Ledger(path) as ledger:
+            assert 100 <= ledger.n_probes < 400
+        with on(client):
+            again = small(criterion=takes_its_time, n_probes=400, ledger=path).fit(*data)
+    assert same_bits(again, here)
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_block_that_kills_its_workers_is_named(cluster, monkeypatch):
+    monkeypatch.setattr(executors, "MOST_LOSSES", 2)
+    with cluster.client() as client:
+        staffed(cluster, client, 1)
+        watched = threading.Event()
+
+        def keep_staffed():
+            while not watched.wait(0.05):
+                if not cluster.workers():
+                    cluster.add_worker()
+
+        keeper = threading.Thread(target=keep_staffed)
+        keeper.start()
+        try:
+            with on(client), pytest.raises(ClusterError, match=r"lost the worker of \(0, 50\) 2 times: does it need"):
+                list(executor()(dies, [(0, 50)]))
+        finally:
+            watched.set()
+            keeper.join()
+
+
+def dies(block):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.filterwarnings("default")
+def test_the_scheduler_is_killed_and_started_again(cluster, data, tmp_path):
+    here = small(n_probes=400).fit(*data)
+    path = tmp_path / "run.ledger"
+    with cluster.client() as client:
+        staffed(cluster, client, 1)
+        stop = At(400, {200: lambda: cluster.kill(cluster.scheduler)})
+        with on(client), pytest.raises(ClusterError) as lost:
+            small(stop, ledger=path).fit(*data)
+    assert str(lost.value) == (
+        f"the Dask scheduler at {cluster.address} does not answer any more: the ledger {path} holds 200 probes; "
+        "start the cluster again, and the same run goes on from there"
+    )
+    with Ledger(path) as ledger:
+        assert ledger.values().tobytes() == here.ledger_.values(0, 200).tobytes()
+    cluster.kill(*cluster.workers())
+    cluster.start_scheduler()
+    with cluster.client() as client:
+        staffed(cluster, client, 1)
+        with on(client):
+            again = small(n_probes=400, ledger=path).fit(*data)
+    assert same_bits(again, here)
+
+
+@pytest.mark.filterwarnings("default:::distributed")
+def test_without_a_file_a_lost_cluster_leaves_the_ranking_so_far(cluster, data):
+    with cluster.client() as client:
+        staffed(cluster, client, 1)
+        stop = At(400, {200: lambda: cluster.kill(cluster.scheduler)})
+        with on(client), pytest.warns(ConvergenceWarning, match="after 200 probes: the Dask scheduler at .* so far"):
+            left = small(stop).fit(*data)
+    assert left.scores_.tobytes() == small(n_probes=200).fit(*data).scores_.tobytes()
+    assert left.stop_reason_.startswith("interrupted after 200 probes: the Dask scheduler")
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_study_loses_its_cluster(cluster, data, tmp_path):
+    path = tmp_path / "study.jsonl"
+    study = partial(Study, {"bif": BIF()}, {"nb": GaussianNB()}, trials=5, sizes=[2], random_state=0)
+    with cluster.client() as client:
+        staffed(cluster, client, 1)
+
+        def kill(line):
+            assert line.startswith("study: 1 of 5 trials")
+            cluster.kill(cluster.scheduler)
+
+        with on(client), pytest.raises(ClusterError, match=r"study.jsonl holds 1 of 5 trials; start the cluster"):
+            study(run=path, verbose=kill).compare(*data)
+    assert study(run=path).compare(*data).accuracy.tobytes() == study().compare(*data).accuracy.tobytes()
+
+
+# ---- the disk
+
+FIT = """
+import os, resource, signal, sys, warnings
+sys.path.insert(0, sys.argv[1])
+from test_faults import At, make_madelon, small
+made = make_madelon(60, 24, random_state=0)
+path = sys.argv[2]
+
+def no_more():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(path + "-wal"), resource.RLIM_INFINITY))
+
+deeds = {200: no_more} if sys.argv[3] == "limit" else {}
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    daf = small(At(100_000, deeds), ledger=path).fit(made.X, made.y)
+print(daf.n_probes_)
+print(daf.stop_reason_)
+print(daf.scores_.tobytes().hex())
+print(*(f"{w.category.__name__} {w.message}" for w in caught), sep="|")
+"""
+
+
+def assert_ended_well(output, path, words, data):
+    n_probes, reason, scores, warning = output.splitlines()
+    n_probes = int(n_probes)
+    so_far = small(n_probes=n_probes).fit(*data)
+    assert scores == so_far.scores_.tobytes().hex()
+    assert reason == (
+        f"interrupted after {n_probes:,} probes: the ledger {path} cannot be written ({words}); it keeps the "
+        f"{n_probes:,} probes it holds: make room on the disk, or make the file writable, and the same run goes on "
+        "from there"
+    )
+    assert warning == f"ConvergenceWarning DAF was {reason}: this is the ranking so far"
+    return so_far
+
+
+def test_the_disk_refuses_a_block(tmp_path, data):
+    """The kernel allows no longer files (EFBIG)."""
+    pytest.importorskip("resource", reason="limits of a process are of POSIX")
+    path = tmp_path / "run.ledger"
+    done = subprocess.run(
+        [sys.executable, "-c", FIT, str(HERE), str(path), "limit"], capture_output=True, text=True, check=True
+    )
+    so_far = assert_ended_well(done.stdout, path, "disk I/O error", data)
+    assert so_far.n_probes_ == 200
+    with Ledger(path) as ledger:
+        assert ledger.values().tobytes() == so_far.ledger_.values().tobytes()
+    again = small(n_probes=400, ledger=path).fit(*data)
+    assert same_bits(again, small(n_probes=400).fit(*data))
+
+
+def test_the_disk_is_full(tmp_path, data):
+    """A file system of 400 kB, in a namespace of its own."""
+    if subprocess.run(["unshare", "-Urm", "true"], capture_output=True).returncode:
+        pytest.skip("no file system can be mounted here without being root")
+    disk, saved = tmp_path / "disk", tmp_path / "saved"
+    disk.mkdir()
+    saved.mkdir()
+    script = f"""
+        set -e
+        mount -t tmpfs -o size=400k tmpfs {disk}
+        "$0" -c "$1" {HERE} {disk}/run.ledger disk
+        cp {disk}/* {saved}
+    """
+    done = subprocess.run(
+        ["unshare", "-Urm", "sh", "-c", textwrap.dedent(script), sys.executable, FIT],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    so_far = assert_ended_well(done.stdout, disk / "run.ledger", "database or disk is full", data)
+    with Ledger(saved / "run.ledger") as ledger:
+        assert ledger.values().tobytes() == so_far.ledger_.values().tobytes()
+
+
+def test_a_place_that_cannot_be_written(tmp_path, data):
+    """A ledger made, then mounted read-only."""
+    if subprocess.run(["unshare", "-Urm", "true"], capture_output=True).returncode:
+        pytest.skip("nothing can be mounted here without being root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    path = disk / "run.ledger"
+    made = small(n_probes=200, ledger=path).fit(*data)
+    script = f"""
+        set -e
+        mount --bind {disk} {disk}
+        mount -o remount,ro,bind {disk}
+        exec "$0" -c "$1" {HERE} {path} disk
+    """
+    done = subprocess.run(
+        ["unshare", "-Urm", "sh", "-c", textwrap.dedent(script), sys.executable, FIT], capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith(f"probewise.ledger.LedgerError: the ledger {path} cannot be written")
+    with Ledger(path) as ledger:
+        assert ledger.values().tobytes() == made.ledger_.values().tobytes()
+
+
+def test_a_disk_that_takes_nothing_at_all_is_an_error(tmp_path):
+    code = f"""
+        import resource, signal, sys
+        sys.path.insert(0, {str(HERE)!r})
+        from test_faults import make_madelon, small
+        made = make_madelon(60, 24, random_state=0)
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+        small(ledger={str(tmp_path / "run.ledger")!r}).fit(made.X, made.y)
+    """
+    pytest.importorskip("resource", reason="limits of a process are of POSIX")
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("probewise.ledger.LedgerError: the ledger ")
+
+
+# ---- the criterion
+
+
+@pytest.mark.parametrize("kind", ["threading", "loky"])
+def test_a_failed_probe_is_named_whoever_scores_it(data, kind):
+    """Always the first in the order of probes, though a later block may fail before it."""
+    with pytest.raises(ValueError) as here:
+        small(criterion=fails_on_some, block_size=1).fit(*data)
+    with joblib.parallel_config(backend=kind, n_jobs=2), pytest.raises(ValueError) as there:
+        small(criterion=fails_on_some, block_size=10).fit(*data)
+    assert str(there.value) == str(here.value)
+
+
+@pytest.mark.parametrize("kind", ["threading", "loky"])
+def test_an_error_score_gives_the_same_bits_whoever_scores(data, kind):
+    with pytest.warns(FitFailedWarning) as warned_here:
+        here = small(criterion=fails_on_some, error_score=-1).fit(*data)
+    with joblib.parallel_config(backend=kind, n_jobs=2), pytest.warns(FitFailedWarning) as warned_there:
+        there = small(criterion=fails_on_some, error_score=-1, block_size=20).fit(*data)
+    assert same_bits(here, there)
+    assert str(warned_here[0].message) == str(warned_there[0].message)
+    sizes = here.plan_.draw(0, 400).sizes
+    failed = (sizes == 5) | (sizes == 7)
+    assert here.ledger_.failures.probes == tuple(np.flatnonzero(failed).tolist())
+    assert (here.ledger_.values()[failed] == -1).all()
+    first = int(np.flatnonzero(failed)[0])
+    why = "J is nan" if sizes[first] == 5 else "ZeroDivisionError: seven are too many"
+    assert str(warned_here[0].message) == (
+        f"the criterion failed on {failed.sum()} of 400 probes, the first time on probe {first} ({sizes[first]} "
+        f"features): {why}; their J is error_score=-1.0"
+    )
+
+
+def test_all_that_did_not_fail_is_as_it_would_be(data):
+    with pytest.warns(FitFailedWarning):
+        some = small(criterion=fails_on_some, error_score=0.0).fit(*data).ledger_
+    values, whole = some.values(), small().fit(*data).ledger_.values()
+    fine = np.setdiff1d(np.arange(400), some.failures.probes)
+    assert values[fine].tobytes() == whole[fine].tobytes()
+
+
+def line_of(error):
+    """The line of Python that an error offers."""
+    return str(error.value).split("; see it again with ")[1]
+
+
+class Fails(GaussianNB):
+    def fit(self, X, y):
+        if X.shape[1] == 6:
+            raise ArithmeticError("six\nlines")
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("given", ["an array", "a frame", "a frame with groups and scoring"])
+def test_the_line_that_shows_it_again(data, given):
+    X, y = data
+    groups = None
+    daf = small(criterion=Fails(), n_probes=100, block_size=5)
+    if given != "an array":
+        X = pytest.importorskip("pandas").DataFrame(X, columns=[f"f{i}" for i in range(24)])
+    if "groups" in given:
+        groups = np.arange(60) // 4
+        daf.set_params(cv=GroupKFold(3), scoring="balanced_accuracy")
+    with pytest.raises(ValueError, match=r"probe \d+ \(6 features\): ArithmeticError: six lines; see") as error:
+        daf.fit(X, y, groups=groups)
+    with pytest.raises(ArithmeticError, match="six\nlines"):
+        eval(line_of(error), {"daf": daf, "X": X, "y": y, "np": np, "groups": groups})
+    assert "In the worker" in error.value.__notes__[0]
+
+
+def test_all_probes_failed(data):
+    with pytest.raises(ValueError, match=r"failed on 40 of 40 probes, the first time on probe 0 .*nothing to rank by"):
+        small(criterion=no_number, n_probes=40, error_score=0).fit(*data)
+
+
+def no_number(X, y):
+    return np.inf
+
+
+@pytest.mark.parametrize("error_score", [np.nan, np.inf, "ignore", None, True])
+def test_an_error_score_that_cannot_be_meant(data, error_score):
+    with pytest.raises(ValueError, match=r"error_score=.* must be 'raise' or a finite number"):
+        small(error_score=error_score).fit(*data)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.FitFailedWarning")
+def test_a_ledger_with_failures_does_not_mix_error_scores(data, tmp_path):
+    path = tmp_path / "run.ledger"
+    failing = partial(small, criterion=fails_on_some, ledger=path)
+    with pytest.raises(ValueError, match="failed on probe") as error:
+        failing().fit(*data)
+    with Ledger(path) as ledger:
+        before = ledger.n_probes
+        assert ledger.failures is None
+    first = failing(n_probes=200, error_score=0).fit(*data)  # nothing has failed yet in the ledger
+    assert first.ledger_.failures.probes[0] >= before
+    assert str(first.ledger_.failures.first) in str(error.value)
+    for other in (1.0, "raise"):
+        with pytest.raises(LedgerError, match=f"its error_score is 0.0, not {other!r}"):
+            failing(error_score=other).fit(*data)
+    again = failing(error_score=0.0).fit(*data)
+    whole = small(criterion=fails_on_some, error_score=0).fit(*data)
+    assert same_bits(again, whole)
+    assert again.ledger_.failures == whole.ledger_.failures
+
+
+def test_a_block_that_fails_though_none_of_its_probes_does(data):
+    from probewise.engine import run_probes
+    from probewise.probes import ProbePlan
+
+    def wants_one(subsets):
+        if len(subsets) > 1:
+            raise MemoryError("too many")
+        return np.ones(len(subsets))
+
+    with pytest.raises(MemoryError, match="too many"):
+        run_probes(ProbePlan(24, 9), wants_one, stop=MaxProbes(100), error_score=0.0)
+
+
+def test_error_score_from_the_command_line(data, tmp_path, capsys):
+    table, ledger = tmp_path / "table.csv", tmp_path / "run.ledger"
+    header = ",".join([*(f"f{i}" for i in range(24)), "y"])
+    np.savetxt(table, np.column_stack(data), delimiter=",", header=header, comments="")
+    options = ["rank", str(table), "--target", "y", "--probes", "50", "--quiet"]
+    assert run([*options, "--error-score", "nan"]) == 2
+    assert "--error-score nan must be 'raise' or a finite number" in capsys.readouterr().err
+    assert run([*options, "--error-score", "0.5", "--ledger", str(ledger)]) == 0
+    with Ledger(ledger) as kept:
+        assert kept.failures is None
+
+
+def test_why_it_stopped_is_in_the_ledger(data, tmp_path):
+    path = tmp_path / "run.ledger"
+    assert small(n_probes=200, ledger=path).fit(*data).ledger_.stop_reason == "the limit of 200 probes was reached"
+    with Ledger(path) as ledger:
+        assert ledger.stop_reason == "the limit of 200 probes was reached"
+        assert ledger.settings["check_every"] == 100
+        ledger.append([0.5], seconds=99.0)
+        assert ledger.stop_reason is None
+    with Ledger(path) as ledger:
+        assert ledger.stop_reason is None
+
+
+def test_await_gives_up_on_a_dead_process():
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+        with pytest.raises(AssertionError, match="the process ended"):
+            await_(lambda: False, process)
