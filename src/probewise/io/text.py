@@ -138,7 +138,8 @@ class TextSource(Source):
 
 def text_columns(described: Sequence[str], n_columns: int, first: str) -> str:
     """What to say of columns that hold more than numbers."""
-    remedy = f"--ignore {shlex.quote(first)}" if len(described) == 1 else "--ignore, for each"
+    is_plain = len(described) == 1 and first.isprintable()
+    remedy = f"--ignore {shlex.quote(first)}" if is_plain else "--ignore, for each"
     return (
         f"{len(described):,} of {n_columns:,} columns hold other than numbers: {some(described, str)}; "
         f"encode them as numbers or leave them out ({remedy})"

@@ -317,7 +317,7 @@ def conduct(
     settings is refused. ``seconds`` of the units are in the file.
     """
     units = list(units)
-    with RunFile(run) as file:
+    with RunFile(run, is_study=False) as file:
         file.begin(json.loads(json.dumps(settings, default=str)), notes={"version": __version__})
         done = {record["unit"]: record["result"] for record in file.trials.values()}
         missing = [unit for unit in units if _name(unit) not in done]

@@ -31,11 +31,13 @@ class RunFile:
 
     A line is written at once and forced to the disk. What a kill -9 leaves of a last line is cut off at the
     next opening, and that trial done again. While open the file is locked, where the system has such locks.
-    Without a path trials are kept in memory.
+    Without a path trials are kept in memory. Lines are checked to be a study's, unless they are of other work done
+    trial by trial.
     """
 
-    def __init__(self, path: str | PathLike[str] | None) -> None:
+    def __init__(self, path: str | PathLike[str] | None, *, is_study: bool = True) -> None:
         self.path = None if path is None else Path(path)
+        self.is_study = is_study
         self.settings: dict[str, Any] | None = None
         self.trials: dict[int, Record] = {}
         self._file: int | None = None
@@ -106,15 +108,16 @@ class RunFile:
 
     def _take(self, line: dict[str, Any], *, is_header: bool) -> None:
         if not is_header:
-            assert self.settings is not None
-            require_trial(line, self.settings)
+            if self.is_study:
+                require_trial(line, self.settings)
             self.trials.setdefault(int(line["trial"]), line)
         elif line["probewise study"] != FORMAT:
             raise StudyError(
                 f"{self.path} has study format {line['probewise study']}; this version reads format {FORMAT}"
             )
         else:
-            require_settings(line["settings"])
+            if self.is_study:
+                require_settings(line["settings"])
             self.settings = line["settings"]
 
     def _write(self, line: Mapping[str, Any]) -> None:
