@@ -1,14 +1,17 @@
 """A long run in short: what it keeps is 8 bytes a probe in memory and little more on disk, and nothing else grows."""
 
 import gc
+import time
 import tracemalloc
+import weakref
 
 import pytest
 
 from probewise.engine import run_probes
+from probewise.executors import executor
 from probewise.ledger import Ledger
 from probewise.probes import ProbePlan
-from probewise.stopping import ORDER, VALUE, MaxProbes, Rule
+from probewise.stopping import ORDER, VALUE, MaxProbes, MinCoverage, Rule
 
 N_PROBES, N_FEATURES = 60_000, 2_000
 THIRD = N_PROBES // 3
@@ -67,3 +70,27 @@ def test_a_probe_takes_ten_bytes_on_disk(weighed):
     assert not path.with_name(f"{path.name}-wal").exists()
     with Ledger(path) as ledger:
         assert ledger.n_probes == N_PROBES
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_data_are_let_go_of_when_the_run_ends(n_jobs):
+    """Blocks are in flight when the rule says enough: what joblib keeps of them must not keep the data."""
+
+    class Game:
+        def __call__(self, subsets):
+            return game(subsets)
+
+    data = Game()
+    kept = weakref.ref(data)
+    plan = ProbePlan(100, max_size=10, seed=1)
+    gc.disable()
+    try:
+        run = run_probes(plan, data, stop=MinCoverage(20), map=executor(n_jobs), block_size=10, check_every=10)
+        del data
+        deadline = time.monotonic() + 20
+        while kept() is not None and time.monotonic() < deadline:  # a worker may be at a block still
+            time.sleep(0.01)
+        assert kept() is None
+    finally:
+        gc.enable()
+    assert run.tally.covers(20)

@@ -77,8 +77,9 @@ def _map_over_cluster() -> Map | None:
 
 
 def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+    lent = _Lent(function)
     with one_blas_thread():
-        results = parallel(joblib.delayed(_pinned)(function, item) for item in items)
+        results = parallel(joblib.delayed(_pinned)(lent, item) for item in items)
         try:
             for result in results:  # noqa: UP028 - "yield from" would close the results outside of the filter below
                 yield result
@@ -86,6 +87,18 @@ def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any],
             with warnings.catch_warnings():  # that blocks after the last one wanted are dropped is meant
                 warnings.simplefilter("ignore", UserWarning)
                 results.close()
+            lent.function = None
+
+
+class _Lent:
+    """A function that is asked back in the end: joblib keeps what it did not get to, and with it the data."""
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function: Callable[[Any], Any] | None = function
+
+    def __call__(self, item: Any) -> Any:
+        function = self.function
+        return None if function is None else function(item)
 
 
 def _by_rounds(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:

@@ -23,6 +23,7 @@ Progress = Callable[[str], None]
 SHOWN = 3
 MOST_COLUMNS = 10_000_000
 LONGEST_NUMBER = 18  # digits
+LONGEST_NAME = 256  # characters of a file's
 
 
 class TableError(ValueError):
@@ -112,7 +113,7 @@ def missing(asked: str, names: Sequence[str], what: str) -> TableError:
     close = difflib.get_close_matches(asked.lower(), [name.lower() for name in names], cutoff=0.6)
     likely = [name for match in dict.fromkeys(close) for name in names if name.lower() == match]
     hint = f"did you mean {some(likely)}?" if likely else f"its {what.split()[-1]}s are {some(names)}"
-    if what.startswith("target") and Path(asked).is_file():
+    if what.startswith("target") and len(asked) < LONGEST_NAME and Path(asked).is_file():
         hint = f"that is a file: give it as --target-file {asked}"
     return TableError(f"there is no {what} {asked!r} in the table: {hint}")
 

@@ -301,13 +301,37 @@ def _fill(
         _require_width(source, cut.list.len().to_numpy())
         if len(rows):
             source.take(cut.explode())
-    quoted = csv.reader(
-        chain(batch, lines), delimiter=separator, quotechar=quote, escapechar=escape, skipinitialspace=True
-    )
-    filled = (row for row in quoted if any(cell.strip() for cell in row))
+    rows_in_quotes = _quoted_rows(source, chain(batch, lines), separator, quote, escape)
+    filled = (row for row in rows_in_quotes if any(cell.strip() for cell in row))
     while table := list(islice(filled, at_a_time)):
         _require_width(source, np.array([len(row) for row in table]))
         source.take(pl.Series([cell for row in table for cell in row], dtype=pl.String))
+
+
+def _quoted_rows(
+    source: TextSource, lines: Iterator[str], separator: str, quote: str, escape: str | None
+) -> Iterator[list[str]]:
+    """Rows by the rules of quoting. The last one must not end inside a quote: it would have swallowed rows."""
+    taken: list[str] = []
+    last = ""
+
+    def noted() -> Iterator[str]:
+        for line in lines:
+            taken.append(line)
+            yield line
+
+    rules: dict[str, Any] = {"delimiter": separator, "quotechar": quote, "escapechar": escape, "skipinitialspace": True}
+    for row in csv.reader(noted(), **rules):
+        last = taken[0] if len(taken) == 1 else "".join(taken)
+        taken.clear()
+        yield row
+    try:
+        list(csv.reader([last], strict=True, **rules))
+    except csv.Error as error:
+        if "end of data" in str(error):
+            raise TableError(
+                f"{source.path}: the quote in the last data row, {last.strip()[:40]!r}, is never closed: close it"
+            ) from error
 
 
 def _require_width(source: TextSource, widths: NDArray[Any]) -> None:

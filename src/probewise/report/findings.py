@@ -97,6 +97,8 @@ def findings_of(run: Any, *, coefficient: str | None = None) -> Findings:
 def _of_file(path: Path, coefficient: str) -> Findings:
     if not path.is_file():
         raise ValueError(f"there is no run at {path}: give a file of rank --ledger or of compare --run")
+    if not path.stat().st_size:
+        raise ValueError(f"{path} is empty: give a file of rank --ledger or of compare --run")
     with path.open("rb") as file:
         is_study = file.read(len(SIGNATURE)) == SIGNATURE
     if is_study:

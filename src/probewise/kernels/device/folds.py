@@ -13,9 +13,9 @@ from torch import Tensor
 FOLDS_AT_A_TIME = 16
 
 
-def in_lines(tests: Sequence[Any], *, multiple: int = 1, fill: Any = -1) -> NDArray[Any]:
-    """A table (folds, height) of what each fold holds, filled up; the height is a multiple of a number."""
-    height = -(-max(len(test) for test in tests) // multiple) * multiple
+def in_lines(tests: Sequence[Any], *, fill: Any = -1) -> NDArray[Any]:
+    """A table (folds, height) of what each fold holds, filled up."""
+    height = max(len(test) for test in tests)
     table = np.full((len(tests), height), fill)
     for fold, test in enumerate(tests):
         table[fold, : len(test)] = test

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -25,9 +23,6 @@ SIZE_STEPS = np.unique([*range(16, 257, 16), *np.round(256 * 1.25 ** np.arange(1
 ROWS_AT_A_TIME = 4096
 LEAST_PIVOT = {"classes": 1e-3, "numbers": 1e-2}
 LEAST_RIDGE = 1e-12
-TILE = 128
-LONGEST_FUSED = 512
-FEWEST_PER_TILE = 64
 
 
 @dataclass(frozen=True)
@@ -76,8 +71,8 @@ class Layout:
     is_partition: bool
 
     @classmethod
-    def of(cls, splits: Any, *, is_partition: bool, multiple: int) -> Layout:
-        tests = in_lines([test for _, test in splits], multiple=multiple)
+    def of(cls, splits: Any, *, is_partition: bool) -> Layout:
+        tests = in_lines([test for _, test in splits])
         if not is_partition:
             return cls(tests, [train for train, _ in splits], False)
         used = tests.ravel() >= 0
@@ -91,8 +86,7 @@ class DeviceLinear:
     Where they fit, the Gram matrices of all features for each training fold are kept, and a subset looks up its own;
     else they are made from its lines. The kernels read test rows in half precision where that is exact, as for counts
     up to 2048. A subset with a column that the others nearly give (a pivot of the Cholesky
-    factor below 1e-3 of its diagonal, 1e-2 for numbers) is told again in float64. ``solver`` is "triton" or "torch"; by
-    default the first on a GPU, for subsets of up to 512 features whose Gram matrices are kept.
+    factor below 1e-3 of its diagonal, 1e-2 for numbers) is told again in float64.
     """
 
     def __init__(
@@ -106,13 +100,10 @@ class DeviceLinear:
         alpha: float,
         centers: Any = None,
         device: str,
-        solver: str = "auto",
     ) -> None:
         self.device, self.alpha, self.n_splits = device, alpha, len(splits)
         self.lane = Lane(device)
-        fewest = min(len(test) for _, test in splits)
-        self.solver = _solver(device, fewest) if solver == "auto" else solver
-        layout = Layout.of(splits, is_partition=is_partition, multiple=TILE if self.solver == "triton" else 1)
+        layout = Layout.of(splits, is_partition=is_partition)
         self.n_features, self.height = X.shape[1], layout.tests.shape[1]
         self.task = Task.of(targets, n_classes, device)
         self.least_pivot = LEAST_PIVOT["classes" if n_classes else "numbers"]
@@ -143,10 +134,6 @@ class DeviceLinear:
         ridge = self.alpha * scale**2
         ridge[-1] = 1.0
         self.ridge = {torch.float32: ridge.float(), torch.float64: torch.clamp(ridge, min=LEAST_RIDGE)}
-        self.halves = None
-        if self.solver == "triton":
-            halves = self.lines.half()
-            self.halves = halves if torch.equal(halves.float(), self.lines) else None
 
     def _scatter(self) -> Tensor:
         """Sum of squares of each line about its mean."""
@@ -200,31 +187,11 @@ class DeviceLinear:
             features = torch.from_numpy(np.ascontiguousarray(indices)).to(self.device)
             starts = torch.from_numpy(np.ascontiguousarray(offsets)).to(self.device)
             sizes = np.diff(offsets)
-            scores, pivots = self._quick_scores(features, starts, sizes)
+            scores, pivots = self._scores(features, starts, sizes, np.arange(len(sizes)), torch.float32)
             doubtful = np.flatnonzero(~(pivots >= self.least_pivot))
             if len(doubtful):
                 scores[doubtful] = self._scores(features, starts, sizes, doubtful, torch.float64)[0]
         return scores
-
-    def _quick_scores(self, features: Tensor, starts: Tensor, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-        """J and the least pivot of each subset (2, subsets), in float32."""
-        is_fused = (sizes <= LONGEST_FUSED) & (self._fused is not None and self.table is not None)
-        short, long = np.flatnonzero(is_fused), np.flatnonzero(~is_fused)
-        out = np.empty((2, len(sizes)))
-        if len(short):
-            out[:, short] = self._fused.scores(self, features, starts, sizes, short).cpu().numpy()
-        if len(long):
-            out[:, long] = self._scores(features, starts, sizes, long, torch.float32)
-        return out
-
-    @cached_property
-    def _fused(self) -> Any:
-        """The Triton kernels, where they are to be used."""
-        if self.solver != "triton":
-            return None
-        from . import cholesky
-
-        return cholesky
 
     def _scores(
         self, features: Tensor, starts: Tensor, sizes: NDArray[np.int64], probes: NDArray[np.int64], dtype: torch.dtype
@@ -325,11 +292,6 @@ def solve(factors: Tensor, sides: Tensor) -> Tensor:
     """Solutions (..., width, outputs), for all outputs at once."""
     half = torch.linalg.solve_triangular(factors, sides, upper=False)
     return torch.linalg.solve_triangular(factors.mT, half, upper=True)
-
-
-def _solver(device: str, fewest: int) -> str:
-    """Triton on a GPU, unless folds are so small that most of a tile of rows would be empty."""
-    return "triton" if device.startswith("cuda") and find_spec("triton") and fewest >= FEWEST_PER_TILE else "torch"
 
 
 def _far_means(X: Any) -> NDArray[np.float64]:
