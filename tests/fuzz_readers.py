@@ -155,25 +155,29 @@ def a_run(command):
         return kept.read_bytes()
 
 
-def seeds():
-    """Whole files by their ending."""
+def seeds_of(ending: str) -> list[bytes]:
+    """Whole files of a format."""
+    return seeds()[ending]()
+
+
+def seeds() -> dict[str, Callable[[], list[bytes]]]:
     X, y = np.arange(12.0).reshape(4, 3), np.array([0, 1, 0, 1])
     csr = sp.csr_matrix(X)
     parts = {"data": csr.data, "indices": csr.indices, "indptr": csr.indptr, "shape": csr.shape, "format": b"csr"}
     quoted = b'"a","b ""c""",label\n1,2,"x, y"\n3,4,"z\nw"\n'
     return {
-        "csv": [as_text(), quoted, b"\xef\xbb\xbf" + as_text(), "é,label\n1,ü\n2,ö\n".encode("utf-16")],
-        "tsv": [as_text("\t"), as_text("\t").replace(b"a\t", b"", 1)],
-        "csv.gz": [gzip.compress(as_text(), mtime=0)],
-        "csv.zst": [zstandard(as_text())],
-        "arff": [ARFF, SPARSE_ARFF],
-        "libsvm": [SVMLIGHT],
-        "npz": [npz(X=X, y=y, feature_names=np.array(["a", "b", "c"])), npz(y=y, **parts)],
-        "npy": [npy(X), npy(np.asfortranarray(X.astype(np.float32)))],
-        "parquet": [binary("write_parquet"), binary("write_parquet", compression="uncompressed")],
-        "arrow": [binary("write_ipc"), binary("write_ipc_stream"), binary("write_ipc", compression="zstd")],
-        "ledger": [a_run("rank")],
-        "run": [a_run("compare")],
+        "csv": lambda: [as_text(), quoted, b"\xef\xbb\xbf" + as_text(), "é,label\n1,ü\n2,ö\n".encode("utf-16")],
+        "tsv": lambda: [as_text("\t"), as_text("\t").replace(b"a\t", b"", 1)],
+        "csv.gz": lambda: [gzip.compress(as_text(), mtime=0)],
+        "csv.zst": lambda: [zstandard(as_text())],
+        "arff": lambda: [ARFF, SPARSE_ARFF],
+        "libsvm": lambda: [SVMLIGHT],
+        "npz": lambda: [npz(X=X, y=y, feature_names=np.array(["a", "b", "c"])), npz(y=y, **parts)],
+        "npy": lambda: [npy(X), npy(np.asfortranarray(X.astype(np.float32)))],
+        "parquet": lambda: [binary("write_parquet"), binary("write_parquet", compression="uncompressed")],
+        "arrow": lambda: [binary("write_ipc"), binary("write_ipc_stream"), binary("write_ipc", compression="zstd")],
+        "ledger": lambda: [a_run("rank")],
+        "run": lambda: [a_run("compare")],
     }
 
 
@@ -284,7 +288,7 @@ def _reported(path: Path) -> str:
 
 def work(ending: str, seed: int, seconds: float, folder: Path) -> None:
     faulthandler.enable()
-    draw, whole = random.Random(seed), seeds()[ending]
+    draw, whole = random.Random(seed), seeds_of(ending)
     path, count, end = folder / f"input.{ending}", Counter(), time.monotonic() + seconds
     for data in whole:
         path.write_bytes(data)
@@ -326,7 +330,7 @@ def guided(ending: str, seconds: float, folder: Path) -> None:
     """The same by atheris, which keeps what reaches new lines of our code."""
     import atheris
 
-    path, whole = folder / f"input.{ending}", seeds()[ending]
+    path, whole = folder / f"input.{ending}", seeds_of(ending)
     start = folder / "seeds"
     start.mkdir()
     for number, data in enumerate(whole):

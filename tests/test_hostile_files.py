@@ -1,0 +1,439 @@
+"""Files are untrusted: nothing in them is run, nothing they claim is believed, and what is damaged is told in one line."""
+
+import gzip
+import io
+import json
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.sparse as sp
+
+from probewise.cli import run
+from probewise.io import TableError, read_table
+from probewise.io import table as tables
+from probewise.io import text as texts
+from probewise.ledger import Ledger
+
+pytest.importorskip("resource", reason="the fuzzer measures memory as POSIX does")
+import fuzz_readers
+
+CORPUS = sorted(path for path in fuzz_readers.CORPUS.iterdir() if path.suffix not in ("", ".md"))
+HUGE = 10**12
+
+
+def refusal(path, **options):
+    with pytest.raises(TableError) as caught:
+        read_table(path, **options)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+def told(capfd, *arguments):
+    """The one line of a command that refuses."""
+    code = run([str(argument) for argument in arguments])
+    printed = capfd.readouterr()
+    assert (code, printed.out, printed.err.count("\n")) == (2, "", 1), printed.err
+    assert "Traceback" not in printed.err
+    return printed.err
+
+
+# ---- what was found by fuzzing
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
+def test_what_was_read_wrongly_once_is_read_rightly(path, tmp_path):
+    copy = tmp_path / path.name  # reports are written beside the run, and SQLite writes to what it reads
+    copy.write_bytes(path.read_bytes())
+    assert fuzz_readers.read(copy) in ("a table", "refused")
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "csv.zst", "arff", "libsvm", "npz", "npy", "arrow"])
+def test_a_short_hunt_finds_nothing(ending, tmp_path):
+    """The fuzzer itself for some files, the same ones each time; ``python tests/fuzz_readers.py`` takes longer."""
+    draw, whole = fuzz_readers.random.Random(0), fuzz_readers.seeds_of(ending)
+    path = tmp_path / f"input.{ending}"
+    outcomes = set()
+    for data in (*whole, *(fuzz_readers.damaged(draw.choice(whole), whole, draw) for _ in range(60))):
+        path.write_bytes(data)
+        outcomes.add(fuzz_readers.read(path))
+    assert outcomes == {"a table", "refused"}
+
+
+@pytest.mark.slow
+def test_a_known_abort_of_polars_runs_no_code_and_does_not_hang():
+    path = fuzz_readers.CORPUS / "known" / "abort-of-polars.parquet"
+    command = [sys.executable, "-m", "probewise", "rank", str(path), "--target", "label"]
+    done = subprocess.run(command, capture_output=True, timeout=120, check=False)
+    assert done.returncode in (2, -signal.SIGABRT)
+
+
+# ---- nothing is run
+
+
+class Payload:
+    """Unpickled, it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+def with_payload(path):
+    array = np.empty((2, 2), dtype=object)
+    array[0, 0] = Payload(path)
+    return array
+
+
+@pytest.mark.parametrize("name", ["X", "y", "feature_names", "class_names", "data", "whatever"])
+def test_a_pickle_in_an_npz_file_is_not_opened(tmp_path, name):
+    arrays = {"X": np.eye(2), "y": np.array([0, 1]), name: with_payload(tmp_path / "pwned")}
+    np.savez(tmp_path / "t.npz", **arrays)
+    assert "t.npz cannot be read as NPZ: Object arrays cannot be loaded" in refusal(tmp_path / "t.npz")
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_pickle_in_an_npy_file_is_not_opened(tmp_path):
+    np.save(tmp_path / "t.npy", with_payload(tmp_path / "pwned"))
+    assert "t.npy holds an array of shape (2, 2) and type object" in refusal(tmp_path / "t.npy", target="0")
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".csv", ".parquet", ".arrow", ".arff", ".libsvm", ".ledger"])
+def test_a_pickle_by_any_other_name_is_not_opened(tmp_path, capfd, ending):
+    path = tmp_path / f"t{ending}"
+    path.write_bytes(pickle.dumps(Payload(tmp_path / "pwned")))
+    if ending == ".ledger":
+        assert "is not a Probewise ledger" in told(capfd, "report", path, "--out", tmp_path / "r.md")
+    else:
+        refusal(path, target="label")
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_an_arff_file_names_no_other_file(tmp_path):
+    (tmp_path / "secret.csv").write_text("a,label\n1,x\n")
+    path = tmp_path / "t.arff"
+    path.write_text("@relation r\n@attribute a relational\n@attribute label {x}\n@data\n1,x\n")
+    assert "cannot be read as ARFF" in refusal(path, target="label")
+
+
+# ---- nothing is believed
+
+
+def npz_of(members):
+    """An NPZ file of members as they are, whatever they say of themselves."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(f"{name}.npy", content)
+    return packed.getvalue()
+
+
+def npy_of(shape, dtype="<f8", content=b"", order=False):
+    file = io.BytesIO()
+    np.lib.format.write_array_header_1_0(file, {"descr": dtype, "fortran_order": order, "shape": shape})
+    return file.getvalue() + content
+
+
+Y = npy_of((2,), "<i8", bytes(16))
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        ({"X": npy_of((HUGE, 4), content=bytes(64)), "y": Y}, "X.npy claims 32,000,000,000,128 bytes and has 192"),
+        ({"X": npy_of((2, 2), content=bytes(31)), "y": Y}, "X.npy claims 160 bytes and has 159"),
+        ({"X": npy_of((2, 2), content=bytes(33)), "y": Y}, "X.npy claims 160 bytes and has 161"),
+        ({"X": npy_of((0, HUGE)), "y": Y}, "claims 1,000,000,000,000 columns, and 10,000,000 can be read"),
+        ({"X": npy_of((HUGE, 0)), "y": Y}, "y in"),
+        ({"X": npy_of((2**40, 2**40)), "y": Y}, "X.npy claims"),
+        ({"X": npy_of((-2, 2)), "y": Y}, "cannot be read as NPZ"),
+        ({"X": b"no array", "y": Y}, "cannot be read as NPZ"),
+        ({"X": npy_of((2, 2), "|O"), "y": Y}, "Object arrays cannot be loaded when allow_pickle=False"),
+        ({"X": npy_of((2, 2), "<c16", bytes(64)), "y": Y}, "is of type complex128: give numbers"),
+        ({"X": npy_of((2, 2), "<M8[s]", bytes(32)), "y": Y}, "is of type datetime64[s]: give numbers"),
+        ({"X": npy_of((2, 2), "|S8", bytes(32)), "y": Y}, "is of type |S8: give numbers"),
+        ({"X": npy_of((2,), "<f8", bytes(16)), "y": Y}, "holds X of shape (2,): it needs a matrix X"),
+        ({"y": Y}, "holds y: it needs a matrix X"),
+        ({}, "holds nothing: it needs a matrix X"),
+    ],
+)
+def test_an_npz_file_that_lies(tmp_path, members, reason):
+    path = tmp_path / "t.npz"
+    path.write_bytes(npz_of(members))
+    assert reason in refusal(path)
+
+
+def test_what_would_not_fit_into_memory_is_not_unpacked(tmp_path, monkeypatch):
+    path = tmp_path / "t.npz"
+    path.write_bytes(
+        npz_of({"X": npy_of((2**10, 2**10), content=bytes(2**23)), "y": npy_of((2**10,), "<i8", bytes(2**13))})
+    )
+    assert path.stat().st_size < 2**14  # zeros pack well
+    monkeypatch.setattr(tables.os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__)
+    assert "unpacked, and this machine has 0.0 GiB: is the file damaged?" in refusal(path)
+
+
+SPARSE = sp.csr_matrix(np.eye(3))
+PARTS = {"data": SPARSE.data, "indices": SPARSE.indices, "indptr": SPARSE.indptr, "shape": np.array(SPARSE.shape)}
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "reason"),
+    [
+        ("shape", np.array([3, HUGE]), "claims 1,000,000,000,000 columns, and 10,000,000 can be read"),
+        ("shape", np.array([HUGE, 3]), "cannot be read as NPZ"),
+        ("shape", np.array([-3, 3]), "cannot be read as NPZ"),
+        ("shape", np.array([3]), "cannot be read as NPZ"),
+        ("indices", np.array([0, 1, 10**6]), "cannot be read as NPZ"),
+        ("indices", np.array([0, 1, -1]), "cannot be read as NPZ"),
+        ("indptr", np.array([0, 1, 2, 10**6]), "cannot be read as NPZ"),
+        ("indptr", np.array([0, 2, 1, 3]), "cannot be read as NPZ"),
+        ("indptr", np.array([5, 6, 7, 8]), "cannot be read as NPZ"),
+        ("format", np.array(b"coo"), "a sparse matrix of the kind coo, not csr or csc"),
+        ("format", np.array(b"\xff\xfe"), "cannot be read as NPZ"),
+    ],
+)
+def test_a_sparse_npz_file_that_lies(tmp_path, part, value, reason):
+    np.savez(tmp_path / "t.npz", y=np.arange(3), **{**PARTS, part: value})
+    assert reason in refusal(tmp_path / "t.npz")
+
+
+@pytest.mark.parametrize(
+    ("shape", "content", "reason"),
+    [
+        ((HUGE, 4), bytes(64), "t.npy is not whole: its header claims 1,000,000,000,000 x 4 values"),
+        ((2**40, 2**40), b"", "t.npy is not whole"),
+        ((2, 2), bytes(31), "t.npy is not whole"),
+        ((0, HUGE), b"", "claims 1,000,000,000,000 columns, and 10,000,000 can be read"),
+        ((HUGE, 0), b"", "target"),
+        ((4,), bytes(32), "t.npy holds an array of shape (4,) and type float64: give a table of numbers"),
+    ],
+)
+def test_an_npy_file_that_lies(tmp_path, shape, content, reason):
+    path = tmp_path / "t.npy"
+    path.write_bytes(npy_of(shape, content=content))
+    assert reason in refusal(path, target="0")
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        (f"1 {HUGE}:1", "cannot be read as svmlight"),
+        ("1 2000000000:1", "claims 2,000,000,001 columns, and 10,000,000 can be read"),
+        (f"1 {'9' * 5000}:1", "cannot be read as svmlight"),
+        ("1 -5:1", "cannot be read as svmlight"),
+        ("1 3:1 2:1", "cannot be read as svmlight"),
+        ("1e400 1:1", "the target 'target' is missing or infinite in 1 of 2 rows"),
+        ("nan 1:1", "the target 'target' is missing or infinite in 1 of 2 rows"),
+        ("1 1:nan", "values are missing or infinite in 1 of 1 feature columns"),
+    ],
+)
+def test_an_svmlight_file_that_lies(tmp_path, line, reason):
+    path = tmp_path / "t.libsvm"
+    path.write_text(f"{line}\n2 1:2\n")
+    assert reason in refusal(path)
+
+
+def test_labels_beyond_what_a_float_can_tell_apart_stay_apart(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,label\n1,18446744073709551614\n2,18446744073709551615\n")
+    assert len(set(read_table(path, target="label").y.tolist())) == 2
+    np.savez(tmp_path / "t.npz", X=np.eye(2), y=np.array([2**64 - 2, 2**64 - 1], dtype=np.uint64))
+    assert len(set(read_table(tmp_path / "t.npz").y.tolist())) == 2
+
+
+@pytest.mark.parametrize("place", [str(HUGE), "9" * 5000, "-1", "²", "3"])
+def test_a_sparse_arff_file_that_lies(tmp_path, place):
+    path = tmp_path / "t.arff"
+    path.write_text(f"@relation r\n@attribute a numeric\n@attribute label {{x,y}}\n@data\n{{{place} 1}}\n{{1 y}}\n")
+    assert "cannot be read as sparse ARFF" in refusal(path, target="label")
+
+
+def test_a_million_columns_in_a_line_are_a_table(tmp_path):
+    path = tmp_path / "t.csv"
+    names = ",".join(map(str, range(10**6)))
+    path.write_text(f"{names},label\n{'1,' * 10**6}x\n{'2,' * 10**6}y\n")
+    table = read_table(path, target="label")
+    assert table.X.shape == (2, 10**6)
+    assert table.X.sum() == 3 * 10**6
+
+
+def test_a_line_that_does_not_end_is_not_read_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(texts, "LONGEST_LINE", 1000)
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(bytes(10**6)))
+    assert path.stat().st_size < 2000
+    assert "t.csv.gz has a line of more than 1,000 characters: is it a table in text?" in refusal(path, target="label")
+
+
+def test_a_quote_left_open_swallows_no_rows(tmp_path):
+    path = tmp_path / "t.csv"
+    rows = "".join(f"{i},x\n" for i in range(50))
+    path.write_text(f'a,label\n{rows}50,"x\n{rows}')
+    assert "the quote in the last data row, '50,\"x" in refusal(path, target="label")
+    path.write_text(f'a,"label\n{rows * 2000}')
+    refusal(path, target="label")
+    path.write_text(f'a,label\n1,"x"\n2,5" disk\n{rows}9,"a ""b""\nc"\n')
+    assert len(read_table(path, target="label").y) == 53
+
+
+def test_a_sidecar_of_nested_brackets(tmp_path):
+    np.save(tmp_path / "t.npy", np.eye(2))
+    (tmp_path / "t.npy.json").write_text("[" * 10**5)
+    assert "t.npy.json does not go with the .npy file beside it" in refusal(tmp_path / "t.npy", target="0")
+
+
+def test_what_polars_prints_of_a_damaged_file_is_not_shown(capfd):
+    for name in ("panic-of-polars.parquet", "panic-of-polars.arrow"):
+        assert "cannot be read as" in told(capfd, "rank", fuzz_readers.CORPUS / name, "--target", "label")
+
+
+# ---- kept runs
+
+
+@pytest.fixture(scope="module")
+def kept():
+    return {"ledger": fuzz_readers.a_run("rank"), "run": fuzz_readers.a_run("compare")}
+
+
+def reported(capfd, path):
+    return told(capfd, "report", path, "--out", path.parent / "r.md")
+
+
+@pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 99, 100, 512, 1024, 4096, 4097, 8192, 8200])
+def test_a_ledger_cut_short_is_told_in_one_line(tmp_path, capfd, kept, size):
+    path = tmp_path / "cut.ledger"
+    path.write_bytes(kept["ledger"][:size])
+    assert "cut.ledger" in reported(capfd, path)
+
+
+@pytest.mark.parametrize("place", range(0, 16384, 1365))
+def test_a_ledger_with_bytes_changed_is_told_in_one_line_or_is_whole(tmp_path, capfd, kept, place):
+    path = tmp_path / "changed.ledger"
+    content = bytearray(kept["ledger"])
+    content[place : place + 64] = bytes(value ^ 0xA5 for value in content[place : place + 64])
+    path.write_bytes(content)
+    assert fuzz_readers.read(path) in ("refused", "a table")
+
+
+def test_another_database_is_no_ledger(tmp_path, capfd):
+    path = tmp_path / "other.ledger"
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE settings (name TEXT, value TEXT)")
+    database.close()
+    before = path.read_bytes()
+    assert "other.ledger is a database, but not a Probewise ledger: choose another file" in reported(capfd, path)
+    assert path.read_bytes() == before
+
+
+SETTINGS = {"shape": [24, 3], "seed": 0, "max_probe_size": 3, "inclusion": None, "criterion": "KNN()", "block_size": 20}
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        {"shape": [24, HUGE]},
+        {"shape": [24, -3]},
+        {"shape": [24, 0]},
+        {"shape": [24, "3"]},
+        {"shape": [24]},
+        {"shape": "24 x 3"},
+        {"shape": {"rows": 24}},
+        {"seed": -1},
+        {"seed": 2**64},
+        {"seed": "zero"},
+        {"max_probe_size": -5},
+        {"max_probe_size": HUGE},
+        {"max_probe_size": "all"},
+        {"inclusion": 7},
+        {"inclusion": "half"},
+        {"block_size": -1},
+        {"check_every": HUGE},
+        {"feature_names": ["a"]},
+        {"feature_names": [1, 2, 3]},
+        {"feature_names": 3},
+    ],
+    ids=lambda lie: json.dumps(lie),
+)
+def test_a_ledger_that_says_what_no_run_can_be(tmp_path, capfd, lie):
+    path = tmp_path / "lie.ledger"
+    with Ledger(path, {**SETTINGS, **lie}) as ledger:
+        ledger.append(np.linspace(0, 1, 40), seconds=1.0)
+    assert "lie.ledger is damaged: it says what no run can be" in reported(capfd, path)
+
+
+def test_a_ledger_that_says_what_a_run_can_be(tmp_path, capfd):
+    path = tmp_path / "true.ledger"
+    with Ledger(path, SETTINGS) as ledger:
+        ledger.append(np.linspace(0, 1, 40), seconds=1.0)
+    assert run(["report", str(path), "--out", str(tmp_path / "r.md"), "--quiet"]) == 0
+
+
+def deep(n):
+    return json.loads("[" * n + "]" * n)
+
+
+@pytest.mark.parametrize(
+    ("line", "change"),
+    [
+        (0, {"settings": None}),
+        (0, {"settings": {}}),
+        (0, {"settings": {"shape": [24, HUGE]}}),
+        (0, {"settings": {"sizes": []}}),
+        (0, {"settings": {"sizes": ["one"]}}),
+        (0, {"settings": {"selectors": "fsdd"}}),
+        (0, {"settings": {"classifiers": {}}}),
+        (0, {"settings": {"test_size": "half"}}),
+        (0, {"notes": {"feature_names": ["a"]}}),
+        (0, {"notes": 3}),
+        (1, {"trial": "first"}),
+        (1, {"trial": -1}),
+        (1, {"selectors": []}),
+        (1, {"selectors": {"fsdd": None}}),
+        (1, {"selectors": {"fsdd": {"seconds": "long"}}}),
+        (1, {"selectors": {"fsdd": {"probes": -1}}}),
+        (1, {"selectors": {"fsdd": {"subsets": [[0], [0, HUGE]]}}}),
+        (1, {"selectors": {"fsdd": {"subsets": [[0]]}}}),
+        (1, {"selectors": {"fsdd": {"subsets": "ab"}}}),
+        (1, {"selectors": {"fsdd": {"accuracy": {"knn": [0.5]}}}}),
+        (1, {"selectors": {"fsdd": {"accuracy": {"knn": [0.5, float("nan")]}}}}),
+        (1, {"selectors": {"fsdd": {"accuracy": 0.5}}}),
+        (1, {"selectors": {"fsdd": {"seconds": deep(50)}}}),
+    ],
+    ids=lambda value: json.dumps(value)[:80],
+)
+def test_a_study_that_says_what_no_study_can_be(tmp_path, capfd, kept, line, change):
+    lines = [json.loads(text) for text in kept["run"].splitlines()]
+    merge(lines[line], change)
+    path = tmp_path / "lie.run"
+    path.write_text("".join(f"{json.dumps(each)}\n" for each in lines))
+    assert "lie.run is damaged" in reported(capfd, path)
+
+
+def merge(into, change):
+    for name, value in change.items():
+        if isinstance(value, dict) and value and isinstance(into.get(name), dict):
+            merge(into[name], value)
+        else:
+            into[name] = value
+
+
+def test_a_study_of_nested_brackets(tmp_path, capfd, kept):
+    path = tmp_path / "deep.run"
+    path.write_bytes(kept["run"].splitlines()[0] + b"\n" + b"[" * 10**5 + b"\n")
+    assert "deep.run is damaged" in reported(capfd, path)
+    options = ["--methods", "fsdd,all", "--trials", "2", "--sizes", "1,2", "--run", path, "--resume"]
+    table = tmp_path / "t.csv"
+    pl.DataFrame({"a": range(24), "b": range(24), "label": ["x", "y"] * 12}).write_csv(table)
+    assert "deep.run is damaged in line 2" in told(capfd, "compare", table, "--target", "label", *options)
