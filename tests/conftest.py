@@ -27,3 +27,19 @@ def real_data():
             return dict(arrays)
 
     return load
+
+
+def pytest_terminal_summary(terminalreporter):
+    """How large the matrix of odd and bad input was, where it was run."""
+    counts = {
+        outcome: sum(
+            report.when == "call" and "test_bad_input.py" in report.nodeid
+            for report in terminalreporter.getreports(outcome)
+        )
+        for outcome in ("passed", "failed")
+    }
+    if any(counts.values()):
+        terminalreporter.write_line(
+            f"input matrix: {counts['passed']:,} cases of odd or bad input with the right answer or a clear error, "
+            f"{counts['failed']:,} without"
+        )

@@ -1,4 +1,4 @@
-"""Files are untrusted: nothing in them is run, nothing they claim is believed, and what is damaged is told in one line."""
+"""Files are untrusted: nothing in them is run, nothing they claim is believed, and damage is told in one line."""
 
 import gzip
 import io
@@ -154,7 +154,7 @@ Y = npy_of((2,), "<i8", bytes(16))
         ({"X": npy_of((HUGE, 4), content=bytes(64)), "y": Y}, "X.npy claims 32,000,000,000,128 bytes and has 192"),
         ({"X": npy_of((2, 2), content=bytes(31)), "y": Y}, "X.npy claims 160 bytes and has 159"),
         ({"X": npy_of((2, 2), content=bytes(33)), "y": Y}, "X.npy claims 160 bytes and has 161"),
-        ({"X": npy_of((0, HUGE)), "y": Y}, "claims 1,000,000,000,000 columns, and 10,000,000 can be read"),
+        ({"X": npy_of((0, HUGE))}, "claims 1,000,000,000,000 columns, and 10,000,000 can be read"),
         ({"X": npy_of((HUGE, 0)), "y": Y}, "y in"),
         ({"X": npy_of((2**40, 2**40)), "y": Y}, "X.npy claims"),
         ({"X": npy_of((-2, 2)), "y": Y}, "cannot be read as NPZ"),
