@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import LeaveOneOut, RepeatedStratifiedKFold, ShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 
@@ -24,6 +25,7 @@ from probewise.kernels.device import columns, count, find, knn  # noqa: E402
 from probewise.ledger import LedgerError  # noqa: E402
 from probewise.probes import ProbePlan, Subsets  # noqa: E402
 from probewise.stopping import MaxProbes  # noqa: E402
+from probewise.study import Study  # noqa: E402
 
 HERE = Path(__file__).parent
 
@@ -135,6 +137,17 @@ def test_selectors_on_a_device(tmp_path):
         SFFS(3, **options).fit(data.X, data.y).path_[3] for options in (on_device, {"criterion": "knn"})
     )
     assert searched == sought
+
+
+def test_a_study_of_selectors_on_a_device():
+    data = make_madelon(n_samples=120, n_features=25, random_state=0)
+    options = {"criterion": "knn", "stop": MaxProbes(400), "random_state": 0}
+    selectors = {"cpu": DAF(**options), "device": DAF(**options, device="torch-cpu")}
+    study = Study(selectors, {"3-NN": KNeighborsClassifier(3)}, trials=2, sizes=[5, 10], random_state=0)
+    table = study.compare(data.X, data.y).table()
+    on_cpu, on_device = (table["accuracy"][table["selector"] == name] for name in selectors)
+    assert len(on_cpu) == 4
+    np.testing.assert_array_equal(on_cpu, on_device)
 
 
 def test_resumed_equals_uninterrupted(tmp_path):

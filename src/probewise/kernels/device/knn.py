@@ -138,8 +138,12 @@ class DevicePart:
         """Score of each subset in each fold (subsets, folds)."""
         scores = torch.empty((len(sizes), self.n_folds), dtype=torch.float64, device=self.device)
         if self._fused is not None and sizes.max(initial=0) <= LONGEST_FUSED:
-            near = self._fused.neighbors(self, features, starts, sizes)
-            return self._scored(near)
+            step = max(1, free_bytes(self.device) // (self.lines.shape[1] * (24 * self.k + 8)))
+            for start in range(0, len(sizes), step):
+                some = slice(start, start + step)
+                near = self._fused.neighbors(self, features, starts[start : start + step + 1], sizes[some])
+                scores[some] = self._scored(near)
+            return scores
         for width, probes in by_size(sizes, SIZE_STEPS):
             step = max(1, free_bytes(self.device) // (40 * self.n_queries * self.lines.shape[1]))
             for some in np.split(probes, range(step, len(probes), step)):
