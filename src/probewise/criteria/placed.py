@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from ..probes import Subsets
 from .base import BoundCriterion, Floats, Folds
 
 BLOCK_SIZE = 4000
+_sending = threading.Lock()
 
 
 def placed(bound: Any, device: str) -> BoundCriterion:
@@ -52,9 +53,13 @@ class OnDevice:
         """How many there are to use."""
         return count(self.device)
 
-    @cached_property
+    @property
     def scorer(self) -> Any:
-        return self.bound.to(find(self.device))
+        """Made by the first thread that comes, for all."""
+        with _sending:
+            if "_scorer" not in self.__dict__:
+                object.__setattr__(self, "_scorer", self.bound.to(find(self.device)))
+        return self.__dict__["_scorer"]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"bound": self.bound, "device": self.device}

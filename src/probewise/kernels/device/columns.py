@@ -88,6 +88,9 @@ class Lane:
     def __init__(self, device: str) -> None:
         self.device = device
         self._own = threading.local()
+        if device.startswith("cuda"):  # its solvers are loaded at their first call: not by two threads
+            one = torch.eye(1, device=device)
+            torch.linalg.solve_triangular(torch.linalg.cholesky_ex(one).L, one, upper=False)
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
