@@ -140,9 +140,9 @@ class DevicePart:
         if self._fused is not None and sizes.max(initial=0) <= LONGEST_FUSED:
             step = max(1, free_bytes(self.device) // (self.lines.shape[1] * (24 * self.k + 8)))
             for start in range(0, len(sizes), step):
-                some = slice(start, start + step)
-                near = self._fused.neighbors(self, features, starts[start : start + step + 1], sizes[some])
-                scores[some] = self._scored(near)
+                stop = start + step
+                near = self._fused.neighbors(self, features, starts[start : stop + 1], sizes[start:stop])
+                scores[start:stop] = self._scored(near)
             return scores
         for width, probes in by_size(sizes, SIZE_STEPS):
             step = max(1, free_bytes(self.device) // (40 * self.n_queries * self.lines.shape[1]))
