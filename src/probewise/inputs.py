@@ -37,6 +37,9 @@ def require_widths(
     """Refuse columns that hold NaN (if not allowed) or infinity, or are too wide or too narrow, in one pass."""
     if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
         return
+    if X.dtype.itemsize <= 4 and widths == SQUARED and not allow_nan:
+        require_finite(X, names)  # float32 has no number too large or too small for that
+        return
     low, high = extremes(X, allow_nan=allow_nan)
     bad = np.flatnonzero(np.isinf(low) | np.isinf(high) | (np.isnan(low) & (not allow_nan)))
     if len(bad):
