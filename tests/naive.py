@@ -66,6 +66,18 @@ def welch(subsets, values, n_features):
     return errors
 
 
+def jackknife(subsets, values, n_features, block_size, groups, coefficient=daf0):
+    """The standard error from the coefficient without each group of blocks in turn; block b is in b mod groups."""
+    group = [number // block_size % groups for number in range(len(values))]
+    without = []
+    for left_out in range(groups):
+        kept = [number for number in range(len(values)) if group[number] != left_out]
+        without.append(
+            coefficient([subsets[number] for number in kept], [values[number] for number in kept], n_features)
+        )
+    return np.sqrt((groups - 1) * np.var(without, axis=0))
+
+
 def coverage(subsets, n_features):
     """2011, eq. 16."""
     counts = [sum(f in set(subset) for subset in subsets) for f in range(n_features)]
@@ -585,3 +597,29 @@ def rrelieff(X, y, n_neighbors, rows, discrete):
             n_dcda += apart * diffs[other].astype(float) / len(nearest)
     first = n_dcda / n_dc if n_dc else 0
     return first - ((n_da - n_dcda) / (len(rows) - n_dc) if len(rows) > n_dc else 0)
+
+
+def chances(scores, decoys):
+    """The chance of each score by decoys: counted up to their best fifth, an exponential tail beyond."""
+    known = sorted(decoy for decoy in decoys if decoy == decoy)
+    n_tail = len(known) // 5
+    if n_tail < 2:
+        return [1.0] * len(scores)
+    border, tail = known[-n_tail - 1], known[-n_tail:]
+    mean = sum(decoy - border for decoy in tail) / n_tail * (1 + 1 / n_tail**0.5)
+    out = []
+    for score in scores:
+        if score > border and mean > 0:
+            out.append(n_tail / len(known) * np.exp(-(score - border) / mean))
+        else:
+            out.append((1 + sum(decoy >= score for decoy in known)) / (1 + len(known)) if score == score else 1.0)
+    return out
+
+
+def discoveries(p, q):
+    """Benjamini and Hochberg (1995): the most there can be so that the largest p is at most q k / m."""
+    best = 0
+    for k in range(1, len(p) + 1):
+        if sorted(p)[k - 1] <= q * k / len(p):
+            best = k
+    return [bool(best) and value <= sorted(p)[best - 1] for value in p]

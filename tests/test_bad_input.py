@@ -91,6 +91,7 @@ FOREST = "AdaptiveRandomForestClassifier"
 CODED = {"EFS", "DFE", "CFS", "MRMR", "JMI", "CMIM"}
 BY_ORDER = {"EFS", "DFE", "CFS", "Discretizer"}  # cut between values, however far apart
 WITH_DISCRETE = CODED | {"ReliefF", "Discretizer"}
+WITH_CATEGORIES = {name for name in ESTIMATORS if name.startswith("DAF")}
 FOR_NUMBERS = {"DAF-knn", "DAF-linear", "DAF-svm", "DAF-tree", "DAF-function", "BIF", "SFFS", "ReliefF"}
 FILTERS = CODED | {"FSDD", "ReliefF"}
 FOLDED = {"DAF-knn", "DAF-linear", "DAF-naive_bayes", "DAF-svm", "DAF-tree", "DAF-estimator", "BIF", "SFFS"}
@@ -104,6 +105,8 @@ def answer(name, X, y, options=None):
         return [result.accuracy, *result.subsets("fsdd", 1), *result.subsets("fsdd", 2)]
     if options and name in WITH_DISCRETE:
         estimator.set_params(**options)
+    if options and name in WITH_CATEGORIES and isinstance(options["discrete_features"], list):
+        estimator.set_params(categorical_features=options["discrete_features"])
     estimator.fit(X, y)
     if name == "Discretizer":
         return [np.diff(estimator.cut_points_.offsets), estimator.transform(X)]
@@ -470,7 +473,7 @@ KINDS = [
         "a category of text",
         lambda: (frame(b=pd.Categorical(LABELS[Y])), Y),
         r"other than numbers in 1 of 4 columns \('b'\): encode them",
-        but(None, WITH_DISCRETE),
+        but(None, WITH_DISCRETE, WITH_CATEGORIES),
     ),
 ]
 NAN_IS_TAKEN = but(None, "FSDD", "DAF-tree", "Study") | but(J_FAILED.format("nan"), "DAF-function")

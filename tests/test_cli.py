@@ -99,7 +99,9 @@ def test_out_holds_the_whole_ranking(data, tmp_path, capsys, ending):
     printed = ranked(capsys, data, "--target", "label", "--probes", 100, "--top", 3, "--out", out)
     readers = {".tsv": lambda p: pl.read_csv(p, separator="\t"), ".parquet": pl.read_parquet, ".json": pl.read_json}
     frame = readers.get(ending, pl.read_csv)(out)
-    assert frame.columns == ["feature", "rank", "score", "std_error", "probed"]
+    sure = ["rank_low", "rank_high", "in_top"]
+    assert frame.columns == ["feature", "rank", "score", "std_error", "probed", *sure]
+    assert (frame["rank_low"] <= frame["rank_high"]).all()
     assert frame["rank"].to_list() == list(range(1, 31))
     assert frame["score"].is_sorted(descending=True)
     assert frame["feature"][:3].to_list() == [row[1] for row in table_rows(printed.out)]
@@ -152,6 +154,7 @@ def test_defaults_are_those_of_daf_and_the_command_repeats(data, capsys, monkeyp
     [
         (["--coverage", 30], "in and out of at least 30 probes"),
         (["--settled", 30], "settled: two halves"),
+        (["--settled", 30, "--confidence", 0.9], "certified: with 90 % confidence at least 27 of the top 30"),
         (["--relative-change", 0.9], "below 0.9"),
         (["--time", 0.001], "the time limit of 0.001 s"),
         (["--time", 1000, "--probes", 60], "the limit of 60 probes"),
@@ -369,6 +372,8 @@ def test_tables_that_cannot_be_ranked(write, capsys, columns, reason):
         (["--relative-change", "-1"], "'--relative-change'"),
         (["--coverage", "0"], "'--coverage'"),
         (["--settled", "-3"], "'--settled'"),
+        (["--confidence", "0.9"], "--confidence 0.9 needs --settled K"),
+        (["--settled", "3", "--confidence", "95"], "--confidence 95 must be above 0 and below 1"),
         (["--check-every", "0"], "'--check-every'"),
         (["--cv", "1"], "'--cv'"),
         (["--cv", "60"], "fewer than --cv 60 folds"),
@@ -443,7 +448,7 @@ def test_help_shows_the_commands_and_an_example(capsys, arguments):
 def test_help_of_rank_names_every_parameter_of_daf_a_person_sets(capsys):
     assert run(["rank", "--help"]) == 0
     text = capsys.readouterr().out
-    not_for_people = {"n_features_to_select", "narrow", "block_size", "scoring", "device"}
+    not_for_people = {"n_features_to_select", "narrow", "block_size", "device"}
     spelled = {"stop": "probes", "n_jobs": "jobs", "random_state": "seed", "verbose": "quiet"}
     for name in DAF().get_params(deep=False).keys() - not_for_people:
         assert f"--{spelled.get(name, name).replace('_', '-')}" in text

@@ -246,6 +246,17 @@ def test_the_fewest_within_one_standard_error_of_the_best_are_ringed():
     assert SizeCurveDisplay(sizes, means, {"a": np.full(4, np.nan)}).enough_ == {"a": 3}
 
 
+def test_a_curve_is_drawn_as_it_is(table):
+    X, y = table
+    fitted = BIF(criterion="linear").fit(X, y)
+    for nested in (False, True):
+        curve = fitted.size_curve(X, y, sizes=[1, 3, 8], cv=3, nested=nested)
+        display = SizeCurveDisplay.from_curve(curve, name="mine")
+        np.testing.assert_allclose(display.ax_.lines[-1].get_ydata(), curve.mean)
+        assert display.enough_ == {"mine": curve.suggested}
+        assert display.ax_.get_ylabel() == f"cross-validated accuracy{'' if nested else ', optimistic'}"
+
+
 def test_a_study_counts_in_the_rows_that_trials_share(result):
     display = SizeCurveDisplay.from_study(result, classifier="1-nn")
     trials = result.accuracy[:, 0, 1]

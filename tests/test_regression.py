@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import naive
 from probewise import DAF, regression
 from probewise.datasets import make_madelon
-from probewise.interactions import mean_by_size
+from probewise.engine import mean_by_size
 from probewise.ledger import Ledger
 from probewise.probes import ProbePlan
 from probewise.regression import PENALTIES, Design, Regression
@@ -23,7 +23,7 @@ def run_of(plan, game, n_probes):
 
 
 def adjusted(plan, ledger):
-    subsets, typical = plan.draw(0, ledger.n_probes), mean_by_size(plan, ledger)
+    subsets, typical = plan.draw(0, ledger.n_probes), mean_by_size(plan, ledger, 0, ledger.n_probes)
     return subsets, ledger.values() - typical[subsets.sizes]
 
 

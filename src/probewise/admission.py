@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from .inputs import require_finite_target, some_columns
 from .stored import readable_type
@@ -161,6 +161,11 @@ def _holds_numbers(column: Any) -> bool:
 def plain_labels(y: Any) -> NDArray[Any]:
     """y as an array of one kind: numbers kept as objects as numbers; labels of several kinds, or missing, refused."""
     y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] > 1:
+        raise ValueError(
+            f"y should be a 1d array, got an array of shape {y.shape}: y has {y.shape[1]} columns, and features are "
+            "ranked for one target; give them one at a time, such as y[:, 0]"
+        )
     if y.dtype.kind != "O":
         require_finite_target(y)
         return y
@@ -176,6 +181,24 @@ def plain_labels(y: Any) -> NDArray[Any]:
             "give labels of one kind, for example y.astype(str)"
         )
     return np.array(y.tolist()) if kinds == {"number"} else y
+
+
+def checked_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
+    """A weight of 0 or more for each row, not all 0; None where none are given."""
+    if sample_weight is None:
+        return None
+    try:
+        weights = _check_sample_weight(
+            sample_weight, np.empty((n_rows, 0)), dtype=np.float64, ensure_non_negative=True, copy=True
+        )
+        if not weights.any():
+            raise ValueError("Sample weights must contain at least one non-zero number.")
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"sample_weight cannot be used: {' '.join(str(error).split())} Give a number of 0 or more for each of the "
+            f"{n_rows} rows, not all 0"
+        ) from error
+    return np.asarray(weights, dtype=np.float64)
 
 
 def _is_missing(label: Any) -> bool:

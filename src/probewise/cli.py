@@ -26,8 +26,10 @@ from .console import (
     print_demo,
     print_outcome,
     print_ranking,
+    print_together,
     ranking_columns,
     summary_of,
+    sure_columns,
 )
 
 try:
@@ -37,6 +39,7 @@ except ModuleNotFoundError:
     raise SystemExit(2) from None
 
 if TYPE_CHECKING:
+    from .interactions import Group, Interactions
     from .io import Table
     from .stopping import Rule
     from .study import StudyResult
@@ -127,6 +130,8 @@ _stop = partial(typer.Option, rich_help_panel="When to stop: at the first of the
 _judge = partial(typer.Option, rich_help_panel="How to judge")
 _run = partial(typer.Option, rich_help_panel="The run")
 _trial = partial(typer.Option, rich_help_panel="The trials")
+_features = partial(typer.Option, rich_help_panel="The features: names of columns; more than one with commas")
+_many = partial(typer.Option, rich_help_panel="How many features to keep")
 
 _Data = Annotated[
     Path,
@@ -149,6 +154,22 @@ _IdColumn = Annotated[
     _option("--id", metavar="COL", help="The column that names the rows: no feature; finds rows of the target file."),
 ]
 _Ignored = Annotated[list[str] | None, _option(metavar="COL", help="A column to leave out. May be given repeatedly.")]
+_Weights = Annotated[
+    str | None,
+    _option("--weights", metavar="COL", help="The column of weights: how much each row counts. No feature."),
+]
+_Groups = Annotated[
+    str | None,
+    _option("--groups", metavar="COL", help="The column that says which rows stay in one fold together. No feature."),
+]
+_Categorical = Annotated[
+    list[str] | None,
+    _features(
+        "--categorical",
+        metavar="COLS",
+        help="These are categories, of text or numbers: each enters as a whole, a column of 0 and 1 for every level.",
+    ),
+]
 _Json = Annotated[Path | None, _output("--json", metavar="FILE", help="The report's content as .json.")]
 _Markdown = Annotated[Path | None, _output("--markdown", metavar="FILE", help="The report as .md.")]
 _FeaturesIn = Annotated[
@@ -207,6 +228,43 @@ def rank(
     id_column: _IdColumn = None,
     ignore: _Ignored = None,
     features_in: _FeaturesIn = "columns",
+    weights: _Weights = None,
+    groups: _Groups = None,
+    categorical: _Categorical = None,
+    group: Annotated[
+        list[str] | None,
+        _features(
+            "--group", metavar="NAME=COLS", help="These enter and leave probes as one, and share a rank. Repeatable."
+        ),
+    ] = None,
+    groups_file: Annotated[
+        Path | None, _features(metavar="FILE", help="The same as a table of two columns: feature, group.")
+    ] = None,
+    keep_feature: Annotated[
+        list[str] | None,
+        _features("--keep-feature", metavar="COLS", help="These are in every probe, and always selected."),
+    ] = None,
+    drop_feature: Annotated[
+        list[str] | None,
+        _features("--drop-feature", metavar="COLS", help="These are in no probe and rank last. See also --ignore."),
+    ] = None,
+    costs: Annotated[
+        Path | None,
+        _features(
+            metavar="FILE", help="Rank by benefit per cost: a table of two columns, feature, cost; others cost 1."
+        ),
+    ] = None,
+    auto: Annotated[
+        str | None,
+        _many(
+            metavar="decoys|size",
+            help="Find how many: decoys, those that beat shuffled copies; size, the fewest that predict as well as the "
+            "best number.",
+        ),
+    ] = None,
+    fdr: Annotated[
+        float | None, _many(metavar="Q", help="With --auto decoys: the share of false ones allowed. Default: 0.1.")
+    ] = None,
     top: Annotated[int, _output(min=1, metavar="N", help="How many features to show.")] = TOP,
     out: Annotated[
         Path | None,
@@ -219,7 +277,12 @@ def rank(
         ),
     ] = None,
     keep: Annotated[
-        int | None, _output(min=1, metavar="N", help="How many features --select writes. Default: as many as shown.")
+        int | None,
+        _output(
+            min=1,
+            metavar="N",
+            help="How many features --select writes. Default: those that --auto finds, or as many as shown.",
+        ),
     ] = None,
     report: Annotated[
         list[Path] | None,
@@ -227,6 +290,13 @@ def rank(
     ] = None,
     json: _Json = None,
     markdown: _Markdown = None,
+    together: Annotated[
+        bool,
+        _output(
+            "--together",
+            help="Also show which features are worth more, or less, together, and which stand in for one another.",
+        ),
+    ] = False,
     quiet: Annotated[bool, _output("--quiet", "-q", help="Print the ranking and nothing else.")] = False,
     probes: Annotated[int | None, _stop(min=1, metavar="N", help="Stop after this many probes.")] = None,
     time: Annotated[
@@ -244,6 +314,13 @@ def rank(
     settled: Annotated[
         int | None,
         _stop(min=1, metavar="K", help="Stop when two halves of the probes agree on 90 % of the top K."),
+    ] = None,
+    confidence: Annotated[
+        float | None,
+        _stop(
+            metavar="P",
+            help="With --settled: stop instead when 90 % of the top K truly belong there, with this confidence.",
+        ),
     ] = None,
     relative_change: Annotated[
         float | None,
@@ -267,6 +344,22 @@ def rank(
             "auto is knn, or linear above 5,000 rows."
         ),
     ] = "auto",
+    scoring: Annotated[
+        str | None,
+        _judge(
+            metavar="NAME",
+            help="Its score: accuracy; for rare classes balanced_accuracy, f1_macro, or, of two classes, roc_auc; for "
+            "numbers r2 or neg_mean_squared_error. Default: accuracy, or r2.",
+        ),
+    ] = None,
+    missing: Annotated[
+        str | None,
+        _judge(
+            metavar="mean|median",
+            help="Fill missing values with the mean or the median of the rows each fold trains on. Default: they are "
+            "refused.",
+        ),
+    ] = None,
     cv: Annotated[int, _judge(min=2, metavar="N", help="Folds of its cross-validation.")] = 3,
     coefficient: Annotated[
         str,
@@ -288,6 +381,13 @@ def rank(
             metavar="N",
             help="For far more than 100,000 features: probe only the N (or the share, as 0.1) that FSDD ranks best. "
             "What matters only together with others may be lost.",
+        ),
+    ] = None,
+    narrow: Annotated[
+        str | None,
+        _judge(
+            metavar="SHARE",
+            help="Probe in rounds, each among this share of the features of the round before, as 0.6, or auto.",
         ),
     ] = None,
     error_score: Annotated[
@@ -330,20 +430,37 @@ def rank(
         raise ValueError("--keep needs --select FILE, the table that keeps them")
     report = _reports(report, json, markdown)
     _require_reports("report", report, data, target_file, ledger, out, select)
+    if missing not in (None, "mean", "median"):
+        raise ValueError(f"--missing {missing!r} is not known: choose mean or median")
     if dask is not None and method == "daf":
         from .executors import on_dask
 
         context.with_resource(on_dask(dask))
-    table = _table(data, target, target_file, id_column, ignore, features_in, quiet=quiet)
+    gaps = missing is not None or (method == "daf" and criterion == "tree") or method == "fsdd"
+    columns = (target, target_file, id_column, ignore, features_in)
+    table = _table(data, *columns, weights=weights, groups=groups, categorical=categorical, gaps=gaps, quiet=quiet)
+    asked = _asked_of_features(table, group, groups_file, keep_feature, drop_feature, costs)
+    asked |= _asked_how_many(auto, fdr)
     if keep is not None and keep > len(table.feature_names):
         raise ValueError(f"--keep {keep} is more than the {len(table.feature_names)} features of the table")
 
-    keep = keep or min(top, len(table.feature_names))
+    writes = keep if keep or auto else min(top, len(table.feature_names))
     if method != "daf":
         limits: dict[str, Any] = {"probes": probes, "time": time, "coverage": coverage, "settled": settled}
         limits |= {"screen": screen, "error-score": error_score, "ledger": ledger, "dask": dask}
-        selector = _without_probes(method, keep, jobs, device, limits)
-        _give_ranking(_fitted(selector, table), table, top=top, out=out, select=select, keep=keep, quiet=quiet)
+        limits |= {"together": together or None, "confidence": confidence, "narrow": narrow, "auto": auto, "fdr": fdr}
+        limits |= {"group": group, "groups-file": groups_file, "keep-feature": keep_feature}
+        limits |= {"drop-feature": drop_feature, "costs": costs}
+        selector = _without_probes(method, keep or min(top, len(table.feature_names)), jobs, device, limits)
+        if "criterion" in selector.get_params():
+            folds = _folds(cv, groups, task, table)
+            selector.set_params(criterion=_criterion(criterion, task, table, missing), cv=folds, scoring=scoring)
+        else:
+            judged = {"scoring": scoring, "missing": missing, "weights": weights, "groups": groups}
+            given = [f"--{name}" for name, value in judged.items() if value is not None]
+            if given:
+                raise ValueError(f"{', '.join(given)}: --method {method} has no criterion and no folds; leave it out")
+        _give_ranking(_fitted(selector, table), table, top=top, out=out, select=select, keep=writes, quiet=quiet)
         if report:
             _give_reports(selector, report, table, data, command=context.obj, quiet=quiet)
         return
@@ -351,14 +468,24 @@ def rank(
     from .selectors.daf import DAF  # slow to load: faults of the table are told before
 
     daf = DAF(
-        criterion=_criterion(criterion, task, table),
+        criterion=_criterion(criterion, task, table, missing),
         coefficient=coefficient,
         max_probe_size=max_probe_size,
         inclusion=inclusion,
         screen=None if screen is None else _cut(screen),
-        stop=_rule(probes=probes, time=time, coverage=coverage, settled=settled, relative_change=relative_change),
+        narrow=None if narrow is None else _share(narrow),
+        **asked,
+        stop=_rule(
+            probes=probes,
+            time=time,
+            coverage=coverage,
+            settled=settled,
+            confidence=confidence,
+            relative_change=relative_change,
+        ),
         check_every=check_every,
-        cv=cv,
+        cv=_folds(cv, groups, task, table),
+        scoring=scoring,
         error_score="raise" if error_score is None else error_score,
         device=device,
         n_jobs=jobs,
@@ -366,7 +493,9 @@ def rank(
         random_state=0 if seed is None and not resume else seed,
         verbose=0 if quiet else 1,
     )
-    _give_ranking(_fitted(daf, table), table, top=top, out=out, select=select, keep=keep, quiet=quiet)
+    _give_ranking(_fitted(daf, table), table, top=top, out=out, select=select, keep=writes, quiet=quiet)
+    if together:
+        print_together(*_together(daf, table, max(top, 2)))
     if report:
         _give_reports(daf, report, table, data, command=context.obj, quiet=quiet)
 
@@ -478,7 +607,8 @@ def report(
     id_column: _IdColumn = None,
     ignore: _Ignored = None,
     features_in: _FeaturesIn = "columns",
-    coefficient: Annotated[str, _option(help="Of a ledger: daf0, daf1 or daf2.")] = "daf0",
+    categorical: _Categorical = None,
+    coefficient: Annotated[str, _option(help="Of a ledger: daf0, daf1, daf2 or regression.")] = "daf0",
     quiet: Annotated[bool, _output("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
     """Make a report of a run that was kept: one page that needs nothing else.
@@ -489,9 +619,10 @@ def report(
     if not paths:
         raise ValueError("a report needs --out FILE: .html, .md or .json")
     _require_reports("out", paths, kept, data, target_file)
-    if data is None and any((target, target_file, id_column, ignore)):
+    if data is None and any((target, target_file, id_column, ignore, categorical)):
         raise ValueError("--target and what else tells of the table need --data TABLE")
-    table = None if data is None else _table(data, target, target_file, id_column, ignore, features_in, quiet=quiet)
+    columns = (target, target_file, id_column, ignore, features_in)
+    table = None if data is None else _table(data, *columns, categorical=categorical, gaps=True, quiet=quiet)
     _give_reports(kept, paths, table, data, coefficient=coefficient, quiet=quiet)
 
 
@@ -622,6 +753,10 @@ def _table(
     ignore: list[str] | None,
     features_in: str,
     *,
+    weights: str | None = None,
+    groups: str | None = None,
+    categorical: Sequence[str] | None = None,
+    gaps: bool = False,
     quiet: bool,
 ) -> Table:
     from .io import read_table
@@ -635,6 +770,10 @@ def _table(
             target_file=target_file,
             id_column=id_column,
             features_in=features_in,
+            weights=weights,
+            groups=groups,
+            categorical=[name for item in categorical or () for name in item.split(",")],
+            gaps=gaps,
             progress=progress,
         )
 
@@ -689,16 +828,21 @@ def _rule(
     time: float | None,
     coverage: int | None = None,
     settled: int | None = None,
+    confidence: float | None = None,
     relative_change: float | None = None,
 ) -> Rule | None:
     """The limits given, whichever comes first; None where none was given."""
     from .stopping import MaxProbes, MaxTime, MinCoverage, RelativeChange, Settled
 
+    if confidence is not None and settled is None:
+        raise ValueError(f"--confidence {confidence:g} needs --settled K, the top that is to be certified")
+    if confidence is not None and not 0 < confidence < 1:
+        raise ValueError(f"--confidence {confidence:g} must be above 0 and below 1, as 0.95")
     limits: dict[Any, float | None] = {
         MaxProbes: probes,
         MaxTime: time,
         MinCoverage: coverage,
-        Settled: settled,
+        partial(Settled, confidence=confidence): settled,
         RelativeChange: relative_change,
     }
     rules: list[Rule] = [rule(limit) for rule, limit in limits.items() if limit is not None]
@@ -712,7 +856,98 @@ def _cut(given: str) -> int | float:
     raise ValueError(f"--screen {given!r} is no number: write how many features pass, as 20000, or a share, as 0.1")
 
 
-def _criterion(name: str, task: str, table: Table) -> Any:
+def _share(given: str) -> Any:
+    if given == "auto":
+        return given
+    with suppress(ValueError):
+        if 0 < float(given) < 1:
+            return float(given)
+    raise ValueError(f"--narrow {given!r}: write the share of features kept after each round, as 0.6, or auto")
+
+
+def _asked_of_features(
+    table: Table,
+    group: Sequence[str] | None,
+    groups_file: Path | None,
+    keep_feature: Sequence[str] | None,
+    drop_feature: Sequence[str] | None,
+    costs: Path | None,
+) -> dict[str, Any]:
+    """What is said about features, by their numbers, as parameters of DAF."""
+    from .io import read_pairs
+
+    asked: dict[str, Any] = {"keep": _features_of(table, "keep-feature", keep_feature)}
+    asked["drop"] = _features_of(table, "drop-feature", drop_feature)
+    together: dict[str, list[int]] = {}
+    for given in group or ():
+        name, equals, columns = given.partition("=")
+        if not equals or not columns:
+            raise ValueError(f"--group {given!r}: write its name and its columns, as NAME=col1,col2")
+        together.setdefault(name, []).extend(_features_of(table, "group", [columns]) or ())
+    if groups_file is not None:
+        for feature, name in read_pairs(groups_file, "group"):
+            together.setdefault(name, []).extend(_features_of(table, "groups-file", [feature]) or ())
+    asked["feature_groups"] = together or None
+    if costs is not None:
+        asked["costs"] = {}
+        for feature, cost in read_pairs(costs, "cost"):
+            try:
+                asked["costs"][_features_of(table, "costs", [feature])[0]] = float(cost)
+            except ValueError as error:
+                if not str(error).startswith("could not convert"):
+                    raise
+                raise ValueError(f"--costs {costs}: the cost of {feature!r} is {cost!r}; give a number") from None
+    return asked
+
+
+def _features_of(table: Table, option: str, given: Sequence[str] | None) -> Any:
+    """The numbers of the features named, each alone or some with commas; None where none is."""
+    if not given:
+        return None
+    from .io import TableError
+
+    places = {name: place for place, name in enumerate(table.feature_names)}
+    names = [name for item in given for name in ([item] if item in places else item.split(","))]
+    for name in names:
+        if name not in places:
+            raise TableError(f"--{option}: {_no_such(name, table)}")
+    return [places[name] for name in names]
+
+
+def _no_such(name: str, table: Table) -> str:
+    from .io.table import missing
+
+    return str(missing(name, table.feature_names, "feature column"))
+
+
+def _asked_how_many(auto: str | None, fdr: float | None) -> dict[str, Any]:
+    if auto is None:
+        if fdr is not None:
+            raise ValueError("--fdr needs --auto decoys")
+        return {}
+    if auto not in ("decoys", "size"):
+        raise ValueError(f"--auto {auto!r} is not known: choose decoys or size")
+    if fdr is not None and auto != "decoys":
+        raise ValueError("--fdr needs --auto decoys; --auto size allows for one standard error")
+    return {"n_features_to_select": "auto", "how_many": auto, "fdr": 0.1 if fdr is None else fdr}
+
+
+def _folds(cv: int, groups: str | None, task: str, table: Table) -> Any:
+    """The number of folds, or a splitter that keeps the groups together."""
+    if groups is None:
+        return cv
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
+
+    from .criteria.base import Target
+
+    assert table.groups is not None
+    n_groups = len(np.unique(table.groups))
+    if n_groups < cv:
+        raise ValueError(f"--groups {groups} has {n_groups} groups, and --cv {cv} needs as many: give a smaller --cv")
+    return (StratifiedGroupKFold if Target.of(table.y, task).is_classification else GroupKFold)(cv)
+
+
+def _criterion(name: str, task: str, table: Table, missing: str | None = None) -> Any:
     from .criteria import NAMES, as_criterion
 
     if name not in ("auto", *NAMES):
@@ -722,6 +957,10 @@ def _criterion(name: str, task: str, table: Table) -> Any:
     if task == "regression" and table.y.dtype.kind == "U":
         raise ValueError(f"--task regression needs numbers, and the target {table.target!r} holds text")
     criterion = as_criterion(name, table.X)
+    if missing is not None:
+        if "missing" not in criterion.get_params():
+            raise ValueError(f"--missing {missing} has no meaning for --criterion {name}: use knn or linear")
+        criterion.set_params(missing=missing)
     if task == "auto":
         return criterion
     if "task" not in criterion.get_params():
@@ -731,7 +970,9 @@ def _criterion(name: str, task: str, table: Table) -> Any:
 
 def _fitted(selector: Any, table: Table) -> Any:
     with _in_plain_words(getattr(selector, "verbose", 0)):
-        return selector.fit(table.frame(), table.y)
+        of_rows = {"sample_weight": table.weights, "groups": table.groups}
+        given = {name: values for name, values in of_rows.items() if values is not None}
+        return selector.fit(table.frame(), table.y, **given)
 
 
 @contextmanager
@@ -751,26 +992,50 @@ def _in_plain_words(verbose: int) -> Iterator[None]:
 
 
 def _give_ranking(
-    selector: Any, table: Table, *, top: int, out: Path | None, select: Path | None, keep: int, quiet: bool
+    selector: Any, table: Table, *, top: int, out: Path | None, select: Path | None, keep: int | None, quiet: bool
 ) -> None:
+    """``keep`` is how many go into the table selected; None: those that the run found."""
     from .io import write_ranking, write_table
 
     columns = ranking_columns(selector, table.feature_names)
-    best = np.argsort(selector.ranking_)[:keep]
+    best = _best(selector, keep)
     try:
         if out is not None:
-            write_ranking(out, columns)
-        if select is not None:
+            write_ranking(out, columns | sure_columns(selector, top))
+        if select is not None and len(best):
             write_table(select, table.take(best))
     finally:  # a disk that is full takes no ranking, but the screen does
         print_ranking(columns, top)
     if not quiet:
         if hasattr(selector, "ledger_"):
-            say(summary_of(selector))
+            say(" ".join([*(f"{told}." for told in selector._told(table.feature_names)), summary_of(selector)]))
         if out is not None:
             say(f"all {len(selector.ranking_):,} features are in {out}")
-        if select is not None:
+        if select is not None and len(best):
             say(f"the table of the best {len(best):,} is in {select}")
+    if select is not None and not len(best):
+        say(f"no feature is kept, so there is no {select}")
+
+
+def _best(selector: Any, keep: int | None) -> Any:
+    """The columns up to a rank, or those selected, best first; what is kept in any case too, what is dropped not."""
+    chosen = selector.support_ if keep is None else selector.ranking_ <= keep
+    units = getattr(selector, "units_", None)
+    if units is not None:
+        chosen[units.always], chosen[units.dropped] = True, False
+    order = np.argsort(selector.ranking_, kind="stable")
+    return order[chosen[order]]
+
+
+def _together(daf: Any, table: Table, top: int) -> tuple[Interactions, list[Group]]:
+    """Pairs and groups among the best features, with the names of the table."""
+    from dataclasses import replace
+
+    from .interactions import columns_of, correlations
+
+    found = daf.interactions(top)
+    found = replace(found, names=tuple(table.feature_names[column] for column in found.features.tolist()))
+    return found, found.groups(correlations(columns_of(daf, table.frame(), found.features)))
 
 
 def _reports(paths: Sequence[Path] | None, json: Path | None, markdown: Path | None) -> list[Path]:
@@ -839,6 +1104,22 @@ def _in_options(message: str) -> str:
     """A message of the library in the words of the command line."""
     message = message.replace("a criterion for regression such as KNN(task='regression')", "--task regression")
     message = message.replace("pass the folder", "give --data the folder").replace("openml=True", "--openml")
+    message = re.sub(r"; for another score give the estimator, .*", "", message)
+    message = re.sub(r"criterion=\w+\(missing='median'\)", "--missing median", message)
+    message = re.sub(r", or give criterion=SV[CR]\(.*?\)", ", or use --criterion linear or knn", message)
+    message = message.replace("sample_weight", "--weights")
     names = "max_probe_size|check_every|inclusion|coefficient|criterion|screen|cv|sizes|run|profile|features_in|dtype"
-    names += "|error_score"
+    names += "|error_score|scoring|missing|narrow|fdr"
+    message = message.replace(
+        "n_features_to_select='auto' by decoys needs narrow=None", "--auto decoys needs no --narrow"
+    )
+    message = message.replace(
+        "n_features_to_select='auto' by decoys needs screen=None", "--auto decoys needs no --screen"
+    )
+    message = re.sub(r"use how_many='size'( with \w+)?", "use --auto size", message)
+    message = message.replace("n_features_to_select='auto' makes", "--auto decoys makes")
+    message = re.sub(r"^(keep|drop)( names|$)", r"--\1-feature\2", message).replace("in feature_groups", "in --group")
+    message = message.replace("keep and drop", "--keep-feature and --drop-feature")
+    message = re.sub(r"^costs must", "--costs must", message)
+    message = message.replace("feature_groups", "--group").replace("categorical_features", "--categorical")
     return re.sub(rf"\b({names})=", lambda match: f"--{match[1].replace('_', '-')} ", message)

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from .datasets import KnownTruth
+    from .interactions import Group, Interactions
     from .papers import Outcome
     from .selectors.bif import BIF
     from .selectors.daf import DAF
     from .study import StudyResult
 
 TOP = 20
+PAIRS_SHOWN = 10
 SIZES_SHOWN = 6
 CONVINCING = 0.05
 NARROWEST = 64
@@ -34,6 +36,9 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
         "score": partial(_number, digits=digits),
         "std_error": partial(_number, digits=digits),
         "probed": "{:,}".format,
+        "cost": "{:g}".format,
+        "p_value": _p_value,
+        "kept": lambda kept: "yes" if kept else "",
     }
     names = [name for name in shown if name in columns]
     rows = [
@@ -45,7 +50,7 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
 
 def ranking_columns(selector: Any, names: Sequence[str]) -> dict[str, Any]:
     """The whole ranking as columns, best first; standard errors and counts where there were probes."""
-    order = np.argsort(selector.ranking_)
+    order = np.argsort(selector.ranking_, kind="stable")
     columns = {
         "feature": [names[feature] for feature in order],
         "rank": selector.ranking_[order],
@@ -53,7 +58,30 @@ def ranking_columns(selector: Any, names: Sequence[str]) -> dict[str, Any]:
     }
     if hasattr(selector, "tally_"):
         columns |= {"std_error": selector.std_errors_[order], "probed": selector.tally_.counts[order]}
+        costs = selector._checked_costs()
+        columns |= {} if costs is None else {"cost": costs[order]}
+        columns |= {"p_value": selector.p_values_[order]} if hasattr(selector, "p_values_") else {}
+        columns |= {"kept": selector.support_[order]} if selector.n_features_to_select == "auto" else {}
     return columns
+
+
+def sure_columns(selector: Any, top: int) -> dict[str, Any]:
+    """Between which ranks each feature is, 95 % sure, and its chance to be in the top; only of those probed.
+
+    The top is the one that the rule of the run watched, if it did.
+    """
+    if not hasattr(selector, "certainty"):
+        return {}
+    certainty, order = selector.certainty(), np.argsort(selector.ranking_, kind="stable")
+    if not certainty.is_of(selector.ranking_):
+        return {}
+    watched = [item for item in getattr(selector.stop, "watch", ()) if not isinstance(item, str)]
+    top = min([getattr(item, "top", item) for item in watched] or [top])
+    judged = np.isfinite(certainty.coefficients[order])
+    low, high = np.where(judged, certainty.rank_intervals()[order].T, 0).tolist()
+    in_top = np.where(judged, certainty.in_top(min(top, len(order)))[order], np.nan)
+    ranks = {"rank_low": [rank or None for rank in low], "rank_high": [rank or None for rank in high]}
+    return {**ranks, "in_top": in_top}
 
 
 def summary_of(daf: DAF) -> str:
@@ -62,6 +90,28 @@ def summary_of(daf: DAF) -> str:
     screened = "" if daf.screen_ is None else f"{daf.screen_.sentence}. "
     probes = f"{daf.n_probes_:,} probes in {seconds:.1f} s, {speed}, seed {daf.plan_.seed}"
     return f"{screened}{probes}. Stop reason: {daf.stop_reason_}."
+
+
+def print_together(found: Interactions, groups: Sequence[Group]) -> None:
+    """The strongest pairs, and the groups in words."""
+    from .interactions import FEWEST_IN_A_CELL, IN_WORDS
+
+    pairs, screen = found.pairs(), console()
+    tell = partial(screen.print, highlight=False, markup=False, emoji=False)
+    if not pairs:
+        tell(f"No two of the features shown met in {FEWEST_IN_A_CELL} probes: more or larger probes would tell.")
+    else:
+        digits = _digits(np.array([pair.std_error for pair in pairs]))
+        rows = []
+        for pair in pairs[:PAIRS_SHOWN]:
+            numbers = [f"{pair.contrast:+.{digits}f}", _number(pair.std_error, digits)]
+            numbers.append("<0.001" if pair.p < 0.001 else _number(pair.p, 3))
+            rows.append([f"{pair.first} + {pair.second}", *numbers, IN_WORDS[pair.kind]])
+        _print_table(["pair", "contrast", "std error", "p (Holm)", "what they do"], rows, name_column=0)
+    for group in groups:
+        tell(f"{plain(str(group))}.")
+    if not groups:
+        tell(f"None of the {len(found.names)} features shown was seen to stand in for another.")
 
 
 def print_demo(data: KnownTruth, daf: DAF, bif: BIF) -> None:
@@ -186,6 +236,10 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, name_c
 def plain(text: str) -> str:
     """The text with what would disturb a terminal or a line spelled out."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+
+
+def _p_value(p: float) -> str:
+    return "-" if np.isnan(p) else "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
 def _number(value: float, digits: int) -> str:

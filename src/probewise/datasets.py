@@ -97,6 +97,44 @@ def make_madelon(
     return KnownTruth(X, y.astype(np.int64), np.sort(place[:n_informative]), names)
 
 
+def make_xor(
+    n_samples: int = 1000,
+    n_features: int = 500,
+    *,
+    n_pairs: int = 1,
+    spread: float = 0.3,
+    random_state: Any = None,
+) -> KnownTruth:
+    """Two classes told by pairs of features of which each alone tells nothing, among columns of noise.
+
+    The two features of a pair are -1 or 1, by the toss of a coin, and normal noise of deviation ``spread``, scaled to
+    variance 1. A pair votes for the first class where the two have the same sign, and the class is the vote of most
+    pairs: one, or another odd number. All other columns are standard normal; the columns are shuffled.
+
+    ``informative`` lists the columns pair by pair.
+
+    Examples
+    --------
+    >>> from probewise.datasets import make_xor
+    >>> data = make_xor(n_pairs=3, random_state=0)
+    >>> data.X.shape, len(data.informative)
+    ((1000, 500), 6)
+    """
+    if n_pairs < 1 or n_pairs % 2 == 0:
+        raise ValueError(f"n_pairs={n_pairs} must be odd, so that the vote of the pairs is never a draw")
+    if n_features < 2 * n_pairs:
+        raise ValueError(f"n_features={n_features} must be at least {2 * n_pairs}, the informative ones")
+    random = check_random_state(random_state)
+    signs = 2.0 * random.randint(0, 2, (n_samples, 2 * n_pairs)) - 1.0
+    X = random.standard_normal((n_samples, n_features)).astype(np.float32)
+    place = random.permutation(n_features)[: 2 * n_pairs]
+    X[:, place] = (signs + spread * X[:, place]) / np.sqrt(1 + spread**2)
+    y = (signs[:, ::2] * signs[:, 1::2]).sum(axis=1) > 0
+    digits = len(str(n_features - 1))
+    names = [f"f{column:0{digits}d}" for column in range(n_features)]
+    return KnownTruth(X, y.astype(np.int64), place.astype(np.int64), names)
+
+
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A real table: its split, where it has an official one, and whatever else its file holds."""

@@ -6,27 +6,30 @@ import math
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .certainty import Certainty
 from .executors import ClusterError, Map, serial
 from .kernels import sums
 from .kernels.jit import notice
 from .ledger import Failures, Ledger, LedgerError, LedgerWriteError
 from .probes import ProbePlan, Subsets
-from .stopping import ORDER, VALUE, Look, Rule, State, Watch
+from .stopping import ORDER, VALUE, Look, Rule, State, Sure, Watch
 from .tally import Tally, TallySheet, positions, scaled_by_size, size_deviations
 
 Floats = NDArray[np.float64]
 Score = Callable[[Subsets], Floats]
 Progress = Callable[[State], None]
 Block = tuple[int, int]
+Narrow = Callable[[ProbePlan, Ledger, int], ProbePlan]
 REPLAY_BATCH = 4096
 REPLAY_FEATURES = 2**25
 LONGEST_ERROR = 300
+LIKE_SIZE = 20  # probes that share a mean
 LARGEST_J = 1e150  # what is larger cannot be squared, and counts as infinite
 
 
@@ -79,25 +82,32 @@ def run_probes(
     check_every: int = 400,
     error_score: float | None = None,
     progress: Progress | None = None,
+    narrow: Narrow | None = None,
 ) -> Run:
     """Score probes, from where the ledger ends, until ``stop`` says enough at a block border, or Ctrl-C.
 
-    The result depends on the plan, the criterion and the rule, never on the map (`MaxTime` excepted). Where the
-    criterion fails, J is ``error_score``, or, if that is None, a `ProbeError` is raised. A ledger that cannot be
-    written ends the run as Ctrl-C does, and so does a lost cluster where the ledger is in memory only.
+    ``narrow`` is asked at every look for the plan from there on, a function of the plan and the ledger so far; blocks
+    that were begun by the plan before are dropped. The result depends on the plan, the criterion and the rules, never
+    on the map (`MaxTime` excepted). Where the criterion fails, J is ``error_score``, or, if that is None, a
+    `ProbeError` is raised. A ledger that cannot be written ends the run as Ctrl-C does, and so does a lost cluster
+    where the ledger is in memory only.
     """
     if check_every % block_size:
         raise ValueError(f"block_size={block_size} must divide check_every={check_every}")
     ledger = Ledger() if ledger is None else ledger
     _refuse_another_error_score(ledger, error_score)
     watch = stop.watch | {VALUE} if progress else stop.watch
-    knowledge = Knowledge(plan, ledger, block_size=block_size, check_every=check_every, watch=watch)
+    options: dict[str, Any] = {"block_size": block_size, "check_every": check_every, "narrow": narrow}
+    knowledge = Knowledge(plan, ledger, watch=watch, **options)
     state = knowledge.catch_up()
     clock = Clock(ledger.seconds)
-    interruption = None
-    results = map(_BlockScorer(plan, score), _blocks_after(ledger.n_probes, block_size, stop.max_probes))
+    interruption = results = None
     try:
         while not (_is_border(state.n_probes, block_size, stop.max_probes) and stop(state)):
+            if results is None or knowledge.plan is not plan:
+                getattr(results, "close", bool)()
+                plan = knowledge.plan
+                results = map(_BlockScorer(plan, score), _blocks_after(ledger.n_probes, block_size, stop.max_probes))
             values, failures = _to_keep(next(results), error_score)
             ledger.append(values, seconds=clock.seconds, failures=failures)
             state = knowledge.learn()
@@ -106,13 +116,14 @@ def run_probes(
     except (KeyboardInterrupt, LedgerWriteError, ClusterError) as error:
         interruption = _borne(error, ledger)
         # It may have come in the middle of a sum: count again from the ledger.
-        knowledge = Knowledge(plan, ledger, block_size=block_size, check_every=check_every, watch=frozenset())
+        knowledge = Knowledge(knowledge.first_plan, ledger, watch=frozenset(), **options)
         state = knowledge.catch_up()
     finally:
         getattr(results, "close", bool)()
     reason = stop.reason(state) if interruption is None else interruption
     ledger.conclude(reason)
-    return Run(plan, ledger, knowledge.sheet.view(), reason, interruption is not None)  # nobody writes to it any more
+    tally = knowledge.whole.view()  # nobody writes to it any more
+    return Run(knowledge.plan, ledger, tally, reason, interruption is not None)
 
 
 def _refuse_another_error_score(ledger: Ledger, error_score: float | None) -> None:
@@ -233,13 +244,26 @@ class _BlockScorer:
 
 
 class Knowledge:
-    """The tally as it grows along the ledger, and what is measured at each look."""
+    """The tally as it grows along the ledger, and what is measured at each look.
 
-    def __init__(self, plan: ProbePlan, ledger: Ledger, *, block_size: int, check_every: int, watch: Watch) -> None:
-        self.plan, self.ledger = plan, ledger
+    In a run that narrows, looks are at the probes of the round; ``whole`` is the tally of all rounds.
+    """
+
+    def __init__(
+        self,
+        plan: ProbePlan,
+        ledger: Ledger,
+        *,
+        block_size: int,
+        check_every: int,
+        watch: Watch,
+        narrow: Narrow | None = None,
+    ) -> None:
+        self.plan, self.ledger, self.narrow = plan, ledger, narrow
+        self.first_plan = plan
         self.block_size, self.check_every, self.watch = block_size, check_every, watch
         self.tops = sorted(item for item in watch if isinstance(item, int))
-        self.sheet = TallySheet(plan.n_features)
+        self.sheet = self.whole = TallySheet(plan.n_features)
         self.odd = TallySheet(plan.n_features if self.tops else 0)
         self.known = 0
         self.looks: tuple[Look, ...] = ()
@@ -262,15 +286,31 @@ class Knowledge:
             self.sheet.shift = self.odd.shift = float(values[0])
         subsets = self.plan.draw(start, stop)
         self.sheet.add(subsets, values)
+        if self.whole is not self.sheet:
+            self.whole.add(subsets, values)
         if self.tops and (start // self.block_size) % 2:
             self.odd.add(subsets, values)
         self.known = stop
         if stop % self.check_every == 0:
             self.looks = (*self.looks[-1:], self.look())
+            if self.narrow is not None:
+                self._go_on_with(self.narrow(self.plan, self.ledger, stop))
         return self.state()
 
+    def _go_on_with(self, plan: ProbePlan) -> None:
+        """With another plan a round begins, and what is looked at begins again."""
+        if plan is self.plan:
+            return
+        self.plan = plan
+        if self.whole is self.sheet:
+            self.whole = TallySheet(plan.n_features, self.sheet.shift)
+            self.whole.table[:], self.whole.totals[:] = self.sheet.table, self.sheet.totals
+        for sheet in (self.sheet, self.odd):
+            sheet.table[:] = sheet.totals[:] = 0
+        self.coefficients[:] = np.nan
+
     def state(self) -> State:
-        return State(self.known, self.ledger.seconds_at(self.known), self.sheet.view(), self.looks)
+        return State(self.known, self.ledger.seconds_at(self.known), self.whole.view(), self.looks)
 
     def look(self) -> Look:
         """Measure what is watched, against the look before."""
@@ -294,6 +334,7 @@ class Knowledge:
             relative_change=float(value / self.first_change) if self.first_change else 0.0,
             left_out=int(left_out),
             overlap={top: self._shared_top(top) for top in self.tops},
+            sure=self._sure(),
         )
 
     def _shared_top(self, top: int) -> float:
@@ -306,13 +347,31 @@ class Knowledge:
         even = sums.top_features(table, self.odd.table, n_probes - n_odd, total - total_odd, top)
         return len(np.intersect1d(odd, even)) / top
 
+    def _sure(self) -> dict[Sure, float]:
+        """How probable it is that the top found, of the round's features, is the true one; 0 while one is unknown."""
+        asked = [item for item in self.watch if isinstance(item, Sure)]
+        if not asked:
+            return {}
+        tally, active = self.sheet.view(), self.plan.rounds[-1].active
+        tally = tally if len(active) == tally.n_features else replace(tally, table=tally.table[active])
+        if not tally.covers(1):
+            return {item: float(item.top >= len(active)) for item in asked}
+        certainty = Certainty.of_tally(tally)
+        return {item: certainty.agreement(min(item.top, len(active)), item.overlap) for item in asked}
+
 
 def history(
-    plan: ProbePlan, ledger: Ledger, *, block_size: int, check_every: int, tops: tuple[int, ...] = ()
+    plan: ProbePlan,
+    ledger: Ledger,
+    *,
+    block_size: int,
+    check_every: int,
+    tops: tuple[int, ...] = (),
+    narrow: Narrow | None = None,
 ) -> dict[str, NDArray[Any]]:
     """C, C2, relative C2 and the rest at every look of the ledger, as columns."""
     watch: Watch = frozenset({ORDER, VALUE, *tops})
-    knowledge = Knowledge(plan, ledger, block_size=block_size, check_every=check_every, watch=watch)
+    knowledge = Knowledge(plan, ledger, block_size=block_size, check_every=check_every, watch=watch, narrow=narrow)
     rows = []
     while knowledge.known < ledger.n_probes:
         knowledge.learn()
@@ -328,10 +387,39 @@ def history(
 
 def replay(plan: ProbePlan, ledger: Ledger) -> Iterator[tuple[Subsets, Floats]]:
     """The probes of the ledger with their J, in batches."""
-    batch = max(1, min(REPLAY_BATCH, REPLAY_FEATURES // plan.largest))
-    for start in range(0, ledger.n_probes, batch):
-        stop = min(start + batch, ledger.n_probes)
+    for start, stop in _batches(plan, 0, ledger.n_probes):
         yield plan.draw(start, stop), ledger.values(start, stop)
+
+
+def adjusted(plan: ProbePlan, ledger: Ledger, only: int | None = None) -> Iterator[tuple[Subsets, Floats]]:
+    """The probes of the ledger with their J less the mean J of the probes of like size in their round, in batches.
+
+    All rounds, or the only one asked for by its number.
+    """
+    starts = [min(part.start, ledger.n_probes) for part in plan.rounds]
+    rounds = list(zip(starts, [*starts[1:], ledger.n_probes], strict=True))
+    for first, end in rounds if only is None else [rounds[only]]:
+        typical = mean_by_size(plan, ledger, first, end)
+        for start, stop in _batches(plan, first, end):
+            subsets = plan.draw(start, stop)
+            yield subsets, ledger.values(start, stop) - typical[subsets.sizes]
+
+
+def mean_by_size(plan: ProbePlan, ledger: Ledger, start: int, stop: int) -> Floats:
+    """Mean J of the probes of each size, of those from start to stop; neighbouring sizes with few share one."""
+    counts, sums_of_j = np.zeros(plan.largest + 1), np.zeros(plan.largest + 1)
+    for low, high in _batches(plan, start, stop):
+        sizes = plan.draw(low, high).sizes
+        counts += np.bincount(sizes, minlength=len(counts))
+        sums_of_j += np.bincount(sizes, ledger.values(low, high), minlength=len(counts))
+    group = ((np.cumsum(counts) - counts) // LIKE_SIZE).astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        return (np.bincount(group, sums_of_j) / np.bincount(group, counts))[group]
+
+
+def _batches(plan: ProbePlan, start: int, stop: int) -> Iterator[Block]:
+    batch = max(1, min(REPLAY_BATCH, REPLAY_FEATURES // plan.largest))
+    return ((low, min(low + batch, stop)) for low in range(start, stop, batch))
 
 
 def size_scaled_tally(plan: ProbePlan, ledger: Ledger, *, min_probes: int = 30) -> Tally:

@@ -53,10 +53,12 @@ def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
     if joblib.effective_n_jobs(n_jobs) == 1:
         return serial
     options = {"n_jobs": n_jobs, "prefer": prefer, "batch_size": 1, "pre_dispatch": "2 * n_jobs"}
+    parallel = partial(joblib.Parallel, **options)
     try:
-        return partial(_stream, joblib.Parallel(return_as="generator", **options))
+        parallel(return_as="generator")
     except ValueError:  # some backends only give whole lists
-        return partial(_by_rounds, joblib.Parallel(**options))
+        return partial(_by_rounds, parallel())
+    return partial(_stream, partial(parallel, return_as="generator"))
 
 
 def stays_here(n_jobs: int | None = None) -> bool:
@@ -77,9 +79,10 @@ def _map_over_cluster() -> Map | None:
 
 
 def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+    """With a `Parallel` of its own each time: one that was left before its end mixes up the next one's results."""
     lent = _Lent(function)
     with one_blas_thread():
-        results = parallel(joblib.delayed(_pinned)(lent, item) for item in items)
+        results = parallel()(joblib.delayed(_pinned)(lent, item) for item in items)
         try:
             for result in results:  # noqa: UP028 - "yield from" would close the results outside of the filter below
                 yield result

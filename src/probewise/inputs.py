@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 from .stored import Stored, lies_by_columns, stretches
 
 BYTES_AT_A_TIME = 2**24
+REMEDY = "impute or leave out those columns or rows"
+CATEGORIES = ("category", "Categorical", "Enum")
+TEXTS = ("object", "str", "string", "String", "Utf8")
 SQUARED = (1e-150, 1e150)  # how wide a column may be for sums of squares neither to vanish nor to overflow
 
 
@@ -22,32 +25,31 @@ def require_finite_target(y: NDArray[Any]) -> None:
         )
 
 
-def require_finite(X: Any, names: NDArray[Any] | None) -> None:
+def require_finite(X: Any, names: NDArray[Any] | None, remedy: str = REMEDY) -> None:
     bad = columns_not_finite(X)
     if len(bad):
-        raise ValueError(
-            f"Input X contains NaN or infinity in {some_columns(bad, X.shape[1], names)}: "
-            "impute or leave out those columns or rows"
-        )
+        raise ValueError(f"Input X contains NaN or infinity in {some_columns(bad, X.shape[1], names)}: {remedy}")
 
 
 def require_widths(
-    X: Any, names: NDArray[Any] | None, widths: tuple[float, float] = SQUARED, *, allow_nan: bool = False
+    X: Any,
+    names: NDArray[Any] | None,
+    widths: tuple[float, float] = SQUARED,
+    *,
+    allow_nan: bool = False,
+    remedy: str = REMEDY,
 ) -> None:
     """Refuse columns that hold NaN (if not allowed) or infinity, or are too wide or too narrow, in one pass."""
     if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
         return
     if X.dtype.itemsize <= 4 and widths == SQUARED and not allow_nan:
-        require_finite(X, names)  # float32 has no number too large or too small for that
+        require_finite(X, names, remedy)  # float32 has no number too large or too small for that
         return
     low, high = extremes(X, allow_nan=allow_nan)
     bad = np.flatnonzero(np.isinf(low) | np.isinf(high) | (np.isnan(low) & (not allow_nan)))
     if len(bad):
         what = "infinity" if allow_nan else "NaN or infinity"
-        raise ValueError(
-            f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: "
-            "impute or leave out those columns or rows"
-        )
+        raise ValueError(f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: {remedy}")
     require_width(low, high, names, widths)
 
 
@@ -147,29 +149,47 @@ def require_numbers(X: Any) -> None:
             raise ValueError(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")
 
 
-def number_categories(X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+def number_categories(
+    X: Any, missing: float = np.nan, also: NDArray[np.int32] | None = None
+) -> tuple[Any, NDArray[np.bool_] | None]:
     """A frame with its categories as numbers, and which columns are categories or booleans; the rest as it is.
 
-    A frame is a pandas or polars one; the user's own is left alone. A missing category becomes NaN. For anything
-    else than a frame only an array of booleans is known to be discrete (None: not known).
+    A frame is a pandas or polars one; the user's own is left alone. A missing category becomes NaN, or the number
+    given. Text in the columns named ``also`` is taken as categories. For anything else than a frame only an array of
+    booleans is known to be discrete (None: not known).
     """
+    kinds = kinds_of_columns(X)
+    if kinds is None:
+        kind = getattr(X, "dtype", None)
+        return X, np.ones(X.shape[1], dtype=bool) if kind == np.bool_ and X.ndim == 2 else None
+    categories = np.flatnonzero(are_categories(kinds, also))
+    if len(categories) and hasattr(X, "iloc"):
+        X = X.copy(deep=False)
+        for column in categories:
+            codes = X.iloc[:, column].astype("category").cat.codes
+            X.isetitem(column, codes.where(codes >= 0, missing))
+    elif len(categories):
+        texts = [X.to_series(column) for column in categories]
+        codes = [text.cast(str).rank("dense") - 1 for text in texts]  # its own numbers are those of the process
+        X = X.with_columns(codes if np.isnan(missing) else [code.cast(float).fill_null(missing) for code in codes])
+    return X, np.isin(kinds, (*CATEGORIES, "bool", "boolean", "Boolean"))
+
+
+def are_categories(kinds: NDArray[Any], also: NDArray[np.int32] | None = None) -> NDArray[np.bool_]:
+    """Which columns of a frame are categories by their types; of those named ``also``, those of text."""
+    found = np.isin(kinds, CATEGORIES)
+    if also is not None:
+        found[also] |= np.isin(kinds[also], TEXTS)
+    return found
+
+
+def kinds_of_columns(X: Any) -> NDArray[Any] | None:
+    """Names of the types of the columns of a pandas or polars frame; None for anything else."""
     if hasattr(X, "iloc") and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2:
-        kinds = np.array([str(kind) for kind in X.dtypes])
-        categories = np.flatnonzero(kinds == "category")
-        if len(categories):
-            X = X.copy(deep=False)
-            for column in categories:
-                codes = X.iloc[:, column].cat.codes
-                X.isetitem(column, codes.where(codes >= 0, np.nan))
-        return X, np.isin(kinds, ("category", "bool", "boolean"))
+        return np.array([str(kind) for kind in X.dtypes])
     if hasattr(X, "with_columns") and hasattr(X, "to_series"):
-        kinds = np.array([str(kind).split("(")[0] for kind in X.schema.values()])
-        categories = np.flatnonzero(np.isin(kinds, ("Categorical", "Enum")))
-        if len(categories):
-            X = X.with_columns([X.to_series(column).to_physical() for column in categories])
-        return X, np.isin(kinds, ("Categorical", "Enum", "Boolean"))
-    kind = getattr(X, "dtype", None)
-    return X, np.ones(X.shape[1], dtype=bool) if kind == np.bool_ and X.ndim == 2 else None
+        return np.array([str(kind).split("(")[0] for kind in X.schema.values()])
+    return None
 
 
 def discrete_columns(

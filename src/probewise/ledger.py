@@ -124,6 +124,12 @@ class Ledger:
         """J of probes start, ..., stop - 1."""
         return np.array(self._values[start:stop], dtype=np.float64)
 
+    def until(self, n_probes: int) -> Ledger:
+        """Its first probes, in memory."""
+        part = Ledger(settings=self.settings)
+        part._values, part._blocks, part._seconds = self._values[:n_probes], array("q", [n_probes]), array("d", [0.0])
+        return part
+
     def seconds_at(self, n_probes: int) -> float:
         """Working time when that many probes were known."""
         block = int(np.searchsorted(np.frombuffer(self._blocks, np.int64), n_probes)) if self._blocks else 0

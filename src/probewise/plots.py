@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
-from sklearn.model_selection import check_cv, cross_validate
+from sklearn.base import clone, is_regressor
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from .criteria import Scorer
+from .criteria.base import Target
 from .inputs import number_categories
-from .interactions import FEWEST_IN_A_CELL, pair_contrasts
+from .interactions import CHANCE, FEWEST_IN_A_CELL, Interactions, interactions_of
 from .progress import shown
-from .study import CLASSIFIERS, LARGEST, STABILITY, STEPS, StudyResult, deviation, select
+from .sizes import Judge, SizeCurve, as_sizes, curve_along, fewest_enough, rows_of, splits_for
+from .study import CLASSIFIERS, STABILITY, StudyResult, deviation, select
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,6 @@ MEASURES = {"cw_rel": "CW$_{rel}$", "ati": "ATI", "anhi": "ANHI", "nogueira": "N
 DECADE = 10
 WIDTH, HEIGHT = 7.0, 2.6
 ROW = 0.2
-CHANCE = 0.05
 
 Floats = NDArray[np.float64]
 
@@ -346,7 +346,7 @@ class SizeCurveDisplay:
     >>> from probewise.plots import SizeCurveDisplay
     >>> X, y = load_iris(return_X_y=True)
     >>> SizeCurveDisplay.from_estimator(FSDD().fit(X, y), X, y).enough_
-    {'FSDD': 2}
+    {'FSDD': 3}
     """
 
     ax_: Axes
@@ -371,7 +371,7 @@ class SizeCurveDisplay:
     def enough_(self) -> dict[str, int]:
         """The fewest features that are good enough."""
         return {
-            name: _enough(self.sizes, mean, self.std_errors[name])
+            name: fewest_enough(self.sizes, mean, self.std_errors[name])
             for name, mean in self.means.items()
             if name not in self.without_selection
         }
@@ -396,18 +396,20 @@ class SizeCurveDisplay:
         X, y : the data.
         classifier : what judges the features: a scikit-learn classifier, a name ("knn", "linear", "svm",
             "naive_bayes", "tree", "forest"), or a regressor, judged by R². None: "knn", on scaled columns.
-        cv : folds: a number (stratified for classes), a splitter, or an iterable of splits.
-        sizes : numbers of features; None: up to 13 from 1 to 100 (or all, or as many as the selector found), evenly
+        cv : folds: a number (shuffled, stratified for classes), a splitter, or an iterable of splits.
+        sizes : numbers of features; None: up to 16 from 1 to 100 (or all, or as many as the selector found), evenly
             spaced by ratio.
         ax : the axes to draw into; None: a new figure.
         """
         _require_fitted(selector, "get_support")
-        judge = _judge(classifier, X)
-        asked = _sizes(selector, sizes)
-        means, errors = _cross_validated(_unkept(selector), judge, asked, X, y, cv)
-        name = type(selector).__name__
-        measure = "R²" if is_regressor(judge) else "accuracy"
-        return cls(asked, {name: means}, {name: errors}, measure=f"cross-validated {measure}").plot(ax)
+        curve = _judged_by(_judge(classifier, X), selector, X, y, as_sizes(selector, sizes), cv)
+        return cls.from_curve(curve, name=type(selector).__name__, ax=ax)
+
+    @classmethod
+    def from_curve(cls, curve: SizeCurve, *, name: str = "ranking", ax: Axes | None = None) -> SizeCurveDisplay:
+        """Draw what ``size_curve`` of a selector gave."""
+        measure = f"cross-validated {curve.measure}{'' if curve.nested else ', optimistic'}"
+        return cls(curve.sizes, {name: curve.mean}, {name: curve.std_error}, measure=measure).plot(ax)
 
     @classmethod
     def from_study(
@@ -540,7 +542,7 @@ class InteractionDisplay:
     ----------
     names : of the features, best first.
     contrast : array (n_features, n_features).
-    std_errors : array of the same shape.
+    std_errors, p_values : arrays of the same shape; p-values adjusted for the number of pairs.
 
     Attributes
     ----------
@@ -564,23 +566,23 @@ class InteractionDisplay:
     ax_: Axes
     figure_: Figure
 
-    def __init__(self, names: Sequence[str], contrast: Floats, std_errors: Floats) -> None:
+    def __init__(self, names: Sequence[str], contrast: Floats, std_errors: Floats, p_values: Floats) -> None:
         self.names = names
         self.contrast = contrast
         self.std_errors = std_errors
+        self.p_values = p_values
 
     @classmethod
     def from_estimator(cls, daf: Any, *, top: int = 15, ax: Axes | None = None) -> InteractionDisplay:
         """Draw the pairs among the first ``top`` features of a fitted DAF, replayed from its ledger."""
         _require_fitted(daf, "ledger_", "plan_")
-        best = _best(daf, top)
-        contrast, errors = pair_contrasts(daf.plan_, daf.ledger_, best)
-        if not np.isfinite(contrast).any():
+        found: Interactions = interactions_of(daf, top)
+        if not np.isfinite(found.contrast).any():
             raise ValueError(
-                f"no pair of the top {len(best)} features was together, apart and away in {FEWEST_IN_A_CELL} probes "
-                f"each: more or larger probes would tell (there were {daf.n_probes_:,})"
+                f"no pair of the top {len(found.names)} features was together, apart and away in {FEWEST_IN_A_CELL} "
+                f"probes each: more or larger probes would tell (there were {daf.n_probes_:,})"
             )
-        return cls(_names(daf, best), contrast, errors).plot(ax)
+        return cls(_names(daf, found.features), found.contrast, found.std_error, found.p_adjusted).plot(ax)
 
     def plot(self, ax: Axes | None = None) -> InteractionDisplay:
         """Draw into the axes, or into a new figure of pyplot's."""
@@ -598,15 +600,14 @@ class InteractionDisplay:
         self.ax_.set_xticks(places, names, rotation=90)
         self.ax_.set_yticks(places, names)
         self.ax_.set(xlabel="feature", ylabel="feature")
-        self.ax_.set_title("orange: help each other; blue: stand in for each other", fontsize="small")
+        self.ax_.set_title("orange: worth more together; blue: worth less", fontsize="small")
         self.figure_.colorbar(image, ax=self.ax_, shrink=0.8, label="contrast of J")
         return self
 
     def is_clear(self) -> NDArray[np.bool_]:
-        """Which contrasts are further from 0 than luck, at 5 % for all pairs together (Bonferroni)."""
-        n_pairs = max(1, int(np.isfinite(self.contrast).sum()) // 2)
+        """Which contrasts are further from 0 than luck, at 5 % for all pairs together (Holm)."""
         with np.errstate(invalid="ignore"):
-            return np.abs(self.contrast) > -ndtri(CHANCE / 2 / n_pairs) * self.std_errors
+            return self.p_values < CHANCE
 
 
 def require_picture_path(path: str | PathLike[str]) -> Path:
@@ -623,35 +624,25 @@ def require_picture_path(path: str | PathLike[str]) -> Path:
     return path
 
 
-class _AtEachSize(BaseEstimator):
-    """Selects once and trains a classifier for each size, on the rows it is fitted to."""
+def _judged_by(judge: Any, selector: Any, X: Any, y: Any, sizes: NDArray[np.int64], cv: Any) -> SizeCurve:
+    """The curve of copies of the selector, one for the training rows of each fold, in the eyes of a classifier."""
+    y = np.asarray(y)
+    target = Target.of(y, "regression" if is_regressor(judge) else "classification")
 
-    def __init__(self, selector: Any, classifier: Any, sizes: list[int]) -> None:
-        self.selector = selector
-        self.classifier = classifier
-        self.sizes = sizes
+    def choose(rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        return select(_unkept(selector), rows_of(X, rows), y[rows], sizes.tolist())
 
-    def fit(self, X: Any, y: Any) -> _AtEachSize:
-        self.subsets_ = select(clone(self.selector), X, y, self.sizes)
-        numbers = _numbers(X)
-        self.models_ = [clone(self.classifier).fit(numbers[:, subset], y) for subset in self.subsets_]
-        return self
-
-    def scores(self, X: Any, y: Any) -> dict[str, float]:
-        numbers = _numbers(X)
-        fitted = zip(self.sizes, self.subsets_, self.models_, strict=True)
-        return {str(size): model.score(numbers[:, subset], y) for size, subset, model in fitted}
-
-
-def _cross_validated(
-    selector: Any, judge: Any, sizes: NDArray[np.int64], X: Any, y: Any, cv: Any
-) -> tuple[Floats, Floats]:
-    """Mean score over the folds and its standard error, at each size."""
-    folds = check_cv(cv, y, classifier=is_classifier(judge))
-    both = _AtEachSize(selector, judge, sizes.tolist())
-    out = cross_validate(both, X, y, cv=folds, scoring=_AtEachSize.scores, error_score="raise")
-    scores = np.array([out[f"test_{size}"] for size in sizes]).T
-    return scores.mean(axis=0), deviation(scores) / np.sqrt(len(scores))
+    return curve_along(
+        choose,
+        _numbers(X),
+        None,
+        y,
+        target,
+        sizes=sizes,
+        splits=splits_for(cv, target),
+        judge=Judge(Scorer(judge), type(judge).__name__),
+        nested=True,
+    )
 
 
 def _numbers(X: Any) -> Any:
@@ -669,31 +660,10 @@ def _judge(classifier: Any, X: Any) -> Any:
     return CLASSIFIERS[name](not hasattr(X, "tocsr"))
 
 
-def _sizes(selector: Any, sizes: Iterable[int] | None) -> NDArray[np.int64]:
-    """Those asked for, or some from the fewest to the most that the selector has an answer for."""
-    n_features = int(selector.n_features_in_)
-    if sizes is not None:
-        asked = list(sizes)
-        if not asked or not all(isinstance(size, int | np.integer) and 1 <= size <= n_features for size in asked):
-            raise ValueError(f"sizes={asked!r} with {n_features} features: give whole numbers from 1 to {n_features}")
-        return np.unique(np.array(asked, dtype=np.int64))
-    fewest, most = 1, min(LARGEST, n_features)
-    if hasattr(selector, "path_"):
-        fewest, most = min(selector.path_), max(selector.path_)
-    elif not {"n_features_to_select", "k"} & set(selector.get_params()):
-        most = max(1, int(selector.get_support().sum()))
-    return np.unique(np.geomspace(fewest, most, STEPS).round().astype(np.int64))
-
-
 def _unkept(selector: Any) -> Any:
     """A copy that writes no ledger, which holds one run."""
     copy = clone(selector)
     return copy.set_params(ledger=None) if hasattr(copy, "ledger") else copy
-
-
-def _enough(sizes: NDArray[np.int64], means: Floats, errors: Floats) -> int:
-    best = int(np.argmax(means))
-    return int(sizes[np.flatnonzero(means >= means[best] - np.nan_to_num(errors[best]))[0]])
 
 
 def _require_fitted(selector: Any, *attributes: str) -> None:

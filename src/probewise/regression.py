@@ -1,6 +1,6 @@
 """What a feature adds beside its companions: J regressed on which features are in the probe, replayed from the ledger.
 
-With z_i the J of probe i less the mean J of its size, s_i its size, and x_if whether it holds f,
+With z_i the J of probe i less the mean J of its size, s_i its size, x_if whether it holds f, of N features,
 
     minimise over w   sum_i ( z_i - sum_f (x_if - s_i / N) w_f )^2 + penalty sum_f w_f^2.
 
@@ -10,15 +10,14 @@ matrix is never made: conjugate gradients need only its products with vectors, w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .engine import replay
-from .interactions import mean_by_size
+from .engine import adjusted
 from .kernels import inclusion as kernels
 from .ledger import Ledger
 from .probes import ProbePlan, Subsets
@@ -29,6 +28,7 @@ PARTS = 4
 TOLERANCE = 1e-6
 MOST_STEPS = 200
 KEPT_INDICES = 2**26
+CHOOSING_INDICES = 2**23  # of the probes, from the first on, that choose the penalty
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,18 @@ class Regression:
     penalty: float
 
     @classmethod
-    def of(cls, plan: ProbePlan, ledger: Ledger, *, penalty: float | None = None) -> Regression:
-        """Over the ledger's probes; the penalty, in units of the matrix's mean diagonal, chosen by them unless given.
+    def of(
+        cls, plan: ProbePlan, ledger: Ledger, *, penalty: float | None = None, n_probes: int | None = None
+    ) -> Regression:
+        """Over the ledger's probes, or the first so many.
 
+        The penalty, in units of the matrix's mean diagonal, is chosen by them unless given.
         It is chosen by leaving out one probe in four, four times: the penalty that predicts the J left out best.
         """
-        design = Design(plan, ledger)
-        penalty = design.best_penalty() if penalty is None else penalty
+        design = Design(plan, ledger, n_probes)
+        if penalty is None:
+            few = CHOOSING_INDICES * 2 // (plan.largest + 1)
+            penalty = (design if len(design.values) <= few else Design(plan, ledger, few)).best_penalty()
         w = design.solve(penalty * design.unit)
         rest = design.values - design.times(w)
         spread = float(np.mean(rest**2))
@@ -60,55 +65,65 @@ class Regression:
 
 
 class Design:
-    """Products with the centred matrix of inclusion, over all probes or those of non-zero weight."""
+    """Products with the centred matrix of inclusion, over all probes or those of non-zero weight.
 
-    def __init__(self, plan: ProbePlan, ledger: Ledger) -> None:
-        self.plan, self.ledger = plan, ledger
-        typical = mean_by_size(plan, ledger)
-        self.values = np.concatenate([values - typical[subsets.sizes] for subsets, values in self._probes()])
+    In a run of several rounds a feature's column is centred in the rounds it took part in, and 0 in others.
+    """
+
+    def __init__(self, plan: ProbePlan, ledger: Ledger, n_probes: int | None = None) -> None:
+        self.plan = plan
+        self.ledger = ledger if n_probes is None or n_probes == ledger.n_probes else ledger.until(n_probes)
+        self.values = np.concatenate([values for _, values in adjusted(plan, self.ledger)])
         self.weights = np.ones(len(self.values))
 
-    def _probes(self) -> Iterable[tuple[Subsets, Floats]]:
-        return self._kept if self._kept is not None else replay(self.plan, self.ledger)
+    def _batches(self) -> Iterator[tuple[slice, NDArray[np.int32], Subsets]]:
+        """Which probes, the features of their round, and the subsets."""
+        rounds = list(self.plan.rounds)
+        start = 0
+        for subsets in self._kept if self._kept is not None else self._drawn():
+            while len(rounds) > 1 and rounds[1].start <= start:
+                rounds.pop(0)
+            yield slice(start, start + len(subsets)), rounds[0].active, subsets
+            start += len(subsets)
+
+    def _drawn(self) -> Iterator[Subsets]:
+        return (subsets for subsets, _ in adjusted(self.plan, self.ledger))
 
     @cached_property
-    def _kept(self) -> list[tuple[Subsets, Floats]] | None:
+    def _kept(self) -> list[Subsets] | None:
         """The probes drawn once, where they are few enough to keep."""
         if self.ledger.n_probes * (self.plan.largest + 1) // 2 > KEPT_INDICES:
             return None
-        return list(replay(self.plan, self.ledger))
+        return list(self._drawn())
 
     @cached_property
     def diagonal(self) -> Floats:
         """Weighted sum of squares of each column."""
-        inside, whole, start = np.zeros(self.plan.n_features), 0.0, 0
-        for subsets, values in self._probes():
-            weights, share = self.weights[start : start + len(values)], subsets.sizes / self.plan.n_features
-            kernels.transposed_times(subsets.indices, subsets.offsets, weights * (1 - 2 * share), inside)
-            whole += float(weights @ share**2)
-            start += len(values)
-        return np.maximum(inside + whole, 0.0)
+        out = np.zeros(self.plan.n_features)
+        for probes, active, subsets in self._batches():
+            weights, share = self.weights[probes], subsets.sizes / len(active)
+            kernels.transposed_times(subsets.indices, subsets.offsets, weights * (1 - 2 * share), out)
+            out[active] += float(weights @ share**2)
+        return np.maximum(out, 0.0)
 
     @cached_property
     def unit(self) -> float:
-        return float(self.diagonal.mean()) or 1.0
+        return float(self.diagonal[self.plan.rounds[-1].active].mean()) or 1.0
 
     def times(self, w: Floats) -> Floats:
-        """The matrix times w: for each probe, the sum of its features' weights above the mean weight."""
-        out, start, mean = np.empty(len(self.values)), 0, float(w.mean())
-        for subsets, values in self._probes():
-            kernels.times(subsets.indices, subsets.offsets, w, mean, out[start : start + len(values)])
-            start += len(values)
+        """The matrix times w: for each probe, the sum of its features' weights above the mean of its round's."""
+        out = np.empty(len(self.values))
+        for probes, active, subsets in self._batches():
+            kernels.times(subsets.indices, subsets.offsets, w, float(w[active].mean()), out[probes])
         return out
 
     def transposed_times(self, values: Floats) -> Floats:
         """The transposed matrix times a number for each probe."""
-        out, spread, start = np.zeros(self.plan.n_features), 0.0, 0
-        for subsets, _ in self._probes():
-            part = values[start : start + len(subsets)]
-            spread += kernels.transposed_times(subsets.indices, subsets.offsets, part, out)
-            start += len(subsets)
-        return out - spread / self.plan.n_features
+        out = np.zeros(self.plan.n_features)
+        for probes, active, subsets in self._batches():
+            spread = kernels.transposed_times(subsets.indices, subsets.offsets, values[probes], out)
+            out[active] -= spread / len(active)
+        return out
 
     def solve(self, penalty: float, guess: Floats | None = None) -> Floats:
         """Weights by conjugate gradients."""

@@ -8,11 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import ceil
+from typing import NamedTuple
 
 from .tally import Tally
 
 ORDER, VALUE = "order", "value"
-Watch = frozenset[str | int]
+
+
+class Sure(NamedTuple):
+    """The question how probable it is that at least this share of the top features found are the true ones."""
+
+    top: int
+    overlap: float
+
+
+Watch = frozenset[str | int | Sure]
+
+
+def least_shared(top: int, overlap: float) -> int:
+    """How many of the top features are at least that share."""
+    return min(top, max(1, ceil(overlap * top - 1e-9)))
 
 
 @dataclass(frozen=True)
@@ -21,7 +37,8 @@ class Look:
 
     order_change is C, value_change C2, relative_change C2 over the first recorded C2 (2013, definitions 1,
     2 and condition 2a), all of DAF0; left_out counts the features without a coefficient at either look.
-    overlap[k] is the share of the top k that odd and even blocks have in common.
+    overlap[k] is the share of the top k that odd and even blocks have in common; sure[k, overlap] the probability
+    that at least this share of the top k are among the true top k (see `probewise.certainty`).
     """
 
     n_probes: int
@@ -31,6 +48,7 @@ class Look:
     relative_change: float = float("nan")
     left_out: int = 0
     overlap: dict[int, float] = field(default_factory=dict)
+    sure: dict[Sure, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -50,8 +68,8 @@ class State:
 class Rule:
     """A pure predicate of a State that can say in words why it holds.
 
-    ``watch`` names what must be measured at looks for it: "order" (C), "value" (C2), or a number k (the
-    top-k agreement of the two halves); what nobody watches is not computed while the run goes on.
+    ``watch`` names what must be measured at looks for it: "order" (C), "value" (C2), a number k (the
+    top-k agreement of the two halves), or a `Sure`; what nobody watches is not computed while the run goes on.
     ``max_probes`` is a number of probes not to be exceeded, if the rule knows one.
     """
 
@@ -229,31 +247,52 @@ class RelativeChange(Rule):
         return f"C2 fell to {change:.3g} of its first value, below {self.threshold:g}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Settled(Rule):
     """Stops when odd and even blocks agree on this share of the top features at two looks running.
 
     The two halves of the ledger are two independent runs; what both put on top is not luck of the draw.
     With ``top`` at or above the number of features there is nothing to agree on, and two looks are enough.
+
+    With ``confidence`` it stops with a certificate instead: at the first look where, with at least this probability,
+    at least this share of the top features found are among the true top, those of endless probes of the same data.
+    That is of DAF0, and needs every feature in, and out of, a probe. It takes more probes than the agreement of halves.
     """
 
     top: int = 20
     overlap: float = 0.9
+    confidence: float | None = None
 
     def __post_init__(self) -> None:
         _require_positive(self, top=self.top, overlap=self.overlap)
+        if self.confidence is not None and not 0 < self.confidence < 1:
+            raise ValueError(f"Settled(confidence={self.confidence!r}): confidence must be above 0 and below 1")
+        if self.confidence is not None and self.overlap > 1:
+            raise ValueError(f"Settled(overlap={self.overlap!r}): no more than all, 1, can be certified")
+
+    def __repr__(self) -> str:
+        confidence = "" if self.confidence is None else f", confidence={self.confidence!r}"
+        return f"Settled(top={self.top!r}, overlap={self.overlap!r}{confidence})"
 
     @property
     def watch(self) -> Watch:  # type: ignore[override]
-        return frozenset({self.top})
+        return frozenset({self.top if self.confidence is None else Sure(self.top, self.overlap)})
 
     def __call__(self, state: State) -> bool:
+        if self.confidence is not None:
+            return self._probability(state) >= self.confidence
         agreed = [look.overlap.get(self.top, 0.0) >= self.overlap for look in state.looks]
         return len(agreed) >= 2 and agreed[-1] and agreed[-2]
 
     def reason(self, state: State) -> str:
+        if self.confidence is not None:
+            shared, confidence = least_shared(self.top, self.overlap), f"{100 * self.confidence:.4g} % confidence"
+            return f"certified: with {confidence} at least {shared} of the top {self.top} truly belong there"
         share = state.look.overlap.get(self.top, 0.0) if state.look else 0.0
         return f"settled: two halves of the probes agree on {share:.0%} of the top {self.top}, two looks running"
+
+    def _probability(self, state: State) -> float:
+        return state.look.sure.get(Sure(self.top, self.overlap), 0.0) if state.look else 0.0
 
 
 @dataclass(frozen=True)

@@ -101,3 +101,38 @@ def test_json_and_markdown_have_options_of_their_own(tmp_path, capsys):
     assert "name it *.json" in capsys.readouterr().err
     assert run(["report", str(tmp_path / "t.csv")]) == 2
     assert "a report needs --out FILE" in capsys.readouterr().err
+
+
+def test_rank_shows_what_goes_together(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 12))
+    y = X[:, 0] * X[:, 1] + X[:, 2] > 0
+    X[:, 3] = X[:, 2]
+    names = ["left", "right", "size", "again", *(f"n{k}" for k in range(8)), "label"]
+    np.savetxt(
+        tmp_path / "t.csv", np.column_stack([X, y]), delimiter=",", header=",".join(names), comments="", fmt="%.6g"
+    )
+    rank = ["rank", str(tmp_path / "t.csv"), "--target", "label", "-q", "--probes", "3000", "--max-probe-size", "6"]
+    assert run([*rank, "--top", "6", "--together", "--json", str(tmp_path / "r.json")]) == 0
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    clear = {" ".join(line[:3]): " ".join(line[-3:]) for line in lines if line[3:] and "<0.001" in line}
+    assert clear["left + right"] == "worth more together"
+    assert {clear.get(pair) for pair in ("size + again", "again + size")} == {None, "worth less together"}
+    last = " ".join(lines[-1])
+    assert "stand in for one another" in last
+    assert {"size", "again", "left"} & set(last.split()) == {"size", "again"}
+    told = json.loads((tmp_path / "r.json").read_text())["interactions"]
+    assert {told["strongest"][0]["kind"], told["strongest"][1]["kind"]} == {"together", "instead"}
+    assert [set(group["features"]) for group in told["groups"]] == [{"size", "again"}]
+
+
+def test_together_needs_probes_that_met(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [",".join(f"{value:.3f}" for value in row) + f",{k % 2}" for k, row in enumerate(rng.normal(size=(40, 9)))]
+    (tmp_path / "t.csv").write_text("\n".join([",".join("abcdefghi") + ",label", *rows]))
+    rank = ["rank", str(tmp_path / "t.csv"), "--target", "label", "-q", "--together"]
+    assert run([*rank, "--probes", "50", "--max-probe-size", "1"]) == 0
+    printed = capsys.readouterr().out
+    assert "No two of the features shown met in 10 probes: more or larger probes would tell." in printed
+    assert run([*rank, "--method", "fsdd"]) == 2
+    assert "--together: --method fsdd makes no probes" in capsys.readouterr().err

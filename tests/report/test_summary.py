@@ -14,9 +14,9 @@ import probewise
 from probewise import BIF, DAF, FSDD, SFFS
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon
-from probewise.interactions import LIKE_SIZE
+from probewise.engine import LIKE_SIZE
 from probewise.ledger import Ledger
-from probewise.report import render_json, render_markdown, summarize
+from probewise.report import render_html, render_json, render_markdown, summarize
 from probewise.stopping import MaxProbes, Settled
 from probewise.study import StudyError
 
@@ -95,12 +95,23 @@ def test_a_ledger_says_what_its_selector_says(kept, madelon):
     assert "--criterion knn --max-probe-size 40 --seed 3 --probes 1600" in command
 
 
-@pytest.mark.parametrize("coefficient", ["daf1", "daf2"])
+@pytest.mark.parametrize("coefficient", ["daf1", "daf2", "regression"])
 def test_a_ledger_replays_other_coefficients(kept, coefficient):
     scores = np.sort(kept[0].coefficients(coefficient))[::-1]
     summary = summarize(kept[1], coefficient=coefficient)
     assert summary["ranking"]["columns"]["score"] == scores.tolist()
     assert summary["asked"]["score"] == coefficient.upper()
+
+
+def test_a_ledger_of_a_run_with_a_screen_replays_the_regression(madelon, tmp_path):
+    X, y = madelon
+    kept = {"ledger": tmp_path / "run", "random_state": 0}
+    daf = DAF(screen=12, coefficient="regression", stop=MaxProbes(400), **kept).fit(X, y)
+    ours, theirs = summarize(daf), summarize(tmp_path / "run", coefficient="regression")
+    assert ours["ranking"] == theirs["ranking"]
+    assert len(theirs["interactions"]["features"]) == 12
+    assert "--coefficient regression" in theirs["repeat"]["command"]
+    assert "ridge regression" in render_html(theirs)
 
 
 def test_other_data_are_refused(kept, study, madelon):
@@ -153,6 +164,33 @@ def test_convergence_takes_the_top_that_the_rule_watched_and_thins_looks(madelon
     assert "it takes two looks" in summarize(one)["gaps"]["convergence"]
 
 
+def test_the_ranking_says_how_sure_it_is(kept):
+    daf, path = kept
+    ranking = summarize(daf)["ranking"]
+    columns, certainty, order = ranking["columns"], daf.certainty(), np.argsort(daf.ranking_)
+    between = np.transpose([columns["rank_low"], columns["rank_high"]])
+    np.testing.assert_array_equal(between, certainty.rank_intervals()[order])
+    np.testing.assert_allclose(columns["in_top"], certainty.in_top(10)[order], atol=1e-12)
+    assert ranking["labels"]["in_top"] == "chance, top 10"
+    assert summarize(path)["ranking"]["columns"]["in_top"] == columns["in_top"]
+    assert "in_top" not in summarize(FSDD().fit(np.eye(4), [0, 1, 0, 1]))["ranking"]["columns"]
+
+
+def test_of_features_not_probed_nothing_is_said(madelon):
+    daf = DAF(screen=12, stop=MaxProbes(800), random_state=0).fit(*madelon)
+    columns = summarize(daf)["ranking"]["columns"]
+    for name in ("rank_low", "rank_high", "in_top"):
+        assert [value is None for value in columns[name]] == [False] * 12 + [True] * 28
+
+
+def test_a_certificate_is_in_the_verdict():
+    two = DAF(criterion=lambda X, y: float(X.sum()), stop=Settled(2, 1.0, confidence=0.9), random_state=0)
+    X = np.zeros((4, 12))
+    X[:, [4, 7]] = 1.0
+    verdict = summarize(two.fit(X, [0, 1, 0, 1]))["verdict"][0]
+    assert verdict.endswith("; with 90 % confidence at least 2 of the top 2 truly belong there.")
+
+
 def test_what_stands_out_is_not_the_size_of_a_probe():
     by_size = game(lambda S: float(np.sqrt(len(S))), 12, 3000)
     assert (by_size.scores_ > 0).all()
@@ -195,6 +233,34 @@ def test_interactions_are_the_contrast_of_four_means():
     assert signs[frozenset({"x1", "x2"})] < -0.7
 
 
+def test_pairs_and_groups_are_told_in_every_format():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 12))
+    y = X[:, 0] * X[:, 1] + X[:, 2] > 0
+    X[:, 3] = X[:, 2] + 0.05 * rng.standard_normal(300)
+    daf = DAF(stop=MaxProbes(3000), max_probe_size=6, random_state=0).fit(X, y)
+    summary = summarize(daf, X, y)
+    part, best = summary["interactions"], daf.redundancy(X)[0].names
+    assert part["pairs"] == 66
+    assert part["groups"] == [{"features": list(best), "evidence": ["both"], "words": str(daf.redundancy(X)[0])}]
+    for pair, told in zip(daf.interactions().pairs(), part["strongest"], strict=False):
+        assert (told["first"], told["second"], told["kind"]) == (pair.first, pair.second, pair.kind)
+        assert (told["z"], told["p_holm"], told["std_error"]) == (pair.z, pair.p, pair.std_error)
+    sentence = f"{best[0]} and {best[1]} stand in for one another; {best[0]} alone is enough"
+    for text in (render_html(summary), render_markdown(summary), render_json(summary)):
+        assert sentence in text
+    for text in (render_html(summary), render_markdown(summary)):
+        assert "worth more together" in text
+        assert "below 0.001" in text
+        assert "by the probes and the columns" in text
+    without = summarize(daf)["interactions"]
+    assert without["groups"][0]["evidence"] == ["probes"]
+    noise = summarize(DAF(stop=MaxProbes(600), random_state=0).fit(X[:, 4:], y), X[:, 4:], y)
+    assert noise["interactions"]["groups"] == []
+    assert "was seen to stand in for another" in render_html(noise)
+    assert "was seen to stand in for another" in render_markdown(noise)
+
+
 def test_pairs_that_never_met_are_left_out():
     summary = summarize(game(lambda S: 1.0 if 3 in S else 0.0, 300, 600, max_probe_size=2))
     assert "fewer than 10 probes" in summary["gaps"]["interactions"]
@@ -228,6 +294,31 @@ def test_a_filter_is_judged_on_rows_it_has_not_seen():
     assert max(honest["sizes"]["score"]) < 0.65 < 0.8 < max(seen["sizes"]["score"])
     assert honest["verdict"][1].startswith("No number of features predicts convincingly better than guessing")
     assert "somewhat optimistic" in seen["verdict"][1]
+
+
+def test_the_curve_that_the_run_made_is_the_one_told(madelon):
+    X, y = madelon
+    bif = BIF(criterion="linear").fit(X, y)
+    bif.size_curve_ = bif.size_curve(X, y, sizes=[1, 5], cv=3, nested=True)
+    sizes = summarize(bif, X, y)["sizes"]
+    assert (sizes["size"], sizes["folds"], sizes["honest"]) == ([1, 5], 3, True)
+    assert sizes["beats_guessing"] == bif.size_curve_.beats_guessing
+    assert summarize(bif)["sizes"] == sizes
+    assert sizes["checked"] is None
+
+
+def test_a_checked_curve_tells_what_holds_on_other_rows(madelon):
+    X, y = madelon
+    daf = DAF("auto", how_many="size", stop=MaxProbes(600), random_state=3).fit(X, y)
+    curve = daf.size_curve()
+    sizes = summarize(daf, X, y)["sizes"]
+    assert sizes["checked"] == curve.check.mean.tolist()
+    assert (sizes["suggested"], sizes["beats_guessing"], sizes["honest"]) == (curve.suggested, True, False)
+    honest = curve.check.mean[np.flatnonzero(curve.sizes == curve.suggested)[0]]
+    sentence = summarize(daf, X, y)["verdict"][1]
+    assert f"{100 * honest:.0f} % of rows" in sentence
+    assert "optimistic" not in sentence
+    assert f"it gives {honest:.3f} with" in render_html(summarize(daf))
 
 
 def test_numbers_as_target():

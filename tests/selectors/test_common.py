@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data, parametrize_with_checks
 
 from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, SFFS, ReliefF
 from probewise.criteria import KNN, NAMES, Separability
@@ -41,9 +41,31 @@ every_selector = over(SELECTORS)
 any_selector = over([*SELECTORS, CFS()])
 
 
-@parametrize_with_checks([*SELECTORS, CFS(), DAF(random_state=0)])
+def expected_to_fail(estimator):
+    if type(estimator) not in (BIF, DAF, SFFS):
+        return {}
+    return {"check_sample_weight_equivalence_on_dense_data": "neighbours vote alike: weights count in the score only"}
+
+
+@parametrize_with_checks([*SELECTORS, CFS(), DAF(random_state=0)], expected_failed_checks=expected_to_fail)
 def test_sklearn_checks(estimator, check):
     check(estimator)
+
+
+@wrappers
+@pytest.mark.parametrize("criterion", ["linear", "naive_bayes"])
+def test_a_weight_of_two_is_a_row_twice_where_the_model_knows_weights(selector, criterion):
+    weighted = clone(selector).set_params(criterion=criterion)
+    check_sample_weight_equivalence_on_dense_data(type(selector).__name__, weighted)
+
+
+@any_selector
+def test_several_targets_at_once_are_refused(selector):
+    X, y = table()
+    with pytest.raises(ValueError, match=r"y has 2 columns.*one at a time"):
+        clone(selector).fit(X, np.column_stack([y, y]))
+    with pytest.raises(ValueError, match=r"y has 2 columns.*one at a time"):
+        clone(selector).fit(X, pd.DataFrame({"a": y, "b": y}))
 
 
 def table(n=90, d=12, seed=0):

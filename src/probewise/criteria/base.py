@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 CELLS_AT_A_TIME = 2**19
 MOST_CLASSES = 1000
+LEFT_OUT = (("missing", None),)  # of a description: ledgers are older than this parameter
 
 
 class BoundCriterion(Protocol):
@@ -62,8 +63,20 @@ class Criterion(BaseEstimator):
         """Whether there must be a y."""
         return True
 
-    def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundCriterion:
-        """Everything that can be prepared once for this data; the result scores batches of subsets."""
+    def bind(
+        self,
+        X: Any,
+        y: Any,
+        cv: Any = 3,
+        *,
+        groups: Any = None,
+        scoring: Any = None,
+        sample_weight: Any = None,
+    ) -> BoundCriterion:
+        """Everything that can be prepared once for this data; the result scores batches of subsets.
+
+        ``sample_weight`` is given only where the user gave weights: a criterion that knows none may leave it out.
+        """
         raise TypeError(f"{type(self).__name__} does not say how to bind")
 
     def describe(self) -> str:
@@ -130,6 +143,11 @@ class Folds:
         splits = tuple((np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.empty((len(y), 0)), y, groups))
         if not splits:
             raise ValueError(f"cv={cv!r} gives no split")
+        empty = [number for number, split in enumerate(splits) if not all(map(len, split))]
+        if empty:
+            raise ValueError(
+                f"cv={cv!r} leaves no rows to train on, or none to test, in fold {empty[0]}: use fewer folds"
+            )
         return cls(splits, len(y))
 
     @property
@@ -157,7 +175,7 @@ class Columns:
     keeps its digits. Of X in a store only the columns asked for are read.
     """
 
-    def __init__(self, X: Any, rows: NDArray[np.int64]) -> None:
+    def __init__(self, X: Any, rows: NDArray[np.int64], *, gaps: bool = False) -> None:
         self.is_sparse = sp.issparse(X)
         self.X: Any = X.tocsc() if self.is_sparse else _locked(as_dense(X))
         self.dtype = np.dtype(np.float32 if self.X.dtype in (np.float32, np.float16) else np.float64)
@@ -167,7 +185,7 @@ class Columns:
             self.place = np.empty(self.n_rows, np.int64)
             self.place[rows] = np.arange(len(rows))
         else:
-            self.extent = Extent(self.X)
+            self.extent = Extent(self.X, gaps=gaps)
             self.centers = self.extent.centers
 
     @property
@@ -203,13 +221,15 @@ class Extent:
     """Per column of dense data: a centre, the mean distance from it, the largest, and whether all values are whole.
 
     The centre is the mean rounded to a power of two near the spread, or to a whole number where all values are: then
-    whole numbers stay exact, and so do their ties. X is walked through once, some columns at a time.
+    whole numbers stay exact, and so do their ties. X is walked through once, some columns at a time. Where ``gaps``
+    are allowed, NaN is passed over, and ``has_gaps`` says in which columns there is some.
     """
 
-    def __init__(self, X: Any) -> None:
+    def __init__(self, X: Any, *, gaps: bool = False) -> None:
         n_features = X.shape[1]
         self.centers, self.distance, self.reach = (np.empty(n_features) for _ in range(3))
-        self.is_whole = np.empty(n_features, dtype=bool)
+        self.is_whole, self.has_gaps = np.empty(n_features, dtype=bool), np.zeros(n_features, dtype=bool)
+        self.gaps = gaps
         piece = max(1, 2**20 // max(1, n_features))
         for part, matrix in walk(X):
             step = max(1, CELLS_AT_A_TIME // max(1, len(matrix)))
@@ -221,8 +241,13 @@ class Extent:
         """The columns ``part`` of X, which are those from ``start`` on of a matrix."""
         low, high, totals = (np.empty(part.stop - part.start) for _ in range(3))
         kernels.ranges(matrix, start, piece, totals, low, high, self.is_whole[part])
+        incomplete = np.flatnonzero(np.isnan(totals)) if self.gaps else np.empty(0, np.int64)
+        low[incomplete] = high[incomplete] = totals[incomplete] = 0.0
         if not (np.isfinite(totals).all() and (high - low).max(initial=0.0) <= SQUARED[1]):
-            raise ValueError("X contains NaN, infinity or values too large to be squared: leave out or scale columns")
+            raise ValueError(
+                "X contains NaN, infinity or values too large to be squared: leave out or scale columns, or fill gaps "
+                "inside the folds with missing='median' in KNN or Linear"
+            )
         mean = matrix[0, start : start + len(totals)].astype(np.float64) + totals / len(matrix)
         kernels.distances(matrix, start, piece, mean, totals)
         spread = totals / len(matrix)
@@ -232,6 +257,16 @@ class Extent:
         kernels.distances(matrix, start, piece, self.centers[part], totals)
         self.distance[part] = totals / len(matrix)
         self.reach[part] = np.maximum(high - self.centers[part], self.centers[part] - low)
+        for place in incomplete.tolist():
+            self._fill_from_known(part.start + place, matrix[:, start + place])
+
+    def _fill_from_known(self, column: int, values: NDArray[Any]) -> None:
+        known = values[~np.isnan(values)]
+        own = slice(column, column + 1)
+        self.has_gaps[own] = True
+        self.centers[own] = self.distance[own] = self.reach[own] = 0.0
+        if len(known):
+            self._fill(own, _locked(np.ascontiguousarray(known[:, None])), 0, len(known))
 
 
 def _locked(X: Any) -> Any:
@@ -302,4 +337,5 @@ def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:
 
 
 def _parameters(estimator: BaseEstimator) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in sorted(estimator.get_params(deep=False).items()))
+    parameters = sorted(estimator.get_params(deep=False).items())
+    return ", ".join(f"{name}={value!r}" for name, value in parameters if (name, value) not in LEFT_OUT)

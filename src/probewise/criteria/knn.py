@@ -14,6 +14,8 @@ from ..kernels import neighbors as kernels
 from ..kernels.integers import largest_integer
 from ..probes import Subsets
 from .base import Columns, Criterion, Floats, Folds, Target
+from .gaps import Gaps, require_no_sparse_gaps, require_strategy
+from .scoring import Measure
 
 LARGEST_BASE = 2**28
 FEW_FEATURES = 8
@@ -23,8 +25,10 @@ MOST_ROUNDING = 0.05
 class KNN(Criterion):
     """Cross-validated score of a k-nearest-neighbour vote (or mean) with Euclidean distances.
 
-    Equal to ``cross_val_score`` of scikit-learn's ``KNeighborsClassifier`` (accuracy) or
-    ``KNeighborsRegressor`` (R^2) on the same folds. Among rows at equal distance the lower row number wins,
+    Equal to ``cross_val_score`` of scikit-learn's ``KNeighborsClassifier`` or ``KNeighborsRegressor`` on the same
+    folds. ``scoring`` of ``bind``, or of the selector, is "accuracy", "balanced_accuracy", "f1_macro" or "roc_auc" for
+    classes, "r2" or "neg_mean_squared_error" for numbers, the first of each if None. ``sample_weight`` counts in the
+    score; neighbours vote alike. Among rows at equal distance the lower row number wins,
     among equally frequent classes the lower; scikit-learn leaves the first open, so values can differ where
     distances tie.
 
@@ -37,6 +41,9 @@ class KNN(Criterion):
     n_neighbors : how many neighbours vote; the papers use 3.
     metric : "euclidean".
     task : "classification", "regression", or "auto": regression if y is continuous, that is has fractions.
+    missing : what stands in for NaN in dense X: "mean" or "median" of the column among the training rows of each
+        fold, as a ``SimpleImputer`` before the classifier would fill it (0 where a fold knows no value). Subsets with
+        such a column take a slower way. None: NaN is refused.
 
     Examples
     --------
@@ -52,31 +59,43 @@ class KNN(Criterion):
     streams = True
     widths = SQUARED
 
-    def __init__(self, n_neighbors: int = 3, *, metric: str = "euclidean", task: str = "auto") -> None:
+    def __init__(
+        self,
+        n_neighbors: int = 3,
+        *,
+        metric: str = "euclidean",
+        task: str = "auto",
+        missing: str | None = None,
+    ) -> None:
         self.n_neighbors = n_neighbors
         self.metric = metric
         self.task = task
+        self.missing = missing
 
-    def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundKNN:
+    @property
+    def allow_nan(self) -> bool:
+        return self.missing is not None
+
+    def bind(
+        self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
+    ) -> BoundKNN:
         if self.metric != "euclidean":
             raise ValueError(
                 f"metric={self.metric!r}: KNN knows 'euclidean'; for another give the estimator, "
                 f"for example criterion=KNeighborsClassifier({self.n_neighbors}, metric={self.metric!r})"
             )
+        require_strategy(self.missing)
+        require_no_sparse_gaps(X, self.missing)
         target = Target.of(y, self.task)
-        default = "accuracy" if target.is_classification else "r2"
-        if scoring not in (None, default):
-            raise ValueError(
-                f"scoring={scoring!r}: KNN measures {default!r} here; for another score give the estimator, "
-                "for example criterion=KNeighborsClassifier(3)"
-            )
         folds = Folds.of(cv, np.asarray(y), is_classification=target.is_classification, groups=groups)
+        estimator = f"KNeighbors{'Classifier' if target.is_classification else 'Regressor'}({self.n_neighbors})"
+        measure = Measure.of(scoring, target, folds, sample_weight, criterion="KNN", estimator=estimator)
         if not 1 <= self.n_neighbors <= folds.smallest_train:
             raise ValueError(
                 f"n_neighbors={self.n_neighbors} must be from 1 to the rows of the smallest training fold, "
                 f"n_samples={folds.smallest_train}"
             )
-        return BoundKNN.of(X, target, folds, self.n_neighbors)
+        return BoundKNN.of(X, target, folds, self.n_neighbors, measure, self.missing)
 
 
 @dataclass(frozen=True)
@@ -87,26 +106,40 @@ class BoundKNN:
     target: Target
     folds: Folds
     n_neighbors: int
+    measure: Measure
+    gaps: Gaps
     fold_end: NDArray[np.int64] | None
 
     @classmethod
-    def of(cls, X: Any, target: Target, folds: Folds, n_neighbors: int) -> BoundKNN:
-        if not folds.is_partition:
-            return cls(Columns(X, np.arange(folds.n_rows)), target, folds, n_neighbors, None)
-        sizes = [len(test) for _, test in folds.splits]
-        return cls(Columns(X, folds.order), target, folds, n_neighbors, np.repeat(np.cumsum(sizes), sizes))
+    def of(
+        cls, X: Any, target: Target, folds: Folds, n_neighbors: int, measure: Measure, missing: str | None
+    ) -> BoundKNN:
+        fold_end, order = None, np.arange(folds.n_rows)
+        if folds.is_partition:
+            sizes = [len(test) for _, test in folds.splits]
+            fold_end, order = np.repeat(np.cumsum(sizes), sizes), folds.order
+        columns = Columns(X, order, gaps=missing is not None)
+        return cls(columns, target, folds, n_neighbors, measure, Gaps.of(columns, folds, missing), fold_end)
 
     def __call__(self, subsets: Subsets) -> Floats:
         rounding = self._rounding(subsets, subsets.sizes) if kernels.INTEGERS_AVAILABLE else None
+        has_gaps = self.gaps.in_each(subsets.indices, subsets.offsets)
         scores = np.empty(len(subsets))
         largest = int(subsets.sizes.max(initial=1))
         integers, floats = IntegerDesk(self, largest), FloatDesk(self, largest)
         for k, subset in enumerate(subsets):
-            if rounding is not None and rounding.pays[k] and len(subset) >= FEW_FEATURES:
+            if has_gaps[k]:
+                scores[k] = floats.score_around_gaps(subset)
+            elif rounding is not None and rounding.pays[k] and len(subset) >= FEW_FEATURES:
                 scores[k] = integers.score(subset, rounding.scale[k], rounding.slack[k])
             else:
                 scores[k] = floats.score(subset)
         return scores
+
+    @property
+    def only_on_cpu(self) -> str | None:
+        """What of it no device knows, in words."""
+        return "missing values" if len(self.gaps.columns) else self.measure.only_on_cpu
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
@@ -128,10 +161,18 @@ class BoundKNN:
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added: distances add up over features, so each costs one pass."""
+        gapped = self.gaps.number[candidates] >= 0
+        if gapped.any() and not gapped.all():
+            scores = np.empty(len(candidates))
+            scores[gapped] = self.plus_each(subset, candidates[gapped])
+            scores[~gapped] = self.plus_each(subset, candidates[~gapped])
+            return scores
         together = Subsets.of([np.concatenate([subset, candidates])])
         rounding = self._rounding(together, len(subset) + 1)
         n_pairs = 0 if self.fold_end is None else kernels.pairs_across_folds(self.fold_end)
-        if rounding is None or not rounding.pays[0] or not len(subset) or not 0 < 4 * n_pairs <= LARGEST_BASE:
+        has_gaps = self.gaps.any_in(together.indices)
+        quick = rounding is not None and rounding.pays[0] and not has_gaps and len(subset) > 0
+        if rounding is None or not quick or not 0 < 4 * n_pairs <= LARGEST_BASE:
             return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
         return self._plus_each(subset, candidates, rounding.scale[0], rounding.slack[0], np.empty(n_pairs, np.float32))
 
@@ -173,7 +214,14 @@ class BoundKNN:
 
     def fold_scores(self, rows: NDArray[np.int64]) -> float:
         """Mean score over folds from each row's neighbours."""
-        return kernels.mean_fold_score(rows, self.borders, self.n_neighbors, self.targets, self.n_classes)
+        return kernels.mean_fold_score(
+            rows, self.borders, self.n_neighbors, self.targets, self.n_classes, self.measure.code, self.weights
+        )
+
+    def fold_score(self, rows: NDArray[np.int64], test: NDArray[np.int64]) -> float:
+        """Score of one fold from the neighbours of its rows; ``test`` says where these are in the present order."""
+        near, weights = rows[: len(test), : self.n_neighbors], self.weights[test] if len(self.weights) else self.weights
+        return kernels.fold_score(near, self.targets[test], self.targets, self.n_classes, self.measure.code, weights)
 
     @property
     def float_dtype(self) -> np.dtype[Any]:
@@ -184,9 +232,22 @@ class BoundKNN:
     def targets(self) -> NDArray[Any]:
         return self.target.values[self.columns.rows]
 
+    @cached_property
+    def weights(self) -> Floats:
+        return self.measure.of_rows(self.columns.rows)
+
     @property
     def n_classes(self) -> int:
         return 0 if self.target.classes is None else len(self.target.classes)
+
+    @cached_property
+    def places(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
+        """Train and test rows of each fold, by their places in the present order."""
+        if self.fold_end is None:
+            return self.folds.splits
+        everything = np.arange(self.folds.n_rows)
+        parts = [everything[a:b] for a, b in zip(self.borders[:-1], self.borders[1:], strict=True)]
+        return tuple((np.delete(everything, part), part) for part in parts)
 
     @cached_property
     def borders(self) -> NDArray[np.int64]:
@@ -213,7 +274,7 @@ class IntegerDesk:
         bound.columns.take(subset, values)
         return kernels.score_by_integers(
             values, scale, slack, bound.fold_end, bound.columns.rows, bound.borders, bound.n_neighbors,
-            bound.targets, bound.n_classes, *self.room[1:],
+            bound.targets, bound.n_classes, bound.measure.code, bound.weights, *self.room[1:],
         )  # fmt: skip
 
     @cached_property
@@ -250,6 +311,10 @@ class FloatDesk:
         )
 
     @cached_property
+    def products_of_all(self) -> NDArray[Any]:
+        return np.empty(kernels.TILE * self.bound.folds.n_rows, self.dtype)
+
+    @cached_property
     def work(self) -> tuple[NDArray[Any], ...]:
         return kernels.room_to_work(self.bound.folds.n_rows, self.bound.n_neighbors, self.dtype)
 
@@ -270,6 +335,19 @@ class FloatDesk:
         total = 0.0
         for train, test in bound.folds.splits:
             kernels.neighbors_between(left, right, test, train, order, k, self.products, self.work)
-            near = self.work[4][: len(test), :k]
-            total += kernels.fold_score(near, bound.targets[test], bound.targets, bound.n_classes)
+            total += bound.fold_score(self.work[4], test)
         return total / len(bound.folds.splits)
+
+    def score_around_gaps(self, subset: NDArray[np.int32]) -> float:
+        """Each fold fills the gaps in its own way, so that each has its own distances."""
+        bound, order, k = self.bound, self.columns.rows, self.bound.n_neighbors
+        left, right = self.sides_of(subset)
+        rows, places = np.nonzero(np.isnan(left[:, :-2]))
+        which = bound.gaps.number[subset[places]]
+        total = 0.0
+        for fold, (train, test) in enumerate(bound.places):
+            left[rows, places] = bound.gaps.fills[fold, which]
+            kernels.add_norms(left, right)
+            kernels.neighbors_between(left, right, test, train, order, k, self.products_of_all, self.work)
+            total += bound.fold_score(self.work[4], test)
+        return total / len(bound.places)

@@ -1,4 +1,4 @@
-"""Gaussian naive Bayes, cross-validated: accuracy from class means and variances made once."""
+"""Gaussian naive Bayes, cross-validated: scores from class means and variances made once."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from ..kernels import bayes as kernels
 from ..probes import Subsets
 from ..stored import Stored, as_dense, walk
 from .base import Criterion, Floats, Folds, Split, Target
+from .scoring import Measure
 
 MEMORY_LIMIT = 2**30
+NO_WEIGHTS: Floats = np.empty(0)
 
 
 class NaiveBayes(Criterion):
-    """Cross-validated accuracy of a Gaussian naive Bayes classifier.
+    """Cross-validated score of a Gaussian naive Bayes classifier.
 
     A row x goes to the class c that maximises
 
@@ -29,6 +31,11 @@ class NaiveBayes(Criterion):
     ``var_smoothing`` times the largest variance of a column of S. Equal to ``cross_val_score`` of
     scikit-learn's ``GaussianNB`` on the same folds, except where two classes' posteriors tie to rounding. The
     answer is that of float64 for any X; scikit-learn's is that of float32 if X is.
+
+    ``scoring`` of ``bind``, or of the selector, is "accuracy" (if None), "balanced_accuracy", "f1_macro" or "roc_auc".
+    For the last, rows are ordered by the log of the odds: scikit-learn takes the probability, and where that comes out
+    as 1 for many rows it sees them as equal. ``sample_weight`` counts in the moments, the shares of the classes, and
+    the score.
 
     The classifier never looks at two features together, so all it knows of a feature is found once, and a probe
     costs little more than a pass over its columns. For the same reason J rewards features that separate the
@@ -73,22 +80,20 @@ class NaiveBayes(Criterion):
     def __init__(self, *, var_smoothing: float = 1e-9) -> None:
         self.var_smoothing = var_smoothing
 
-    def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundNaiveBayes:
+    def bind(
+        self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
+    ) -> BoundNaiveBayes:
         target = Target.of(y)
         if target.classes is None:
             raise ValueError(
                 "y is continuous and NaiveBayes needs classes: give class labels, or use a criterion for "
                 "regression such as KNN(task='regression')"
             )
-        if scoring not in (None, "accuracy"):
-            raise ValueError(
-                f"scoring={scoring!r}: NaiveBayes measures 'accuracy'; for another score give the estimator, "
-                "for example criterion=GaussianNB()"
-            )
         if not self.var_smoothing >= 0:
             raise ValueError(f"var_smoothing={self.var_smoothing!r} must be 0 or more; scikit-learn's is 1e-9")
         folds = Folds.of(cv, np.asarray(y), is_classification=True, groups=groups)
-        return BoundNaiveBayes.of(X, target.values, folds, float(self.var_smoothing))
+        measure = Measure.of(scoring, target, folds, sample_weight, criterion="NaiveBayes", estimator="GaussianNB()")
+        return BoundNaiveBayes.of(X, target.values, folds, float(self.var_smoothing), measure)
 
 
 @dataclass(frozen=True)
@@ -99,34 +104,46 @@ class BoundNaiveBayes:
     codes: NDArray[np.int64]
     folds: Folds
     var_smoothing: float
+    measure: Measure
     models: tuple[FoldModel, ...] | None
 
     @classmethod
-    def of(cls, X: Any, codes: NDArray[np.int64], folds: Folds, var_smoothing: float) -> BoundNaiveBayes:
+    def of(
+        cls, X: Any, codes: NDArray[np.int64], folds: Folds, var_smoothing: float, measure: Measure
+    ) -> BoundNaiveBayes:
         X = canonical_columns(X) if sp.issparse(X) else as_dense(X)
         moments = 32 * len(folds.splits) * X.shape[1] * int(codes.max() + 1)
         row = 12 * (X.nnz // len(codes) if sp.issparse(X) else X.shape[1])
         keep = moments + row * sum(len(test) for _, test in folds.splits) <= MEMORY_LIMIT
         if not keep and (sp.issparse(X) or moments > MEMORY_LIMIT):
-            return cls(X, codes, folds, var_smoothing, None)
-        models = tuple(FoldModel.of(X, codes, split, keep=keep) for split in folds.splits)
-        return cls(X, codes, folds, var_smoothing, models)
+            return cls(X, codes, folds, var_smoothing, measure, None)
+        models = tuple(FoldModel.of(X, codes, split, measure, keep=keep) for split in folds.splits)
+        return cls(X, codes, folds, var_smoothing, measure, models)
 
     def __call__(self, subsets: Subsets) -> Floats:
         total = np.zeros(len(subsets))
         if not len(subsets):
             return total
         for number, split in enumerate(self.folds.splits):
-            model = self.models[number] if self.models else FoldModel.of(self.X, self.codes, split, keep=False)
-            total += model.accuracy(self.X, subsets, self.var_smoothing)
+            total += self._model(number, split).scores(self.X, subsets, self.var_smoothing)
         return total / len(self.folds.splits)
+
+    def _model(self, number: int, split: Split) -> FoldModel:
+        if self.models:
+            return self.models[number]
+        return FoldModel.of(self.X, self.codes, split, self.measure, keep=False)
+
+    @property
+    def only_on_cpu(self) -> str | None:
+        """What of it no device knows, in words."""
+        return self.measure.only_on_cpu
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
         from ..kernels.device.bayes import DeviceBayes, Fold
 
-        models = self.models or [FoldModel.of(self.X, self.codes, split, keep=False) for split in self.folds.splits]
-        folds = [Fold(model.rows, model.truth, *model.moments) for model in models]
+        models = [self._model(number, split) for number, split in enumerate(self.folds.splits)]
+        folds = [Fold(model.rows, model.known_truth, *model.moments) for model in models]
         return DeviceBayes(self.X, folds, smoothing=self.var_smoothing, device=device)
 
 
@@ -134,52 +151,63 @@ class BoundNaiveBayes:
 class FoldModel:
     """What one fold's training rows say of every feature, and the rows it is tested on.
 
-    Moments are of the classes among the training rows, ``truth`` counts those, and -1 is any other. ``columns``
+    Moments are of the classes among the training rows, ``truth`` counts those first, and ``n_classes`` all. ``columns``
     holds the test rows (features, rows), also in standard units; both None if they are to be gathered from X.
     """
 
     moments: kernels.Moments
     rows: NDArray[np.int64]
     truth: NDArray[np.int64]
+    n_classes: int
+    measure: int
+    weights: Floats
     columns: Any = None
     standard: kernels.Standard | None = None
 
     @classmethod
-    def of(cls, X: Any, codes: NDArray[np.int64], split: Split, *, keep: bool) -> FoldModel:
+    def of(cls, X: Any, codes: NDArray[np.int64], split: Split, measure: Measure, *, keep: bool) -> FoldModel:
         train, test = split
-        classes, share, mean, variance = class_moments(X, codes, train)
-        moments = kernels.Moments(mean, variance, pooled_variance(mean, variance, share), np.log(share))
-        number = np.full(codes.max() + 1, -1)
-        number[classes] = np.arange(len(classes))
-        truth = number[codes[test]]
+        classes, share, mean, variance = class_moments(X, codes, train, measure.weights)
+        spread = pooled_variance(mean, variance, share)
+        if measure.is_weighted:  # the smoothing of GaussianNB is a share of the variance without weights
+            _, plain_share, plain_mean, plain_variance = class_moments(X, codes, train)
+            spread = pooled_variance(plain_mean, plain_variance, plain_share)
+        moments = kernels.Moments(mean, variance, spread, np.log(share))
+        number = np.empty(codes.max() + 1, np.int64)
+        number[np.concatenate([classes, np.setdiff1d(np.arange(len(number)), classes)])] = np.arange(len(number))
+        known = (moments, test, number[codes[test]], len(number), measure.code, measure.of_rows(test))
         if sp.issparse(X):
-            return cls(moments, test, truth, X[test].astype(np.float64, copy=False))
+            return cls(*known, X[test].astype(np.float64, copy=False))
         if not keep:
-            return cls(moments, test, truth)
+            return cls(*known)
         columns = np.empty((X.shape[1], len(test)))
         for part, matrix in walk(X):
             kernels.take_columns(matrix, test, np.arange(matrix.shape[1]), columns[part])
-        return cls(moments, test, truth, columns, _standard(columns, moments, share))
+        return cls(*known, columns, _standard(columns, moments, share))
 
-    def accuracy(self, X: Any, subsets: Subsets, smoothing: float) -> Floats:
-        """The share of test rows told right, for each subset."""
-        features, offsets = subsets.indices, subsets.offsets
-        right = np.empty(len(subsets))
+    @property
+    def known_truth(self) -> NDArray[np.int64]:
+        """The classes of the test rows, -1 for those without training rows."""
+        return np.where(self.truth < len(self.moments.log_prior), self.truth, -1)
+
+    def scores(self, X: Any, subsets: Subsets, smoothing: float) -> Floats:
+        """The score of the test rows, for each subset."""
+        features, offsets, truth = subsets.indices, subsets.offsets, (self.truth, self.weights)
+        model, scores = (self.moments, smoothing, self.measure, self.n_classes), np.empty(len(subsets))
         if self.standard is not None:
-            known = (self.columns, self.standard, self.truth)
-            kernels.quick_accuracy(*known, features, offsets, self.moments, smoothing, right)
+            kernels.quick_scores(self.columns, self.standard, *truth, features, offsets, *model, scores)
         elif self.columns is not None:
             stored = (self.columns.data, self.columns.indices, self.columns.indptr)
-            kernels.sparse_accuracy(*stored, self.truth, features, offsets, self.moments, smoothing, right)
+            kernels.sparse_scores(*stored, *truth, features, offsets, *model, scores)
         else:
             room = np.empty((int(subsets.sizes.max()), len(self.rows)))
             places = np.arange(len(room), dtype=np.int32)
             for k, subset in enumerate(subsets):
                 matrix, own = X.held(subset) if isinstance(X, Stored) else (X, subset)
                 kernels.take_columns(matrix, self.rows, own, room)
-                one, value = np.array([0, len(subset)]), right[k : k + 1]
-                kernels.dense_accuracy(room, self.truth, places, subset, one, self.moments, smoothing, value)
-        return right
+                one, value = np.array([0, len(subset)]), scores[k : k + 1]
+                kernels.dense_scores(room, *truth, places, subset, one, *model, value)
+        return scores
 
 
 def _standard(columns: Floats, moments: kernels.Moments, share: Floats) -> kernels.Standard:
@@ -194,21 +222,29 @@ def _standard(columns: Floats, moments: kernels.Moments, share: Floats) -> kerne
     return kernels.Standard(short, reach, mean, precision, logarithm)
 
 
-def class_moments(X: Any, codes: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[Any, Floats, Floats, Floats]:
-    """The classes among the rows, their shares, and mean and variance of every column in each (features, classes)."""
-    classes, sizes = np.unique(codes[rows], return_counts=True)
+def class_moments(
+    X: Any, codes: NDArray[np.int64], rows: NDArray[np.int64], weights: Floats = NO_WEIGHTS
+) -> tuple[Any, Floats, Floats, Floats]:
+    """The classes among the rows, their shares, and mean and variance of every column in each (features, classes).
+
+    With weights of all rows of X, those of weight 0 are no rows at all.
+    """
+    rows = rows[weights[rows] > 0] if len(weights) else rows
+    classes, counts = np.unique(codes[rows], return_counts=True)
+    sizes = np.bincount(codes[rows], weights[rows])[classes] if len(weights) else counts
     mean, variance = np.empty((X.shape[1], len(classes))), np.empty((X.shape[1], len(classes)))
     if sp.issparse(X):
         data = X.data.astype(np.float64, copy=False)
         class_of = np.searchsorted(classes, codes)
-        times = np.bincount(rows, minlength=len(codes))
-        kernels.sparse_moments(data, X.indices, X.indptr, class_of, times, sizes, mean, variance)
+        times = np.bincount(rows, weights[rows] if len(weights) else None, minlength=len(codes))
+        distinct = np.bincount(codes[times > 0])[classes]
+        kernels.sparse_moments(data, X.indices, X.indptr, class_of, times, distinct, sizes, mean, variance)
     else:
         by_class = rows[np.argsort(codes[rows], kind="stable")]
-        starts = np.concatenate([[0], np.cumsum(sizes)])
+        starts = np.concatenate([[0], np.cumsum(counts)])
         for part, matrix in walk(X):
-            kernels.dense_moments(matrix, by_class, starts, mean[part], variance[part])
-    return classes, sizes / len(rows), mean, variance
+            kernels.dense_moments(matrix, by_class, starts, weights, mean[part], variance[part])
+    return classes, sizes / (sizes.sum() if len(weights) else len(rows)), mean, variance
 
 
 def pooled_variance(mean: Floats, variance: Floats, share: Floats) -> Floats:

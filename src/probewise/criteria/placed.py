@@ -20,13 +20,16 @@ _sending = threading.Lock()
 def placed(bound: Any, device: str) -> BoundCriterion:
     """The criterion as it is for the CPU, or `OnDevice`; "auto" takes a GPU if there is one and the criterion can."""
     torch_device = find(device)
-    if torch_device is None or (device == "auto" and not hasattr(bound, "to")):
+    only_on_cpu = getattr(bound, "only_on_cpu", None)
+    if torch_device is None or (device == "auto" and (only_on_cpu or not hasattr(bound, "to"))):
         return bound
     if not hasattr(bound, "to"):
         raise ValueError(
             f"device={device!r}: {type(bound).__name__.removeprefix('Bound')} runs on the CPU only: use device='cpu', "
             "or criterion='knn', 'linear', 'naive_bayes' or 'separability'"
         )
+    if only_on_cpu:
+        raise ValueError(f"device={device!r}: {only_on_cpu} can be had on the CPU only: use device='cpu'")
     return OnDevice(bound, device)
 
 

@@ -6,13 +6,17 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn import config_context
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
+from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
 from ..probes import Subsets
@@ -27,6 +31,9 @@ class Scorer(Criterion):
     estimator : any classifier or regressor. Where it, or a part of it, has ``random_state=None``, 0 is used:
         J must be the same whenever it is asked.
     scoring : as in scikit-learn; None takes what ``fit`` was given, or the estimator's own score.
+
+    ``sample_weight`` goes to the estimator's ``fit`` (of a pipeline, to its last step) and to the score, where these
+    take one; one of them must.
 
     Examples
     --------
@@ -55,7 +62,9 @@ class Scorer(Criterion):
     def task(self) -> str:
         return "regression" if is_regressor(self.estimator) else "auto"
 
-    def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundScorer:
+    def bind(
+        self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
+    ) -> BoundScorer:
         y = np.asarray(y)
         if is_classifier(self.estimator):
             Target.of(y, "classification")  # at least two classes
@@ -68,7 +77,10 @@ class Scorer(Criterion):
             raise ValueError(f"criterion={self.estimator!r} has no score method: give scoring, for example 'accuracy'")
         folds = Folds.of(cv, y, is_classification=is_classifier(self.estimator), groups=groups)
         chosen = self.scoring if self.scoring is not None else scoring
-        return BoundScorer(_seeded(self.estimator), _by_columns(X), y, folds, chosen)
+        if sample_weight is not None:
+            _require_use_of_weights(self.estimator, chosen)
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return BoundScorer(_seeded(self.estimator), _by_columns(X), y, folds, chosen, weights)
 
     def describe(self) -> str:
         return f"Scorer({stable_text(self.estimator)}, scoring={stable_text(self.scoring)})"
@@ -81,11 +93,14 @@ class BoundScorer:
     y: NDArray[Any]
     folds: Folds
     scoring: Any
+    weights: Floats | None = None
 
     def __call__(self, subsets: Subsets) -> Floats:
         return np.array([self.one(subset) for subset in subsets])
 
     def one(self, subset: NDArray[np.int32]) -> float:
+        if self.weights is not None:
+            return self._weighted(self.X[:, subset])
         scores = cross_val_score(
             self.estimator,
             self.X[:, subset],
@@ -94,6 +109,21 @@ class BoundScorer:
             scoring=self.scoring,
             error_score="raise",
         )
+        return float(np.mean(scores))
+
+    def _weighted(self, columns: Any) -> float:
+        """The same with weights in the fit and in the score, whatever the user's setting of metadata routing."""
+        assert self.weights is not None
+        rows = columns.tocsr() if sp.issparse(columns) else columns
+        name = _weights_of_fit(self.estimator)
+        scores = []
+        with config_context(enable_metadata_routing=False):
+            scorer = check_scoring(self.estimator, self.scoring)
+            for train, test in self.folds.splits:
+                of_train = {} if name is None else {name: self.weights[train]}
+                of_test = {"sample_weight": self.weights[test]} if _scorer_takes_weights(scorer, self.estimator) else {}
+                fitted = clone(self.estimator).fit(rows[train], self.y[train], **of_train)
+                scores.append(scorer(fitted, rows[test], self.y[test], **of_test))
         return float(np.mean(scores))
 
 
@@ -114,9 +144,16 @@ class Function(Criterion):
     def needs_target(self) -> bool:
         return False
 
-    def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundFunction:
+    def bind(
+        self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
+    ) -> BoundFunction:
         if scoring is not None:
             raise ValueError(f"scoring={scoring!r} has no meaning for a criterion that is a function: leave it out")
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight has no meaning for a criterion that is a function of (X_subset, y): leave it out, or "
+                "use the weights inside of the function"
+            )
         return BoundFunction(self.function, _by_columns(X), y, Folds((), len(y) if y is not None else X.shape[0]))
 
     def describe(self) -> str:
@@ -132,6 +169,37 @@ class BoundFunction:
 
     def __call__(self, subsets: Subsets) -> Floats:
         return np.array([float(self.function(self.X[:, subset], self.y)) for subset in subsets])
+
+
+def _weights_of_fit(estimator: Any) -> str | None:
+    """The name under which ``fit`` takes weights; of a pipeline, that of its last step."""
+    if isinstance(estimator, Pipeline):
+        name, last = estimator.steps[-1]
+        inner = None if isinstance(last, str) or last is None else _weights_of_fit(last)
+        return None if inner is None else f"{name}__{inner}"
+    return "sample_weight" if _takes_weights(estimator.fit) else None
+
+
+def _scorer_takes_weights(scorer: Any, estimator: Any) -> bool:
+    metric = getattr(scorer, "_score_func", None)
+    if metric is not None:
+        return _takes_weights(metric)
+    own = type(scorer).__name__ == "_PassthroughScorer"
+    return _takes_weights(estimator.score if own else scorer)
+
+
+def _takes_weights(function: Any) -> bool:
+    parameter = signature(function).parameters.get("sample_weight")
+    return parameter is not None and parameter.kind != Parameter.POSITIONAL_ONLY
+
+
+def _require_use_of_weights(estimator: Any, scoring: Any) -> None:
+    scorer = check_scoring(estimator, scoring)
+    if _weights_of_fit(estimator) is None and not _scorer_takes_weights(scorer, estimator):
+        raise ValueError(
+            f"sample_weight: neither fit of criterion={type(estimator).__name__}() nor the score takes weights; leave "
+            "them out, or use criterion='linear' or 'knn'"
+        )
 
 
 def _by_columns(X: Any) -> Any:

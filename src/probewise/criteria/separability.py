@@ -111,11 +111,15 @@ class Separability(Criterion):
         return self.measure != "clusters"
 
     def bind(
-        self, X: Any, y: Any, cv: Any = None, *, groups: Any = None, scoring: Any = None
+        self, X: Any, y: Any, cv: Any = None, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundSeparability | BoundClusters:
         if scoring is not None:
             raise ValueError(
                 f"scoring={scoring!r} has no meaning for Separability, which predicts nothing: leave it out"
+            )
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight: Separability knows no weights; leave them out, or use criterion='linear' or 'knn'"
             )
         X = canonical_columns(X) if sp.issparse(X) else as_dense(X)
         if self.measure == "clusters":

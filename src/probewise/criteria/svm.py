@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.metrics import r2_score
 from sklearn.svm import SVC, SVR
 
 from ..kernels import smo
@@ -18,6 +17,7 @@ from ..probes import Subsets
 from ..stored import as_dense
 from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .scorer import BoundScorer
+from .scoring import Measure
 
 C_GRID = (0.01, 0.1, 1.0, 10.0)
 GAMMA_GRID = (0.25, 1.0, 4.0)  # times gamma="scale" of the features tuned on
@@ -28,11 +28,14 @@ MOST_ROWS = 5000
 class SVM(Criterion):
     """Cross-validated score of a support vector machine with a linear or a Gaussian kernel.
 
-    Equal to ``cross_val_score`` of scikit-learn's ``SVC`` (accuracy; one against one for more than two classes)
-    or ``SVR`` (R^2) on the same folds. libsvm stops at a tolerance, so that a few rows near the border depend
-    on its path: the same path is taken here, step for step, from the same kernel values ("linear": to the bit;
-    "rbf": to rounding). Hence equal J, not only equal optima, where scikit-learn was compiled without fused
-    multiply-add (as for x86-64; elsewhere a row at the border may fall to the other side).
+    Equal to ``cross_val_score`` of scikit-learn's ``SVC`` (one against one for more than two classes) or ``SVR`` on the
+    same folds. ``scoring`` of ``bind``, or of the selector, is "accuracy", "balanced_accuracy", "f1_macro" or "roc_auc"
+    for classes, "r2" or "neg_mean_squared_error" for numbers, the first of each if None.
+
+    libsvm stops at a tolerance, so that a few rows near the border depend on its path: the same path is taken here,
+    step for step, from the same kernel values ("linear": to the bit; "rbf": to rounding). Hence equal J, not only equal
+    optima, where scikit-learn was compiled without fused multiply-add (as for x86-64; elsewhere a row at the border may
+    fall to the other side).
 
     The kernel matrix of a probe is made once for all folds, and takes 8 bytes per pair of rows (16 for "rbf");
     rows of sparse data that are empty in the probe count as one. Probes with more than 5,000 such rows, and
@@ -80,21 +83,21 @@ class SVM(Criterion):
         self.tune = tune
         self.task = task
 
-    def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundSVM:
+    def bind(
+        self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
+    ) -> BoundSVM:
         self._check()
         target = Target.of(y, self.task)
         remedy = "use KNN, or task='regression' if y is a quantity"
         require_few_classes(target.classes, "SVM, which trains on every two of them,", remedy)
-        default, name = ("accuracy", "SVC") if target.is_classification else ("r2", "SVR")
-        if scoring not in (None, default):
-            raise ValueError(
-                f"scoring={scoring!r}: SVM measures {default!r} here; for another score give the estimator, "
-                f"for example criterion={name}(kernel={self.kernel!r})"
-            )
+        estimator = f"{'SVC' if target.is_classification else 'SVR'}(kernel={self.kernel!r})"
+        if sample_weight is not None:
+            raise ValueError(f"sample_weight: SVM knows no weights; leave them out, or give criterion={estimator}")
         folds = Folds.of(cv, np.asarray(y), is_classification=target.is_classification, groups=groups)
+        measure = Measure.of(scoring, target, folds, criterion="SVM", estimator=estimator)
         parts = tuple(Part.of(target, train, test) for train, test in folds.splits)
         X = X.tocsc() if sp.issparse(X) else as_dense(X)
-        bound = BoundSVM(X, target, folds, parts, self.kernel, float(self.C), self.gamma)
+        bound = BoundSVM(X, target, folds, parts, self.kernel, float(self.C), self.gamma, measure)
         return bound.tuned() if self.tune else bound
 
     def _check(self) -> None:
@@ -146,6 +149,7 @@ class BoundSVM:
     kernel: str
     C: float
     gamma: Any
+    measure: Measure
 
     def __call__(self, subsets: Subsets) -> Floats:
         longest = max(part.longest for part in self.parts)
@@ -210,18 +214,22 @@ class BoundSVM:
     def _fold(self, part: Part, values: Floats, place: NDArray[np.int64], room: smo.Room) -> float:
         seen, which = np.unique(place[part.test], return_inverse=True)
         rows = place[part.by_class]
-        if self.target.classes is not None:
+        told = np.empty(len(seen))
+        if self.target.classes is None:
+            smo.regress(values, rows, self.target.values[part.train], seen, self.C, *room, told)
+        elif self.measure.tells_labels:
             winners = np.empty(len(seen), np.int64)
             smo.vote(values, rows, part.starts, seen, self.C, *room, winners)
-            return float(np.mean(part.classes[winners][which] == self.target.values[part.test]))
-        predicted = np.empty(len(seen))
-        smo.regress(values, rows, self.target.values[part.train], seen, self.C, *room, predicted)
-        return float(r2_score(self.target.values[part.test], predicted[which]))
+            told = part.classes[winners].astype(np.float64)
+        else:
+            smo.lean(values, rows, part.starts, seen, self.C, *room, told)
+        n_classes = 0 if self.target.classes is None else len(self.target.classes)
+        return self.measure.score(self.target.values[part.test], told[which], self.measure.weights, n_classes)
 
     def _by_sklearn(self, subsets: Subsets) -> Floats:
         machine = SVC if self.target.is_classification else SVR
         estimator = machine(kernel=self.kernel, C=self.C, gamma=self.gamma)
-        return BoundScorer(estimator, self.X, self.target.values, self.folds, None)(subsets)
+        return BoundScorer(estimator, self.X, self.target.values, self.folds, self.measure.name)(subsets)
 
 
 def _scale(rows: Any) -> float:

@@ -8,6 +8,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from .base import Criterion, Target, require_few_classes
 from .scorer import BoundScorer, Scorer
+from .scoring import scoring_name
 
 
 class Tree(Criterion):
@@ -16,7 +17,9 @@ class Tree(Criterion):
     Equal to ``cross_val_score`` of scikit-learn's ``DecisionTreeClassifier`` or ``DecisionTreeRegressor`` with
     ``random_state=0``. Of splits that are equally good the tree takes one at random, by this seed and the
     order of the subset's columns. X may hold NaN where scikit-learn's trees take it. Columns narrower
-    than 1e-7 but not constant are refused: those trees would take them for constant.
+    than 1e-7 but not constant are refused: those trees would take them for constant. ``scoring`` of ``bind``, or of the
+    selector, is "accuracy", "balanced_accuracy", "f1_macro" or "roc_auc" for classes, "r2" or "neg_mean_squared_error"
+    for numbers, the first of each if None; ``sample_weight`` counts in the fit and in the score.
 
     Parameters
     ----------
@@ -48,16 +51,14 @@ class Tree(Criterion):
     def allow_nan(self) -> bool:
         return Scorer(DecisionTreeClassifier()).allow_nan
 
-    def bind(self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None) -> BoundScorer:
+    def bind(
+        self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
+    ) -> BoundScorer:
         target = Target.of(y, self.task)
         is_classification = target.is_classification
         remedy = "use KNN, or task='regression' if y is a quantity"
         require_few_classes(target.classes, "Tree, which counts all of them in every leaf,", remedy)
-        default, tree = ("accuracy", DecisionTreeClassifier) if is_classification else ("r2", DecisionTreeRegressor)
-        if scoring not in (None, default):
-            raise ValueError(
-                f"scoring={scoring!r}: Tree measures {default!r} here; for another score give the estimator, "
-                f"for example criterion={tree.__name__}()"
-            )
+        tree = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
+        scoring = scoring_name(scoring, target, criterion="Tree", estimator=f"{tree.__name__}()")
         estimator = tree(max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, random_state=0)
-        return Scorer(estimator).bind(X, y, cv, groups=groups)
+        return Scorer(estimator).bind(X, y, cv, groups=groups, scoring=scoring, sample_weight=sample_weight)

@@ -1,7 +1,7 @@
 """Tables in and out: files of many formats to numbers, labels and names; rankings and smaller tables to files."""
 
 from .converting import convert_table
-from .reading import read_table
+from .reading import read_pairs, read_table
 from .table import Table, TableError
 from .writing import require_ranking_path, require_table_path, write_ranking, write_table
 
@@ -9,6 +9,7 @@ __all__ = [
     "Table",
     "TableError",
     "convert_table",
+    "read_pairs",
     "read_table",
     "require_ranking_path",
     "require_table_path",

@@ -33,6 +33,10 @@ def read_table(
     target_file: str | PathLike[str] | None = None,
     id_column: str | None = None,
     features_in: str = "columns",
+    weights: str | None = None,
+    groups: str | None = None,
+    categorical: Iterable[str] = (),
+    gaps: bool = False,
     progress: Progress | None = None,
 ) -> Table:
     """The table at ``path``, its target apart.
@@ -52,6 +56,11 @@ def read_table(
         its first.
     features_in : "columns", or "rows" for a file with a sample in each column and the names of the features
         in the first. Its target is a row of that name, or in ``target_file``, found by the names of the samples.
+    weights, groups : a column of the table (a row, if ``features_in`` is "rows"), by name or by index, that is no
+        feature: weights of the rows, or what tells which of them belong together.
+    categorical : features that are categories, named in the same way: text, or numbers that stand for kinds. X holds
+        their numbers, and the table their levels.
+    gaps : whether missing values of features are allowed; they are NaN then. Infinite ones never are.
     progress : called with a line of text now and then while a large text is read.
 
     An NPZ file holds X, or data, indices, indptr and shape of a CSR matrix; y; and feature_names and class_names
@@ -62,8 +71,24 @@ def read_table(
     if features_in not in FEATURES_IN:
         raise TableError(f"features_in={features_in!r} is not known: choose one of {', '.join(FEATURES_IN)}")
     second = None if target_file is None else Path(target_file)
-    asked = _Asked(target, list(ignore), second, id_column, progress)
+    asked = _Asked(target, list(ignore), second, id_column, progress, weights, groups, gaps, tuple(categorical))
+    if asked.categorical and features_in == "rows":
+        raise TableError("categorical features are read from columns: leave --categorical or --features-in rows out")
     return (_by_columns if features_in == "columns" else _by_rows)(Path(path), asked)
+
+
+def read_pairs(path: str | PathLike[str], what: str) -> list[tuple[str, str]]:
+    """The rows of a small table of two columns, as text: a feature, and ``what`` is said of it."""
+    path = Path(path)
+    source = open_source(path, Wanted(all=True))
+    names = [name.strip().lower() for name in source.names]
+    places = [names.index(name) if name in names else at for at, name in enumerate(("feature", what))]
+    if len(names) < 2 or places[0] == places[1]:
+        raise TableError(
+            f"{path} must have two columns, with a header: feature and {what}; it has {some(source.names)}"
+        )
+    require_rows(source)
+    return list(zip(*(source.keys(place) for place in places), strict=True))
 
 
 @dataclass(frozen=True)
@@ -73,23 +98,36 @@ class _Asked:
     target_file: Path | None
     id_column: str | None
     progress: Progress | None
+    weights: str | None
+    groups: str | None
+    gaps: bool
+    categorical: tuple[str, ...] = ()
 
     @property
     def inside(self) -> str | None:
         """The target, if it is asked for in the table itself."""
         return self.target if self.target_file is None else None
 
+    @property
+    def of_rows(self) -> dict[str, str]:
+        """What else is asked of the rows, by its role."""
+        roles = {"weights": self.weights, "groups": self.groups}
+        return {role: name for role, name in roles.items() if name is not None}
+
 
 def _by_columns(path: Path, asked: _Asked) -> Table:
-    roles = ((asked.inside, "target"), (asked.id_column, "id"))
+    roles = [(asked.inside, "target"), (asked.id_column, "id"), (asked.weights, "weights"), (asked.groups, "groups")]
+    roles += [(name, "categorical") for name in asked.categorical]
     source = open_source(path, Wanted([(name, role) for name, role in roles if name is not None]), asked.progress)
     place = None if asked.target_file is not None else source.place(asked.inside or _brought(source), "target")
     id_place = None if asked.id_column is None else source.place(asked.id_column, "id")
     ignored = {source.place(name, "ignored") for name in asked.ignore}
     if place in ignored:
         raise TableError(f"column {asked.target!r} cannot be both the target and ignored")
+    of_rows = {role: source.place(name, role) for role, name in asked.of_rows.items()}
+    _require_one_role(of_rows, asked, {"the target": {place}, "ignored": ignored})
     require_rows(source)
-    taken = {place, id_place, *ignored}
+    taken = {place, id_place, *ignored, *of_rows.values()}
     features = [column for column in range(len(source.names) - source.beside) if column not in taken]
     if not features:
         beside = "" if place is None else f" beside the target {source.names[place]!r}"
@@ -97,17 +135,50 @@ def _by_columns(path: Path, asked: _Asked) -> Table:
     ids = None if id_place is None else source.keys(id_place)
     labels = _labels_from(asked, ids, source.n_rows) if place is None else source.column(place)
     require_names(source.names, features, labels.name)
-    X, names = source.matrix(np.array(features)), [source.names[column] for column in features]
-    _require_finite(X, names, "data row {0:,}".format)
-    y = _checked_labels(labels, "data row {0:,}".format)
-    return Table(X, y, names, labels.name, None if ids is None else np.array(ids), asked.id_column or "id")
+    categorical = _categorical_among(features, source, asked)
+    names = [source.names[column] for column in features]
+    X, levels = _with_levels(source, features, categorical) if categorical else (source.matrix(np.array(features)), {})
+    spot = "data row {0:,}".format
+    _require_finite(X, names, spot, gaps=asked.gaps)
+    y = _checked_labels(labels, spot)
+    more: dict[str, Any] = {role: _CHECKED[role](source.column(found), spot) for role, found in of_rows.items()}
+    row_names = None if ids is None else np.array(ids)
+    return Table(X, y, names, labels.name, row_names, asked.id_column or "id", **more, levels=levels)
+
+
+def _categorical_among(features: list[int], source: Source, asked: _Asked) -> list[int]:
+    """The places in the file of features that are categories."""
+    places = [source.place(name, "categorical") for name in asked.categorical]
+    for name, place in zip(asked.categorical, places, strict=True):
+        if place not in features:
+            raise TableError(f"column {name!r} cannot be categorical: it is the target, ignored, or no feature")
+    return places
+
+
+def _with_levels(source: Source, features: list[int], categorical: list[int]) -> tuple[Any, dict[int, list[str]]]:
+    """The features as numbers, those of a category -1 where it is missing, and the levels of each category."""
+    pl = polars()
+    X = np.empty((source.n_rows, len(features)), order="F")
+    numbers = [place for place in features if place not in categorical]
+    if numbers:
+        rest = source.matrix(np.array(numbers))
+        if sp.issparse(rest) or isinstance(rest, np.memmap | Stored):
+            raise TableError(f"{source.path} is a sparse or mapped table: encode its categorical columns first")
+        X[:, [place not in categorical for place in features]] = rest
+    levels = {}
+    for at, place in enumerate(features):
+        if place in categorical:
+            texts = source.column(place).cast(pl.String)
+            levels[at] = texts.drop_nulls().unique().sort().to_list()
+            X[:, at] = (texts.rank("dense").cast(pl.Float64) - 1).fill_null(-1).to_numpy()
+    return X, levels
 
 
 def _by_rows(path: Path, asked: _Asked) -> Table:
     """As if the file were turned: its first column names the features, its other columns are the samples."""
     if asked.target is None and asked.target_file is None:
         raise TableError("say where the target is: a row (--target NAME) or a second file (--target-file FILE)")
-    as_text = frozenset([*asked.ignore, *([] if asked.inside is None else [asked.inside])])
+    as_text = frozenset([*asked.ignore, *([] if asked.inside is None else [asked.inside]), *asked.of_rows.values()])
     source = open_source(path, Wanted(by_rows=True, rows=as_text), asked.progress)
     require_rows(source)
     names = source.keys(0)
@@ -116,8 +187,11 @@ def _by_rows(path: Path, asked: _Asked) -> Table:
     columns = {source.place(name, "ignored") for name in asked.ignore if name not in rows}
     if asked.inside in rows:
         raise TableError(f"row {asked.inside!r} cannot be both the target and ignored")
+    of_rows = {role: _row_of(name, names, role) for role, name in asked.of_rows.items()}
+    _require_one_role(of_rows, asked, {"the target": {place}, "ignored": {names.index(name) for name in rows}}, "row")
     samples = [column for column in range(1, len(source.names)) if column not in columns]
-    features = [row for row, name in enumerate(names) if row != place and name not in rows]
+    taken = {place, *of_rows.values()}
+    features = [row for row, name in enumerate(names) if row not in taken and name not in rows]
     if not samples or not features:
         raise TableError(f"{path} has no {'rows' if samples else 'columns'} left to be features and samples")
     ids = [source.names[column] for column in samples]
@@ -129,15 +203,33 @@ def _by_rows(path: Path, asked: _Asked) -> Table:
     require_names(names, features, labels.name, "row")
     X = np.asfortranarray(source.matrix(np.array(samples), np.array(features)).T)
     chosen = [names[row] for row in features]
-    _require_finite(X, chosen, lambda row: f"sample {ids[row - 1]!r}")
-    y = _checked_labels(labels, lambda row: f"sample {ids[row - 1]!r}")
-    return Table(X, y, chosen, labels.name, np.array(ids), asked.id_column or "sample")
+
+    def spot(row: int) -> str:
+        return f"sample {ids[row - 1]!r}"
+
+    _require_finite(X, chosen, spot, gaps=asked.gaps)
+    y = _checked_labels(labels, spot)
+    found = {role: source.row(row, samples).alias(names[row]) for role, row in of_rows.items()}
+    more: dict[str, Any] = {role: _CHECKED[role](values, spot) for role, values in found.items()}
+    return Table(X, y, chosen, labels.name, np.array(ids), asked.id_column or "sample", **more)
 
 
-def _row_of(target: str, names: list[str]) -> int:
-    if target not in names:
-        raise missing(target, names, "target row")
-    return names.index(target)
+def _row_of(asked: str, names: list[str], role: str = "target") -> int:
+    if asked not in names:
+        raise missing(asked, names, f"{role} row")
+    return names.index(asked)
+
+
+def _require_one_role(
+    of_rows: dict[str, int], asked: _Asked, others: dict[str, set[int | None] | set[int]], what: str = "column"
+) -> None:
+    """Weights and groups are columns of their own; groups may be the ids, which are read as text."""
+    for role, place in of_rows.items():
+        for other, places in others.items():
+            if place in places:
+                raise TableError(f"{what} {asked.of_rows[role]!r} cannot be both the {role} and {other}")
+    if len(set(of_rows.values())) < len(of_rows):
+        raise TableError(f"{what} {asked.weights!r} cannot be both the weights and the groups")
 
 
 def _brought(source: Source) -> str:
@@ -230,9 +322,10 @@ def require_names(names: Sequence[str], features: Sequence[int], target: str, wh
             )
 
 
-def _require_finite(X: Any, names: Sequence[str], spot: Callable[[int], str]) -> None:
+def _require_finite(X: Any, names: Sequence[str], spot: Callable[[int], str], *, gaps: bool = False) -> None:
     if X.dtype.kind != "f":
         return
+    gaps = gaps and not sp.issparse(X)
     if sp.issparse(X):
         at = np.flatnonzero(~np.isfinite(X.data))
         bad, row = np.unique(X.indices[at]), int(np.searchsorted(X.indptr, at[:1], side="right").sum())
@@ -240,15 +333,53 @@ def _require_finite(X: Any, names: Sequence[str], spot: Callable[[int], str]) ->
         step = max(1, VALUES_AT_A_TIME // len(X))
         starts = range(0, X.shape[1], step)
         parts = X.stretches() if isinstance(X, Stored) else [slice(start, start + step) for start in starts]
-        fine = np.concatenate([np.isfinite(X[:, part]).all(axis=0) for part in parts])
+        is_fine = _is_not_infinite if gaps else np.isfinite
+        fine = np.concatenate([is_fine(X[:, part]).all(axis=0) for part in parts])
         bad = np.flatnonzero(~fine)
-        row = int(np.argmin(np.isfinite(X[:, bad[0]]))) + 1 if len(bad) else 0
+        row = int(np.argmin(is_fine(X[:, bad[0]]))) + 1 if len(bad) else 0
     if len(bad):
         raise TableError(
-            f"values are missing or infinite in {len(bad):,} of {len(names):,} feature columns: "
-            f"{some([names[column] for column in bad.tolist()])} (first in {spot(row)}); "
-            "fill them in, or leave out those rows or columns (--ignore)"
+            f"values are {'infinite' if gaps else 'missing or infinite'} in {len(bad):,} of {len(names):,} feature "
+            f"columns: {some([names[column] for column in bad.tolist()])} (first in {spot(row)}); fill them in, "
+            f"{'' if gaps else 'let rank do so where they are missing (--missing median), '}"
+            "or leave out those rows or columns (--ignore)"
         )
+
+
+def _is_not_infinite(values: NDArray[Any]) -> NDArray[np.bool_]:
+    return ~np.isinf(values)
+
+
+def _checked_weights(column: pl.Series, spot: Callable[[int], str]) -> NDArray[np.float64]:
+    if column.dtype.is_decimal():
+        column = column.cast(polars().Float64)
+    if not column.dtype.is_numeric():
+        raise TableError(f"the weights {column.name!r} are of type {column.dtype}: give numbers")
+    weights = column.cast(polars().Float64).fill_null(np.nan).to_numpy()
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        raise TableError(
+            f"the weights {column.name!r} are missing, infinite or negative in {bad.sum():,} of {len(weights):,} rows "
+            f"(first: {spot(int(np.argmax(bad)) + 1)}): give numbers of 0 or more"
+        )
+    if not weights.any():
+        raise TableError(f"the weights {column.name!r} are all 0: give numbers of 0 or more, some above 0")
+    return weights
+
+
+def _checked_groups(column: pl.Series, spot: Callable[[int], str]) -> NDArray[Any]:
+    lost = column.is_null()
+    if lost.any():
+        raise TableError(
+            f"the groups {column.name!r} are missing in {lost.sum():,} of {len(column):,} rows "
+            f"(first: {spot(lost.arg_true()[0] + 1)}): fill them in or leave out those rows"
+        )
+    pl = polars()
+    plain = column.dtype.is_numeric() or column.dtype == pl.Boolean
+    return np.unique(np.array((column if plain else column.cast(pl.String)).to_list()), return_inverse=True)[1]
+
+
+_CHECKED = {"weights": _checked_weights, "groups": _checked_groups}
 
 
 def _checked_labels(target: pl.Series, spot: Callable[[int], str]) -> NDArray[Any]:

@@ -6,7 +6,7 @@ import difflib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,11 @@ class TableError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of numbers, one target value each, and the names of the columns; X may be sparse, or mapped from a file."""
+    """Rows of numbers, one target value each, and the names of the columns; X may be sparse, or mapped from a file.
+
+    ``weights`` and ``groups`` are those of the rows, where they were asked for. ``levels`` are those of categorical
+    features, by column; X holds their numbers, -1 where one is missing.
+    """
 
     X: Any
     y: NDArray[Any]
@@ -40,6 +44,9 @@ class Table:
     target: str
     ids: NDArray[Any] | None = None
     id_column: str = "id"
+    weights: NDArray[np.float64] | None = None
+    groups: NDArray[Any] | None = None
+    levels: dict[int, list[str]] = field(default_factory=dict)
 
     def frame(self) -> Any:
         """X with its column names, for selectors to know them; shares memory with X where X is by columns.
@@ -48,11 +55,22 @@ class Table:
         """
         if sp.issparse(self.X) or isinstance(self.X, np.memmap | Stored):
             return self.X
-        return polars().from_numpy(self.X, schema=self.feature_names, orient="row")
+        return self.with_levels(polars().from_numpy(self.X, schema=self.feature_names, orient="row"))
+
+    def with_levels(self, frame: Any) -> Any:
+        """The frame of X with categories in place of their numbers."""
+        pl = polars()
+        columns = []
+        for place, levels in self.levels.items():
+            texts = [None if code < 0 else levels[int(code)] for code in self.X[:, place]]
+            columns.append(pl.Series(self.feature_names[place], texts, dtype=pl.Enum(levels)))
+        return frame.with_columns(columns)
 
     def take(self, features: Sequence[int] | NDArray[np.intp]) -> Table:
         """The table of those features, in that order."""
-        return replace(self, X=self.X[:, features], feature_names=[self.feature_names[place] for place in features])
+        names = [self.feature_names[place] for place in features]
+        levels = {at: self.levels[int(place)] for at, place in enumerate(features) if int(place) in self.levels}
+        return replace(self, X=self.X[:, features], feature_names=names, levels=levels)
 
 
 @dataclass(frozen=True, eq=False)

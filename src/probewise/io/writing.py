@@ -31,7 +31,7 @@ def write_table(path: str | PathLike[str], table: Table) -> None:
     pl = polars()
     path = require_table_path(path)
     X = table.X.toarray() if sp.issparse(table.X) else table.X
-    frame = pl.from_numpy(X, schema=table.feature_names, orient="row")
+    frame = table.with_levels(pl.from_numpy(X, schema=table.feature_names, orient="row"))
     ids = [] if table.ids is None else [pl.Series(table.id_column, table.ids.tolist())]
     try:
         columns = [*ids, *frame.get_columns(), pl.Series(table.target, table.y.tolist())]

@@ -1,4 +1,4 @@
-"""Gaussian naive Bayes from moments: class means and variances, and how many test rows they tell right.
+"""Gaussian naive Bayes from moments: class means and variances, and how well they tell test rows.
 
 A class c costs a row x the sum over the probe's features f of (x_f - m_cf)^2 / 2 v_cf + log(v_cf) / 2, less the
 log of its prior: minus its log posterior, but for a constant. The cheapest class wins, the first of several.
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .jit import kernel
+from .scores import ROC_AUC, score
 
 BLOCK = 64
 TILE = 2048
@@ -44,8 +45,10 @@ class Standard(NamedTuple):
 
 
 @kernel
-def dense_moments(matrix, rows, starts, mean, variance):
+def dense_moments(matrix, rows, starts, weights, mean, variance):
     """Mean and variance of every column in class c, whose rows are rows[starts[c]:starts[c + 1]]; each (N, classes).
+
+    Row r counts weights[r] times, or, where there are no weights, once.
 
     Two passes, from the first row as origin: digits survive a mean far above the spread, and a constant column
     has a variance of exactly 0.
@@ -57,35 +60,44 @@ def dense_moments(matrix, rows, starts, mean, variance):
         width = min(BLOCK, n_features - first)
         for c in range(n_classes):
             members = rows[starts[c] : starts[c + 1]]
+            size = 0.0
+            for row in members:
+                size += weights[row] if len(weights) else 1.0
             total[:] = 0.0
             square[:] = 0.0
             for k in range(width):
                 origin[k] = matrix[members[0], first + k]
             for row in members:
+                weight = weights[row] if len(weights) else 1.0
                 for k in range(width):
-                    total[k] += np.float64(matrix[row, first + k]) - origin[k]
+                    total[k] += weight * (np.float64(matrix[row, first + k]) - origin[k])
             for k in range(width):
-                center[k] = origin[k] + total[k] / len(members)
+                center[k] = origin[k] + total[k] / size
                 total[k] = 0.0
             for row in members:
+                weight = weights[row] if len(weights) else 1.0
                 for k in range(width):
                     off = np.float64(matrix[row, first + k]) - center[k]
-                    total[k] += off
-                    square[k] += off * off
+                    total[k] += weight * off
+                    square[k] += weight * off * off
             for k in range(width):
                 mean[first + k, c] = center[k]
-                variance[first + k, c] = max(0.0, square[k] - total[k] * total[k] / len(members)) / len(members)
+                variance[first + k, c] = max(0.0, square[k] - total[k] * total[k] / size) / size
 
 
 @kernel
-def sparse_moments(data, indices, indptr, class_of, times, sizes, mean, variance):
-    """The same from compressed columns, zeros counted; row r is taken times[r] times, class c has sizes[c] rows."""
+def sparse_moments(data, indices, indptr, class_of, times, counts, sizes, mean, variance):
+    """The same from compressed columns, zeros counted; row r is taken times[r] times.
+
+    Class c has counts[c] rows that are taken at all, and sizes[c] is the sum of their times.
+    """
     n_features, n_classes = mean.shape
-    stored = np.empty(n_classes, np.int64)
+    stored, weight = np.empty(n_classes, np.int64), np.empty(n_classes)
     origin, total = np.empty(n_classes), np.empty(n_classes)
     shifted, square = np.empty(n_classes), np.empty(n_classes)
     for feature in range(n_features):
         stored[:] = 0
+        weight[:] = 0.0
         total[:] = 0.0
         shifted[:] = 0.0
         square[:] = 0.0
@@ -95,11 +107,12 @@ def sparse_moments(data, indices, indptr, class_of, times, sizes, mean, variance
                 c, value = class_of[row], np.float64(data[position])
                 if stored[c] == 0:
                     origin[c] = value
-                stored[c] += times[row]
+                stored[c] += 1
+                weight[c] += times[row]
                 total[c] += times[row] * value
                 shifted[c] += times[row] * (value - origin[c])
         for c in range(n_classes):
-            full = stored[c] == sizes[c]
+            full = stored[c] == counts[c]
             mean[feature, c] = origin[c] + shifted[c] / sizes[c] if full else total[c] / sizes[c]
         for position in range(indptr[feature], indptr[feature + 1]):
             row = indices[position]
@@ -107,7 +120,7 @@ def sparse_moments(data, indices, indptr, class_of, times, sizes, mean, variance
                 off = np.float64(data[position]) - mean[feature, class_of[row]]
                 square[class_of[row]] += times[row] * off * off
         for c in range(n_classes):
-            zeros = sizes[c] - stored[c]
+            zeros = sizes[c] - weight[c] if stored[c] < counts[c] else 0.0
             variance[feature, c] = (square[c] + zeros * mean[feature, c] * mean[feature, c]) / sizes[c]
 
 
@@ -181,49 +194,49 @@ def find_costs(values, columns, center, scale, start, first, stop, cost):
 
 
 @kernel
-def count_right(cost, truth, winner):
-    """How many rows are cheapest in their true class, the first of equals; the first row of cost is overwritten."""
+def choose(cost, told, winner):
+    """The class in which each row is cheapest, the first of equals; the first row of cost is overwritten."""
     winner[:] = 0
     least = cost[0]
     for c in range(1, len(cost)):
         line = cost[c]
-        for row in range(len(truth)):
+        for row in range(len(told)):
             better = line[row] < least[row]
             winner[row] = c if better else winner[row]
             least[row] = line[row] if better else least[row]
-    right = 0
-    for row in range(len(truth)):
-        right += winner[row] == truth[row]
-    return right
+    for row in range(len(told)):
+        told[row] = winner[row]
 
 
 @kernel
-def tell_exactly(values, truth, columns, center, scale, start, begin, end, cost, winner):
-    """How many of the rows begin, ..., end - 1 are told right, in float64."""
-    right = 0
+def tell_exactly(values, columns, center, scale, start, begin, end, measure, cost, winner, told):
+    """Classes of the rows begin, ..., end - 1, in float64; for the area under the curve the log odds of class 1."""
     for first in range(begin, end, TILE):
         stop = min(first + TILE, end)
         find_costs(values, columns, center, scale, start, first, stop, cost)
-        right += count_right(cost, truth[first:stop], winner)
-    return right
+        if measure == ROC_AUC:
+            for row in range(stop - first):
+                told[first + row] = cost[0, row] - cost[1, row]
+        else:
+            choose(cost, told[first:stop], winner)
 
 
 @kernel
-def dense_accuracy(values, truth, columns, features, offsets, moments, smoothing, accuracy):
-    """The share of rows told right, for each probe; values (columns, rows) holds the test rows.
+def dense_scores(values, truth, weights, columns, features, offsets, moments, smoothing, measure, n_classes, scores):
+    """The score of each probe; values (columns, rows) holds the test rows, and weights theirs.
 
-    Position i of a probe is feature features[i] of the moments and row columns[i] of values. A row of a class
-    without moments has a truth of -1.
+    Position i of a probe is feature features[i] of the moments and row columns[i] of values. Classes without moments
+    have the last numbers.
     """
-    n_classes, n_rows = len(moments.log_prior), len(truth)
+    n_known, n_rows = len(moments.log_prior), len(truth)
     room, tile = np.max(np.diff(offsets)), min(TILE, n_rows)
-    center, scale, start = np.empty((n_classes, room)), np.empty((n_classes, room)), np.empty(n_classes)
-    cost, winner = np.empty((n_classes, tile)), np.empty(tile, np.int64)
-    for probe in range(len(accuracy)):
+    center, scale, start = np.empty((n_known, room)), np.empty((n_known, room)), np.empty(n_known)
+    cost, winner, told = np.empty((n_known, tile)), np.empty(tile, np.int64), np.empty(n_rows)
+    for probe in range(len(scores)):
         begin, end = offsets[probe], offsets[probe + 1]
         probe_model(features[begin:end], moments, smoothing, center, scale, start)
-        right = tell_exactly(values, truth, columns[begin:end], center, scale, start, 0, n_rows, cost, winner)
-        accuracy[probe] = right / n_rows
+        tell_exactly(values, columns[begin:end], center, scale, start, 0, n_rows, measure, cost, winner, told)
+        scores[probe] = score(measure, truth, told, weights, n_classes)
 
 
 @kernel
@@ -334,83 +347,84 @@ def judge(cost, start, height, least, second, winner):
 
 
 @kernel
-def tell_quickly(columns, truth, features, bend, slope, start, bound, cost, least, second, winner, doubtful):
-    """How many rows are told right without doubt, and how many are in doubt; doubtful receives those."""
-    n_rows = len(truth)
-    right = 0
-    n_doubtful = 0
+def tell_quickly(columns, features, bend, slope, start, bound, cost, least, second, winner, told, doubtful):
+    """Classes of the rows, and how many of them are in doubt; doubtful receives those."""
+    n_rows, n_doubtful = len(told), 0
     for first in range(0, n_rows, TILE):
         stop = min(first + TILE, n_rows)
         find_differences(columns, features, bend, slope, first, stop, cost)
         judge(cost, start, stop - first, least, second, winner)
         for row in range(stop - first):
-            if second[row] - least[row] > bound:
-                right += winner[row] == truth[first + row]
-            else:
+            told[first + row] = winner[row]
+        for row in range(stop - first):
+            if not second[row] - least[row] > bound:
                 doubtful[n_doubtful] = first + row
                 n_doubtful += 1
-    return right, n_doubtful
+    return n_doubtful
 
 
 @kernel
-def quick_accuracy(values, standard, truth, features, offsets, moments, smoothing, accuracy):
-    """What dense_accuracy gives, from float32 where that leaves no doubt."""
-    n_classes, n_rows = len(moments.log_prior), len(truth)
+def quick_scores(values, standard, truth, weights, features, offsets, moments, smoothing, measure, n_classes, scores):
+    """What dense_scores gives, from float32 where that leaves no doubt; the order of all rows is always in doubt."""
+    n_known, n_rows = len(moments.log_prior), len(truth)
     room, tile = np.max(np.diff(offsets)), min(TILE, n_rows)
-    center, scale, start = np.empty((n_classes, room)), np.empty((n_classes, room)), np.empty(n_classes)
-    cost, winner = np.empty((n_classes, tile)), np.empty(tile, np.int64)
-    bend, slope = np.empty((n_classes - 1, room), np.float32), np.empty((n_classes - 1, room), np.float32)
-    less, difference = np.empty(n_classes - 1), np.empty((n_classes - 1, tile), np.float32)
+    center, scale, start = np.empty((n_known, room)), np.empty((n_known, room)), np.empty(n_known)
+    cost, winner, told = np.empty((n_known, tile)), np.empty(tile, np.int64), np.empty(n_rows)
+    bend, slope = np.empty((n_known - 1, room), np.float32), np.empty((n_known - 1, room), np.float32)
+    less, difference = np.empty(n_known - 1), np.empty((n_known - 1, tile), np.float32)
     least, second, doubtful = np.empty(tile), np.empty(tile), np.empty(n_rows, np.int64)
-    for probe in range(len(accuracy)):
+    for probe in range(len(scores)):
         chosen = features[offsets[probe] : offsets[probe + 1]]
-        bound = difference_model(chosen, moments, standard, smoothing, bend, slope, less)
-        right, n_doubtful = 0, n_rows
-        if bound <= DOUBT:
-            right, n_doubtful = tell_quickly(
-                standard.columns, truth, chosen, bend, slope, less, bound, difference, least, second, winner, doubtful
-            )
+        n_doubtful = n_rows
+        if measure != ROC_AUC:
+            bound = difference_model(chosen, moments, standard, smoothing, bend, slope, less)
+            if bound <= DOUBT:
+                n_doubtful = tell_quickly(
+                    standard.columns, chosen, bend, slope, less, bound, difference, least, second, winner, told,
+                    doubtful,
+                )  # fmt: skip
         if n_doubtful > 0:
             probe_model(chosen, moments, smoothing, center, scale, start)
         if n_doubtful == n_rows:
-            right = tell_exactly(values, truth, chosen, center, scale, start, 0, n_rows, cost, winner)
+            tell_exactly(values, chosen, center, scale, start, 0, n_rows, measure, cost, winner, told)
         else:
             for row in doubtful[:n_doubtful]:
-                right += tell_exactly(values, truth, chosen, center, scale, start, row, row + 1, cost, winner)
-        accuracy[probe] = right / n_rows
+                tell_exactly(values, chosen, center, scale, start, row, row + 1, measure, cost, winner, told)
+        scores[probe] = score(measure, truth, told, weights, n_classes)
 
 
 @kernel
-def sparse_accuracy(data, indices, indptr, truth, features, offsets, moments, smoothing, accuracy):
-    """What dense_accuracy gives, from compressed columns: rows start at the cost of zeros, stored values change it."""
-    n_classes, n_rows = len(moments.log_prior), len(truth)
+def sparse_scores(
+    data, indices, indptr, truth, weights, features, offsets, moments, smoothing, measure, n_classes, scores
+):
+    """What dense_scores gives, from compressed columns: rows start at the cost of zeros, stored values change it."""
+    n_known, n_rows = len(moments.log_prior), len(truth)
     room = np.max(np.diff(offsets))
-    center, scale = np.empty((n_classes, room)), np.empty((n_classes, room))
-    start, pull, sharp = np.empty(n_classes), np.empty(n_classes), np.empty(n_classes)
-    cost = np.empty((n_rows, n_classes))
-    for probe in range(len(accuracy)):
+    center, scale = np.empty((n_known, room)), np.empty((n_known, room))
+    start, pull, sharp = np.empty(n_known), np.empty(n_known), np.empty(n_known)
+    cost, told = np.empty((n_rows, n_known)), np.empty(n_rows)
+    for probe in range(len(scores)):
         chosen = features[offsets[probe] : offsets[probe + 1]]
         probe_model(chosen, moments, smoothing, center, scale, start)
-        for c in range(n_classes):
+        for c in range(n_known):
             for k in range(len(chosen)):
                 t = center[c, k] * scale[c, k]
                 start[c] += t * t
         for row in range(n_rows):
             cost[row] = start
         for k in range(len(chosen)):
-            for c in range(n_classes):
+            for c in range(n_known):
                 sharp[c] = scale[c, k]
                 pull[c] = 2.0 * center[c, k] * scale[c, k]
             for position in range(indptr[chosen[k]], indptr[chosen[k] + 1]):
                 value = np.float64(data[position])
                 line = cost[indices[position]]
-                for c in range(n_classes):
+                for c in range(n_known):
                     t = value * sharp[c]
                     line[c] += t * (t - pull[c])
-        right = 0
         for row in range(n_rows):
-            right += np.argmin(cost[row]) == truth[row]
-        accuracy[probe] = right / n_rows
+            told[row] = cost[row, 0] - cost[row, 1] if measure == ROC_AUC else np.argmin(cost[row])
+        scores[probe] = score(measure, truth, told, weights, n_classes)
 
 
 @kernel

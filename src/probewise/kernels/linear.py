@@ -8,6 +8,7 @@ a fold leaves for training is the whole less the fold.
 import numpy as np
 
 from .jit import inline, kernel
+from .scores import ROC_AUC, score
 
 ROWS_AT_A_TIME = 256
 
@@ -109,31 +110,28 @@ def _set_intercepts(n, sums, target_sums, weights, intercepts):
 
 @kernel
 def batch_scores(
-    matrix, rows, borders, centers, indices, offsets, weights, intercepts, allowed, targets, is_label, scores
-):
+    matrix, rows, borders, centers, indices, offsets, holes, fills, weights, intercepts, allowed, targets, is_label,
+    scores,
+):  # fmt: skip
     """Of every probe and fold, how many rows are rightly labelled, or the sum of squared errors, into scores.
 
     One walk over the matrix serves the whole batch, a tile of rows at a time while it is in the cache. weights holds,
-    probe after probe, a (d, K) matrix per fold; rows are in fold order, fold f is borders[f]..borders[f + 1].
+    probe after probe, a (d, K) matrix per fold; rows are in fold order, fold f is borders[f]..borders[f + 1]. Where
+    there are gaps, NaN in the column at place i of indices is fills[f, holes[i]] in fold f.
     """
     n_folds, k = len(borders) - 1, intercepts.shape[2]
-    widest = 1
-    for probe in range(len(offsets) - 1):
-        widest = max(widest, offsets[probe + 1] - offsets[probe])
-    room = np.empty(ROWS_AT_A_TIME * widest)
+    room = np.empty(ROWS_AT_A_TIME * _widest(offsets))
     scores[:] = 0.0
     for fold in range(n_folds):
         for first in range(borders[fold], borders[fold + 1], ROWS_AT_A_TIME):
             height = min(ROWS_AT_A_TIME, borders[fold + 1] - first)
             for probe in range(len(offsets) - 1):
-                d = offsets[probe + 1] - offsets[probe]
+                d, begin = offsets[probe + 1] - offsets[probe], offsets[probe]
                 values = room[: height * d].reshape(height, d)
-                for i in range(height):
-                    row = rows[first + i]
-                    for j in range(d):
-                        column = indices[offsets[probe] + j]
-                        values[i, j] = matrix[row, column] - centers[column]
-                start = (offsets[probe] * n_folds + fold * d) * k
+                _gather(matrix, rows, first, centers, indices[begin : begin + d], values)
+                if len(holes):
+                    _fill(values, holes[begin : begin + d], fills[fold])
+                start = (begin * n_folds + fold * d) * k
                 decisions = np.dot(values, weights[start : start + d * k].reshape(d, k))
                 for i in range(height):
                     target = targets[first + i]
@@ -145,13 +143,71 @@ def batch_scores(
 
 
 @kernel
-def accuracy(values, weights, intercepts, labels, allowed):
-    """Share of rows of values (n, d) whose highest decision, among classes that are allowed, is the true label."""
+def batch_measured(
+    matrix, rows, borders, centers, indices, offsets, holes, fills, weights, intercepts, allowed, targets, measure,
+    row_weights, n_classes, told, scores,
+):  # fmt: skip
+    """As `batch_scores`, any score of every probe and fold; told (probes, rows of the largest fold) is work space."""
+    n_folds, k = len(borders) - 1, intercepts.shape[2]
+    room = np.empty(ROWS_AT_A_TIME * _widest(offsets))
+    tells_labels = n_classes > 0 and measure != ROC_AUC
+    for fold in range(n_folds):
+        own = slice(borders[fold], borders[fold + 1])
+        for first in range(borders[fold], borders[fold + 1], ROWS_AT_A_TIME):
+            height = min(ROWS_AT_A_TIME, borders[fold + 1] - first)
+            for probe in range(len(offsets) - 1):
+                d, begin = offsets[probe + 1] - offsets[probe], offsets[probe]
+                values = room[: height * d].reshape(height, d)
+                _gather(matrix, rows, first, centers, indices[begin : begin + d], values)
+                if len(holes):
+                    _fill(values, holes[begin : begin + d], fills[fold])
+                start = (begin * n_folds + fold * d) * k
+                line = told[probe, first - borders[fold] : first - borders[fold] + height]
+                coefficients = weights[start : start + d * k].reshape(d, k)
+                tell(values, coefficients, intercepts[probe, fold], allowed[fold], tells_labels, line)
+        own_weights = row_weights[own] if len(row_weights) else row_weights
+        for probe in range(len(offsets) - 1):
+            line = told[probe, : borders[fold + 1] - borders[fold]]
+            scores[probe, fold] = score(measure, targets[own], line, own_weights, n_classes)
+
+
+@inline
+def _widest(offsets):
+    widest = 1
+    for probe in range(len(offsets) - 1):
+        widest = max(widest, offsets[probe + 1] - offsets[probe])
+    return widest
+
+
+@inline
+def _gather(matrix, rows, first, centers, columns, values):
+    """The centred columns of as many rows, from the one at place ``first`` on, as there are lines in values."""
+    for i in range(len(values)):
+        row = rows[first + i]
+        for j in range(len(columns)):
+            column = columns[j]
+            values[i, j] = matrix[row, column] - centers[column]
+
+
+@inline
+def _fill(values, holes, fills):
+    """NaN in column j becomes fills[holes[j]]; a column without gaps has -1."""
+    for j in range(len(holes)):
+        if holes[j] >= 0:
+            for i in range(len(values)):
+                if np.isnan(values[i, j]):
+                    values[i, j] = fills[holes[j]]
+
+
+@kernel
+def tell(values, weights, intercepts, allowed, tells_labels, told):
+    """Of rows of values (n, d) the class whose decision is highest among those allowed, or the (first) decision."""
     decisions = np.dot(values, weights)
-    right = 0
     for row in range(len(values)):
-        right += _decide(decisions[row], intercepts, allowed) == labels[row]
-    return right / len(values)
+        if tells_labels:
+            told[row] = _decide(decisions[row], intercepts, allowed)
+        else:
+            told[row] = decisions[row, 0] + intercepts[0]
 
 
 @inline
@@ -169,21 +225,6 @@ def _decide(decisions, intercepts, allowed):
             winner = c
             highest = decision
     return winner
-
-
-@kernel
-def r2(values, weights, intercepts, truth):
-    """R^2 of the predictions for rows of values (n, d)."""
-    predictions = np.dot(values, weights)
-    mean = truth.mean()
-    unexplained = 0.0
-    spread = 0.0
-    for row in range(len(values)):
-        unexplained += (truth[row] - predictions[row, 0] - intercepts[0]) ** 2
-        spread += (truth[row] - mean) ** 2
-    if spread == 0.0:
-        return 1.0 if unexplained == 0.0 else 0.0
-    return 1.0 - unexplained / spread
 
 
 @kernel
@@ -216,14 +257,14 @@ def rows_of_columns(data, indices, indptr, place, subset, starts, columns, value
 
 
 @kernel
-def sparse_sums(starts, columns, values, first, last, targets, is_label, sums, gram, products):
+def sparse_sums(starts, columns, values, first, last, targets, row_weights, is_label, sums, gram, products):
     """Column sums, Gram matrix (upper part) and products with targets, or by label, of rows first..last - 1."""
     sums[:] = 0.0
     gram[:] = 0.0
     products[:] = 0.0
     for row in range(first, last):
         for a in range(starts[row], starts[row + 1]):
-            column, value = columns[a], values[a]
+            column, value = columns[a], values[a] * row_weights[row] if len(row_weights) else values[a]
             sums[column] += value
             if is_label:
                 products[column, int(targets[row])] += value
@@ -235,7 +276,7 @@ def sparse_sums(starts, columns, values, first, last, targets, is_label, sums, g
 
 @kernel
 def sparse_accuracy(starts, columns, values, first, last, weights, intercepts, labels, label_counts, allowed):
-    """As `accuracy`, for rows first..last - 1; label_counts are their labels' counts, so empty rows cost nothing."""
+    """The share of rows first..last - 1 told right; label_counts are their labels' counts: empty rows cost nothing."""
     decisions = np.zeros(len(intercepts))
     blank = _decide(decisions, intercepts, allowed)
     right = label_counts[blank]
@@ -253,17 +294,17 @@ def sparse_accuracy(starts, columns, values, first, last, weights, intercepts, l
 
 
 @kernel
-def sparse_r2(starts, columns, values, first, last, weights, intercepts, targets):
-    """As `r2`, for rows first..last - 1."""
-    mean = targets[first:last].mean()
-    unexplained = 0.0
-    spread = 0.0
+def sparse_tell(starts, columns, values, first, last, weights, intercepts, allowed, tells_labels, told):
+    """As `tell`, for rows first..last - 1."""
+    decisions = np.zeros(len(intercepts))
+    blank = _decide(decisions, intercepts, allowed) if tells_labels else intercepts[0]
     for row in range(first, last):
-        predicted = intercepts[0]
+        told[row - first] = blank
+        if starts[row] == starts[row + 1]:
+            continue
+        decisions[:] = 0.0
         for a in range(starts[row], starts[row + 1]):
-            predicted += values[a] * weights[columns[a], 0]
-        unexplained += (targets[row] - predicted) ** 2
-        spread += (targets[row] - mean) ** 2
-    if spread == 0.0:
-        return 1.0 if unexplained == 0.0 else 0.0
-    return 1.0 - unexplained / spread
+            value, column = values[a], columns[a]
+            for c in range(len(decisions)):
+                decisions[c] += value * weights[column, c]
+        told[row - first] = _decide(decisions, intercepts, allowed) if tells_labels else decisions[0] + intercepts[0]

@@ -14,6 +14,7 @@ from . import integers
 from .integers import BLOCK, minus_distances, pack, round_to_integers
 from .jit import inline, kernel, part
 from .lanes import LANES, lowest_bit, not_below, not_below_one, raise_along
+from .scores import ROC_AUC, score
 
 TILE = 512
 PANEL = 1024
@@ -50,8 +51,9 @@ def tile_end(start, fold_end):
 
 @kernel
 def score_by_integers(
-    values, scale, slack, fold_end, order, borders, k, targets, n_classes, wholes, packed, squares, products, work
-):
+    values, scale, slack, fold_end, order, borders, k, targets, n_classes, measure, weights,
+    wholes, packed, squares, products, work,
+):  # fmt: skip
     """The score of dense columns by products of 16-bit integers; targets are in fold order."""
     n_rows, d = values.shape
     width = (d + 1) // 2
@@ -60,7 +62,7 @@ def score_by_integers(
     pairs = halves.view(np.int32)
     pack(pairs, n_rows, width, packed)
     _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, order, k, products, work)
-    return mean_fold_score(work[4], borders, k, targets, n_classes)
+    return mean_fold_score(work[4], borders, k, targets, n_classes, measure, weights)
 
 
 @kernel
@@ -431,26 +433,31 @@ def _swap_larger_up(top, value, width):
 
 
 @kernel
-def mean_fold_score(rows, borders, k, targets, n_classes):
-    """Mean over folds of the accuracy of the neighbours' vote, or, if there are no classes, of R^2 of their mean."""
+def mean_fold_score(rows, borders, k, targets, n_classes, measure, weights):
+    """Mean over folds of the score of what the neighbours say; targets and weights are in fold order."""
     total = 0.0
     for fold in range(len(borders) - 1):
-        near = rows[borders[fold] : borders[fold + 1], :k]
-        total += fold_score(near, targets[borders[fold] : borders[fold + 1]], targets, n_classes)
+        own = slice(borders[fold], borders[fold + 1])
+        near, own_weights = rows[own, :k], weights[own] if len(weights) else weights
+        total += fold_score(near, targets[own], targets, n_classes, measure, own_weights)
     return total / (len(borders) - 1)
 
 
 @kernel
-def fold_score(near, truth, targets, n_classes):
-    """Accuracy, or R^2, of what the neighbours' targets say about rows whose own are truth."""
-    return _vote_accuracy(near, truth, targets, n_classes) if n_classes else _mean_r2(near, truth, targets)
+def fold_score(near, truth, targets, n_classes, measure, weights):
+    """The score of what the neighbours' targets say about rows whose own are truth: a vote, or a mean of numbers."""
+    told = np.empty(len(near))
+    if n_classes and measure != ROC_AUC:
+        _vote(near, targets, n_classes, told)
+    else:
+        _average(near, targets, told)  # of two classes: the share of class 1
+    return score(measure, truth, told, weights, n_classes)
 
 
-@inline
-def _vote_accuracy(near, truth, targets, n_classes):
-    """Share of rows whose most frequent neighbour label (the lowest, if several) is their own."""
+@part
+def _vote(near, targets, n_classes, told):
+    """The most frequent label of the neighbours; the lowest, if several are."""
     counts = np.zeros(n_classes, np.int64)
-    right = 0
     for row in range(len(near)):
         winner = 0
         for neighbor in near[row]:
@@ -459,25 +466,16 @@ def _vote_accuracy(near, truth, targets, n_classes):
             label = int(targets[neighbor])
             if counts[label] > counts[winner] or (counts[label] == counts[winner] and label < winner):
                 winner = label
-        right += winner == truth[row]
+        told[row] = winner
         for neighbor in near[row]:
             counts[int(targets[neighbor])] = 0
-    return right / len(near)
 
 
-@inline
-def _mean_r2(near, truth, targets):
-    """R^2 of the mean target of the neighbours."""
-    mean = truth.mean()
-    unexplained = 0.0
-    spread = 0.0
+@part
+def _average(near, targets, told):
+    """The mean target of the neighbours."""
     for row in range(len(near)):
-        predicted = 0.0
+        total = 0.0
         for neighbor in near[row]:
-            predicted += targets[neighbor]
-        predicted /= near.shape[1]
-        unexplained += (truth[row] - predicted) ** 2
-        spread += (truth[row] - mean) ** 2
-    if spread == 0.0:
-        return 1.0 if unexplained == 0.0 else 0.0
-    return 1.0 - unexplained / spread
+            total += targets[neighbor]
+        told[row] = total / near.shape[1]

@@ -82,6 +82,17 @@ def vote(K, rows, starts, seen, C, state, bits, ids, cache, winners):
 
 
 @kernel
+def lean(K, rows, starts, seen, C, state, bits, ids, cache, values):
+    """Of two classes, how far each row seen is on the side of the second."""
+    enlist(rows, starts[0], starts[1], 0, 1.0, state, ids)
+    length = enlist(rows, starts[1], starts[2], starts[1] - starts[0], -1.0, state, ids)
+    offset = solve(K, length, C, state, bits, ids, cache)
+    decide(K, seen, length, offset, state, ids, values)
+    for t in range(len(seen)):
+        values[t] = -values[t]
+
+
+@kernel
 def enlist(rows, first, stop, length, sign, state, ids):
     """Add a class to the problem; its length then."""
     for k in range(first, stop):

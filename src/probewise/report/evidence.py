@@ -13,31 +13,50 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import clone
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import RidgeClassifier, RidgeCV
-from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
-from ..criteria import KNN, TALL, Criterion, Function, Linear, NaiveBayes, Scorer, Separability
+from ..criteria import KNN, Criterion, Linear, NaiveBayes
 from ..criteria.base import Target
-from ..engine import Knowledge, replay
+from ..engine import Knowledge, adjusted
 from ..inputs import columns_not_finite
-from ..interactions import FEWEST_IN_A_CELL, mean_by_size, pair_contrasts
+from ..interactions import (
+    ALIKE,
+    FEWEST_IN_A_CELL,
+    Pair,
+    best_probed,
+    correlations,
+    interactions_between,
+    stand_in,
+)
 from ..probes import Subsets
 from ..selectors.base import WrapperSelector
 from ..selectors.bif import BIF
 from ..selectors.fsdd import FSDD
+from ..selectors.scene import one_hot
+from ..sizes import (
+    FOLDS,
+    Judge,
+    SizeCurve,
+    TooFewRows,
+    as_judged,
+    as_sizes,
+    chosen,
+    curve_along,
+    ranked_anew,
+    ranks_known,
+    spaced_sizes,
+    splits_for,
+    up_to_rank,
+)
 from ..stopping import ORDER, VALUE
 from ..tally import TallySheet
 from .findings import Findings, Floats, Probed
+from .words import quoted
 
+NEEDS_DATA = "the data were not given"
 LOOKS_SHOWN = 200
 CHANCE = 0.05
-LARGEST, STEPS, FOLDS = 100, 16, 5
-ALIKE, NEARLY_THE_SAME = 30, 0.9
-TOGETHER = 20
+LIKENED = 30
+TOGETHER, STRONGEST = 20, 10
 REFITTED_CELLS = 4_000_000  # a filter is fitted anew in each fold up to this much data
 ALONE_CELLS = 500_000_000
 ALONE_DISTANCES = 4_000_000_000  # rows² x features, up to which k-NN judges features one at a time
@@ -69,8 +88,10 @@ class Data:
     def is_classification(self) -> bool:
         return self.target is not None and self.target.is_classification
 
-    def take(self, columns: Columns) -> Any:
-        return self.X[:, columns]
+    def numbers(self, columns: Columns) -> Floats:
+        """Some columns, dense."""
+        chosen = self.X[:, columns]
+        return np.asarray(chosen.toarray() if sp.issparse(chosen) else chosen, dtype=np.float64)
 
 
 def described(data: Data) -> dict[str, Any]:
@@ -126,21 +147,24 @@ def convergence(probed: Probed | None) -> dict[str, Any]:
     if probed is None:
         raise Unknown("this method makes no probes")
     ledger, every = probed.ledger, probed.check_every
-    every *= max(1, -(-ledger.n_probes // (every * LOOKS_SHOWN)))
+    if probed.narrow is None:  # which asks at every look
+        every *= max(1, -(-ledger.n_probes // (every * LOOKS_SHOWN)))
     if ledger.n_probes < 2 * every:
         raise Unknown(f"it takes two looks, and the run of {ledger.n_probes:,} probes had one every {every:,}")
     knowledge = Knowledge(
-        probed.plan,
+        probed.within,
         ledger,
         block_size=probed.block_size,
         check_every=every,
         watch=frozenset({ORDER, VALUE, probed.top}),
+        narrow=probed.narrow,
     )
     looks = []
     while knowledge.known < ledger.n_probes:
         knowledge.learn()
         if knowledge.known % every == 0:
             looks.append(knowledge.looks[-1])
+    looks = looks[(len(looks) - 1) % (1 + len(looks) // LOOKS_SHOWN) :: 1 + len(looks) // LOOKS_SHOWN]
     return {
         "every": every,
         "top": probed.top,
@@ -160,10 +184,9 @@ def standing_out(probed: Probed) -> NDArray[np.bool_]:
     probes of like size. Chance is held at 5 % for all features together (Bonferroni).
     """
     plan, ledger = probed.plan, probed.ledger
-    typical = mean_by_size(plan, ledger)
     sheet = TallySheet(plan.n_features)
-    for subsets, values in replay(plan, ledger):
-        sheet.add(subsets, values - typical[subsets.sizes])
+    for subsets, rest in adjusted(plan, ledger):
+        sheet.add(subsets, rest)
     tally = sheet.view()
     enough = np.minimum(tally.counts, tally.n_probes - tally.counts) >= FEWEST_IN_A_CELL
     if not enough.any():
@@ -175,44 +198,43 @@ def standing_out(probed: Probed) -> NDArray[np.bool_]:
     return enough & (ratio > -ndtri(CHANCE / plan.n_features))
 
 
-def interactions(found: Findings) -> dict[str, Any]:
-    """For each pair of the top features: do they help each other, or stand in for each other?
+def interactions(found: Findings, data: Data | None = None) -> dict[str, Any]:
+    """For each pair of the top features: do they help each other, or stand in for each other? And in what groups?
 
     The contrast is mean J of probes with both, less with only the one, less with only the other, plus with neither. J
-    is less the mean of probes of like size, since larger probes hold more pairs and are better anyway.
+    is less the mean of probes of like size, since larger probes hold more pairs and are better anyway. The columns, if
+    there are data, are further evidence for the groups.
     """
     if found.probed is None:
         raise Unknown("this method makes no probes")
-    plan, ledger = found.probed.plan, found.probed.ledger
-    top = found.order[:TOGETHER]
-    contrast, errors = pair_contrasts(plan, ledger, top)
-    if np.isfinite(contrast).mean() < 0.1:
+    top = best_probed(found.ranking, found.scores)[:TOGETHER]
+    pairs = interactions_between(found.probed.plan, found.probed.ledger, top, [found.names[k] for k in top.tolist()])
+    if np.isfinite(pairs.contrast).mean() < 0.1:
         raise Unknown(
             f"pairs of the top features met in fewer than {FEWEST_IN_A_CELL} probes: more or larger probes would tell"
         )
     return {
         "features": top.tolist(),
-        "contrast": [numbers(row) for row in contrast],
-        "std_error": [numbers(row) for row in errors],
-        "strongest": _strongest(contrast, errors, top),
+        "contrast": [numbers(row) for row in pairs.contrast],
+        "std_error": [numbers(row) for row in pairs.std_error],
+        "pairs": len(pairs.pairs()),
+        "strongest": [_told(pair) for pair in pairs.pairs()[:STRONGEST]],
+        "groups": [
+            {
+                "features": list(group.features),
+                "evidence": list(group.evidence),
+                "words": stand_in([quoted(name) for name in group.names]),
+            }
+            for group in pairs.groups(None if data is None else _correlations(found, data, top))
+        ],
+        "by_columns": data is not None,
     }
 
 
-def _strongest(contrast: Floats, errors: Floats, top: Columns, shown: int = 10) -> list[dict[str, Any]]:
-    """The pairs furthest from 0 for their standard error."""
-    first, second = np.triu_indices(len(top), k=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.nan_to_num(contrast[first, second] / errors[first, second])
-    return [
-        {
-            "first": int(top[first[pair]]),
-            "second": int(top[second[pair]]),
-            "contrast": float(contrast[first[pair], second[pair]]),
-            "std_error": float(errors[first[pair], second[pair]]),
-        }
-        for pair in np.argsort(-np.abs(ratio), kind="stable")[:shown].tolist()
-        if ratio[pair]
-    ]
+def _told(pair: Pair) -> dict[str, Any]:
+    first, second = pair.columns
+    kept = {"contrast": pair.contrast, "std_error": pair.std_error, "z": pair.z, "p_holm": pair.p, "kind": pair.kind}
+    return {"first": first, "second": second, **kept}
 
 
 # ---- from the data
@@ -220,12 +242,10 @@ def _strongest(contrast: Floats, errors: Floats, top: Columns, shown: int = 10) 
 
 def likeness(found: Findings, data: Data) -> dict[str, Any]:
     """|Pearson correlation| between the top features, and the pairs that are nearly the same."""
-    top = found.order[:ALIKE]
-    chosen = data.take(top)
-    values = np.asarray(chosen.toarray() if sp.issparse(chosen) else chosen, dtype=np.float64)
-    correlation = np.abs(_correlations(values))
+    top = found.order[:LIKENED]
+    correlation = _correlations(found, data, top)
     first, second = np.triu_indices(len(top), k=1)
-    close = np.flatnonzero(correlation[first, second] >= NEARLY_THE_SAME)
+    close = np.flatnonzero(correlation[first, second] >= ALIKE)
     close = close[np.argsort(-correlation[first[close], second[close]], kind="stable")]
     return {
         "features": top.tolist(),
@@ -238,113 +258,87 @@ def likeness(found: Findings, data: Data) -> dict[str, Any]:
             }
             for pair in close.tolist()
         ],
-        "limit": NEARLY_THE_SAME,
+        "limit": ALIKE,
     }
 
 
-def _correlations(values: Floats) -> Floats:
-    """Pearson's, over the rows where both are known; NaN for a constant column."""
-    known = np.isfinite(values)
-    if known.all():
-        centred = values - values.mean(axis=0)
-        length = np.sqrt((centred**2).sum(axis=0))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return (centred.T @ centred) / np.outer(length, length)
-    out = np.eye(values.shape[1])
-    for first in range(values.shape[1]):
-        for second in range(first):
-            both = values[known[:, first] & known[:, second]][:, [first, second]]
-            out[first, second] = out[second, first] = _correlations(both)[0, 1] if len(both) > 1 else np.nan
-    return out
+def _correlations(found: Findings, data: Data, columns: Columns) -> Floats:
+    """|Pearson correlation| of columns; the numbers of a category mean nothing, and go with no others."""
+    related = correlations(data.numbers(columns))
+    if found.categorical is not None:
+        kinds = found.categorical[columns]
+        related[kinds], related[:, kinds] = 0.0, 0.0
+        related[kinds, kinds] = 1.0
+    return related
 
 
-def accuracy_by_size(found: Findings, data: Data) -> dict[str, Any]:
+def accuracy_by_size(found: Findings, data: Data | None) -> dict[str, Any]:
     """Cross-validated score of the best 1, 2, ... features, and the smallest number that is good enough.
 
-    Good enough: within one standard error (over folds) of the best. A filter is fitted anew on the training rows of
-    each fold; other rankings were made on all rows, so that their scores are optimistic.
+    It is the curve that the run made itself, if it did. Else a filter is fitted anew on the training rows of each fold;
+    other rankings were made on all rows, so that their scores are optimistic.
     """
-    if data.target is None or data.y is None:
-        raise Unknown("there is no target to predict")
-    judge, name, scoring = _judge(found, data)
-    splits = _splits(data)
-    sizes = _sizes(found)
-    anew = _is_fitted_anew(found, data)
-    scores = []
-    for split in splits:
-        subsets = _fitted_anew(found, data, split[0], sizes) if anew else _best(found, sizes)
-        columns = np.unique(np.concatenate(subsets))
-        local = Subsets.of([np.searchsorted(columns, subset) for subset in subsets])
-        scores.append(judge.bind(data.take(columns), data.y, [split], scoring=scoring)(local))
-    values = np.array(scores)
-    means, errors = values.mean(axis=0), values.std(axis=0, ddof=1) / np.sqrt(len(splits))
-    best = int(np.argmax(means))
-    suggested = int(np.flatnonzero(means >= means[best] - errors[best])[0])
+    curve = getattr(found.selector, "size_curve_", None) or _size_curve(found, data)
     return {
-        "size": sizes,
-        "score": numbers(means),
-        "std_error": numbers(errors),
-        "best": sizes[best],
-        "suggested": sizes[suggested],
-        "measure": _measure(scoring, data),
-        "judge": name,
-        "folds": len(splits),
-        "honest": anew,
-        "guess": _guess(data) if scoring is None else None,
+        "size": curve.sizes.tolist(),
+        "score": numbers(curve.mean),
+        "std_error": numbers(curve.std_error),
+        "best": curve.best,
+        "suggested": curve.suggested,
+        "measure": curve.measure,
+        "judge": curve.judge,
+        "folds": len(curve.scores),
+        "honest": curve.nested,
+        "guess": curve.guess,
+        "beats_guessing": curve.beats_guessing,
+        "checked": None if curve.check is None else numbers(curve.check.mean),
     }
 
 
-def _judge(found: Findings, data: Data) -> tuple[Criterion, str, Any]:
-    """The run's own criterion where it is cross-validated, else k-NN (ridge for many rows) on scaled columns."""
-    own = found.criterion
-    if own is not None and not isinstance(own, Separability | Function):
-        scoring = getattr(own, "scoring", None) or getattr(found.selector, "scoring", None)
-        return own, f"the criterion of the run, {own.describe()}", scoring
-    estimator: Any
-    if data.X.shape[0] > TALL:
-        estimator = RidgeClassifier() if data.is_classification else RidgeCV()
-    else:
-        estimator = KNeighborsClassifier(3) if data.is_classification else KNeighborsRegressor(3)
-    scaler = StandardScaler(with_mean=not sp.issparse(data.X))
-    has_gaps = bool(len(columns_not_finite(data.X)))
-    steps = [SimpleImputer(), scaler, estimator] if has_gaps else [scaler, estimator]
-    words = "3 nearest neighbours" if data.X.shape[0] <= TALL else "a ridge model"
-    return Scorer(make_pipeline(*steps)), f"{words}, on scaled columns{', gaps filled' if has_gaps else ''}", None
+def _size_curve(found: Findings, data: Data | None) -> SizeCurve:
+    if data is None:
+        raise Unknown(NEEDS_DATA)
+    if data.target is None or data.y is None:
+        raise Unknown("there is no target to predict")
+    try:
+        splits = splits_for(FOLDS, data.target)
+    except TooFewRows as reason:
+        raise Unknown(str(reason)) from None
+    selector, anew = found.selector, _is_fitted_anew(found, data)
+    known = ranks_known(found.ranking, found.scores)
+    sizes = spaced_sizes(known) if selector is None else as_sizes(selector)
+
+    def choose(rows: Columns) -> list[Columns]:
+        if selector is None:
+            return up_to_rank(found.ranking, sizes.tolist())
+        return chosen(_fitted_anew(found, data, rows, sizes.tolist()) if anew else selector, sizes.tolist())
+
+    return curve_along(
+        choose,
+        *_as_judged(found, data),
+        data.y,
+        data.target,
+        sizes=sizes,
+        splits=splits,
+        judge=Judge.like(found.criterion, data.X, data.target, _scoring(found)),
+        nested=anew,
+    )
 
 
-def _splits(data: Data) -> list[tuple[Columns, Columns]]:
-    assert data.target is not None
-    rows = np.empty((len(data.target.values), 0))
-    if len(rows) < 2 * FOLDS:
-        raise Unknown(f"{len(rows)} rows are too few to cross-validate")
-    if not data.is_classification:
-        return list(KFold(FOLDS, shuffle=True, random_state=0).split(rows))
-    rarest = _rarest(data)
-    if rarest < 2:
-        raise Unknown("a class has a single row, so that it cannot be both learnt and tested")
-    folds = StratifiedKFold(min(FOLDS, rarest), shuffle=True, random_state=0)
-    return list(folds.split(rows, data.target.values))
+def _has_categories(found: Findings) -> bool:
+    return found.categorical is not None and bool(found.categorical.any())
 
 
-def _rarest(data: Data) -> int:
-    """Rows of the smallest class."""
-    assert data.target is not None
-    return int(np.bincount(data.target.values).min())
+def _as_judged(found: Findings, data: Data) -> tuple[Any, Subsets | None]:
+    """What the criterion sees of the data, also where there is a ledger only."""
+    if found.categorical is not None and found.categorical.any():
+        return one_hot(data.X, found.categorical)
+    return as_judged(found.selector, data.X)
 
 
-def _sizes(found: Findings) -> list[int]:
-    path = getattr(found.selector, "path_", None)
-    if path is not None:
-        return sorted(path)[: 2 * STEPS]
-    usable = int(np.isfinite(found.scores).sum()) or 1
-    return np.unique(np.geomspace(1, min(LARGEST, usable), STEPS).round().astype(int)).tolist()
-
-
-def _best(found: Findings, sizes: list[int]) -> list[Columns]:
-    path = getattr(found.selector, "path_", None)
-    if path is not None:
-        return [np.array(path[size][1], dtype=np.int64) for size in sizes]
-    return [found.order[:size] for size in sizes]
+def _scoring(found: Findings) -> Any:
+    """The score asked for; a ledger has it by name."""
+    return found.settings.get("scoring") if found.selector is None else getattr(found.selector, "scoring", None)
 
 
 def _is_fitted_anew(found: Findings, data: Data) -> bool:
@@ -353,31 +347,13 @@ def _is_fitted_anew(found: Findings, data: Data) -> bool:
     return isinstance(found.selector, FSDD) or data.X.shape[0] * data.X.shape[1] <= REFITTED_CELLS
 
 
-def _fitted_anew(found: Findings, data: Data, rows: Columns, sizes: list[int]) -> list[Columns]:
+def _fitted_anew(found: Findings, data: Data, rows: Columns, sizes: list[int]) -> Any:
+    """A copy of a filter, fitted to some rows; which columns are discrete it is told, since names are lost."""
     assert data.y is not None
     selector = clone(found.selector)
-    parameters = selector.get_params(deep=False)
-    if "n_features_to_select" in parameters:
-        selector.set_params(n_features_to_select=max(sizes))
-    if data.discrete is not None and isinstance(parameters.get("discrete_features"), str):
+    if data.discrete is not None and isinstance(selector.get_params(deep=False).get("discrete_features"), str):
         selector.set_params(discrete_features=data.discrete)
-    X = data.X.tocsr()[rows] if sp.issparse(data.X) else data.X[rows]
-    order = np.argsort(selector.fit(X, data.y[rows]).ranking_, kind="stable")
-    return [order[:size] for size in sizes]
-
-
-def _measure(scoring: Any, data: Data) -> str:
-    if scoring is not None:
-        return scoring if isinstance(scoring, str) else "score"
-    return "accuracy" if data.is_classification else "R²"
-
-
-def _guess(data: Data) -> float:
-    """What one gets without any feature."""
-    assert data.target is not None
-    if not data.is_classification:
-        return 0.0
-    return float(np.bincount(data.target.values).max() / len(data.target.values))
+    return ranked_anew(selector, data.X, data.y, rows, sizes, {})
 
 
 def alone(found: Findings, clear: NDArray[np.bool_] | None, data: Data) -> dict[str, Any]:
@@ -389,6 +365,8 @@ def alone(found: Findings, clear: NDArray[np.bool_] | None, data: Data) -> dict[
         raise Unknown("there is no target to predict")
     if len(columns_not_finite(data.X)):
         raise Unknown("values are missing")
+    if _has_categories(found):
+        raise Unknown("some columns are categories, which these methods do not know")
     ranks: dict[str, Columns] = {}
     words: dict[str, str] = {}
     criterion = _alone_criterion(found, data)
@@ -414,6 +392,12 @@ def alone(found: Findings, clear: NDArray[np.bool_] | None, data: Data) -> dict[
         "revealed": revealed[:REVEALED_SHOWN].tolist(),
         "n_revealed": len(revealed),
     }
+
+
+def _rarest(data: Data) -> int:
+    """Rows of the smallest class."""
+    assert data.target is not None
+    return int(np.bincount(data.target.values).min())
 
 
 def _alone_criterion(found: Findings, data: Data) -> Criterion | None:

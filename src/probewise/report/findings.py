@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import product, takewhile
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,37 +15,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
-from ..criteria import NAMES, Criterion, as_criterion
-from ..engine import replay, size_scaled_tally
+from ..certainty import Certainty
+from ..criteria import NAMES, Criterion
+from ..criteria.scoring import FOR_CLASSES, FOR_NUMBERS
 from ..ledger import Ledger, LedgerError
-from ..probes import ProbePlan
+from ..narrowing import FEWEST_FEATURES, Narrowing
+from ..probes import PlanInRounds, ProbePlan
 from ..selectors.base import RankingSelector
-from ..selectors.daf import DEFAULT_PROBE_SIZE, DEFAULT_STOP
+from ..selectors.daf import DAF, DEFAULT_STOP
+from ..selectors.outcome import Outcome, check_every_of, require_coefficient
 from ..selectors.screening import Screening
-from ..stopping import MaxProbes, Rule, as_rule
+from ..sizes import criterion_of
+from ..stopping import MaxProbes, Rule, Sure, as_rule
 from ..study import StudyError, StudyResult
 from ..study.runfile import DAMAGE, MOST_FEATURES, SIGNATURE, require_settings, require_trial
-from ..tally import TallySheet, positions
+from ..tally import COEFFICIENTS, positions
 
 Floats = NDArray[np.float64]
 TOP = 20
+RATE = 0.1
 CHECK_EVERY = 400
-REPLAYED = ("daf0", "daf1", "daf2")
 WITHOUT_CONSEQUENCE = ("ledger", "n_jobs", "verbose")
+SAID_OF_FEATURES = ("feature_groups", "keep", "drop", "costs", "categorical_features")
+LONGEST_LINE = 10_000  # of code that repeats a run
 
 
 @dataclass(frozen=True, eq=False)
 class Probed:
-    """The probes of a run: which they were, what they gave, and when they were looked at."""
+    """The probes of a run: which they were, what they gave, and when they were looked at.
+
+    ``within`` is the plan as the run began with it, over what enters and leaves as one.
+    """
 
     plan: ProbePlan
     ledger: Ledger
     check_every: int
     block_size: int
     top: int
+    within: ProbePlan
+    narrow: Narrowing | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +75,13 @@ class Findings:
     criterion: Criterion | None = None
     criterion_text: str | None = None
     probed: Probed | None = None
+    certainty: Certainty | None = None
     screening: Screening | None = None
+    outcome: Outcome | None = None
+    categorical: NDArray[np.bool_] | None = None
+    costs: Floats | None = None
+    p_values: Floats | None = None
+    rate: float | None = None
     study: StudyResult | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     shape: tuple[int, int] | None = None
@@ -103,8 +122,8 @@ def _of_file(path: Path, coefficient: str) -> Findings:
         is_study = file.read(len(SIGNATURE)) == SIGNATURE
     if is_study:
         return _read_study(path)
-    if coefficient not in REPLAYED:
-        raise ValueError(f"coefficient={coefficient!r} is not known: choose one of {', '.join(REPLAYED)}")
+    if coefficient not in COEFFICIENTS:
+        raise ValueError(f"coefficient={coefficient!r} is not known: choose one of {', '.join(COEFFICIENTS)}")
     with Ledger(path) as ledger:
         return _of_ledger(ledger, coefficient)
 
@@ -116,9 +135,7 @@ def _of_selector(selector: RankingSelector) -> Findings:
     check_is_fitted(selector, "ranking_")
     ledger = getattr(selector, "ledger_", None)
     parameters = selector.get_params(deep=False)
-    criterion = None
-    if "criterion" in parameters:
-        criterion = getattr(selector, "criterion_", None) or as_criterion(parameters["criterion"])
+    criterion = criterion_of(selector)
     coefficient = getattr(selector, "coefficient", None)
     return Findings(
         method=type(selector).__name__,
@@ -132,7 +149,9 @@ def _of_selector(selector: RankingSelector) -> Findings:
         criterion=criterion,
         criterion_text=None if criterion is None else criterion.describe(),
         probed=None if ledger is None else _probed_by(selector),
+        certainty=selector.certainty() if isinstance(selector, DAF) else None,
         screening=getattr(selector, "screen_", None),
+        **(_said_to(selector) if isinstance(selector, DAF) else {}),
         settings={name: _plain(value) for name, value in parameters.items() if name not in WITHOUT_CONSEQUENCE},
         seed=selector.plan_.seed if ledger is not None else _whole(parameters.get("random_state")),
         stop_reason=getattr(selector, "stop_reason_", None),
@@ -142,9 +161,30 @@ def _of_selector(selector: RankingSelector) -> Findings:
 
 def _probed_by(daf: Any) -> Probed:
     watched = as_rule(daf.stop or DEFAULT_STOP).watch
-    tops = sorted(item for item in watched if isinstance(item, int))
+    tops = sorted(item.top if isinstance(item, Sure) else item for item in watched if not isinstance(item, str))
     top = tops[0] if tops else TOP
-    return Probed(daf.plan_, daf.ledger_, daf.check_every, daf._block, _telling_top(top, int(daf.passed_.sum())))
+    top, within = _telling_top(top, _n_ranked(daf._outcome)), _as_begun(daf._within)
+    return Probed(daf.plan_, daf.ledger_, daf.check_every, daf._block, top, within, daf._narrowing())
+
+
+def _said_to(daf: DAF) -> dict[str, Any]:
+    """What the user said about features, and what decoys said."""
+    return {
+        "outcome": daf._outcome,
+        "categorical": daf._categorical,
+        "costs": daf._checked_costs(),
+        "p_values": getattr(daf, "p_values_", None),
+        "rate": daf.fdr,
+    }
+
+
+def _as_begun(plan: ProbePlan) -> ProbePlan:
+    return replace(plan, later=()) if isinstance(plan, PlanInRounds) else plan
+
+
+def _n_ranked(outcome: Outcome) -> int:
+    """What was probed and has a rank of its own."""
+    return outcome.within.n_features if outcome.units is None else outcome.units.n_real
 
 
 def _telling_top(top: int, n_features: int) -> int:
@@ -160,15 +200,49 @@ def _code(selector: RankingSelector) -> str | None:
     again.set_params(**{name: value for name, value in neutral.items() if name in parameters})
     if hasattr(selector, "plan_"):
         again.set_params(stop=MaxProbes(selector.n_probes_), random_state=selector.plan_.seed)
+    values = _written_apart(again)
     text = repr(again)
-    if " at 0x" in text:
+    if " at 0x" in text or any(line is None for line in values):
         return None
     imports = [f"from probewise import {type(selector).__name__}"]
     for parameter in again.get_params(deep=True).values():
         for value in parameter if isinstance(parameter, tuple) else (parameter,):
-            if isinstance(value, BaseEstimator | Rule):
+            if isinstance(value, BaseEstimator | Rule | BaseCrossValidator):
                 imports.append(f"from {_public_home(type(value))} import {type(value).__name__}")
-    return "\n".join([*dict.fromkeys(imports), "", f"{type(selector).__name__.lower()} = {text}.fit(X, y)"])
+    of_rows = "".join(f", {name}={name}" for name in getattr(selector, "_fitted_with", ()))
+    fitted = f"{type(selector).__name__.lower()} = {text}.fit(X, y{of_rows})"
+    return "\n".join([*dict.fromkeys(imports), "", *map(str, values), fitted])
+
+
+class _Name(str):
+    """A text that is written without quotes."""
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _written_apart(selector: Any) -> list[str | None]:
+    """Lines that say what a parameter about features is, which is put to its name; None for one that is too long."""
+    lines: list[str | None] = []
+    for name in SAID_OF_FEATURES:
+        value = selector.get_params(deep=False).get(name)
+        if value is None or isinstance(value, str):
+            continue
+        text = repr(_as_plain(value))
+        lines.append(f"{name} = {text}" if len(text) <= LONGEST_LINE else None)
+        selector.set_params(**{name: _Name(name)})
+    return lines
+
+
+def _as_plain(value: Any) -> Any:
+    """Arrays as lists, also inside of dicts and lists."""
+    if isinstance(value, Mapping):
+        return {_as_plain(key): _as_plain(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(value, key=str)
+    if isinstance(value, list | tuple):
+        return [_as_plain(item) for item in value]
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else value
 
 
 def _public_home(kind: type) -> str:
@@ -189,43 +263,67 @@ def _of_ledger(ledger: Ledger, coefficient: str) -> Findings:
         raise ValueError(f"the ledger {ledger.path} does not say what data it is of, so there is nothing to report")
     _require_possible(ledger)
     n_features = int(kept["shape"][1])
-    size = kept.get("max_probe_size") or DEFAULT_PROBE_SIZE
-    plan = ProbePlan(n_features, min(int(size), n_features), kept.get("inclusion"), int(kept["seed"]))
-    screening = Screening.of_ledger(kept, n_features)
-    if screening is not None:
-        plan = screening.plan(int(size), plan.inclusion, plan.seed)
-    sheet = TallySheet(n_features, float(ledger.values(0, 1)[0]))
-    for subsets, values in replay(plan, ledger):
-        sheet.add(subsets, values)
-    block = int(kept.get("block_size", 50))
-    n_probed = n_features if screening is None else len(screening.passed)
-    check_every = math.lcm(int(kept.get("check_every", CHECK_EVERY)), block)
-    tally = sheet.freeze()
-    scaled = size_scaled_tally(plan, ledger) if coefficient == "daf2" else tally
-    scores = tally.daf1() if coefficient == "daf1" else scaled.daf0()
+    outcome = Outcome.of_ledger(ledger)
+    require_coefficient(coefficient, in_rounds=outcome.in_rounds)
+    plan, screening, tally = outcome.plan, outcome.screening, outcome.tally_of_features
+    block, check_every = int(kept.get("block_size", 50)), check_every_of(kept)
+    scores, errors = outcome.coefficient(coefficient)
+    has_decoys = outcome.units is not None and outcome.units.n_decoys > 0
+    costs, categorical, rate = _said_in(ledger)
     criterion = _criterion_called(str(kept.get("criterion")))
-    told = ("max_probe_size", "inclusion", "scoring", "screen")
+    told = ("max_probe_size", "inclusion", "scoring", "sample_weight", "cv", "screen")
     settings = {name: kept[name] for name in told if kept.get(name) is not None}
     return Findings(
         method="DAF",
         score_name=coefficient.upper(),
-        scores=scores,
-        ranking=positions(scores) + 1 if screening is None else screening.ranking(scores),
+        scores=outcome.spread(scores),
+        ranking=outcome.ranking(scores, costs),
         names=_names(kept.get("feature_names"), n_features),
-        std_errors=scaled.std_errors("daf1" if coefficient == "daf1" else "daf0"),
+        std_errors=outcome.spread(errors),
         counts=tally.counts,
         criterion=criterion,
         criterion_text=kept.get("criterion"),
-        probed=Probed(plan, ledger, check_every, block, _telling_top(TOP, n_probed)),
+        probed=Probed(
+            plan,
+            ledger,
+            check_every,
+            block,
+            _telling_top(TOP, _n_ranked(outcome)),
+            _as_begun(outcome.within),
+            outcome.narrowing,
+        ),
+        certainty=outcome.certainty(coefficient),
         screening=screening,
+        outcome=outcome,
+        categorical=categorical,
+        costs=costs,
+        p_values=outcome.chances(scores) if has_decoys else None,
+        rate=rate,
         settings={"criterion": kept.get("criterion"), "coefficient": coefficient, **settings},
         shape=(int(kept["shape"][0]), n_features),
         seed=plan.seed,
-        options=_options(plan, ledger, criterion, coefficient, screening),
+        options=_options(plan, ledger, criterion, coefficient, outcome),
         fingerprints=(kept.get("data"), kept.get("target")),
         version=str(kept.get("version", __version__)),
         stop_reason=ledger.stop_reason,
     )
+
+
+def _said_in(ledger: Ledger) -> tuple[Floats | None, NDArray[np.bool_], float]:
+    """Costs, which features are categories, and the false-discovery rate, as the ledger keeps them."""
+    kept, n_features = ledger.settings, int(ledger.settings["shape"][1])
+    categorical = np.zeros(n_features, dtype=bool)
+    try:
+        costs = None if kept.get("costs") is None else np.array(kept["costs"], dtype=np.float64)
+        columns, rate = np.array(kept.get("categorical") or [], dtype=np.int64), float(kept.get("fdr", RATE))
+        fine = costs is None or (costs.shape == (n_features,) and bool((np.isfinite(costs) & (costs > 0)).all()))
+        fine = fine and bool(((columns >= 0) & (columns < n_features)).all()) and 0 < rate < 1
+        categorical[columns if fine else []] = True
+    except DAMAGE:
+        fine = False
+    if not fine:
+        raise LedgerError(f"the ledger {ledger.path} is damaged: it says what no run can be; put back a copy of it")
+    return costs, categorical, rate
 
 
 def _require_possible(ledger: Ledger) -> None:
@@ -246,22 +344,25 @@ def _require_possible(ledger: Ledger) -> None:
 
 
 def _criterion_called(text: str) -> Criterion | None:
-    """The built-in criterion with that description, if it is one with default parameters (the task aside)."""
+    """The built-in criterion with that description, if it has default parameters (task and missing values aside)."""
     for kind in NAMES.values():
-        for task in ("auto", "classification", "regression"):
-            candidate = kind()
-            if "task" in candidate.get_params():
-                candidate.set_params(task=task)
+        known = kind().get_params()
+        tasks = ("auto", "classification", "regression") if "task" in known else ()
+        fillings = (None, "mean", "median") if "missing" in known else ()
+        for task, missing in product(tasks or (None,), fillings or (None,)):
+            given = {"task": task, "missing": missing}
+            candidate = kind().set_params(**{name: value for name, value in given.items() if name in known})
             if candidate.describe() == text:
                 return candidate
     return None
 
 
 def _options(
-    plan: ProbePlan, ledger: Ledger, criterion: Criterion | None, coefficient: str, screening: Screening | None
+    plan: ProbePlan, ledger: Ledger, criterion: Criterion | None, coefficient: str, outcome: Outcome
 ) -> list[str] | None:
     """What ``probewise rank`` needs to give the same ranking."""
-    if criterion is None or ledger.settings.get("scoring") is not None:
+    judged, said, screening = _judged(ledger), _said_again(ledger, outcome), outcome.screening
+    if criterion is None or judged is None or said is None:
         return None
     if screening is not None and not screening.is_default:
         return None
@@ -269,13 +370,56 @@ def _options(
     options = ["--criterion", name]
     task = criterion.get_params().get("task", "auto")
     options += [] if task == "auto" else ["--task", task]
+    missing = criterion.get_params().get("missing")
+    options += [] if missing is None else ["--missing", missing]
+    options += judged
     options += [] if coefficient == "daf0" else ["--coefficient", coefficient]
     if plan.inclusion is not None:
         options += ["--inclusion", repr(plan.inclusion)]
     else:
         options += ["--max-probe-size", str(plan.max_size)]
     options += [] if screening is None else ["--screen", str(len(screening.passed))]
+    options += said
     return [*options, "--seed", str(plan.seed), "--probes", str(ledger.n_probes)]
+
+
+def _said_again(ledger: Ledger, outcome: Outcome) -> list[str] | None:
+    """What was said about features, as options; None where the command line cannot say it without a file."""
+    kept, units, narrow = ledger.settings, outcome.units, outcome.narrowing
+    names: list[str] | None = kept.get("feature_names")
+    options = []
+    if narrow is not None:
+        options += ["--narrow", repr(narrow.share)]
+    if units is not None and units.n_decoys:
+        options += ["--auto", "decoys", *([] if kept.get("fdr", RATE) == RATE else ["--fdr", repr(kept["fdr"])])]
+    groups = [] if units is None else [unit.tolist() for unit in units.members if len(unit) > 1]
+    kept_in, dropped = ([], []) if units is None else (units.always.tolist(), units.dropped.tolist())
+    said = [("--keep-feature", column) for column in kept_in] + [("--drop-feature", column) for column in dropped]
+    said += [("--categorical", column) for column in kept.get("categorical") or ()]
+    named = [column for _, column in said] + [column for group in groups for column in group]
+    if kept.get("costs") is not None or (narrow is not None and narrow.fewest != FEWEST_FEATURES):
+        return None
+    if not named:
+        return options
+    if names is None or any("," in names[column] for column in named):
+        return None
+    for place, group in enumerate(groups, start=1):
+        options += ["--group", f"{place}={','.join(names[column] for column in group)}"]
+    return options + [word for option, column in said for word in (option, names[column])]
+
+
+def _judged(ledger: Ledger) -> list[str] | None:
+    """How the criterion was asked to judge, as options; the ledger does not know the names of columns."""
+    kept = ledger.settings
+    scoring, cv = kept.get("scoring"), str(kept.get("cv", 3))
+    by_groups = re.fullmatch(r"(?:Stratified)?GroupKFold\(n_splits=(\d+)(?:, random_state=None, shuffle=False)?\)", cv)
+    if scoring not in (None, *FOR_CLASSES, *FOR_NUMBERS) or not (cv.isdecimal() or by_groups):
+        return None
+    options = [] if scoring is None else ["--scoring", str(scoring)]
+    options += [] if kept.get("sample_weight") is None else ["--weights", "WEIGHTS"]
+    options += [] if by_groups is None else ["--groups", "GROUPS"]
+    folds = cv if by_groups is None else by_groups[1]
+    return options + ([] if folds == "3" else ["--cv", folds])
 
 
 # ---- a study

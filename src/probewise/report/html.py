@@ -8,8 +8,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ..interactions import IN_WORDS
 from .libraries import require_libraries
-from .words import count, decimals_of, number, percent, quoted, span
+from .words import count, decimals_of, evidence, number, p_value, percent, quoted, span
 
 TEMPLATES = Path(__file__).parent / "templates"
 ROWS_SHOWN = 25
@@ -27,6 +28,7 @@ def render_html(summary: dict[str, Any]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"percent": percent, "number": number, "count": count, "quoted": quoted, "span": span}
+    environment.filters |= {"evidence": evidence, "p_value": p_value, "kind": IN_WORDS.get}
     scripts = [_one_line_ends(offline.get_plotlyjs()), (TEMPLATES / "report.js").read_text(encoding="utf-8")]
     trusted = jinja2.utils.markupsafe.Markup
     page: str = environment.get_template("report.html").render(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
-from .words import count, decimals_of, number, percent, span
+from ..interactions import IN_WORDS
+from .words import count, decimals_of, evidence, number, p_value, percent, span
 
 TOP = 30
 
@@ -26,7 +28,7 @@ def render_markdown(summary: dict[str, Any]) -> str:
             (summary["likeness"] or {}).get("nearly_the_same"),
             "correlation",
         ),
-        _pairs("Interactions: the clearest pairs", (summary["interactions"] or {}).get("strongest"), "contrast"),
+        _interactions(summary),
         _run(summary),
     ]
     return "\n\n".join(line for part in parts for line in part) + "\n"
@@ -71,13 +73,20 @@ def _data(summary: dict[str, Any]) -> list[str]:
 def _ranking(summary: dict[str, Any]) -> list[str]:
     columns, labels = summary["ranking"]["columns"], summary["ranking"]["labels"]
     decimals = decimals_of(columns)
+    apart: dict[str, Callable[[Any], str]] = {"p_value": p_value, "cost": "{:g}".format}
+
+    def shown(key: str, value: Any) -> str:
+        return value if isinstance(value, str) else apart.get(key, partial(number, decimals=decimals))(value)
+
     rows = [
-        [value if isinstance(value, str) else number(value, decimals) for value in row]
+        [shown(key, value) for key, value in zip(labels, row, strict=True)]
         for row in zip(*(columns[key][:TOP] for key in labels), strict=True)
     ]
     left = len(columns["feature"]) - len(rows)
     more = [f"and {left:,} more"] if left else []
-    return ["## The ranking", text(summary["asked"]["way"]), table(list(labels.values()), rows), *more]
+    told = [f"- {text(sentence)}." for sentence in (summary["features"] or {}).get("told", ())]
+    way = [text(summary["asked"]["way"]), *(["\n".join(told)] if told else [])]
+    return ["## The ranking", *way, table(list(labels.values()), rows), *more]
 
 
 def _study(study: dict[str, Any] | None) -> list[str]:
@@ -146,6 +155,23 @@ def _pairs(title: str, pairs: list[dict[str, Any]] | None, key: str) -> list[str
     return [
         f"## {title}",
         table(["feature", "and", key], [[p["first"], p["second"], number(p[key], 4)] for p in pairs[:10]]),
+    ]
+
+
+def _interactions(summary: dict[str, Any]) -> list[str]:
+    told = summary["interactions"]
+    if told is None:
+        return []
+    decimals = decimals_of(summary["ranking"]["columns"])
+    rows = []
+    for pair in told["strongest"]:
+        figures = [number(pair[key], decimals) for key in ("contrast", "std_error")]
+        rows.append([pair["first"], pair["second"], IN_WORDS[pair["kind"]], *figures, p_value(pair["p_holm"])])
+    groups = [f"- {text(group['words'])} ({evidence(group['evidence'])})" for group in told["groups"]]
+    return [
+        "## What goes together",
+        table(["feature", "and", "what they do", "contrast", "std error", "p (Holm)"], rows),
+        "\n".join(groups) or "No feature of the top was seen to stand in for another.",
     ]
 
 

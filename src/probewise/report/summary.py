@@ -18,9 +18,11 @@ from .. import __version__
 from ..inputs import number_categories
 from ..ledger import fingerprint
 from ..selectors.screening import Screening
+from ..sizes import fewest_enough
 from ..study import StudyResult, deviation
 from .evidence import (
     CHANCE,
+    NEEDS_DATA,
     Data,
     Unknown,
     accuracy_by_size,
@@ -37,7 +39,7 @@ from .words import count, listed, percent, quoted
 
 FORMAT = 1
 SETTLED = 0.9
-NEEDS_DATA = "the data were not given"
+CERTIFIED = "certified: "
 WAYS = {
     "DAF": "Random groups of features are tried. A feature ranks high if groups with it do better than groups without.",
     "BIF": "Each feature is tried alone.",
@@ -76,7 +78,7 @@ def summarize(
     source, target : what the data and the target are called.
     command : the command line that made the run, to be shown.
     feature_names : names for a run that does not know them, as of sparse data.
-    coefficient : for a ledger: "daf0", "daf1" or "daf2".
+    coefficient : for a ledger: "daf0", "daf1", "daf2" or "regression".
 
     Examples
     --------
@@ -91,7 +93,7 @@ def summarize(
     3
     """
     found = findings_of(run, coefficient=coefficient)
-    clear = None if found.probed is None else standing_out(found.probed)
+    clear = None if found.probed is None else standing_out(found.probed)[: len(found.names)]
     data = None if X is None else _data(found, X, y)
     found = found.named(feature_names)
     gaps: dict[str, str] = {}
@@ -113,12 +115,13 @@ def summarize(
         "asked": _asked(found, source, target),
         "data": _known_data(found, part("data", of_data, described)),
         "convergence": part("convergence", convergence, found.probed) if found.probed else None,
-        "sizes": None if found.study else part("sizes", of_data, accuracy_by_size, found),
+        "sizes": None if found.study else part("sizes", accuracy_by_size, found, data),
         "alone": part("alone", of_data, alone, found, clear),
         "likeness": part("likeness", of_data, likeness, found),
-        "interactions": part("interactions", interactions, found) if found.probed else None,
+        "interactions": part("interactions", interactions, found, data) if found.probed else None,
         "study": None if found.study is None else _study(found.study),
         "screen": None if found.screening is None else _screen(found.screening),
+        "features": None if found.outcome is None else _said(found),
         "run": _run(found),
         "repeat": _repeat(found, source, target, command),
         "versions": _versions(found),
@@ -134,7 +137,10 @@ def summarize(
 
 def _data(found: Findings, X: Any, y: Any) -> Data:
     """The data, checked to be those of the run as far as it knows them."""
-    X, discrete = number_categories(X)
+    if found.categorical is not None and found.categorical.any():
+        X, discrete = number_categories(X, -1, np.flatnonzero(found.categorical).astype(np.int32))
+    else:
+        X, discrete = number_categories(X)
     options: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
     if found.selector is not None:
         X = validate_data(found.selector, X, reset=False, **options)
@@ -176,7 +182,7 @@ def _asked(found: Findings, source: str | None, target: str | None) -> dict[str,
         "question": question,
         "source": source,
         "target": target,
-        "criterion": found.criterion_text,
+        "criterion": _criterion_words(found),
         "score": found.score_name,
     }
 
@@ -219,8 +225,17 @@ def _ranking(found: Findings, clear: NDArray[np.bool_] | None, alone_ranks: dict
     labels = {"rank": "rank", "feature": "feature", "score": found.score_name}
     if found.std_errors is not None:
         columns["std_error"], labels["std_error"] = numbers(found.std_errors[order]), "std error"
+    for name, label, values in _sureness(found):
+        columns[name], labels[name] = values, label
     if found.counts is not None:
         columns["probed"], labels["probed"] = found.counts[order].tolist(), "probed"
+    if found.costs is not None:
+        columns["cost"], labels["cost"] = numbers(found.costs[order]), "cost"
+    if found.p_values is not None:
+        columns["p_value"], labels["p_value"] = numbers(found.p_values[order]), "p, by decoys"
+    if found.outcome is not None and found.outcome.in_rounds:
+        rounds = found.outcome.rounds_left()[order].tolist()
+        columns["left_in_round"], labels["left_in_round"] = [part or None for part in rounds], "left after round"
     if clear is not None:
         columns["stands_out"], labels["stands_out"] = clear[order].tolist(), "stands out"
     for name, ranks in alone_ranks.items():
@@ -239,12 +254,28 @@ def _ranking(found: Findings, clear: NDArray[np.bool_] | None, alone_ranks: dict
     }
 
 
+def _sureness(found: Findings) -> list[tuple[str, str, list[Any]]]:
+    """Between which ranks a feature truly is, and how probably it is in the top: for those judged, best first."""
+    certainty, probed = found.certainty, found.probed
+    if certainty is None or probed is None or not certainty.is_of(found.ranking):
+        return []
+    order = found.order
+    judged = np.isfinite(certainty.coefficients[order])
+    low, high = np.where(judged, certainty.rank_intervals()[order].T, 0).tolist()
+    in_top = np.where(judged, certainty.in_top(probed.top)[order], np.nan)
+    return [
+        ("rank_low", "95 % sure: from rank", [rank or None for rank in low]),
+        ("rank_high", "to rank", [rank or None for rank in high]),
+        ("in_top", f"chance, top {probed.top}", numbers(in_top)),
+    ]
+
+
 def _study(result: StudyResult) -> dict[str, Any]:
     best = best_method(result)
     means = result.accuracy.mean(axis=0)[result.selectors.index(best)]
     classifier, size = np.unravel_index(int(np.argmax(means)), means.shape)
     error = deviation(result.accuracy)[result.selectors.index(best), classifier, size] / np.sqrt(len(result.trials))
-    enough = int(np.flatnonzero(means[classifier] >= means[classifier, size] - np.nan_to_num(error))[0])
+    enough = fewest_enough(result.sizes, means[classifier], np.full(len(result.sizes), error))
     return {
         "trials": len(result.trials),
         "rows_to_train": result.n_train,
@@ -254,7 +285,7 @@ def _study(result: StudyResult) -> dict[str, Any]:
         "sizes": result.sizes.tolist(),
         "best": best,
         "classifier": result.classifiers[classifier],
-        "suggested": int(result.sizes[enough]),
+        "suggested": enough,
         "accuracy": [[numbers(sizes) for sizes in selector] for selector in result.accuracy.mean(axis=0)],
         "deviation": [[numbers(sizes) for sizes in selector] for selector in deviation(result.accuracy)],
         "stability": {name: [numbers(sizes) for sizes in values] for name, values in result.stability().items()},
@@ -275,6 +306,32 @@ def _screen(screening: Screening) -> dict[str, Any]:
     }
 
 
+def _said(found: Findings) -> dict[str, Any]:
+    """What was said about features, and what became of it; ``told`` has it in sentences."""
+    outcome = found.outcome
+    assert outcome is not None
+    units, names = outcome.units, found.names
+    beaten = None
+    if found.p_values is not None and found.rate is not None:
+        beaten = (int(outcome.discovered(found.p_values, found.rate).sum()), found.rate)
+    categorical = np.flatnonzero(np.zeros(0) if found.categorical is None else found.categorical).tolist()
+    told = outcome.told(names, categorical=found.categorical, costs=found.costs, beaten=beaten)
+    members = () if units is None else units.members
+    return {
+        "told": told,
+        "groups": [[names[column] for column in unit.tolist()] for unit in members if len(unit) > 1],
+        "kept": [] if units is None else [names[column] for column in units.always.tolist()],
+        "dropped": [] if units is None else [names[column] for column in units.dropped.tolist()],
+        "categorical": [names[column] for column in categorical],
+        "decoys": None
+        if units is None or beaten is None
+        else {"made": units.n_decoys, "beaten_by": beaten[0], "rate": beaten[1]},
+        "rounds": [{"from_probe": part.start, "features": len(part.active)} for part in outcome.within.rounds]
+        if outcome.in_rounds
+        else None,
+    }
+
+
 def _run(found: Findings) -> dict[str, Any]:
     ledger = None if found.probed is None else found.probed.ledger
     return {
@@ -284,6 +341,11 @@ def _run(found: Findings) -> dict[str, Any]:
         "stop_reason": found.stop_reason,
         "settings": found.settings,
     }
+
+
+def _criterion_words(found: Findings) -> str | None:
+    scoring = found.settings.get("scoring")
+    return found.criterion_text if scoring is None else f"{found.criterion_text}, scored by {scoring}"
 
 
 def _repeat(found: Findings, source: str | None, target: str | None, command: str | None) -> dict[str, str | None]:
@@ -311,7 +373,9 @@ def verdict(summary: dict[str, Any]) -> list[str]:
 
 def _which(summary: dict[str, Any]) -> str:
     ranking = summary["ranking"]
-    names = listed([quoted(name) for name in ranking["columns"]["feature"][:3]])
+    features, scores = ranking["columns"]["feature"], ranking["columns"]["score"]
+    judged = [name for name, score in zip(features, scores, strict=True) if score is not None]
+    names = listed([quoted(name) for name in (judged or features)[:3]])
     target, n_features = summary["asked"]["target"], summary["data"]["features"]
     screen = summary["screen"]
     probed = f" ({screen['passed']:,} of them probed, after a screen by {screen['method']})" if screen else ""
@@ -330,6 +394,9 @@ def _which(summary: dict[str, Any]) -> str:
 
 
 def _how_settled(summary: dict[str, Any]) -> str:
+    for reason in (summary["run"]["stop_reason"] or "").split("; "):
+        if reason.startswith(CERTIFIED):
+            return f"; {reason.removeprefix(CERTIFIED)}"
     looks = summary["convergence"]
     if looks is None:
         return ""
@@ -346,10 +413,12 @@ def _how_many(summary: dict[str, Any]) -> str:
         sizes["suggested"],
         *(sizes["score"][sizes["size"].index(sizes[k])] for k in ("suggested", "best")),
     )
-    error = sizes["std_error"][sizes["size"].index(sizes["best"])]
-    if sizes["guess"] is not None and best - 2 * error <= sizes["guess"]:
+    if sizes["beats_guessing"] is False:
         return f"No number of features predicts convincingly better than guessing: at best {_reach(sizes, best)}."
-    caution = "" if sizes["honest"] else ", somewhat optimistic since the ranking has seen all rows"
+    if sizes["checked"] is not None:
+        score = sizes["checked"][sizes["size"].index(size)]
+    honest = sizes["honest"] or sizes["checked"] is not None
+    caution = "" if honest else ", somewhat optimistic since the ranking has seen all rows"
     told = f"{_reach(sizes, score)}{caution}"
     if summary["ranking"]["standing_out"] == 0:
         return f"With the first {count(size, 'feature')} {told}."

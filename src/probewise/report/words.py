@@ -48,3 +48,13 @@ def span(seconds: float) -> str:
     if seconds < 120:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def p_value(p: float | None) -> str:
+    return "–" if p is None else "below 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def evidence(kinds: list[str]) -> str:
+    """What says that features stand in for one another."""
+    words = {"probes": "by the probes", "columns": "by the columns", "both": "by the probes and the columns"}
+    return words[kinds[0] if len(set(kinds)) == 1 else "both"]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,11 +16,12 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from ..admission import admitted, plain_labels, require_plain
+from ..admission import admitted, checked_weights, plain_labels, require_plain
 from ..criteria import Criterion, as_criterion
 from ..criteria.placed import OnDevice, placed
 from ..executors import Map, ahead, executor, serial, stays_here
-from ..inputs import require_finite, require_numbers, require_widths
+from ..inputs import REMEDY, require_finite, require_numbers, require_widths
+from ..sizes import SizeCurve, size_curve_of
 from ..stored import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
 from ..tally import positions
 
@@ -42,6 +45,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     _needs_target: Any = True
     _streams: Any = False
     _widths: Any = None
+    _remedy_for_gaps: Any = REMEDY
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -58,9 +62,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
             X, y = self._checked_arrays(X, y, reset=reset)
         names = getattr(self, "feature_names_in_", None)
         if self._widths is not None:
-            require_widths(X, names, self._widths, allow_nan=self._takes_nan)
+            require_widths(X, names, self._widths, allow_nan=self._takes_nan, remedy=self._remedy_for_gaps)
         elif not self._takes_nan:
-            require_finite(X, names)
+            require_finite(X, names, self._remedy_for_gaps)
         self._n_selected(X.shape[1])
         return X, y
 
@@ -119,6 +123,39 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         report.require_report_path(path)
         return report.save(report.summarize(self, X, y), path)
 
+    def size_curve(
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        sizes: Iterable[int] | None = None,
+        cv: Any = 5,
+        nested: bool = False,
+        groups: Any = None,
+        sample_weight: Any = None,
+    ) -> SizeCurve:
+        """How good the best 1, 2, ... features are by cross-validation, and the fewest that are good enough.
+
+        Parameters
+        ----------
+        X, y : the data of ``fit``. None: the curve that ``fit`` made, if it was asked for one.
+        sizes : numbers of features; None: up to 16 from 1 to 100 (or all), evenly spaced by ratio.
+        cv : folds: a number (shuffled, stratified for classes), a splitter, or an iterable of splits.
+        nested : True ranks anew, with as many probes, on the training rows of every fold: the curve is honest, and
+            takes as many times as long as there are folds. False takes the ranking as it is. It has seen the rows
+            tested on, so all means are optimistic; sizes can be compared all the same.
+        groups : of the rows; those of one group are never both trained and tested on.
+        sample_weight : of the rows, as in ``fit``.
+        """
+        check_is_fitted(self, "ranking_")
+        if X is not None:
+            options: dict[str, Any] = {"groups": groups, "sample_weight": sample_weight}
+            return size_curve_of(self, X, y, sizes=sizes, cv=cv, nested=nested, **options)
+        curve: SizeCurve | None = getattr(self, "size_curve_", None)
+        if curve is None:
+            raise ValueError("X=None: no size curve was made when this selector was fitted; give X and y, those of fit")
+        return curve
+
     @property
     def _repr_html_(self) -> Any:
         diagram = super()._repr_html_  # an AttributeError where diagrams are not wanted
@@ -165,6 +202,14 @@ class WrapperSelector(RankingSelector):
         return self._criterion_or_default().allow_nan
 
     @property
+    def _remedy_for_gaps(self) -> str:
+        criterion = self._criterion_or_default()
+        if "missing" not in criterion.get_params(deep=False) or criterion.allow_nan:
+            return REMEDY
+        name = type(criterion).__name__
+        return f"fill gaps inside the folds with criterion={name}(missing='median'), or {REMEDY}"
+
+    @property
     def _needs_target(self) -> bool:
         return self._criterion_or_default().needs_target
 
@@ -180,9 +225,19 @@ class WrapperSelector(RankingSelector):
         as_criterion(self.criterion)
         return super()._checked(X, y, reset=reset)
 
-    def _bound(self, criterion: Criterion, X: Any, y: Any, groups: Any) -> Any:
+    def _bound(self, criterion: Criterion, X: Any, y: Any, groups: Any, sample_weight: Any = None) -> Any:
         """The criterion bound to the data, on the device asked for."""
-        return placed(criterion.bind(X, y, self.cv, groups=groups, scoring=self.scoring), self.device)
+        options = {"groups": groups, "scoring": self.scoring}
+        given = {"groups": groups, "sample_weight": sample_weight}
+        self._fitted_with = [name for name, value in given.items() if value is not None]
+        if sample_weight is not None:  # a criterion of the user's own need not know of it
+            if "sample_weight" not in signature(criterion.bind).parameters:
+                raise ValueError(
+                    f"sample_weight: {type(criterion).__name__}.bind takes none; leave it out, or use "
+                    "criterion='linear' or 'knn'"
+                )
+            options["sample_weight"] = checked_weights(sample_weight, X.shape[0])
+        return placed(criterion.bind(X, y, self.cv, **options), self.device)
 
     def _map(self, criterion: Criterion, X: Any, score: Any) -> Map:
         """Where the criterion runs: in threads, if there is a choice, where X cannot be sent to another process.

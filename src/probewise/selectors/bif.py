@@ -24,7 +24,7 @@ class BIF(WrapperSelector):
     criterion : as in `DAF`: "auto", a name such as "knn" or "linear", a criterion of `probewise.criteria`, a
         scikit-learn estimator, or a function of (X_subset, y).
     cv : folds for the criterion: a number (stratified for classes), a splitter, or an iterable of splits.
-    scoring : score for an estimator given as criterion.
+    scoring : the score that J is, as in `DAF`.
     device : as in `DAF`.
     n_jobs : workers; the result is the same for any number.
 
@@ -65,12 +65,12 @@ class BIF(WrapperSelector):
         self.device = device
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> BIF:
-        """Score every feature alone. ``groups`` goes to the splitter."""
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> BIF:
+        """Score every feature alone. ``groups`` goes to the splitter, ``sample_weight`` as in `DAF.fit`."""
         X, y = self._checked(X, y)
         criterion = as_criterion(self.criterion, X)
         X = ReadAhead(X) if isinstance(X, Stored) else X
-        score = self._bound(criterion, X, y, groups)
+        score = self._bound(criterion, X, y, groups, sample_weight)
         map = self._map(criterion, X, score)
         alone = (np.arange(block.start, block.stop)[:, None] for block in _blocks(X))
         self._keep(np.concatenate(list(map(score, (Subsets.of(features) for features in alone)))))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from numbers import Real
 from typing import Any
 
@@ -14,23 +15,31 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import __version__
+from ..admission import checked_weights, is_frame, require_plain
+from ..certainty import Certainty
 from ..criteria import as_criterion
 from ..criteria.placed import BLOCK_SIZE, OnDevice
-from ..engine import ProbeError, Run, history, run_probes, size_scaled_tally
+from ..engine import ProbeError, Run, history, run_probes
+from ..inputs import are_categories, kinds_of_columns, number_categories
+from ..interactions import Group, Interactions, interactions_of, redundancy_of
 from ..kernels.device import find
 from ..ledger import Ledger, fingerprint, peek
-from ..probes import ProbePlan
+from ..narrowing import FEWEST_FEATURES, Narrowing, as_share
+from ..probes import PlanInRounds, ProbePlan, Subsets
 from ..progress import Verbose, live_progress
-from ..regression import Regression
+from ..sizes import checked_size_curve_of
 from ..stopping import MaxTime, Rule, Settled, as_rule
-from ..tally import COEFFICIENTS
 from .base import WrapperSelector
-from .screening import ScreenedPlan, ScreenedScore, Screening, as_screen
+from .outcome import DEFAULT_PROBE_SIZE, Outcome, checked_costs, require_coefficient
+from .scene import Scene, one_hot, set_up
+from .screening import Screening, as_screen
+from .units import grouped, named_columns
 
-DEFAULT_PROBE_SIZE = 200
+LARGEST_IN_ROUNDS = 1000
 DEFAULT_STOP: Rule = Settled(top=20, overlap=0.9) | MaxTime(60)
 
 
@@ -70,7 +79,9 @@ class DAF(WrapperSelector):
         block. None: the criterion's own choice (50 for built-in criteria, 5 for estimators and functions).
     cv : folds for the criterion: a number (stratified for classes), a splitter, or an iterable of splits.
         Fixed once per fit.
-    scoring : score for an estimator given as criterion.
+    scoring : the score that J is: of built-in criteria "accuracy", "balanced_accuracy", "f1_macro" or "roc_auc" for
+        classes (the area under the curve, of two classes), "r2" or "neg_mean_squared_error" for numbers; of an
+        estimator given as criterion what scikit-learn knows. None: accuracy, R^2, or the estimator's own.
     error_score : what to do where the criterion raises or gives no finite number: "raise", or go on with this number
         as J of that probe; a ``FitFailedWarning`` at the end says how many there were.
     device : where the criterion runs: "cpu"; "cuda", a GPU, or "cuda:1", the second; "auto", a GPU if there is one and
@@ -133,6 +144,8 @@ class DAF(WrapperSelector):
     """
 
     _history: dict[str, NDArray[Any]] | None
+    _kept: NDArray[np.int32]
+    _dropped: NDArray[np.int32]
 
     def __init__(
         self,
@@ -143,7 +156,14 @@ class DAF(WrapperSelector):
         max_probe_size: int | None = None,
         inclusion: float | None = None,
         screen: Any = None,
-        narrow: None = None,
+        narrow: Any = None,
+        feature_groups: Any = None,
+        keep: Any = None,
+        drop: Any = None,
+        costs: Any = None,
+        categorical_features: Any = "from_dtype",
+        how_many: str = "decoys",
+        fdr: float = 0.1,
         stop: Any = None,
         check_every: int = 400,
         block_size: int | None = None,
@@ -163,6 +183,13 @@ class DAF(WrapperSelector):
         self.inclusion = inclusion
         self.screen = screen
         self.narrow = narrow
+        self.feature_groups = feature_groups
+        self.keep = keep
+        self.drop = drop
+        self.costs = costs
+        self.categorical_features = categorical_features
+        self.how_many = how_many
+        self.fdr = fdr
         self.stop = stop
         self.check_every = check_every
         self.block_size = block_size
@@ -175,35 +202,43 @@ class DAF(WrapperSelector):
         self.random_state = random_state
         self.verbose: Any = verbose
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> DAF:
-        """Probe until the stopping rule says enough. ``groups`` goes to the splitter."""
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> DAF:
+        """Probe until the stopping rule says enough.
+
+        ``groups`` goes to the splitter. ``sample_weight`` counts in the score, and in the fit of a model that knows
+        weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the score only. A screen knows none.
+        """
         stop = self._checked_parameters()
+        given = X
         X, y = self._checked(X, y)
-        self.criterion_ = as_criterion(self.criterion, X)
-        self.screen_ = self._screening(X, y)
-        seen, columns = (X, None) if self.screen_ is None else self.screen_.seen(X)
-        score = self._bound(self.criterion_, seen, y, groups)
+        self.criterion_, self._run_seed = as_criterion(self.criterion, X), self._seed()
+        scene = self._scene(X, y)
+        score = self._bound(self.criterion_, scene.matrix, y, groups, sample_weight)
         self._on_device = isinstance(score, OnDevice)
-        self.plan_ = self._plan(X.shape[1])
         self._block = self._block_size()
+        within = self._plan(scene)
+        self.plan_, self.units_ = scene.plan(within), scene.units
+        self._n_selected(self._n_ranks)
         with (
-            self._open_ledger(X, y, score.folds) as ledger,
+            self._open_ledger(X, y, score.folds, sample_weight) as ledger,
             live_progress(self.verbose, self._names_probed()) as progress,
-            self._told_how_to_see_it_again(groups),
+            self._told_how_to_see_it_again(groups, sample_weight),
         ):
             run = run_probes(
-                self._plan_among_passed,
-                score if columns is None else ScreenedScore(score, columns),
+                within,
+                scene.asking(score),
                 stop=stop,
-                map=self._map(self.criterion_, X, score),
+                map=self._map(self.criterion_, scene.matrix, score),
                 ledger=ledger,
                 block_size=self._block,
                 check_every=self.check_every,
                 error_score=None if self.error_score == "raise" else float(self.error_score),
                 progress=progress,
+                narrow=self._narrowing(),
             )
-        del score  # it may hold some numbers of every feature
+        del score, scene  # they may hold some numbers of every feature
         self._take(run)
+        self._find_how_many(given, y, groups, sample_weight)
         return self
 
     def coefficients(self, name: str) -> NDArray[np.float64]:
@@ -211,30 +246,131 @@ class DAF(WrapperSelector):
         check_is_fitted(self, "tally_")
         return self._coefficient(name)[0]
 
+    def certainty(self, coefficient: str | None = None) -> Certainty:
+        """How sure the ranking is: intervals of coefficients and ranks, and the chance to be in the true top k.
+
+        Of the coefficient of the run, or another one. True is what endless probes of the same data would give. For
+        "daf2" that is with J scaled by the spreads found so far; "regression" is shrunken, and its intervals are of
+        what the penalty leaves: they say how steady the number is, not how large the effect. Features that were not
+        probed, or not up to the last round of narrowing, are NaN; costs play no part, and those of a group count one
+        by one.
+        """
+        check_is_fitted(self, "tally_")
+        return self._outcome.certainty(coefficient or self.coefficient)
+
+    def interactions(self, top: int = 20) -> Interactions:
+        """What the first ``top`` features do in pairs, by the ledger: which help, and which replace each other."""
+        return interactions_of(self, top)
+
+    def redundancy(self, X: Any = None, top: int = 20) -> list[Group]:
+        """Groups among the first ``top`` features that stand in for one another, the best of each group first.
+
+        By the probes: what one is worth is gone where the other is. With X, the data of ``fit``, also by the columns:
+        those that are nearly the same (|correlation| of 0.9 and more).
+        """
+        return redundancy_of(self, X, top)
+
     @property
     def history_(self) -> dict[str, NDArray[Any]]:
-        """C, C2, relative C2 and the features left out, at every look."""
+        """C, C2, relative C2 and the features left out, at every look; and the round in which each feature left."""
         check_is_fitted(self, "ledger_")
         if self._history is None:
-            plan = self._plan_among_passed
-            self._history = history(plan, self.ledger_, block_size=self._block, check_every=self.check_every)
+            narrow, first = self._narrowing(), self._within
+            if isinstance(first, PlanInRounds):
+                first = replace(first, later=())
+            options: dict[str, Any] = {"block_size": self._block, "check_every": self.check_every, "narrow": narrow}
+            self._history = history(first, self.ledger_, **options)
+            if narrow is not None:
+                self._history["left_in_round"] = self._outcome.rounds_left()
         return self._history
 
+    @property
+    def _within(self) -> ProbePlan:
+        """The plan as the run sees it, which numbers units."""
+        return getattr(self.plan_, "within", self.plan_)
+
     def _take(self, run: Run) -> None:
-        self.ledger_ = run.ledger
-        self.tally_ = run.tally if self.screen_ is None else self.screen_.spread(run.tally)
+        self._outcome = outcome = Outcome(run.plan, run.ledger, run.tally, self.units_, self.screen_)
+        self.plan_, self.ledger_, self.tally_ = outcome.plan, run.ledger, outcome.tally_of_features
         self.n_probes_, self.stop_reason_ = run.tally.n_probes, run.stop_reason
         self._history = None
-        scores, self.std_errors_ = self._coefficient(self.coefficient)
-        self._keep(scores)
-        self.passed_ = np.full(len(scores), self.screen_ is None)
+        scores, errors = outcome.coefficient(self.coefficient)
+        self.scores_, self.std_errors_ = outcome.spread(scores), outcome.spread(errors)
+        self.ranking_ = outcome.ranking(scores, self._checked_costs())
+        self.passed_ = np.ones(self.n_features_in_, dtype=bool)
         if self.screen_ is not None:
-            self.passed_[self.screen_.passed] = True
-            self.ranking_ = self.screen_.ranking(scores)
+            self.passed_ = np.isin(np.arange(self.n_features_in_), self.screen_.passed)
+        self.passed_[self._kept], self.passed_[self._dropped] = True, False
         if run.interrupted:
             warnings.warn(f"DAF was {run.stop_reason}: this is the ranking so far", ConvergenceWarning, stacklevel=3)
-
         self._tell_of_failures()
+
+    def _find_how_many(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
+        """What ``n_features_to_select="auto"`` means for these data."""
+        for name in ("p_values_", "size_curve_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        if self.n_features_to_select != "auto":
+            return
+        if self.how_many == "size":
+            self.size_curve_ = checked_size_curve_of(self, X, y, groups=groups, sample_weight=sample_weight)
+            if not self.size_curve_.beats_guessing:
+                warnings.warn(
+                    "no number of features predicts convincingly better than guessing: the "
+                    f"{self.size_curve_.suggested} kept may be noise",
+                    UserWarning,
+                    stacklevel=3,
+                )
+            return
+        self.p_values_ = self._outcome.chances(self._outcome.coefficient(self.coefficient)[0])
+        if not self._discovered().any():
+            warnings.warn(
+                f"no feature beats the decoys at a false-discovery rate of {self.fdr:g}: none is kept; give more "
+                "probes, a larger fdr, or a number of features"
+                + ("" if self.keep is None else "; what keep names stays"),
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _discovered(self) -> NDArray[np.bool_]:
+        """Which features beat the decoys."""
+        return self._outcome.discovered(self.p_values_, self.fdr)
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self, "ranking_")
+        if not self._is_auto:
+            kept = self.ranking_ <= self._n_selected(self._n_ranks)
+        elif hasattr(self, "p_values_"):
+            kept = self._discovered()
+        elif hasattr(self, "size_curve_"):
+            kept = self.ranking_ <= self.size_curve_.suggested
+        else:
+            raise ValueError("n_features_to_select='auto' was not asked for when fit: fit again, or give a number")
+        if self.units_ is None:
+            return kept
+        kept[self.units_.always] = True
+        kept[self._dropped] = False
+        return kept
+
+    def _n_selected(self, n_features: int) -> int:
+        if self._is_auto:
+            return n_features
+        asked, n_kept = super()._n_selected(n_features), 0 if self.keep is None else len(self._kept)
+        if asked < n_kept:
+            raise ValueError(
+                f"n_features_to_select={self.n_features_to_select!r} is less than the {n_kept} features of keep: "
+                "give at least as many"
+            )
+        return asked
+
+    @property
+    def _n_ranks(self) -> int:
+        """How many can be selected: a group counts as one, what is dropped not at all."""
+        units = self.units_
+        if units is None:
+            return int(self.n_features_in_)
+        in_groups = int(units.members.offsets[units.n_real]) - units.n_real
+        return int(self.n_features_in_) - in_groups - len(self._dropped)
 
     def _tell_of_failures(self) -> None:
         failures = self.ledger_.failures
@@ -247,7 +383,7 @@ class DAF(WrapperSelector):
         warnings.warn(f"{told}; their J is error_score={failures.error_score}", FitFailedWarning, stacklevel=4)
 
     @contextmanager
-    def _told_how_to_see_it_again(self, groups: Any) -> Iterator[None]:
+    def _told_how_to_see_it_again(self, groups: Any, sample_weight: Any) -> Iterator[None]:
         """A failed probe in terms of what the user has at hand."""
         try:
             yield
@@ -255,38 +391,22 @@ class DAF(WrapperSelector):
             data = "np.asarray(X)" if hasattr(self, "feature_names_in_") else "X"
             options = "" if groups is None else ", groups=groups"
             options += "" if self.scoring is None else ", scoring=daf.scoring"
+            options += "" if sample_weight is None else ", sample_weight=sample_weight"
             probe = error.failure.probe
             error.again = f"daf.criterion_.bind({data}, y, daf.cv{options})(daf.plan_.draw({probe}, {probe + 1}))"
+            if self._categorical.any() or self._makes_decoys:  # columns that X does not have
+                error.again = "the same fit and n_jobs=1"
             raise
 
     def _coefficient(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """The coefficient of every feature and its standard error."""
-        if name == "daf0":
-            return self.tally_.daf0(), self.tally_.std_errors()
-        if name == "daf1":
-            return self.tally_.daf1(), self.tally_.std_errors("daf1")
-        if name == "daf2":
-            scaled = size_scaled_tally(self.plan_, self.ledger_)
-            return scaled.daf0(), scaled.std_errors()
-        if name == "regression":
-            fitted = Regression.of(self._plan_among_passed, self.ledger_)
-            return self._spread_over_all(fitted.coefficients), self._spread_over_all(fitted.std_errors)
-        raise ValueError(f"coefficient={name!r} is not known: choose one of {', '.join(COEFFICIENTS)}")
-
-    def _spread_over_all(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Values of the features that passed, with NaN for the rest."""
-        if self.screen_ is None:
-            return values
-        out = np.full(self.screen_.n_features, np.nan)
-        out[self.screen_.passed] = values
-        return out
+        scores, errors = self._outcome.coefficient(name)
+        return self._outcome.spread(scores), self._outcome.spread(errors)
 
     def _checked_parameters(self) -> Rule:
         """Refuse what cannot be meant before any work is done."""
-        if self.coefficient not in COEFFICIENTS:
-            raise ValueError(f"coefficient={self.coefficient!r} is not known: choose one of {', '.join(COEFFICIENTS)}")
-        if self.narrow is not None:
-            raise ValueError(f"narrow={self.narrow!r}: this version knows only None")
+        require_coefficient(self.coefficient, in_rounds=self.narrow is not None)
+        self._check_combinations()
         find(self.device)
         for name, least in (("max_probe_size", 1), ("check_every", 1), ("block_size", 1)):
             value = getattr(self, name)
@@ -305,6 +425,40 @@ class DAF(WrapperSelector):
             )
         return as_rule(DEFAULT_STOP if self.stop is None else self.stop)
 
+    def _check_combinations(self) -> None:
+        if self.how_many not in ("decoys", "size"):
+            raise ValueError(f"how_many={self.how_many!r}: choose 'decoys' or 'size'")
+        if not _is_finite_number(self.fdr) or not 0 < self.fdr < 1:
+            raise ValueError(f"fdr={self.fdr!r} must be a share above 0 and below 1")
+        if self.narrow is not None:
+            as_share(self.narrow)
+            if self._makes_decoys:
+                raise ValueError(
+                    "n_features_to_select='auto' by decoys needs narrow=None, since decoys must stay to the end: "
+                    "use how_many='size' with narrow"
+                )
+        if self.screen is not None and self._makes_decoys:
+            raise ValueError(
+                "n_features_to_select='auto' by decoys needs screen=None: what passed a screen is better than luck "
+                "already, and decoys are not; use how_many='size' with screen"
+            )
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self.n_features_to_select, str) and self.n_features_to_select == "auto"
+
+    @property
+    def _makes_decoys(self) -> bool:
+        return self._is_auto and self.how_many == "decoys"
+
+    def _narrowing(self) -> Narrowing | None:
+        if self.narrow is None:
+            return None
+        asked = self.n_features_to_select
+        is_number = asked is not None and not isinstance(asked, str)
+        n_asked = super()._n_selected(self.n_features_in_) if is_number else 0
+        return Narrowing(as_share(self.narrow), max(FEWEST_FEATURES, 2 * n_asked), self._block)
+
     def _block_size(self) -> int:
         """The one given, or the largest divisor of check_every up to the criterion's own choice."""
         if self.block_size is not None:
@@ -312,21 +466,95 @@ class DAF(WrapperSelector):
         largest = min(BLOCK_SIZE if self._on_device else self.criterion_.block_size, self.check_every)
         return next(size for size in range(largest, 0, -1) if self.check_every % size == 0)
 
-    def _screening(self, X: Any, y: Any) -> Screening | None:
-        if self.screen is None:
-            return None
-        return Screening.of(self.screen, X, y, criterion=self.criterion_, n_jobs=self.n_jobs)
+    def _checked(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
+        """Categories of a frame become numbers here, -1 where one is missing."""
+        self._kept = np.empty(0, np.int32) if reset else self._kept
+        X, found = self._numbered(X)
+        X, y = super()._checked(X, y, reset=reset)
+        if reset:
+            self._categorical = self._which_categorical(found, X.shape[1])
+        return X, y
 
-    @property
-    def _plan_among_passed(self) -> ProbePlan:
-        """The plan as the run sees it, which knows of no features but those that passed."""
-        return self.plan_.within if isinstance(self.plan_, ScreenedPlan) else self.plan_
+    def _numbered(self, X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+        """X with numbers for categories, and which columns of a frame they were in."""
+        kinds = kinds_of_columns(X) if self.categorical_features is not None else None
+        if kinds is None:
+            return X, None
+        names = np.array([str(name) for name in X.columns])
+        asked = self.categorical_features
+        also = None if isinstance(asked, str) else named_columns(asked, "categorical_features", names, len(names))
+        found = are_categories(kinds, also)
+        return number_categories(X, -1, also)[0] if found.any() else X, found
 
-    def _plan(self, n_features: int) -> ProbePlan:
-        size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else int(self.max_probe_size)
-        if self.screen_ is not None:
-            return self.screen_.plan(size, self.inclusion, self._seed())
-        return ProbePlan(n_features, min(size, n_features), self.inclusion, self._seed())
+    def transform(self, X: Any) -> Any:
+        """The selected columns of X, categories as they are; of a table in a store no others are read."""
+        check_is_fitted(self, "ranking_")
+        numbers, found = self._numbered(X) if is_frame(X) else (X, None)
+        if found is None or not found.any():
+            return super().transform(X)
+        require_plain(X)
+        validate_data(self, numbers, dtype=None, ensure_all_finite=not self._takes_nan, reset=False)
+        places = self.get_support(indices=True)
+        chosen = X.iloc[:, places] if hasattr(X, "iloc") else X[:, places.tolist()]
+        return np.asarray(chosen) if _get_output_config("transform", self)["dense"] == "default" else chosen
+
+    def _as_judged(self, X: Any) -> tuple[Any, Subsets | None]:
+        """What the criterion sees of X, and the columns of each feature in it; None: the one of its number."""
+        names = getattr(self, "feature_names_in_", None)
+        return one_hot(X, self._categorical, names) if self._categorical.any() else (X, None)
+
+    def _which_categorical(self, found: NDArray[np.bool_] | None, n_features: int) -> NDArray[np.bool_]:
+        asked = self.categorical_features
+        if asked is None:
+            return np.zeros(n_features, dtype=bool)
+        if isinstance(asked, str):
+            if asked != "from_dtype":
+                raise ValueError(
+                    f"categorical_features={asked!r}: give 'from_dtype', a list of columns, or None for no categories"
+                )
+            return np.zeros(n_features, dtype=bool) if found is None else found
+        columns = named_columns(asked, "categorical_features", getattr(self, "feature_names_in_", None), n_features)
+        return np.isin(np.arange(n_features), columns) | (False if found is None else found)
+
+    def _scene(self, X: Any, y: Any) -> Scene:
+        names, n_features = getattr(self, "feature_names_in_", None), X.shape[1]
+        groups = [] if self.feature_groups is None else grouped(self.feature_groups, names, n_features)
+        keep, drop = (
+            named_columns([] if asked is None else asked, name, names, n_features)
+            for name, asked in (("keep", self.keep), ("drop", self.drop))
+        )
+        self._kept, self._dropped, self._categorical[drop] = keep, drop, False
+        self._checked_costs()
+        self.screen_ = None
+        if self.screen is not None:
+            if groups or self._categorical.any():
+                raise ValueError(
+                    f"screen={self.screen!r} looks at one column at a time: it does not go with feature_groups or "
+                    "categorical columns; leave out one of them"
+                )
+            self.screen_ = Screening.of(self.screen, X, y, criterion=self.criterion_, n_jobs=self.n_jobs)
+        return set_up(
+            X,
+            categorical=self._categorical,
+            groups=groups,
+            keep=keep,
+            drop=drop,
+            screening=self.screen_,
+            decoys_from=self._run_seed if self._makes_decoys else None,
+            names=names,
+        )
+
+    def _checked_costs(self) -> NDArray[np.float64] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if self.costs is None else checked_costs(self.costs, names, self.n_features_in_)
+
+    def _plan(self, scene: Scene) -> ProbePlan:
+        """The plan over units."""
+        n_units = scene.n_units
+        default = DEFAULT_PROBE_SIZE if self.narrow is None else LARGEST_IN_ROUNDS
+        size = default if self.max_probe_size is None else int(self.max_probe_size)
+        kind = ProbePlan if self.narrow is None else PlanInRounds
+        return kind(n_units, min(size, n_units), self.inclusion, self._run_seed)
 
     def _seed(self) -> int:
         """The seed asked for; without one, the ledger's if it has a run, else a new one."""
@@ -338,7 +566,7 @@ class DAF(WrapperSelector):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _open_ledger(self, X: Any, y: Any, folds: Any) -> Ledger:
+    def _open_ledger(self, X: Any, y: Any, folds: Any, sample_weight: Any = None) -> Ledger:
         if self.ledger is None:
             return Ledger()
         settings = {
@@ -352,20 +580,50 @@ class DAF(WrapperSelector):
             "target": None if y is None else fingerprint(y),
             "folds": fingerprint(*(part for split in folds.splits for part in split)),
             "screen": None,
+            "units": None,
+            "narrow": None,
+            "categorical": np.flatnonzero(self._categorical).tolist() or None,
         }
-        notes = {"feature_names": self._names(), "version": __version__, "block_size": self._block}
+        weights = checked_weights(sample_weight, X.shape[0])
+        settings["sample_weight"] = None if weights is None else fingerprint(weights)
+        notes: dict[str, Any] = {"feature_names": self._names(), "version": __version__, "block_size": self._block}
         notes["check_every"] = self.check_every
+        notes["cv"] = str(self.cv) if isinstance(self.cv, int | np.integer) or hasattr(self.cv, "split") else "splits"
+        narrow = self._narrowing()
+        if narrow is not None:
+            settings |= narrow.settings
         if self.screen_ is not None:
             settings |= self.screen_.settings
             notes |= self.screen_.notes
+        if self.units_ is not None and not self._is_only_screened:
+            settings |= self.units_.settings
+            notes |= self.units_.notes
+        costs = self._checked_costs()
+        if costs is not None:
+            notes["costs"] = costs.tolist()
+        if self._makes_decoys:
+            notes["fdr"] = self.fdr
         return Ledger(self.ledger, settings, notes=notes)
 
+    @property
+    def _is_only_screened(self) -> bool:
+        """Whether the ledger's words about the screen say all about units."""
+        parts = (self.feature_groups, self.keep, self.drop)
+        return self.screen_ is not None and all(part is None for part in parts) and not self._makes_decoys
+
     def _names_probed(self) -> list[str] | None:
-        """Names of the features as the run numbers them."""
-        names = self._names()
-        if self.screen_ is None:
+        """Names of the units as the run numbers them: a group by its first feature."""
+        names, units = self._names(), self.units_
+        if units is None:
             return names
-        return [str(column) if names is None else names[column] for column in self.screen_.passed.tolist()]
+        first = units.members.indices[units.members.offsets[:-1]].tolist()
+        real = [str(column) if names is None else names[column] for column in first[: units.n_real]]
+        return [*real, *("decoy" for _ in range(units.n_decoys))]
+
+    def _told(self, names: Sequence[str]) -> list[str]:
+        """What was said of features and what became of it, in sentences without their full stops."""
+        found = (int((self._discovered()).sum()), self.fdr) if hasattr(self, "p_values_") else None
+        return self._outcome.told(names, categorical=self._categorical, costs=self._checked_costs(), beaten=found)
 
     def _names(self) -> list[str] | None:
         names = getattr(self, "feature_names_in_", None)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,43 +17,13 @@ from ..criteria import Criterion
 from ..criteria.base import Target
 from ..criteria.scorer import stable_text
 from ..ledger import LedgerError, fingerprint
-from ..probes import ProbePlan, Subsets
 from ..stored import Stored
-from ..tally import Tally, positions
+from ..tally import positions
 from .fsdd import FSDD
 
 Columns = NDArray[np.int32]
 GROUPS_OF_NUMBERS = 5
 COPIED_SHARE, COPIED_BYTES = 8, 2**28  # one in so many columns, and no more than this
-
-
-@dataclass(frozen=True, eq=False)
-class ScreenedPlan(ProbePlan):
-    """The probes of a run over the columns that passed: probe i of the plan ``within`` them, in columns of X."""
-
-    columns: Columns = field(kw_only=True, repr=False)
-
-    @cached_property
-    def within(self) -> ProbePlan:
-        return ProbePlan(len(self.columns), self.max_size, self.inclusion, self.seed)
-
-    @property
-    def largest(self) -> int:
-        return self.within.largest
-
-    def draw(self, start: int, stop: int) -> Subsets:
-        return _through(self.columns, self.within.draw(start, stop))
-
-
-@dataclass(frozen=True)
-class ScreenedScore:
-    """A criterion bound to all of X, asked about subsets of the columns that passed."""
-
-    score: Any
-    columns: Columns
-
-    def __call__(self, subsets: Subsets) -> Any:
-        return self.score(_through(self.columns, subsets))
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,23 +119,6 @@ class Screening:
             return X, self.passed
         return np.asfortranarray(X[:, self.passed]), None
 
-    def plan(self, max_size: int, inclusion: float | None, seed: int) -> ScreenedPlan:
-        size = min(max_size, len(self.passed))
-        return ScreenedPlan(self.n_features, size, inclusion, seed, columns=self.passed)
-
-    def spread(self, tally: Tally) -> Tally:
-        """The tally of the features that passed, as one of all features; the others were in no probe."""
-        table = np.zeros((self.n_features, tally.table.shape[1]))
-        table[self.passed] = tally.table
-        return replace(tally, table=table)
-
-    def ranking(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """1 is best: those that passed by their scores, then the rest by the screen."""
-        ranking = np.empty(self.n_features, np.int64)
-        ranking[self.passed] = positions(scores[self.passed]) + 1
-        ranking[self.rest] = np.arange(len(self.passed), self.n_features) + 1
-        return ranking
-
 
 def as_screen(screen: Any) -> tuple[Any, Any]:
     """(method or None for the default, how many pass or None for what the method selects)."""
@@ -227,10 +179,6 @@ def _described(judge: Any) -> str:
     again = clone(judge)
     again.set_params(**{name: None for name in ("n_jobs", "verbose") if name in again.get_params(deep=False)})
     return stable_text(again)
-
-
-def _through(columns: Columns, subsets: Subsets) -> Subsets:
-    return Subsets(columns[subsets.indices], subsets.offsets)
 
 
 def _packed(columns: Columns) -> str:

@@ -46,7 +46,7 @@ class SFFS(WrapperSelector):
     stop : a rule of `probewise.stopping`, say ``MaxTime(60)`` or ``MaxProbes(10_000)`` subsets; the best so far is
         kept. None: until the size is reached.
     cv : folds for the criterion: a number (stratified for classes), a splitter, or an iterable of splits.
-    scoring : score for an estimator given as criterion.
+    scoring : the score that J is, as in `DAF`.
     device : as in `DAF`.
     n_jobs : workers; the result is the same for any number.
     verbose : 1 shows live progress, in a terminal or a notebook; or a function, called now and then with a line of
@@ -107,8 +107,11 @@ class SFFS(WrapperSelector):
         self.n_jobs = n_jobs
         self.verbose: Any = verbose
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None) -> SFFS:
-        """Search until the size is reached or the rule says stop. ``groups`` goes to the splitter."""
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> SFFS:
+        """Search until the size is reached or the rule says stop.
+
+        ``groups`` goes to the splitter, ``sample_weight`` as in `DAF.fit`.
+        """
         if self.direction not in ("forward", "backward"):
             raise ValueError(f"direction={self.direction!r}: choose 'forward' or 'backward'")
         if self.floating not in (True, False, "strict"):
@@ -116,7 +119,7 @@ class SFFS(WrapperSelector):
         rule = None if self.stop is None else as_rule(self.stop)
         X, y = self._checked(X, y)
         criterion = as_criterion(self.criterion, X)
-        score = self._bound(criterion, X, y, groups)
+        score = self._bound(criterion, X, y, groups, sample_weight)
         piece = BLOCK_SIZE if isinstance(score, OnDevice) else criterion.block_size
         size = self._n_selected(X.shape[1])
         with live_line(self.verbose) as progress:

@@ -31,8 +31,9 @@ from .. import __version__
 from ..admission import canonical, explained, plain_labels, require_plain
 from ..criteria.base import kind_of_target
 from ..executors import ClusterError, Map, executor
+from ..multiplicity import holm
 from ..progress import live_line
-from .result import STABILITY, StudyResult, corrected_t_test, deviation, holm
+from .result import STABILITY, StudyResult, corrected_t_test, deviation
 from .runfile import Record, RunFile, StudyError
 from .trials import Indices, Message, Trials, select, split_rows, tell
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
+from ..multiplicity import holm
 from ..stability import anhi, ati, cw_rel, nogueira
 from .runfile import Record
 
@@ -216,13 +217,3 @@ def corrected_t_test(differences: NDArray[np.float64], test_to_train: float) -> 
         return (0.0, 1.0) if abs(mean) <= 1e-12 else (float(np.copysign(np.inf, mean)), 0.0)
     t = mean / spread
     return t, float(2 * stdtr(n_trials - 1, -abs(t)))
-
-
-def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Holm's adjustment of p-values for their number, down the first axis."""
-    order = np.argsort(p_values, axis=0, kind="stable")
-    factors = np.arange(len(p_values), 0, -1)[:, None]
-    stepped = np.maximum.accumulate(np.take_along_axis(p_values, order, axis=0) * factors, axis=0)
-    adjusted = np.empty_like(p_values)
-    np.put_along_axis(adjusted, order, np.minimum(stepped, 1), axis=0)
-    return adjusted

@@ -305,7 +305,7 @@
     const body = table.tBodies[0];
     const heads = [...table.tHead.rows[0].cells];
     const collator = new Intl.Collator(undefined, { numeric: true });
-    const counts = new Set(["rank", "probed", "bif", "fsdd"]);
+    const counts = new Set(["rank", "rank_low", "rank_high", "probed", "bif", "fsdd"]);
     let sorted = { key: "rank", up: true };
     let page = 0;
     let perPage = known.rows_shown;

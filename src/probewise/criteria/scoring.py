@@ -1,0 +1,112 @@
+"""Which score the built-in criteria give: of predictions for a fold, by name, with the weights of the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..kernels import scores as kernels
+from .base import Floats, Folds, Target
+
+FOR_CLASSES = {
+    "accuracy": kernels.ACCURACY,
+    "balanced_accuracy": kernels.BALANCED_ACCURACY,
+    "f1_macro": kernels.F1_MACRO,
+    "roc_auc": kernels.ROC_AUC,
+}
+FOR_NUMBERS = {"r2": kernels.R2, "neg_mean_squared_error": kernels.SQUARED_ERROR}
+
+
+def scoring_name(scoring: Any, target: Target, *, criterion: str, estimator: str) -> str:
+    """The score asked for, or the usual one; another is refused with an estimator as the remedy."""
+    known = FOR_CLASSES if target.is_classification else FOR_NUMBERS
+    if scoring is None:
+        return next(iter(known))
+    if not isinstance(scoring, str) or scoring not in known:
+        names = ", ".join(repr(name) for name in known)
+        raise ValueError(
+            f"scoring={scoring!r}: {criterion} measures {names} here; for another score give the estimator, "
+            f"for example criterion={estimator}"
+        )
+    if scoring == "roc_auc" and target.classes is not None and len(target.classes) > 2:
+        raise ValueError(
+            f"scoring='roc_auc' is of two classes and y has {len(target.classes)}: "
+            "use scoring='balanced_accuracy' or scoring='f1_macro'"
+        )
+    return scoring
+
+
+@dataclass(frozen=True)
+class Measure:
+    """The score by name, its number in the kernels, and a weight for each row of X (none: all count alike)."""
+
+    name: str
+    code: int
+    weights: Floats
+
+    @classmethod
+    def of(
+        cls, scoring: Any, target: Target, folds: Folds, weights: Any = None, *, criterion: str, estimator: str
+    ) -> Measure:
+        name = scoring_name(scoring, target, criterion=criterion, estimator=estimator)
+        own = np.empty(0) if weights is None else np.asarray(weights, dtype=np.float64)
+        if len(own):
+            _require_weight(own, folds)
+        if name == "roc_auc":
+            _require_both_classes(target, folds, own)
+        return cls(name, {**FOR_CLASSES, **FOR_NUMBERS}[name], own)
+
+    @property
+    def is_weighted(self) -> bool:
+        return len(self.weights) > 0
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the usual score, of rows that count alike: accuracy or R^2."""
+        return self.code in (kernels.ACCURACY, kernels.R2) and not self.is_weighted
+
+    @property
+    def tells_labels(self) -> bool:
+        """Whether it is made of predicted classes, and not of decisions or numbers."""
+        return self.code in (kernels.ACCURACY, kernels.BALANCED_ACCURACY, kernels.F1_MACRO)
+
+    def of_rows(self, rows: Any) -> Floats:
+        """The weights of some rows."""
+        return self.weights[rows] if self.is_weighted else self.weights
+
+    def score(self, truth: Any, told: Floats, weights: Floats, n_classes: int) -> float:
+        """The score of one fold."""
+        return kernels.score(self.code, truth, told, weights, n_classes)
+
+    @property
+    def only_on_cpu(self) -> str | None:
+        """What of it no device knows, in words."""
+        if self.is_weighted:
+            return "sample_weight"
+        return None if self.is_plain else f"scoring={self.name!r}"
+
+
+def _require_weight(weights: Floats, folds: Folds) -> None:
+    if weights.shape != (folds.n_rows,):
+        raise ValueError(f"sample_weight is of shape {weights.shape}: give one number for each of {folds.n_rows} rows")
+    for number, split in enumerate(folds.splits):
+        for rows, what in zip(split, ("train on", "test"), strict=True):
+            if not weights[rows].sum() > 0:
+                raise ValueError(
+                    f"sample_weight is 0 for all rows to {what} of fold {number}: leave those rows out, or use fewer "
+                    "or stratified folds"
+                )
+
+
+def _require_both_classes(target: Target, folds: Folds, weights: Floats) -> None:
+    share = weights if len(weights) else np.ones(folds.n_rows)
+    for number, split in enumerate(folds.splits):
+        for rows, what in zip(split, ("train on", "test"), strict=True):
+            if not np.bincount(target.values[rows], share[rows], minlength=2).all():
+                raise ValueError(
+                    f"scoring='roc_auc' needs rows of both classes, and those to {what} of fold {number} are of one "
+                    "only: use a cv that keeps two classes in every fold, for example StratifiedKFold, or "
+                    "scoring='balanced_accuracy'"
+                )

@@ -1,0 +1,130 @@
+"""Narrowing: rounds of probes, each among the better part of the features of the round before.
+
+A round ends once it has told something: when the coefficients from its odd blocks and from its even blocks go
+together. Where there is no evidence nothing is dropped. Everything here is a function of the plan and of the ledger up
+to a look, so that any number of workers, and a run that was resumed, narrow alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .engine import adjusted
+from .ledger import Ledger
+from .probes import PlanInRounds, ProbePlan
+from .regression import Regression
+from .tally import TallySheet, positions
+
+Floats = NDArray[np.float64]
+AUTO = 0.6
+AGREEMENT = 0.5  # of the two halves of a round; of many features less is enough, so many deviations of pure luck's:
+DEVIATIONS = 11
+PENALTY = 0.5  # of the regression that says who stays
+FEWEST_FEATURES = 40
+FEWEST_MEETINGS = 4  # probes of the round that hold a feature
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """Keeps a share of the features after each round, until so few are left.
+
+    ``block_size`` is the run's number of probes in a block, ``fewest`` the number of features of the last round.
+    """
+
+    share: float
+    fewest: int = FEWEST_FEATURES
+    block_size: int = 50
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What two runs must have in common to narrow alike."""
+        return {"narrow": self.share, "narrow_to": self.fewest}
+
+    def __call__(self, plan: ProbePlan, ledger: Ledger, n_probes: int) -> ProbePlan:
+        """The plan after a look at so many probes: the same, or one that goes on with fewer features."""
+        last = plan.rounds[-1]
+        if not isinstance(plan, PlanInRounds) or len(last.active) <= self.fewest:
+            return plan
+        if not self._is_due(n_probes - last.start):
+            return plan
+        so_far = ledger if n_probes == ledger.n_probes else ledger.until(n_probes)
+        if self.agreement(plan, so_far) < min(AGREEMENT, DEVIATIONS / np.sqrt(len(last.active))):
+            return plan
+        scores = Regression.of(plan, so_far, penalty=PENALTY).coefficients[last.active]
+        scores = np.round(scores, 12 - int(np.ceil(np.log10(np.abs(scores).max() or 1.0))))  # not a matter of BLAS
+        n_kept = max(self.fewest, int(self.share * len(last.active)))
+        return plan.narrowed(n_probes, last.active[positions(scores) < n_kept])
+
+    def _is_due(self, n_probes: int) -> bool:
+        """Whether a round of this length is looked at: the longer it is, the more it grows in between."""
+        step = self.block_size * 2 ** max(0, (n_probes // self.block_size).bit_length() - 4)
+        return n_probes % step < self.block_size
+
+    def agreement(self, plan: ProbePlan, ledger: Ledger) -> float:
+        """Correlation of the coefficients from odd and from even blocks of the last round; 0 where it is too short."""
+        last = plan.rounds[-1]
+        halves = TallySheet(plan.n_features), TallySheet(plan.n_features)
+        start = last.start
+        for subsets, rest in adjusted(plan, ledger, len(plan.rounds) - 1):
+            is_odd = (np.arange(start, start + len(rest)) // self.block_size) % 2 == 1
+            start += len(rest)
+            for sheet, chosen in zip(halves, (is_odd, ~is_odd), strict=True):
+                sheet.add(subsets.only(chosen), rest[chosen])
+        counts = sum(sheet.table[last.active, 0] for sheet in halves)
+        if np.min(counts) < FEWEST_MEETINGS:
+            return 0.0
+        odd, even = (sheet.view().daf0()[last.active] for sheet in halves)
+        known = np.isfinite(odd) & np.isfinite(even)
+        if known.sum() < 3 or not (odd[known].std() and even[known].std()):
+            return 0.0
+        return float(np.corrcoef(odd[known], even[known])[0, 1])
+
+    def rounds_of(self, plan: ProbePlan, ledger: Ledger, check_every: int) -> ProbePlan:
+        """The plan of a run that is in the ledger already."""
+        for n_probes in range(check_every, ledger.n_probes + 1, check_every):
+            plan = self(plan, ledger, n_probes)
+        return plan
+
+
+def as_share(narrow: Any) -> float:
+    """The share kept after each round that the parameter asks for."""
+    if narrow == "auto":
+        return AUTO
+    if isinstance(narrow, float | np.floating) and 0 < narrow < 1:
+        return float(narrow)
+    raise ValueError(f"narrow={narrow!r}: give the share of features kept after each round, as 0.6, 'auto', or None")
+
+
+def last_rounds(plan: ProbePlan) -> NDArray[np.int64]:
+    """The number of the last round each feature was in, from 0."""
+    last = np.zeros(plan.n_features, np.int64)
+    for number, part in enumerate(plan.rounds):
+        last[part.active] = number
+    return last
+
+
+def ranked(plan: ProbePlan, scores: Floats) -> NDArray[np.int64]:
+    """Places, from 0: those still in by their scores, then those that left last, and so on."""
+    order = np.lexsort((positions(scores), -last_rounds(plan)))
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def pooled_differences(plan: ProbePlan, ledger: Ledger) -> tuple[Floats, Floats]:
+    """DAF0 of J adjusted for its size and round, over the rounds a feature was in, and its standard error.
+
+    Probes of rounds after it left say nothing about a feature: it could not be in them.
+    """
+    last, whole = last_rounds(plan), TallySheet(plan.n_features)
+    scores, errors = np.full(plan.n_features, np.nan), np.full(plan.n_features, np.nan)
+    for number in range(len(plan.rounds)):
+        for subsets, rest in adjusted(plan, ledger, number):
+            whole.add(subsets, rest)
+        tally, leaving = whole.view(), last == number
+        scores[leaving], errors[leaving] = tally.daf0()[leaving], tally.std_errors()[leaving]
+    return scores, errors

@@ -1,0 +1,238 @@
+"""Every score of the built-in criteria equals scikit-learn's on the same folds."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.linear_model import Ridge, RidgeClassifier
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.svm import SVC, SVR
+from sklearn.tree import DecisionTreeClassifier
+
+from probewise import BIF, DAF, SFFS
+from probewise.criteria import KNN, SVM, Linear, NaiveBayes, Separability, Tree
+from probewise.kernels import scores as kernels
+from probewise.probes import ProbePlan, Subsets
+from probewise.stopping import MaxProbes
+
+PAIRS = {
+    "knn": (KNN(3), KNeighborsClassifier(3, algorithm="brute")),
+    "linear": (Linear(), RidgeClassifier()),
+    "naive_bayes": (NaiveBayes(), GaussianNB()),
+    "svm": (SVM("linear"), SVC(kernel="linear")),
+    "rbf": (SVM("rbf", C=2.0), SVC(C=2.0)),
+    "tree": (Tree(), DecisionTreeClassifier(random_state=0)),
+}
+OF_NUMBERS = {
+    "knn": (KNN(3), KNeighborsRegressor(3, algorithm="brute")),
+    "linear": (Linear(), Ridge()),
+    "svm": (SVM("linear", C=0.1), SVR(kernel="linear", C=0.1)),
+}
+LABELS = ("accuracy", "balanced_accuracy", "f1_macro")
+SUBSETS = ProbePlan(20, max_size=14, seed=3).draw(0, 5)
+CVS = {
+    "folds": 3,
+    "repeated": RepeatedStratifiedKFold(n_splits=2, n_repeats=2, random_state=0),
+    "splits": [(np.arange(60), np.arange(60, 120)), (np.arange(30, 120), np.arange(30))],
+}
+
+
+def table(n=120, n_classes=3, seed=0):
+    """Classes of unequal size that overlap."""
+    rng = np.random.default_rng(seed)
+    y = rng.choice(n_classes, n, p=np.arange(1, n_classes + 1)[::-1] / np.arange(1, n_classes + 1).sum())
+    X = rng.standard_normal((n, 20))
+    X[:, :6] += 0.6 * y[:, None]
+    return X, y
+
+
+def kind(selector):
+    return type(selector).__name__
+
+
+def by_sklearn(estimator, X, y, scoring, cv=3, subsets=SUBSETS):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of classes not predicted, or not in a fold
+        return [cross_val_score(estimator, X[:, s], y, cv=cv, scoring=scoring).mean() for s in subsets]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("cv", CVS)
+@pytest.mark.parametrize(("scoring", "n_classes"), [(s, k) for s in LABELS[1:] for k in (2, 3)] + [("roc_auc", 2)])
+def test_of_classes(name, cv, scoring, n_classes):
+    criterion, estimator = PAIRS[name]
+    X, y = table(n_classes=n_classes)
+    labels = np.array(["c", "a", "b"])[y]
+    ours = criterion.bind(X, labels, CVS[cv], scoring=scoring)(SUBSETS)
+    np.testing.assert_allclose(ours, by_sklearn(estimator, X, labels, scoring, CVS[cv]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["knn", "linear", "naive_bayes", "svm"])
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "roc_auc"])
+@pytest.mark.parametrize("cv", ["folds", "splits"])
+def test_sparse(name, scoring, cv):
+    criterion, estimator = PAIRS[name]
+    X, y = table(n_classes=2)
+    X[X < 0.3] = 0
+    subsets = Subsets.of([np.arange(12), np.arange(4, 20)])  # large: few rows are equal
+    ours = criterion.bind(sp.csr_matrix(X), y, CVS[cv], scoring=scoring)(subsets)
+    np.testing.assert_allclose(ours, by_sklearn(estimator, X, y, scoring, CVS[cv], subsets), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", OF_NUMBERS)
+@pytest.mark.parametrize("scoring", ["r2", "neg_mean_squared_error"])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+def test_of_numbers(name, scoring, make):
+    criterion, estimator = OF_NUMBERS[name]
+    X, _ = table()
+    X[np.abs(X) < 0.5] = 0
+    y = X[:, 0] + X[:, 3] + 0.3 * np.random.default_rng(0).standard_normal(len(X))
+    ours = criterion.bind(make(X), y, scoring=scoring)(SUBSETS)
+    np.testing.assert_allclose(ours, by_sklearn(estimator, X, y, scoring), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["knn", "linear", "naive_bayes", "svm", "tree"])
+@pytest.mark.parametrize("scoring", LABELS)
+@pytest.mark.parametrize("cv", ["a class without rows to test", "a class without rows to train on"])
+@pytest.mark.filterwarnings("ignore:y_pred contains classes not in y_true")  # a tree is scikit-learn's own
+def test_a_class_that_is_not_in_every_fold(name, scoring, cv):
+    criterion, estimator = PAIRS[name]
+    X, y = table(n=60)
+    first = np.flatnonzero(y < 2)[:20]
+    rest = np.setdiff1d(np.arange(60), first)
+    splits = [(rest, first), (first, rest)]
+    splits = splits[:1] if cv == "a class without rows to test" else splits[1:]
+    ours = criterion.bind(X, y, splits, scoring=scoring)(SUBSETS)
+    np.testing.assert_allclose(ours, by_sklearn(estimator, X, y, scoring, splits), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scoring", [*LABELS[1:], "roc_auc"])
+def test_many_rows_for_the_features(scoring):
+    """Linear keeps sums of all columns then, and judges a batch together; in pieces where it is large."""
+    X, y = table(n=900, n_classes=2)
+    ours = Linear().bind(X, y, scoring=scoring)
+    assert ours.sums
+    np.testing.assert_allclose(ours(SUBSETS), by_sklearn(RidgeClassifier(), X, y, scoring), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", "roc_auc"])
+def test_a_batch_in_pieces_is_the_same(scoring, monkeypatch):
+    X, y = table(n=900, n_classes=2)
+    together = Linear().bind(X, y, scoring=scoring)(SUBSETS)
+    monkeypatch.setattr("probewise.criteria.linear.MOST_TOLD", 900)
+    assert together.tobytes() == Linear().bind(X, y, scoring=scoring)(SUBSETS).tobytes()
+
+
+@pytest.mark.parametrize("name", ["knn", "linear"])
+@pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "roc_auc"])
+@pytest.mark.parametrize("cv", ["folds", "repeated"])
+def test_one_more_feature(name, scoring, cv):
+    """What a floating search asks for."""
+    X, y = table(n_classes=2)
+    score = PAIRS[name][0].bind(X, y, CVS[cv], scoring=scoring)
+    subset, candidates = np.arange(9, dtype=np.int32), np.arange(9, 20, dtype=np.int32)
+    expected = score(Subsets.of([[*subset, candidate] for candidate in candidates]))
+    np.testing.assert_allclose(score.plus_each(subset, candidates), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("keep", [True, False])
+def test_naive_bayes_orders_rows_by_the_log_of_the_odds(keep, monkeypatch):
+    """Where probabilities come out as 1, scikit-learn's ties are those of rounding; the order of the odds is not."""
+    if not keep:
+        monkeypatch.setattr("probewise.criteria.naive_bayes.MEMORY_LIMIT", 20_000)
+    rng = np.random.default_rng(0)
+    y = np.arange(150) % 2
+    X = rng.standard_normal((150, 20)) + 0.8 * (y + rng.standard_normal(150))[:, None] * 4
+    expected = []
+    for subset in SUBSETS:
+        areas = []
+        for train, test in StratifiedKFold(3).split(X, y):
+            model = GaussianNB().fit(X[train][:, subset], y[train])
+            costs = model.predict_joint_log_proba(X[test][:, subset])
+            areas.append(roc_auc_score(y[test], costs[:, 1] - costs[:, 0]))
+        expected.append(np.mean(areas))
+    score = NaiveBayes().bind(X, y, scoring="roc_auc")
+    assert (score.models[0].columns is not None) == keep
+    np.testing.assert_allclose(score(SUBSETS), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_area_counts_ties_by_halves(weighted):
+    rng = np.random.default_rng(1)
+    for n in (2, 3, 10, 200, 3000):
+        truth = rng.permutation(np.arange(n) % 2)
+        told = rng.integers(0, 4, n).astype(float)
+        weights = rng.integers(1, 4, n).astype(float) if weighted else np.empty(0)
+        expected = roc_auc_score(truth, told, sample_weight=weights if weighted else None)
+        assert kernels.score(kernels.ROC_AUC, truth, told, weights, 2) == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_papers_own_score_is_untouched():
+    """None, and the name of the usual score, are the same to the bit."""
+    X, y = table()
+    for criterion, _ in PAIRS.values():
+        plain, named = (criterion.bind(X, y, scoring=scoring)(SUBSETS) for scoring in (None, "accuracy"))
+        assert plain.tobytes() == named.tobytes()
+
+
+@pytest.mark.parametrize("name", ["knn", "linear", "naive_bayes", "svm", "tree"])
+def test_what_cannot_be_is_refused(name):
+    criterion = PAIRS[name][0]
+    X, y = table()
+    with pytest.raises(ValueError, match=r"scoring='roc_auc'.*y has 3.*scoring='balanced_accuracy'"):
+        criterion.bind(X, y, scoring="roc_auc")
+    with pytest.raises(ValueError, match=r"scoring='r2'.*measures 'accuracy', 'balanced_accuracy'"):
+        criterion.bind(X, y, scoring="r2")
+
+
+@pytest.mark.parametrize("name", ["knn", "linear", "naive_bayes", "svm"])
+def test_an_area_of_one_class_is_refused(name):
+    X, y = table(n_classes=2)
+    zeros = np.flatnonzero(y == 0)
+    splits = [(np.arange(60, 120), zeros[zeros < 60])]
+    with pytest.raises(ValueError, match="needs rows of both classes, and those to test of fold 0"):
+        PAIRS[name][0].bind(X, y, splits, scoring="roc_auc")
+
+
+@pytest.mark.parametrize("selector", [BIF(2), SFFS(2), DAF(2, stop=MaxProbes(300), random_state=0)], ids=kind)
+@pytest.mark.parametrize("criterion", ["knn", "linear", "naive_bayes"])
+def test_selectors_pass_it_on(selector, criterion):
+    """A rare class that accuracy overlooks: it is told by features 2 and 7, the frequent ones by nothing."""
+    rng = np.random.default_rng(0)
+    y = np.where(np.arange(150) % 10 == 0, 2, np.arange(150) % 2)
+    X = rng.standard_normal((150, 10))
+    X[:, [2, 7]] += 2.5 * (y == 2)[:, None]
+    fitted = selector.set_params(criterion=criterion, scoring="balanced_accuracy").fit(X, y)
+    if isinstance(selector, SFFS):
+        assert fitted.path_[1][1] in ((2,), (7,))
+        alone = BIF(criterion=criterion, scoring="balanced_accuracy").fit(X, y)
+        assert fitted.path_[1][0] == alone.scores_.max()
+    else:
+        assert fitted.get_support(indices=True).tolist() == [2, 7]
+
+
+def test_a_device_knows_the_usual_scores_only(monkeypatch):
+    monkeypatch.setattr("probewise.criteria.placed.find", lambda device: None if device == "cpu" else "cuda")
+    X, y = table(n_classes=2)
+    for criterion in ("knn", "linear", "naive_bayes"):
+        with pytest.raises(ValueError, match=r"device='cuda': scoring='roc_auc'.*use device='cpu'"):
+            BIF(criterion=criterion, scoring="roc_auc", device="cuda").fit(X, y)
+        on_cpu = BIF(criterion=criterion, scoring="roc_auc").fit(X, y)
+        quietly = BIF(criterion=criterion, scoring="roc_auc", device="auto").fit(X, y)
+        assert on_cpu.scores_.tobytes() == quietly.scores_.tobytes()
+
+
+def test_separability_predicts_nothing():
+    X, y = table()
+    with pytest.raises(ValueError, match="scoring='balanced_accuracy' has no meaning"):
+        Separability().bind(X, y, scoring="balanced_accuracy")
+
+
+def test_an_empty_fold_is_refused():
+    X, y = table()
+    with pytest.raises(ValueError, match="leaves no rows to train on, or none to test, in fold 1"):
+        KNN().bind(X, y, [(np.arange(60), np.arange(60, 120)), (np.arange(60), np.arange(0))])

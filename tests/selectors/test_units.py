@@ -1,0 +1,754 @@
+"""Groups, what is kept or dropped, costs and categories: against literal twins, and that the laws hold."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import naive
+from probewise import DAF
+from probewise.criteria import KNN, Linear, NaiveBayes, as_criterion
+from probewise.ledger import LedgerError
+from probewise.probes import Subsets
+from probewise.report import render_markdown, summarize
+from probewise.stopping import MaxProbes
+from probewise.stored import Stored
+
+NAMES = [f"gene {i}" for i in range(12)]
+GROUPS = [[0, 5], [3, 4, 11]]
+UNITS = [[0, 5], [1], [2], [3, 4, 11], [6], [7], [8], [9], [10]]
+
+
+def table(n=60, d=12, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    X = np.rint(4 * rng.standard_normal((n, d)))
+    X[:, [3, 8]] += 6.0 * y[:, None]
+    return X, y
+
+
+def daf(n_features_to_select=None, **options):
+    options.setdefault("stop", MaxProbes(300))
+    options.setdefault("random_state", 0)
+    options.setdefault("max_probe_size", 4)
+    return DAF(n_features_to_select, **options)
+
+
+def separation(X, y):
+    """A function as criterion."""
+    return float(np.abs(X[y == 1].mean(axis=0) - X[y == 0].mean(axis=0)).sum())
+
+
+CRITERIA = [KNN(), Linear(), NaiveBayes(), separation]
+
+
+def name_of(value):
+    return getattr(value, "__name__", type(value).__name__)
+
+
+def twin(X, y, criterion, units, *, always=(), n_probes=60, seed=0, largest=4):
+    """Probes of units, each scored on its columns alone; DAF0 of each unit."""
+    probes = [naive.uniform_probe(seed, i, len(units), largest) for i in range(n_probes)]
+    values = []
+    for probe in probes:
+        columns = sorted({*always, *(column for unit in probe for column in units[unit])})
+        bound = as_criterion(criterion).bind(X[:, columns], y, 3)
+        values.append(float(bound(Subsets.of([range(len(columns))]))[0]))
+    return np.array(values), naive.daf0(probes, values, len(units))
+
+
+# ---- groups
+
+
+@pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_groups_against_a_loop_over_probes(criterion, make):
+    X, y = table()
+    fitted = daf(criterion=criterion, feature_groups=GROUPS, stop=MaxProbes(60)).fit(make(X), y)
+    values, scores = twin(make(X), y, criterion, UNITS)
+    np.testing.assert_allclose(fitted.ledger_.values(), values, rtol=1e-9)
+    places = naive.order(scores)
+    for place, unit in enumerate(UNITS):
+        np.testing.assert_allclose(fitted.scores_[unit], scores[place], rtol=1e-7, atol=1e-12)
+    for i in (0, 7, 59):
+        probe = naive.uniform_probe(0, i, len(UNITS), 4)
+        assert sorted(fitted.plan_.probe(i)) == sorted(column for unit in probe for column in UNITS[unit])
+    ranks = {tuple(UNITS[unit]): rank + 1 for rank, unit in enumerate(places)}
+    assert {unit: set(fitted.ranking_[list(unit)]) for unit in ranks} == {unit: {rank} for unit, rank in ranks.items()}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [[5, 0], (11, 3, 4)],
+        {"first": [0, 5], "second": np.array([3, 4, 11])},
+        ["a", "b", "c", "d", "d", "a", "g", "h", "i", "j", "k", "d"],
+        np.array([0, 1, 2, 3, 3, 0, 6, 7, 8, 9, 10, 3]),
+        [["gene 0", "gene 5"], ["gene 3", "gene 4", "gene 11"]],
+        {"first": ["gene 0", 5], "second": [-1, 3, 4], "alone": ["gene 6"]},
+    ],
+    ids=["lists", "dict", "labels", "numbers", "names", "names and numbers"],
+)
+def test_groups_may_be_said_in_many_ways(said):
+    X, y = table()
+    frame = pd.DataFrame(X, columns=NAMES)
+    expected = daf(feature_groups=GROUPS).fit(frame, y)
+    fitted = daf(feature_groups=said).fit(frame, y)
+    assert fitted.scores_.tobytes() == expected.scores_.tobytes()
+    assert fitted.ranking_.tolist() == expected.ranking_.tolist()
+
+
+def test_groups_enter_leave_and_are_selected_as_one():
+    X, y = table()
+    fitted = daf(2, feature_groups=GROUPS).fit(pd.DataFrame(X, columns=NAMES), y)
+    for i in range(300):
+        probe = set(fitted.plan_.probe(i).tolist())
+        assert all(set(group) <= probe or not set(group) & probe for group in GROUPS)
+    assert fitted.get_feature_names_out().tolist() == ["gene 3", "gene 4", "gene 8", "gene 11"]
+    assert len(np.unique(fitted.scores_[[3, 4, 11]])) == 1
+    assert len(np.unique(fitted.std_errors_[[0, 5]])) == 1
+    assert len(np.unique(fitted.tally_.counts[[0, 5]])) == 1
+    for size in range(1, 10):
+        assert fitted.set_params(n_features_to_select=size).support_.sum() == sum(
+            len(unit) for unit in UNITS if fitted.ranking_[unit[0]] <= size
+        )
+    with pytest.raises(ValueError, match="n_features_to_select=10 with 9 features: give a number from 1 to 9"):
+        fitted.set_params(n_features_to_select=10).get_support()
+    fitted.set_params(n_features_to_select=None)
+    assert len(np.unique(fitted.ranking_[fitted.support_])) == 4
+
+
+def test_a_group_of_all_features():
+    X, y = table()
+    fitted = daf(feature_groups=[list(range(12))]).fit(X, y)
+    assert fitted.support_.all()
+    assert np.isnan(fitted.scores_).all()
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ([[0, 1], [1, 2]], "feature_groups has column gene 1 in two groups: a feature enters with one group only"),
+        ([[0, 1], []], "feature_groups holds an empty group: leave it out"),
+        ([["gene 0", "gene 77"]], "feature_groups names the column 'gene 77', which X does not have"),
+        ([[0, 12]], "feature_groups holds 12: give names, or numbers from 0 to 11"),
+        ([[0, 0]], "feature_groups names column gene 0 twice: name it once"),
+        (["a", "b"], "feature_groups has 2 labels for 12 features: give one for each, or lists of columns"),
+        ("genes", "feature_groups='genes': give lists of columns, a dict of lists, or a label for each feature"),
+        (3, "feature_groups=3: give lists of columns, a dict of lists, or a label for each feature"),
+        ([[0, 1.5]], "feature_groups holds 1.5: give names, or numbers from 0 to 11"),
+    ],
+    ids=["overlap", "empty", "no such name", "no such number", "twice", "too few labels", "text", "a number", "float"],
+)
+def test_groups_that_cannot_be_meant(said, words):
+    X, y = table()
+    with pytest.raises(ValueError, match=words.replace("[", r"\[")):
+        daf(feature_groups=said).fit(pd.DataFrame(X, columns=NAMES), y)
+    assert not hasattr(daf(), "ranking_")
+
+
+def test_names_need_a_frame():
+    X, y = table()
+    with pytest.raises(ValueError, match="feature_groups names the column 'a', and X has no names: give numbers"):
+        daf(feature_groups=[["a", "b"]]).fit(X, y)
+
+
+@pytest.mark.parametrize("parameter", ["keep", "drop"])
+def test_a_part_of_a_group_cannot_be_kept_or_dropped(parameter):
+    X, y = table()
+    with pytest.raises(ValueError, match=f"{parameter} names column 5 and not all others of its group"):
+        daf(feature_groups=GROUPS, **{parameter: [5]}).fit(X, y)
+    whole = daf(feature_groups=GROUPS, **{parameter: [0, 5]}).fit(X, y)
+    assert whole.support_[[0, 5]].tolist() == [parameter == "keep"] * 2
+
+
+# ---- the laws, with each option and with all
+
+
+OPTIONS = {
+    "groups": {"feature_groups": GROUPS},
+    "keep and drop": {"keep": [7], "drop": [2, 9]},
+    "screen": {"screen": 8, "keep": [7], "drop": [2]},
+    "costs": {"costs": {3: 5.0, 8: 0.5}},
+    "categories": {"categorical_features": [6, 7]},
+    "decoys": {"n_features_to_select": "auto"},
+    "all": {
+        "feature_groups": GROUPS,
+        "keep": [7],
+        "drop": [2, 9],
+        "costs": np.arange(1.0, 13.0),
+        "categorical_features": [6, 7],
+        "n_features_to_select": "auto",
+    },
+}
+laws = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+
+
+@laws
+def test_resumed_at_once_and_with_more_workers_are_the_same(options, tmp_path):
+    X, y = table()
+    common = {"check_every": 100, **options}
+    at_once = daf(stop=MaxProbes(400), **common).fit(X, y)
+    path = tmp_path / "run.ledger"
+    daf(stop=MaxProbes(200), ledger=path, **common).fit(X, y)
+    resumed = daf(stop=MaxProbes(400), ledger=path, **common).fit(X, y)
+    together = daf(stop=MaxProbes(400), n_jobs=2, **common).fit(X, y)
+    for other in (resumed, together):
+        assert other.ledger_.values().tobytes() == at_once.ledger_.values().tobytes()
+        for name in ("daf0", "daf1", "daf2", "regression"):
+            assert other.coefficients(name).tobytes() == at_once.coefficients(name).tobytes()
+        assert other.ranking_.tolist() == at_once.ranking_.tolist()
+        assert other.support_.tolist() == at_once.support_.tolist()
+        for name, values in at_once.history_.items():
+            if name != "seconds":
+                np.testing.assert_array_equal(other.history_[name], values)
+
+
+@laws
+def test_the_ledger_alone_tells_the_same_ranking(options, tmp_path):
+    X, y = table()
+    path = tmp_path / "run.ledger"
+    fitted = daf(ledger=path, **options).fit(X, y)
+    kept, known = summarize(path), summarize(fitted)
+    columns = kept["ranking"]["columns"]
+    for name, values in known["ranking"]["columns"].items():
+        assert columns[name] == values, name
+    assert kept["ranking"]["column_numbers"] == np.argsort(fitted.ranking_, kind="stable").tolist()
+    assert kept["ranking"]["standing_out"] == known["ranking"]["standing_out"]
+    with_data = summarize(path, X, y)
+    assert with_data["ranking"]["columns"]["rank"] == columns["rank"]
+
+
+@laws
+def test_another_run_is_not_taken_for_this_one(options, tmp_path):
+    X, y = table()
+    path = tmp_path / "run.ledger"
+    daf(ledger=path, **options).fit(X, y)
+    if set(options) == {"costs"}:  # they matter for the ranking only
+        return
+    with pytest.raises(LedgerError, match=r"holds another run: its (units|categorical|screen|max_probe_size) is"):
+        daf(ledger=path).fit(X, y)
+
+
+def test_other_categories_are_another_run(tmp_path):
+    X, y = table()
+    daf(ledger=tmp_path / "run.ledger", categorical_features=[6]).fit(X, y)
+    with pytest.raises(LedgerError, match=r"its categorical is \[6\], not \[7\]"):
+        daf(ledger=tmp_path / "run.ledger", categorical_features=[7]).fit(X, y)
+
+
+@laws
+def test_fitted_anew_it_knows_nothing_of_the_run_before(options):
+    X, y = table()
+    again = daf(**options).fit(X, y).set_params(**daf(1).get_params()).fit(X, y)
+    fresh = daf(1).fit(X, y)
+    assert again.ranking_.tolist() == fresh.ranking_.tolist()
+    assert again.support_.tolist() == fresh.support_.tolist()
+    back = again.set_params(**daf(**options).get_params()).fit(X, y)
+    assert back.support_.tolist() == daf(**options).fit(X, y).support_.tolist()
+
+
+@laws
+def test_clones_and_repr(options):
+    X, y = table()
+    original = daf(**options)
+    copy = clone(original)
+    assert repr(copy) == repr(original)
+    assert copy.fit(X, y).ranking_.tolist() == original.fit(X, y).ranking_.tolist()
+
+
+@laws
+@pytest.mark.parametrize("inclusion", [None, 0.3])
+def test_tables_on_disk(options, inclusion, tmp_path):
+    X, y = table()
+    np.save(tmp_path / "X.npy", np.asfortranarray(X))
+    stored = Stored(np.load(tmp_path / "X.npy", mmap_mode="r"))
+    fit = daf(inclusion=inclusion, **options).fit
+    if "n_features_to_select" in options and "categorical_features" not in options:
+        with pytest.raises(ValueError, match="makes decoys, which takes a table in memory: use how_many='size', or"):
+            fit(stored, y)
+    elif "categorical_features" in options:
+        with pytest.raises(ValueError, match="categorical_features needs a frame or a dense array: encode"):
+            fit(stored, y)
+    else:
+        assert fit(stored, y).scores_.tobytes() == fit(X, y).scores_.tobytes()
+
+
+# ---- kept and dropped
+
+
+@pytest.mark.parametrize("criterion", CRITERIA, ids=name_of)
+def test_kept_and_dropped_against_a_loop_over_probes(criterion):
+    X, y = table()
+    fitted = daf(criterion=criterion, keep=[10, 1], drop=[4], stop=MaxProbes(60)).fit(X, y)
+    units = [[column] for column in range(12) if column not in (1, 4, 10)]
+    values, scores = twin(X, y, criterion, units, always=[1, 10])
+    np.testing.assert_allclose(fitted.ledger_.values(), values, rtol=1e-9)
+    rest = np.array(units).ravel()
+    np.testing.assert_allclose(fitted.scores_[rest], scores, rtol=1e-7, atol=1e-12)
+    assert np.isnan(fitted.scores_[[1, 4, 10]]).all()
+    assert np.isnan(fitted.std_errors_[[1, 4, 10]]).all()
+    assert np.argsort(fitted.ranking_).tolist() == [1, 10, *rest[naive.order(scores)], 4]
+    assert fitted.tally_.counts[[1, 4, 10]].tolist() == [60, 0, 60]
+    assert fitted.passed_.tolist() == [column != 4 for column in range(12)]
+    for i in range(60):
+        probe = fitted.plan_.probe(i).tolist()
+        assert {1, 10} <= set(probe)
+        assert 4 not in probe
+        assert len(set(probe)) == len(probe)
+
+
+MASK = np.arange(12) == 4
+
+
+@pytest.mark.parametrize("said", [[4], ["gene 4"], (-8,), {4}, MASK, MASK.tolist(), np.array([4])], ids=range(7))
+@pytest.mark.parametrize("parameter", ["keep", "drop"])
+def test_kept_and_dropped_may_be_said_in_many_ways(parameter, said):
+    X, y = table()
+    fitted = daf(3, **{parameter: said}).fit(pd.DataFrame(X, columns=NAMES), y)
+    assert fitted.ranking_[4] == (1 if parameter == "keep" else 12)
+    assert fitted.support_[4] == (parameter == "keep")
+    assert fitted.support_.sum() == 3
+
+
+def test_what_is_selected_counts_what_is_kept():
+    X, y = table()
+    frame = pd.DataFrame(X, columns=NAMES)
+    fitted = daf(3, keep=["gene 0"], drop=["gene 3"]).fit(frame, y)
+    assert "gene 0" in fitted.get_feature_names_out()
+    assert "gene 8" in fitted.get_feature_names_out()
+    assert fitted.transform(frame).shape == (60, 3)
+    seen = fitted.set_output(transform="pandas").transform(frame)
+    assert seen.columns.tolist() == fitted.get_feature_names_out().tolist()
+    assert fitted.set_params(n_features_to_select=1).support_.tolist() == (np.arange(12) == 0).tolist()
+    assert fitted.set_params(n_features_to_select=11).support_.tolist() == (np.arange(12) != 3).tolist()
+    with pytest.raises(ValueError, match="n_features_to_select=12 with 11 features"):
+        fitted.set_params(n_features_to_select=12).get_support()
+    assert fitted.set_params(n_features_to_select=None).support_.sum() == 5
+    assert fitted.set_params(n_features_to_select=1.0).support_.sum() == 11
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"keep": [1], "drop": [1]}, "keep and drop both name column 1: name it once"),
+        ({"n_features_to_select": 2, "keep": [1, 2, 3]}, "n_features_to_select=2 is less than the 3 features of keep"),
+        ({"keep": list(range(12))}, "keep and drop leave none of 12 features to be ranked: name fewer"),
+        ({"keep": [1], "drop": [0, *range(2, 12)]}, "keep and drop leave none of 12 features to be ranked"),
+        ({"keep": "gene 1"}, r"keep='gene 1': give a list of column names or numbers"),
+        ({"keep": 1}, "keep=1: give a list of column names or numbers"),
+        ({"drop": [12]}, "drop holds 12: give names, or numbers from 0 to 11"),
+        ({"drop": [1, 1]}, "drop names column 1 twice: name it once"),
+        ({"drop": [True]}, "drop holds True: give names, or numbers"),
+        ({"drop": ["x"]}, "drop names the column 'x', and X has no names"),
+        ({"n_features_to_select": 12, "drop": [1]}, "n_features_to_select=12 with 11 features"),
+    ],
+    ids=range(11),
+)
+def test_kept_and_dropped_that_cannot_be_meant(options, words):
+    X, y = table()
+    with pytest.raises(ValueError, match=words):
+        daf(**options).fit(X, y)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
+def test_a_screen_with_what_is_kept_and_dropped(make):
+    X, y = table()
+    plain = daf(screen=6).fit(X, y)
+    passed, rest = plain.screen_.passed.tolist(), plain.screen_.rest.tolist()
+    keep, drop = [passed[0], rest[0]], [passed[1], rest[1]]
+    fitted = daf(4, screen=6, keep=keep, drop=drop).fit(make(X), y)
+    order = np.argsort(fitted.ranking_).tolist()
+    assert order[:2] == sorted(keep)
+    assert set(order[2:6]) == set(passed[2:])
+    assert order[6:10] == rest[2:]
+    assert set(order[10:]) == set(drop)
+    probed = set(np.concatenate([fitted.plan_.probe(i) for i in range(300)]).tolist())
+    assert probed == set(passed[2:]) | set(keep)
+    assert fitted.support_[keep].all()
+
+
+def test_a_screen_does_not_go_with_groups_or_categories():
+    X, y = table()
+    for options in ({"feature_groups": GROUPS}, {"categorical_features": [1]}):
+        with pytest.raises(ValueError, match="screen=6 looks at one column at a time"):
+            daf(screen=6, **options).fit(X, y)
+
+
+# ---- costs
+
+
+def test_equal_costs_are_none():
+    X, y = table()
+    plain = daf().fit(X, y)
+    for costs in (np.full(12, 7.0), {0: 1.0}, {}, [1] * 12):
+        assert daf(costs=costs).fit(X, y).ranking_.tolist() == plain.ranking_.tolist()
+
+
+def test_benefit_per_cost():
+    X, y = table()
+    plain = daf().fit(X, y)
+    costs = np.linspace(1, 3, 12)
+    fitted = daf(costs=costs).fit(X, y)
+    assert fitted.scores_.tobytes() == plain.scores_.tobytes()
+    benefit = plain.scores_ - np.median(plain.scores_)
+    worth = [gain / cost if gain > 0 else gain * cost for gain, cost in zip(benefit, costs, strict=True)]
+    assert np.argsort(fitted.ranking_).tolist() == naive.order(np.array(worth))
+
+
+def test_of_two_copies_the_cheap_one_is_ahead():
+    X, y = table()
+    X[:, 9] = X[:, 3]
+    for dear, cheap in ((3, 9), (9, 3)):
+        fitted = daf(costs={dear: 20.0}, stop=MaxProbes(2000)).fit(X, y)
+        assert fitted.ranking_[cheap] < fitted.ranking_[dear]
+    frame = pd.DataFrame(X, columns=NAMES)
+    named = daf(costs={"gene 9": 20.0}, stop=MaxProbes(2000)).fit(frame, y)
+    assert named.ranking_.tolist() == fitted.ranking_.tolist() or named.ranking_[3] < named.ranking_[9]
+
+
+def test_a_group_costs_what_its_features_do():
+    X, y = table()
+    plain = daf(feature_groups=GROUPS).fit(X, y)
+    fitted = daf(feature_groups=GROUPS, costs=np.full(12, 2.0)).fit(X, y)
+    benefit = np.array([plain.scores_[unit[0]] for unit in UNITS])
+    benefit -= np.median(benefit)
+    costs = np.array([2.0 * len(unit) for unit in UNITS])
+    order = naive.order(np.where(benefit > 0, benefit / costs, benefit * costs))
+    assert [fitted.ranking_[UNITS[unit][0]] for unit in order] == list(range(1, 10))
+
+
+def test_costs_of_a_single_feature():
+    X, y = table()
+    assert daf(costs=[3.0]).fit(X[:, :1], y).ranking_.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [
+        np.zeros(12),
+        np.r_[-1.0, np.ones(11)],
+        np.r_[np.nan, np.ones(11)],
+        np.r_[np.inf, np.ones(11)],
+        np.ones(11),
+        np.ones((12, 1)),
+        ["dear"] * 12,
+        "dear",
+        {0: "dear"},
+        {0: 0.0},
+        {0: None},
+        3.0,
+    ],
+    ids=[
+        "zero",
+        "negative",
+        "nan",
+        "inf",
+        "short",
+        "2d",
+        "texts",
+        "text",
+        "dict text",
+        "dict 0",
+        "dict None",
+        "number",
+    ],
+)
+def test_costs_that_cannot_be_meant(costs):
+    X, y = table()
+    with pytest.raises(ValueError, match="costs must hold a number above 0 for each of 12 features, or be a dict of"):
+        daf(costs=costs).fit(X, y)
+
+
+def test_costs_of_a_column_that_is_not_there():
+    X, y = table()
+    with pytest.raises(ValueError, match="costs holds 12: give names, or numbers from 0 to 11"):
+        daf(costs={12: 2.0}).fit(X, y)
+
+
+# ---- categories
+
+
+def frame_with_categories(seed=0, n=90):
+    """Numbers, a category of three levels, one of text whose rarest level is in one fold only, and one with gaps."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    frame = pd.DataFrame(rng.standard_normal((n, 4)), columns=list("abcd"))
+    frame["a"] += 1.5 * y
+    frame["colour"] = pd.Categorical(rng.choice(["red", "green", "blue"], n), categories=["red", "green", "blue"])
+    kinds = np.where(rng.random(n) < 0.7, np.where(y == 1, "x", "z"), "w")
+    kinds[7] = "rare"
+    frame["kind"] = pd.Categorical(kinds)
+    grades = rng.choice([10.0, 20.0, np.nan], n)
+    frame["grade"] = pd.Categorical(grades)
+    return frame, y
+
+
+CATEGORIES = ["colour", "kind", "grade"]
+FOLDS = StratifiedKFold(3)
+# what a criterion is, as an estimator of scikit-learn
+MODELS = [
+    (KNN(n_neighbors=5), KNeighborsClassifier(5, algorithm="brute")),
+    (NaiveBayes(), GaussianNB()),
+    (RidgeClassifier(), RidgeClassifier()),
+]
+
+
+def inside_the_folds(model, frame, y, columns):
+    """J with the encoding fitted on the training rows of each fold."""
+    chosen = [name for name in columns if name in CATEGORIES]
+    encode = ColumnTransformer(
+        [("levels", OneHotEncoder(handle_unknown="ignore", sparse_output=False), chosen)], remainder="passthrough"
+    )
+    texts = frame[columns].astype(dict.fromkeys(chosen, object))
+    return cross_val_score(make_pipeline(encode, model), texts, y, cv=FOLDS).mean()
+
+
+@pytest.mark.parametrize(("criterion", "model"), MODELS, ids=["knn", "naive_bayes", "ridge"])
+def test_encoding_is_as_inside_the_folds(criterion, model):
+    frame, y = frame_with_categories()
+    fitted = daf(criterion=criterion, cv=FOLDS, stop=MaxProbes(12)).fit(frame, y)
+    names = frame.columns.tolist()
+    expected = [
+        inside_the_folds(model, frame, y, [names[column] for column in sorted(fitted.plan_.probe(i))])
+        for i in range(12)
+    ]
+    assert any({4, 5, 6} & set(fitted.plan_.probe(i)) for i in range(12))
+    near = np.isclose(fitted.ledger_.values(), expected, atol=1e-9)
+    assert near.mean() >= (0.8 if isinstance(criterion, KNN) else 1.0)  # equal distances are common among 0 and 1
+
+
+@pytest.mark.parametrize("criterion", CRITERIA[:3], ids=name_of)
+def test_levels_found_before_or_inside_the_folds_are_the_same(criterion):
+    """Built-in criteria, fitted fold by fold on levels found in the fold; one level is in a single row."""
+    frame, y = frame_with_categories()
+    fitted = daf(criterion=criterion, cv=FOLDS, stop=MaxProbes(12)).fit(frame, y)
+    names = frame.columns.tolist()
+    for i in range(12):
+        chosen = [names[column] for column in sorted(fitted.plan_.probe(i))]
+        values = []
+        for train, test in FOLDS.split(frame, y):
+            categories = [name for name in chosen if name in CATEGORIES]
+            encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+            texts = frame[categories].astype(object)
+            parts = [frame[[name for name in chosen if name not in CATEGORIES]].to_numpy()]
+            if categories:
+                parts.append(encoder.fit(texts.iloc[train]).transform(texts))
+            seen = np.hstack(parts)
+            values.append(criterion.bind(seen, y, [(train, test)])(Subsets.of([range(seen.shape[1])]))[0])
+        assert fitted.ledger_.values()[i] == pytest.approx(np.mean(values), abs=1e-9)
+
+
+def test_a_category_is_selected_as_a_whole_and_given_back_as_it_was():
+    frame, y = frame_with_categories()
+    before = frame.copy()
+    fitted = daf(2, stop=MaxProbes(600)).fit(frame, y)
+    assert fitted.get_feature_names_out().tolist() == ["a", "kind"]
+    assert fitted.scores_.shape == (7,)
+    given_back = fitted.transform(frame)
+    assert isinstance(given_back, np.ndarray)
+    assert given_back[:, 1].tolist() == frame["kind"].tolist()
+    seen = fitted.set_output(transform="pandas").transform(frame)
+    pd.testing.assert_frame_equal(seen, frame[["a", "kind"]])
+    pd.testing.assert_frame_equal(frame, before)
+
+
+def test_gaps_in_categories_are_a_level():
+    frame, y = frame_with_categories()
+    fitted = daf(1, keep=["grade"], stop=MaxProbes(50)).fit(frame, y)
+    seen = fitted.transform(frame)
+    np.testing.assert_array_equal(pd.isna(seen[:, 0]), frame["grade"].isna())
+    named = frame.assign(grade=frame["grade"].astype(object).fillna("none").astype(str))
+    twin = daf(1, keep=["grade"], categorical_features=["grade"], stop=MaxProbes(50)).fit(named, y)
+    np.testing.assert_allclose(twin.ledger_.values(), fitted.ledger_.values())
+    holed = frame.assign(a=frame["a"].where(np.arange(90) > 3))
+    with pytest.raises(ValueError, match="NaN"):
+        fitted.transform(holed)
+
+
+@pytest.mark.parametrize("kind", [pl.Categorical, pl.Enum(["blue", "green", "red"])], ids=["Categorical", "Enum"])
+def test_polars(kind):
+    frame, y = frame_with_categories()
+    frame = frame[["a", "b", "c", "d", "colour"]]
+    other = pl.DataFrame({name: frame[name].to_numpy() for name in "abcd"}).with_columns(
+        pl.Series("colour", frame["colour"].tolist()).cast(kind)
+    )
+    sorted_levels = frame.assign(colour=pd.Categorical(frame["colour"].astype(str)))
+    fitted = daf(2, keep=["colour"]).fit(other, y)
+    assert fitted.scores_.tobytes() == daf(2, keep=["colour"]).fit(sorted_levels, y).scores_.tobytes()
+    assert fitted.transform(other)[:, 1].tolist() == frame["colour"].tolist()
+    seen = fitted.set_output(transform="polars").transform(other)
+    assert seen["colour"].equals(other["colour"])
+    gap = other.with_columns(pl.when(pl.arange(0, 90) > 3).then(pl.col("colour")).alias("colour"))
+    assert fitted.fit(gap, y).transform(gap)["colour"].null_count() == 4
+
+
+@pytest.mark.parametrize("said", [["kind", "colour"], [4, 5], [False] * 4 + [True, True, False]], ids=range(3))
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_text_named_as_categorical(said, make):
+    frame, y = frame_with_categories()
+    frame["grade"] = frame["grade"].isna().astype(float)
+    expected = daf().fit(frame, y)
+    columns = {name: frame[name].astype(str).tolist() if name in CATEGORIES[:2] else frame[name] for name in frame}
+    text = make(columns)
+    fitted = daf(categorical_features=said).fit(text, y)
+    np.testing.assert_allclose(fitted.ledger_.values(), expected.ledger_.values(), atol=1e-12)
+    with pytest.raises(ValueError, match=r"other than numbers in 2 of 7 columns \('colour', 'kind'\)"):
+        daf().fit(text, y)
+
+
+def test_columns_of_an_array_by_number():
+    X, y = table(90)
+    codes = np.arange(90) % 3 - 1.0  # -1 is a level like any other
+    X[:, 6] = codes
+    fitted = daf(criterion=KNN(), categorical_features=[6], stop=MaxProbes(60)).fit(X, y)
+    assert fitted._categorical.tolist() == (np.arange(12) == 6).tolist()
+    wide = np.hstack([X[:, :6], codes[:, None] == [-1.0, 0.0, 1.0], X[:, 7:]])
+    units = [[column] for column in range(6)] + [[6, 7, 8]] + [[column] for column in range(9, 14)]
+    values, _ = twin(wide, y, KNN(), units)
+    np.testing.assert_allclose(fitted.ledger_.values(), values)
+
+
+def test_no_categories_wanted():
+    frame, y = frame_with_categories()
+    numbers = frame[["a", "b", "c", "d"]].assign(grade=pd.Categorical(np.arange(90) % 4))
+    fitted = daf(categorical_features=None).fit(numbers, y)
+    assert fitted.scores_.tobytes() == daf().fit(numbers.astype({"grade": int}), y).scores_.tobytes()
+    with pytest.raises(ValueError, match="other than numbers in 2 of 7 columns"):
+        daf(categorical_features=None).fit(frame.assign(grade=1.0), y)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("all", "categorical_features='all': give 'from_dtype', a list of columns, or None for no categories"),
+        (["x"], "categorical_features names the column 'x', which X does not have"),
+        ([99], "categorical_features holds 99: give names, or numbers from 0 to 6"),
+        (3, "categorical_features=3: give a list of column names or numbers"),
+    ],
+    ids=range(4),
+)
+def test_categories_that_cannot_be_meant(said, words):
+    frame, y = frame_with_categories()
+    with pytest.raises(ValueError, match=words):
+        daf(categorical_features=said).fit(frame, y)
+
+
+def test_too_many_levels_and_sparse_tables():
+    rng = np.random.default_rng(0)
+    y = np.arange(1200) % 2
+    frame = pd.DataFrame({"a": rng.standard_normal(1200), "id": pd.Categorical([f"row {i}" for i in range(1200)])})
+    with pytest.raises(ValueError, match="categorical column 'id' has 1,200 levels, and at most 1,000 can be told ap"):
+        daf().fit(frame, y)
+    dropped = daf(drop=["id"], criterion="naive_bayes").fit(frame.assign(b=1.0 * y), y)
+    assert dropped.ranking_.tolist() == [2, 3, 1]
+    X, y = table()
+    with pytest.raises(ValueError, match="categorical_features needs a frame or a dense array: encode the columns"):
+        daf(categorical_features=[1]).fit(sp.csr_matrix(X), y)
+
+
+def test_a_failing_criterion_says_how_to_see_it_again():
+    X, y = table()
+
+    def fails(X, y):
+        raise RuntimeError("no luck")
+
+    with pytest.raises(ValueError, match="see it again with the same fit and n_jobs=1"):
+        daf("auto", criterion=fails).fit(X, y)
+    with pytest.raises(ValueError, match=r"daf.criterion_.bind\(X, y, daf.cv\)\(daf.plan_.draw\(0, 1\)\)"):
+        daf(keep=[1], criterion=fails).fit(X, y)
+
+
+# ---- with narrowing
+
+
+def test_rounds_with_groups_kept_dropped_and_categories(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    X = rng.standard_normal((80, 120))
+    X[:, [3, 8, 50]] += 1.5 * y[:, None]
+    X[:, 60] = rng.integers(0, 4, 80)
+    options = {
+        "feature_groups": [[0, 5], [8, 90, 91]],
+        "keep": [7],
+        "drop": [2],
+        "categorical_features": [60],
+        "narrow": 0.6,
+        "check_every": 200,
+        "max_probe_size": None,
+        "criterion": "naive_bayes",
+    }
+    at_once = daf(stop=MaxProbes(2400), **options).fit(X, y)
+    assert len(at_once.plan_.rounds) > 2
+    path = tmp_path / "run.ledger"
+    daf(stop=MaxProbes(1000), ledger=path, **options).fit(X, y)
+    resumed = daf(stop=MaxProbes(2400), ledger=path, **options).fit(X, y)
+    together = daf(stop=MaxProbes(2400), n_jobs=2, **options).fit(X, y)
+    for other in (resumed, together):
+        assert other.ledger_.values().tobytes() == at_once.ledger_.values().tobytes()
+        assert other.ranking_.tolist() == at_once.ranking_.tolist()
+        assert [part.active.tolist() for part in other.plan_.rounds] == [
+            part.active.tolist() for part in at_once.plan_.rounds
+        ]
+    for start in (0, 1000, 2399):
+        probe = set(at_once.plan_.probe(start).tolist())
+        assert 7 in probe
+        assert 2 not in probe
+        assert {8, 90, 91} <= probe or not {8, 90, 91} & probe
+    left = at_once.history_["left_in_round"]
+    assert left[[8, 90, 91]].tolist() == [0, 0, 0]
+    assert left.max() == len(at_once.plan_.rounds) - 1
+    stayed, gone = at_once.ranking_[(left == 0) & at_once.passed_], at_once.ranking_[left > 0]
+    assert stayed.max() < gone.min()
+    kept, known = summarize(path), summarize(at_once)
+    assert kept["ranking"]["columns"] == known["ranking"]["columns"]
+    assert kept["features"]["rounds"] == known["features"]["rounds"]
+    assert [part["features"] for part in kept["features"]["rounds"]][:2] == [115, 69]
+    assert kept["convergence"] is None or kept["convergence"]["overlap"] == known["convergence"]["overlap"]
+    assert any(sentence.startswith("Rounds among 115, 69, ") for sentence in kept["features"]["told"])
+    with pytest.raises(LedgerError, match=r"its narrow is 0\.6, not null"):
+        daf(ledger=path, **{**options, "narrow": None}).fit(X, y)
+
+
+# ---- the report
+
+
+def test_the_report_says_what_was_said():
+    frame, y = frame_with_categories()
+    fitted = daf(keep=["b"], drop=["c"], feature_groups=[["a", "d"]], costs={"a": 3.0}).fit(frame, y)
+    summary = summarize(fitted, frame, y)
+    features = summary["features"]
+    assert features["groups"] == [["a", "d"]]
+    assert (features["kept"], features["dropped"], features["categorical"]) == (["b"], ["c"], CATEGORIES)
+    assert features["decoys"] is None
+    assert features["rounds"] is None
+    assert summary["ranking"]["columns"]["cost"][:1] == [1.0]
+    assert "b" not in summary["verdict"][0].partition("led by")[2].partition(";")[0].split()
+    assert summary["sizes"]["size"][0] == 1
+    text = render_markdown(summary)
+    assert "- 1 group, of 2 features in all, entered and left probes as one." in text
+    assert "- Ranked by benefit per cost; costs are from 1 to 3." in text
+
+
+def test_the_code_in_the_report_gives_the_same_ranking():
+    X, y = table()
+    options = {**OPTIONS["all"], "feature_groups": {"x": np.array([0, 5]), "y": (3, 4, 11)}, "keep": np.arange(12) == 7}
+    fitted = daf(**options).fit(X, y)
+    code = summarize(fitted)["repeat"]["code"]
+    names = {"X": X, "y": y}
+    exec(code, names)
+    assert names["daf"].ranking_.tolist() == fitted.ranking_.tolist()
+    assert names["daf"].support_.tolist() == fitted.support_.tolist()
+    wide = daf(costs=np.arange(1.0, 5001.0), stop=MaxProbes(50)).fit(
+        np.zeros((10, 5000)) + np.eye(10, 5000), np.arange(10) % 2
+    )
+    assert summarize(wide)["repeat"]["code"] is None
