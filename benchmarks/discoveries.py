@@ -13,7 +13,7 @@ from benchmarks.measure import print_table
 from probewise import DAF
 from probewise.stopping import MaxProbes
 
-RUNS = {"naive_bayes": {200: 200, 1000: 200, 5000: 200}, "knn": {200: 100, 1000: 50, 5000: 25}}
+RUNS = {"naive_bayes": {200: 200, 1000: 200, 5000: 200}, "knn": {200: 100, 1000: 100, 5000: 100}}
 SMALL = {200: 10, 1000: 10}
 RATE = 0.1
 BLOCK, CORRELATION = 20, 0.5

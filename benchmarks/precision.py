@@ -98,7 +98,7 @@ def xor_cases(small):
         for seed in range(n_seeds):
             data = make_xor(1_000, n_features, random_state=seed)
             many = n_features > 500
-            marks = (4_000, 16_000, 64_000) if many else MARKS
+            marks = (4_000, 16_000, 64_000, 128_000) if many else MARKS
             options = (
                 {"device": "cuda", "check_every": 2_000, "block_size": 1_000}
                 if many and find("auto") is not None
@@ -114,10 +114,10 @@ def xor_cases(small):
 def accuracy_cases(small):
     neighbours, ridge = KNeighborsClassifier(3), RidgeClassifier()
     sets = {
-        "Leukemia": ("leukemia", 20, neighbours, KNN(3), MARKS[:-1], 8),
-        "Lymphoma": ("lymphoma", 20, neighbours, KNN(3), MARKS[:-1], 8),
-        "Gisette": ("gisette_valid", 50, neighbours, KNN(3), MARKS[:-1], 4),
-        "Reuters": ("reuters", 200, ridge, Linear(), MARKS[:5], 2),
+        "Leukemia": ("leukemia", 20, neighbours, KNN(3), MARKS[:-1], 6),
+        "Lymphoma": ("lymphoma", 20, neighbours, KNN(3), MARKS[:-1], 6),
+        "Gisette": ("gisette_valid", 50, neighbours, KNN(3), MARKS[:-1], 2),
+        "Reuters": ("reuters", 200, ridge, Linear(), MARKS[:4], 1),
     }
     for name, (file, top, judge, criterion, marks, n_splits) in sets.items():
         data = load(file)

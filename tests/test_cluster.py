@@ -52,6 +52,17 @@ def on(client, **options):
     return joblib.parallel_config(backend="dask", client=client, **options)
 
 
+def test_rounds_are_the_same_bits_too(client):
+    made = make_madelon(250, 120, random_state=3)
+    daf = DAF(10, narrow=0.6, criterion="knn", stop=MaxProbes(2000), random_state=0)
+    here = daf.fit(made.X, made.y)
+    expected = here.ledger_.values().tobytes(), [part.active.tolist() for part in here.plan_.rounds]
+    with on(client):
+        there = daf.fit(made.X, made.y)
+    assert (there.ledger_.values().tobytes(), [part.active.tolist() for part in there.plan_.rounds]) == expected
+    assert len(expected[1]) > 1
+
+
 CRITERIA = {"knn": "knn", "an estimator": GaussianNB(), "a function": mean_and_more, "linear": "linear"}
 
 

@@ -21,8 +21,7 @@ from .tally import TallySheet, positions
 
 Floats = NDArray[np.float64]
 AUTO = 0.6
-AGREEMENT = 0.5  # of the two halves of a round; of many features less is enough, so many deviations of pure luck's:
-DEVIATIONS = 11
+AGREEMENT, AMONG, POWER = 0.5, 500, 0.7  # of two halves of a round among so many features; among more less is enough
 PENALTY = 0.5  # of the regression that says who stays
 FEWEST_FEATURES = 40
 FEWEST_MEETINGS = 4  # probes of the round that hold a feature
@@ -52,7 +51,7 @@ class Narrowing:
         if not self._is_due(n_probes - last.start):
             return plan
         so_far = ledger if n_probes == ledger.n_probes else ledger.until(n_probes)
-        if self.agreement(plan, so_far) < min(AGREEMENT, DEVIATIONS / np.sqrt(len(last.active))):
+        if self.agreement(plan, so_far) < enough_agreement(len(last.active)):
             return plan
         scores = Regression.of(plan, so_far, penalty=PENALTY).coefficients[last.active]
         scores = np.round(scores, 12 - int(np.ceil(np.log10(np.abs(scores).max() or 1.0))))  # not a matter of BLAS
@@ -88,6 +87,11 @@ class Narrowing:
         for n_probes in range(check_every, ledger.n_probes + 1, check_every):
             plan = self(plan, ledger, n_probes)
         return plan
+
+
+def enough_agreement(n_features: int) -> float:
+    """The agreement at which a round ends: among many features the few that matter move the correlation less."""
+    return AGREEMENT * min(1.0, AMONG / n_features) ** POWER
 
 
 def as_share(narrow: Any) -> float:

@@ -142,7 +142,7 @@ def text_columns(described: Sequence[str], n_columns: int, first: str) -> str:
     remedy = f"--ignore {shlex.quote(first)}" if is_plain else "--ignore, for each"
     return (
         f"{len(described):,} of {n_columns:,} columns hold other than numbers: {some(described, str)}; "
-        f"encode them as numbers or leave them out ({remedy})"
+        f"encode them as numbers or leave them out ({remedy}); rank can also take them as categories (--categorical)"
     )
 
 

@@ -55,8 +55,8 @@ class DAF(WrapperSelector):
 
     Parameters
     ----------
-    n_features_to_select : how many features to keep: a number, a share in (0, 1], or None for half. May be
-        changed after ``fit``.
+    n_features_to_select : how many features to keep: a number, a share in (0, 1], None for half, or "auto", found by
+        ``fit`` as ``how_many`` says. A group counts as one. May be changed after ``fit``.
     criterion : what J is: "auto" (k-NN for dense data of up to 5,000 rows, a linear classifier for sparse or taller
         data), a name ("knn", "linear", "naive_bayes", "svm", "tree", "separability"), a criterion of
         `probewise.criteria`, a scikit-learn estimator (scored by ``scoring`` and ``cv``), or a function of
@@ -65,13 +65,27 @@ class DAF(WrapperSelector):
         unstably); "daf2", J first divided by its spread among probes of equal size; "regression", ridge regression
         of J on which features are in the probe, so that a feature is not credited with the luck of its companions.
     max_probe_size : largest probe, tau; sizes are uniform in 1..tau. Too small hides what works only
-        together, too large blurs the single feature. None: 200, the papers' value for wide data, or the number
-        of features if that is less.
+        together, too large blurs the single feature. None: 200, the papers' value for wide data (1,000 with
+        ``narrow``, where smaller ones are mixed in), or the number of features if that is less.
     inclusion : if given, every feature is in a probe with this probability instead.
     screen : probe only the features that a cheap method ranks best: how many pass, a number or a share in (0, 1], by
         `FSDD` (of a number y in five groups); or a selector, which lets pass what it selects; or a pair of a selector
         and how many pass. None: all are probed. For far more than 100,000 features; see Notes for what it can lose.
-    narrow : reserved; None.
+    narrow : probe in rounds; after each keep this share of the features, the better part, as 0.6, and probe only those;
+        "auto": 0.6. A round ends when two halves of it agree, so that nothing is dropped without evidence; with few
+        probes there may be one round only. What left ranks behind what stayed. With "daf0" or "regression" only. None:
+        all features to the end.
+    feature_groups : features that enter and leave probes as one, and share score and rank: lists of columns, a dict of
+        lists, or a label for each feature. Columns are given by name or number, here and below.
+    keep, drop : columns that are in every probe and always selected, and such that are in none and never are.
+    costs : rank by benefit per cost: an array, or a dict of those that are not 1. The benefit is what a score is above
+        the middle one; below it, what it lacks counts times the cost.
+    categorical_features : columns that are categories, of text or numbers: each enters as a whole, a column of 0 and 1
+        for every level. "from_dtype": those a frame has as such; a list: these, too; None: none.
+    how_many : what "auto" keeps: "decoys", the features that beat shuffled copies of features, which take part in the
+        probes; "size", as many as the size curve suggests.
+    fdr : with decoys, the share of false ones among those kept that is allowed, on average. May be changed after
+        ``fit``.
     stop : when to stop, a rule of `probewise.stopping`; rules join by ``|`` and ``&``. None: when two
         halves of the probes agree on 90 % of the top 20, or after a minute: ``Settled(20, 0.9) | MaxTime(60)``.
     check_every : probes between two looks at the convergence measures.
@@ -103,9 +117,12 @@ class DAF(WrapperSelector):
     support_ : array (n_features,), which features are selected.
     passed_ : array (n_features,), which features passed the screen and are probed; all, without one.
     screen_ : the `Screening`: the columns ``passed``, the ``rest`` best first; None where everything passed.
+    p_values_ : array (n_features,), with decoys: the chance that luck gives a score as high.
+    size_curve_ : with ``how_many="size"``: the `SizeCurve`.
     n_probes_ : probes scored.
     history_ : dict of arrays, one entry per look: probes, seconds, order_change (C), value_change (C2),
-        relative_change, left_out. Replayed from the ledger when first asked for.
+        relative_change, left_out. Replayed from the ledger when first asked for. With ``narrow`` also left_in_round,
+        for each feature the number of the round after which it left, 0 if it stayed.
     stop_reason_ : why it stopped, in words.
     ledger_ : the `Ledger`; ``ledger_.values()`` are J of probe 0, 1, ...
     tally_ : the `Tally`; ``tally_.counts`` says how often each feature was probed.
@@ -216,6 +233,7 @@ class DAF(WrapperSelector):
         score = self._bound(self.criterion_, scene.matrix, y, groups, sample_weight)
         self._on_device = isinstance(score, OnDevice)
         self._block = self._block_size()
+        self._rounds = self._narrowing()
         within = self._plan(scene)
         self.plan_, self.units_ = scene.plan(within), scene.units
         self._n_selected(self._n_ranks)
@@ -234,7 +252,7 @@ class DAF(WrapperSelector):
                 check_every=self.check_every,
                 error_score=None if self.error_score == "raise" else float(self.error_score),
                 progress=progress,
-                narrow=self._narrowing(),
+                narrow=self._rounds,
             )
         del score, scene  # they may hold some numbers of every feature
         self._take(run)
@@ -275,7 +293,7 @@ class DAF(WrapperSelector):
         """C, C2, relative C2 and the features left out, at every look; and the round in which each feature left."""
         check_is_fitted(self, "ledger_")
         if self._history is None:
-            narrow, first = self._narrowing(), self._within
+            narrow, first = self._rounds, self._within
             if isinstance(first, PlanInRounds):
                 first = replace(first, later=())
             options: dict[str, Any] = {"block_size": self._block, "check_every": self.check_every, "narrow": narrow}
@@ -480,9 +498,10 @@ class DAF(WrapperSelector):
         kinds = kinds_of_columns(X) if self.categorical_features is not None else None
         if kinds is None:
             return X, None
-        names = np.array([str(name) for name in X.columns])
-        asked = self.categorical_features
-        also = None if isinstance(asked, str) else named_columns(asked, "categorical_features", names, len(names))
+        asked, also = self.categorical_features, None
+        if not isinstance(asked, str):
+            names = np.array([str(name) for name in X.columns])
+            also = named_columns(asked, "categorical_features", names, len(names))
         found = are_categories(kinds, also)
         return number_categories(X, -1, also)[0] if found.any() else X, found
 
@@ -589,9 +608,8 @@ class DAF(WrapperSelector):
         notes: dict[str, Any] = {"feature_names": self._names(), "version": __version__, "block_size": self._block}
         notes["check_every"] = self.check_every
         notes["cv"] = str(self.cv) if isinstance(self.cv, int | np.integer) or hasattr(self.cv, "split") else "splits"
-        narrow = self._narrowing()
-        if narrow is not None:
-            settings |= narrow.settings
+        if self._rounds is not None:
+            settings |= self._rounds.settings
         if self.screen_ is not None:
             settings |= self.screen_.settings
             notes |= self.screen_.notes
