@@ -406,3 +406,13 @@ def test_the_judge_is_the_criterion_of_the_run(madelon):
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     expected = cross_val_score(KNeighborsClassifier(5), X[:, order], y, cv=folds)
     np.testing.assert_allclose(five.scores[:, 0], expected, atol=1e-12)
+
+
+def test_where_no_nested_curve_can_be_had_fit_says_so_and_goes_on():
+    data = make_madelon(60, 20, n_dimensions=2, n_combinations=2, random_state=0)
+    splits = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
+    daf = DAF("auto", how_many="size", cv=splits, stop=MaxProbes(200), random_state=0)
+    with pytest.warns(UserWarning, match="was not tried on rows kept apart: cv of DAF is a list of splits"):
+        daf.fit(data.X, data.y)
+    assert daf.support_.sum() == daf.size_curve_.suggested
+    assert daf.size_curve_.check is None

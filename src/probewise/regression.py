@@ -73,7 +73,9 @@ class Design:
     def __init__(self, plan: ProbePlan, ledger: Ledger, n_probes: int | None = None) -> None:
         self.plan = plan
         self.ledger = ledger if n_probes is None or n_probes == ledger.n_probes else ledger.until(n_probes)
-        self.values = np.concatenate([values for _, values in adjusted(plan, self.ledger)])
+        batches = [(values, len(subsets.indices)) for subsets, values in adjusted(plan, self.ledger)]
+        self.values = np.concatenate([values for values, _ in batches])
+        self.n_indices = sum(n_indices for _, n_indices in batches)
         self.weights = np.ones(len(self.values))
 
     def _batches(self) -> Iterator[tuple[slice, NDArray[np.int32], Subsets]]:
@@ -92,9 +94,7 @@ class Design:
     @cached_property
     def _kept(self) -> list[Subsets] | None:
         """The probes drawn once, where they are few enough to keep."""
-        if self.ledger.n_probes * (self.plan.largest + 1) // 2 > KEPT_INDICES:
-            return None
-        return list(self._drawn())
+        return list(self._drawn()) if self.n_indices <= KEPT_INDICES else None
 
     @cached_property
     def diagonal(self) -> Floats:

@@ -173,10 +173,16 @@ def size_curve_of(
 def checked_size_curve_of(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
     """The size curve along the ranking itself, with a nested one beside it that says whether it beats guessing.
 
-    Along a ranking made on fewer rows other sizes are good, so the nested one is not asked how many.
+    Along a ranking made on fewer rows other sizes are good, so the nested one is not asked how many. Where it cannot be
+    had, as with few rows or splits that are given, a warning says why.
     """
     curve = size_curve_of(selector, X, y, **options)
-    return replace(curve, check=size_curve_of(selector, X, y, nested=True, **options))
+    try:
+        return replace(curve, check=size_curve_of(selector, X, y, nested=True, **options))
+    except ValueError as reason:
+        told = f"whether any number of features beats guessing was not tried on rows kept apart: {reason}"
+        warnings.warn(told, UserWarning, stacklevel=4)
+        return curve
 
 
 def curve_along(

@@ -332,7 +332,7 @@ class DAF(WrapperSelector):
             return
         if self.how_many == "size":
             self.size_curve_ = checked_size_curve_of(self, X, y, groups=groups, sample_weight=sample_weight)
-            if not self.size_curve_.beats_guessing:
+            if self.size_curve_.beats_guessing is False:
                 warnings.warn(
                     "no number of features predicts convincingly better than guessing: the "
                     f"{self.size_curve_.suggested} kept may be noise",
