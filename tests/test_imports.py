@@ -26,7 +26,7 @@ LAYERS = [
     {"io", "study"},
     {"plots"},
     {"papers", "report"},
-    {"console"},
+    {"console", "options"},
     {"cli"},
     {"__main__"},
 ]

@@ -9,16 +9,15 @@ import shlex
 import sys
 import tempfile
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial, reduce
-from operator import or_
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from . import _HOME, __version__
+from . import __version__
 from .console import (
     TOP,
     plain,
@@ -31,6 +30,21 @@ from .console import (
     summary_of,
     sure_columns,
 )
+from .options import (
+    METHODS,
+    WITHOUT_PROBES,
+    asked_how_many,
+    asked_of_features,
+    criterion_of,
+    cut_of,
+    folds_of,
+    names_in,
+    rule_of,
+    selectors_named,
+    share_of,
+    whole_numbers,
+    without_probes,
+)
 
 try:
     import typer
@@ -41,7 +55,6 @@ except ModuleNotFoundError:
 if TYPE_CHECKING:
     from .interactions import Group, Interactions
     from .io import Table
-    from .stopping import Rule
     from .study import StudyResult
 
 EXAMPLES = """Examples:
@@ -59,10 +72,7 @@ probewise report run.ledger --data data.csv --target label --out report.html
 probewise convert wide.parquet wide.npy --target label --dtype float32
 
 probewise reproduce fsdd-2008 --data folder"""
-METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
-WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs")]
 PAPERS = ("daf-2011", "daf-2013", "efs-2004", "fsdd-2008")
-TASKS = ("auto", "classification", "regression")
 INTERRUPTED = 130
 BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
@@ -439,8 +449,8 @@ def rank(
     gaps = missing is not None or (method == "daf" and criterion == "tree") or method == "fsdd"
     columns = (target, target_file, id_column, ignore, features_in)
     table = _table(data, *columns, weights=weights, groups=groups, categorical=categorical, gaps=gaps, quiet=quiet)
-    asked = _asked_of_features(table, group, groups_file, keep_feature, drop_feature, costs)
-    asked |= _asked_how_many(auto, fdr)
+    asked = asked_of_features(table, group, groups_file, keep_feature, drop_feature, costs)
+    asked |= asked_how_many(auto, fdr)
     if keep is not None and keep > len(table.feature_names):
         raise ValueError(f"--keep {keep} is more than the {len(table.feature_names)} features of the table")
 
@@ -451,10 +461,10 @@ def rank(
         limits |= {"together": together or None, "confidence": confidence, "narrow": narrow, "auto": auto, "fdr": fdr}
         limits |= {"group": group, "groups-file": groups_file, "keep-feature": keep_feature}
         limits |= {"drop-feature": drop_feature, "costs": costs}
-        selector = _without_probes(method, keep or min(top, len(table.feature_names)), jobs, device, limits)
+        selector = without_probes(method, keep or min(top, len(table.feature_names)), jobs, device, limits)
         if "criterion" in selector.get_params():
-            folds = _folds(cv, groups, task, table)
-            selector.set_params(criterion=_criterion(criterion, task, table, missing), cv=folds, scoring=scoring)
+            folds = folds_of(cv, groups, task, table)
+            selector.set_params(criterion=criterion_of(criterion, task, table, missing), cv=folds, scoring=scoring)
         else:
             judged = {"scoring": scoring, "missing": missing, "weights": weights, "groups": groups}
             given = [f"--{name}" for name, value in judged.items() if value is not None]
@@ -468,14 +478,14 @@ def rank(
     from .selectors.daf import DAF  # slow to load: faults of the table are told before
 
     daf = DAF(
-        criterion=_criterion(criterion, task, table, missing),
+        criterion=criterion_of(criterion, task, table, missing),
         coefficient=coefficient,
         max_probe_size=max_probe_size,
         inclusion=inclusion,
-        screen=None if screen is None else _cut(screen),
-        narrow=None if narrow is None else _share(narrow),
+        screen=None if screen is None else cut_of(screen),
+        narrow=None if narrow is None else share_of(narrow),
         **asked,
-        stop=_rule(
+        stop=rule_of(
             probes=probes,
             time=time,
             coverage=coverage,
@@ -484,7 +494,7 @@ def rank(
             relative_change=relative_change,
         ),
         check_every=check_every,
-        cv=_folds(cv, groups, task, table),
+        cv=folds_of(cv, groups, task, table),
         scoring=scoring,
         error_score="raise" if error_score is None else error_score,
         device=device,
@@ -559,8 +569,8 @@ def compare(
     from .io import require_ranking_path
 
     _require_kept(kept, "run", resume=resume)
-    selectors = _selectors(methods, _rule(probes=probes, time=time))
-    wanted_sizes = None if sizes is None else _whole_numbers("sizes", sizes)
+    selectors = selectors_named(methods, rule_of(probes=probes, time=time))
+    wanted_sizes = None if sizes is None else whole_numbers("sizes", sizes)
     if out is not None:
         require_ranking_path(out)
         _require_other_file("out", out, data, target_file, kept, plot)
@@ -574,7 +584,7 @@ def compare(
     from .study import CLASSIFIERS, Study
 
     center = not hasattr(table.X, "tocsr")
-    judges = {name: CLASSIFIERS[name](center) for name in _names("classifiers", classifiers, CLASSIFIERS)}
+    judges = {name: CLASSIFIERS[name](center) for name in names_in("classifiers", classifiers, CLASSIFIERS)}
     study = Study(
         selectors,
         judges,
@@ -700,51 +710,6 @@ def reproduce(
         say(f"in {folder}: {', '.join(path.name for path in outcome.files)}")
 
 
-def _selectors(methods: str, stop: Rule | None) -> dict[str, Any]:
-    """The selectors named, each to stop by the rule if it has one."""
-    from importlib import import_module
-
-    selectors: dict[str, Any] = {}
-    for name in _names("methods", methods, ("all", *METHODS)):
-        selectors[name] = None if name == "all" else getattr(import_module(__package__), METHODS[name])()
-    stoppable = [selector for selector in selectors.values() if hasattr(selector, "stop")]
-    if stop is not None and not stoppable:
-        raise ValueError(f"--probes and --time have no meaning for --methods {methods}: none of them stops by a rule")
-    for selector in stoppable:
-        selector.set_params(stop=stop)
-    return selectors
-
-
-def _without_probes(method: str, size: int, jobs: int, device: str, limits: dict[str, Any]) -> Any:
-    """A filter, or BIF, that will take ``size`` features; the limits of a run with probes mean nothing to it."""
-    if method not in WITHOUT_PROBES:
-        raise ValueError(f"--method {method!r} is not known: choose one of daf, {', '.join(WITHOUT_PROBES)}")
-    given = [f"--{name}" for name, value in limits.items() if value is not None]
-    if given:
-        raise ValueError(f"{', '.join(given)}: --method {method} makes no probes; leave it out")
-    selector = _selectors(method, None)[method]
-    parameters = {"n_features_to_select": size, "n_jobs": jobs, "device": device}
-    known = selector.get_params()
-    if device not in ("cpu", "auto") and "device" not in known:
-        raise ValueError(f"--device {device}: --method {method} runs on the CPU only; leave it out")
-    return selector.set_params(**{name: parameters[name] for name in parameters if name in known})
-
-
-def _names(option: str, given: str, known: Collection[str]) -> list[str]:
-    names = list(dict.fromkeys(name.strip().lower() for name in given.split(",") if name.strip()))
-    for name in names or [given]:
-        if name not in known:
-            raise ValueError(f"--{option} {name!r} is not known: choose from {', '.join(known)}")
-    return names
-
-
-def _whole_numbers(option: str, given: str) -> list[int]:
-    try:
-        return [int(number) for number in given.split(",")]
-    except ValueError:
-        raise ValueError(f"--{option} {given!r} is no list of whole numbers: write 5,10,20") from None
-
-
 def _table(
     data: Path,
     target: str | None,
@@ -820,152 +785,6 @@ def _require_other_file(option: str, written: Path, *others: Path | None) -> Non
     for path in others:
         if path is not None and path.resolve() == written.resolve():
             raise ValueError(f"--{option} {written} would overwrite {path}: choose another file")
-
-
-def _rule(
-    *,
-    probes: int | None,
-    time: float | None,
-    coverage: int | None = None,
-    settled: int | None = None,
-    confidence: float | None = None,
-    relative_change: float | None = None,
-) -> Rule | None:
-    """The limits given, whichever comes first; None where none was given."""
-    from .stopping import MaxProbes, MaxTime, MinCoverage, RelativeChange, Settled
-
-    if confidence is not None and settled is None:
-        raise ValueError(f"--confidence {confidence:g} needs --settled K, the top that is to be certified")
-    if confidence is not None and not 0 < confidence < 1:
-        raise ValueError(f"--confidence {confidence:g} must be above 0 and below 1, as 0.95")
-    limits: dict[Any, float | None] = {
-        MaxProbes: probes,
-        MaxTime: time,
-        MinCoverage: coverage,
-        partial(Settled, confidence=confidence): settled,
-        RelativeChange: relative_change,
-    }
-    rules: list[Rule] = [rule(limit) for rule, limit in limits.items() if limit is not None]
-    return reduce(or_, rules) if rules else None
-
-
-def _cut(given: str) -> int | float:
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(given)
-    raise ValueError(f"--screen {given!r} is no number: write how many features pass, as 20000, or a share, as 0.1")
-
-
-def _share(given: str) -> Any:
-    if given == "auto":
-        return given
-    with suppress(ValueError):
-        if 0 < float(given) < 1:
-            return float(given)
-    raise ValueError(f"--narrow {given!r}: write the share of features kept after each round, as 0.6, or auto")
-
-
-def _asked_of_features(
-    table: Table,
-    group: Sequence[str] | None,
-    groups_file: Path | None,
-    keep_feature: Sequence[str] | None,
-    drop_feature: Sequence[str] | None,
-    costs: Path | None,
-) -> dict[str, Any]:
-    """What is said about features, by their numbers, as parameters of DAF."""
-    from .io import read_pairs
-
-    asked: dict[str, Any] = {"keep": _features_of(table, "keep-feature", keep_feature)}
-    asked["drop"] = _features_of(table, "drop-feature", drop_feature)
-    together: dict[str, list[int]] = {}
-    for given in group or ():
-        name, equals, columns = given.partition("=")
-        if not equals or not columns:
-            raise ValueError(f"--group {given!r}: write its name and its columns, as NAME=col1,col2")
-        together.setdefault(name, []).extend(_features_of(table, "group", [columns]) or ())
-    if groups_file is not None:
-        for feature, name in read_pairs(groups_file, "group"):
-            together.setdefault(name, []).extend(_features_of(table, "groups-file", [feature]) or ())
-    asked["feature_groups"] = together or None
-    if costs is not None:
-        asked["costs"] = {}
-        for feature, cost in read_pairs(costs, "cost"):
-            try:
-                asked["costs"][_features_of(table, "costs", [feature])[0]] = float(cost)
-            except ValueError as error:
-                if not str(error).startswith("could not convert"):
-                    raise
-                raise ValueError(f"--costs {costs}: the cost of {feature!r} is {cost!r}; give a number") from None
-    return asked
-
-
-def _features_of(table: Table, option: str, given: Sequence[str] | None) -> Any:
-    """The numbers of the features named, each alone or some with commas; None where none is."""
-    if not given:
-        return None
-    from .io import TableError
-
-    places = {name: place for place, name in enumerate(table.feature_names)}
-    names = [name for item in given for name in ([item] if item in places else item.split(","))]
-    for name in names:
-        if name not in places:
-            raise TableError(f"--{option}: {_no_such(name, table)}")
-    return [places[name] for name in names]
-
-
-def _no_such(name: str, table: Table) -> str:
-    from .io.table import missing
-
-    return str(missing(name, table.feature_names, "feature column"))
-
-
-def _asked_how_many(auto: str | None, fdr: float | None) -> dict[str, Any]:
-    if auto is None:
-        if fdr is not None:
-            raise ValueError("--fdr needs --auto decoys")
-        return {}
-    if auto not in ("decoys", "size"):
-        raise ValueError(f"--auto {auto!r} is not known: choose decoys or size")
-    if fdr is not None and auto != "decoys":
-        raise ValueError("--fdr needs --auto decoys; --auto size allows for one standard error")
-    return {"n_features_to_select": "auto", "how_many": auto, "fdr": 0.1 if fdr is None else fdr}
-
-
-def _folds(cv: int, groups: str | None, task: str, table: Table) -> Any:
-    """The number of folds, or a splitter that keeps the groups together."""
-    if groups is None:
-        return cv
-    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
-
-    from .criteria.base import Target
-
-    assert table.groups is not None
-    n_groups = len(np.unique(table.groups))
-    if n_groups < cv:
-        raise ValueError(f"--groups {groups} has {n_groups} groups, and --cv {cv} needs as many: give a smaller --cv")
-    return (StratifiedGroupKFold if Target.of(table.y, task).is_classification else GroupKFold)(cv)
-
-
-def _criterion(name: str, task: str, table: Table, missing: str | None = None) -> Any:
-    from .criteria import NAMES, as_criterion
-
-    if name not in ("auto", *NAMES):
-        raise ValueError(f"--criterion {name!r} is not known: choose one of auto, {', '.join(NAMES)}")
-    if task not in TASKS:
-        raise ValueError(f"--task {task!r} is not known: choose one of {', '.join(TASKS)}")
-    if task == "regression" and table.y.dtype.kind == "U":
-        raise ValueError(f"--task regression needs numbers, and the target {table.target!r} holds text")
-    criterion = as_criterion(name, table.X)
-    if missing is not None:
-        if "missing" not in criterion.get_params():
-            raise ValueError(f"--missing {missing} has no meaning for --criterion {name}: use knn or linear")
-        criterion.set_params(missing=missing)
-    if task == "auto":
-        return criterion
-    if "task" not in criterion.get_params():
-        raise ValueError(f"--task {task} has no meaning for --criterion {name}")
-    return criterion.set_params(task=task)
 
 
 def _fitted(selector: Any, table: Table) -> Any:
