@@ -128,6 +128,9 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path, whole):
     assert [part.active.tolist() for part in fitted.plan_.rounds] == [
         part.active.tolist() for part in whole.plan_.rounds
     ]
+    for options in ({"check_every": 800}, {"block_size": 100}):  # rounds would begin elsewhere, or of other halves
+        with pytest.raises(LedgerError, match=r"narrow_(looks|blocks)"):
+            narrowed(ledger=path, **options).fit(MADELON.X, MADELON.y)
     with pytest.raises(LedgerError, match="narrow"):
         narrowed(narrow=0.7, ledger=path).fit(MADELON.X, MADELON.y)
     with pytest.raises(LedgerError, match="narrow"):

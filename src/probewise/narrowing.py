@@ -41,7 +41,7 @@ class Narrowing:
     @property
     def settings(self) -> dict[str, Any]:
         """What two runs must have in common to narrow alike."""
-        return {"narrow": self.share, "narrow_to": self.fewest}
+        return {"narrow": self.share, "narrow_to": self.fewest, "narrow_blocks": self.block_size}
 
     def __call__(self, plan: ProbePlan, ledger: Ledger, n_probes: int) -> ProbePlan:
         """The plan after a look at so many probes: the same, or one that goes on with fewer features."""

@@ -43,18 +43,15 @@ class Regression:
     penalty: float
 
     @classmethod
-    def of(
-        cls, plan: ProbePlan, ledger: Ledger, *, penalty: float | None = None, n_probes: int | None = None
-    ) -> Regression:
-        """Over the ledger's probes, or the first so many.
+    def of(cls, plan: ProbePlan, ledger: Ledger, *, penalty: float | None = None) -> Regression:
+        """Over the ledger's probes; the penalty, in units of the matrix's mean diagonal, chosen by them unless given.
 
-        The penalty, in units of the matrix's mean diagonal, is chosen by them unless given.
         It is chosen by leaving out one probe in four, four times: the penalty that predicts the J left out best.
         """
-        design = Design(plan, ledger, n_probes)
+        design = Design(plan, ledger)
         if penalty is None:
             few = CHOOSING_INDICES * 2 // (plan.largest + 1)
-            penalty = (design if len(design.values) <= few else Design(plan, ledger, few)).best_penalty()
+            penalty = (design if len(design.values) <= few else Design(plan, ledger.until(few))).best_penalty()
         w = design.solve(penalty * design.unit)
         rest = design.values - design.times(w)
         spread = float(np.mean(rest**2))
@@ -70,10 +67,9 @@ class Design:
     In a run of several rounds a feature's column is centred in the rounds it took part in, and 0 in others.
     """
 
-    def __init__(self, plan: ProbePlan, ledger: Ledger, n_probes: int | None = None) -> None:
-        self.plan = plan
-        self.ledger = ledger if n_probes is None or n_probes == ledger.n_probes else ledger.until(n_probes)
-        batches = [(values, len(subsets.indices)) for subsets, values in adjusted(plan, self.ledger)]
+    def __init__(self, plan: ProbePlan, ledger: Ledger) -> None:
+        self.plan, self.ledger = plan, ledger
+        batches = [(values, len(subsets.indices)) for subsets, values in adjusted(plan, ledger)]
         self.values = np.concatenate([values for values, _ in batches])
         self.n_indices = sum(n_indices for _, n_indices in batches)
         self.weights = np.ones(len(self.values))

@@ -609,7 +609,7 @@ class DAF(WrapperSelector):
         notes["check_every"] = self.check_every
         notes["cv"] = str(self.cv) if isinstance(self.cv, int | np.integer) or hasattr(self.cv, "split") else "splits"
         if self._rounds is not None:
-            settings |= self._rounds.settings
+            settings |= self._rounds.settings | {"narrow_looks": self.check_every}
         if self.screen_ is not None:
             settings |= self.screen_.settings
             notes |= self.screen_.notes

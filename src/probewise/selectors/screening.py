@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone
 
@@ -20,8 +18,8 @@ from ..ledger import LedgerError, fingerprint
 from ..stored import Stored
 from ..tally import positions
 from .fsdd import FSDD
+from .units import Columns, packed, unpacked
 
-Columns = NDArray[np.int32]
 GROUPS_OF_NUMBERS = 5
 COPIED_SHARE, COPIED_BYTES = 8, 2**28  # one in so many columns, and no more than this
 
@@ -68,7 +66,7 @@ class Screening:
         if settings.get("screen") is None:
             return None
         try:
-            passed, rest = (_unpacked(settings[name]) for name in ("screen_passed", "screen_rest"))
+            passed, rest = (unpacked(settings[name]) for name in ("screen_passed", "screen_rest"))
             is_whole = np.array_equal(np.sort(np.concatenate([passed, rest])), np.arange(n_features))
         except (KeyError, ValueError, TypeError):
             is_whole = False
@@ -102,7 +100,7 @@ class Screening:
     @property
     def notes(self) -> dict[str, str]:
         """What the ledger keeps so that the ranking can be told from it alone: 5 bytes a feature."""
-        return {"screen_passed": _packed(self.passed), "screen_rest": _packed(self.rest)}
+        return {"screen_passed": packed(self.passed), "screen_rest": packed(self.rest)}
 
     def seen(self, X: Any) -> tuple[Any, Columns | None]:
         """What of X the criterion is bound to, and which of its columns passed (None: all).
@@ -179,11 +177,3 @@ def _described(judge: Any) -> str:
     again = clone(judge)
     again.set_params(**{name: None for name in ("n_jobs", "verbose") if name in again.get_params(deep=False)})
     return stable_text(again)
-
-
-def _packed(columns: Columns) -> str:
-    return base64.b64encode(columns.astype("<i4").tobytes()).decode()
-
-
-def _unpacked(text: str) -> Columns:
-    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<i4").astype(np.int32)

@@ -81,10 +81,10 @@ class Units:
     def notes(self) -> dict[str, Any]:
         """What the ledger keeps so that probes can be told from it alone."""
         return {
-            "unit_members": _packed(self.members.indices),
-            "unit_sizes": _packed(self.members.sizes),
-            "unit_always": _packed(self.always),
-            "unit_dropped": _packed(self.dropped),
+            "unit_members": packed(self.members.indices),
+            "unit_sizes": packed(self.members.sizes),
+            "unit_always": packed(self.always),
+            "unit_dropped": packed(self.dropped),
             "unit_decoys": self.n_decoys,
         }
 
@@ -94,8 +94,8 @@ class Units:
         if settings.get("units") is None:
             return None
         try:
-            members, sizes = (_unpacked(settings[f"unit_{name}"]) for name in ("members", "sizes"))
-            always, dropped = (_unpacked(settings[f"unit_{name}"]) for name in ("always", "dropped"))
+            members, sizes = (unpacked(settings[f"unit_{name}"]) for name in ("members", "sizes"))
+            always, dropped = (unpacked(settings[f"unit_{name}"]) for name in ("always", "dropped"))
             n_decoys = settings["unit_decoys"]
             offsets = np.concatenate([[0], np.cumsum(sizes.astype(np.int64))])
             total = n_features + n_decoys
@@ -266,9 +266,10 @@ def units_of(
     return Units(n_features, Subsets(order, np.append(starts, len(order)).astype(np.int64)), keep, dropped=drop)
 
 
-def _packed(values: NDArray[Any]) -> str:
+def packed(values: NDArray[Any]) -> str:
+    """Whole numbers as text for the ledger, 5 bytes each."""
     return base64.b64encode(values.astype("<i4").tobytes()).decode()
 
 
-def _unpacked(text: str) -> Columns:
+def unpacked(text: str) -> Columns:
     return np.frombuffer(base64.b64decode(text, validate=True), dtype="<i4").astype(np.int32)
