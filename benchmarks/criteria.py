@@ -26,7 +26,7 @@ from benchmarks.measure import in_fresh_process, peak_mib, print_table
 from probewise.criteria import KNN, SVM, Linear, NaiveBayes
 from probewise.datasets import make_madelon
 from probewise.executors import executor
-from probewise.probes import ProbePlan
+from probewise.probing.probes import ProbePlan
 
 WORKERS = 2
 DATA = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))

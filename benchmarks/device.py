@@ -23,7 +23,7 @@ from probewise import DAF
 from probewise.criteria import KNN, Linear, NaiveBayes, Separability
 from probewise.criteria.placed import placed
 from probewise.datasets import load, make_madelon
-from probewise.probes import ProbePlan
+from probewise.probing.probes import ProbePlan
 from probewise.stopping import MaxProbes
 
 DEVICE = os.environ.get("PROBEWISE_DEVICE", "cuda")

@@ -25,10 +25,10 @@ from probewise.criteria import KNN, Linear
 from probewise.datasets import load, make_madelon, make_xor
 from probewise.kernels.device import find
 from probewise.papers.daf_2011 import informative
-from probewise.probes import ProbePlan, Subsets
+from probewise.probing.probes import ProbePlan, Subsets
+from probewise.probing.tally import Tally, positions
 from probewise.selectors.outcome import Outcome
 from probewise.stopping import MaxProbes
-from probewise.tally import Tally, positions
 
 HERE = Path(__file__).parent
 MARKS = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)

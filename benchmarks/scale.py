@@ -224,9 +224,9 @@ def draw_growth(panels):
 
 def hours_of_probes(n_probes, n_features):
     """A long run of a game that costs nothing, with a ledger and every measure at every look."""
-    from probewise import engine
     from probewise.criteria import Criterion
     from probewise.criteria.base import Folds
+    from probewise.probing import engine
     from probewise.selectors.daf import DAF
     from probewise.stopping import MaxProbes, OrderChange, RelativeChange, Settled
 

@@ -10,13 +10,13 @@ from functools import cache
 import numpy as np
 
 from benchmarks.measure import print_table
-from probewise.certainty import Certainty, jackknife
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon
-from probewise.ledger import Ledger
-from probewise.probes import ProbePlan
+from probewise.probing.certainty import Certainty, jackknife
+from probewise.probing.ledger import Ledger
+from probewise.probing.probes import ProbePlan
+from probewise.probing.tally import Tally, TallySheet, positions
 from probewise.stopping import least_shared
-from probewise.tally import Tally, TallySheet, positions
 
 RUNS, SMALL_RUNS = 200, 20
 TOP, LOOK = 20, 400

@@ -19,7 +19,7 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 MODULES = [
     module.name
     for module in pkgutil.walk_packages(probewise.__path__, "probewise.")
-    if module.name not in ("probewise.cli", "probewise.__main__")
+    if module.name not in ("probewise.cli.app", "probewise.__main__")
 ]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")

@@ -21,7 +21,7 @@ from probewise import BIF, DAF, executors
 from probewise.cli import run
 from probewise.datasets import make_madelon
 from probewise.executors import ClusterError, executor
-from probewise.ledger import Ledger, LedgerError
+from probewise.probing.ledger import Ledger, LedgerError
 from probewise.stopping import MaxProbes, Rule
 from probewise.study import Study
 
@@ -328,7 +328,9 @@ def test_a_place_that_cannot_be_written(tmp_path, data):
         ["unshare", "-Urm", "sh", "-c", textwrap.dedent(script), sys.executable, FIT], capture_output=True, text=True
     )
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith(f"probewise.ledger.LedgerError: the ledger {path} cannot be written")
+    assert done.stderr.splitlines()[-1].startswith(
+        f"probewise.probing.ledger.LedgerError: the ledger {path} cannot be written"
+    )
     with Ledger(path) as ledger:
         assert ledger.values().tobytes() == made.ledger_.values().tobytes()
 
@@ -346,7 +348,7 @@ def test_a_disk_that_takes_nothing_at_all_is_an_error(tmp_path):
     pytest.importorskip("resource", reason="limits of a process are of POSIX")
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True)
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].startswith("probewise.ledger.LedgerError: the ledger ")
+    assert done.stderr.splitlines()[-1].startswith("probewise.probing.ledger.LedgerError: the ledger ")
 
 
 # ---- the criterion
@@ -456,8 +458,8 @@ def test_a_ledger_with_failures_does_not_mix_error_scores(data, tmp_path):
 
 
 def test_a_block_that_fails_though_none_of_its_probes_does(data):
-    from probewise.engine import run_probes
-    from probewise.probes import ProbePlan
+    from probewise.probing.engine import run_probes
+    from probewise.probing.probes import ProbePlan
 
     def wants_one(subsets):
         if len(subsets) > 1:

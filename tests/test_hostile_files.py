@@ -20,7 +20,7 @@ from probewise.cli import run
 from probewise.io import TableError, read_table
 from probewise.io import table as tables
 from probewise.io import text as texts
-from probewise.ledger import Ledger
+from probewise.probing.ledger import Ledger
 
 pytest.importorskip("resource", reason="the fuzzer measures memory as POSIX does")
 import fuzz_readers

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from probewise.probes import Subsets
+from probewise.probing.probes import Subsets
+from probewise.probing.tally import Tally
 from probewise.stopping import (
     Look,
     MaxProbes,
@@ -16,7 +17,6 @@ from probewise.stopping import (
     ValueChange,
     as_rule,
 )
-from probewise.tally import Tally
 
 
 def state(n_probes=100, seconds=1.0, subsets=((0,), (1,)), **looked):

@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
-from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, SFFS, ReliefF, ledger, stored
+from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, SFFS, ReliefF
+from probewise.checks import stored
+from probewise.checks.stored import ReadAhead, Stored, is_stored, stretches
 from probewise.criteria import KNN, Criterion, Linear, Separability
 from probewise.criteria.base import Extent
-from probewise.ledger import fingerprint
+from probewise.probing import ledger
+from probewise.probing.ledger import fingerprint
 from probewise.stopping import MaxProbes
-from probewise.stored import ReadAhead, Stored, is_stored, stretches
 
 ESTIMATOR = DecisionTreeClassifier(max_depth=2, random_state=0)
 FORMS = ("C order", "Fortran order", "Zarr", "HDF5")

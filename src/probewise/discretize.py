@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .admission import admitted, require_plain
+from .checks.admission import admitted, require_plain
+from .checks.inputs import SQUARED, discrete_columns, number_categories, require_finite, require_widths
+from .checks.stored import Stored, readable_type
 from .criteria.base import Target, require_few_classes
 from .executors import Map, in_turn, threads
 from .information import Codes
-from .inputs import SQUARED, discrete_columns, number_categories, require_finite, require_widths
 from .kernels import columns as kernels
 from .kernels import intervals
-from .stored import Stored, readable_type
 
 Floats = NDArray[np.float64]
 SUPERVISED = {"optimal": intervals.optimal, "greedy": intervals.greedy, "mdl": intervals.mdl}

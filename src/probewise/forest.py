@@ -13,8 +13,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from .admission import admitted
-from .inputs import require_widths
+from .checks.admission import admitted
+from .checks.inputs import require_widths
 
 NARROWEST = 1e-7  # scikit-learn's trees see no difference in a narrower column
 WIDEST = {4: 1e18, 8: 1e38}  # by bytes: trees see float32, and k-means squares

@@ -13,12 +13,12 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
+from .checks.inputs import number_categories
 from .criteria import Scorer
 from .criteria.base import Target
-from .inputs import number_categories
-from .interactions import CHANCE, FEWEST_IN_A_CELL, Interactions, interactions_of
-from .progress import shown
-from .sizes import Judge, SizeCurve, as_sizes, curve_along, fewest_enough, rows_of, splits_for
+from .probing.interactions import CHANCE, FEWEST_IN_A_CELL, Interactions, interactions_of
+from .probing.progress import shown
+from .selectors.size_curve import Judge, SizeCurve, as_sizes, curve_along, fewest_enough, rows_of, splits_for
 from .study import CLASSIFIERS, STABILITY, StudyResult, deviation, select
 
 if TYPE_CHECKING:

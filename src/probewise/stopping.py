@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from .tally import Tally
+import numpy as np
+from numpy.typing import NDArray
 
 ORDER, VALUE = "order", "value"
 
@@ -38,7 +39,7 @@ class Look:
     order_change is C, value_change C2, relative_change C2 over the first recorded C2 (2013, definitions 1,
     2 and condition 2a), all of DAF0; left_out counts the features without a coefficient at either look.
     overlap[k] is the share of the top k that odd and even blocks have in common; sure[k, overlap] the probability
-    that at least this share of the top k are among the true top k (see `probewise.certainty`).
+    that at least this share of the top k are among the true top k (see `probewise.probing.certainty`).
     """
 
     n_probes: int
@@ -51,13 +52,21 @@ class Look:
     sure: dict[Sure, float] = field(default_factory=dict)
 
 
+class TallySoFar(Protocol):
+    """What may be asked of the `Tally` at a block border."""
+
+    def covers(self, n_probes: int) -> bool: ...
+
+    def daf0(self) -> NDArray[np.float64]: ...
+
+
 @dataclass(frozen=True)
 class State:
     """What a rule may know at a block border: probes, working time, tally and the last two looks."""
 
     n_probes: int
     seconds: float
-    tally: Tally
+    tally: TallySoFar
     looks: tuple[Look, ...] = ()
 
     @property

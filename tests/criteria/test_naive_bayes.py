@@ -21,7 +21,7 @@ from probewise.criteria import naive_bayes
 from probewise.criteria.naive_bayes import NaiveBayes
 from probewise.executors import executor
 from probewise.kernels import bayes as kernels
-from probewise.probes import ProbePlan, Subsets
+from probewise.probing.probes import ProbePlan, Subsets
 
 
 def table(n=120, d=30, n_classes=3, seed=0):

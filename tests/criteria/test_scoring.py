@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier
 from probewise import BIF, DAF, SFFS
 from probewise.criteria import KNN, SVM, Linear, NaiveBayes, Separability, Tree
 from probewise.kernels import scores as kernels
-from probewise.probes import ProbePlan, Subsets
+from probewise.probing.probes import ProbePlan, Subsets
 from probewise.stopping import MaxProbes
 
 PAIRS = {

@@ -10,8 +10,8 @@ from sklearn.cluster import KMeans
 from probewise.criteria import separability
 from probewise.criteria.separability import Separability
 from probewise.executors import executor
-from probewise.probes import ProbePlan, Subsets
-from probewise.tally import Tally
+from probewise.probing.probes import ProbePlan, Subsets
+from probewise.probing.tally import Tally
 
 DISTANCES = ["mahalanobis", "bhattacharyya", "divergence"]
 MEASURES = [*DISTANCES, "clusters"]

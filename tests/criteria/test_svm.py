@@ -22,7 +22,7 @@ from probewise.criteria import svm
 from probewise.criteria.svm import SVM
 from probewise.executors import executor
 from probewise.kernels import smo
-from probewise.probes import ProbePlan, Subsets
+from probewise.probing.probes import ProbePlan, Subsets
 
 SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 6)
 KERNELS = pytest.mark.parametrize("kernel", ["linear", "rbf"])

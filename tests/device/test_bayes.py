@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, Stratified
 from probewise.criteria import NaiveBayes
 from probewise.criteria import naive_bayes as criterion
 from probewise.criteria.placed import placed
-from probewise.probes import ProbePlan, Subsets
+from probewise.probing.probes import ProbePlan, Subsets
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 torch.set_num_threads(1)

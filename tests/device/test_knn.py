@@ -22,8 +22,8 @@ from probewise.criteria import KNN  # noqa: E402
 from probewise.criteria.placed import placed  # noqa: E402
 from probewise.datasets import make_madelon  # noqa: E402
 from probewise.kernels.device import columns, count, find, knn  # noqa: E402
-from probewise.ledger import LedgerError  # noqa: E402
-from probewise.probes import ProbePlan, Subsets  # noqa: E402
+from probewise.probing.ledger import LedgerError  # noqa: E402
+from probewise.probing.probes import ProbePlan, Subsets  # noqa: E402
 from probewise.stopping import MaxProbes  # noqa: E402
 from probewise.study import Study  # noqa: E402
 

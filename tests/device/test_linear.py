@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from probewise.criteria import Linear
 from probewise.criteria.placed import placed
-from probewise.probes import ProbePlan, Subsets
+from probewise.probing.probes import ProbePlan, Subsets
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 torch.set_num_threads(1)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from probewise.criteria.placed import placed
 from probewise.criteria.separability import Separability
-from probewise.probes import ProbePlan, Subsets
+from probewise.probing.probes import ProbePlan, Subsets
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 torch.set_num_threads(1)

@@ -6,7 +6,7 @@ import sys
 
 CODE = """
 import numpy as np
-from probewise.probes import ProbePlan
+from probewise.probing.probes import ProbePlan
 ProbePlan(10, max_size=3).draw(0, 5)
 """
 

@@ -14,8 +14,8 @@ import probewise
 from probewise import BIF, DAF, FSDD, SFFS
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon
-from probewise.engine import LIKE_SIZE
-from probewise.ledger import Ledger
+from probewise.probing.engine import LIKE_SIZE
+from probewise.probing.ledger import Ledger
 from probewise.report import render_html, render_json, render_markdown, summarize
 from probewise.stopping import MaxProbes, Settled
 from probewise.study import StudyError

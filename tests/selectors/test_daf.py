@@ -17,7 +17,7 @@ import naive
 from probewise import BIF, DAF
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon
-from probewise.ledger import Ledger, LedgerError
+from probewise.probing.ledger import Ledger, LedgerError
 from probewise.stopping import MaxProbes, MaxTime, Settled
 
 MADELON = [28, 48, 64, 105, 128, 153, 241, 281, 318, 336, 338, 378, 433, 442, 451, 453, 455, 472, 475, 493]

@@ -12,13 +12,13 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probewise import BIF, CFS, DAF, DFE, FSDD, MRMR, ReliefF
+from probewise.checks.stored import Stored
 from probewise.cli import run
 from probewise.criteria import KNN, Separability
-from probewise.ledger import Ledger, LedgerError
+from probewise.probing.ledger import Ledger, LedgerError
 from probewise.report import render_markdown, summarize
 from probewise.selectors.screening import Screening
 from probewise.stopping import MaxProbes, MinCoverage, Settled
-from probewise.stored import Stored
 
 WITHOUT_PROBES = [FSDD(), DFE(), MRMR(5), ReliefF(), BIF(criterion="linear"), SelectKBest(f_classif)]
 

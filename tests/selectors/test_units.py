@@ -16,12 +16,12 @@ from sklearn.preprocessing import OneHotEncoder
 
 import naive
 from probewise import DAF
+from probewise.checks.stored import Stored
 from probewise.criteria import KNN, Linear, NaiveBayes, as_criterion
-from probewise.ledger import LedgerError
-from probewise.probes import Subsets
+from probewise.probing.ledger import LedgerError
+from probewise.probing.probes import Subsets
 from probewise.report import render_markdown, summarize
 from probewise.stopping import MaxProbes
-from probewise.stored import Stored
 
 NAMES = [f"gene {i}" for i in range(12)]
 GROUPS = [[0, 5], [3, 4, 11]]

@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.multiclass import type_of_target
 
-from ..inputs import SQUARED, require_finite_target
+from ..checks.inputs import SQUARED, require_finite_target
+from ..checks.stored import Stored, as_dense, walk
 from ..kernels import columns as kernels
-from ..probes import Subsets
-from ..stored import Stored, as_dense, walk
+from ..probing.probes import Subsets
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..inputs import columns_not_finite, some_columns
-from ..stored import Stored
+from ..checks.inputs import columns_not_finite, some_columns
+from ..checks.stored import Stored
 from .base import CELLS_AT_A_TIME, Columns, Floats, Folds
 
 STRATEGIES = ("mean", "median")

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inputs import SQUARED
+from ..checks.inputs import SQUARED
 from ..kernels import neighbors as kernels
 from ..kernels.integers import largest_integer
-from ..probes import Subsets
+from ..probing.probes import Subsets
 from .base import Columns, Criterion, Floats, Folds, Target
 from .gaps import Gaps, require_no_sparse_gaps, require_strategy
 from .scoring import Measure
@@ -49,7 +49,7 @@ class KNN(Criterion):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise.criteria import KNN
-    >>> from probewise.probes import Subsets
+    >>> from probewise.probing.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> millimetres = (10 * X).round()
     >>> KNN(n_neighbors=3).bind(millimetres, y, cv=3)(Subsets.of([[0, 1], [0, 1, 2, 3]])).round(3)

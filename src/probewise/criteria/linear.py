@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..inputs import SQUARED
+from ..checks.inputs import SQUARED
 from ..kernels import linear as kernels
-from ..probes import Subsets
+from ..probing.probes import Subsets
 from .base import Columns, Criterion, Floats, Folds, Target
 from .gaps import Gaps, require_no_sparse_gaps, require_strategy
 from .scoring import Measure
@@ -45,7 +45,7 @@ class Linear(Criterion):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise.criteria import Linear
-    >>> from probewise.probes import Subsets
+    >>> from probewise.probing.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> Linear(alpha=1.0).bind(X, y, cv=3)(Subsets.of([[1], [0, 1, 2, 3]])).round(3)
     array([0.56 , 0.813])

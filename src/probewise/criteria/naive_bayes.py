@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..inputs import SQUARED
+from ..checks.inputs import SQUARED
+from ..checks.stored import Stored, as_dense, walk
 from ..kernels import bayes as kernels
-from ..probes import Subsets
-from ..stored import Stored, as_dense, walk
+from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Split, Target
 from .scoring import Measure
 
@@ -67,7 +67,7 @@ class NaiveBayes(Criterion):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise.criteria import NaiveBayes
-    >>> from probewise.probes import Subsets
+    >>> from probewise.probing.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> NaiveBayes().bind(X, y, cv=3)(Subsets.of([[0, 1], [2], [2, 3]])).round(3)
     array([0.793, 0.953, 0.96 ])

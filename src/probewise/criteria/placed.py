@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels.device import count, find
-from ..probes import Subsets
+from ..probing.probes import Subsets
 from .base import BoundCriterion, Floats, Folds
 
 BLOCK_SIZE = 4000

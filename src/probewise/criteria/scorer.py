@@ -19,7 +19,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
-from ..probes import Subsets
+from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
 
 
@@ -40,7 +40,7 @@ class Scorer(Criterion):
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from probewise.criteria import Scorer
-    >>> from probewise.probes import Subsets
+    >>> from probewise.probing.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> Scorer(GaussianNB()).bind(X, y, cv=3)(Subsets.of([[2], [2, 3]])).round(3)
     array([0.953, 0.96 ])

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..checks.inputs import SQUARED
+from ..checks.stored import as_dense
 from ..executors import one_blas_thread
-from ..inputs import SQUARED
 from ..kernels import separability as kernels
-from ..probes import Subsets
-from ..stored import as_dense
+from ..probing.probes import Subsets
 from .base import Columns, Criterion, Floats, Folds, Target
 from .naive_bayes import canonical_columns, class_moments, pooled_variance
 
@@ -89,7 +89,7 @@ class Separability(Criterion):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise.criteria import Separability
-    >>> from probewise.probes import Subsets
+    >>> from probewise.probing.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> subsets = Subsets.of([[0, 1], [2, 3], [0, 1, 2, 3]])
     >>> Separability("bhattacharyya").bind(X, y)(subsets).round(2)

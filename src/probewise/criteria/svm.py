@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.svm import SVC, SVR
 
+from ..checks.stored import as_dense
 from ..kernels import smo
-from ..probes import Subsets
-from ..stored import as_dense
+from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .scorer import BoundScorer
 from .scoring import Measure
@@ -64,7 +64,7 @@ class SVM(Criterion):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise.criteria import SVM
-    >>> from probewise.probes import Subsets
+    >>> from probewise.probing.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> SVM("linear").bind(X, y, cv=3)(Subsets.of([[0, 1], [0, 1, 2, 3]])).round(3)
     array([0.787, 0.993])

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..stored import Stored
+from ..checks.stored import Stored
 from .formats import open_source
 from .table import Progress, Source, Table, TableError, missing, polars, some
 from .text import Wanted

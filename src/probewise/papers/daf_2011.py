@@ -19,9 +19,10 @@ from sklearn.svm import SVC
 
 from ..criteria import KNN, Criterion, Linear
 from ..datasets import Dataset
-from ..engine import run_probes
-from ..ledger import Ledger, fingerprint
 from ..plots import save_study
+from ..probing.engine import run_probes
+from ..probing.ledger import Ledger, fingerprint
+from ..probing.tally import Tally
 from ..selectors.base import RankingSelector
 from ..selectors.bif import BIF
 from ..selectors.daf import DAF
@@ -29,7 +30,6 @@ from ..selectors.sffs import SFFS
 from ..stability import nogueira_test
 from ..stopping import MaxProbes
 from ..study import Study, StudyResult, deviation
-from ..tally import Tally
 from .base import Claim, Outcome, Place, Progress, cells, described, kept, published
 
 NAME = "daf-2011"

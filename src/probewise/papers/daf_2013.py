@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ..datasets import Dataset
-from ..engine import Knowledge
 from ..plots import expected_change, save_convergence
+from ..probing.engine import Knowledge
+from ..probing.tally import positions
 from ..selectors.daf import DAF
 from ..stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Rule, Settled, ValueChange
 from ..study import split_rows
-from ..tally import positions
 from .base import Claim, Line, Outcome, Panel, Picture, Place, Progress, cells, conduct, described, kept
 from .daf_2011 import SETUPS, Ledgers, first_probes, informative, prepared, workplace
 

@@ -20,7 +20,7 @@ from sklearn.tree import DecisionTreeClassifier
 from ..datasets import Dataset
 from ..feedback import relevance_feedback
 from ..forest import AdaptiveRandomForestClassifier
-from ..ledger import fingerprint
+from ..probing.ledger import fingerprint
 from ..selectors.cfs import CFS
 from ..selectors.dfe import DFE
 from ..selectors.efs import EFS

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import clone
 
+from ..checks.inputs import columns_not_finite
 from ..criteria import KNN, Criterion, Linear, NaiveBayes
 from ..criteria.base import Target
-from ..engine import Knowledge, adjusted
-from ..inputs import columns_not_finite
-from ..interactions import (
+from ..probing.engine import Knowledge, adjusted
+from ..probing.interactions import (
     ALIKE,
     FEWEST_IN_A_CELL,
     Pair,
@@ -27,12 +27,13 @@ from ..interactions import (
     interactions_between,
     stand_in,
 )
-from ..probes import Subsets
+from ..probing.probes import Subsets
+from ..probing.tally import TallySheet
 from ..selectors.base import WrapperSelector
 from ..selectors.bif import BIF
 from ..selectors.fsdd import FSDD
 from ..selectors.scene import one_hot
-from ..sizes import (
+from ..selectors.size_curve import (
     FOLDS,
     Judge,
     SizeCurve,
@@ -48,7 +49,6 @@ from ..sizes import (
     up_to_rank,
 )
 from ..stopping import ORDER, VALUE
-from ..tally import TallySheet
 from .findings import Findings, Floats, Probed
 from .words import quoted
 

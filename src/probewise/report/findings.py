@@ -19,21 +19,21 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
-from ..certainty import Certainty
 from ..criteria import NAMES, Criterion
 from ..criteria.scoring import FOR_CLASSES, FOR_NUMBERS
-from ..ledger import Ledger, LedgerError
-from ..narrowing import FEWEST_FEATURES, Narrowing
-from ..probes import PlanInRounds, ProbePlan
+from ..probing.certainty import Certainty
+from ..probing.ledger import Ledger, LedgerError
+from ..probing.probes import PlanInRounds, ProbePlan
+from ..probing.rounds import FEWEST_FEATURES, Narrowing
+from ..probing.tally import COEFFICIENTS, positions
 from ..selectors.base import RankingSelector
 from ..selectors.daf import DAF, DEFAULT_STOP
 from ..selectors.outcome import Outcome, check_every_of, require_coefficient
 from ..selectors.screening import Screening
-from ..sizes import criterion_of
+from ..selectors.size_curve import criterion_of
 from ..stopping import MaxProbes, Rule, Sure, as_rule
 from ..study import StudyError, StudyResult
 from ..study.runfile import DAMAGE, MOST_FEATURES, SIGNATURE, require_settings, require_trial
-from ..tally import COEFFICIENTS, positions
 
 Floats = NDArray[np.float64]
 TOP = 20

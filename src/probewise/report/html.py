@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ..interactions import IN_WORDS
+from ..probing.interactions import IN_WORDS
 from .libraries import require_libraries
 from .words import count, decimals_of, evidence, number, p_value, percent, quoted, span
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from ..interactions import IN_WORDS
+from ..probing.interactions import IN_WORDS
 from .words import count, decimals_of, evidence, number, p_value, percent, span
 
 TOP = 30

@@ -15,10 +15,10 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from .. import __version__
-from ..inputs import number_categories
-from ..ledger import fingerprint
+from ..checks.inputs import number_categories
+from ..probing.ledger import fingerprint
 from ..selectors.screening import Screening
-from ..sizes import fewest_enough
+from ..selectors.size_curve import fewest_enough
 from ..study import StudyResult, deviation
 from .evidence import (
     CHANCE,

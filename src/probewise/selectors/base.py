@@ -16,14 +16,14 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from ..admission import admitted, checked_weights, plain_labels, require_plain
+from ..checks.admission import admitted, checked_weights, plain_labels, require_plain
+from ..checks.inputs import REMEDY, require_finite, require_numbers, require_widths
+from ..checks.stored import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
 from ..criteria import Criterion, as_criterion
 from ..criteria.placed import OnDevice, placed
 from ..executors import Map, ahead, executor, serial, stays_here
-from ..inputs import REMEDY, require_finite, require_numbers, require_widths
-from ..sizes import SizeCurve, size_curve_of
-from ..stored import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
-from ..tally import positions
+from ..probing.tally import positions
+from .size_curve import SizeCurve, size_curve_of
 
 IN_FLIGHT = 3  # batches on their way through a device
 

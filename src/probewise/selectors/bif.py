@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from ..checks.stored import ReadAhead, Stored
 from ..criteria import as_criterion
-from ..probes import Subsets
-from ..stored import ReadAhead, Stored
+from ..probing.probes import Subsets
 from .base import WrapperSelector
 
 BLOCK = 256

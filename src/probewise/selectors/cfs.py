@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..executors import Map
 from ..information import Codes
-from ..tally import positions
+from ..probing.tally import positions
 from .coded import OrderedSelector
 
 Floats = NDArray[np.float64]

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ..checks.inputs import SQUARED, discrete_columns, number_categories
 from ..criteria.base import Target
 from ..discretize import SUPERVISED, Cuts, cut_points, encode
 from ..executors import Map, threads
 from ..information import Codes
-from ..inputs import SQUARED, discrete_columns, number_categories
 from ..kernels.device import find
-from ..tally import positions
+from ..probing.tally import positions
 from .base import RankingSelector
 
 Floats = NDArray[np.float64]

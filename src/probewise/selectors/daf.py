@@ -19,25 +19,25 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import __version__
-from ..admission import checked_weights, is_frame, require_plain
-from ..certainty import Certainty
+from ..checks.admission import checked_weights, is_frame, require_plain
+from ..checks.inputs import are_categories, kinds_of_columns, number_categories
 from ..criteria import as_criterion
 from ..criteria.placed import BLOCK_SIZE, OnDevice
-from ..engine import ProbeError, Run, history, run_probes
-from ..inputs import are_categories, kinds_of_columns, number_categories
-from ..interactions import Group, Interactions, interactions_of, redundancy_of
 from ..kernels.device import find
-from ..ledger import Ledger, fingerprint, peek
-from ..narrowing import FEWEST_FEATURES, Narrowing, as_share
-from ..probes import PlanInRounds, ProbePlan, Subsets
-from ..progress import Verbose, live_progress
-from ..sizes import checked_size_curve_of
+from ..probing.certainty import Certainty
+from ..probing.engine import ProbeError, Run, history, run_probes
+from ..probing.interactions import Group, Interactions, interactions_of, redundancy_of
+from ..probing.ledger import Ledger, fingerprint, peek
+from ..probing.probes import PlanInRounds, ProbePlan, Subsets
+from ..probing.progress import Verbose, live_progress
+from ..probing.rounds import FEWEST_FEATURES, Narrowing, as_share
+from ..probing.units import grouped, named_columns
 from ..stopping import MaxTime, Rule, Settled, as_rule
 from .base import WrapperSelector
 from .outcome import DEFAULT_PROBE_SIZE, Outcome, checked_costs, require_coefficient
 from .scene import Scene, one_hot, set_up
 from .screening import Screening, as_screen
-from .units import grouped, named_columns
+from .size_curve import checked_size_curve_of
 
 LARGEST_IN_ROUNDS = 1000
 DEFAULT_STOP: Rule = Settled(top=20, overlap=0.9) | MaxTime(60)

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from ..checks.inputs import SQUARED, extremes, require_width
+from ..checks.stored import Stored
 from ..criteria.base import Target
 from ..executors import Map, threads
-from ..inputs import SQUARED, extremes, require_width
 from ..kernels import moments as kernels
 from ..kernels.device import find
-from ..stored import Stored
 from .base import RankingSelector
 
 Floats = NDArray[np.float64]

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..certainty import Certainty, steady_errors
-from ..decoys import chances, discoveries
-from ..engine import replay, size_scaled_tally
-from ..ledger import Ledger, LedgerError
-from ..narrowing import PENALTY, Narrowing, last_rounds, pooled_differences, ranked
-from ..probes import PlanInRounds, ProbePlan, Subsets
-from ..regression import Regression
-from ..tally import COEFFICIENTS, Tally, TallySheet, positions
+from ..probing.certainty import Certainty, steady_errors
+from ..probing.decoys import chances, discoveries
+from ..probing.engine import replay, size_scaled_tally
+from ..probing.ledger import Ledger, LedgerError
+from ..probing.probes import PlanInRounds, ProbePlan, Subsets
+from ..probing.regression import Regression
+from ..probing.rounds import PENALTY, Narrowing, last_rounds, pooled_differences, ranked
+from ..probing.tally import COEFFICIENTS, Tally, TallySheet, positions
+from ..probing.units import Units, named_columns
 from .screening import Screening
-from .units import Units, named_columns
 
 Floats = NDArray[np.float64]
 DEFAULT_PROBE_SIZE = 200

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from ..checks.inputs import discrete_columns, number_categories
 from ..criteria.base import MOST_CLASSES, Target
 from ..executors import Map, one_blas_thread, threads
-from ..inputs import discrete_columns, number_categories
 from ..kernels import relief as kernels
 from ..kernels.device import find
 from .base import RankingSelector

@@ -9,11 +9,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..decoys import Decoys
-from ..probes import ProbePlan, Subsets, joined
-from ..stored import Stored
+from ..checks.stored import Stored
+from ..probing.decoys import Decoys
+from ..probing.probes import ProbePlan, Subsets, joined
+from ..probing.units import Columns, Units, UnitScore, spelled_out, units_of
 from .screening import Screening
-from .units import Columns, Units, UnitScore, spelled_out, units_of
 
 MOST_LEVELS = 1000
 NONE = np.empty(0, np.int32)

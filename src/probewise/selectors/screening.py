@@ -11,14 +11,14 @@ import scipy.sparse as sp
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone
 
+from ..checks.stored import Stored
 from ..criteria import Criterion
 from ..criteria.base import Target
 from ..criteria.scorer import stable_text
-from ..ledger import LedgerError, fingerprint
-from ..stored import Stored
-from ..tally import positions
+from ..probing.ledger import LedgerError, fingerprint
+from ..probing.tally import positions
+from ..probing.units import Columns, packed, unpacked
 from .fsdd import FSDD
-from .units import Columns, packed, unpacked
 
 GROUPS_OF_NUMBERS = 5
 COPIED_SHARE, COPIED_BYTES = 8, 2**28  # one in so many columns, and no more than this

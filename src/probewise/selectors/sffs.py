@@ -16,10 +16,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..criteria import as_criterion
 from ..criteria.placed import BLOCK_SIZE, OnDevice
 from ..executors import Map
-from ..probes import Subsets
-from ..progress import Verbose, live_line
+from ..probing.probes import Subsets
+from ..probing.progress import Verbose, live_line
+from ..probing.tally import Tally
 from ..stopping import Rule, State, as_rule
-from ..tally import Tally
 from .base import WrapperSelector
 
 Members = tuple[int, ...]

@@ -28,11 +28,11 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import column_or_1d
 
 from .. import __version__
-from ..admission import canonical, explained, plain_labels, require_plain
+from ..checks.admission import canonical, explained, plain_labels, require_plain
 from ..criteria.base import kind_of_target
 from ..executors import ClusterError, Map, executor
-from ..multiplicity import holm
-from ..progress import live_line
+from ..probing.multiplicity import holm
+from ..probing.progress import live_line
 from .result import STABILITY, StudyResult, corrected_t_test, deviation
 from .runfile import Record, RunFile, StudyError
 from .trials import Indices, Message, Trials, select, split_rows, tell

@@ -16,8 +16,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import train_test_split
 
 from ..criteria import Function
-from ..engine import Clock
-from ..ledger import fingerprint
+from ..probing.engine import Clock
+from ..probing.ledger import fingerprint
 from ..selectors.base import RankingSelector
 from .runfile import Record
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import naive
 from probewise.kernels import draw
-from probewise.probes import ProbePlan, Subsets
+from probewise.probing.probes import ProbePlan, Subsets
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from sklearn.neighbors import KNeighborsClassifier
 
 from probewise import DAF, FSDD, SFFS
 from probewise.datasets import make_madelon
-from probewise.probes import Subsets
-from probewise.progress import Rarely, Throttled, live_line, live_progress, one_line, panel
+from probewise.probing.probes import Subsets
+from probewise.probing.progress import Rarely, Throttled, live_line, live_progress, one_line, panel
+from probewise.probing.tally import Tally
 from probewise.stopping import Look, MaxProbes, State
 from probewise.study import Study
-from probewise.tally import Tally
 
 NAMES = ["[/]", "[red]gene", "a\nb", "x" * 100]
 

@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from probewise import DAF, regression
+from probewise import DAF
 from probewise.datasets import make_madelon
-from probewise.engine import mean_by_size
-from probewise.ledger import Ledger
-from probewise.probes import ProbePlan
-from probewise.regression import PENALTIES, Design, Regression
+from probewise.probing import regression
+from probewise.probing.engine import mean_by_size
+from probewise.probing.ledger import Ledger
+from probewise.probing.probes import ProbePlan
+from probewise.probing.regression import PENALTIES, Design, Regression
 from probewise.stopping import MaxProbes
 
 

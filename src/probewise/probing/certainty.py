@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, gammainc, gammaincc, logit, ndtri
 
+from ..stopping import least_shared
 from .ledger import Ledger
 from .probes import ProbePlan
-from .stopping import least_shared
 from .tally import Moments, Tally, TallySheet, positions
 
 Floats = NDArray[np.float64]
@@ -53,7 +53,7 @@ class Certainty:
 
     Examples
     --------
-    >>> from probewise.certainty import Certainty
+    >>> from probewise.probing.certainty import Certainty
     >>> sure = Certainty([0.9, 0.5, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1])
     >>> sure.rank_intervals().tolist()
     [[1, 1], [2, 2], [3, 4], [3, 4]]

@@ -11,9 +11,9 @@ from sklearn.exceptions import NotFittedError
 from probewise import DAF
 from probewise.criteria import KNN, Linear, NaiveBayes
 from probewise.datasets import make_madelon
-from probewise.interactions import Group, Interactions, correlations, interactions_between, pair_contrasts
-from probewise.ledger import Ledger
-from probewise.probes import PlanInRounds, ProbePlan
+from probewise.probing.interactions import Group, Interactions, correlations, interactions_between, pair_contrasts
+from probewise.probing.ledger import Ledger
+from probewise.probing.probes import PlanInRounds, ProbePlan
 from probewise.stopping import MaxProbes
 
 CRITERIA = [KNN(), Linear(), NaiveBayes()]

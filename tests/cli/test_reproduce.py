@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from probewise.cli import PAPERS, run
+from probewise.cli.app import PAPERS, run
 from probewise.papers import PAPERS as KNOWN
 from probewise.papers import fsdd_2008
 from probewise.papers.fsdd_2008 import Settings
@@ -76,7 +76,7 @@ def test_faults_are_one_line(capsys, folder):
 
 
 def test_what_a_terminal_has_no_room_for_comes_below(folder):
-    code = "from probewise import console; from probewise.papers import base as b; from rich.console import Console"
+    code = "from probewise.cli import console; from probewise.papers import base as b; from rich.console import Console"
     code += "\nconsole.console = lambda: Console(width=64, force_terminal=True, no_color=True)"
     code += "\ncells = [b.Cell('Table 1', 'KNN FSDD', str(k), 70.0 + k / 7, 71.0, '± 1.00') for k in range(1, 9)]"
     code += "\nconsole.print_outcome(b.Outcome(cells))"

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..checks.inputs import number_categories
+from ..checks.stored import as_dense, is_stored
 from .engine import adjusted
-from .inputs import number_categories
 from .ledger import Ledger
 from .multiplicity import holm
 from .probes import ProbePlan
-from .stored import as_dense, is_stored
 from .tally import TallySheet
 
 Floats = NDArray[np.float64]

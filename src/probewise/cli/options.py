@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _HOME
+from .. import _HOME
 
 if TYPE_CHECKING:
-    from .io import Table
-    from .stopping import Rule
+    from ..io import Table
+    from ..stopping import Rule
 
 METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
 WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs")]
@@ -77,7 +77,7 @@ def rule_of(
     relative_change: float | None = None,
 ) -> Rule | None:
     """The limits given, whichever comes first; None where none was given."""
-    from .stopping import MaxProbes, MaxTime, MinCoverage, RelativeChange, Settled
+    from ..stopping import MaxProbes, MaxTime, MinCoverage, RelativeChange, Settled
 
     if confidence is not None and settled is None:
         raise ValueError(f"--confidence {confidence:g} needs --settled K, the top that is to be certified")
@@ -119,7 +119,7 @@ def asked_of_features(
     costs: Path | None,
 ) -> dict[str, Any]:
     """What is said about features, by their numbers, as parameters of DAF."""
-    from .io import read_pairs
+    from ..io import read_pairs
 
     asked: dict[str, Any] = {"keep": _features_of(table, "keep-feature", keep_feature)}
     asked["drop"] = _features_of(table, "drop-feature", drop_feature)
@@ -149,7 +149,7 @@ def _features_of(table: Table, option: str, given: Sequence[str] | None) -> Any:
     """The numbers of the features named, each alone or some with commas; None where none is."""
     if not given:
         return None
-    from .io import TableError
+    from ..io import TableError
 
     places = {name: place for place, name in enumerate(table.feature_names)}
     names = [name for item in given for name in ([item] if item in places else item.split(","))]
@@ -160,7 +160,7 @@ def _features_of(table: Table, option: str, given: Sequence[str] | None) -> Any:
 
 
 def _no_such(name: str, table: Table) -> str:
-    from .io.table import missing
+    from ..io.table import missing
 
     return str(missing(name, table.feature_names, "feature column"))
 
@@ -183,7 +183,7 @@ def folds_of(cv: int, groups: str | None, task: str, table: Table) -> Any:
         return cv
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
-    from .criteria.base import Target
+    from ..criteria.base import Target
 
     assert table.groups is not None
     n_groups = len(np.unique(table.groups))
@@ -193,7 +193,7 @@ def folds_of(cv: int, groups: str | None, task: str, table: Table) -> Any:
 
 
 def criterion_of(name: str, task: str, table: Table, missing: str | None = None) -> Any:
-    from .criteria import NAMES, as_criterion
+    from ..criteria import NAMES, as_criterion
 
     if name not in ("auto", *NAMES):
         raise ValueError(f"--criterion {name!r} is not known: choose one of auto, {', '.join(NAMES)}")

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .kernels import draw
+from ..kernels import draw
 
 GAP_TABLE = 1024
 
@@ -71,7 +71,7 @@ class ProbePlan:
 
     Examples
     --------
-    >>> from probewise.probes import ProbePlan
+    >>> from probewise.probing.probes import ProbePlan
     >>> plan = ProbePlan(n_features=1000, max_size=5, seed=7)
     >>> plan.probe(3).tolist() == plan.draw(0, 10)[3].tolist()
     True
@@ -130,7 +130,7 @@ class PlanInRounds(ProbePlan):
     Examples
     --------
     >>> import numpy as np
-    >>> from probewise.probes import PlanInRounds
+    >>> from probewise.probing.probes import PlanInRounds
     >>> plan = PlanInRounds(1000, 200, seed=7).narrowed(400, np.array([3, 14, 15, 92]))
     >>> sorted(set(plan.draw(400, 500).indices.tolist()))
     [3, 14, 15, 92]

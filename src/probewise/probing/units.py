@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ledger import LedgerError, fingerprint
-from ..probes import ProbePlan, Round, Subsets
+from .ledger import LedgerError, fingerprint
+from .probes import ProbePlan, Round, Subsets
 
 Columns = NDArray[np.int32]
 Floats = NDArray[np.float64]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from . import __version__
+from .. import __version__
 from .console import (
     TOP,
     plain,
@@ -53,9 +53,9 @@ except ModuleNotFoundError:
     raise SystemExit(2) from None
 
 if TYPE_CHECKING:
-    from .interactions import Group, Interactions
-    from .io import Table
-    from .study import StudyResult
+    from ..io import Table
+    from ..probing.interactions import Group, Interactions
+    from ..study import StudyResult
 
 EXAMPLES = """Examples:
 
@@ -215,11 +215,11 @@ def demo(
     The data follow Madelon's recipe: 1,000 rows, 500 features, 20 of them informative, mostly only together.
     Takes less than a minute.
     """
-    from .datasets import make_madelon
-    from .io import Table
-    from .selectors.bif import BIF
-    from .selectors.daf import DAF
-    from .stopping import MaxTime, Settled
+    from ..datasets import make_madelon
+    from ..io import Table
+    from ..selectors.bif import BIF
+    from ..selectors.daf import DAF
+    from ..stopping import MaxTime, Settled
 
     data = make_madelon(random_state=seed)
     table = Table(data.X, data.y, data.feature_names, "class")
@@ -427,7 +427,7 @@ def rank(
     probes without it. With no limit given it stops when the top 20 have settled, or after a minute.
     Ctrl-C ends it at any time with the ranking so far.
     """
-    from .io import require_ranking_path, require_table_path
+    from ..io import require_ranking_path, require_table_path
 
     _require_kept(ledger, "ledger", resume=resume)
     if out is not None:
@@ -443,7 +443,7 @@ def rank(
     if missing not in (None, "mean", "median"):
         raise ValueError(f"--missing {missing!r} is not known: choose mean or median")
     if dask is not None and method == "daf":
-        from .executors import on_dask
+        from ..executors import on_dask
 
         context.with_resource(on_dask(dask))
     gaps = missing is not None or (method == "daf" and criterion == "tree") or method == "fsdd"
@@ -475,7 +475,7 @@ def rank(
             _give_reports(selector, report, table, data, command=context.obj, quiet=quiet)
         return
 
-    from .selectors.daf import DAF  # slow to load: faults of the table are told before
+    from ..selectors.daf import DAF  # slow to load: faults of the table are told before
 
     daf = DAF(
         criterion=criterion_of(criterion, task, table, missing),
@@ -566,7 +566,7 @@ def compare(
     features selected are tested on the other. Shown are accuracy and stability by number of features, and for each
     pair of methods whether the difference could be chance. Ctrl-C ends it with the trials done so far.
     """
-    from .io import require_ranking_path
+    from ..io import require_ranking_path
 
     _require_kept(kept, "run", resume=resume)
     selectors = selectors_named(methods, rule_of(probes=probes, time=time))
@@ -575,13 +575,13 @@ def compare(
         require_ranking_path(out)
         _require_other_file("out", out, data, target_file, kept, plot)
     if plot is not None:
-        from .plots import require_picture_path
+        from ..plots import require_picture_path
 
         require_picture_path(plot)
         _require_other_file("plot", plot, data, target_file, kept)
     table = _table(data, target, target_file, id_column, ignore, features_in, quiet=quiet)
 
-    from .study import CLASSIFIERS, Study
+    from ..study import CLASSIFIERS, Study
 
     center = not hasattr(table.X, "tocsr")
     judges = {name: CLASSIFIERS[name](center) for name in names_in("classifiers", classifiers, CLASSIFIERS)}
@@ -655,8 +655,8 @@ def convert(
     OUT holds the features, column after column; OUT.json their names, the target and the ids. Parquet files are read
     some columns at a time, other formats as a whole.
     """
-    from .io import convert_table
-    from .progress import live_line
+    from ..io import convert_table
+    from ..probing.progress import live_line
 
     with live_line(0 if quiet else 1) as progress:
         rows, columns = convert_table(
@@ -696,8 +696,8 @@ def reproduce(
 
     Ended by Ctrl-C, the same command goes on where it was.
     """
-    from . import papers
-    from .progress import live_line
+    from .. import papers
+    from ..probing.progress import live_line
 
     folder = out or Path(f"{paper}-{profile}")
     verbose = 0 if quiet else 1
@@ -724,8 +724,8 @@ def _table(
     gaps: bool = False,
     quiet: bool,
 ) -> Table:
-    from .io import read_table
-    from .progress import live_line
+    from ..io import read_table
+    from ..probing.progress import live_line
 
     with live_line(0 if quiet else 1) as progress, _panics_unsaid(data, target_file):
         return read_table(
@@ -814,7 +814,7 @@ def _give_ranking(
     selector: Any, table: Table, *, top: int, out: Path | None, select: Path | None, keep: int | None, quiet: bool
 ) -> None:
     """``keep`` is how many go into the table selected; None: those that the run found."""
-    from .io import write_ranking, write_table
+    from ..io import write_ranking, write_table
 
     columns = ranking_columns(selector, table.feature_names)
     best = _best(selector, keep)
@@ -850,7 +850,7 @@ def _together(daf: Any, table: Table, top: int) -> tuple[Interactions, list[Grou
     """Pairs and groups among the best features, with the names of the table."""
     from dataclasses import replace
 
-    from .interactions import columns_of, correlations
+    from ..probing.interactions import columns_of, correlations
 
     found = daf.interactions(top)
     found = replace(found, names=tuple(table.feature_names[column] for column in found.features.tolist()))
@@ -865,7 +865,7 @@ def _reports(paths: Sequence[Path] | None, json: Path | None, markdown: Path | N
 
 
 def _require_reports(option: str, paths: Sequence[Path] | None, *others: Path | None) -> None:
-    from .report import require_report_path
+    from ..report import require_report_path
 
     for path in paths or ():
         require_report_path(path)
@@ -882,7 +882,7 @@ def _give_reports(
     coefficient: str | None = None,
     quiet: bool,
 ) -> None:
-    from .report import save, summarize
+    from ..report import save, summarize
 
     with _in_plain_words(0 if quiet else 1):
         summary = summarize(
@@ -902,13 +902,13 @@ def _give_reports(
 
 
 def _give_comparison(result: StudyResult, *, out: Path | None, plot: Path | None, quiet: bool) -> None:
-    from .io import write_ranking
+    from ..io import write_ranking
 
     try:
         if out is not None:
             write_ranking(out, result.table())
         if plot is not None:
-            from .plots import save_study
+            from ..plots import save_study
 
             save_study(result, plot)
     finally:

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .stored import as_dense, by_rows, tiles
+from ..checks.stored import as_dense, by_rows, tiles
 
 APPLICATION_ID = 0x50726F62  # "Prob"
 FORMAT = 2
@@ -71,7 +71,7 @@ class Ledger:
 
     Examples
     --------
-    >>> from probewise.ledger import Ledger
+    >>> from probewise.probing.ledger import Ledger
     >>> ledger = Ledger(settings={"seed": 7})
     >>> ledger.append([0.5, 0.75], seconds=0.1)
     >>> ledger.n_probes, ledger.values().tolist()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from .kernels import order, sums
+from ..kernels import order, sums
 from .probes import Subsets
 
 Floats = NDArray[np.float64]

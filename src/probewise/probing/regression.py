@@ -17,8 +17,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels import inclusion as kernels
 from .engine import adjusted
-from .kernels import inclusion as kernels
 from .ledger import Ledger
 from .probes import ProbePlan, Subsets
 

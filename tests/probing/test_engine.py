@@ -16,10 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import naive
-from probewise.engine import Knowledge, history, run_probes
 from probewise.executors import executor, one_blas_thread, serial
-from probewise.ledger import Ledger
-from probewise.probes import ProbePlan
+from probewise.probing.engine import Knowledge, history, run_probes
+from probewise.probing.ledger import Ledger
+from probewise.probing.probes import ProbePlan
+from probewise.probing.tally import Tally
 from probewise.stopping import (
     MaxProbes,
     MaxTime,
@@ -30,7 +31,6 @@ from probewise.stopping import (
     Settled,
     ValueChange,
 )
-from probewise.tally import Tally
 
 
 def additive_game(weights, subsets):
@@ -105,9 +105,9 @@ from functools import partial
 from itertools import pairwise
 sys.path.insert(0, sys.argv[2])
 from test_engine import PLAN, slow_game, weights
-from probewise.engine import run_probes
+from probewise.probing.engine import run_probes
 from probewise.executors import executor
-from probewise.ledger import Ledger
+from probewise.probing.ledger import Ledger
 from probewise.stopping import MaxProbes
 if __name__ == "__main__":
     with Ledger(sys.argv[1], {}) as ledger:
@@ -120,7 +120,7 @@ if __name__ == "__main__":
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is of POSIX")
 def test_killed_and_resumed_equals_uninterrupted(tmp_path):
-    path, here = tmp_path / "run", os.path.dirname(__file__)
+    path, here = tmp_path / "run", os.path.dirname(os.path.dirname(__file__))
     rng = random.Random(1)
     kills = 0
     while True:

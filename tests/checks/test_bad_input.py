@@ -24,7 +24,7 @@ from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, SFFS, Reli
 from probewise.criteria import KNN, SVM, Linear, NaiveBayes, Separability
 from probewise.discretize import Discretizer
 from probewise.forest import AdaptiveRandomForestClassifier
-from probewise.probes import Subsets
+from probewise.probing.probes import Subsets
 from probewise.stopping import MaxProbes
 from probewise.study import Study
 

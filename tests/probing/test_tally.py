@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from probewise.engine import size_scaled_tally
-from probewise.ledger import Ledger
-from probewise.probes import ProbePlan, Subsets
-from probewise.tally import Tally, positions, size_deviations
+from probewise.probing.engine import size_scaled_tally
+from probewise.probing.ledger import Ledger
+from probewise.probing.probes import ProbePlan, Subsets
+from probewise.probing.tally import Tally, positions, size_deviations
 
 
 def probes(n_features=12, max_size=6, n=300, seed=0, scale=1.0, level=0.0):

@@ -12,7 +12,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from .stopping import State
+from ..stopping import State
 from .tally import positions
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..executors import ClusterError, Map, serial
+from ..kernels import sums
+from ..kernels.jit import notice
+from ..stopping import ORDER, VALUE, Look, Rule, State, Sure, Watch
 from .certainty import Certainty
-from .executors import ClusterError, Map, serial
-from .kernels import sums
-from .kernels.jit import notice
 from .ledger import Failures, Ledger, LedgerError, LedgerWriteError
 from .probes import ProbePlan, Subsets
-from .stopping import ORDER, VALUE, Look, Rule, State, Sure, Watch
 from .tally import Tally, TallySheet, positions, scaled_by_size, size_deviations
 
 Floats = NDArray[np.float64]

@@ -8,10 +8,10 @@ import naive
 from probewise import DAF
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon, make_xor
-from probewise.engine import adjusted
-from probewise.ledger import Ledger, LedgerError
-from probewise.narrowing import PENALTY, Narrowing, enough_agreement, last_rounds, pooled_differences, ranked
-from probewise.probes import PlanInRounds, ProbePlan
+from probewise.probing.engine import adjusted
+from probewise.probing.ledger import Ledger, LedgerError
+from probewise.probing.probes import PlanInRounds, ProbePlan
+from probewise.probing.rounds import PENALTY, Narrowing, enough_agreement, last_rounds, pooled_differences, ranked
 from probewise.report import summarize
 from probewise.stopping import MaxProbes, Settled
 

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 import naive
 from probewise import DAF
-from probewise.certainty import Certainty, jackknife, steady_errors
 from probewise.datasets import make_madelon
-from probewise.engine import Knowledge, run_probes
-from probewise.ledger import Ledger
-from probewise.probes import ProbePlan
+from probewise.probing.certainty import Certainty, jackknife, steady_errors
+from probewise.probing.engine import Knowledge, run_probes
+from probewise.probing.ledger import Ledger
+from probewise.probing.probes import ProbePlan
+from probewise.probing.tally import Tally, positions
 from probewise.stopping import MaxProbes, Settled, Sure
-from probewise.tally import Tally, positions
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 trust = pytest.importorskip("benchmarks.trust")
 
 

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Console
 
-    from .datasets import KnownTruth
-    from .interactions import Group, Interactions
-    from .papers import Outcome
-    from .selectors.bif import BIF
-    from .selectors.daf import DAF
-    from .study import StudyResult
+    from ..datasets import KnownTruth
+    from ..papers import Outcome
+    from ..probing.interactions import Group, Interactions
+    from ..selectors.bif import BIF
+    from ..selectors.daf import DAF
+    from ..study import StudyResult
 
 TOP = 20
 PAIRS_SHOWN = 10
@@ -94,7 +94,7 @@ def summary_of(daf: DAF) -> str:
 
 def print_together(found: Interactions, groups: Sequence[Group]) -> None:
     """The strongest pairs, and the groups in words."""
-    from .interactions import FEWEST_IN_A_CELL, IN_WORDS
+    from ..probing.interactions import FEWEST_IN_A_CELL, IN_WORDS
 
     pairs, screen = found.pairs(), console()
     tell = partial(screen.print, highlight=False, markup=False, emoji=False)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from probewise.ledger import Failures, Ledger, LedgerError, fingerprint, peek
+from probewise.probing.ledger import Failures, Ledger, LedgerError, fingerprint, peek
 
 
 def test_values_and_times_come_back(tmp_path):
@@ -62,7 +62,7 @@ def test_a_second_owner_is_refused_at_once(tmp_path):
     with Ledger(path, {}) as ledger:
         ledger.append([1.0], seconds=0)
         started = time.monotonic()
-        code = f"from probewise.ledger import Ledger; Ledger({str(path)!r}, {{}})"
+        code = f"from probewise.probing.ledger import Ledger; Ledger({str(path)!r}, {{}})"
         other = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert other.returncode == 1
         assert "is in use by another process" in other.stderr.splitlines()[-1]
@@ -304,7 +304,7 @@ def test_a_format_of_the_future_is_refused(tmp_path):
 WRITER = """
 import sys
 import numpy as np
-from probewise.ledger import Ledger
+from probewise.probing.ledger import Ledger
 ledger = Ledger(sys.argv[1], {"seed": 1})
 print(ledger.n_probes, flush=True)
 while True:

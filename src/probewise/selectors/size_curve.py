@@ -21,12 +21,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from .criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion
-from .criteria.base import Folds, Split, Target
-from .inputs import columns_not_finite, number_categories
-from .probes import Subsets
-from .stopping import MaxProbes
-from .stored import Stored, as_dense, is_stored
+from ..checks.inputs import columns_not_finite, number_categories
+from ..checks.stored import Stored, as_dense, is_stored
+from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion
+from ..criteria.base import Folds, Split, Target
+from ..probing.probes import Subsets
+from ..stopping import MaxProbes
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
