@@ -1,0 +1,81 @@
+"""Errors that name parameters as data, so that Python and the command line can word the same error, each its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+UNSAID: Any = ...
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter named in a message, with the value that the user gave it if that matters.
+
+    Parameters
+    ----------
+    name : str
+        The name in Python.
+    value : object, optional
+        The value given. Shown as Python writes it, and never looked into.
+    """
+
+    name: str
+    value: Any = UNSAID
+
+    def __str__(self) -> str:
+        return self.name if self.value is UNSAID else f"{self.name}={self.value!r}"
+
+
+class Setting(Parameter):
+    """A parameter to give instead, as a remedy; ``None`` as its value means to leave it out."""
+
+
+class ForPython:
+    """Advice in words that only a Python caller can use.
+
+    Parameters
+    ----------
+    text : str
+        What Python users read.
+    *otherwise : str or Parameter
+        What all others read in its place; nothing where there is none.
+    """
+
+    def __init__(self, text: str, *otherwise: str | Parameter) -> None:
+        self.text, self.otherwise = text, otherwise
+
+    def __str__(self) -> str:
+        return self.text
+
+
+class ParameterError(ValueError):
+    """What is wrong with a parameter and what to do about it.
+
+    Parameters
+    ----------
+    *parts : str, Parameter, Setting or ForPython
+        The sentence in order, put together without blanks between the parts.
+
+    Examples
+    --------
+    >>> error = ParameterError(Parameter("fdr", 3), " must be a share above 0 and below 1")
+    >>> str(error)
+    'fdr=3 must be a share above 0 and below 1'
+    >>> error.worded(lambda parameter: f"--{parameter.name} {parameter.value}")
+    '--fdr 3 must be a share above 0 and below 1'
+    """
+
+    def __init__(self, *parts: str | Parameter | ForPython) -> None:
+        super().__init__(*parts)
+
+    def __str__(self) -> str:
+        return "".join(map(str, self.args))
+
+    def worded(self, word: Callable[[Parameter], str]) -> str:
+        """The sentence with ``word`` of each parameter, for callers who do not write Python."""
+        parts: list[Any] = [
+            other for part in self.args for other in (part.otherwise if isinstance(part, ForPython) else (part,))
+        ]
+        return "".join(word(part) if isinstance(part, Parameter) else part for part in parts)
