@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,20 +12,18 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "probewise"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-# From the ground up; a module may import from layers below its own, and from its own.
-LAYERS = [
-    {"kernels", "checks", "executors", "stability"},
-    {"stopping"},
-    {"probing"},
-    {"criteria", "datasets", "information"},
-    {"discretize"},
-    {"selectors", "forest", "feedback"},
-    {"io", "study"},
-    {"plots"},
-    {"papers", "report"},
-    {"cli"},
-    {"__main__"},
-]
+ROOT = SOURCE.parents[1]
+BLOCK = re.compile(r"^```layers\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def stated_layers():
+    """The block of CONTRIBUTING.md: from the ground up, the names of a layer, then two spaces and what it is for."""
+    (block,) = BLOCK.findall((ROOT / "CONTRIBUTING.md").read_text())
+    return [set(line.split("  ")[0].split()) for line in block.splitlines()]
+
+
+# From the ground up; a module may import from layers below its own, and from its own package.
+LAYERS = stated_layers()
 OWNERS = {
     "numba": ("kernels/",),
     "torch": ("kernels/device/",),
@@ -67,6 +66,12 @@ def imported(path):
             names = [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
             for name in names:
                 yield None, (base[0] if base else name)
+
+
+def test_every_module_has_one_layer_which_the_design_page_shows():
+    stated = sorted(name for names in LAYERS for name in names)
+    assert stated == sorted({path.relative_to(SOURCE).with_suffix("").parts[0] for path in MODULES} - {"__init__"})
+    assert '--8<-- "CONTRIBUTING.md:layers"' in (ROOT / "docs" / "design.md").read_text().splitlines()
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
