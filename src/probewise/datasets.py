@@ -14,6 +14,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from .checks.errors import ForPython, Parameter, ParameterError, Setting
+
 FOLDER_VARIABLE = "PROBEWISE_DATA"
 SPARSE = ("data", "indices", "indptr", "shape")
 MFEAT = ("fourier", "factors", "karhunen", "pixel", "zernike", "morphological")
@@ -167,10 +169,12 @@ def load(name: str, folder: str | PathLike[str] | None = None, *, openml: bool =
     if openml and name in OPENML:
         return _from_openml(name)
     missing = "no folder of data was given" if path is None else f"there is no file {path}"
-    fetch = ", or have it fetched (openml=True)" if name in OPENML and not openml else ""
-    raise ValueError(
-        f"the data set {name} is not at hand, {missing}: pass the folder that holds {name}.npz, "
-        f"or set the environment variable {FOLDER_VARIABLE} to it{fetch}"
+    fetch = (", or have it fetched (", Setting("openml", True), ")") if name in OPENML and not openml else ()
+    raise ParameterError(
+        f"the data set {name} is not at hand, {missing}: ",
+        ForPython("pass", "give ", Parameter("data")),
+        f" the folder that holds {name}.npz, or set the environment variable {FOLDER_VARIABLE} to it",
+        *fetch,
     )
 
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from .errors import Parameter, ParameterError
 from .inputs import require_finite_target, some_columns
 from .stored import readable_type
 
@@ -194,9 +195,10 @@ def checked_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | No
         if not weights.any():
             raise ValueError("Sample weights must contain at least one non-zero number.")
     except (ValueError, TypeError) as error:
-        raise ValueError(
-            f"sample_weight cannot be used: {' '.join(str(error).split())} Give a number of 0 or more for each of the "
-            f"{n_rows} rows, not all 0"
+        raise ParameterError(
+            Parameter("sample_weight"),
+            f" cannot be used: {' '.join(str(error).split())} Give a number of 0 or more for each of the {n_rows} "
+            "rows, not all 0",
         ) from error
     return np.asarray(weights, dtype=np.float64)
 

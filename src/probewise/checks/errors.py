@@ -1,10 +1,10 @@
-"""Errors that name parameters as data, so that Python and the command line can word the same error, each its own way."""
+"""Errors that name parameters as data, worded by Python and by the command line each in its own way."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 UNSAID: Any = ...
 
@@ -50,6 +50,10 @@ class ForPython:
         return self.text
 
 
+Part: TypeAlias = str | Parameter | ForPython
+Message: TypeAlias = tuple[Part, ...]
+
+
 class ParameterError(ValueError):
     """What is wrong with a parameter and what to do about it.
 
@@ -67,7 +71,7 @@ class ParameterError(ValueError):
     '--fdr 3 must be a share above 0 and below 1'
     """
 
-    def __init__(self, *parts: str | Parameter | ForPython) -> None:
+    def __init__(self, *parts: Part) -> None:
         super().__init__(*parts)
 
     def __str__(self) -> str:

@@ -8,10 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from .errors import Message, ParameterError
 from .stored import Stored, lies_by_columns, stretches
 
 BYTES_AT_A_TIME = 2**24
-REMEDY = "impute or leave out those columns or rows"
+REMEDY: Message = ("impute or leave out those columns or rows",)
 CATEGORIES = ("category", "Categorical", "Enum")
 TEXTS = ("object", "str", "string", "String", "Utf8")
 SQUARED = (1e-150, 1e150)  # how wide a column may be for sums of squares neither to vanish nor to overflow
@@ -25,10 +26,10 @@ def require_finite_target(y: NDArray[Any]) -> None:
         )
 
 
-def require_finite(X: Any, names: NDArray[Any] | None, remedy: str = REMEDY) -> None:
+def require_finite(X: Any, names: NDArray[Any] | None, remedy: Message = REMEDY) -> None:
     bad = columns_not_finite(X)
     if len(bad):
-        raise ValueError(f"Input X contains NaN or infinity in {some_columns(bad, X.shape[1], names)}: {remedy}")
+        raise ParameterError(f"Input X contains NaN or infinity in {some_columns(bad, X.shape[1], names)}: ", *remedy)
 
 
 def require_widths(
@@ -37,7 +38,7 @@ def require_widths(
     widths: tuple[float, float] = SQUARED,
     *,
     allow_nan: bool = False,
-    remedy: str = REMEDY,
+    remedy: Message = REMEDY,
 ) -> None:
     """Refuse columns that hold NaN (if not allowed) or infinity, or are too wide or too narrow, in one pass."""
     if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
@@ -49,7 +50,7 @@ def require_widths(
     bad = np.flatnonzero(np.isinf(low) | np.isinf(high) | (np.isnan(low) & (not allow_nan)))
     if len(bad):
         what = "infinity" if allow_nan else "NaN or infinity"
-        raise ValueError(f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: {remedy}")
+        raise ParameterError(f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: ", *remedy)
     require_width(low, high, names, widths)
 
 

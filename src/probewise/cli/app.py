@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from .. import __version__
+from ..checks.errors import ParameterError
 from .console import (
     TOP,
     plain,
@@ -33,6 +34,7 @@ from .console import (
 from .options import (
     METHODS,
     WITHOUT_PROBES,
+    as_flag,
     asked_how_many,
     asked_of_features,
     criterion_of,
@@ -104,6 +106,8 @@ def run(arguments: Sequence[str]) -> int:
         code = INTERRUPTED
     except UsageError as error:
         say(f"{error.format_message()} (see probewise --help)")
+    except ParameterError as error:
+        say(_in_options(error.worded(as_flag)))
     except (ValueError, ImportError) as error:
         say(_in_options(str(error)))
     except OSError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from functools import partial, reduce
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .. import _HOME
+from ..checks.errors import UNSAID, Parameter, Setting
 
 if TYPE_CHECKING:
     from ..io import Table
@@ -20,15 +22,37 @@ if TYPE_CHECKING:
 METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
 WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs")]
 TASKS = ("auto", "classification", "regression")
+FLAGS = {
+    "sample_weight": "--weights",
+    "how_many": "--auto",
+    "keep": "--keep-feature",
+    "drop": "--drop-feature",
+    "feature_groups": "--group",
+    "categorical_features": "--categorical",
+    "id_column": "--id",
+}
+
+
+def as_flag(parameter: Parameter) -> str:
+    """A parameter as the command line has it: its flag, with the value given or to be given."""
+    name, value = parameter.name, parameter.value
+    flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
+    if isinstance(parameter, Setting):
+        if value is None:
+            return f"no {flag}"
+        if value is UNSAID or value is True:
+            return flag
+        return f"{flag} {shlex.quote(str(value))}"
+    return flag if value is UNSAID else f"{flag} {value!r}"
 
 
 def selectors_named(methods: str, stop: Rule | None) -> dict[str, Any]:
     """The selectors named, each to stop by the rule if it has one."""
-    from importlib import import_module
+    import probewise
 
     selectors: dict[str, Any] = {}
     for name in names_in("methods", methods, ("all", *METHODS)):
-        selectors[name] = None if name == "all" else getattr(import_module(__package__), METHODS[name])()
+        selectors[name] = None if name == "all" else getattr(probewise, METHODS[name])()
     stoppable = [selector for selector in selectors.values() if hasattr(selector, "stop")]
     if stop is not None and not stoppable:
         raise ValueError(f"--probes and --time have no meaning for --methods {methods}: none of them stops by a rule")

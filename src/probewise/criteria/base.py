@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.multiclass import type_of_target
 
+from ..checks.errors import ForPython, Parameter, ParameterError, Setting
 from ..checks.inputs import SQUARED, require_finite_target
 from ..checks.stored import Stored, as_dense, walk
 from ..kernels import columns as kernels
@@ -21,6 +22,7 @@ from ..probing.probes import Subsets
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 CELLS_AT_A_TIME = 2**19
+FOR_QUANTITIES = ForPython("a criterion for regression such as KNN(task='regression')", Setting("task", "regression"))
 MOST_CLASSES = 1000
 LEFT_OUT = (("missing", None),)  # of a description: ledgers are older than this parameter
 
@@ -139,14 +141,17 @@ class Folds:
         if is_classification and isinstance(splitter, StratifiedKFold):
             _require_rows_per_class(y, splitter.n_splits)
         elif isinstance(cv, int | np.integer) and len(y) < cv:
-            raise ValueError(f"cv={cv} needs at least {cv} rows, n_samples={len(y)}: use a smaller cv")
+            raise ParameterError(
+                Parameter("cv", cv), f" needs at least {cv} rows, n_samples={len(y)}: use a smaller cv"
+            )
         splits = tuple((np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.empty((len(y), 0)), y, groups))
         if not splits:
-            raise ValueError(f"cv={cv!r} gives no split")
+            raise ParameterError(Parameter("cv", cv), " gives no split")
         empty = [number for number, split in enumerate(splits) if not all(map(len, split))]
         if empty:
-            raise ValueError(
-                f"cv={cv!r} leaves no rows to train on, or none to test, in fold {empty[0]}: use fewer folds"
+            raise ParameterError(
+                Parameter("cv", cv),
+                f" leaves no rows to train on, or none to test, in fold {empty[0]}: use fewer folds",
             )
         return cls(splits, len(y))
 
@@ -244,9 +249,11 @@ class Extent:
         incomplete = np.flatnonzero(np.isnan(totals)) if self.gaps else np.empty(0, np.int64)
         low[incomplete] = high[incomplete] = totals[incomplete] = 0.0
         if not (np.isfinite(totals).all() and (high - low).max(initial=0.0) <= SQUARED[1]):
-            raise ValueError(
+            raise ParameterError(
                 "X contains NaN, infinity or values too large to be squared: leave out or scale columns, or fill gaps "
-                "inside the folds with missing='median' in KNN or Linear"
+                "inside the folds with ",
+                Setting("missing", "median"),
+                " in KNN or Linear",
             )
         mean = matrix[0, start : start + len(totals)].astype(np.float64) + totals / len(matrix)
         kernels.distances(matrix, start, piece, mean, totals)
@@ -329,10 +336,11 @@ def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:
     labels, counts = np.unique(y, return_counts=True)
     if counts.min() < n_splits:
         rare = labels[np.argmin(counts)]
-        raise ValueError(
-            f"class {rare} has n_samples={counts.min()}, fewer than cv={n_splits} folds: use a smaller cv, "
-            "leave out or merge rare classes, or, if y is a quantity, use a criterion for regression "
-            "such as KNN(task='regression')"
+        raise ParameterError(
+            f"class {rare} has n_samples={counts.min()}, fewer than ",
+            Parameter("cv", n_splits),
+            " folds: use a smaller cv, leave out or merge rare classes, or, if y is a quantity, use ",
+            FOR_QUANTITIES,
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..checks.errors import Parameter, ParameterError
 from ..checks.inputs import columns_not_finite, some_columns
 from ..checks.stored import Stored
 from .base import CELLS_AT_A_TIME, Columns, Floats, Folds
@@ -18,7 +19,7 @@ STRATEGIES = ("mean", "median")
 
 def require_strategy(missing: Any) -> None:
     if missing is not None and missing not in STRATEGIES:
-        raise ValueError(f"missing={missing!r}: choose 'mean', 'median', or None, which refuses NaN")
+        raise ParameterError(Parameter("missing", missing), ": choose 'mean', 'median', or None, which refuses NaN")
 
 
 def require_no_sparse_gaps(X: Any, missing: str | None) -> None:
@@ -26,9 +27,10 @@ def require_no_sparse_gaps(X: Any, missing: str | None) -> None:
     if missing is not None and sp.issparse(X):
         bad = columns_not_finite(X)
         if len(bad):
-            raise ValueError(
-                f"X is sparse and contains NaN or infinity in {some_columns(bad, X.shape[1], None)}, and "
-                f"missing={missing!r} fills dense tables only: give X.toarray(), or fill those cells first"
+            raise ParameterError(
+                f"X is sparse and contains NaN or infinity in {some_columns(bad, X.shape[1], None)}, and ",
+                Parameter("missing", missing),
+                " fills dense tables only: give X.toarray(), or fill those cells first",
             )
 
 

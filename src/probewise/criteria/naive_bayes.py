@@ -9,11 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..checks.errors import ParameterError
 from ..checks.inputs import SQUARED
 from ..checks.stored import Stored, as_dense, walk
 from ..kernels import bayes as kernels
 from ..probing.probes import Subsets
-from .base import Criterion, Floats, Folds, Split, Target
+from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
 from .scoring import Measure
 
 MEMORY_LIMIT = 2**30
@@ -85,9 +86,8 @@ class NaiveBayes(Criterion):
     ) -> BoundNaiveBayes:
         target = Target.of(y)
         if target.classes is None:
-            raise ValueError(
-                "y is continuous and NaiveBayes needs classes: give class labels, or use a criterion for "
-                "regression such as KNN(task='regression')"
+            raise ParameterError(
+                "y is continuous and NaiveBayes needs classes: give class labels, or use ", FOR_QUANTITIES
             )
         if not self.var_smoothing >= 0:
             raise ValueError(f"var_smoothing={self.var_smoothing!r} must be 0 or more; scikit-learn's is 1e-9")

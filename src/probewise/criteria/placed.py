@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks.errors import Parameter, ParameterError, Setting
 from ..kernels.device import count, find
 from ..probing.probes import Subsets
 from .base import BoundCriterion, Floats, Folds
@@ -24,12 +25,20 @@ def placed(bound: Any, device: str) -> BoundCriterion:
     if torch_device is None or (device == "auto" and (only_on_cpu or not hasattr(bound, "to"))):
         return bound
     if not hasattr(bound, "to"):
-        raise ValueError(
-            f"device={device!r}: {type(bound).__name__.removeprefix('Bound')} runs on the CPU only: use device='cpu', "
-            "or criterion='knn', 'linear', 'naive_bayes' or 'separability'"
+        raise ParameterError(
+            Parameter("device", device),
+            f": {type(bound).__name__.removeprefix('Bound')} runs on the CPU only: use ",
+            Setting("device", "cpu"),
+            ", or ",
+            Setting("criterion", "knn"),
+            ", 'linear', 'naive_bayes' or 'separability'",
         )
     if only_on_cpu:
-        raise ValueError(f"device={device!r}: {only_on_cpu} can be had on the CPU only: use device='cpu'")
+        raise ParameterError(
+            Parameter("device", device),
+            f": {only_on_cpu} can be had on the CPU only: use ",
+            Setting("device", "cpu"),
+        )
     return OnDevice(bound, device)
 
 

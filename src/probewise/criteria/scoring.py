@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..checks.errors import ForPython, Parameter, ParameterError, Setting
 from ..kernels import scores as kernels
 from .base import Floats, Folds, Target
 
@@ -26,14 +27,18 @@ def scoring_name(scoring: Any, target: Target, *, criterion: str, estimator: str
         return next(iter(known))
     if not isinstance(scoring, str) or scoring not in known:
         names = ", ".join(repr(name) for name in known)
-        raise ValueError(
-            f"scoring={scoring!r}: {criterion} measures {names} here; for another score give the estimator, "
-            f"for example criterion={estimator}"
+        raise ParameterError(
+            Parameter("scoring", scoring),
+            f": {criterion} measures {names} here",
+            ForPython(f"; for another score give the estimator, for example criterion={estimator}"),
         )
     if scoring == "roc_auc" and target.classes is not None and len(target.classes) > 2:
-        raise ValueError(
-            f"scoring='roc_auc' is of two classes and y has {len(target.classes)}: "
-            "use scoring='balanced_accuracy' or scoring='f1_macro'"
+        raise ParameterError(
+            Parameter("scoring", scoring),
+            f" is of two classes and y has {len(target.classes)}: use ",
+            Setting("scoring", "balanced_accuracy"),
+            " or ",
+            Setting("scoring", "f1_macro"),
         )
     return scoring
 
@@ -90,13 +95,17 @@ class Measure:
 
 def _require_weight(weights: Floats, folds: Folds) -> None:
     if weights.shape != (folds.n_rows,):
-        raise ValueError(f"sample_weight is of shape {weights.shape}: give one number for each of {folds.n_rows} rows")
+        raise ParameterError(
+            Parameter("sample_weight"),
+            f" is of shape {weights.shape}: give one number for each of {folds.n_rows} rows",
+        )
     for number, split in enumerate(folds.splits):
         for rows, what in zip(split, ("train on", "test"), strict=True):
             if not weights[rows].sum() > 0:
-                raise ValueError(
-                    f"sample_weight is 0 for all rows to {what} of fold {number}: leave those rows out, or use fewer "
-                    "or stratified folds"
+                raise ParameterError(
+                    Parameter("sample_weight"),
+                    f" is 0 for all rows to {what} of fold {number}: leave those rows out, or use fewer or stratified "
+                    "folds",
                 )
 
 
@@ -105,8 +114,9 @@ def _require_both_classes(target: Target, folds: Folds, weights: Floats) -> None
     for number, split in enumerate(folds.splits):
         for rows, what in zip(split, ("train on", "test"), strict=True):
             if not np.bincount(target.values[rows], share[rows], minlength=2).all():
-                raise ValueError(
-                    f"scoring='roc_auc' needs rows of both classes, and those to {what} of fold {number} are of one "
-                    "only: use a cv that keeps two classes in every fold, for example StratifiedKFold, or "
-                    "scoring='balanced_accuracy'"
+                raise ParameterError(
+                    Parameter("scoring", "roc_auc"),
+                    f" needs rows of both classes, and those to {what} of fold {number} are of one only: use a cv that "
+                    "keeps two classes in every fold, for example StratifiedKFold, or ",
+                    Setting("scoring", "balanced_accuracy"),
                 )

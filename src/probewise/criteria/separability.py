@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..checks.errors import Parameter, ParameterError, Setting
 from ..checks.inputs import SQUARED
 from ..checks.stored import as_dense
 from ..executors import one_blas_thread
@@ -114,12 +115,16 @@ class Separability(Criterion):
         self, X: Any, y: Any, cv: Any = None, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundSeparability | BoundClusters:
         if scoring is not None:
-            raise ValueError(
-                f"scoring={scoring!r} has no meaning for Separability, which predicts nothing: leave it out"
+            raise ParameterError(
+                Parameter("scoring", scoring),
+                " has no meaning for Separability, which predicts nothing: leave it out",
             )
         if sample_weight is not None:
-            raise ValueError(
-                "sample_weight: Separability knows no weights; leave them out, or use criterion='linear' or 'knn'"
+            raise ParameterError(
+                Parameter("sample_weight"),
+                ": Separability knows no weights; leave them out, or use ",
+                Setting("criterion", "linear"),
+                " or 'knn'",
             )
         X = canonical_columns(X) if sp.issparse(X) else as_dense(X)
         if self.measure == "clusters":

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.svm import SVC, SVR
 
+from ..checks.errors import ForPython, Parameter, ParameterError, Setting
 from ..checks.stored import as_dense
 from ..kernels import smo
 from ..probing.probes import Subsets
@@ -92,7 +93,11 @@ class SVM(Criterion):
         require_few_classes(target.classes, "SVM, which trains on every two of them,", remedy)
         estimator = f"{'SVC' if target.is_classification else 'SVR'}(kernel={self.kernel!r})"
         if sample_weight is not None:
-            raise ValueError(f"sample_weight: SVM knows no weights; leave them out, or give criterion={estimator}")
+            raise ParameterError(
+                Parameter("sample_weight"),
+                ": SVM knows no weights; leave them out, or ",
+                ForPython(f"give criterion={estimator}", "use ", Setting("criterion", "linear"), " or knn"),
+            )
         folds = Folds.of(cv, np.asarray(y), is_classification=target.is_classification, groups=groups)
         measure = Measure.of(scoring, target, folds, criterion="SVM", estimator=estimator)
         parts = tuple(Part.of(target, train, test) for train, test in folds.splits)

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..checks.errors import Parameter, ParameterError
 from ..datasets import load
 from .base import Outcome, unit_seconds, versions
 
@@ -49,7 +50,9 @@ def reproduce(
     """
     module = _module(paper)
     if profile not in module.PROFILES:
-        raise ValueError(f"profile={profile!r} is not known: choose one of {', '.join(module.PROFILES)}")
+        raise ParameterError(
+            Parameter("profile", profile), f" is not known: choose one of {', '.join(module.PROFILES)}"
+        )
     folder = None if out is None else Path(out)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)

@@ -17,6 +17,7 @@ from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..checks.admission import admitted, checked_weights, plain_labels, require_plain
+from ..checks.errors import ForPython, Message, Setting
 from ..checks.inputs import REMEDY, require_finite, require_numbers, require_widths
 from ..checks.stored import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
 from ..criteria import Criterion, as_criterion
@@ -202,12 +203,14 @@ class WrapperSelector(RankingSelector):
         return self._criterion_or_default().allow_nan
 
     @property
-    def _remedy_for_gaps(self) -> str:
+    def _remedy_for_gaps(self) -> Message:
         criterion = self._criterion_or_default()
         if "missing" not in criterion.get_params(deep=False) or criterion.allow_nan:
             return REMEDY
-        name = type(criterion).__name__
-        return f"fill gaps inside the folds with criterion={name}(missing='median'), or {REMEDY}"
+        in_criterion = ForPython(
+            f"criterion={type(criterion).__name__}(missing='median')", Setting("missing", "median")
+        )
+        return ("fill gaps inside the folds with ", in_criterion, ", or ", *REMEDY)
 
     @property
     def _needs_target(self) -> bool:

@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from ..checks.errors import Parameter, ParameterError
 from ..checks.inputs import columns_not_finite, number_categories
 from ..checks.stored import Stored, as_dense, is_stored
 from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion
@@ -280,7 +281,7 @@ def splits_for(cv: Any, target: Target, groups: Any = None) -> list[Split]:
     if not isinstance(cv, int | np.integer) or isinstance(cv, bool):
         return list(Folds.of(cv, target.values, is_classification=target.is_classification, groups=groups).splits)
     if cv < 2:
-        raise ValueError(f"cv={cv} must be at least 2: some rows to train on, the others to test on")
+        raise ParameterError(Parameter("cv", cv), " must be at least 2: some rows to train on, the others to test on")
     n_rows = len(target.values)
     if n_rows < 2 * cv:
         raise TooFewRows(f"{n_rows} rows are too few to cross-validate in {cv} folds")

@@ -29,6 +29,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .. import __version__
 from ..checks.admission import canonical, explained, plain_labels, require_plain
+from ..checks.errors import Parameter, ParameterError
 from ..criteria.base import kind_of_target
 from ..executors import ClusterError, Map, executor
 from ..probing.multiplicity import holm
@@ -258,7 +259,9 @@ def _checked_sizes(sizes: Iterable[int] | None, n_features: int) -> Indices:
         return np.unique(np.geomspace(1, min(LARGEST, n_features), STEPS).round().astype(np.int64))
     wanted = list(sizes)
     if not wanted or not all(_is_whole(size) and 1 <= size <= n_features for size in wanted):
-        raise ValueError(f"sizes={wanted!r} with {n_features} features: give whole numbers from 1 to {n_features}")
+        raise ParameterError(
+            Parameter("sizes", wanted), f" with {n_features} features: give whole numbers from 1 to {n_features}"
+        )
     return np.unique(np.array(wanted, dtype=np.int64))
 
 

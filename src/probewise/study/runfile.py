@@ -9,6 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..checks.errors import Parameter, ParameterError
+
 try:
     import fcntl
 except ImportError:  # Windows has no such lock
@@ -22,7 +24,7 @@ SIGNATURE = b'{"probewise study": '
 Record = dict[str, Any]
 
 
-class StudyError(ValueError):
+class StudyError(ParameterError):
     """A run file that cannot be used: another study's, in use, damaged, or not a study's."""
 
 
@@ -45,7 +47,7 @@ class RunFile:
     def __enter__(self) -> RunFile:
         if self.path is not None:
             if not self.path.parent.is_dir():
-                raise StudyError(f"run={str(self.path)!r}: the folder {self.path.parent} does not exist")
+                raise StudyError(Parameter("run", str(self.path)), f": the folder {self.path.parent} does not exist")
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
             try:
                 self._lock(self._file)
