@@ -58,16 +58,16 @@ def opened(path):
 
 def reading(path):
     """Seconds for a walk through all columns, and for the columns of one probe of 100."""
-    from probewise.checks.stored import Stored
+    from probewise.checks.stores import Stored
 
     X = Stored(opened(path))
     probes = [np.random.default_rng(i).choice(N_COLUMNS, 100, replace=False) for i in range(10)]
 
     def walk():
-        for part in X.stretches():
-            np.isfinite(X.stretch(part)).all()
+        for part in X.column_slices():
+            np.isfinite(X.read_columns(part)).all()
 
-    return best_seconds(walk, 2), best_seconds(lambda: [X.held(probe) for probe in probes]) / len(probes)
+    return best_seconds(walk, 2), best_seconds(lambda: [X.gather(probe) for probe in probes]) / len(probes)
 
 
 def fitting(path, method):

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 
 from probewise import DAF
-from probewise.checks.stored import Stored
+from probewise.checks.stores import Stored
 from probewise.cli import run
 from probewise.io import TableError, convert_table, converting, formats, read_table
 from probewise.stopping import MaxProbes

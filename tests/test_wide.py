@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
 from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, SFFS, ReliefF
-from probewise.checks import stored
-from probewise.checks.stored import ReadAhead, Stored, is_stored, stretches
+from probewise.checks import stores
+from probewise.checks.stores import ReadAhead, Stored, column_slices, is_stored
 from probewise.criteria import KNN, Criterion, Linear, Separability
 from probewise.criteria.base import Extent
 from probewise.probing import ledger
@@ -93,7 +93,7 @@ def by_name(selectors):
 
 
 forms = pytest.mark.parametrize("form", FORMS)
-stores = pytest.mark.parametrize("form", ["Zarr", "HDF5"])
+chunked = pytest.mark.parametrize("form", ["Zarr", "HDF5"])
 
 
 def assert_same_bits(selector, kept, X, y):
@@ -123,7 +123,7 @@ def test_same_bits_where_there_are_many_rows(form, criterion, tmp_path):
     assert_same_bits(BIF(criterion=criterion), kept, X, y)
 
 
-@stores
+@chunked
 @by_name(OTHER_CRITERIA)
 def test_every_criterion_reads_from_stores(form, selector, tmp_path):
     X, y = table(d=30)
@@ -161,7 +161,7 @@ def test_types_that_kernels_cannot_read_are_read_as_others(dtype):
 @forms
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_threads_change_nothing(form, n_jobs, tmp_path, monkeypatch):
-    monkeypatch.setattr(stored, "CELLS_AT_A_TIME", 600)
+    monkeypatch.setattr(stores, "CELLS_AT_A_TIME", 600)
     X, y = table()
     kept, X = keep(form, X, tmp_path)
     for selector in (daf("knn"), BIF(), FSDD(), DFE(), MRMR(5)):
@@ -169,7 +169,7 @@ def test_threads_change_nothing(form, n_jobs, tmp_path, monkeypatch):
 
 
 def test_missing_values_in_a_store(tmp_path, monkeypatch):
-    monkeypatch.setattr(stored, "CELLS_AT_A_TIME", 600)
+    monkeypatch.setattr(stores, "CELLS_AT_A_TIME", 600)
     X, y = table()
     X[3:9, 4], X[:, 20] = np.nan, np.nan
     kept, X = keep("Zarr", X, tmp_path)
@@ -220,7 +220,7 @@ class Spy:
     ids=["knn", "linear", "svm", "estimator", "function"],
 )
 def test_only_the_columns_of_probes_are_read_after_the_first_pass(criterion, monkeypatch):
-    monkeypatch.setattr(stored, "CELLS_AT_A_TIME", 600)
+    monkeypatch.setattr(stores, "CELLS_AT_A_TIME", 600)
     X, y = table()
     spy = Spy(X)
     fitted = daf(criterion).fit(spy, y)
@@ -238,7 +238,7 @@ def test_only_the_columns_of_probes_are_read_after_the_first_pass(criterion, mon
 
 @by_name({name: STREAMING[name] for name in ("BIF knn", "BIF linear", "FSDD", "DFE", "MRMR", "JMI", "CMIM", "EFS")})
 def test_the_others_walk_through_a_few_times_in_stretches(selector, monkeypatch):
-    monkeypatch.setattr(stored, "CELLS_AT_A_TIME", 600)
+    monkeypatch.setattr(stores, "CELLS_AT_A_TIME", 600)
     X, y = table()
     spy = Spy(X)
     clone(selector).fit(spy, y)
@@ -285,7 +285,7 @@ def test_a_criterion_of_ones_own_gets_an_array():
 def test_stretches_cover_all_columns_and_begin_with_chunks(n_rows, n_columns, chunks, cells):
     source = Spy(np.zeros((n_rows, n_columns)))
     source.chunks = chunks
-    parts = Stored(source).stretches(cells)
+    parts = Stored(source).column_slices(cells)
     assert [column for part in parts for column in range(part.start, part.stop)] == list(range(n_columns))
     widest = max(part.stop - part.start for part in parts)
     assert widest * n_rows <= max(8 * cells, n_rows)
@@ -324,7 +324,7 @@ def test_dask_arrays_are_read_by_columns_too():
     array = pytest.importorskip("dask.array", reason="dask is not installed")
     X, y = table()
     assert_same_bits(FSDD(), array.from_array(X, chunks=(30, 11)), X, y)
-    assert [part.start for part in stretches(Stored(array.from_array(X, chunks=(30, 11))))] == [0]
+    assert [part.start for part in column_slices(Stored(array.from_array(X, chunks=(30, 11))))] == [0]
 
 
 @settings(max_examples=50)
@@ -362,7 +362,7 @@ def test_fingerprints_of_large_tables(tmp_path, monkeypatch):
     X = np.arange(12 * 9, dtype=np.float32).reshape(12, 9) ** 2
     small = fingerprint(X)
     monkeypatch.setattr(ledger, "TILED_BYTES", 100)
-    monkeypatch.setattr(stored, "TILE", 5)
+    monkeypatch.setattr(stores, "TILE", 5)
     for form in FORMS:
         folder = tmp_path / form
         folder.mkdir()
@@ -389,7 +389,7 @@ def test_a_run_begun_in_memory_goes_on_from_a_file(tmp_path):
 # ---- errors
 
 
-@stores
+@chunked
 def test_what_cannot_be_used_is_refused(form, tmp_path):
     X, y = table()
     kept, X = keep(form, X, tmp_path)

@@ -12,9 +12,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from .checks.admission import admitted, require_plain
-from .checks.inputs import SQUARED, discrete_columns, number_categories, require_finite, require_widths
-from .checks.stored import Stored, readable_type
+from .checks.stores import Stored, readable_type
+from .checks.tables import (
+    SQUARED,
+    discrete_columns,
+    number_categories,
+    require_finite,
+    require_plain,
+    require_widths,
+    validated,
+)
 from .criteria.base import Target, require_few_classes
 from .executors import Map, in_turn, threads
 from .information import Codes
@@ -90,7 +97,7 @@ def load(X: Any, part: slice) -> Floats:
     """Some columns of X, one after the other in memory."""
     out = np.empty((part.stop - part.start, X.shape[0]))
     if isinstance(X, Stored):
-        out[...] = X.stretch(part).T
+        out[...] = X.read_columns(part).T
     elif sp.issparse(X):
         kernels.load_sparse(X.data, X.indices, X.indptr, part.start, out)
     elif X.flags.f_contiguous:
@@ -102,7 +109,7 @@ def load(X: Any, part: slice) -> Floats:
 
 def _parts(X: Any) -> list[slice]:
     if isinstance(X, Stored):
-        return X.stretches(CELLS_AT_A_TIME)
+        return X.column_slices(CELLS_AT_A_TIME)
     step = max(1, CELLS_AT_A_TIME // max(1, X.shape[0]))
     return [slice(start, min(start + step, X.shape[1])) for start in range(0, X.shape[1], step)]
 
@@ -216,7 +223,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         X, found = number_categories(X)
         codes = None
         options = {"accept_sparse": "csc", "dtype": "numeric", "ensure_all_finite": False}
-        X, y = admitted(self, X, y, with_target=self.method in SUPERVISED, **options)
+        X, y = validated(self, X, y, with_target=self.method in SUPERVISED, **options)
         X = X.astype(readable_type(X.dtype), copy=False)
         names = getattr(self, "feature_names_in_", None)
         if self.method in SUPERVISED:
@@ -235,7 +242,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         require_plain(X)
         X, _ = number_categories(X)
         options = {"accept_sparse": "csc", "dtype": "numeric", "ensure_all_finite": False}
-        X, _ = admitted(self, X, with_target=False, reset=False, **options)
+        X, _ = validated(self, X, with_target=False, reset=False, **options)
         X = X.astype(readable_type(X.dtype), copy=False)
         require_finite(X, getattr(self, "feature_names_in_", None))
         out = np.empty(X.shape, dtype=np.int32)

@@ -13,8 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from .checks.admission import admitted
-from .checks.inputs import require_widths
+from .checks.tables import require_widths, validated
 
 NARROWEST = 1e-7  # scikit-learn's trees see no difference in a narrower column
 WIDEST = {4: 1e18, 8: 1e38}  # by bytes: trees see float32, and k-means squares
@@ -93,7 +92,7 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> AdaptiveRandomForestClassifier:
         """Cluster the negatives and grow the forest."""
-        X, y = admitted(self, X, y, dtype=[np.float64, np.float32], ensure_all_finite=False)
+        X, y = validated(self, X, y, dtype=[np.float64, np.float32], ensure_all_finite=False)
         require_widths(X, getattr(self, "feature_names_in_", None), (NARROWEST, WIDEST[X.itemsize]))
         self.classes_ = _two_classes(y)
         self.positive_ = self._positive_label()
@@ -119,7 +118,7 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
         """Array (n_samples, 2): the mean over trees of the share of each class, in the order of ``classes_``."""
         check_is_fitted(self, "forest_")
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False, "reset": False}
-        X, _ = admitted(self, X, with_target=False, **options)
+        X, _ = validated(self, X, with_target=False, **options)
         require_widths(X, getattr(self, "feature_names_in_", None), (0.0, WIDEST[8]))
         return self.forest_.predict_proba(X)
 

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_regressor
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted
 
-from .checks.inputs import number_categories
+from .checks.tables import number_categories
 from .criteria import Scorer
 from .criteria.base import Target
 from .probing.interactions import CHANCE, FEWEST_IN_A_CELL, Interactions, interactions_of

@@ -11,7 +11,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 
 from probewise import BIF, DAF, SFFS
-from probewise.checks.stored import Stored
+from probewise.checks.stores import Stored
 from probewise.criteria import KNN, Linear, Tree
 from probewise.criteria.base import Extent
 from probewise.criteria.knn import FloatDesk

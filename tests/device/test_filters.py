@@ -15,7 +15,7 @@ from scipy.stats import spearmanr
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 
 from probewise import CMIM, EFS, FSDD, JMI, MRMR, ReliefF  # noqa: E402
-from probewise.checks.stored import Stored  # noqa: E402
+from probewise.checks.stores import Stored  # noqa: E402
 from probewise.datasets import make_madelon  # noqa: E402
 from probewise.information import Codes  # noqa: E402
 from probewise.kernels.device import counts, moments, relief, stretches  # noqa: E402

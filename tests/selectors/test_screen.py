@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probewise import BIF, CFS, DAF, DFE, FSDD, MRMR, ReliefF
-from probewise.checks.stored import Stored
+from probewise.checks.stores import Stored
 from probewise.cli import run
 from probewise.criteria import KNN, Separability
 from probewise.probing.ledger import Ledger, LedgerError

@@ -16,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import naive
 from probewise import DAF
-from probewise.checks.stored import Stored
+from probewise.checks.stores import Stored
 from probewise.criteria import KNN, Linear, NaiveBayes, as_criterion
 from probewise.probing.ledger import LedgerError
 from probewise.probing.probes import Subsets

@@ -14,8 +14,9 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.multiclass import type_of_target
 
 from ..checks.errors import ForPython, Parameter, ParameterError, Setting
-from ..checks.inputs import SQUARED, require_finite_target
-from ..checks.stored import Stored, as_dense, walk
+from ..checks.labels import require_finite_target
+from ..checks.stores import Stored, as_dense, column_blocks
+from ..checks.tables import SQUARED
 from ..kernels import columns as kernels
 from ..probing.probes import Subsets
 
@@ -216,7 +217,7 @@ class Columns:
         """Of dense data: a matrix that holds these columns, where in it each of them is, and its columns' centres."""
         if not self.is_stored:
             return self.X, subset, self.centers
-        matrix, places = self.X.held(subset)
+        matrix, places = self.X.gather(subset)
         centers = np.empty(matrix.shape[1])
         centers[places] = self.centers[subset]
         return _locked(matrix), places, centers
@@ -236,7 +237,7 @@ class Extent:
         self.is_whole, self.has_gaps = np.empty(n_features, dtype=bool), np.zeros(n_features, dtype=bool)
         self.gaps = gaps
         piece = max(1, 2**20 // max(1, n_features))
-        for part, matrix in walk(X):
+        for part, matrix in column_blocks(X):
             step = max(1, CELLS_AT_A_TIME // max(1, len(matrix)))
             for start in range(0, matrix.shape[1], step):
                 stop = min(start + step, matrix.shape[1])

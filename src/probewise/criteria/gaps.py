@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..checks.errors import Parameter, ParameterError
-from ..checks.inputs import columns_not_finite, some_columns
-from ..checks.stored import Stored
+from ..checks.stores import Stored
+from ..checks.tables import columns_not_finite, some_columns
 from .base import CELLS_AT_A_TIME, Columns, Floats, Folds
 
 STRATEGIES = ("mean", "median")
@@ -74,7 +74,7 @@ class Gaps:
 
 
 def _values(X: Any, columns: NDArray[np.int64]) -> Floats:
-    matrix, places = X.held(columns) if isinstance(X, Stored) else (X, columns)
+    matrix, places = X.gather(columns) if isinstance(X, Stored) else (X, columns)
     return np.asarray(matrix[:, places], dtype=np.float64)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.inputs import SQUARED
+from ..checks.tables import SQUARED
 from ..kernels import neighbors as kernels
 from ..kernels.integers import largest_integer
 from ..probing.probes import Subsets

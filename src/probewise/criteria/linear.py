@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.inputs import SQUARED
+from ..checks.tables import SQUARED
 from ..kernels import linear as kernels
 from ..probing.probes import Subsets
 from .base import Columns, Criterion, Floats, Folds, Target

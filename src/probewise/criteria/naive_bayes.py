@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..checks.errors import ParameterError
-from ..checks.inputs import SQUARED
-from ..checks.stored import Stored, as_dense, walk
+from ..checks.stores import Stored, as_dense, column_blocks
+from ..checks.tables import SQUARED
 from ..kernels import bayes as kernels
 from ..probing.probes import Subsets
 from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
@@ -181,7 +181,7 @@ class FoldModel:
         if not keep:
             return cls(*known)
         columns = np.empty((X.shape[1], len(test)))
-        for part, matrix in walk(X):
+        for part, matrix in column_blocks(X):
             kernels.take_columns(matrix, test, np.arange(matrix.shape[1]), columns[part])
         return cls(*known, columns, _standard(columns, moments, share))
 
@@ -203,7 +203,7 @@ class FoldModel:
             room = np.empty((int(subsets.sizes.max()), len(self.rows)))
             places = np.arange(len(room), dtype=np.int32)
             for k, subset in enumerate(subsets):
-                matrix, own = X.held(subset) if isinstance(X, Stored) else (X, subset)
+                matrix, own = X.gather(subset) if isinstance(X, Stored) else (X, subset)
                 kernels.take_columns(matrix, self.rows, own, room)
                 one, value = np.array([0, len(subset)]), scores[k : k + 1]
                 kernels.dense_scores(room, *truth, places, subset, one, *model, value)
@@ -242,7 +242,7 @@ def class_moments(
     else:
         by_class = rows[np.argsort(codes[rows], kind="stable")]
         starts = np.concatenate([[0], np.cumsum(counts)])
-        for part, matrix in walk(X):
+        for part, matrix in column_blocks(X):
             kernels.dense_moments(matrix, by_class, starts, weights, mean[part], variance[part])
     return classes, sizes / (sizes.sum() if len(weights) else len(rows)), mean, variance
 

@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..checks.errors import Parameter, ParameterError, Setting
-from ..checks.inputs import SQUARED
-from ..checks.stored import as_dense
+from ..checks.stores import as_dense
+from ..checks.tables import SQUARED
 from ..executors import one_blas_thread
 from ..kernels import separability as kernels
 from ..probing.probes import Subsets

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.svm import SVC, SVR
 
 from ..checks.errors import ForPython, Parameter, ParameterError, Setting
-from ..checks.stored import as_dense
+from ..checks.stores import as_dense
 from ..kernels import smo
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target, require_few_classes

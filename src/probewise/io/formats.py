@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.stored import Stored
+from ..checks.stores import Stored
 from .npy import map_npy, read_header
 from .table import Progress, Source, TableError, choice, numbered, polars, require_memory
 from .text import EXACT, Wanted, read_arff, read_separated, text_columns

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.stored import Stored
+from ..checks.stores import Stored
 from .formats import open_source
 from .table import Progress, Source, Table, TableError, missing, polars, some
 from .text import Wanted
@@ -332,7 +332,7 @@ def _require_finite(X: Any, names: Sequence[str], spot: Callable[[int], str], *,
     else:
         step = max(1, VALUES_AT_A_TIME // len(X))
         starts = range(0, X.shape[1], step)
-        parts = X.stretches() if isinstance(X, Stored) else [slice(start, start + step) for start in starts]
+        parts = X.column_slices() if isinstance(X, Stored) else [slice(start, start + step) for start in starts]
         is_fine = _is_not_infinite if gaps else np.isfinite
         fine = np.concatenate([is_fine(X[:, part]).all(axis=0) for part in parts])
         bad = np.flatnonzero(~fine)

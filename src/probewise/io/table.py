@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.stored import Stored
+from ..checks.stores import Stored
 
 if TYPE_CHECKING:
     import polars as pl

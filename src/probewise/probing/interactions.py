@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..checks.inputs import number_categories
-from ..checks.stored import as_dense, is_stored
+from ..checks.stores import as_dense, is_stored
+from ..checks.tables import number_categories
 from .engine import adjusted
 from .ledger import Ledger
 from .multiplicity import holm

@@ -22,7 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.stored import as_dense, by_rows, tiles
+from ..checks.stores import as_dense, row_blocks, tiles
 
 APPLICATION_ID = 0x50726F62  # "Prob"
 FORMAT = 2
@@ -375,7 +375,7 @@ def fingerprint(*parts: Any) -> str:
         else:
             array = as_dense(part)
             array = array.astype(str) if array.dtype.kind in "OSU" else array
-            pieces = _digests(array) if _n_bytes(array) > TILED_BYTES else by_rows(array)
+            pieces = _digests(array) if _n_bytes(array) > TILED_BYTES else row_blocks(array)
         digest.update(f"{part.shape} {part.dtype.str};".encode())
         for piece in pieces:
             if piece.nbytes:

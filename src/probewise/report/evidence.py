@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.base import clone
 
-from ..checks.inputs import columns_not_finite
+from ..checks.tables import columns_not_finite
 from ..criteria import KNN, Criterion, Linear, NaiveBayes
 from ..criteria.base import Target
 from ..probing.engine import Knowledge, adjusted

@@ -15,7 +15,7 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
 from .. import __version__
-from ..checks.inputs import number_categories
+from ..checks.tables import number_categories
 from ..probing.ledger import fingerprint
 from ..selectors.screening import Screening
 from ..selectors.size_curve import fewest_enough

@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
-from ..checks.admission import admitted, checked_weights, plain_labels, require_plain
 from ..checks.errors import ForPython, Message, Setting
-from ..checks.inputs import REMEDY, require_finite, require_numbers, require_widths
-from ..checks.stored import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
+from ..checks.labels import checked_weights, plain_labels
+from ..checks.stores import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
+from ..checks.tables import REMEDY, require_finite, require_numbers, require_plain, require_widths, validated
 from ..criteria import Criterion, as_criterion
 from ..criteria.placed import OnDevice, placed
 from ..executors import Map, ahead, executor, serial, stays_here
@@ -76,7 +76,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
             "ensure_all_finite": False,
             "reset": reset,
         }
-        X, y = admitted(self, X, y, with_target=y is not None or self._needs_target, **options)
+        X, y = validated(self, X, y, with_target=y is not None or self._needs_target, **options)
         if isinstance(X, np.ndarray) and X.dtype != readable_type(X.dtype):
             X = Stored(X) if self._streams else X.astype(readable_type(X.dtype))
         return X, y

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks.stored import ReadAhead, Stored
+from ..checks.stores import ReadAhead, Stored
 from ..criteria import as_criterion
 from ..probing.probes import Subsets
 from .base import WrapperSelector

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.inputs import SQUARED, discrete_columns, number_categories
+from ..checks.tables import SQUARED, discrete_columns, number_categories
 from ..criteria.base import Target
 from ..discretize import SUPERVISED, Cuts, cut_points, encode
 from ..executors import Map, threads

@@ -19,8 +19,8 @@ from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import __version__
-from ..checks.admission import checked_weights, is_frame, require_plain
-from ..checks.inputs import are_categories, kinds_of_columns, number_categories
+from ..checks.labels import checked_weights
+from ..checks.tables import are_categories, is_frame, kinds_of_columns, number_categories, require_plain
 from ..criteria import as_criterion
 from ..criteria.placed import BLOCK_SIZE, OnDevice
 from ..kernels.device import find

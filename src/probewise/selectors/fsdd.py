@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.inputs import SQUARED, extremes, require_width
-from ..checks.stored import Stored
+from ..checks.stores import Stored
+from ..checks.tables import SQUARED, extremes, require_width
 from ..criteria.base import Target
 from ..executors import Map, threads
 from ..kernels import moments as kernels
@@ -282,7 +282,7 @@ def _pieces(X: Any) -> list[slice]:
     """Columns to be read as one piece of work; all of them for CSR, whose rows hold them all."""
     n_rows, n_features = X.shape
     if isinstance(X, Stored):
-        return X.stretches()
+        return X.column_slices()
     if sp.issparse(X):
         width = n_features if X.format == "csr" else STORED_READ * n_features // max(1, X.nnz)
     else:
@@ -314,7 +314,7 @@ def _read_dense(X: NDArray[Any], runs: Any, n_rows: Integers, piece: slice) -> C
 
 
 def _read_stored(X: Stored, runs: Any, n_rows: Integers, piece: slice) -> ClassMoments:
-    return _read_dense(_locked(X.stretch(piece)), runs, n_rows, slice(0, piece.stop - piece.start))
+    return _read_dense(_locked(X.read_columns(piece)), runs, n_rows, slice(0, piece.stop - piece.start))
 
 
 def _read_sparse(X: Any, codes: Integers, n_rows: Integers, piece: slice) -> ClassMoments:

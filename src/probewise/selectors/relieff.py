@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from ..checks.inputs import discrete_columns, number_categories
+from ..checks.tables import discrete_columns, number_categories
 from ..criteria.base import MOST_CLASSES, Target
 from ..executors import Map, one_blas_thread, threads
 from ..kernels import relief as kernels

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.stored import Stored
+from ..checks.stores import Stored
 from ..probing.decoys import Decoys
 from ..probing.probes import ProbePlan, Subsets, joined
 from ..probing.units import Columns, Units, UnitScore, spelled_out, units_of

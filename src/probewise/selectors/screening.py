@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone
 
-from ..checks.stored import Stored
+from ..checks.stores import Stored
 from ..criteria import Criterion
 from ..criteria.base import Target
 from ..criteria.scorer import stable_text

@@ -22,8 +22,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..checks.errors import Parameter, ParameterError
-from ..checks.inputs import columns_not_finite, number_categories
-from ..checks.stored import Stored, as_dense, is_stored
+from ..checks.stores import Stored, as_dense, is_stored
+from ..checks.tables import columns_not_finite, number_categories
 from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion
 from ..criteria.base import Folds, Split, Target
 from ..probing.probes import Subsets

@@ -28,8 +28,9 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import column_or_1d
 
 from .. import __version__
-from ..checks.admission import canonical, explained, plain_labels, require_plain
 from ..checks.errors import Parameter, ParameterError
+from ..checks.labels import plain_labels
+from ..checks.tables import canonical, explained, require_plain
 from ..criteria.base import kind_of_target
 from ..executors import ClusterError, Map, executor
 from ..probing.multiplicity import holm

@@ -38,8 +38,8 @@ def stretches(X: Any, device: str, *, map: Callable[..., Any] = map) -> Iterator
 def _parts(X: Any) -> list[slice]:
     n_rows, n_columns = X.shape
     cells = BYTES // X.dtype.itemsize
-    if hasattr(X, "stretches"):
-        parts: list[slice] = X.stretches(cells)
+    if hasattr(X, "column_slices"):
+        parts: list[slice] = X.column_slices(cells)
         return parts
     step = max(ALIGN, cells // max(1, n_rows) // ALIGN * ALIGN)
     return [slice(start, min(start + step, n_columns)) for start in range(0, n_columns, step)]

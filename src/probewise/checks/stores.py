@@ -1,4 +1,4 @@
-"""Tables in a store of their own, such as Zarr and HDF5: columns are read when asked for, never all at once."""
+"""Tables read in columns: Zarr, HDF5 and memory-mapped arrays, never loaded as a whole."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 CELLS_AT_A_TIME = 2**20
 WIDER_CHUNKS = 8  # a chunk of so many times the cells is still read at once
 ROW_BYTES = 2**22
-TURNED_BYTES = 2**26
+TURNED_BYTES = 2**26  # larger than ROW_BYTES: each block of rows is gathered from all columns
 TILE = 1024
 CANNOT_TRAVEL = (
     "X is an HDF5 dataset and cannot be sent to another process: work in threads "
@@ -28,9 +28,11 @@ class Stored:
 
     Parameters
     ----------
-    source : a Zarr array, an h5py dataset, a numpy array, or what reads like one. It is asked for ``[a:b, c:d]`` and
-        ``[:, numbers]`` with a list of ascending numbers, no more.
-    places : the columns meant, in their order; None: all.
+    source : array-like of shape (n_rows, n_columns)
+        A Zarr array, an h5py dataset, a numpy array, or what reads like one: ``[a:b, c:d]`` and ``[:, numbers]``
+        with a list of ascending numbers are all it is asked for.
+    places : array-like of int, default=None
+        The columns of the source that the table has, in their order; None: all.
     """
 
     ndim = 2
@@ -51,15 +53,15 @@ class Stored:
         if not isinstance(rows, slice) or rows != slice(None):
             raise TypeError(f"rows {rows!r} of a stored table: ask for all rows of some columns, X[:, columns]")
         if isinstance(columns, slice) and columns.step in (None, 1):
-            return self.stretch(slice(*columns.indices(self.shape[1])))
+            return self.read_columns(slice(*columns.indices(self.shape[1])))
         asked = np.arange(self.shape[1])[columns]
-        read, places = self.held(np.atleast_1d(asked))
+        read, places = self.gather(np.atleast_1d(asked))
         return read[:, places] if asked.ndim else read[:, places[0]]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         whole = np.empty(self.shape, self.dtype)
-        for part in self.stretches():
-            whole[:, part] = self.stretch(part)
+        for part in self.column_slices():
+            whole[:, part] = self.read_columns(part)
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -72,8 +74,8 @@ class Stored:
         """Whether it can be sent to another process; an open HDF5 file cannot."""
         return not type(self.source).__module__.startswith("h5py")
 
-    def stretches(self, cells: int | None = None) -> list[slice]:
-        """All columns in stretches of about so many cells that begin where chunks of the store begin."""
+    def column_slices(self, cells: int | None = None) -> list[slice]:
+        """All columns in slices of about so many cells that begin where chunks of the store begin."""
         cells = cells or CELLS_AT_A_TIME
         step, width = max(1, cells // max(1, self.shape[0])), self._chunk_width
         if width <= step:
@@ -82,18 +84,15 @@ class Stored:
             step = width
         return [slice(a, min(a + step, self.shape[1])) for a in range(0, self.shape[1], step)]
 
-    def stretch(self, columns: slice) -> NDArray[Any]:
+    def read_columns(self, columns: slice) -> NDArray[Any]:
         """Neighbouring columns."""
         if self.places is None:
             return self._as_dense(self.source[:, columns])
-        read, places = self._read(np.arange(columns.start, columns.stop))
+        read, places = Stored.gather(self, np.arange(columns.start, columns.stop))
         return np.ascontiguousarray(read[:, places])
 
-    def held(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    def gather(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
         """A small array that holds those columns, and where in it each of them is."""
-        return self._read(numbers)
-
-    def _read(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
         asked = numbers if self.places is None else self.places[numbers]
         ascending, places = np.unique(asked, return_inverse=True)
         return self._as_dense(self.source[:, ascending.tolist()]), places.astype(np.int32)
@@ -102,14 +101,14 @@ class Stored:
         """All columns of some rows, best not far apart: what lies between them is read too."""
         first, last = int(numbers.min()), int(numbers.max()) + 1
         out = np.empty((len(numbers), self.shape[1]), self.dtype)
-        for part in self.stretches():
+        for part in self.column_slices():
             out[:, part] = self.block(slice(first, last), part)[numbers - first]
         return out
 
     def block(self, rows: slice, columns: slice) -> NDArray[Any]:
         """Neighbouring columns of neighbouring rows."""
         if self.places is not None:
-            return self.stretch(columns)[rows]
+            return self.read_columns(columns)[rows]
         return self._as_dense(self.source[rows, columns])
 
     def _as_dense(self, read: Any) -> NDArray[Any]:
@@ -125,11 +124,11 @@ class Stored:
 
 
 class ReadAhead(Stored):
-    """The same, for one who asks for column after column: a stretch is read at a time, and the last one kept."""
+    """A stored table for column after column: a slice of columns is read at a time, and the last one kept."""
 
     def __init__(self, stored: Stored) -> None:
         super().__init__(stored.source, stored.places)
-        self.parts = self.stretches()
+        self.parts = self.column_slices()
         self.kept = threading.local()  # each thread is elsewhere
 
     def __getstate__(self) -> dict[str, Any]:
@@ -138,13 +137,12 @@ class ReadAhead(Stored):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ = {**state, "kept": threading.local()}
 
-    def held(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
-        width = self.parts[0].stop
-        part = self.parts[int(numbers[0]) // width]
+    def gather(self, numbers: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        part = self.parts[int(numbers[0]) // self.parts[0].stop]
         if numbers.min() < part.start or numbers.max() >= part.stop:
-            return self._read(numbers)
+            return super().gather(numbers)
         if getattr(self.kept, "part", None) != part:
-            self.kept.part, self.kept.read = part, self.stretch(part)
+            self.kept.part, self.kept.read = part, self.read_columns(part)
         return self.kept.read, (numbers - part.start).astype(np.int32)
 
 
@@ -176,36 +174,35 @@ def lies_by_columns(X: NDArray[Any]) -> bool:
     return X.ndim == 2 and abs(X.strides[0]) < abs(X.strides[1])
 
 
-def stretches(X: Any) -> list[slice]:
-    """All columns of a dense table in stretches that are good to read together."""
-    return (X if isinstance(X, Stored) else Stored(X)).stretches()
+def column_slices(X: Any) -> list[slice]:
+    """All columns of a dense table in slices that are good to read together."""
+    return (X if isinstance(X, Stored) else Stored(X)).column_slices()
 
 
-def walk(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Columns and what they hold: all at once for an array, stretch by stretch where X is stored."""
+def column_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
+    """Slices of columns and what they hold: one of all columns for an array, several where X is stored."""
     if not isinstance(X, Stored):
         yield slice(0, X.shape[1]), X
         return
-    for part in X.stretches():
-        yield part, X.stretch(part)
+    for part in X.column_slices():
+        yield part, X.read_columns(part)
 
 
-def by_rows(X: Any) -> Iterator[NDArray[Any]]:
-    """X in pieces of whole rows in C order, read in the order in which it is kept; each is good until the next."""
-    stored = isinstance(X, Stored)
-    row_bytes = X.dtype.itemsize * int(np.prod(X.shape[1:]))
-    if not stored and not lies_by_columns(X):
-        step = max(1, ROW_BYTES // max(1, row_bytes))
+def row_blocks(X: Any) -> Iterator[NDArray[Any]]:
+    """X in blocks of whole rows in C order, read in the order in which it is kept; each is good until the next."""
+    row_bytes = max(1, X.dtype.itemsize * int(np.prod(X.shape[1:])))
+    if not isinstance(X, Stored) and not lies_by_columns(X):
+        step = max(1, ROW_BYTES // row_bytes)
         yield from (np.ascontiguousarray(X[start : start + step]) for start in range(0, len(X), step))
         return
-    step = max(1, TURNED_BYTES // max(1, row_bytes))
-    parts = stretches(X)
+    step = max(1, TURNED_BYTES // row_bytes)
+    parts = column_slices(X)
     room = np.empty((min(step, len(X)), X.shape[1]), X.dtype)
     for start in range(0, len(X), step):
         rows = slice(start, min(start + step, len(X)))
         piece = room[: rows.stop - rows.start]
         for part in parts:
-            piece[:, part] = X.block(rows, part) if stored else X[rows, part]
+            piece[:, part] = _block(X, rows, part)
         yield piece
 
 
@@ -213,7 +210,11 @@ def tiles(X: Any) -> Iterator[NDArray[Any]]:
     """X in squares of some rows and columns, in C order: what is kept by rows and by columns is read alike."""
     n_rows, n_columns = X.shape
     for top in range(0, n_rows, TILE):
-        rows = slice(top, min(top + TILE, n_rows))
         for left in range(0, n_columns, TILE):
-            columns = slice(left, min(left + TILE, n_columns))
-            yield X.block(rows, columns) if isinstance(X, Stored) else np.ascontiguousarray(X[rows, columns])
+            yield np.ascontiguousarray(
+                _block(X, slice(top, min(top + TILE, n_rows)), slice(left, min(left + TILE, n_columns)))
+            )
+
+
+def _block(X: Any, rows: slice, columns: slice) -> NDArray[Any]:
+    return X.block(rows, columns) if isinstance(X, Stored) else X[rows, columns]

@@ -1,0 +1,336 @@
+"""Feature tables (X): what is refused, NaN and infinity, ranges of columns, categories as numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import validate_data
+
+from .errors import Message, ParameterError
+from .labels import plain_labels
+from .stores import Stored, column_slices, lies_by_columns, readable_type, row_blocks
+
+REMEDY: Message = ("impute or leave out those columns or rows",)
+CATEGORIES = ("category", "Categorical", "Enum")
+TEXTS = ("object", "str", "string", "String", "Utf8")
+SQUARED = (1e-150, 1e150)  # how wide a column may be for sums of squares neither to vanish nor to overflow
+
+
+def validated(estimator: Any, X: Any, y: Any = None, *, with_target: bool = True, **options: Any) -> tuple[Any, Any]:
+    """X and y by scikit-learn's ``validate_data``, and what it lets pass refused or converted."""
+    require_plain(X, y)
+    with explained(X):
+        if with_target:
+            X, y = validate_data(estimator, X, None if y is None else plain_labels(y), **options)
+        else:
+            X = validate_data(estimator, X, **options)
+        if X.dtype.kind == "O":
+            X = X.astype(np.float64)
+        if sp.issparse(X):
+            X = canonical(X.astype(readable_type(X.dtype), copy=False))
+    return X, y
+
+
+def canonical(X: Any) -> Any:
+    """A compressed sparse matrix with one entry for each cell, in order; the caller's is left as it is."""
+    if X.has_canonical_format:
+        return X
+    X = X.copy()
+    X.sum_duplicates()
+    return X
+
+
+def require_plain(X: Any, y: Any = None) -> None:
+    """Refuse, before anything is converted, what would be misread or could not be read: a clear error for each."""
+    for name, part in (("X", X), ("y", y)):
+        if isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part):
+            raise ValueError(
+                f"{name} is a masked array with {np.ma.count_masked(part)} masked cells: "
+                "fill them in, or leave out their rows or columns"
+            )
+        if _kind(part) == "c":
+            raise ValueError(
+                f"Complex data not supported: {name} is {part.dtype}; give real numbers, such as {name}.real"
+            )
+    if hasattr(X, "collect") and not hasattr(X, "shape"):
+        raise TypeError(f"X is a {type(X).__name__}, which holds no rows yet: call its collect() first")
+    if X is None or isinstance(X, str | bytes | set | frozenset | Iterator) or type(X) is dict:
+        raise TypeError(
+            f"X is of type {type(X).__name__}: give an array, a frame or a sparse matrix, a row for each sample"
+        )
+    if _kind(X) == "V":
+        raise TypeError(
+            "X is an array of records: give a frame made of it, or an array of numbers, a row for each sample"
+        )
+    if sp.issparse(X):
+        _require_sound(X)
+    if is_frame(X):
+        _require_frame(X)
+    elif _kind(X) in ("M", "m"):
+        raise ValueError(f"X is of type {X.dtype}: turn dates or times into numbers, such as days since the first")
+
+
+def _kind(part: Any) -> str | None:
+    return getattr(getattr(part, "dtype", None), "kind", None)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a frame of pandas' or polars' kind."""
+    return hasattr(X, "columns") and hasattr(X, "dtypes") and len(getattr(X, "shape", ())) == 2
+
+
+def _require_sound(X: Any) -> None:
+    """A sparse matrix whose numbers point outside of it would crash the process."""
+    fine = True
+    if X.format in ("csr", "csc", "bsr"):
+        blocks = X.blocksize if X.format == "bsr" else (1, 1)
+        across, along = (X.shape[0] // blocks[0], X.shape[1] // blocks[1])[:: -1 if X.format == "csc" else 1]
+        starts, n_stored = X.indptr, len(X.indices)
+        fine = len(starts) == across + 1 and starts[0] == 0 and bool((starts[1:] >= starts[:-1]).all())
+        fine = fine and starts[-1] <= n_stored == len(X.data) and _are_below(X.indices[: starts[-1]], along)
+    elif X.format == "coo":
+        fine = all(_are_below(places, size) for places, size in zip(X.coords, X.shape, strict=True))
+    if not fine:
+        raise ValueError(
+            f"X is a damaged sparse matrix of shape {X.shape}: its indices or indptr point outside of it; make it anew"
+        )
+
+
+def _are_below(indices: NDArray[Any], size: int) -> bool:
+    return not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < size)
+
+
+def _require_frame(X: Any) -> None:
+    """Refuse a frame that is empty, has two columns of one name, or holds dates."""
+    if 0 in X.shape:
+        what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
+        raise ValueError(f"Found array with 0 {what} (shape={tuple(X.shape)}): X is a frame that holds nothing")
+    names = list(X.columns)
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise ValueError(f"X has {count} columns of the name {name!r}: rename them or leave some out")
+    dates = [getattr(kind, "is_temporal", bool)() or getattr(kind, "kind", "") in ("M", "m") for kind in X.dtypes]
+    if any(dates):
+        raise ValueError(
+            f"Input X holds dates or times in {some_columns(np.flatnonzero(dates), len(names), X.columns)}: "
+            "turn them into numbers, such as days since the first, or leave them out"
+        )
+
+
+@contextmanager
+def explained(X: Any) -> Iterator[None]:
+    """Errors in converting X in terms of X: columns that hold other than numbers, rows of unequal length."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        _require_number_columns(X, error)
+        if isinstance(X, Sequence) and len({np.size(row) for row in X}) > 1:
+            sizes = sorted({np.size(row) for row in X})
+            raise ValueError(f"rows of X differ in length, from {sizes[0]} to {sizes[-1]} cells: mend them") from error
+        raise
+
+
+def _require_number_columns(X: Any, error: ValueError | TypeError) -> None:
+    """Name the columns of a frame, or of an array of objects, that hold other than numbers."""
+    if is_frame(X):
+        columns: Any = (X.iloc[:, place] if hasattr(X, "iloc") else X.to_series(place) for place in range(X.shape[1]))
+    elif isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 2:
+        columns = X.T
+    else:
+        return
+    bad = np.flatnonzero([not _holds_numbers(column) for column in columns])
+    if len(bad):
+        names = np.asarray(X.columns) if is_frame(X) else None
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(
+            f"Input X holds other than numbers in {some_columns(bad, X.shape[1], names)}: "
+            f"encode them as numbers or leave them out ({next(iter(str(error).splitlines()), '')})"
+        ) from error
+
+
+def _holds_numbers(column: Any) -> bool:
+    if _kind(column) in ("b", "i", "u", "f"):
+        return True
+    try:
+        np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column).astype(np.float64)
+    except (ValueError, TypeError):
+        return False
+    return True
+
+
+def require_numbers(X: Any) -> None:
+    """What scikit-learn checks of an array, for one that is read by columns."""
+    shape = tuple(X.shape)
+    if len(shape) != 2:
+        raise ValueError(f"Expected 2D array, got {len(shape)}D array instead: X has the shape {shape}")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X holds values of type {X.dtype}: give numbers")
+    for count, what in zip(shape, ("sample(s)", "feature(s)"), strict=True):
+        if count < 1:
+            raise ValueError(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")
+
+
+def some_columns(columns: NDArray[np.int64], n_columns: int, names: NDArray[Any] | None) -> str:
+    """How many of them, and the first few by name, or by number where they have none."""
+    shown = [repr(str(names[column])) if names is not None else str(column) for column in columns[:5]]
+    more = ", ..." if len(columns) > 5 else ""
+    return f"{len(columns)} of {n_columns} columns ({', '.join(shown)}{more})"
+
+
+def require_finite(X: Any, names: NDArray[Any] | None, remedy: Message = REMEDY) -> None:
+    bad = columns_not_finite(X)
+    if len(bad):
+        raise ParameterError(f"Input X contains NaN or infinity in {some_columns(bad, X.shape[1], names)}: ", *remedy)
+
+
+def columns_not_finite(X: Any) -> NDArray[np.int64]:
+    """The columns that hold NaN or infinity."""
+    if X.dtype.kind != "f" or (sp.issparse(X) and np.isfinite(X.data).all()):
+        return np.empty(0, np.int64)
+    low, high = extremes(X)
+    return np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))
+
+
+def require_widths(
+    X: Any,
+    names: NDArray[Any] | None,
+    widths: tuple[float, float] = SQUARED,
+    *,
+    allow_nan: bool = False,
+    remedy: Message = REMEDY,
+) -> None:
+    """Refuse columns that hold NaN (if not allowed) or infinity, or are too wide or too narrow."""
+    if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
+        return
+    low, high = extremes(X, allow_nan=allow_nan)
+    bad = np.flatnonzero(np.isinf(low) | np.isinf(high) | (np.isnan(low) & (not allow_nan)))
+    if len(bad):
+        what = "infinity" if allow_nan else "NaN or infinity"
+        raise ParameterError(f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: ", *remedy)
+    require_width(low, high, names, widths)
+
+
+def _are_moderate(values: NDArray[Any], widths: tuple[float, float]) -> bool:
+    """Whether values that are not 0 can make no column too wide or too narrow."""
+    sizes = np.abs(values[values != 0])
+    return not len(sizes) or (float(sizes.max()) < widths[1] / 2 and float(sizes.min()) >= widths[0])
+
+
+def require_width(
+    low: NDArray[np.float64], high: NDArray[np.float64], names: NDArray[Any] | None, widths: tuple[float, float]
+) -> None:
+    """Refuse columns, of these extremes, too wide or too narrow to be computed with; constant ones are neither."""
+    least, most = widths
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = high - low
+    for bad, what in ((width > most, "large"), ((width > 0) & (width < least), "small")):
+        if bad.any():
+            where = np.flatnonzero(bad)
+            raise ValueError(
+                f"Input X holds values too {what} to be computed with in {some_columns(where, len(width), names)}: "
+                f"their widths, max - min, reach {width[where].max() if what == 'large' else width[where].min():.3g}; "
+                f"scale those columns to widths between {least:g} and {most:g}, for example by their largest absolute "
+                "values, or leave them out"
+            )
+
+
+def extremes(X: Any, *, allow_nan: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The least and the largest value of every column; NaN where a column holds one, or, if allowed, only NaN."""
+    least, largest = (np.fmin, np.fmax) if allow_nan else (np.minimum, np.maximum)
+    if sp.issparse(X):
+        return _sparse_extremes(X, least, largest)
+    start = np.nan if allow_nan else np.inf
+    low, high = np.full(X.shape[1], start), np.full(X.shape[1], -start)
+    if isinstance(X, Stored) or lies_by_columns(X):
+        for part in column_slices(X):
+            columns = X[:, part]
+            low[part], high[part] = least.reduce(columns, axis=0), largest.reduce(columns, axis=0)
+        return low, high
+    for rows in row_blocks(X):
+        low, high = least(low, least.reduce(rows, axis=0)), largest(high, largest.reduce(rows, axis=0))
+    return low, high
+
+
+def _sparse_extremes(X: Any, least: Any, largest: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of the values stored and, in columns that are not full, 0."""
+    coordinates = X.tocoo()
+    low, high = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    full = np.bincount(coordinates.col, minlength=X.shape[1]) >= X.shape[0]
+    low[full], high[full] = np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        least.at(low, coordinates.col, coordinates.data)
+        largest.at(high, coordinates.col, coordinates.data)
+    return low, high
+
+
+def number_categories(
+    X: Any, missing: float = np.nan, also: NDArray[np.int32] | None = None
+) -> tuple[Any, NDArray[np.bool_] | None]:
+    """A frame with its categories as numbers, and which columns are categories or booleans; the rest as it is.
+
+    A frame is a pandas or polars one; the user's own is left alone. A missing category becomes NaN, or the number
+    given. Text in the columns named ``also`` is taken as categories. For anything else than a frame only an array of
+    booleans is known to be discrete (None: not known).
+    """
+    kinds = kinds_of_columns(X)
+    if kinds is None:
+        kind = getattr(X, "dtype", None)
+        return X, np.ones(X.shape[1], dtype=bool) if kind == np.bool_ and X.ndim == 2 else None
+    categories = np.flatnonzero(are_categories(kinds, also))
+    if len(categories) and hasattr(X, "iloc"):
+        X = X.copy(deep=False)
+        for column in categories:
+            codes = X.iloc[:, column].astype("category").cat.codes
+            X.isetitem(column, codes.where(codes >= 0, missing))
+    elif len(categories):
+        texts = [X.to_series(column) for column in categories]
+        codes = [text.cast(str).rank("dense") - 1 for text in texts]  # its own numbers are those of the process
+        X = X.with_columns(codes if np.isnan(missing) else [code.cast(float).fill_null(missing) for code in codes])
+    return X, np.isin(kinds, (*CATEGORIES, "bool", "boolean", "Boolean"))
+
+
+def are_categories(kinds: NDArray[Any], also: NDArray[np.int32] | None = None) -> NDArray[np.bool_]:
+    """Which columns of a frame are categories by their types; of those named ``also``, those of text."""
+    found = np.isin(kinds, CATEGORIES)
+    if also is not None:
+        found[also] |= np.isin(kinds[also], TEXTS)
+    return found
+
+
+def kinds_of_columns(X: Any) -> NDArray[Any] | None:
+    """Names of the types of the columns of a pandas or polars frame; None for anything else."""
+    if hasattr(X, "iloc") and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2:
+        return np.array([str(kind) for kind in X.dtypes])
+    if hasattr(X, "with_columns") and hasattr(X, "to_series"):
+        return np.array([str(kind).split("(")[0] for kind in X.schema.values()])
+    return None
+
+
+def discrete_columns(
+    discrete_features: Any, n_features: int, names: NDArray[Any] | None, found: NDArray[np.bool_] | None
+) -> NDArray[np.bool_]:
+    """Which columns are discrete: those said (True, False, a mask, numbers or names), or, for "auto", those found."""
+    if isinstance(discrete_features, str) and discrete_features == "auto":
+        return np.zeros(n_features, dtype=bool) if found is None else found
+    if isinstance(discrete_features, bool | np.bool_):
+        return np.full(n_features, bool(discrete_features))
+    asked = np.asarray(discrete_features)
+    mask = np.zeros(n_features, dtype=bool)
+    if asked.dtype == bool and asked.shape == (n_features,):
+        return asked
+    if asked.ndim == 1 and asked.dtype.kind in "iu" and ((asked >= 0) & (asked < n_features)).all():
+        mask[asked] = True
+        return mask
+    if asked.ndim == 1 and len(asked) == 0:
+        return mask
+    if asked.ndim == 1 and names is not None and np.isin(asked, names).all():
+        return np.isin(names, asked)
+    raise ValueError(
+        f"discrete_features={discrete_features!r} with {n_features} features: give 'auto', True, False, a mask of "
+        f"{n_features} booleans, column numbers from 0 to {n_features - 1}, or, for a frame, column names"
+    )
