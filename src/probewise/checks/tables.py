@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -112,9 +111,11 @@ def _require_frame(X: Any) -> None:
         what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
         raise ValueError(f"Found array with 0 {what} (shape={tuple(X.shape)}): X is a frame that holds nothing")
     names = list(X.columns)
-    name, count = Counter(names).most_common(1)[0]
-    if count > 1:
-        raise ValueError(f"X has {count} columns of the name {name!r}: rename them or leave some out")
+    seen: set[Any] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"X has {names.count(name)} columns of the name {name!r}: rename them or leave some out")
+        seen.add(name)
     dates = [getattr(kind, "is_temporal", bool)() or getattr(kind, "kind", "") in ("M", "m") for kind in X.dtypes]
     if any(dates):
         raise ValueError(
