@@ -32,7 +32,8 @@ def name_of(page):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_docstring_examples(name):
+def test_docstring_examples(name, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
     if name.startswith("probewise.kernels.device."):
         pytest.importorskip("torch", reason="torch is not installed: make test-device")
         pytest.importorskip("triton", reason="triton is not installed: make test-device")

@@ -38,7 +38,7 @@ OWNERS = {
     "zarr": (),  # users' arrays come through their interface
     "h5py": (),
     "typer": ("cli/app.py",),
-    "matplotlib": ("plots.py",),
+    "matplotlib": ("plots/",),
     "jinja2": ("report/",),
     "plotly": ("report/",),
     "rich": ("probing/progress.py", "cli/console.py"),

@@ -21,7 +21,6 @@ from sklearn.pipeline import make_pipeline
 from probewise import BIF, CFS, DAF, EFS, FSDD, MRMR, SFFS
 from probewise.datasets import make_madelon
 from probewise.plots import (
-    COLOURS,
     ConvergenceDisplay,
     InteractionDisplay,
     RankingDisplay,
@@ -31,6 +30,7 @@ from probewise.plots import (
     require_picture_path,
     save_study,
 )
+from probewise.plots.drawing import COLOURS
 from probewise.probing.interactions import pair_contrasts
 from probewise.report.evidence import interactions
 from probewise.report.findings import findings_of

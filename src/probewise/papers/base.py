@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from .. import __version__
 from ..executors import executor
-from ..plots import COLOURS, LINES, MARKERS, matplotlib_figure
+from ..plots import line_style, matplotlib_figure
 from ..study import RunFile
 
 Progress = Callable[[str], None] | None
@@ -135,11 +135,12 @@ class Picture:
 
 def _draw(axes: Any, panel: Panel) -> None:
     for place, line in enumerate(panel.lines):
-        turn, colour = divmod(place, len(COLOURS))
-        look = {"color": COLOURS[colour], "markersize": 3, "label": line.name}
-        look["marker"] = MARKERS[colour] if len(line.x) <= MARKED else ""
-        look["linestyle"] = "" if line.published else LINES[turn % len(LINES)]
-        axes.plot(line.x, line.y, **look)
+        style = line_style(line.name, place) | {"markersize": 3}
+        if len(line.x) > MARKED:
+            style["marker"] = ""
+        if line.published:
+            style["linestyle"] = ""
+        axes.plot(line.x, line.y, **style)
     axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
     if panel.log:
         axes.set_xscale("log")

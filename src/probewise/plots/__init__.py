@@ -1,0 +1,20 @@
+"""Displays in scikit-learn's manner, drawn with matplotlib: made from a result, drawn by ``plot``."""
+
+from .drawing import line_style, matplotlib_figure, require_picture_path
+from .runs import ConvergenceDisplay, InteractionDisplay, RankingDisplay, expected_change, save_convergence
+from .sizes import SizeCurveDisplay, StabilityDisplay, StudyDisplay, save_study
+
+__all__ = [
+    "ConvergenceDisplay",
+    "InteractionDisplay",
+    "RankingDisplay",
+    "SizeCurveDisplay",
+    "StabilityDisplay",
+    "StudyDisplay",
+    "expected_change",
+    "line_style",
+    "matplotlib_figure",
+    "require_picture_path",
+    "save_convergence",
+    "save_study",
+]

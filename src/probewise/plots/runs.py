@@ -1,0 +1,265 @@
+"""Pictures of a selector's run: scores of the best features, convergence, interactions of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..probing.interactions import CHANCE, FEWEST_IN_A_CELL
+from ..probing.progress import shown
+from ..study import deviation
+from .drawing import (
+    COLOURS,
+    ROW,
+    WIDTH,
+    AxesDisplay,
+    Floats,
+    PanelsDisplay,
+    draw_band,
+    draw_grid,
+    literal,
+    require_fitted,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Histories = Mapping[str, Sequence[Mapping[str, Any]]]
+NEEDS_DAF = "give a fitted DAF"
+
+
+class RankingDisplay(AxesDisplay):
+    """The scores of the best features, the best on top, with one standard error to each side where it is known.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The features, best first.
+    scores : ndarray of shape (n_features,)
+        The score of each.
+    std_errors : ndarray of shape (n_features,), default=None
+        The standard error of each score; None draws no bars.
+    measure : str, default="score"
+        What the score is, for the label.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes, once drawn.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from probewise import FSDD
+    >>> from probewise.plots import RankingDisplay
+    >>> iris = load_iris(as_frame=True)
+    >>> display = RankingDisplay.from_estimator(FSDD().fit(iris.data, iris.target), top=2)
+    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
+    ['petal length (cm)', 'petal width (cm)']
+    """
+
+    def __init__(
+        self, names: Sequence[str], scores: Floats, *, std_errors: Floats | None = None, measure: str = "score"
+    ) -> None:
+        self.names = names
+        self.scores = scores
+        self.std_errors = std_errors
+        self.measure = measure
+
+    @classmethod
+    def from_estimator(cls, selector: Any, *, top: int = 30, ax: Axes | None = None) -> RankingDisplay:
+        """Draw the first ``top`` features of a fitted selector."""
+        require_fitted(selector, "scores_", "ranking_", remedy="give a fitted selector of Probewise")
+        if not isinstance(top, int | np.integer) or top < 1:
+            raise ValueError(f"top={top!r} must be a whole number of at least 1")
+        best = np.argsort(selector.ranking_, kind="stable")[:top]
+        errors = getattr(selector, "std_errors_", None)
+        coefficient = getattr(selector, "coefficient", None)
+        return cls(
+            _names(selector, best),
+            selector.scores_[best],
+            std_errors=None if errors is None else errors[best],
+            measure=f"score of {type(selector).__name__}" if coefficient is None else coefficient.upper(),
+        ).plot(ax)
+
+    def _figsize(self) -> tuple[float, float]:
+        return WIDTH, 1 + ROW * len(self.names)
+
+    def _draw(self, ax: Axes) -> None:
+        places, errors = np.arange(len(self.names)), self.std_errors
+        ax.errorbar(self.scores, places, xerr=errors, fmt="o", color=COLOURS[0], markersize=4)
+        ax.set_yticks(places, _labels(self.names))
+        ax.set_ylim(len(places) - 0.5, -0.5)
+        ax.set(ylabel="feature", xlabel=self.measure + ("" if errors is None else " ± standard error"))
+        draw_grid(ax)
+
+
+class ConvergenceDisplay(PanelsDisplay):
+    """C and relative C2 by number of probes: mean over runs and shaded deviation, with what C2 does on any data.
+
+    Parameters
+    ----------
+    histories : dict of str to list of dict
+        By name, ``DAF.history_`` of each run; all runs of a name look at the same numbers of probes.
+
+    Attributes
+    ----------
+    figure_ : matplotlib.figure.Figure
+        The figure, once drawn.
+    axes_ : ndarray of matplotlib.axes.Axes
+        Its two panels.
+
+    References
+    ----------
+    P. Somol, J. Grim, J. Filip, P. Pudil, *On stopping rules in dependency-aware feature ranking*, CIARP 2013, figures
+    1 and 2.
+
+    Examples
+    --------
+    >>> from probewise import DAF
+    >>> from probewise.datasets import make_madelon
+    >>> from probewise.plots import ConvergenceDisplay
+    >>> from probewise.stopping import MaxProbes
+    >>> data = make_madelon(100, 30, random_state=0)
+    >>> daf = DAF(stop=MaxProbes(2000), random_state=0).fit(data.X, data.y)
+    >>> [panel.get_ylabel() for panel in ConvergenceDisplay.from_estimator(daf).axes_]
+    ['C, places', 'C2 / first C2']
+    """
+
+    def __init__(self, histories: Histories) -> None:
+        self.histories = histories
+
+    @classmethod
+    def from_estimator(cls, daf: Any, *, name: str = "DAF", figure: Figure | None = None) -> ConvergenceDisplay:
+        """Draw the run of a fitted DAF."""
+        require_fitted(daf, "history_", remedy=NEEDS_DAF)
+        looks = len(daf.history_["probes"])
+        if looks < 3:
+            raise ValueError(
+                f"C and C2 are drawn from the third look on, and this run of {daf.n_probes_:,} probes had {looks}: "
+                f"make more probes, or look more often (check_every={daf.check_every})"
+            )
+        return cls({name: [daf.history_]}).plot(figure)
+
+    def _draw(self, panels: Any) -> None:
+        measures = {"order_change": "C, places", "relative_change": "C2 / first C2"}
+        for axes, (measure, label) in zip(panels, measures.items(), strict=True):
+            for colour, (name, runs) in zip(COLOURS, self.histories.items(), strict=False):
+                values = np.array([run[measure] for run in runs], dtype=np.float64)
+                style = {"color": colour, "label": literal(name)}
+                draw_band(axes, runs[0]["probes"], values.mean(axis=0), deviation(values), style)
+            axes.set_ylabel(label)
+            draw_grid(axes, log="xy")
+        probes = next(iter(self.histories.values()))[0]["probes"]
+        expected = expected_change(len(probes))[1:]
+        panels[1].plot(probes[1:], expected, color="0.3", linestyle=":", label="expected on any data")
+        panels[1].set_xlabel("number of probes")
+        panels[1].legend(frameon=False, fontsize="small")
+
+
+def expected_change(n_looks: int) -> Floats:
+    """Relative C2 at each look when coefficients are averages over equal groups of probes; NaN at the first.
+
+    Between looks k and k + 1 it is sqrt(1 + 1/k) / (k + 1) over its value at k = 1.
+    """
+    k = np.arange(1, n_looks)
+    return np.append(np.nan, np.sqrt(2 * (1 + 1 / k)) / (k + 1))
+
+
+def save_convergence(histories: Histories, path: str | PathLike[str]) -> None:
+    """Draw `ConvergenceDisplay` to a file."""
+    ConvergenceDisplay(histories).save(path)
+
+
+class InteractionDisplay(AxesDisplay):
+    """Which of the best features help each other in a probe, and which stand in for each other: a map of pairs.
+
+    The contrast of a pair is mean J of the probes with both, less with only the one, less with only the other, plus
+    with neither. J is less the mean of probes of like size, since larger probes hold more pairs and are better anyway.
+    A dot is a contrast that luck of the draw would not give (5 % for all pairs together); grey was not probed enough.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The features, best first.
+    contrast, std_errors : ndarray of shape (n_features, n_features)
+        The contrast of each pair, and its standard error; NaN where it is not known.
+    p_values : ndarray of shape (n_features, n_features)
+        Adjusted for the number of pairs; a pair below 0.05 gets a dot.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes, once drawn.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+
+    Examples
+    --------
+    >>> from probewise import DAF
+    >>> from probewise.datasets import make_madelon
+    >>> from probewise.plots import InteractionDisplay
+    >>> from probewise.stopping import MaxProbes
+    >>> data = make_madelon(100, 30, random_state=0)
+    >>> daf = DAF(stop=MaxProbes(1000), random_state=0).fit(data.X, data.y)
+    >>> InteractionDisplay.from_estimator(daf, top=5).contrast.shape
+    (5, 5)
+    """
+
+    def __init__(self, names: Sequence[str], contrast: Floats, std_errors: Floats, p_values: Floats) -> None:
+        self.names = names
+        self.contrast = contrast
+        self.std_errors = std_errors
+        self.p_values = p_values
+
+    @classmethod
+    def from_estimator(cls, daf: Any, *, top: int = 15, ax: Axes | None = None) -> InteractionDisplay:
+        """Draw the pairs among the first ``top`` features of a fitted DAF, replayed from its ledger."""
+        require_fitted(daf, "ledger_", "plan_", remedy=NEEDS_DAF)
+        found = daf.interactions(top)
+        if not np.isfinite(found.contrast).any():
+            raise ValueError(
+                f"no pair of the top {len(found.names)} features was together, apart and away in {FEWEST_IN_A_CELL} "
+                f"probes each: more or larger probes would tell (there were {daf.n_probes_:,})"
+            )
+        return cls(_names(daf, found.features), found.contrast, found.std_error, found.p_adjusted).plot(ax)
+
+    def _figsize(self) -> tuple[float, float]:
+        side = 2.2 + 1.3 * ROW * len(self.names)
+        return side + 1, side
+
+    def _draw(self, ax: Axes) -> None:
+        from matplotlib.colors import LinearSegmentedColormap
+
+        colours = LinearSegmentedColormap.from_list("interaction", [COLOURS[0], "white", COLOURS[1]])
+        limit = float(np.nanmax(np.abs(self.contrast), initial=0)) or 1.0
+        ax.set_facecolor("0.85")
+        image = ax.imshow(self.contrast, cmap=colours, vmin=-limit, vmax=limit)
+        first, second = np.nonzero(self.is_clear())
+        ax.plot(second, first, linestyle="none", marker=".", color="black", markersize=4)
+        ax.set_xticks(range(len(self.names)), _labels(self.names), rotation=90)
+        ax.set_yticks(range(len(self.names)), _labels(self.names))
+        ax.set(xlabel="feature", ylabel="feature")
+        ax.set_title("orange: worth more together; blue: worth less", fontsize="small")
+        self.figure_.colorbar(image, ax=ax, shrink=0.8, label="contrast of J")
+
+    def is_clear(self) -> NDArray[np.bool_]:
+        """Which contrasts are further from 0 than luck, at 5 % for all pairs together (Holm)."""
+        with np.errstate(invalid="ignore"):
+            return self.p_values < CHANCE
+
+
+def _names(selector: Any, columns: NDArray[np.int64]) -> list[str]:
+    """Names of the columns, or their numbers."""
+    return [str(name) for name in getattr(selector, "feature_names_in_", np.arange(selector.n_features_in_))[columns]]
+
+
+def _labels(names: Sequence[str]) -> list[str]:
+    return [literal(shown(name)) for name in names]
