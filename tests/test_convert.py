@@ -214,7 +214,7 @@ def test_a_table_that_ends_badly_leaves_nothing_behind(tmp_path, monkeypatch):
     assert "missing in columns of whole numbers, 'b'" in message
     large = write(data.drop("b"), tmp_path / "large.parquet")
     message = refusal(convert_table, large, tmp_path / "X.npy", target="label", dtype="float32")
-    assert message == "values are too large for float32 in 'c': give --dtype float64"
+    assert message == "values are too large for float32 in 'c': give dtype='float64'"
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(100, 90, 10))
     message = refusal(convert_table, large, tmp_path / "X.npy", target="label")
     assert "it needs 48 bytes, and the disk has 10 left" in message

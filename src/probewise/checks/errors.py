@@ -31,6 +31,9 @@ class Parameter:
 class Setting(Parameter):
     """A parameter to give instead, as a remedy; ``None`` as its value means to leave it out."""
 
+    def __str__(self) -> str:
+        return f"{self.name}=..." if self.value is UNSAID else super().__str__()
+
 
 class ForPython:
     """Advice in words that only a Python caller can use.

@@ -31,6 +31,7 @@ FLAGS = {
     "categorical_features": "--categorical",
     "id_column": "--id",
 }
+METAVARS = {"target": "COL", "target_file": "FILE", "id_column": "COL"}
 
 
 def as_flag(parameter: Parameter) -> str:
@@ -40,9 +41,11 @@ def as_flag(parameter: Parameter) -> str:
     if isinstance(parameter, Setting):
         if value is None:
             return f"no {flag}"
-        if value is UNSAID or value is True:
+        if value is True:
             return flag
-        return f"{flag} {shlex.quote(str(value))}"
+        if value is UNSAID:
+            return f"{flag} {METAVARS[name]}"
+        return " ".join(f"{flag} {shlex.quote(str(item))}" for item in (value if isinstance(value, list) else [value]))
     return flag if value is UNSAID else f"{flag} {value!r}"
 
 

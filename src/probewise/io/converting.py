@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..checks.errors import Parameter, Setting
 from .formats import LazySource, open_by_columns
 from .npy import Sidecar, Value, sidecar_of, write_npy
 from .reading import require_names, require_rows
@@ -52,7 +53,7 @@ def convert_table(
     path, out = Path(path), Path(out)
     _require_place(path, out, force=force)
     if dtype is not None and dtype not in DTYPES:
-        raise TableError(f"dtype={dtype!r} is not known: choose {choice(DTYPES)}")
+        raise TableError(Parameter("dtype", dtype), f" is not known: choose {choice(DTYPES)}")
     asked = [(name, role) for name, role in ((target, "target"), (id_column, "id")) if name is not None]
     source = open_by_columns(path, Wanted(asked), progress)
     require_rows(source)
@@ -78,7 +79,9 @@ def _require_place(path: Path, out: Path, *, force: bool) -> None:
         if file.exists() and path.exists() and file.samefile(path):
             raise TableError(f"{file} would be written over the table it is made of: choose another name")
         if file.exists() and not force:
-            raise TableError(f"{file} exists already: choose another name, or write over it (--force)")
+            raise TableError(
+                f"{file} exists already: choose another name, or write over it (", Setting("force", True), ")"
+            )
 
 
 def _roles(source: Source, target: str | None, ignore: list[str], id_column: str | None) -> tuple[list[int], list[int]]:
@@ -127,14 +130,17 @@ def _cast(block: NDArray[Any], dtype: np.dtype[Any], source: Source, places: NDA
         lost = [source.names[place] for place in places[~np.isfinite(block).all(axis=0)].tolist()]
         raise TableError(
             f"values are missing in columns of whole numbers, {some(lost)}: fill them in, or write floats, which have "
-            "NaN (--dtype float64)"
+            "NaN (",
+            Setting("dtype", "float64"),
+            ")",
         )
     try:
         with np.errstate(over="raise"):
             return block.astype(dtype, copy=False)
     except FloatingPointError:
         wide = [source.names[place] for place in places[(np.abs(block) > np.finfo(dtype).max).any(axis=0)].tolist()]
-        raise TableError(f"values are too large for {dtype} in {some(wide)}: give --dtype float64") from None
+        remedy = Setting("dtype", "float64")
+        raise TableError(f"values are too large for {dtype} in {some(wide)}: give ", remedy) from None
 
 
 def _told(blocks: Iterator[NDArray[Any]], path: Path, n_columns: int, progress: Progress) -> Iterator[NDArray[Any]]:

@@ -102,7 +102,7 @@ class FrameSource(Source):
         other = features.select(~numbers)
         if other.width:
             kinds = [f"{column.name!r} ({column.dtype})" for column in other]
-            raise TableError(text_columns(kinds, features.width, other.columns[0]))
+            raise text_columns(kinds, features.width, other.columns[0])
         casts = _common_type(features.dtypes)
         return (features.cast(casts) if casts else features).to_numpy(order="fortran")
 

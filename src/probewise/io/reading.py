@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..checks.errors import ForPython, Message, Parameter, Setting
 from ..checks.stores import Stored
 from .formats import open_source
 from .table import Progress, Source, Table, TableError, missing, polars, some
@@ -23,6 +24,12 @@ if TYPE_CHECKING:
 UNNAMED = ("", "__index_level_0__")  # how pandas saves a row index to CSV and to Parquet
 FEATURES_IN = ("columns", "rows")
 VALUES_AT_A_TIME = 2**24
+LEFT_TO_CRITERION = ForPython(
+    "let them be NaN where they are missing (gaps=True)",
+    "let rank do so where they are missing (",
+    Setting("missing", "median"),
+    ")",
+)
 
 
 def read_table(
@@ -69,11 +76,19 @@ def read_table(
     genes, its target is a column of obs, and obs_names may be the ``id_column``.
     """
     if features_in not in FEATURES_IN:
-        raise TableError(f"features_in={features_in!r} is not known: choose one of {', '.join(FEATURES_IN)}")
+        raise TableError(
+            Parameter("features_in", features_in), f" is not known: choose one of {', '.join(FEATURES_IN)}"
+        )
     second = None if target_file is None else Path(target_file)
     asked = _Asked(target, list(ignore), second, id_column, progress, weights, groups, gaps, tuple(categorical))
     if asked.categorical and features_in == "rows":
-        raise TableError("categorical features are read from columns: leave --categorical or --features-in rows out")
+        raise TableError(
+            "categorical features are read from columns: leave ",
+            Parameter("categorical"),
+            " or ",
+            Setting("features_in", "rows"),
+            " out",
+        )
     return (_by_columns if features_in == "columns" else _by_rows)(Path(path), asked)
 
 
@@ -177,7 +192,9 @@ def _with_levels(source: Source, features: list[int], categorical: list[int]) ->
 def _by_rows(path: Path, asked: _Asked) -> Table:
     """As if the file were turned: its first column names the features, its other columns are the samples."""
     if asked.target is None and asked.target_file is None:
-        raise TableError("say where the target is: a row (--target NAME) or a second file (--target-file FILE)")
+        raise TableError(
+            "say where the target is: a row (", Setting("target"), ") or a second file (", Setting("target_file"), ")"
+        )
     as_text = frozenset([*asked.ignore, *([] if asked.inside is None else [asked.inside]), *asked.of_rows.values()])
     source = open_source(path, Wanted(by_rows=True, rows=as_text), asked.progress)
     require_rows(source)
@@ -237,8 +254,11 @@ def _brought(source: Source) -> str:
     if source.target is None:
         named = source.names[len(source.names) - source.beside :] or source.names[-3:]
         raise TableError(
-            "say which column is the target (--target COL), or give a second file that holds it (--target-file FILE): "
-            f"{source.path} has {', '.join(map(repr, named[-3:]))}"
+            "say which column is the target (",
+            Setting("target"),
+            "), or give a second file that holds it (",
+            Setting("target_file"),
+            f"): {source.path} has {', '.join(map(repr, named[-3:]))}",
         )
     return source.target
 
@@ -257,14 +277,18 @@ def _labels_from(asked: _Asked, ids: list[str] | None, n_rows: int, *, by_rows: 
         others = [place for place in range(len(source.names)) if place != key]
         if len(others) != 1:
             named = [source.names[place] for place in others]
-            raise TableError(f"say which column of {path} is the target (--target COL): it has {some(named)}")
+            raise TableError(
+                f"say which column of {path} is the target (", Setting("target"), f"): it has {some(named)}"
+            )
         place = others[0]
     labels = source.column(place)
     if key is not None and ids is not None:
         return labels[_found(source, key, ids)]
     if len(labels) != n_rows:
-        header = ": is its first line no header?" if len(labels) == n_rows - 1 else ": give a column of ids (--id COL)"
-        raise TableError(f"{path} has {len(labels):,} rows and the table {n_rows:,}{header}")
+        remedy: Message = ("is its first line no header?",)
+        if len(labels) != n_rows - 1:
+            remedy = ("give a column of ids (", Setting("id_column"), ")")
+        raise TableError(f"{path} has {len(labels):,} rows and the table {n_rows:,}: ", *remedy)
     return labels
 
 
@@ -274,7 +298,11 @@ def _key(source: Source, ids: list[str], id_column: str | None, *, by_rows: bool
         if by_rows or id_column in source.names:
             return source.place(id_column, "id")
         if len(source.names) == 1:
-            raise TableError(f"{source.path} has one column only: to find rows by --id {id_column} it needs ids too")
+            raise TableError(
+                f"{source.path} has one column only: to find rows by ",
+                Setting("id_column", id_column),
+                " it needs ids too",
+            )
         return 0
     wanted = set(ids)
     for place in range(len(source.names)):
@@ -283,7 +311,9 @@ def _key(source: Source, ids: list[str], id_column: str | None, *, by_rows: bool
     if len(source.names) == 1:
         return None
     raise TableError(
-        f"no column of {source.path} holds the names of all samples, {some(ids)}: name the one that should (--id COL)"
+        f"no column of {source.path} holds the names of all samples, {some(ids)}: name the one that should (",
+        Setting("id_column"),
+        ")",
     )
 
 
@@ -311,14 +341,16 @@ def require_names(names: Sequence[str], features: Sequence[int], target: str, wh
         name = names[place]
         if not name.strip() or name in UNNAMED:
             raise TableError(
-                f"{what} {place:,} has no name and may be a saved row index: ignore it (--ignore {place}) or name it"
+                f"{what} {place:,} has no name and may be a saved row index: ignore it (",
+                Setting("ignore", [str(place)]),
+                ") or name it",
             )
         if name == target:
             raise TableError(f"{what} {place:,} has the name of the target, {name!r}: rename it or leave it out")
         if places.setdefault(name, place) != place:
             raise TableError(
-                f"the name {name!r} stands for {what}s {places[name]:,} and {place:,}, counted from 0: rename one"
-                + (f" or leave it out (--ignore {place})" if what == "column" else "")
+                f"the name {name!r} stands for {what}s {places[name]:,} and {place:,}, counted from 0: rename one",
+                *((" or leave it out (", Setting("ignore", [str(place)]), ")") if what == "column" else ()),
             )
 
 
@@ -340,9 +372,11 @@ def _require_finite(X: Any, names: Sequence[str], spot: Callable[[int], str], *,
     if len(bad):
         raise TableError(
             f"values are {'infinite' if gaps else 'missing or infinite'} in {len(bad):,} of {len(names):,} feature "
-            f"columns: {some([names[column] for column in bad.tolist()])} (first in {spot(row)}); fill them in, "
-            f"{'' if gaps else 'let rank do so where they are missing (--missing median), '}"
-            "or leave out those rows or columns (--ignore)"
+            f"columns: {some([names[column] for column in bad.tolist()])} (first in {spot(row)}); fill them in, ",
+            *(() if gaps else (LEFT_TO_CRITERION, ", ")),
+            "or leave out those rows or columns (",
+            Parameter("ignore"),
+            ")",
         )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..checks.errors import Message, ParameterError, Setting
 from ..checks.stores import Stored
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ LONGEST_NUMBER = 18  # digits
 LONGEST_NAME = 256  # characters of a file's
 
 
-class TableError(ValueError):
+class TableError(ParameterError):
     """A table that cannot be used, and what to do about it, in one line."""
 
 
@@ -130,10 +131,10 @@ def missing(asked: str, names: Sequence[str], what: str) -> TableError:
     """The error for a name that is not there, with those that may be meant."""
     close = difflib.get_close_matches(asked.lower(), [name.lower() for name in names], cutoff=0.6)
     likely = [name for match in dict.fromkeys(close) for name in names if name.lower() == match]
-    hint = f"did you mean {some(likely)}?" if likely else f"its {what.split()[-1]}s are {some(names)}"
+    hint: Message = (f"did you mean {some(likely)}?" if likely else f"its {what.split()[-1]}s are {some(names)}",)
     if what.startswith("target") and len(asked) < LONGEST_NAME and Path(asked).is_file():
-        hint = f"that is a file: give it as --target-file {asked}"
-    return TableError(f"there is no {what} {asked!r} in the table: {hint}")
+        hint = ("that is a file: give it as ", Setting("target_file", asked))
+    return TableError(f"there is no {what} {asked!r} in the table: ", *hint)
 
 
 def numbered(path: Path, start: int, stop: int) -> list[str]:

@@ -6,7 +6,6 @@ import csv
 import gzip
 import io
 import re
-import shlex
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..checks.errors import ForPython, Message, Parameter, Setting
 from .table import LONGEST_NUMBER, Progress, Source, TableError, place_of, polars, some
 
 if TYPE_CHECKING:
@@ -136,13 +136,19 @@ class TextSource(Source):
         return polars().concat(self.texts[place]).str.strip_chars().alias(self.names[place])
 
 
-def text_columns(described: Sequence[str], n_columns: int, first: str) -> str:
-    """What to say of columns that hold more than numbers."""
+def text_columns(described: Sequence[str], n_columns: int, first: str) -> TableError:
+    """The error for columns that hold more than numbers."""
     is_plain = len(described) == 1 and first.isprintable()
-    remedy = f"--ignore {shlex.quote(first)}" if is_plain else "--ignore, for each"
-    return (
+    remedy: Message = (Setting("ignore", [first]),) if is_plain else (Parameter("ignore"), ", for each")
+    return TableError(
         f"{len(described):,} of {n_columns:,} columns hold other than numbers: {some(described, str)}; "
-        f"encode them as numbers or leave them out ({remedy}); rank can also take them as categories (--categorical)"
+        "encode them as numbers or leave them out (",
+        *remedy,
+        "); ",
+        ForPython("they can also be read as categories", "rank can also take them as categories"),
+        " (",
+        Parameter("categorical"),
+        ")",
     )
 
 
@@ -278,7 +284,7 @@ def _require_numbers(strays: dict[int, tuple[int, str]], names: Sequence[str], p
     bad = [place for place in places.tolist() if place in strays]
     if bad:
         cells = [f"{names[place]!r} ({_cell(*strays[place])})" for place in bad]
-        raise TableError(text_columns(cells, len(places), names[bad[0]]))
+        raise text_columns(cells, len(places), names[bad[0]])
 
 
 def _source(path: Path, names: list[str], wanted: Wanted) -> TextSource:

@@ -19,6 +19,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
+from ..checks.errors import ForPython, Parameter, ParameterError
 from ..criteria import NAMES, Criterion
 from ..criteria.scoring import FOR_CLASSES, FOR_NUMBERS
 from ..probing.certainty import Certainty
@@ -42,6 +43,12 @@ CHECK_EVERY = 400
 WITHOUT_CONSEQUENCE = ("ledger", "n_jobs", "verbose")
 SAID_OF_FEATURES = ("feature_groups", "keep", "drop", "costs", "categorical_features")
 LONGEST_LINE = 10_000  # of code that repeats a run
+A_KEPT_RUN = (
+    "give a file of ",
+    ForPython(
+        "DAF(ledger=...) or of Study(run=...)", "rank ", Parameter("ledger"), " or of compare ", Parameter("run")
+    ),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,15 +122,16 @@ def findings_of(run: Any, *, coefficient: str | None = None) -> Findings:
 
 def _of_file(path: Path, coefficient: str) -> Findings:
     if not path.is_file():
-        raise ValueError(f"there is no run at {path}: give a file of rank --ledger or of compare --run")
+        raise ParameterError(f"there is no run at {path}: ", *A_KEPT_RUN)
     if not path.stat().st_size:
-        raise ValueError(f"{path} is empty: give a file of rank --ledger or of compare --run")
+        raise ParameterError(f"{path} is empty: ", *A_KEPT_RUN)
     with path.open("rb") as file:
         is_study = file.read(len(SIGNATURE)) == SIGNATURE
     if is_study:
         return _read_study(path)
     if coefficient not in COEFFICIENTS:
-        raise ValueError(f"coefficient={coefficient!r} is not known: choose one of {', '.join(COEFFICIENTS)}")
+        known = ", ".join(COEFFICIENTS)
+        raise ParameterError(Parameter("coefficient", coefficient), f" is not known: choose one of {known}")
     with Ledger(path) as ledger:
         return _of_ledger(ledger, coefficient)
 
