@@ -1,4 +1,4 @@
-"""Where blocks run: one ordered, lazy map, serial or through joblib (threads, processes, Dask, Ray)."""
+"""Ordered, lazy maps over workers: serial, threads, or what joblib is configured for (processes, Dask, Ray)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ from threadpoolctl import threadpool_limits
 from . import __version__
 
 MOST_LOSSES = 12  # of one item with its worker; a dead worker is the machine's fault, twelve are the item's
-WAIT = 10.0  # seconds for a scheduler to answer, and between two looks whether a cluster is still there
+WAIT = 10.0  # seconds for a scheduler to answer, and between two checks whether a cluster is still there
 LEAST_PATIENCE = 60.0  # seconds without any worker until a cluster counts as lost
-AHEAD = 2  # items on their way per core of a cluster
+AHEAD = 2  # items submitted per core of a cluster
+# What a Dask scheduler says of work it cannot unpickle. It is a plain RuntimeError, as the function's own may be, so
+# that only the text tells them apart; where Dask words it otherwise, its own error is raised as it is.
+UNPICKLABLE = "deserialization of the task graph"
 
 
 class Map(Protocol):
@@ -41,15 +44,24 @@ class ClusterError(ConnectionError):
 
 
 def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
-    """A map over ``n_jobs`` workers (None: 1, or what ``joblib.parallel_config`` says; -1: all cores).
+    """A map over workers, whose results come in the order of the items whatever the kind and number of workers.
 
-    ``prefer`` is "threads" or "processes"; an active ``joblib.parallel_config(backend=...)`` overrides it. The
-    backends "dask" and "ray" mean the whole cluster, whatever ``n_jobs``. Whatever the kind and number of workers,
-    results come in the order of the items.
+    Parameters
+    ----------
+    n_jobs : int, default=None
+        Number of workers; None: 1, or what ``joblib.parallel_config`` says; -1: all cores. The joblib backends
+        "dask" and "ray" use the whole cluster, whatever ``n_jobs``.
+    prefer : {"threads", "processes"}, default="threads"
+        Kind of workers, unless ``joblib.parallel_config(backend=...)`` is active.
+
+    Returns
+    -------
+    callable
+        Like the built-in ``map``.
     """
-    over_cluster = _map_over_cluster()
-    if over_cluster is not None:
-        return over_cluster
+    cluster_map = _cluster_map()
+    if cluster_map is not None:
+        return cluster_map
     if joblib.effective_n_jobs(n_jobs) == 1:
         return serial
     options = {"n_jobs": n_jobs, "prefer": prefer, "batch_size": 1, "pre_dispatch": "2 * n_jobs"}
@@ -63,19 +75,20 @@ def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
 
 def stays_here(n_jobs: int | None = None) -> bool:
     """Whether an `executor` that prefers threads keeps to this process, so that data need not travel."""
-    over_cluster = _map_over_cluster()
-    if over_cluster is not None:
-        return over_cluster is serial
+    cluster_map = _cluster_map()
+    if cluster_map is not None:
+        return cluster_map is serial
     backend, _ = joblib.parallel.get_active_backend(prefer="threads")
     return getattr(backend, "supports_sharedmem", False) or joblib.effective_n_jobs(n_jobs) == 1
 
 
-def _map_over_cluster() -> Map | None:
-    """If a cluster is what ``joblib.parallel_config`` names; a task on it is one worker's, and asks for no other."""
+def _cluster_map() -> Map | None:
+    """The map of the cluster that ``joblib.parallel_config`` names; serial inside a task of a Dask cluster."""
     backend, _ = joblib.parallel.get_active_backend()
-    if type(backend).__name__ == "DaskDistributedBackend":
-        return serial if _is_dask_worker() else partial(_over_cluster, partial(_OnDask, backend))
-    return partial(_over_cluster, _OnRay) if type(backend).__name__ == "RayBackend" else None
+    is_named = {name: type(backend) is kind for name, kind in joblib.parallel.BACKENDS.items()}
+    if is_named.get("dask"):
+        return serial if _is_dask_worker() else partial(_map_on, partial(_OnDask, backend))
+    return partial(_map_on, _OnRay) if is_named.get("ray") else None
 
 
 def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
@@ -111,11 +124,11 @@ def _by_rounds(parallel: Any, function: Callable[[Any], Any], items: Iterable[An
             yield from parallel(joblib.delayed(_pinned)(function, item) for item in round_)
 
 
-def _over_cluster(cluster: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+def _map_on(cluster: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
     """The function goes out once, then an item at a time; joblib's own way would send both with every item."""
     waiting: deque[Any] = deque()
     remaining = iter(items)
-    with cluster(_Parcel(function)) as place:
+    with cluster(_VersionedFunction(function)) as place:
         while True:
             waiting.extend(map(place.submit, islice(remaining, max(0, AHEAD * place.cores() - len(waiting)))))
             if not waiting:
@@ -124,27 +137,28 @@ def _over_cluster(cluster: Any, function: Callable[[Any], Any], items: Iterable[
 
 
 @dataclass(frozen=True)
-class _Parcel:
-    """What a worker keeps of a map."""
+class _VersionedFunction:
+    """A function for workers that have the same version of this package."""
 
     function: Callable[[Any], Any]
     version: str = __version__
 
 
-def _unpacked(parcel: _Parcel, item: Any) -> Any:
-    if parcel.version != __version__:
+def _call(versioned: _VersionedFunction, item: Any) -> Any:
+    if versioned.version != __version__:
         raise ClusterError(
-            f"a worker of the cluster has probewise {__version__}, and here it is {parcel.version}: install one version"
+            f"a worker of the cluster has probewise {__version__}, and here it is {versioned.version}: "
+            "install one version"
         )
-    return _pinned(parcel.function, item)
+    return _pinned(versioned.function, item)
 
 
 @dataclass(eq=False)
-class _Errand:
-    """An item on its way through a cluster."""
+class _Submitted:
+    """An item submitted to a cluster, with the scattered function it is for."""
 
     item: Any
-    parcel: Any = None
+    function: Any = None
     future: Any = None
     losses: int = 0
 
@@ -152,12 +166,12 @@ class _Errand:
 class _OnDask:
     """A Dask cluster through its own client, which can do what joblib's backend does not: go on when workers die.
 
-    The function is scattered. Where all workers that had it are gone it is scattered again, and what was lost is
-    asked for again, since it is the same whoever does it.
+    The function is scattered, and scattered again where all workers that had it are gone; lost items are submitted
+    again, since their results are the same whichever worker gives them.
     """
 
-    def __init__(self, backend: Any, parcel: _Parcel) -> None:
-        self.client, self.parcel = backend.client, parcel
+    def __init__(self, backend: Any, function: _VersionedFunction) -> None:
+        self.client, self.function = backend.client, function
         self.address = self.client.scheduler.address
         self.patience = max(LEAST_PATIENCE, float(backend.wait_for_workers_timeout or 0))
         self.scattered: Any = None
@@ -176,53 +190,53 @@ class _OnDask:
             self._count_cores()
         return self.n_cores
 
-    def submit(self, item: Any) -> _Errand:
-        return self._send(_Errand(item))
+    def submit(self, item: Any) -> _Submitted:
+        return self._send(_Submitted(item))
 
-    def result(self, errand: _Errand) -> Any:
+    def result(self, submitted: _Submitted) -> Any:
         from distributed import KilledWorker
 
         while True:
             try:
-                return errand.future.result(timeout=WAIT)
+                return submitted.future.result(timeout=WAIT)
             except (CancelledError, KilledWorker) as loss:
-                self._send_again(errand, loss)
+                self._send_again(submitted, loss)
             except OSError as error:
-                if errand.future.status == "error":  # the function's own
+                if submitted.future.status == "error":  # the function's own
                     raise
                 if not isinstance(error, TimeoutError):
                     raise self._gone() from error
                 self._count_cores()
             except RuntimeError as error:
-                if "deserialization of the task graph" in str(error):
+                if UNPICKLABLE in str(error):
                     raise self._not_understood(error) from error
                 raise
 
-    def _send(self, errand: _Errand) -> _Errand:
+    def _send(self, submitted: _Submitted) -> _Submitted:
         if self.client.status != "running":
             raise self._gone()
-        errand.parcel = self.scattered
-        errand.future = self.client.submit(_unpacked, self.scattered, errand.item, pure=False)
-        return errand
+        submitted.function = self.scattered
+        submitted.future = self.client.submit(_call, self.scattered, submitted.item, pure=False)
+        return submitted
 
-    def _send_again(self, errand: _Errand, loss: Exception) -> None:
+    def _send_again(self, submitted: _Submitted, loss: Exception) -> None:
         if getattr(loss, "reason", None) == "scheduler-connection-lost":
             raise self._gone() from loss
-        errand.losses += 1
-        if errand.losses == MOST_LOSSES:
+        submitted.losses += 1
+        if submitted.losses == MOST_LOSSES:
             raise ClusterError(
-                f"the Dask cluster at {self.address} lost the worker of {errand.item} {MOST_LOSSES} times: "
+                f"the Dask cluster at {self.address} lost the worker of {submitted.item} {MOST_LOSSES} times: "
                 "does it need more memory than a worker has?"
             ) from loss
-        if errand.parcel is self.scattered:  # else another errand has seen to it
+        if submitted.function is self.scattered:  # else another item's loss has seen to it
             self._scatter()
-        self._send(errand)
+        self._send(submitted)
 
     def _scatter(self) -> None:
         deadline = time.monotonic() + self.patience
         while True:
             try:
-                self.scattered = self.client.scatter(self.parcel, broadcast=True, hash=False, timeout=self.patience)
+                self.scattered = self.client.scatter(self.function, broadcast=True, hash=False, timeout=self.patience)
                 self.staffed = time.monotonic()
                 return
             except OSError as error:
@@ -272,30 +286,30 @@ def _is_dask_worker() -> bool:
 class _OnRay:
     """A Ray cluster: the function in its object store, from where each machine takes it once."""
 
-    def __init__(self, parcel: _Parcel) -> None:
+    def __init__(self, function: _VersionedFunction) -> None:
         import ray
 
         if not ray.is_initialized():
             ray.init()
         self.ray = ray
-        self.parcel: Any = ray.put(parcel)
-        self.work = ray.remote(_unpacked).options(num_cpus=1, max_retries=MOST_LOSSES)
+        self.function: Any = ray.put(function)
+        self.work = ray.remote(_call).options(num_cpus=1, max_retries=MOST_LOSSES)
 
     def __enter__(self) -> _OnRay:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.parcel = None
+        self.function = None
 
     def cores(self) -> int:
         return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def submit(self, item: Any) -> Any:
-        return self.work.remote(self.parcel, item)
+        return self.work.remote(self.function, item)
 
-    def result(self, errand: Any) -> Any:
+    def result(self, future: Any) -> Any:
         try:
-            return self.ray.get(errand)
+            return self.ray.get(future)
         except self.ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except self.ray.exceptions.RayError as error:
@@ -304,7 +318,7 @@ class _OnRay:
 
 @contextmanager
 def on_dask(address: str) -> Iterator[None]:
-    """Inside, executors mean the Dask cluster whose scheduler is at the address."""
+    """Inside this context, `executor` maps over the Dask cluster whose scheduler is at the address."""
     try:
         from distributed import Client
         from distributed.comm import resolve_address
@@ -317,14 +331,14 @@ def on_dask(address: str) -> Iterator[None]:
             f"no Dask scheduler answers at {address or 'an empty address'}: give the address that the command dask "
             "scheduler prints, such as tcp://host:8786"
         ) from error
-    talk = logging.getLogger("distributed.client")
-    level = talk.level
-    talk.setLevel(logging.CRITICAL)  # what is lost and asked for again is no news, and a lost cluster is told by us
+    log = logging.getLogger("distributed.client")
+    level = log.level
+    log.setLevel(logging.CRITICAL)  # lost items are submitted again, and a lost cluster is a ClusterError
     try:
         with client, joblib.parallel_config(backend="dask", client=client):
             yield
     finally:
-        talk.setLevel(level)
+        log.setLevel(level)
 
 
 def serial(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
