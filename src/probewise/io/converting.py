@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..checks.errors import Parameter, Setting
+from ..checks.paths import choice, writable_path
 from .formats import LazySource, open_by_columns
 from .npy import Sidecar, Value, sidecar_of, write_npy
 from .reading import require_names, require_rows
-from .table import Progress, Source, TableError, choice, polars, some
+from .table import Progress, Source, TableError, polars, some
 from .text import Wanted
 
 if TYPE_CHECKING:
@@ -69,10 +70,7 @@ def convert_table(
 
 
 def _require_place(path: Path, out: Path, *, force: bool) -> None:
-    if out.suffix != ".npy":
-        raise TableError(f"{out} has no format that can be mapped: name it .npy")
-    if not out.parent.is_dir():
-        raise TableError(f"{out} cannot be written: the folder {out.parent} does not exist")
+    writable_path(out, [".npy"], "{} has no format that can be mapped: name it {}", TableError)
     for file in (out, sidecar_of(out)):
         if file.is_dir():
             raise TableError(f"{file} cannot be written: it is a folder")

@@ -1,4 +1,4 @@
-"""Files to sources, the format by the name: text, Parquet, Arrow, ARFF, svmlight, NPZ, NPY and AnnData."""
+"""Opening of files by the ending of their names: text, Parquet, Arrow, ARFF, svmlight, NPZ, NPY and AnnData."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..checks.paths import choice
 from ..checks.stores import Stored
 from .npy import map_npy, read_header
-from .table import Progress, Source, TableError, choice, numbered, polars, require_memory
+from .table import Progress, Source, TableError, first_line, numbered, polars, require_memory
 from .text import EXACT, Wanted, read_arff, read_separated, text_columns
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ SPARSE = ("data", "indices", "indptr", "shape")
 
 
 def open_source(path: Path, wanted: Wanted, progress: Progress | None = None) -> Source:
-    """What the file holds; ``wanted`` says which columns of a text are to stay text."""
+    """The columns of a file; ``wanted`` says which columns of a text are to stay text."""
     ending = _ending(path)
     if path.is_dir():
         raise TableError(f"{path} is a folder: give a file")
@@ -65,9 +66,8 @@ def open_by_columns(path: Path, wanted: Wanted, progress: Progress | None = None
         return open_source(path, wanted, progress)
     with _explained(path, ending):
         frame = scan()
-        schema = dict(frame.collect_schema())
         n_rows = frame.select(pl.len()).collect().item()
-    return LazySource(path, list(schema), frame=frame, schema=schema, height=n_rows)
+        return LazySource(path, frame.collect_schema().names(), frame=frame, height=n_rows)
 
 
 def _ending(path: Path) -> str:
@@ -90,50 +90,51 @@ class FrameSource(Source):
         return self.frame.height
 
     def column(self, place: int) -> pl.Series:
-        return self.frame.to_series(place)
+        return self._take([place]).to_series()
 
     def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        pl = polars()
+        features = self._take(places.tolist())
+        return _numbers(features if rows is None else features[rows.tolist()])
+
+    def _take(self, places: list[int]) -> pl.DataFrame:
         columns = self.frame.get_columns()
-        features = pl.DataFrame([columns[place] for place in places.tolist()])
-        if rows is not None:
-            features = features[rows.tolist()]
-        numbers = pl.selectors.numeric() | pl.selectors.boolean() | pl.selectors.by_dtype(pl.Null)
-        other = features.select(~numbers)
-        if other.width:
-            kinds = [f"{column.name!r} ({column.dtype})" for column in other]
-            raise text_columns(kinds, features.width, other.columns[0])
-        casts = _common_type(features.dtypes)
-        return (features.cast(casts) if casts else features).to_numpy(order="fortran")
+        return polars().DataFrame([columns[place] for place in places])
 
 
 @dataclass(frozen=True, eq=False)
-class LazySource(Source):
-    """A polars frame that is not read yet."""
+class LazySource(FrameSource):
+    """A polars frame that is not read yet: columns are read when they are asked for."""
 
-    frame: Any = None
-    schema: dict[str, Any] = field(default_factory=dict)
     height: int = 0
 
     @property
     def n_rows(self) -> int:
         return self.height
 
-    def column(self, place: int) -> pl.Series:
-        return self._read([self.names[place]]).to_series()
-
-    def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        names = [self.names[place] for place in places.tolist()]
-        return FrameSource(self.path, names, frame=self._read(names)).matrix(np.arange(len(names)), rows)
-
     def dtype(self, places: NDArray[np.intp]) -> np.dtype[Any]:
+        schema = self.frame.collect_schema()
         names = [self.names[place] for place in places.tolist()]
-        empty = polars().DataFrame(schema={name: self.schema[name] for name in names})
-        return FrameSource(self.path, names, frame=empty).matrix(np.arange(len(names))).dtype
+        return _numbers(polars().DataFrame(schema={name: schema[name] for name in names})).dtype
 
-    def _read(self, names: list[str]) -> pl.DataFrame:
+    def _take(self, places: list[int]) -> pl.DataFrame:
         with _explained(self.path, self.path.suffix.lower()):
-            return self.frame.select(names).collect()
+            return self.frame.select([self.names[place] for place in places]).collect()
+
+
+def _numbers(features: pl.DataFrame) -> NDArray[Any]:
+    """The columns as one array by columns, of one type that numpy knows too."""
+    pl = polars()
+    numbers = pl.selectors.numeric() | pl.selectors.boolean() | pl.selectors.by_dtype(pl.Null)
+    other = features.select(~numbers)
+    if other.width:
+        described = [f"{column.name!r} ({column.dtype})" for column in other]
+        raise text_columns(described, features.width, other.columns[0])
+    kinds = set(features.dtypes)
+    if all((kind.is_integer() and kind != pl.Int128) or kind == pl.Boolean for kind in kinds):
+        features = features.cast({pl.Boolean: pl.UInt8})
+    elif kinds not in ({pl.Float32}, {pl.Float64}):
+        features = features.cast(pl.Float64)
+    return features.to_numpy(order="fortran")
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,15 +143,10 @@ class MatrixSource(Source):
 
     X: Any = None
     columns: Sequence[Any] = ()
-    brought: str | None = None
 
     @property
     def n_rows(self) -> int:
         return self.X.shape[0]
-
-    @property
-    def target(self) -> str | None:
-        return self.brought
 
     def column(self, place: int) -> pl.Series:
         if place < self.X.shape[1]:
@@ -173,25 +169,16 @@ class MatrixSource(Source):
 def _matrix_source(
     path: Path, X: Any, names: Sequence[str], beside: Mapping[str, Any], target: str | None = None
 ) -> MatrixSource:
-    return MatrixSource(path, [*names, *beside], len(beside), X, tuple(beside.values()), target)
-
-
-def _common_type(kinds: Sequence[Any]) -> dict[Any, Any]:
-    """What to cast to what, so that all columns have one type that numpy knows too."""
-    pl = polars()
-    if all(kind == kinds[0] for kind in kinds) and kinds[0] in (pl.Float32, pl.Float64):
-        return {}
-    if all((kind.is_integer() and kind != pl.Int128) or kind == pl.Boolean for kind in kinds):
-        return {pl.Boolean: pl.UInt8}
-    return {pl.selectors.all(): pl.Float64}
+    return MatrixSource(path, [*names, *beside], len(beside), target, X, tuple(beside.values()))
 
 
 def _read_frame(path: Path, ending: str) -> FrameSource:
+    pl = polars()
     with _explained(path, ending):
         if ending == ".parquet":
-            frame = polars().read_parquet(path, glob=False, hive_partitioning=False)
+            frame = pl.read_parquet(path, glob=False, hive_partitioning=False)
         else:
-            frame = _read_arrow(path)
+            frame = (pl.read_ipc if _is_arrow_file(path) else pl.read_ipc_stream)(path.read_bytes())
     return FrameSource(path, frame.columns, frame=frame)
 
 
@@ -201,13 +188,7 @@ def _explained(path: Path, ending: str) -> Iterator[None]:
         yield
     except (polars().exceptions.PolarsError, polars().exceptions.PanicException, OSError, ImportError) as error:
         kind = "Parquet" if ending == ".parquet" else "Arrow"
-        raise TableError(f"{path} cannot be read as {kind}: {_first_line(error)}") from error
-
-
-def _read_arrow(path: Path) -> pl.DataFrame:
-    pl = polars()
-    content = path.read_bytes()
-    return pl.read_ipc(content) if _is_arrow_file(path) else pl.read_ipc_stream(content)
+        raise TableError(f"{path} cannot be read as {kind}: {first_line(error)}") from error
 
 
 def _is_arrow_file(path: Path) -> bool:
@@ -225,7 +206,7 @@ def _read_svmlight(path: Path) -> MatrixSource:
     try:
         X, y = load_svmlight_file(str(path), zero_based=True)
     except (ValueError, OverflowError) as error:
-        raise TableError(f"{path} cannot be read as svmlight: {_first_line(error)}") from error
+        raise TableError(f"{path} cannot be read as svmlight: {first_line(error)}") from error
     first = int(X.nnz > 0 and X.indices.min() > 0)
     names = numbered(path, first, X.shape[1])
     whole = ((y == np.trunc(y)) & (np.abs(y) < EXACT)).all()
@@ -240,7 +221,7 @@ def _read_npz(path: Path) -> MatrixSource:
     except TableError:
         raise
     except Exception as error:  # what zipfile's and numpy's parsers raise depends on what the damage looks like
-        raise TableError(f"{path} cannot be read as NPZ: {_first_line(error)}") from error
+        raise TableError(f"{path} cannot be read as NPZ: {first_line(error)}") from error
     if X is None or X.ndim != 2:
         held = ", ".join(arrays) or "nothing" if X is None else f"X of shape {X.shape}"
         raise TableError(
@@ -313,7 +294,7 @@ def _read_h5ad(path: Path) -> MatrixSource:
             warnings.simplefilter("ignore")
             data = anndata.read_h5ad(path)
     except (OSError, KeyError, ValueError) as error:
-        raise TableError(f"{path} cannot be read as AnnData: {_first_line(error)}") from error
+        raise TableError(f"{path} cannot be read as AnnData: {first_line(error)}") from error
     if data.X is None:
         raise TableError(f"{path} holds no X")
     X = sp.csr_matrix(data.X) if sp.issparse(data.X) else np.asarray(data.X)
@@ -328,7 +309,3 @@ def _values(column: Any) -> NDArray[Any]:
         return column.to_numpy()
     lost = column.isna()
     return np.array([None if gone else str(value) for value, gone in zip(column, lost, strict=True)], dtype=object)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

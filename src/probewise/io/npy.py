@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .table import TableError, numbered
+from .table import TableError, first_line, numbered
 
 FORMAT = 1
 LARGEST_SIDECAR = 2**30
@@ -96,7 +96,7 @@ def _read_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]
         with path.open("rb") as file:
             return read_header(file)
     except Exception as error:  # what numpy's parser raises depends on what the damage looks like
-        raise TableError(f"{path} cannot be read as NPY: {_first_line(error)}") from error
+        raise TableError(f"{path} cannot be read as NPY: {first_line(error)}") from error
 
 
 def _read_sidecar(path: Path, X: NDArray[Any]) -> Sidecar:
@@ -117,7 +117,7 @@ def _read_sidecar(path: Path, X: NDArray[Any]) -> Sidecar:
             raise ValueError("it does not hold the target it names")
     except UNREADABLE as error:
         raise TableError(
-            f"{path} does not go with the .npy file beside it: {_first_line(error)}; convert the table again"
+            f"{path} does not go with the .npy file beside it: {first_line(error)}; convert the table again"
         ) from error
     return Sidecar(names, columns, target)
 
@@ -135,7 +135,3 @@ def _as_json(sidecar: Sidecar, shape: tuple[int, int]) -> str:
         "feature_names": sidecar.feature_names,
     }
     return json.dumps(told, ensure_ascii=False)
-
-
-def _first_line(error: BaseException) -> str:
-    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,4 +1,4 @@
-"""A table as selectors take it, a source as files give it, and the words for what is wrong with either."""
+"""`Table`, what selectors are given; `Source`, the columns of a file; errors and their words."""
 
 from __future__ import annotations
 
@@ -81,15 +81,11 @@ class Source(ABC):
     path: Path
     names: list[str]
     beside: int = 0
+    target: str | None = None  # that the format names, as svmlight does
 
     @property
     @abstractmethod
     def n_rows(self) -> int: ...
-
-    @property
-    def target(self) -> str | None:
-        """The target that a format brings along."""
-        return None
 
     @abstractmethod
     def column(self, place: int) -> pl.Series:
@@ -167,5 +163,5 @@ def some(items: Sequence[Any], shown: Any = repr) -> str:
     return ", ".join(map(shown, items[:SHOWN])) + more
 
 
-def choice(items: Sequence[str]) -> str:
-    return f"{', '.join(items[:-1])} or {items[-1]}"
+def first_line(error: BaseException) -> str:
+    return next(iter(str(error).splitlines()), type(error).__name__)

@@ -1,15 +1,15 @@
-"""Rankings and tables to files, the format by the name."""
+"""Writing of rankings and tables; the ending of the file's name is the format."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import scipy.sparse as sp
 
-from .table import Table, TableError, choice, polars
+from ..checks.paths import writable_path
+from .table import Table, TableError, polars
 
 if TYPE_CHECKING:
     import polars as pl
@@ -44,23 +44,12 @@ def write_table(path: str | PathLike[str], table: Table) -> None:
 
 def require_ranking_path(path: str | PathLike[str]) -> Path:
     """The path, if `write_ranking` can write there: a known format, in a folder that exists."""
-    return _require_path(path, RANKING_FORMATS)
+    return writable_path(path, RANKING_FORMATS, error=TableError)
 
 
 def require_table_path(path: str | PathLike[str]) -> Path:
     """The path, if `write_table` can write there."""
-    return _require_path(path, TABLE_FORMATS)
-
-
-def _require_path(path: str | PathLike[str], formats: Sequence[str]) -> Path:
-    path = Path(path)
-    if path.suffix.lower() not in formats:
-        raise TableError(f"{path} has no format that can be written: name it {choice(formats)}")
-    if not path.parent.is_dir():
-        raise TableError(f"{path} cannot be written: the folder {path.parent} does not exist")
-    if path.is_dir():
-        raise TableError(f"{path} cannot be written: it is a folder")
-    return path
+    return writable_path(path, TABLE_FORMATS, error=TableError)
 
 
 def _write(frame: pl.DataFrame, path: Path) -> None:

@@ -9,6 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..checks.paths import writable_path
+
 if TYPE_CHECKING:
     from .html import render_html as render_html
     from .markdown import render_markdown as render_markdown
@@ -42,13 +44,7 @@ def render_json(summary: dict[str, Any]) -> str:
 
 def require_report_path(path: str | PathLike[str]) -> Path:
     """The path, if `save` can write there: a known format whose libraries are at hand, in a folder that exists."""
-    path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise ValueError(f"a report cannot be written to {path}: name it .html, .md or .json")
-    if not path.parent.is_dir():
-        raise ValueError(f"{path} cannot be written: the folder {path.parent} does not exist")
-    if path.is_dir():
-        raise ValueError(f"{path} cannot be written: it is a folder")
+    path = writable_path(path, list(FORMATS), "a report cannot be written to {}: name it .html, .md or .json")
     if FORMATS[path.suffix.lower()] == "render_html":
         import_module(".libraries", __name__).require_libraries()
     return path
