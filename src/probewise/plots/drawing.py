@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ..checks.paths import writable_path
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -123,15 +125,8 @@ def literal(name: str) -> str:
 
 def require_picture_path(path: str | PathLike[str]) -> Path:
     """The path, if a picture can be written there: a known format, in a folder that exists."""
-    path = Path(path)
     formats = [f".{ending}" for ending in matplotlib_figure()().canvas.get_supported_filetypes()]
-    if path.suffix.lower() not in formats:
-        raise ValueError(f"a picture cannot be written to {path}: name it {', '.join(formats[:-1])} or {formats[-1]}")
-    if not path.parent.is_dir():
-        raise ValueError(f"{path} cannot be written: the folder {path.parent} does not exist")
-    if path.is_dir():
-        raise ValueError(f"{path} cannot be written: it is a folder")
-    return path
+    return writable_path(path, formats, "a picture cannot be written to {}: name it {}")
 
 
 def require_fitted(selector: Any, *attributes: str, remedy: str) -> None:
