@@ -113,13 +113,13 @@ def test_types(kinds, dtype, written, tmp_path, monkeypatch):
 def test_parquet_is_read_a_few_columns_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(converting, "CELLS_AT_A_TIME", 3 * 40)
     asked = []
-    read = formats.LazySource._read
+    read = formats.LazySource._take
 
-    def noted(self, names):
-        asked.append(len(names))
-        return read(self, names)
+    def noted(self, places):
+        asked.append(len(places))
+        return read(self, places)
 
-    monkeypatch.setattr(formats.LazySource, "_read", noted)
+    monkeypatch.setattr(formats.LazySource, "_take", noted)
     convert_table(write(frame(d=10), tmp_path / "table.parquet"), tmp_path / "X.npy", target="label", ignore=["who"])
     assert asked == [1, 3, 3, 3, 1]
 

@@ -399,7 +399,7 @@ def test_one_text_column_in_a_hundred_thousand_is_named(write):
 
 def test_a_large_file_tells_how_far_it_is(write, monkeypatch):
     monkeypatch.setattr("probewise.io.text.CHARACTERS_AT_A_TIME", 20_000)
-    monkeypatch.setattr("probewise.io.text.UNTOLD_SECONDS", 0)
+    monkeypatch.setattr("probewise.io.text.QUIET_SECONDS", 0)
     told = []
     path = write(HEADER + "1.5,2.5,yes\n" * 10_000)
     assert read_table(path, target="label", progress=told.append).X.shape == (10_000, 2)

@@ -189,12 +189,15 @@ def require_finite(X: Any, names: NDArray[Any] | None, remedy: Message = REMEDY)
         raise ParameterError(f"Input X contains NaN or infinity in {some_columns(bad, X.shape[1], names)}: ", *remedy)
 
 
-def columns_not_finite(X: Any) -> NDArray[np.int64]:
-    """The columns that hold NaN or infinity."""
+def columns_not_finite(X: Any, *, allow_nan: bool = False) -> NDArray[np.int64]:
+    """The columns that hold infinity or, if it is not allowed, NaN."""
     if X.dtype.kind != "f" or (sp.issparse(X) and np.isfinite(X.data).all()):
         return np.empty(0, np.int64)
-    low, high = extremes(X)
-    return np.flatnonzero(~(np.isfinite(low) & np.isfinite(high)))
+    return _not_finite(*extremes(X, allow_nan=allow_nan), allow_nan=allow_nan)
+
+
+def _not_finite(low: NDArray[np.float64], high: NDArray[np.float64], *, allow_nan: bool) -> NDArray[np.int64]:
+    return np.flatnonzero(np.isinf(low) | np.isinf(high) | (np.isnan(low) & (not allow_nan)))
 
 
 def require_widths(
@@ -209,7 +212,7 @@ def require_widths(
     if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
         return
     low, high = extremes(X, allow_nan=allow_nan)
-    bad = np.flatnonzero(np.isinf(low) | np.isinf(high) | (np.isnan(low) & (not allow_nan)))
+    bad = _not_finite(low, high, allow_nan=allow_nan)
     if len(bad):
         what = "infinity" if allow_nan else "NaN or infinity"
         raise ParameterError(f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: ", *remedy)

@@ -1,4 +1,4 @@
-"""A table of any format to a mapped one, some columns at a time."""
+"""Conversion of a table of any format to a memory-mapped one, some columns at a time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def convert_table(
     force: bool = False,
     progress: Progress | None = None,
 ) -> tuple[int, int]:
-    """Write the table at ``path`` to a .npy file in Fortran order, and beside it a .json file; the shape written.
+    """Write the table at ``path`` to a .npy file in Fortran order, with a .json file beside it.
 
     `read_table` and ``np.load(out, mmap_mode="r")`` map such a file, and read only the columns they are asked for.
     The .json file holds the names of the columns, the target and the ids. A Parquet file, or an Arrow file that is no
@@ -45,11 +45,22 @@ def convert_table(
 
     Parameters
     ----------
-    target, ignore, id_column : as in `read_table`. Without a target all columns are features; one may be named later.
-    dtype : "float32", "float64", or None: float32 if all features are, integer if all are, else float64. Missing
-        values become NaN.
-    force : write over files that are there.
-    progress : called with a line of text now and then.
+    path, out : path-like
+        The table, and the .npy file to be written.
+    target, ignore, id_column : optional
+        As in `read_table`. Without a target all columns are features; one may be named when the result is read.
+    dtype : {"float32", "float64"}, default=None
+        Type of all values; None: float32 if all features are, integer if all are, else float64. Missing values
+        become NaN.
+    force : bool, default=False
+        Write over files that are there.
+    progress : callable, default=None
+        Called with a line of text now and then.
+
+    Returns
+    -------
+    tuple of int
+        Rows and columns written.
     """
     path, out = Path(path), Path(out)
     _require_place(path, out, force=force)
@@ -64,8 +75,9 @@ def convert_table(
     require_names(source.names, features, aim or "")
     sidecar = Sidecar(names, {source.names[place]: _values(source.column(place)) for place in beside}, aim)
     kind, blocks = _blocks(source, np.array(features), None if dtype is None else np.dtype(dtype))
-    told = _told(blocks, path, len(features), progress) if progress else blocks
-    write_npy(out, (source.n_rows, len(features)), kind, told, sidecar)
+    if progress:
+        blocks = _with_progress(blocks, path, len(features), progress)
+    write_npy(out, (source.n_rows, len(features)), kind, blocks, sidecar)
     return source.n_rows, len(features)
 
 
@@ -141,7 +153,9 @@ def _cast(block: NDArray[Any], dtype: np.dtype[Any], source: Source, places: NDA
         raise TableError(f"values are too large for {dtype} in {some(wide)}: give ", remedy) from None
 
 
-def _told(blocks: Iterator[NDArray[Any]], path: Path, n_columns: int, progress: Progress) -> Iterator[NDArray[Any]]:
+def _with_progress(
+    blocks: Iterator[NDArray[Any]], path: Path, n_columns: int, progress: Progress
+) -> Iterator[NDArray[Any]]:
     done = 0
     for block in blocks:
         yield block

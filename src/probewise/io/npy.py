@@ -1,4 +1,4 @@
-"""A table as a .npy file, mapped and never read as a whole, with a .json beside it that holds names and target."""
+"""Memory-mapped tables: a .npy file, with a .json beside it that holds names and target."""
 
 from __future__ import annotations
 
@@ -66,7 +66,11 @@ def write_npy(
 
 
 def _mapped(path: Path) -> NDArray[Any]:
-    shape, by_columns, dtype, start = _read_header(path)
+    try:
+        with path.open("rb") as file:
+            shape, by_columns, dtype, start = read_header(file)
+    except Exception as error:  # what numpy's parser raises depends on what the damage looks like
+        raise TableError(f"{path} cannot be read as NPY: {first_line(error)}") from error
     if len(shape) != 2 or dtype.kind not in "biuf":
         raise TableError(f"{path} holds an array of shape {shape} and type {dtype}: give a table of numbers")
     size, claimed = path.stat().st_size, start + dtype.itemsize * shape[0] * shape[1]
@@ -91,23 +95,15 @@ def read_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
         return (*read[version](file), file.tell())
 
 
-def _read_header(path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    try:
-        with path.open("rb") as file:
-            return read_header(file)
-    except Exception as error:  # what numpy's parser raises depends on what the damage looks like
-        raise TableError(f"{path} cannot be read as NPY: {first_line(error)}") from error
-
-
 def _read_sidecar(path: Path, X: NDArray[Any]) -> Sidecar:
     try:
         if path.stat().st_size > LARGEST_SIDECAR:
             raise ValueError(f"it has more than {LARGEST_SIDECAR:,} bytes")
-        told = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(told, dict) or told.get("format") != FORMAT:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError("it is not of a kind known here")
-        names, columns, target = told.get("feature_names"), told.get("columns"), told.get("target")
-        if told.get("shape") != list(X.shape) or names is None or not _is_list_of(names, str, X.shape[1]):
+        names, columns, target = content.get("feature_names"), content.get("columns"), content.get("target")
+        if content.get("shape") != list(X.shape) or names is None or not _is_list_of(names, str, X.shape[1]):
             raise ValueError(f"it does not name the columns of a table of {X.shape[0]:,} x {X.shape[1]:,}")
         if not isinstance(columns, dict) or not all(_is_list_of(column, Value, len(X)) for column in columns.values()):
             raise ValueError(f"it does not hold columns of {len(X):,} values")
@@ -127,11 +123,6 @@ def _is_list_of(values: Any, kind: Any, length: int) -> bool:
 
 
 def _as_json(sidecar: Sidecar, shape: tuple[int, int]) -> str:
-    told = {
-        "format": FORMAT,
-        "shape": shape,
-        "target": sidecar.target,
-        "columns": sidecar.columns,
-        "feature_names": sidecar.feature_names,
-    }
-    return json.dumps(told, ensure_ascii=False)
+    settings = {"format": FORMAT, "shape": shape, "target": sidecar.target}
+    content = {**settings, "columns": sidecar.columns, "feature_names": sidecar.feature_names}
+    return json.dumps(content, ensure_ascii=False)

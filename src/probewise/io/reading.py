@@ -1,9 +1,9 @@
-"""A file to a table: which columns are features, where the target is, and whether all of it can be used."""
+"""Reading of tables: features, target, ids, weights and groups of a file, checked to be usable."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..checks.errors import ForPython, Message, Parameter, Setting
 from ..checks.stores import Stored
+from ..checks.tables import columns_not_finite
 from .formats import open_source
 from .table import Progress, Source, Table, TableError, missing, polars, some
 from .text import Wanted
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 UNNAMED = ("", "__index_level_0__")  # how pandas saves a row index to CSV and to Parquet
 FEATURES_IN = ("columns", "rows")
-VALUES_AT_A_TIME = 2**24
 LEFT_TO_CRITERION = ForPython(
     "let them be NaN where they are missing (gaps=True)",
     "let rank do so where they are missing (",
@@ -46,7 +46,7 @@ def read_table(
     gaps: bool = False,
     progress: Progress | None = None,
 ) -> Table:
-    """The table at ``path``, its target apart.
+    """Read the table at ``path``.
 
     Text (.csv, .tsv, .txt, .arff, all also as .gz or .zst), Parquet, Arrow (.arrow, .feather, .ipc), svmlight
     (.svmlight, .libsvm, .svm), NPZ, NPY and AnnData (.h5ad, with anndata installed). X is float32 if all features are,
@@ -55,24 +55,41 @@ def read_table(
 
     Parameters
     ----------
-    target : the column to predict, by name, or by index from 0 where no column has that name. None: the one that
-        the format brings along (svmlight; y in NPZ; a converted table's), or the only one there is in ``target_file``.
-    ignore : columns to leave out, named in the same way.
-    target_file : a second file that holds the target, its rows in the same order if there is no ``id_column``.
-    id_column : names the rows: no feature; rows of ``target_file`` are found by its column of that name, else by
-        its first.
-    features_in : "columns", or "rows" for a file with a sample in each column and the names of the features
-        in the first. Its target is a row of that name, or in ``target_file``, found by the names of the samples.
-    weights, groups : a column of the table (a row, if ``features_in`` is "rows"), by name or by index, that is no
-        feature: weights of the rows, or what tells which of them belong together.
-    categorical : features that are categories, named in the same way: text, or numbers that stand for kinds. X holds
-        their numbers, and the table their levels.
-    gaps : whether missing values of features are allowed; they are NaN then. Infinite ones never are.
-    progress : called with a line of text now and then while a large text is read.
+    path : path-like
+        The file.
+    target : str, default=None
+        The column to predict, by name, or by index from 0 where no column has that name. None: the one that the
+        format names (svmlight; y in NPZ; a converted table's), or the only one there is in ``target_file``.
+    ignore : iterable of str, default=()
+        Columns to leave out, named in the same way.
+    target_file : path-like, default=None
+        A second file that holds the target, its rows in the same order if there is no ``id_column``.
+    id_column : str, default=None
+        Names the rows, and is no feature; rows of ``target_file`` are found by its column of that name, else by its
+        first.
+    features_in : {"columns", "rows"}, default="columns"
+        "rows" for a file with a sample in each column and the names of the features in the first. Its target is a
+        row of that name, or in ``target_file``, found by the names of the samples.
+    weights, groups : str, default=None
+        A column of the table (a row, if ``features_in`` is "rows"), by name or by index, that is no feature: weights
+        of the rows, or labels of the rows that belong together.
+    categorical : iterable of str, default=()
+        Features that are categories, named in the same way: text, or numbers that stand for kinds. X holds their
+        numbers, and the table their levels.
+    gaps : bool, default=False
+        Whether features may have missing values, which are NaN then. Infinite ones are always refused.
+    progress : callable, default=None
+        Called with a line of text now and then while a large text is read.
 
-    An NPZ file holds X, or data, indices, indptr and shape of a CSR matrix; y; and feature_names and class_names
-    if it likes. An NPY file is mapped, not read: X is a `numpy.memmap`; names, target and ids are those that
-    `convert_table` laid beside it, or columns have their numbers for names. The columns of an AnnData file are its
+    Returns
+    -------
+    Table
+
+    Notes
+    -----
+    An NPZ file holds X, or data, indices, indptr and shape of a CSR matrix; y; and optionally feature_names and
+    class_names. An NPY file is mapped, not read: X is a `numpy.memmap`; names, target and ids are those that
+    `convert_table` wrote beside it, or columns have their numbers for names. The columns of an AnnData file are its
     genes, its target is a column of obs, and obs_names may be the ``id_column``.
     """
     if features_in not in FEATURES_IN:
@@ -80,7 +97,7 @@ def read_table(
             Parameter("features_in", features_in), f" is not known: choose one of {', '.join(FEATURES_IN)}"
         )
     second = None if target_file is None else Path(target_file)
-    asked = _Asked(target, list(ignore), second, id_column, progress, weights, groups, gaps, tuple(categorical))
+    asked = _Request(target, list(ignore), second, id_column, progress, weights, groups, gaps, tuple(categorical))
     if asked.categorical and features_in == "rows":
         raise TableError(
             "categorical features are read from columns: leave ",
@@ -107,7 +124,7 @@ def read_pairs(path: str | PathLike[str], what: str) -> list[tuple[str, str]]:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Request:
     target: str | None
     ignore: list[str]
     target_file: Path | None
@@ -130,7 +147,7 @@ class _Asked:
         return {role: name for role, name in roles.items() if name is not None}
 
 
-def _by_columns(path: Path, asked: _Asked) -> Table:
+def _by_columns(path: Path, asked: _Request) -> Table:
     roles = [(asked.inside, "target"), (asked.id_column, "id"), (asked.weights, "weights"), (asked.groups, "groups")]
     roles += [(name, "categorical") for name in asked.categorical]
     source = open_source(path, Wanted([(name, role) for name, role in roles if name is not None]), asked.progress)
@@ -153,15 +170,28 @@ def _by_columns(path: Path, asked: _Asked) -> Table:
     categorical = _categorical_among(features, source, asked)
     names = [source.names[column] for column in features]
     X, levels = _with_levels(source, features, categorical) if categorical else (source.matrix(np.array(features)), {})
-    spot = "data row {0:,}".format
-    _require_finite(X, names, spot, gaps=asked.gaps)
+    more = {role: source.column(found) for role, found in of_rows.items()}
+    table = _checked_table(X, names, labels, more, "data row {0:,}".format, gaps=asked.gaps)
+    return replace(table, ids=None if ids is None else np.array(ids), id_column=asked.id_column or "id", levels=levels)
+
+
+def _checked_table(
+    X: Any,
+    names: list[str],
+    labels: pl.Series,
+    of_rows: dict[str, pl.Series],
+    spot: Callable[[int], str],
+    *,
+    gaps: bool,
+) -> Table:
+    """The table, if all of it can be used; ``spot`` names a row of it."""
+    _require_finite(X, names, spot, gaps=gaps)
     y = _checked_labels(labels, spot)
-    more: dict[str, Any] = {role: _CHECKED[role](source.column(found), spot) for role, found in of_rows.items()}
-    row_names = None if ids is None else np.array(ids)
-    return Table(X, y, names, labels.name, row_names, asked.id_column or "id", **more, levels=levels)
+    more: dict[str, Any] = {role: _CHECKED[role](values, spot) for role, values in of_rows.items()}
+    return Table(X, y, names, labels.name, **more)
 
 
-def _categorical_among(features: list[int], source: Source, asked: _Asked) -> list[int]:
+def _categorical_among(features: list[int], source: Source, asked: _Request) -> list[int]:
     """The places in the file of features that are categories."""
     places = [source.place(name, "categorical") for name in asked.categorical]
     for name, place in zip(asked.categorical, places, strict=True):
@@ -189,7 +219,7 @@ def _with_levels(source: Source, features: list[int], categorical: list[int]) ->
     return X, levels
 
 
-def _by_rows(path: Path, asked: _Asked) -> Table:
+def _by_rows(path: Path, asked: _Request) -> Table:
     """As if the file were turned: its first column names the features, its other columns are the samples."""
     if asked.target is None and asked.target_file is None:
         raise TableError(
@@ -219,16 +249,10 @@ def _by_rows(path: Path, asked: _Asked) -> Table:
     )
     require_names(names, features, labels.name, "row")
     X = np.asfortranarray(source.matrix(np.array(samples), np.array(features)).T)
+    more = {role: source.row(row, samples).alias(names[row]) for role, row in of_rows.items()}
     chosen = [names[row] for row in features]
-
-    def spot(row: int) -> str:
-        return f"sample {ids[row - 1]!r}"
-
-    _require_finite(X, chosen, spot, gaps=asked.gaps)
-    y = _checked_labels(labels, spot)
-    found = {role: source.row(row, samples).alias(names[row]) for role, row in of_rows.items()}
-    more: dict[str, Any] = {role: _CHECKED[role](values, spot) for role, values in found.items()}
-    return Table(X, y, chosen, labels.name, np.array(ids), asked.id_column or "sample", **more)
+    table = _checked_table(X, chosen, labels, more, lambda row: f"sample {ids[row - 1]!r}", gaps=asked.gaps)
+    return replace(table, ids=np.array(ids), id_column=asked.id_column or "sample")
 
 
 def _row_of(asked: str, names: list[str], role: str = "target") -> int:
@@ -238,7 +262,7 @@ def _row_of(asked: str, names: list[str], role: str = "target") -> int:
 
 
 def _require_one_role(
-    of_rows: dict[str, int], asked: _Asked, others: dict[str, set[int | None] | set[int]], what: str = "column"
+    of_rows: dict[str, int], asked: _Request, others: dict[str, set[int | None] | set[int]], what: str = "column"
 ) -> None:
     """Weights and groups are columns of their own; groups may be the ids, which are read as text."""
     for role, place in of_rows.items():
@@ -263,7 +287,7 @@ def _brought(source: Source) -> str:
     return source.target
 
 
-def _labels_from(asked: _Asked, ids: list[str] | None, n_rows: int, *, by_rows: bool = False) -> pl.Series:
+def _labels_from(asked: _Request, ids: list[str] | None, n_rows: int, *, by_rows: bool = False) -> pl.Series:
     """The target column of the second file, a value for each row of the first."""
     path = asked.target_file
     assert path is not None
@@ -358,18 +382,11 @@ def _require_finite(X: Any, names: Sequence[str], spot: Callable[[int], str], *,
     if X.dtype.kind != "f":
         return
     gaps = gaps and not sp.issparse(X)
-    if sp.issparse(X):
-        at = np.flatnonzero(~np.isfinite(X.data))
-        bad, row = np.unique(X.indices[at]), int(np.searchsorted(X.indptr, at[:1], side="right").sum())
-    else:
-        step = max(1, VALUES_AT_A_TIME // len(X))
-        starts = range(0, X.shape[1], step)
-        parts = X.column_slices() if isinstance(X, Stored) else [slice(start, start + step) for start in starts]
-        is_fine = _is_not_infinite if gaps else np.isfinite
-        fine = np.concatenate([is_fine(X[:, part]).all(axis=0) for part in parts])
-        bad = np.flatnonzero(~fine)
-        row = int(np.argmin(is_fine(X[:, bad[0]]))) + 1 if len(bad) else 0
+    bad = columns_not_finite(X, allow_nan=gaps)
     if len(bad):
+        first = X[:, [bad[0]]]
+        first = (first.toarray() if sp.issparse(first) else first).ravel()
+        row = 1 + int(np.argmax(np.isinf(first) if gaps else ~np.isfinite(first)))
         raise TableError(
             f"values are {'infinite' if gaps else 'missing or infinite'} in {len(bad):,} of {len(names):,} feature "
             f"columns: {some([names[column] for column in bad.tolist()])} (first in {spot(row)}); fill them in, ",
@@ -378,10 +395,6 @@ def _require_finite(X: Any, names: Sequence[str], spot: Callable[[int], str], *,
             Parameter("ignore"),
             ")",
         )
-
-
-def _is_not_infinite(values: NDArray[Any]) -> NDArray[np.bool_]:
-    return ~np.isinf(values)
 
 
 def _checked_weights(column: pl.Series, spot: Callable[[int], str]) -> NDArray[np.float64]:

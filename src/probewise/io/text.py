@@ -1,4 +1,4 @@
-"""Cells of text to numbers: separated values however wide, and ARFF; a row or cell that does not fit is named."""
+"""Reading of text: separated values, however wide, and ARFF; a row or cell that does not fit is named."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
 NO_LABEL = ("", "na", "n/a", "nan", "?")
 OTHER_SEPARATORS = (",", ";", "\t")
 CHARACTERS_AT_A_TIME = 2**24
-UNTOLD_SECONDS = 1.0
+QUIET_SECONDS = 1.0  # of reading before progress is shown
 LONGEST_LINE = 2**28
 ZSTANDARD = b"\x28\xb5\x2f\xfd"
 EXACT = 2.0**53  # whole numbers below it are exact as float64
@@ -180,46 +180,40 @@ def _quoted(line: str, lines: Iterator[str]) -> str:
 
 
 def read_arff(path: Path, wanted: Wanted, progress: Progress | None) -> Source:
-    """The cells of an ARFF file, dense or sparse; names of nominal values stay text."""
-    names: list[str] = []
-    kinds: list[str] = []
+    """The cells of an ARFF file, dense or sparse; names of nominal values stay text.
+
+    Not by scipy.io.arff, which reads no sparse rows, no text attributes and no packed files.
+    """
+    attributes: list[tuple[str, str]] = []
     with _lines(path, progress) as lines:
-        said = (line for line in lines if line.strip() and not line.lstrip().startswith("%"))
-        for line in said:
+        content = (line for line in lines if line.strip() and not line.lstrip().startswith("%"))
+        for line in content:
             if line.lower().lstrip().startswith("@data"):
                 break
             if line.lower().lstrip().startswith("@attribute"):
-                name, kind = _attribute(path, line.strip())
-                names.append(name)
-                kinds.append(kind)
+                attributes.append(_attribute(path, line.strip()))
         else:
             raise TableError(f"{path} cannot be read as ARFF: it has no line @data")
-        first = next(said, "")
-        quote = "'" if "'" in first or any("'" in kind for kind in kinds) else '"'
+        first = next(content, "")
+        quote = "'" if any("'" in text for text in (first, *(kind for _, kind in attributes))) else '"'
+        names = [name for name, _ in attributes]
         if first.lstrip().startswith("{"):
-            return _sparse_arff(path, names, [_default(kind) for kind in kinds], chain([first], said), quote, wanted)
+            defaults = [_default(kind) for _, kind in attributes]
+            return _sparse_arff(path, names, defaults, chain([first], content), quote, wanted)
         source = _source(path, names, wanted)
-        _fill(source, chain([first], said), ",", quote=quote, escape="\\")
+        _fill(source, chain([first], content), ",", quote=quote, escape="\\")
     return source
 
 
 @dataclass(frozen=True, eq=False)
-class SparseSource(Source):
-    """A sparse matrix, the columns kept as text, and the first stray cell of each other column."""
+class SparseSource(TextSource):
+    """A sparse matrix, and as in a `TextSource` the columns kept as text."""
 
     X: Any = None
-    texts: dict[int, list[str]] = field(default_factory=dict)
-    strays: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     @property
     def n_rows(self) -> int:
         return self.X.shape[0]
-
-    def column(self, place: int) -> pl.Series:
-        return typed(polars().Series(self.names[place], self.texts[place]))
-
-    def keys(self, place: int) -> list[str]:
-        return self.texts[place]
 
     def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> Any:
         _require_numbers(self.strays, self.names, places)
@@ -253,7 +247,8 @@ def _sparse_arff(
         ends.append(len(data))
     X = sp.csr_matrix((np.array(data, float), np.array(indices, np.int32), ends), shape=(len(ends) - 1, len(names)))
     X.sort_indices()
-    return SparseSource(path, names, X=X, texts=texts, strays=strays)
+    columns = {place: [polars().Series(words, dtype=polars().String)] for place, words in texts.items()}
+    return SparseSource(path, names, X=X, texts=columns, strays=strays)
 
 
 def _float(word: str) -> float | None:
@@ -356,7 +351,7 @@ def _split(line: str, separator: str, *, quote: str = '"', escape: str | None = 
 
 @contextmanager
 def _lines(path: Path, progress: Progress | None) -> Iterator[Iterator[str]]:
-    """The lines of a text file, unpacked; what hinders is told in one line."""
+    """The lines of a text file, unpacked; a `TableError` where it is no text or damaged."""
     try:
         if path.suffix.lower() == ".zst":
             yield _unpacked_by_polars(path)
@@ -367,7 +362,7 @@ def _lines(path: Path, progress: Progress | None) -> Iterator[Iterator[str]]:
             packed.seek(0)
             with io.TextIOWrapper(packed, encoding=encoding, newline="") as text:
                 lines = _of_bounded_length(text, path)
-                yield _told(lines, raw.tell, path, progress) if progress else lines
+                yield _with_progress(lines, raw.tell, path, progress) if progress else lines
     except UnicodeError as error:
         raise TableError(f"{path} is no text in UTF-8 ({_where(error)}): save it as UTF-8") from error
     except (gzip.BadGzipFile, zlib.error, EOFError) as error:
@@ -403,11 +398,11 @@ def _unpacked_by_polars(path: Path) -> Iterator[str]:
     return (f"{line or ''}\n" for line in lines.to_series())
 
 
-def _told(text: Iterator[str], tell: Callable[[], int], path: Path, progress: Progress) -> Iterator[str]:
-    """The lines, and how far we are whenever so much has passed, if it takes long."""
+def _with_progress(text: Iterator[str], tell: Callable[[], int], path: Path, progress: Progress) -> Iterator[str]:
+    """The lines; ``progress`` is called every so many bytes, if it takes long."""
     size, due, start = path.stat().st_size, CHARACTERS_AT_A_TIME, time.monotonic()
     for line in text:
-        if (at := tell()) >= due and time.monotonic() - start >= UNTOLD_SECONDS:
+        if (at := tell()) >= due and time.monotonic() - start >= QUIET_SECONDS:
             progress(f"reading {path.name}: {at / size:.0%}")
             due = at + CHARACTERS_AT_A_TIME
         yield line
