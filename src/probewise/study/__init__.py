@@ -1,4 +1,4 @@
-"""The papers' protocol: repeated random splits, accuracy by size, stability, and a verdict on each pair of methods."""
+"""Comparison of selectors over repeated random splits: accuracy by size, stability, and a test of each pair."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from ..probing.multiplicity import holm
 from ..probing.progress import live_line
 from .result import STABILITY, StudyResult, corrected_t_test, deviation
 from .runfile import Record, RunFile, StudyError
-from .trials import Indices, Message, Trials, select, split_rows, tell
+from .trials import Indices, Trials, Warned, select, split_rows
 
 __all__ = [
     "CLASSIFIERS",
@@ -68,7 +68,7 @@ CLASSIFIERS: dict[str, Callable[..., Any]] = {  # center=False for sparse data, 
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """Compares selectors by what classifiers make of their features, over repeated random splits.
+    """Comparison of selectors by the accuracy of classifiers on their features, over repeated random splits.
 
     In every trial the rows are split at random, stratified. Each selector is fitted to the training rows alone;
     each classifier is trained on the same rows with the features selected, once for each size, and its accuracy
@@ -77,28 +77,36 @@ class Study:
 
     Parameters
     ----------
-    selectors : dict of name to selector; None in place of a selector means all features. Parameters that say
-        how many features to keep are set by the study, see Notes.
-    classifiers : dict of name to scikit-learn classifier or pipeline.
-    trials : how many splits. The standard deviations and the verdict are over trials; more can be added to a
-        ``run`` later.
-    test_size : share (or number) of rows to test on. The papers take half.
-    sizes : numbers of features to select; None: up to 12 from 1 to 100 (or all features), evenly spaced by ratio.
-    random_state : an int for a study that can be repeated. It decides splits and every ``random_state`` among the
-        parameters of selectors and classifiers, those given there notwithstanding.
-    n_jobs : workers, each a process with whole trials: most classifiers hold Python's lock, which threads would
+    selectors : dict of str to selector or None
+        None in place of a selector means all features. Parameters that say how many features to keep are set by the
+        study, see Notes.
+    classifiers : dict of str to estimator
+        scikit-learn classifiers or pipelines.
+    trials : int, default=20
+        Number of splits. The standard deviations and the verdict are over trials; more can be added to a ``run``
+        later.
+    test_size : float or int, default=0.5
+        Share, or number, of rows to test on. The papers take half.
+    sizes : iterable of int, default=None
+        Numbers of features to select; None: up to 12 from 1 to 100 (or all features), evenly spaced by ratio.
+    random_state : int, RandomState instance or None, default=None
+        An int for a study that can be repeated. It decides splits and every ``random_state`` among the parameters of
+        selectors and classifiers, those given there notwithstanding.
+    n_jobs : int, default=None
+        Number of workers, each a process with whole trials: most classifiers hold Python's lock, which threads would
         wait for. Selectors may have workers of their own. None is 1, -1 all cores.
-    run : a file that keeps finished trials (a line of JSON each). If it holds this study already, only trials
-        that are not in it are conducted. Finished trials are written in their order.
-    verbose : 1 shows progress, in a terminal or a notebook; or a function, called now and then with a line of text
-        that says where the study stands.
+    run : path-like, default=None
+        File that keeps finished trials, a line of JSON each, in their order. If it holds this study already, only
+        trials that are not in it are conducted.
+    verbose : int or callable, default=0
+        1 shows progress, in a terminal or a notebook; a function is called now and then with a line of text.
 
     Notes
     -----
-    *How many features.* Selectors of this library are fitted once and asked for each size. One that searches for
+    *How many features.* Selectors of this library are fitted once for all sizes. One that searches for
     a size (SFFS) gives the subset on its path, or the largest one below where it did not get that far. One that
     chooses the size itself (CFS) gives its best by ``ranking_``, never more than the size. Selectors from
-    elsewhere are asked through ``n_features_to_select`` or ``k``, and fitted again for each size if they do not
+    elsewhere get the size as ``n_features_to_select`` or ``k``, and fitted again for each size if they do not
     follow it. What was selected in fact is in the table (``n_selected``).
 
     *Time.* A selector that stops by the clock (``MaxTime``, DAF's default) can give another result on a busy
@@ -140,21 +148,27 @@ class Study:
     verbose: Any = 0
 
     def compare(self, X: Any, y: Any) -> StudyResult:
-        """Conduct the trials, those in the ``run`` file excepted, and gather the results."""
+        """Conduct the trials, those in the ``run`` file excepted, and gather the results.
+
+        Parameters
+        ----------
+        X : {array-like, sparse matrix} of shape (n_samples, n_features)
+            The table; a frame gives the names of the features.
+        y : array-like of shape (n_samples,)
+            Class labels.
+
+        Returns
+        -------
+        StudyResult
+        """
         self._check()
         X, y, names = _checked(X, y)
         sizes = _checked_sizes(self.sizes, X.shape[1])
         n_train, n_test = map(len, split_rows(y, self.test_size, seed=0))
         workers = executor(self.n_jobs, prefer="processes")
         with RunFile(self.run) as file:
-            trials = Trials(
-                dict(self.selectors),
-                dict(self.classifiers),
-                sizes,
-                self.test_size,
-                self._seed(file.settings),
-                logging.getLogger("probewise").level,
-            )
+            seed, log_level = self._seed(file.settings), logging.getLogger("probewise").level
+            trials = Trials(dict(self.selectors), dict(self.classifiers), sizes, self.test_size, seed, log_level)
             file.begin(trials.settings(X, y), notes={"version": __version__, "feature_names": names})
             self._conduct(partial(trials, X, y), workers, file)
         return StudyResult(
@@ -168,17 +182,21 @@ class Study:
             feature_names=names,
         )
 
-    def _conduct(self, trial: Callable[[int], tuple[Record, list[Message]]], map: Map, file: RunFile) -> None:
+    def _conduct(self, trial: Callable[[int], tuple[Record, Warned]], map: Map, file: RunFile) -> None:
         missing = [number for number in range(self.trials) if number not in file.trials]
         done, started = self.trials - len(missing), time.perf_counter()
         results: Any = map(trial, missing)
         try:
             with closing(results), live_line(self.verbose) as progress:
-                for now, (record, messages) in enumerate(results, start=1):
+                for now, (record, warned) in enumerate(results, start=1):
                     file.append(record)
-                    tell(messages)
+                    for text, category in warned:
+                        warnings.warn(text, category, stacklevel=3)
                     if progress:
-                        progress(_standing(done + now, self.trials, time.perf_counter() - started, now))
+                        seconds = time.perf_counter() - started
+                        left = seconds / now * (len(missing) - now)
+                        position = f"{done + now} of {self.trials} trials"
+                        progress(f"study: {position}, {seconds:.0f} s, about {left:.0f} s left")
         except (KeyboardInterrupt, ClusterError) as error:
             finished = sum(number < self.trials for number in file.trials)
             if not finished:
@@ -189,11 +207,8 @@ class Study:
                     "same study goes on from there"
                 ) from error
             after = f"after {finished} of {self.trials} trials" + (f" ({error})" if str(error) else "")
-            warnings.warn(
-                f"the study was interrupted {after}: these are the results so far",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            message = f"the study was interrupted {after}: these are the results so far"
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
 
     def _check(self) -> None:
         """Refuse what cannot be meant before any work is done."""
@@ -264,8 +279,3 @@ def _checked_sizes(sizes: Iterable[int] | None, n_features: int) -> Indices:
             Parameter("sizes", wanted), f" with {n_features} features: give whole numbers from 1 to {n_features}"
         )
     return np.unique(np.array(wanted, dtype=np.int64))
-
-
-def _standing(done: int, trials: int, seconds: float, now: int) -> str:
-    left = seconds / now * (trials - done)
-    return f"study: {done} of {trials} trials, {seconds:.0f} s, about {left:.0f} s left"

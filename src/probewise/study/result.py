@@ -1,4 +1,4 @@
-"""What a study found: tables, stability, and a verdict on each pair of methods."""
+"""Results of a study: tables, stability, and a test of each pair of selectors."""
 
 from __future__ import annotations
 
@@ -23,20 +23,27 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class StudyResult:
-    """What a study found: a tidy table, its summary by size, the features selected, and a verdict on each pair.
+    """Results of a study: a tidy table, its summary by size, the features selected, and a test of each pair.
 
     Tables are dicts of equally long columns, which pandas and polars take as they are.
 
     Attributes
     ----------
-    selectors, classifiers : their names.
-    sizes : array of the sizes, ascending.
-    trials : array of the numbers of the finished trials.
-    n_features, n_train, n_test : features, and rows in each training and test part.
-    accuracy : array (trials, selectors, classifiers, sizes), on the test rows.
-    seconds, probes : arrays (trials, selectors), the time a selection took, kernels being compiled excepted, and
-        the probes it made (0: a method without probes).
-    feature_names : names of the columns of X, or None.
+    selectors, classifiers : tuple of str
+        Their names.
+    sizes : ndarray of shape (n_sizes,)
+        Ascending.
+    trials : ndarray of shape (n_trials,)
+        Numbers of the finished trials.
+    n_features, n_train, n_test : int
+        Features, and rows in each training and test part.
+    accuracy : ndarray of shape (n_trials, n_selectors, n_classifiers, n_sizes)
+        On the test rows.
+    seconds, probes : ndarray of shape (n_trials, n_selectors)
+        The time a selection took, kernels being compiled excepted, and the probes it made (0: a method without
+        probes).
+    feature_names : list of str or None
+        Names of the columns of X.
     """
 
     selectors: tuple[str, ...]
@@ -60,20 +67,16 @@ class StudyResult:
 
     @cached_property
     def accuracy(self) -> NDArray[np.float64]:
-        return np.array(
-            [
-                [[outcome["accuracy"][name] for name in self.classifiers] for outcome in self._outcomes(record)]
-                for record in self.records
-            ]
-        )
+        by_name = self._of_each("accuracy")
+        return np.array([[[each[name] for name in self.classifiers] for each in trial] for trial in by_name])
 
     @cached_property
     def seconds(self) -> NDArray[np.float64]:
-        return np.array([[outcome["seconds"] for outcome in self._outcomes(record)] for record in self.records])
+        return np.array(self._of_each("seconds"))
 
     @cached_property
     def probes(self) -> Indices:
-        return np.array([[outcome["probes"] for outcome in self._outcomes(record)] for record in self.records])
+        return np.array(self._of_each("probes"))
 
     def subsets(self, selector: str, size: int) -> list[Indices]:
         """The features selected at that size, an array of column numbers for each trial."""
@@ -113,7 +116,6 @@ class StudyResult:
         and ``nogueira`` measure the agreement of the trials' subsets (`probewise.stability`), NaN for one trial.
         """
         selector, classifier, size = (part.ravel() for part in np.indices(self.accuracy.shape[1:]))
-        stability = self.stability()
         return {
             "selector": np.array(self.selectors)[selector],
             "classifier": np.array(self.classifiers)[classifier],
@@ -122,12 +124,18 @@ class StudyResult:
             "accuracy": self.accuracy.mean(axis=0).ravel(),
             "std": deviation(self.accuracy).ravel(),
             "seconds": self.seconds.mean(axis=0)[selector],
-            **{name: values[selector, size] for name, values in stability.items()},
+            **{name: values[selector, size] for name, values in self.stability().items()},
         }
 
     def stability(self) -> dict[str, NDArray[np.float64]]:
         """Each measure of stability as an array (selectors, sizes)."""
-        return {name: self._stability_by(measure) for name, measure in STABILITY.items()}
+        if len(self.trials) < 2:
+            return {name: np.full((len(self.selectors), len(self.sizes)), np.nan) for name in STABILITY}
+        subsets = [[self.subsets(name, size) for size in self.sizes] for name in self.selectors]
+        return {
+            name: np.array([[measure(each, self.n_features) for each in by_size] for by_size in subsets])
+            for name, measure in STABILITY.items()
+        }
 
     def verdict(self, size: int | None = None) -> Columns:
         """Each pair of selectors with each classifier: the difference in accuracy, and how likely chance makes it.
@@ -143,12 +151,14 @@ class StudyResult:
 
         Parameters
         ----------
-        size : compare at this size; None: by the mean over all sizes.
+        size : int, default=None
+            Compare at this size; None: by the mean over all sizes.
 
         Returns
         -------
-        columns ``classifier``, ``first``, ``second``, ``difference`` (mean accuracy of the first less that of the
-        second), ``t``, ``p_value`` (1 where all trials are equal, NaN for a single trial) and ``p_holm``.
+        dict of str to ndarray
+            Columns ``classifier``, ``first``, ``second``, ``difference`` (mean accuracy of the first less that of
+            the second), ``t``, ``p_value`` (1 where all trials are equal, NaN for a single trial) and ``p_holm``.
 
         References
         ----------
@@ -161,10 +171,9 @@ class StudyResult:
             accuracy = self.accuracy[..., self._place("size", size, self.sizes.tolist())]
         first, second = np.triu_indices(len(self.selectors), k=1)
         differences = accuracy[:, first] - accuracy[:, second]
-        tests = [
-            corrected_t_test(each, self.n_test / self.n_train) for each in differences.reshape(len(accuracy), -1).T
-        ]
-        t, p_value = np.array(tests, dtype=np.float64).reshape(*differences.shape[1:], 2).transpose(2, 0, 1)
+        pairs = differences.reshape(len(accuracy), -1).T
+        tests = np.array([corrected_t_test(pair, self.n_test / self.n_train) for pair in pairs], dtype=np.float64)
+        t, p_value = tests.reshape(*differences.shape[1:], 2).transpose(2, 0, 1)
         pair, classifier = (part.ravel() for part in np.indices(p_value.shape))
         selectors = np.array(self.selectors)
         return {
@@ -177,21 +186,15 @@ class StudyResult:
             "p_holm": holm(p_value).ravel(),
         }
 
-    def _outcomes(self, record: Record) -> list[Record]:
-        return [record["selectors"][name] for name in self.selectors]
+    def _of_each(self, what: str) -> list[list[Any]]:
+        """One entry of the records, for each trial and selector."""
+        return [[record["selectors"][name][what] for name in self.selectors] for record in self.records]
 
     @cached_property
     def _n_selected(self) -> Indices:
         """Array (trials, selectors, sizes)."""
         counts = [[list(map(len, self.subsets(name, size))) for size in self.sizes] for name in self.selectors]
         return np.array(counts, dtype=np.int64).transpose(2, 0, 1)
-
-    def _stability_by(self, measure: Callable[..., float]) -> NDArray[np.float64]:
-        if len(self.trials) < 2:
-            return np.full((len(self.selectors), len(self.sizes)), np.nan)
-        return np.array(
-            [[measure(self.subsets(name, size), self.n_features) for size in self.sizes] for name in self.selectors]
-        )
 
     @staticmethod
     def _place(what: str, asked: Any, known: Sequence[Any]) -> int:
@@ -212,8 +215,8 @@ def corrected_t_test(differences: NDArray[np.float64], test_to_train: float) -> 
     n_trials, mean = len(differences), float(differences.mean())
     if n_trials < 2:
         return float("nan"), float("nan")
-    spread = float(np.sqrt((1 / n_trials + test_to_train) * differences.var(ddof=1)))
-    if spread <= 1e-12:  # differences that are equal but for rounding
+    error = float(np.sqrt((1 / n_trials + test_to_train) * differences.var(ddof=1)))
+    if error <= 1e-12:  # differences that are equal but for rounding
         return (0.0, 1.0) if abs(mean) <= 1e-12 else (float(np.copysign(np.inf, mean)), 0.0)
-    t = mean / spread
+    t = mean / error
     return t, float(2 * stdtr(n_trials - 1, -abs(t)))

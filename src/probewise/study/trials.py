@@ -1,4 +1,4 @@
-"""One trial: a split of the rows, features selected on one part, classifiers judged on the other."""
+"""One trial of a study: a split of the rows, features selected on one part, classifiers tested on the other."""
 
 from __future__ import annotations
 
@@ -25,19 +25,12 @@ SIZE_PARAMETERS = ("n_features_to_select", "k")
 WITHOUT_CONSEQUENCE = {"n_jobs", "verbose", "random_state", *SIZE_PARAMETERS}
 
 Indices = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Message:
-    """A warning raised in a trial, on its way from a worker."""
-
-    text: str
-    category: type[Warning]
+Warned = list[tuple[str, type[Warning]]]  # what a worker has nobody to show to
 
 
 @dataclass(frozen=True)
 class Trials:
-    """What a worker does: called with the data and the number of a trial, it gives the trial's record."""
+    """The work of a worker: called with the data and the number of a trial, it returns the record of the trial."""
 
     selectors: dict[str, Any]
     classifiers: dict[str, Any]
@@ -46,18 +39,18 @@ class Trials:
     seed: int
     log_level: int = logging.NOTSET
 
-    def __call__(self, X: Any, y: NDArray[Any], trial: int) -> tuple[Record, list[Message]]:
+    def __call__(self, X: Any, y: NDArray[Any], trial: int) -> tuple[Record, Warned]:
         logging.getLogger("probewise").setLevel(self.log_level)  # a new process knows nothing of its parent's
         train, test = self.split(y, trial)
         record: Record = {"trial": trial, "selectors": {}}
-        messages: list[Message] = []
+        warned: Warned = []
         for name, selector in self.selectors.items():
-            with _noted(name, trial, messages):
+            with _warnings_kept(name, trial, warned):
                 chosen, note = self._selected(selector, X[train], y[train], trial)
                 accuracy = self._accuracy(chosen, X, y, train, test, trial)
             subsets = None if selector is None else [subset.tolist() for subset in chosen]
             record["selectors"][name] = {**note, "subsets": subsets, "accuracy": accuracy}
-        return record, messages
+        return record, warned
 
     def split(self, y: NDArray[Any], trial: int) -> tuple[Indices, Indices]:
         return split_rows(y, self.test_size, self._seeds(trial)["split"])
@@ -95,7 +88,7 @@ class Trials:
     def _accuracy(
         self, chosen: list[Indices], X: Any, y: NDArray[Any], train: Indices, test: Indices, trial: int
     ) -> dict[str, list[float]]:
-        """The accuracy of each classifier at each size; equal subsets are judged once."""
+        """The accuracy of each classifier at each size; equal subsets are tested once."""
         known: dict[bytes, dict[str, float]] = {}
         for subset in chosen:
             if subset.tobytes() not in known:
@@ -120,7 +113,7 @@ def split_rows(y: NDArray[Any], test_size: float, seed: int) -> tuple[Indices, I
 def select(selector: Any, X: Any, y: Any, sizes: Sequence[int]) -> list[Indices]:
     """The features an unfitted selector chooses at each size, in column order. It is fitted here."""
     backward = getattr(selector, "direction", None) == "backward"
-    _ask(selector, min(sizes) if backward else max(sizes))
+    _set_size(selector, min(sizes) if backward else max(sizes))
     selector.fit(X, y)
     if str(getattr(selector, "stop_reason_", "")).startswith("interrupted"):
         raise KeyboardInterrupt  # a selector keeps what it has; a trial is whole or not at all
@@ -130,11 +123,11 @@ def select(selector: Any, X: Any, y: Any, sizes: Sequence[int]) -> list[Indices]
 def _at_size(fitted: Any, X: Any, y: Any, size: int) -> Indices:
     if hasattr(fitted, "path_"):
         size = max((known for known in fitted.path_ if known <= size), default=min(fitted.path_))
-    follows = _ask(fitted, size)
+    follows = _set_size(fitted, size)
     chosen = _support(fitted)
     if follows and len(chosen) != size and not isinstance(fitted, RankingSelector):
         again = clone(fitted)
-        _ask(again, size)
+        _set_size(again, size)
         return _support(again.fit(X, y))
     if len(chosen) > size and hasattr(fitted, "ranking_"):
         best = np.argsort(np.asarray(fitted.ranking_)[chosen], kind="stable")[:size]
@@ -142,8 +135,8 @@ def _at_size(fitted: Any, X: Any, y: Any, size: int) -> Indices:
     return chosen
 
 
-def _ask(selector: Any, size: int) -> bool:
-    """Set how many features to select; False where the selector has no say for it."""
+def _set_size(selector: Any, size: int) -> bool:
+    """Set how many features to select; False where the selector has no parameter for it."""
     for name in SIZE_PARAMETERS:
         if name in selector.get_params(deep=False):
             selector.set_params(**{name: size})
@@ -163,8 +156,8 @@ def _seeded(estimator: Any, seed: int) -> Any:
 
 
 @contextmanager
-def _noted(name: str, trial: int, messages: list[Message]) -> Iterator[None]:
-    """Warnings kept, not shown, since a worker has nobody to show them to; faults with the place they came from."""
+def _warnings_kept(name: str, trial: int, warned: Warned) -> Iterator[None]:
+    """Warnings kept, not shown; errors with the selector and the trial they came from."""
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -172,12 +165,7 @@ def _noted(name: str, trial: int, messages: list[Message]) -> Iterator[None]:
     except ValueError as error:
         raise ValueError(f"{name}, trial {trial}: {error}") from error
     seen = dict.fromkeys((str(warning.message), warning.category) for warning in caught)
-    messages.extend(Message(f"{name}: {text}", category) for text, category in seen)
-
-
-def tell(messages: list[Message]) -> None:
-    for message in messages:
-        warnings.warn(message.text, message.category, stacklevel=4)
+    warned.extend((f"{name}: {text}", category) for text, category in seen)
 
 
 def _described(thing: Any, name: str) -> dict[str, str]:
