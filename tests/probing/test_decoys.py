@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import naive
 from probewise import DAF
-from probewise.probing.decoys import FEWEST, MOST, Decoys, chances, discoveries
+from probewise.probing.decoys import FEWEST, MOST, Decoys, chances
 from probewise.probing.ledger import LedgerError
+from probewise.probing.multiplicity import discoveries
 from probewise.probing.probes import Subsets
 from probewise.report import render_markdown, summarize
 from probewise.stopping import MaxProbes
@@ -64,6 +65,7 @@ def test_equal_decoys_and_few_of_them():
     assert chances(np.array([1.0, 0.0]), np.zeros(9)).tolist() == [1.0, 1.0]
     np.testing.assert_allclose(chances(np.array([1.0, -1.0]), np.zeros(20)), [1 / 21, 1.0])
     assert not discoveries(np.ones(3), 0.1).any()
+    assert discoveries(np.array([np.nan, 0.02, 0.02, 0.9]), 0.05).tolist() == [False, True, True, False]
 
 
 def test_chances_beyond_all_decoys_go_on_falling():

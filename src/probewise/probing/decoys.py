@@ -88,10 +88,3 @@ def chances(scores: Floats, decoys: Floats) -> Floats:
         return counted
     beyond = np.maximum(known - border, 0.0)
     return np.where(beyond > 0, n_tail / len(decoys) * np.exp(-beyond / mean), counted)
-
-
-def discoveries(p: Floats, q: float) -> NDArray[np.bool_]:
-    """Which are kept so that at most a share q of them is false on average (Benjamini and Hochberg, 1995)."""
-    ordered = np.sort(p)
-    under = np.flatnonzero(ordered <= q * np.arange(1, len(p) + 1) / len(p))
-    return p <= ordered[under[-1]] if len(under) else np.zeros(len(p), dtype=bool)

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..probing.certainty import Certainty, steady_errors
-from ..probing.decoys import chances, discoveries
+from ..probing.decoys import chances
 from ..probing.engine import replay, size_scaled_tally
 from ..probing.ledger import Ledger, LedgerError
+from ..probing.multiplicity import discoveries
 from ..probing.probes import PlanInRounds, ProbePlan, Subsets
 from ..probing.regression import Regression
 from ..probing.rounds import PENALTY, Narrowing, last_rounds, pooled_differences, ranked
