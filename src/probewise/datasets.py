@@ -1,4 +1,4 @@
-"""Data with known truth, Madelon's recipe; and real data, from a folder of .npz files or from OpenML."""
+"""Generated data whose informative features are known, and real data from .npz files or OpenML."""
 
 from __future__ import annotations
 
@@ -34,7 +34,16 @@ OPENML = {
 
 @dataclass(frozen=True)
 class KnownTruth:
-    """A table whose informative columns are known."""
+    """A generated table whose informative columns are known.
+
+    Attributes
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    informative : ndarray of int
+        The informative columns.
+    feature_names : list of str
+    """
 
     X: NDArray[np.float32]
     y: NDArray[np.int64]
@@ -60,6 +69,23 @@ def make_madelon(
 
     scikit-learn's ``make_classification`` deals the vertices in index order, so that one column alone
     nearly separates the classes; here none does.
+
+    Parameters
+    ----------
+    n_samples, n_features : int, default=1000, 500
+        Size of the table.
+    n_dimensions : int, default=5
+        Number of columns that the clusters lie in.
+    n_combinations : int, default=15
+        Number of linear combinations of them.
+    flip : float, default=0.01
+        Share of wrong labels.
+    random_state : int, RandomState instance or None, default=None
+        An int for the same data each time.
+
+    Returns
+    -------
+    KnownTruth
 
     References
     ----------
@@ -94,9 +120,12 @@ def make_madelon(
     place = random.permutation(n_features)
     X = np.empty((n_samples, n_features), dtype=np.float32)
     X[:, place] = np.hstack([cube, combined, noise])
+    return KnownTruth(X, y.astype(np.int64), np.sort(place[:n_informative]), _numbered(n_features))
+
+
+def _numbered(n_features: int) -> list[str]:
     digits = len(str(n_features - 1))
-    names = [f"f{column:0{digits}d}" for column in range(n_features)]
-    return KnownTruth(X, y.astype(np.int64), np.sort(place[:n_informative]), names)
+    return [f"f{column:0{digits}d}" for column in range(n_features)]
 
 
 def make_xor(
@@ -107,13 +136,27 @@ def make_xor(
     spread: float = 0.3,
     random_state: Any = None,
 ) -> KnownTruth:
-    """Two classes told by pairs of features of which each alone tells nothing, among columns of noise.
+    """Two classes that depend on pairs of features, each useless alone, among columns of noise.
 
-    The two features of a pair are -1 or 1, by the toss of a coin, and normal noise of deviation ``spread``, scaled to
-    variance 1. A pair votes for the first class where the two have the same sign, and the class is the vote of most
-    pairs: one, or another odd number. All other columns are standard normal; the columns are shuffled.
+    The two features of a pair are -1 or 1, by the toss of a coin, plus normal noise, scaled to variance 1. A pair
+    votes for the first class where the two have the same sign, and the class is the vote of most pairs. All other
+    columns are standard normal; the columns are shuffled.
 
-    ``informative`` lists the columns pair by pair.
+    Parameters
+    ----------
+    n_samples, n_features : int, default=1000, 500
+        Size of the table.
+    n_pairs : int, default=1
+        Number of pairs, which must be odd.
+    spread : float, default=0.3
+        Standard deviation of the noise of the pairs.
+    random_state : int, RandomState instance or None, default=None
+        An int for the same data each time.
+
+    Returns
+    -------
+    KnownTruth
+        ``informative`` lists the columns pair by pair.
 
     Examples
     --------
@@ -132,14 +175,23 @@ def make_xor(
     place = random.permutation(n_features)[: 2 * n_pairs]
     X[:, place] = (signs + spread * X[:, place]) / np.sqrt(1 + spread**2)
     y = (signs[:, ::2] * signs[:, 1::2]).sum(axis=1) > 0
-    digits = len(str(n_features - 1))
-    names = [f"f{column:0{digits}d}" for column in range(n_features)]
-    return KnownTruth(X, y.astype(np.int64), place.astype(np.int64), names)
+    return KnownTruth(X, y.astype(np.int64), place.astype(np.int64), _numbered(n_features))
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A real table: its split, where it has an official one, and whatever else its file holds."""
+    """A real table.
+
+    Attributes
+    ----------
+    name : str
+    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
+    y : ndarray of shape (n_samples,)
+    train_index, test_index : ndarray of int or None
+        The official split, if there is one.
+    more : dict of str to ndarray
+        Whatever else the file holds.
+    """
 
     name: str
     X: Any
@@ -157,10 +209,17 @@ def load(name: str, folder: str | PathLike[str] | None = None, *, openml: bool =
 
     Parameters
     ----------
-    name : of the file, without its ending.
-    folder : where it is; None: what the environment variable PROBEWISE_DATA says.
-    openml : fetch a set that is not in the folder from OpenML (`sklearn.datasets.fetch_openml`), if it is one of
-        `OPENML`. Its numeric columns are taken, in its order of rows, without an official split.
+    name : str
+        Of the file, without its ending.
+    folder : path-like, default=None
+        Where it is; None: the folder named by the environment variable PROBEWISE_DATA.
+    openml : bool, default=False
+        Fetch a set that is not in the folder from OpenML (`sklearn.datasets.fetch_openml`), if it is one of `OPENML`.
+        Its numeric columns are taken, in its order of rows, without an official split.
+
+    Returns
+    -------
+    Dataset
     """
     folder = folder or os.environ.get(FOLDER_VARIABLE)
     path = None if folder is None else Path(folder) / f"{name}.npz"

@@ -1,6 +1,6 @@
-"""Enough? Rules that look at what is known so far and say whether to stop, joined by ``|`` and ``&``.
+"""Stopping rules: predicates of the state of a run, joined by ``|`` and ``&``.
 
-A rule is asked at every block border. C, C2 and the agreement of the two halves change only at a *look*,
+A rule is evaluated at every block border. C, C2 and the agreement of the two halves change only at a *look*,
 every ``check_every`` probes, as in the 2013 paper.
 """
 
@@ -18,7 +18,7 @@ ORDER, VALUE = "order", "value"
 
 
 class Sure(NamedTuple):
-    """The question how probable it is that at least this share of the top features found are the true ones."""
+    """To be measured: the probability that at least this share of the top features found are the true ones."""
 
     top: int
     overlap: float
@@ -34,12 +34,21 @@ def least_shared(top: int, overlap: float) -> int:
 
 @dataclass(frozen=True)
 class Look:
-    """What was measured at a look, against the look before it. NaN: not defined yet, or not asked for.
+    """What was measured at a look, against the look before it. NaN: not defined yet, or watched by no rule.
 
-    order_change is C, value_change C2, relative_change C2 over the first recorded C2 (2013, definitions 1,
-    2 and condition 2a), all of DAF0; left_out counts the features without a coefficient at either look.
-    overlap[k] is the share of the top k that odd and even blocks have in common; sure[k, overlap] the probability
-    that at least this share of the top k are among the true top k (see `probewise.probing.certainty`).
+    Attributes
+    ----------
+    n_probes, seconds : int, float
+        Probes and working time so far.
+    order_change, value_change, relative_change : float
+        C, C2, and C2 over the first recorded C2 (2013, definitions 1, 2 and condition 2a), all of DAF0.
+    left_out : int
+        Number of features without a coefficient at either look.
+    overlap : dict of int to float
+        For each k watched, the share of the top k that odd and even blocks have in common.
+    sure : dict of Sure to float
+        For each (k, overlap) watched, the probability that at least this share of the top k are among the true top k
+        (see `probewise.probing.certainty`).
     """
 
     n_probes: int
@@ -53,7 +62,7 @@ class Look:
 
 
 class TallySoFar(Protocol):
-    """What may be asked of the `Tally` at a block border."""
+    """The part of a `Tally` that rules may use."""
 
     def covers(self, n_probes: int) -> bool: ...
 
@@ -62,7 +71,17 @@ class TallySoFar(Protocol):
 
 @dataclass(frozen=True)
 class State:
-    """What a rule may know at a block border: probes, working time, tally and the last two looks."""
+    """The state of a run at a block border.
+
+    Attributes
+    ----------
+    n_probes, seconds : int, float
+        Probes and working time so far.
+    tally : TallySoFar
+        Has ``covers(n_probes)`` and ``daf0()``.
+    looks : tuple of Look
+        The last two looks, the later one last.
+    """
 
     n_probes: int
     seconds: float
@@ -75,11 +94,15 @@ class State:
 
 
 class Rule:
-    """A pure predicate of a State that can say in words why it holds.
+    """Base of all rules: a pure predicate of a `State`, with a reason in words.
 
-    ``watch`` names what must be measured at looks for it: "order" (C), "value" (C2), a number k (the
-    top-k agreement of the two halves), or a `Sure`; what nobody watches is not computed while the run goes on.
-    ``max_probes`` is a number of probes not to be exceeded, if the rule knows one.
+    Attributes
+    ----------
+    watch : frozenset
+        What must be measured at looks: "order" (C), "value" (C2), a number k (the top-k agreement of the two
+        halves), or a `Sure`. What no rule watches is not computed while the run goes on.
+    max_probes : int or None
+        A number of probes not to be exceeded, if the rule has one.
     """
 
     watch: Watch = frozenset()
@@ -143,7 +166,10 @@ class AllOf(Rule):
 class MaxTime(Rule):
     """Stops at the first block border after this many seconds of work, earlier sessions of the run included.
 
-    The seconds in which kernels are compiled, on the first run on a machine, do not count.
+    Parameters
+    ----------
+    seconds : float
+        Seconds in which kernels are compiled, on the first run on a machine, do not count.
     """
 
     seconds: float
@@ -160,7 +186,13 @@ class MaxTime(Rule):
 
 @dataclass(frozen=True)
 class MaxProbes(Rule):
-    """Stops after exactly this many probes (on its own or in ``|``; in ``&`` at the first block border after)."""
+    """Stops after exactly this many probes (on its own or in ``|``; in ``&`` at the first block border after).
+
+    Parameters
+    ----------
+    n_probes : int
+        At least 1.
+    """
 
     n_probes: int
 
@@ -180,7 +212,13 @@ class MaxProbes(Rule):
 
 @dataclass(frozen=True)
 class MinCoverage(Rule):
-    """Stops once every feature was in, and out of, at least this many probes (2011, eq. 16)."""
+    """Stops once every feature was in, and out of, at least this many probes (2011, eq. 16).
+
+    Parameters
+    ----------
+    n_probes : int
+        At least 1.
+    """
 
     n_probes: int
 
@@ -199,6 +237,11 @@ class OrderChange(Rule):
     """Stops when C, the mean change of a feature's position between looks, falls below the threshold.
 
     There is no promise that it ever does (2013, proposition 1): join it with a limit.
+
+    Parameters
+    ----------
+    threshold : float
+        In positions.
     """
 
     threshold: float
@@ -217,7 +260,13 @@ class OrderChange(Rule):
 
 @dataclass(frozen=True)
 class ValueChange(Rule):
-    """Stops when C2, the mean change of the coefficients between looks, falls below the threshold."""
+    """Stops when C2, the mean change of the coefficients between looks, falls below the threshold.
+
+    Parameters
+    ----------
+    threshold : float
+        In units of the criterion.
+    """
 
     threshold: float
     watch = frozenset({VALUE})
@@ -240,6 +289,11 @@ class RelativeChange(Rule):
     Coefficients are averages over equal groups of probes, so the share at look k is about
     sqrt(1 + 1/k) / (k + 1) of its first value, whatever the data: 0.01 is reached near look 141, which is
     56,000 probes at 400 a look. It counts probes in disguise; `Settled` looks at the data.
+
+    Parameters
+    ----------
+    threshold : float, default=0.01
+        A share.
     """
 
     threshold: float = 0.01
@@ -266,6 +320,15 @@ class Settled(Rule):
     With ``confidence`` it stops with a certificate instead: at the first look where, with at least this probability,
     at least this share of the top features found are among the true top, those of endless probes of the same data.
     That is of DAF0, and needs every feature in, and out of, a probe. It takes more probes than the agreement of halves.
+
+    Parameters
+    ----------
+    top : int, default=20
+        Number of features.
+    overlap : float, default=0.9
+        Share of them; above 1 it never stops.
+    confidence : float, default=None
+        Probability, above 0 and below 1.
     """
 
     top: int = 20
@@ -305,8 +368,8 @@ class Settled(Rule):
 
 
 @dataclass(frozen=True)
-class Asked(Rule):
-    """Any function of a State, as a rule; everything is measured for it."""
+class FunctionRule(Rule):
+    """A plain function of a State as a rule; C and C2 are measured for it."""
 
     function: Callable[[State], bool]
     watch = frozenset({ORDER, VALUE})
@@ -323,7 +386,7 @@ def as_rule(stop: Rule | Callable[[State], bool]) -> Rule:
     if isinstance(stop, Rule):
         return stop
     if callable(stop) and not isinstance(stop, type):
-        return Asked(stop)
+        return FunctionRule(stop)
     raise ValueError(
         f"stop={stop!r} is not a stopping rule: give one of probewise.stopping, "
         "for example MaxProbes(8000) | MaxTime(60), or a function of a State"

@@ -1,4 +1,4 @@
-"""Long work shows itself: in a terminal, a notebook, a log of lines, or wherever the caller's function puts it."""
+"""Progress of long work: in a terminal, a notebook, as lines in a log, or through the caller's function."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ LINE_SECONDS = 5.0
 TOP = 8
 
 Verbose = int | Callable[[str], None]
-Standing = TypeVar("Standing")
+Item = TypeVar("Item")
 
 
 @contextmanager
 def live_progress(
     verbose: Verbose, names: Sequence[str] | None = None, *, title: str = "DAF"
 ) -> Iterator[Callable[[State], None] | None]:
-    """A callback for the engine that shows where a run stands; None where nobody wants to know."""
+    """A callback for the engine that shows the state of a run; None where ``verbose`` is 0."""
     if not verbose:
         yield None
         return
@@ -48,7 +48,7 @@ def live_progress(
 
 @contextmanager
 def live_line(verbose: Verbose) -> Iterator[Callable[[str], None] | None]:
-    """A callback that shows where a search stands, in a line; None where nobody wants to know."""
+    """A callback that shows a line of text; None where ``verbose`` is 0."""
     if not verbose:
         yield None
         return
@@ -74,7 +74,7 @@ class Screen:
 
 @contextmanager
 def _screen(verbose: Verbose) -> Iterator[Screen]:
-    """The caller's own function, a live display in a terminal or a notebook, else lines now and then."""
+    """The caller's function, a live display in a terminal or a notebook, else lines on standard error."""
     from rich.console import Console
     from rich.live import Live
 
@@ -93,7 +93,7 @@ def _screen(verbose: Verbose) -> Iterator[Screen]:
 
 @contextmanager
 def _notebook_output() -> Iterator[Callable[[Any], None]]:
-    """One place in a notebook, renewed, and empty again at the end; rich's own way there needs ipywidgets."""
+    """One output of a notebook cell, renewed, and empty again at the end; rich's own way needs ipywidgets."""
     from rich.text import Text
 
     place = import_module("IPython.display").display(Text(), display_id=True)
@@ -103,15 +103,15 @@ def _notebook_output() -> Iterator[Callable[[Any], None]]:
         place.update(Text())
 
 
-class Rarely(Generic[Standing]):
-    """Calls ``show`` at most once in so many seconds; ``finish`` shows the last standing if it was held back."""
+class Rarely(Generic[Item]):
+    """Calls ``show`` at most once in so many seconds; ``finish`` shows the last item if it was held back."""
 
-    def __init__(self, every: float, show: Callable[[Standing], None]) -> None:
+    def __init__(self, every: float, show: Callable[[Item], None]) -> None:
         self.every, self.show, self.last = every, show, float("-inf")
-        self.held: Standing | None = None
+        self.held: Item | None = None
 
-    def __call__(self, standing: Standing) -> None:
-        self.held = standing
+    def __call__(self, item: Item) -> None:
+        self.held = item
         now = time.perf_counter()
         if now - self.last >= self.every:
             self.last = now
