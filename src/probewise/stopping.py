@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,15 +122,17 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class AnyOf(Rule):
-    """Stops when either rule does."""
-
+class _Joined(Rule):
     first: Rule
     second: Rule
 
     @property
     def watch(self) -> Watch:  # type: ignore[override]
         return self.first.watch | self.second.watch
+
+
+class AnyOf(_Joined):
+    """Stops when either rule does."""
 
     @property
     def max_probes(self) -> int | None:  # type: ignore[override]
@@ -144,16 +146,8 @@ class AnyOf(Rule):
         return "; ".join(rule.reason(state) for rule in (self.first, self.second) if rule(state))
 
 
-@dataclass(frozen=True)
-class AllOf(Rule):
+class AllOf(_Joined):
     """Stops when both rules do."""
-
-    first: Rule
-    second: Rule
-
-    @property
-    def watch(self) -> Watch:  # type: ignore[override]
-        return self.first.watch | self.second.watch
 
     def __call__(self, state: State) -> bool:
         return self.first(state) and self.second(state)
@@ -185,7 +179,14 @@ class MaxTime(Rule):
 
 
 @dataclass(frozen=True)
-class MaxProbes(Rule):
+class _ProbesRule(Rule):
+    n_probes: int
+
+    def __post_init__(self) -> None:
+        _require_positive(self, n_probes=self.n_probes)
+
+
+class MaxProbes(_ProbesRule):
     """Stops after exactly this many probes (on its own or in ``|``; in ``&`` at the first block border after).
 
     Parameters
@@ -193,11 +194,6 @@ class MaxProbes(Rule):
     n_probes : int
         At least 1.
     """
-
-    n_probes: int
-
-    def __post_init__(self) -> None:
-        _require_positive(self, n_probes=self.n_probes)
 
     @property
     def max_probes(self) -> int:  # type: ignore[override]
@@ -210,20 +206,14 @@ class MaxProbes(Rule):
         return f"the limit of {self.n_probes:,} probes was reached"
 
 
-@dataclass(frozen=True)
-class MinCoverage(Rule):
+class MinCoverage(_ProbesRule):
     """Stops once every feature was in, and out of, at least this many probes (2011, eq. 16).
 
     Parameters
     ----------
     n_probes : int
-        At least 1.
+        Number of probes with each feature, and of probes without it.
     """
-
-    n_probes: int
-
-    def __post_init__(self) -> None:
-        _require_positive(self, n_probes=self.n_probes)
 
     def __call__(self, state: State) -> bool:
         return state.n_probes >= 2 * self.n_probes and state.tally.covers(self.n_probes)
@@ -233,7 +223,25 @@ class MinCoverage(Rule):
 
 
 @dataclass(frozen=True)
-class OrderChange(Rule):
+class _ChangeRule(Rule):
+    """Stops when a change since the look before falls below the threshold."""
+
+    threshold: float
+    measure: ClassVar[str]
+    words: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        _require_positive(self, threshold=self.threshold)
+
+    def __call__(self, state: State) -> bool:
+        return state.look is not None and getattr(state.look, self.measure) < self.threshold
+
+    def reason(self, state: State) -> str:
+        change = getattr(state.look, self.measure, float("nan"))
+        return f"{self.words.format(f'{change:.3g}')}, below {self.threshold:g}"
+
+
+class OrderChange(_ChangeRule):
     """Stops when C, the mean change of a feature's position between looks, falls below the threshold.
 
     There is no promise that it ever does (2013, proposition 1): join it with a limit.
@@ -244,22 +252,11 @@ class OrderChange(Rule):
         In positions.
     """
 
-    threshold: float
     watch = frozenset({ORDER})
-
-    def __post_init__(self) -> None:
-        _require_positive(self, threshold=self.threshold)
-
-    def __call__(self, state: State) -> bool:
-        return state.look is not None and state.look.order_change < self.threshold
-
-    def reason(self, state: State) -> str:
-        change = state.look.order_change if state.look else float("nan")
-        return f"features moved by {change:.3g} places on average since the last look, below {self.threshold:g}"
+    measure, words = "order_change", "features moved by {} places on average since the last look"
 
 
-@dataclass(frozen=True)
-class ValueChange(Rule):
+class ValueChange(_ChangeRule):
     """Stops when C2, the mean change of the coefficients between looks, falls below the threshold.
 
     Parameters
@@ -268,22 +265,12 @@ class ValueChange(Rule):
         In units of the criterion.
     """
 
-    threshold: float
     watch = frozenset({VALUE})
-
-    def __post_init__(self) -> None:
-        _require_positive(self, threshold=self.threshold)
-
-    def __call__(self, state: State) -> bool:
-        return state.look is not None and state.look.value_change < self.threshold
-
-    def reason(self, state: State) -> str:
-        change = state.look.value_change if state.look else float("nan")
-        return f"coefficients changed by {change:.3g} on average since the last look, below {self.threshold:g}"
+    measure, words = "value_change", "coefficients changed by {} on average since the last look"
 
 
 @dataclass(frozen=True)
-class RelativeChange(Rule):
+class RelativeChange(_ChangeRule):
     """Stops when C2 falls below this share of the first recorded C2 (2013, condition 2a).
 
     Coefficients are averages over equal groups of probes, so the share at look k is about
@@ -298,16 +285,7 @@ class RelativeChange(Rule):
 
     threshold: float = 0.01
     watch = frozenset({VALUE})
-
-    def __post_init__(self) -> None:
-        _require_positive(self, threshold=self.threshold)
-
-    def __call__(self, state: State) -> bool:
-        return state.look is not None and state.look.relative_change < self.threshold
-
-    def reason(self, state: State) -> str:
-        change = state.look.relative_change if state.look else float("nan")
-        return f"C2 fell to {change:.3g} of its first value, below {self.threshold:g}"
+    measure, words = "relative_change", "C2 fell to {} of its first value"
 
 
 @dataclass(frozen=True, repr=False)
