@@ -60,7 +60,7 @@ def make_madelon(
     flip: float = 0.01,
     random_state: Any = None,
 ) -> KnownTruth:
-    """Two classes that only several features together can tell apart, among many columns of noise.
+    """Two classes that only several features together separate, among many columns of noise.
 
     Gaussian clusters, each stretched by its own random linear map, sit on the vertices of a cube in
     ``n_dimensions`` dimensions; the vertices are dealt to the two classes at random. ``n_combinations`` random
@@ -75,7 +75,7 @@ def make_madelon(
     n_samples, n_features : int, default=1000, 500
         Size of the table.
     n_dimensions : int, default=5
-        Number of columns that the clusters lie in.
+        Number of dimensions of the cube.
     n_combinations : int, default=15
         Number of linear combinations of them.
     flip : float, default=0.01
@@ -109,9 +109,9 @@ def make_madelon(
 
     cube = random.standard_normal((n_samples, n_dimensions))
     for vertex in range(n_clusters):
-        stretch = random.uniform(-1, 1, (n_dimensions, n_dimensions))
+        linear_map = random.uniform(-1, 1, (n_dimensions, n_dimensions))
         members = cluster == vertex
-        cube[members] = cube[members] @ stretch + vertices[vertex]
+        cube[members] = cube[members] @ linear_map + vertices[vertex]
     combined = cube @ random.uniform(-1, 1, (n_dimensions, n_combinations))
     noise = random.standard_normal((n_samples, n_features - n_informative))
 

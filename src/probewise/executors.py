@@ -34,7 +34,7 @@ UNPICKLABLE = "deserialization of the task graph"
 
 
 class Map(Protocol):
-    """Like the built-in ``map``: results in order, made as they are asked for."""
+    """Like the built-in ``map``: results in order, made as they are taken."""
 
     def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]: ...
 
@@ -93,9 +93,9 @@ def _cluster_map() -> Map | None:
 
 def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
     """With a `Parallel` of its own each time: one that was left before its end mixes up the next one's results."""
-    lent = _Lent(function)
+    revocable = _Revocable(function)
     with one_blas_thread():
-        results = parallel()(joblib.delayed(_pinned)(lent, item) for item in items)
+        results = parallel()(joblib.delayed(_pinned)(revocable, item) for item in items)
         try:
             for result in results:  # noqa: UP028 - "yield from" would close the results outside of the filter below
                 yield result
@@ -103,11 +103,11 @@ def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any],
             with warnings.catch_warnings():  # that blocks after the last one wanted are dropped is meant
                 warnings.simplefilter("ignore", UserWarning)
                 results.close()
-            lent.function = None
+            revocable.function = None
 
 
-class _Lent:
-    """A function that is asked back in the end: joblib keeps what it did not get to, and with it the data."""
+class _Revocable:
+    """A function that can be taken back: joblib keeps calls it did not get to, and with them the data."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function: Callable[[Any], Any] | None = function
@@ -185,7 +185,7 @@ class _OnDask:
         self.scattered = None  # the cluster forgets what nobody here refers to
 
     def cores(self) -> int:
-        """Of all workers, asked for now and then: they come and go."""
+        """Of all workers, counted now and then: they come and go."""
         if time.monotonic() - self.counted > 1:
             self._count_cores()
         return self.n_cores

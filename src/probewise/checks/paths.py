@@ -13,7 +13,7 @@ def writable_path(
     refusal: str = "{} has no format that can be written: name it {}",
     error: type[ValueError] = ValueError,
 ) -> Path:
-    """The path, if it ends in one of the formats, is no folder, and lies in a folder that exists."""
+    """The path, if it ends in one of the formats, is no folder, and its folder exists."""
     path = Path(path)
     if path.suffix.lower() not in formats:
         raise error(refusal.format(path, choice(formats)))

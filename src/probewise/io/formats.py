@@ -254,7 +254,7 @@ def _arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _read_npy(path: Path) -> MatrixSource:
-    """Mapped, not read; its names, and the columns beside it, from the .json file that lies with it."""
+    """Mapped, not read; its names, and the columns beside it, from the .json file beside it."""
     X, sidecar = map_npy(path)
     beside = {name: np.array(values, dtype=object) for name, values in sidecar.columns.items()}
     return _matrix_source(path, X, sidecar.feature_names, beside, sidecar.target)
@@ -284,7 +284,7 @@ def _named(values: NDArray[Any], names: NDArray[Any] | None) -> NDArray[Any]:
 
 
 def _read_h5ad(path: Path) -> MatrixSource:
-    """Genes are the features; the columns of obs, and obs_names, lie beside them."""
+    """Genes are the features; the columns of obs, and obs_names, stand beside them."""
     try:
         import anndata  # type: ignore[import-not-found,unused-ignore]
     except ModuleNotFoundError:

@@ -36,7 +36,7 @@ def sidecar_of(path: Path) -> Path:
 
 
 def map_npy(path: Path) -> tuple[NDArray[Any], Sidecar]:
-    """The matrix, mapped into memory and only to be read, and what lies beside it; columns are numbers without it."""
+    """The matrix, mapped into memory read-only, and its sidecar; without one, columns have numbers for names."""
     X = _mapped(path)
     beside = sidecar_of(path)
     return X, _read_sidecar(beside, X) if beside.exists() else Sidecar(numbered(path, 0, X.shape[1]))
@@ -85,7 +85,7 @@ def _mapped(path: Path) -> NDArray[Any]:
 
 
 def read_header(file: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Shape, whether it lies by columns, type, and where the values begin."""
+    """Shape, whether it is in Fortran order, type, and the position of the first value."""
     read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # numpy mends headers of old, and warns

@@ -151,7 +151,7 @@ def _by_columns(path: Path, asked: _Request) -> Table:
     roles = [(asked.inside, "target"), (asked.id_column, "id"), (asked.weights, "weights"), (asked.groups, "groups")]
     roles += [(name, "categorical") for name in asked.categorical]
     source = open_source(path, Wanted([(name, role) for name, role in roles if name is not None]), asked.progress)
-    place = None if asked.target_file is not None else source.place(asked.inside or _brought(source), "target")
+    place = None if asked.target_file is not None else source.place(asked.inside or _target_of(source), "target")
     id_place = None if asked.id_column is None else source.place(asked.id_column, "id")
     ignored = {source.place(name, "ignored") for name in asked.ignore}
     if place in ignored:
@@ -273,8 +273,8 @@ def _require_one_role(
         raise TableError(f"{what} {asked.weights!r} cannot be both the weights and the groups")
 
 
-def _brought(source: Source) -> str:
-    """The target that the format brings along."""
+def _target_of(source: Source) -> str:
+    """The target that the format names."""
     if source.target is None:
         named = source.names[len(source.names) - source.beside :] or source.names[-3:]
         raise TableError(

@@ -76,7 +76,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Source(ABC):
-    """The columns of a file: features first, then those that lie ``beside`` them and are none."""
+    """The columns of a file: features first, then those ``beside`` them that are none."""
 
     path: Path
     names: list[str]
