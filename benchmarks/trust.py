@@ -12,7 +12,7 @@ import numpy as np
 from benchmarks.measure import print_table
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon
-from probewise.probing.certainty import Certainty, jackknife
+from probewise.probing.certainty import Certainty
 from probewise.probing.ledger import Ledger
 from probewise.probing.probes import ProbePlan
 from probewise.probing.tally import Tally, TallySheet, positions
@@ -189,6 +189,28 @@ def coefficient_coverage(case, n_probes, runs, coefficient="daf0", steady=True):
         for level, shares in held.items():
             shares.append(_holds(certainty.intervals(level), truth)[~np.isnan(certainty.coefficients)].mean())
     return {level: float(np.mean(shares)) for level, shares in held.items()}
+
+
+def jackknife(plan, ledger, block_size, *, groups=50, coefficient="daf0"):
+    """DAF0 or DAF1 and its standard error by leaving out one group of blocks at a time, replayed from the ledger.
+
+    Group j is every block whose number leaves j when divided by the number of groups.
+    """
+    n_probes, values = ledger.n_probes, ledger.values()
+    n_blocks = -(-n_probes // block_size)
+    groups = min(groups, n_blocks)
+    if groups < 2:
+        raise ValueError(f"groups={groups!r} of {n_blocks} blocks: a jackknife needs two groups or more")
+
+    def coefficients(blocks):
+        sheet = TallySheet(plan.n_features, float(values[0]))
+        for block in blocks:
+            start, stop = block * block_size, min((block + 1) * block_size, n_probes)
+            sheet.add(plan.draw(start, stop), values[start:stop])
+        return getattr(sheet.view(), coefficient)()
+
+    without = [coefficients(block for block in range(n_blocks) if block % groups != group) for group in range(groups)]
+    return coefficients(range(n_blocks)), np.sqrt((groups - 1) * np.var(without, axis=0))
 
 
 def jackknife_coverage(case, n_probes, runs, block_size=50):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import naive
 from probewise import DAF
 from probewise.datasets import make_madelon
-from probewise.probing.certainty import Certainty, jackknife, steady_errors
+from probewise.probing.certainty import Certainty, steady_errors
 from probewise.probing.engine import Knowledge, run_probes
 from probewise.probing.ledger import Ledger
 from probewise.probing.probes import ProbePlan
@@ -29,10 +29,10 @@ def example(n_features=40, seed=0, error=0.3):
     return Certainty(rng.normal(size=n_features) + errors * rng.normal(size=n_features), errors)
 
 
-def sampled(beliefs, n_samples=20_000, seed=0):
-    """True ranks drawn at random from what is believed of each feature."""
+def sampled(posterior, n_samples=20_000, seed=0):
+    """True ranks drawn at random from the posterior of each feature."""
     rng = np.random.default_rng(seed)
-    chances = np.cumsum(beliefs.chances[beliefs.kind], axis=1)
+    chances = np.cumsum(posterior.probabilities[posterior.bins.of_feature], axis=1)
     cells = (rng.random((n_samples, len(chances), 1)) > chances).sum(axis=2)
     truths = cells + rng.random(cells.shape)
     return (-truths).argsort(axis=1).argsort(axis=1) + 1
@@ -61,14 +61,14 @@ def test_chances_and_ranks_are_such_as_can_be(certainty, k):
 
 @pytest.mark.parametrize("n_features", [2, 5, 40])
 @pytest.mark.parametrize("error", [0.05, 0.3, 2.0])
-def test_ranks_are_those_of_truths_drawn_from_the_beliefs(n_features, error):
+def test_ranks_are_those_of_truths_drawn_from_the_posterior(n_features, error):
     certainty = example(n_features, error=error)
-    ranks, k = sampled(certainty._beliefs), max(1, n_features // 4)
+    ranks, k = sampled(certainty._posterior), max(1, n_features // 4)
     np.testing.assert_allclose(certainty.in_top(k), (ranks <= k).mean(axis=0), atol=0.04)
     low, high = certainty.rank_intervals(0.9).T
     assert ((ranks >= low) & (ranks <= high)).mean(axis=0).min() > 0.86
     found, wanted = positions(certainty.coefficients) < k, int(np.ceil(0.5 * k))
-    ranks = sampled(certainty._smooth_beliefs)
+    ranks = sampled(certainty._smooth_posterior)
     shared = (ranks[:, found] <= k).sum(axis=1) >= wanted
     assert certainty.agreement(k, 0.5) == pytest.approx(shared.mean(), abs=0.05)
 
@@ -156,7 +156,7 @@ def test_without_errors_the_order_is_certain():
     assert certainty.agreement(7) == pytest.approx(1)
 
 
-def test_many_features_are_judged_by_kinds():
+def test_many_features_are_judged_by_bins():
     few, many = example(300), example(300)
     copies = Certainty(np.tile(many.coefficients, 100), np.tile(many.std_errors, 100))
     np.testing.assert_allclose(copies.in_top(3000)[:300], few.in_top(30), atol=0.03)
@@ -209,7 +209,7 @@ def played():
 @pytest.mark.parametrize("coefficient", ["daf0", "daf1"])
 def test_jackknife_is_its_twin(played, coefficient, groups):
     plan, ledger, tally = played
-    found, errors = jackknife(plan, ledger, 20, groups=groups, coefficient=coefficient)
+    found, errors = trust.jackknife(plan, ledger, 20, groups=groups, coefficient=coefficient)
     np.testing.assert_allclose(found, getattr(tally, coefficient)(), rtol=1e-9)
     subsets = [subset.tolist() for subset in plan.draw(0, 410)]
     twin = naive.jackknife(subsets, ledger.values(), 30, 20, min(groups, 21), getattr(naive, coefficient))
@@ -218,13 +218,13 @@ def test_jackknife_is_its_twin(played, coefficient, groups):
 
 def test_jackknife_and_welch_agree(played):
     plan, ledger, tally = played
-    errors = jackknife(plan, ledger, 10)[1]
+    errors = trust.jackknife(plan, ledger, 10)[1]
     assert np.mean(errors / tally.std_errors()) == pytest.approx(1, abs=0.1)
 
 
 def test_jackknife_needs_two_groups(played):
     with pytest.raises(ValueError, match="two groups or more"):
-        jackknife(*played[:2], 1000)
+        trust.jackknife(*played[:2], 1000)
 
 
 def test_steady_errors_are_welchs_where_probes_are_many():

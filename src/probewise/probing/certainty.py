@@ -1,10 +1,10 @@
-"""How sure is a ranking? Intervals for coefficients and ranks, and the chance to be among the truly best.
+"""How sure a ranking is: intervals of coefficients and ranks, and the probability to be among the true top.
 
-The truth is the coefficient after endless probes of the same data. What was found is the truth plus noise of a known
-size, its standard error; so a feature on top is there partly by luck, and drawing the noise once more would count the
-luck twice. Instead, how far the truths lie apart is learned from all coefficients together (empirical Bayes): what
-they spread beyond the noise. That and its own coefficient give what is believed of a feature's truth; its rank is one
-more than the number of others above it. No random numbers: the same coefficients give the same answers.
+The true coefficient is that of endless probes of the same data; the one found is the truth plus normal noise, of which
+the standard error is known. A feature found on top is there partly by luck, so the noise is not simply drawn again:
+how the truths are distributed is learned from all coefficients together (empirical Bayes), and that prior with a
+feature's own coefficient gives the posterior of its truth. A true rank is one more than the number of truths above.
+No random numbers: the same coefficients give the same answers.
 """
 
 from __future__ import annotations
@@ -12,38 +12,43 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, gammainc, gammaincc, logit, ndtri
 
 from ..stopping import least_shared
-from .ledger import Ledger
-from .probes import ProbePlan
-from .tally import Moments, Tally, TallySheet, positions
+from .tally import Moments, Tally, positions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+# A variance of two or three probes is often far too small by chance; 20 further ones hardly change that of hundreds.
 BORROWED_PROBES = 20
-ALIKE, ALIKE_ERRORS, MOST_KINDS = 0.1, 1.05, 2048  # in standard errors; a ratio of standard errors
-CELL, REACH, MOST_CELLS = 0.4, 4.0, 1024  # width of a cell and how far they go, in standard errors
-LEARNING_STEPS = 100  # fewer leave noise in the prior; many more fit it to the luck of single features
-INSIDE = (np.arange(5) + 0.5) / 5
-LEAST_CHANCE, ROUNDING = 1e-6, 1e-9
-NO_ERROR = 1e-7
+# Features of one bin differ by less than their noise can tell; so many bins make tables of some megabytes.
+BIN_WIDTH, ERROR_RATIO, MOST_BINS = 0.1, 1.05, 2048  # in standard errors; of standard errors
+# Cells of the grid of truths: finer ones change no answer; beyond 4 standard errors there is next to no probability.
+CELL_WIDTH, REACH, MOST_CELLS = 0.4, 4.0, 1024  # in standard errors
+PRIOR_STEPS = 100  # fewer leave noise in the prior; many more fit it to the luck of single features
+IN_CELL = (np.arange(5) + 0.5) / 5  # where in a cell a truth is put: five places, so that ranks change smoothly
+LEAST_PROBABILITY = 1e-6  # cells less probable are left out
+ROUNDING = 1e-9  # of sums of probabilities
+NO_ERROR = 1e-7  # of the widest scale: smaller standard errors count as none
 
 
 @dataclass(frozen=True, eq=False)
 class Certainty:
     """How sure coefficients and the ranks they give are, from their standard errors.
 
-    A feature never judged, NaN, is placed last; others are compared with those judged only.
+    A feature that was never probed, NaN, is placed last; others are compared with those that were.
 
     Parameters
     ----------
-    coefficients : array (n_features,), larger is better.
-    std_errors : array (n_features,), of each coefficient.
+    coefficients : array of shape (n_features,)
+        Larger is better.
+    std_errors : array of shape (n_features,)
+        The standard error of each coefficient.
 
     Notes
     -----
@@ -93,14 +98,14 @@ class Certainty:
         out = np.empty((self.n_features, 2), np.int64)
         out[~self._known] = self._n_known + 1, self.n_features
         if self._n_known:
-            out[self._known] = self._beliefs.rank_quantiles(tail)[self._beliefs.kind]
+            out[self._known] = self._posterior.rank_quantiles(tail)[self._bins.of_feature]
         return out
 
     def in_top(self, k: int) -> Floats:
         """Array (n_features,): the probability that each is among the true top k. They sum to k."""
         k = self._checked_top(k)
         out = np.empty(self.n_features)
-        out[self._known] = 1.0 if k >= self._n_known else self._beliefs.in_top(k)[self._beliefs.kind]
+        out[self._known] = 1.0 if k >= self._n_known else self._posterior.in_top(k)[self._bins.of_feature]
         out[~self._known] = max(k - self._n_known, 0) / max(self.n_features - self._n_known, 1)
         return out
 
@@ -110,7 +115,7 @@ class Certainty:
         if k >= self._n_known:
             return float(k == self.n_features)
         found = positions(self.coefficients)[self._known] < k
-        return self._smooth_beliefs.agreement(found, least_shared(k, _share("overlap", overlap, most=True)))
+        return self._smooth_posterior.agreement(found, least_shared(k, _share("overlap", overlap, most=True)))
 
     def is_of(self, ranking: Ints) -> bool:
         """Whether it is these coefficients alone, of features one by one, that the ranking is by."""
@@ -147,17 +152,17 @@ class Certainty:
         return int(self._known.sum())
 
     @cached_property
-    def _kinds(self) -> Kinds:
-        return Kinds.of(self.coefficients[self._known], self.std_errors[self._known])
+    def _bins(self) -> Bins:
+        return Bins.of(self.coefficients[self._known], self.std_errors[self._known])
 
     @cached_property
-    def _beliefs(self) -> Beliefs:
-        return Beliefs.of(self._kinds)
+    def _posterior(self) -> Posterior:
+        return Posterior.of(self._bins)
 
     @cached_property
-    def _smooth_beliefs(self) -> Beliefs:
-        """A claim about many features at once must not rest on a gap that luck has made."""
-        return Beliefs.of(self._kinds, smooth=True)
+    def _smooth_posterior(self) -> Posterior:
+        """A claim about many features at once must not rest on a gap between them that luck has made."""
+        return Posterior.of(self._bins, smooth=True)
 
 
 def steady_errors(tally: Tally, coefficient: str = "daf0") -> Floats:
@@ -166,191 +171,158 @@ def steady_errors(tally: Tally, coefficient: str = "daf0") -> Floats:
     A variance from two or three probes is often far too small by chance; one from hundreds is hardly changed.
     """
     totals = np.array([tally.n_probes, tally.total, tally.total_square])
-    sides = (Moments(*tally.table.T), Moments(*(totals - tally.table).T))
+    sides = (Moments(*tally.table.T), Moments(*(totals - tally.table).T))  # probes with the feature, and without it
     errors = np.sqrt(sum(_steady_variance(side) for side in sides))
     if coefficient != "daf1":
         return errors
-    spread = sum(np.nan_to_num(side.count * np.sqrt(side.variance)) for side in sides) / tally.n_probes
+    deviation = sum(np.nan_to_num(side.count * np.sqrt(side.variance)) for side in sides) / tally.n_probes
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(errors == 0, 0.0, errors / spread)
+        return np.where(errors == 0, 0.0, errors / deviation)
 
 
 def _steady_variance(side: Moments) -> Floats:
     """The variance of each mean."""
     squares = np.nan_to_num(side.count * side.variance)
-    usual = squares.sum() / max(float(np.maximum(side.count - 1, 0).sum()), 1.0)
+    pooled = squares.sum() / max(float(np.maximum(side.count - 1, 0).sum()), 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        variance = (squares + BORROWED_PROBES * usual) / (side.count - 1 + BORROWED_PROBES) / side.count
+        variance = (squares + BORROWED_PROBES * pooled) / (side.count - 1 + BORROWED_PROBES) / side.count
     return np.where(side.count > 0, variance, np.nan)
 
 
-def jackknife(
-    plan: ProbePlan, ledger: Ledger, block_size: int, *, groups: int = 50, coefficient: str = "daf0"
-) -> tuple[Floats, Floats]:
-    """DAF0 or DAF1 and its standard error by leaving out one group of blocks at a time, replayed from the ledger.
-
-    It holds where probes of a block depend on each other, which Welch's does not. Group j is every block whose number
-    leaves j when divided by the number of groups. Each probe is drawn twice; memory is that of a few tallies.
-    """
-    n_blocks = -(-ledger.n_probes // block_size)
-    groups = min(groups, n_blocks)
-    if groups < 2:
-        raise ValueError(f"groups={groups!r} of {n_blocks} blocks: a jackknife needs two groups or more")
-    measure = Tally.daf1 if coefficient == "daf1" else Tally.daf0
-    shift = float(ledger.values(0, 1)[0])
-
-    def tally_of(blocks: range) -> Tally:
-        sheet = TallySheet(plan.n_features, shift)
-        for block in blocks:
-            start, stop = block * block_size, min((block + 1) * block_size, ledger.n_probes)
-            sheet.add(plan.draw(start, stop), ledger.values(start, stop))
-        return sheet.view()
-
-    whole = tally_of(range(n_blocks))
-    coefficients = measure(whole)
-    change, square = np.zeros(plan.n_features), np.zeros(plan.n_features)
-    for group in range(groups):
-        moved = measure(_without(tally_of(range(group, n_blocks, groups)), whole)) - coefficients
-        change += moved
-        square += moved**2
-    variance = np.maximum(square - change**2 / groups, 0.0) * (groups - 1) / groups
-    return coefficients, np.sqrt(variance)
-
-
-def _without(part: Tally, whole: Tally) -> Tally:
-    return Tally(
-        whole.n_probes - part.n_probes,
-        whole.total - part.total,
-        whole.total_square - part.total_square,
-        whole.table - part.table,
-        whole.shift,
-    )
-
-
-# ---- what is believed of the truths
-
-
-@dataclass(frozen=True, eq=False)
-class Kinds:
+class Bins(NamedTuple):
     """Features whose coefficients and errors hardly differ, taken as one: a million cost little more than thousands.
 
-    Attributes
-    ----------
-    values, errors : arrays (kinds,), the coefficient, from the least, and the standard error, in units of the widest.
-    counts : array (kinds,), how many features are of it. kind : array (n_features,), the kind of each feature.
+    ``values`` and ``errors`` (bins,) are the coefficient, from the least on, and the standard error, both in units of
+    the whole range; ``counts`` (bins,) the number of features; ``of_feature`` (n_features,) the bin of each.
     """
 
     values: Floats
     errors: Floats
     counts: Floats
-    kind: Ints
+    of_feature: Ints
 
     @classmethod
-    def of(cls, coefficients: Floats, std_errors: Floats) -> Kinds:
+    def of(cls, coefficients: Floats, std_errors: Floats) -> Bins:
         scale = float(max(np.ptp(coefficients), std_errors.max())) or 1.0
         scaled = (coefficients - coefficients.min()) / scale
         logs = np.log(np.maximum(std_errors / scale, NO_ERROR))
-        steps = np.rint(logs / np.log(ALIKE_ERRORS), out=logs).astype(np.int32)
+        steps = np.rint(logs / np.log(ERROR_RATIO), out=logs).astype(np.int32)
         del logs
-        lowest, n_steps, alike = int(steps.min()), int(np.ptp(steps)) + 1, ALIKE
+        lowest, n_steps, bin_width = int(steps.min()), int(np.ptp(steps)) + 1, BIN_WIDTH
         while True:
-            together = np.rint(scaled / (alike * ALIKE_ERRORS**steps)).astype(np.int64)
+            together = np.rint(scaled / (bin_width * ERROR_RATIO**steps)).astype(np.int64)
             together *= n_steps
             together += steps - lowest
-            _, first, kind, counts = np.unique(together, return_index=True, return_inverse=True, return_counts=True)
-            if len(first) <= MOST_KINDS:
-                errors = ALIKE_ERRORS ** steps[first]
-                values = np.rint(scaled[first] / (alike * errors)) * alike * errors
+            _, first, inverse, counts = np.unique(together, return_index=True, return_inverse=True, return_counts=True)
+            if len(first) <= MOST_BINS:
+                errors = ERROR_RATIO ** steps[first]
+                values = np.rint(scaled[first] / (bin_width * errors)) * bin_width * errors
                 errors[errors < 2 * NO_ERROR] = 0.0
-                return cls(values, errors, counts.astype(np.float64), kind)
-            alike *= 2
+                return cls(values, errors, counts.astype(np.float64), inverse)
+            bin_width *= 2
 
 
 @dataclass(frozen=True, eq=False)
-class Beliefs:
-    """Where the truths lie: the chance of each cell, of a row of cells, for each kind of feature.
+class Posterior:
+    """Where the true coefficients lie: ``probabilities`` (bins, cells) that the truth of a bin's features is in a cell.
 
-    Inside a cell a truth is anywhere with equal chance.
-
-    Attributes
-    ----------
-    kind, counts : as of `Kinds`.
-    chances : array (kinds, cells), that the truth lies in the cell; cells ascend.
+    Cells ascend; inside a cell a truth is anywhere with equal probability.
     """
 
-    kind: Ints
-    counts: Floats
-    chances: Floats
+    bins: Bins
+    probabilities: Floats
 
     @classmethod
-    def of(cls, kinds: Kinds, *, smooth: bool = False) -> Beliefs:
-        cells, width = _cells(kinds.values, kinds.errors)
-        likelihoods = _likelihoods(kinds.values, kinds.errors, cells, width)
-        return cls(kinds.kind, kinds.counts, _chances(likelihoods, kinds.counts, smooth))
+    def of(cls, bins: Bins, *, smooth: bool = False) -> Posterior:
+        """By Bayes' rule, with a prior learned from all features by expectation and maximisation.
+
+        Smooth: with a step between that evens out neighbouring cells (Silverman et al. 1990).
+        """
+        likelihoods = _likelihoods(bins)
+        shares = bins.counts / bins.counts.sum()
+        prior = np.full(likelihoods.shape[1], 1 / likelihoods.shape[1])
+        for _ in range(PRIOR_STEPS):
+            prior = prior * ((shares / (likelihoods @ prior)) @ likelihoods)
+            if smooth:
+                edged = np.pad(prior, 1, mode="edge")
+                prior = (edged[:-2] + 2 * prior + edged[2:]) / 4
+        joint = likelihoods * prior
+        return cls(bins, np.asarray(joint / joint.sum(axis=1, keepdims=True)))
 
     @cached_property
     def above(self) -> Floats:
-        """(kinds, cells): the chance that the truth lies above the cell."""
-        return np.maximum(1 - np.cumsum(self.chances, axis=1), 0.0)
+        """(bins, cells): the probability that the truth lies above the cell."""
+        return np.maximum(1 - np.cumsum(self.probabilities, axis=1), 0.0)
 
     def in_top(self, k: int) -> Floats:
-        """(kinds,): the chance to be among the true top k, all features together k."""
-        return _summing_to(k, self._rank_chances(np.full(len(self.counts), k)), self.counts)
+        """(bins,): the probability to be among the true top k, all features together k.
+
+        Rounding apart they sum to k already: all odds are multiplied by one number until they do.
+        """
+        counts = self.bins.counts
+        odds = logit(np.clip(self._rank_at_most(np.full(len(counts), k)), 1e-15, 1 - 1e-15))
+        low, high = -50.0, 50.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (middle, high) if counts @ expit(odds + middle) < k else (low, middle)
+        found = expit(odds + low)
+        return np.asarray(np.minimum(found * (k / (counts @ found)), 1.0))
 
     def rank_quantiles(self, tail: float) -> Ints:
-        """(kinds, 2): the ranks below which, and above which, the true rank is with at most this probability."""
-        return np.column_stack([self._least_rank(tail, above=True), self._least_rank(1 - tail)])
+        """(bins, 2): the ranks below which, and above which, the true rank is with at most this probability."""
+        return np.column_stack([self._rank_quantile(tail, above=True), self._rank_quantile(1 - tail)])
 
-    def _least_rank(self, chance: float, *, above: bool = False) -> Ints:
-        """(kinds,): the first rank that the true one is at most with this chance, or with a chance above it."""
-        low, high = np.ones(len(self.counts), np.int64), np.full(len(self.counts), int(self.counts.sum()))
+    def _rank_quantile(self, probability: float, *, above: bool = False) -> Ints:
+        """(bins,): the first rank that the true one is at most with this probability, or with a larger one."""
+        low = np.ones(len(self.bins.counts), np.int64)
+        high = np.full(len(low), int(self.bins.counts.sum()))
         while (low < high).any():
             middle = (low + high) // 2
-            found = self._rank_chances(middle)
-            enough = found > chance + ROUNDING if above else found >= chance - ROUNDING
+            found = self._rank_at_most(middle)
+            enough = found > probability + ROUNDING if above else found >= probability - ROUNDING
             low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
         return high
 
-    def _rank_chances(self, ranks: Ints) -> Floats:
-        """(kinds,): the chance that the rank of each kind is at most that: that fewer others lie above."""
-        kind, chance, others = self._places
-        fewer = _fewer_than(ranks[kind], others)
-        return np.clip(np.bincount(kind, chance * fewer, minlength=len(self.counts)), 0.0, 1.0)
+    def _rank_at_most(self, ranks: Ints) -> Floats:
+        """(bins,): the probability that the rank of each bin's features is at most that: fewer others lie above."""
+        bins, probability, others = self._places
+        fewer = _probability_of_fewer(ranks[bins], others)
+        return np.clip(np.bincount(bins, probability * fewer, minlength=len(ranks)), 0.0, 1.0)
 
     @cached_property
     def _places(self) -> tuple[Ints, Floats, Floats]:
-        """Where truths may lie: the kind, the chance that it is there, and how many others are above (cumulants).
+        """Where truths may lie: the bin, the probability of the place, and cumulants of the number of others above.
 
         Between two places inside a cell the number of others above changes: that is a further variance.
         """
-        kind, cell = np.nonzero(self.chances > LEAST_CHANCE)
-        chance, above = self.chances[kind, cell], self.above[kind, cell]
-        itself = above[:, None] + np.outer(chance, 1 - INSIDE)
-        others = self._number_above(self.counts, INSIDE)[:, cell] - _cumulants(itself, itself**2, itself**3)
-        others[1] += (((self.counts @ self.chances)[cell] - chance) / len(INSIDE))[:, None] ** 2 / 12
-        share = np.repeat(chance / len(INSIDE), len(INSIDE))
-        share /= np.bincount(kind, chance)[kind].repeat(len(INSIDE))
-        return kind.repeat(len(INSIDE)), share, others.reshape(3, -1)
+        bins, cell = np.nonzero(self.probabilities > LEAST_PROBABILITY)
+        here, above = self.probabilities[bins, cell], self.above[bins, cell]
+        itself = above[:, None] + np.outer(here, 1 - IN_CELL)
+        others = self._number_above(self.bins.counts, IN_CELL)[:, cell] - _cumulants(itself, itself**2, itself**3)
+        others[1] += (((self.bins.counts @ self.probabilities)[cell] - here) / len(IN_CELL))[:, None] ** 2 / 12
+        share = np.repeat(here / len(IN_CELL), len(IN_CELL))
+        share /= np.bincount(bins, here)[bins].repeat(len(IN_CELL))
+        return bins.repeat(len(IN_CELL)), share, others.reshape(3, -1)
 
     def agreement(self, found: NDArray[np.bool_], shared: int) -> float:
-        """The chance that so many of the found are among the true top, which is as large as they are many.
+        """The probability that so many of the found are among the true top, which is as large as they are many.
 
         That is so if the last of so many, from the best, of the found beats the first other that must stay out.
         """
-        of_found = np.bincount(self.kind[found], minlength=len(self.counts)).astype(np.float64)
-        last_found_below = self._fewer_above_each(of_found, shared)
-        first_other_below = self._fewer_above_each(self.counts - of_found, int(found.sum()) - shared + 1)
+        of_found = np.bincount(self.bins.of_feature[found], minlength=len(self.bins.counts)).astype(np.float64)
+        last_found_below = self._fewer_above(of_found, shared)
+        first_other_below = self._fewer_above(self.bins.counts - of_found, int(found.sum()) - shared + 1)
         middle = (first_other_below[1:] + first_other_below[:-1]) / 2
         return float(np.clip(np.diff(last_found_below) @ middle, 0.0, 1.0))
 
-    def _fewer_above_each(self, counts: Floats, number: int) -> Floats:
-        """The chance that fewer than the number of these lie above, for places from below all cells to above them."""
-        inner = _fewer_than(number, self._number_above(counts, np.arange(8) / 8)).ravel()
+    def _fewer_above(self, counts: Floats, number: int) -> Floats:
+        """The probability that fewer than the number of these lie above, for places from below to above all cells."""
+        inner = _probability_of_fewer(number, self._number_above(counts, np.arange(8) / 8)).ravel()
         return np.maximum.accumulate(np.concatenate([[0.0], inner[1:], [1.0]]))
 
     def _number_above(self, counts: Floats, inside: Floats) -> Floats:
         """(3, cells, inside): cumulants of how many of these lie above a place inside a cell."""
-        above, here, rest = self.above, self.chances, 1 - inside
+        above, here, rest = self.above, self.probabilities, 1 - inside
         one = [counts @ above, counts @ here]
         two = [counts @ above**2, 2 * counts @ (above * here), counts @ here**2]
         three = [counts @ above**3, 3 * counts @ (above**2 * here), 3 * counts @ (above * here**2), counts @ here**3]
@@ -359,47 +331,27 @@ class Beliefs:
         )
 
 
-def _cells(values: Floats, errors: Floats) -> tuple[Floats, float]:
-    """Centres of the cells near any value, and their width."""
-    width = CELL * max(float(np.quantile(errors, 0.1)), NO_ERROR)
-    points = np.unique(values[:, None] + errors[:, None] * np.arange(-REACH, REACH + CELL / 2, CELL / 2))
-    while True:
-        cells = np.unique(np.rint(points / width))
-        if len(cells) <= MOST_CELLS:
-            return cells * width, width
+def _likelihoods(bins: Bins) -> Floats:
+    """(bins, cells): how likely the value is if the truth is in the cell, the likeliest cell counted as 1.
+
+    There are cells near any value, as wide as suits the features of the smallest errors.
+    """
+    values, errors = bins.values[:, None], bins.errors[:, None]
+    width = CELL_WIDTH * max(float(np.quantile(errors, 0.1)), NO_ERROR)
+    points = np.unique(values + errors * np.arange(-REACH, REACH + CELL_WIDTH / 2, CELL_WIDTH / 2))
+    while len(cells := np.unique(np.rint(points / width))) > MOST_CELLS:
         width *= 1.25
-
-
-def _likelihoods(values: Floats, errors: Floats, cells: Floats, width: float) -> Floats:
-    """(kinds, cells): how likely the value is if the truth is in the cell, the likeliest cell counted as 1."""
-    spread = np.sqrt(errors**2 + width**2 / 12)
-    logs = -0.5 * ((values[:, None] - cells) / spread[:, None]) ** 2
+    logs = -0.5 * ((values - cells * width) / np.sqrt(errors**2 + width**2 / 12)) ** 2
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
-def _chances(likelihoods: Floats, counts: Floats, smooth: bool) -> Floats:
-    """(kinds, cells): Bayes' rule, with a prior learned from all features by expectation and maximisation.
-
-    Smooth: with a step between that evens out neighbouring cells (Silverman et al. 1990).
-    """
-    shares = counts / counts.sum()
-    prior = np.full(likelihoods.shape[1], 1 / likelihoods.shape[1])
-    for _ in range(LEARNING_STEPS):
-        prior = prior * ((shares / (likelihoods @ prior)) @ likelihoods)
-        if smooth:
-            edged = np.pad(prior, 1, mode="edge")
-            prior = (edged[:-2] + 2 * prior + edged[2:]) / 4
-    chances = likelihoods * prior
-    return np.asarray(chances / chances.sum(axis=1, keepdims=True))
-
-
 def _cumulants(one: Any, two: Any, three: Any) -> Floats:
-    """Mean, variance and third cumulant of how many events happen, from the sums of their chances and of the powers."""
+    """Mean, variance and third cumulant of how many events happen, from sums of the powers of their probabilities."""
     return np.stack([one, one - two, one - 3 * two + 2 * three])
 
 
-def _fewer_than(number: Any, cumulants: Floats) -> Floats:
-    """The chance that fewer than the number of independent events happen.
+def _probability_of_fewer(number: Any, cumulants: Floats) -> Floats:
+    """The probability that fewer than the number of independent events happen.
 
     By a Poisson shifted to mean and variance, which is right for rare events, or by its mirror image, right for those
     that hardly ever fail; mixed by the skewness.
@@ -409,17 +361,6 @@ def _fewer_than(number: Any, cumulants: Floats) -> Floats:
     rare = gammaincc(np.maximum(number - mean + variance, 1e-12), variance)
     sure = gammainc(np.maximum(mean + variance - number + 1, 1e-12), variance)
     return np.asarray((1 + skew) / 2 * rare + (1 - skew) / 2 * sure)
-
-
-def _summing_to(k: int, chances: Floats, counts: Floats) -> Floats:
-    """The chances, their odds all multiplied by one number, so that they sum to k."""
-    odds = logit(np.clip(chances, 1e-15, 1 - 1e-15))
-    low, high = -50.0, 50.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if counts @ expit(odds + middle) < k else (low, middle)
-    chances = expit(odds + low)
-    return np.asarray(np.minimum(chances * (k / (counts @ chances)), 1.0))
 
 
 def _share(name: str, value: float, *, most: bool = False) -> float:

@@ -1,4 +1,4 @@
-"""What goes together, and what stands in for what: a replay of the ledger over pairs of the best features."""
+"""Interactions of pairs of features, and groups of features that replace each other, replayed from a ledger."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .tally import TallySheet
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
-FEWEST_IN_A_CELL = 10
-CHANCE = 0.05
+FEWEST_IN_A_CELL = 10  # probes: the variance of fewer says little
+CHANCE = 0.05  # adjusted p-values below it count as no luck
 REPLACED = 0.9  # of what a feature is worth without the other, gone with it: then the other replaces it
 WORTH_SOMETHING = 2  # standard errors
-BEYOND_THE_BULK = 3  # deviations, by the median one
-RELATED, ALIKE, THE_SAME = 0.5, 0.9, 1 - 1e-6  # |correlation|
+BEYOND_THE_BULK = 3  # standard deviations, estimated from the median one, which a few good features do not move
+RELATED, ALIKE, THE_SAME = 0.5, 0.9, 1 - 1e-6  # |correlation|; the last is 1 but for rounding
 TOGETHER, INSTEAD = "together", "instead"
 IN_WORDS = {TOGETHER: "worth more together", INSTEAD: "worth less together", "": "may be chance"}
 PROBES, COLUMNS, BOTH = "probes", "columns", "both"
@@ -40,12 +40,18 @@ class Pair:
 
     Attributes
     ----------
-    first, second : their names; ``columns`` are their numbers.
-    contrast : mean J of the probes with both, less with only the one, less with only the other, plus with neither;
-        J is less the mean of probes of like size. ``std_error`` is its standard error, z their ratio.
-    p : chance of so large a z by the luck of the probes alone, adjusted for the number of pairs (Holm).
-    kind : "together" where they help each other, "instead" where one makes the other worth less; "" where p says that
-        it may be luck (0.05 and more).
+    first, second : str
+        Their names.
+    columns : tuple of int
+        Their columns.
+    contrast, std_error, z : float
+        Mean J of the probes with both, less with only the one, less with only the other, plus with neither, where J is
+        less the mean of probes of like size; its standard error, and their ratio.
+    p : float
+        Chance of so large a z by the luck of the probes alone, adjusted for the number of pairs (Holm).
+    kind : str
+        "together" where they help each other, "instead" where one makes the other worth less; "" where p is 0.05 or
+        more: it may be luck.
     """
 
     first: str
@@ -64,9 +70,11 @@ class Group:
 
     Attributes
     ----------
-    features : their columns; ``names`` are their names.
-    evidence : for each but the first, what says that it and the first replace each other: "probes", "columns" (they
-        are nearly the same), or "both".
+    features, names : tuple of int, tuple of str
+        Their columns and their names.
+    evidence : tuple of str
+        For each but the first, what says that it and the first replace each other: "probes", "columns" (they are
+        nearly the same), or "both".
     """
 
     features: tuple[int, ...]
@@ -81,17 +89,21 @@ class Group:
 class Interactions:
     """What the best features of a run do in pairs, from the probes that hold both, one, or neither.
 
-    The luck it allows for is that of the probes: other rows may tell otherwise.
+    The luck it allows for is that of the probes: other rows may give other answers.
 
     Attributes
     ----------
-    features : array (m,) of columns, best first. names : their names.
-    contrast, std_error : arrays (m, m), as in `Pair`; NaN where a pair was together, apart or away in fewer than 10
-        probes.
-    worth, worth_error : arrays (m, m): mean J of the probes with the feature of the row and without that of the column,
-        less with neither, and its standard error.
-    p_values : array (m, m), of the contrast (Student's t with Welch's degrees of freedom), not adjusted.
-    beyond_bulk : array (m,), which features gain more, in probes of like size, than most of all features do.
+    features, names : array of int of shape (m,), tuple of str
+        Columns, best first, and their names.
+    contrast, std_error : array of shape (m, m)
+        As in `Pair`; NaN where a pair was together, apart or away in fewer than 10 probes.
+    worth, worth_error : array of shape (m, m)
+        Mean J of the probes with the feature of the row and without that of the column, less with neither, and its
+        standard error.
+    p_values : array of shape (m, m)
+        Of the contrast (Student's t with Welch's degrees of freedom), not adjusted.
+    beyond_bulk : array of bool of shape (m,)
+        Which features gain more, in probes of like size, than most of all features do.
 
     Examples
     --------
@@ -232,18 +244,28 @@ def best_probed(ranking: Columns, scores: Floats) -> Columns:
 
 def interactions_between(plan: ProbePlan, ledger: Ledger, columns: Columns, names: Sequence[str]) -> Interactions:
     """What these columns do in pairs, replayed from the ledger."""
-    cells = _cells(plan, ledger, columns)
-    contrast, error = cells.contrast, cells.std_error
-    only, neither = cells.mean[1] - cells.mean[3], cells.variance[1] + cells.variance[3]
+    count, mean, variance = _cells(plan, ledger, columns)
+    unknown = (count.min(axis=0) < FEWEST_IN_A_CELL) | np.eye(len(columns), dtype=bool)
+    contrast = np.where(unknown, np.nan, mean[0] - mean[1] - mean[2] + mean[3])
+    error = np.where(unknown, np.nan, np.sqrt(variance.sum(axis=0)))
     rounding = 1e-9 * float(ledger.values().std())
     with np.errstate(divide="ignore", invalid="ignore"):
+        freedom = error**4 / (variance**2 / (count - 1)).sum(axis=0)
         z = np.abs(contrast) / (error + rounding)
-        freedom = error**4 / (cells.variance**2 / (cells.count - 1)).sum(axis=0)
         p_values = 2 * stdtr(np.where(np.isfinite(freedom), freedom, 1e9), -z)
-        worth_error = np.sqrt(neither)
+        worth_error = np.sqrt(variance[1] + variance[3])
     p_values[~np.isfinite(contrast)] = np.nan
-    beyond = _beyond_bulk(plan, ledger)[columns]
-    return Interactions(columns, tuple(names), contrast, error, only, worth_error, p_values, beyond, rounding)
+    return Interactions(
+        columns,
+        tuple(names),
+        contrast,
+        error,
+        mean[1] - mean[3],
+        worth_error,
+        p_values,
+        _beyond_bulk(plan, ledger)[columns],
+        rounding,
+    )
 
 
 def _beyond_bulk(plan: ProbePlan, ledger: Ledger) -> NDArray[np.bool_]:
@@ -257,40 +279,17 @@ def _beyond_bulk(plan: ProbePlan, ledger: Ledger) -> NDArray[np.bool_]:
     if not known.any():
         return known
     centre = np.nanmedian(gains)
-    spread = np.nanmedian(np.abs(gains - centre)) / ndtri(0.75)
+    deviation = np.nanmedian(np.abs(gains - centre)) / ndtri(0.75)
     with np.errstate(invalid="ignore"):
-        return gains > centre + BEYOND_THE_BULK * spread
+        return gains > centre + BEYOND_THE_BULK * deviation
 
 
-def pair_contrasts(plan: ProbePlan, ledger: Ledger, columns: Columns) -> tuple[Floats, Floats]:
-    """The contrast of each pair of columns and its standard error; NaN where a cell has fewer than 10 probes."""
-    cells = _cells(plan, ledger, columns)
-    return cells.contrast, cells.std_error
+def _cells(plan: ProbePlan, ledger: Ledger, columns: Columns) -> tuple[Floats, Floats, Floats]:
+    """Of each pair in the probes that hold both, the first only, the second only, and neither: arrays (4, m, m).
 
-
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Of each pair: how many probes hold both, the first only, the second only, neither; mean J, and its variance."""
-
-    count: Floats
-    mean: Floats
-    variance: Floats
-
-    @cached_property
-    def contrast(self) -> Floats:
-        return self._where_known(self.mean[0] - self.mean[1] - self.mean[2] + self.mean[3])
-
-    @cached_property
-    def std_error(self) -> Floats:
-        return self._where_known(np.sqrt(self.variance.sum(axis=0)))
-
-    def _where_known(self, values: Floats) -> Floats:
-        unknown = (self.count.min(axis=0) < FEWEST_IN_A_CELL) | np.eye(len(values), dtype=bool)
-        return np.where(unknown, np.nan, values)
-
-
-def _cells(plan: ProbePlan, ledger: Ledger, columns: Columns) -> Cells:
-    """Over the ledger; of a run in rounds, for each pair over the rounds in which both could be drawn."""
+    How many probes, their mean J, less that of probes of like size, and the variance of that mean. Of a run in rounds
+    over the rounds in which both could be drawn.
+    """
     place = np.full(plan.n_features, -1)
     place[columns] = np.arange(len(columns))
     starts = [part.start for part in plan.rounds]
@@ -308,8 +307,7 @@ def _cells(plan: ProbePlan, ledger: Ledger, columns: Columns) -> Cells:
     count, total, square = sums.swapaxes(0, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / count
-        variance = np.maximum(square / count - mean**2, 0) / count
-    return Cells(count, mean, variance)
+        return count, mean, np.maximum(square / count - mean**2, 0) / count
 
 
 def correlations(values: Floats) -> Floats:
