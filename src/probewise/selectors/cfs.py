@@ -1,22 +1,24 @@
-"""CFS, correlation-based feature selection: the subset that goes with the class but not with itself."""
+"""CFS, correlation-based feature selection: a subset correlated with the class, its features not with each other."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..executors import Map
-from ..information import Codes
 from ..probing.tally import positions
-from .coded import OrderedSelector
+from .discretised import StepwiseFilter
 
 Floats = NDArray[np.float64]
+Correlations = Callable[[int], Floats]  # of a feature with all
 
 
-class CFS(OrderedSelector):
+class CFS(StepwiseFilter):
     """Searches for the subset with the highest merit; how many features it holds comes out of the search.
 
     Merit(S) = k r_cf / sqrt(k + k (k - 1) r_ff), the means of the symmetrical uncertainty between feature and class
@@ -24,29 +26,42 @@ class CFS(OrderedSelector):
 
     Parameters
     ----------
-    discretization : "mdl" (as its author), "optimal", "greedy", "mean", "sigma" or a number of equal widths; see
+    discretization : str or int, default="mdl"
+        "mdl" (as its author), "optimal", "greedy", "mean", "sigma" or a number of equal widths, as in
         `probewise.discretize.Discretizer`.
-    search : "best_first", which goes back to other subsets and stops after ``max_stale`` expansions that gain
-        nothing, or "hill_climbing", which stops at the first.
-    max_stale : patience of the best-first search.
-    discrete_features : columns used as they are: "auto" for category and boolean columns, True, False, a mask,
-        column numbers or names.
-    n_jobs : threads; the result is the same for any number.
+    search : {"best_first", "hill_climbing"}, default="best_first"
+        Best first goes back to other subsets and stops after ``max_stale`` expansions that gain nothing; hill climbing
+        stops at the first.
+    max_stale : int, default=5
+        Patience of the best-first search.
+    discrete_features : "auto", bool or array-like, default="auto"
+        Columns used as they are: "auto" for category and boolean columns, True, False, a mask, numbers or names.
+    n_jobs : int or None, default=None
+        Threads; the result is the same for any number.
 
     Attributes
     ----------
-    order_ : the subset found, in the order its features were added. merits_ : the merit after each.
-    scores_ : array (n_features,), symmetrical uncertainty with the class.
-    ranking_ : array (n_features,), 1 is best: the subset in its order, then the rest by ``scores_``.
-    support_ : array (n_features,), which features are in the subset.
-    redundancy_, partners_ : arrays (n_features,), the largest symmetrical uncertainty with another feature of the
-        subset, and that feature (-1: none); ``explain(feature)`` puts them into a sentence.
-    n_expanded_ : subsets expanded by the search.
-    cut_points_ : the cut points of each feature. classes_ : the labels of y.
+    order_, merits_ : array of shape (n_selected,)
+        The subset found, in the order its features were added, and the merit after each.
+    scores_ : array of shape (n_features,)
+        Symmetrical uncertainty with the class.
+    ranking_ : array of int of shape (n_features,)
+        1 is best: the subset in its order, then the rest by ``scores_``.
+    support_ : array of bool of shape (n_features,)
+        Which features are in the subset.
+    redundancy_, partners_ : array of shape (n_features,)
+        The largest symmetrical uncertainty with another feature of the subset, and that feature (-1: none);
+        ``explain(feature)`` says it in words.
+    n_expanded_ : int
+        Subsets expanded by the search.
+    cut_points_ : sequence of arrays
+        The cut points of each feature.
+    classes_ : array
+        The labels of y.
 
     Notes
     -----
-    Ties go to the lower column. Forward from the empty set. If no feature tells anything about the class, the one in
+    Ties go to the lower column. Forward from the empty set. If no feature has information about the class, the one in
     the lowest column is kept, so that a pipeline can go on.
 
     References
@@ -88,46 +103,31 @@ class CFS(OrderedSelector):
             raise ValueError(f"max_stale={self.max_stale!r}: give a whole number of at least 1")
         codes, classes, map = self._encoded(X, y, self.discretization)
         to_class = codes.against(classes, map=map).uncertainty
-        correlations = Correlations(codes, map)
+        correlations = cache(lambda feature: codes.against(feature, map=map).uncertainty)
         max_stale = self.max_stale if self.search == "best_first" else 1
         best, self.n_expanded_ = search(to_class, correlations, max_stale)
         order = list(best.members) or [0]
-        self.merits_ = best.merits(to_class, correlations)
+        self.merits_ = np.array(best.merits)
         self._keep_order(order, to_class)
-        self.redundancy_, self.partners_ = _closest(order, correlations, codes.n_columns)
+        self._start(codes.n_columns)
+        for feature in order:
+            others = np.delete(np.arange(codes.n_columns), feature)
+            self._compare(others, correlations(feature)[others], feature)
         return self
 
     def _n_selected(self, n_features: int) -> int:
         return len(self.order_) if hasattr(self, "order_") else n_features
 
 
-class Correlations:
-    """Symmetrical uncertainty of a feature with all others, computed when first asked for."""
-
-    def __init__(self, codes: Codes, map: Map) -> None:
-        self.codes = codes
-        self.map = map
-        self.known: dict[int, Floats] = {}
-
-    def of(self, feature: int) -> Floats:
-        if feature not in self.known:
-            self.known[feature] = self.codes.against(feature, map=self.map).uncertainty
-        return self.known[feature]
-
-
 @dataclass(frozen=True)
-class Node:
-    """A subset in the order it was built, with the sums its merit and its children's are made of."""
+class Subset:
+    """Features in the order they were added, with the sums that its merit and its children's are made of."""
 
     members: tuple[int, ...]
+    merits: tuple[float, ...]
     class_sum: float
     pair_sum: float
-    merit: float
     to_members: Floats
-
-    @classmethod
-    def empty(cls, n_features: int) -> Node:
-        return cls((), 0.0, 0.0, 0.0, np.zeros(n_features))
 
     def children_merits(self, to_class: Floats) -> Floats:
         """The merit of this subset plus each feature; -inf for its own."""
@@ -136,81 +136,62 @@ class Node:
         merits[list(self.members)] = -np.inf
         return merits
 
-    def plus(self, feature: int, merit: float, to_class: Floats, correlations: Correlations) -> Node:
-        return Node(
+    def plus(self, feature: int, merit: float, to_class: Floats, correlations: Correlations) -> Subset:
+        return Subset(
             (*self.members, feature),
+            (*self.merits, merit),
             self.class_sum + to_class[feature],
             self.pair_sum + self.to_members[feature],
-            merit,
-            self.to_members + correlations.of(feature),
+            self.to_members + correlations(feature),
         )
 
-    def merits(self, to_class: Floats, correlations: Correlations) -> Floats:
-        """Along the way to this subset."""
-        node, merits = Node.empty(len(to_class)), []
-        for feature in self.members:
-            merits.append(node.children_merits(to_class)[feature])
-            node = node.plus(feature, merits[-1], to_class, correlations)
-        return np.array(merits)
 
-
-class Fringe:
+class Queue:
     """Children of the subsets expanded so far, the best of them first; of equal ones the one met first."""
 
     def __init__(self) -> None:
-        self.parents: list[tuple[Node, Floats, NDArray[np.int64]]] = []
-        self.taken: list[int] = []
+        self.parents: list[tuple[Subset, Floats, NDArray[np.int64]]] = []
+        self.best: list[tuple[float, int, int]] = []  # -merit of a parent's best child left, the parent, and its place
 
-    def add(self, parent: Node, merits: Floats) -> None:
+    def add(self, parent: Subset, merits: Floats) -> None:
         self.parents.append((parent, merits, positions(merits).argsort()))
-        self.taken.append(0)
+        self._push(len(self.parents) - 1, 0)
 
-    def pop(self) -> tuple[Node, int, float] | None:
+    def pop(self) -> tuple[Subset, int, float] | None:
         """A parent, the feature that makes its best child not yet taken, and the child's merit."""
-        heads = [self._head(number) for number in range(len(self.parents))]
-        if not heads or max(heads) == -np.inf:
+        if not self.best or self.best[0][0] == np.inf:
             return None
-        number = int(np.argmax(heads))
+        minus_merit, number, place = heappop(self.best)
+        self._push(number, place + 1)
         parent, _, order = self.parents[number]
-        feature = int(order[self.taken[number]])
-        self.taken[number] += 1
-        return parent, feature, heads[number]
+        return parent, int(order[place]), -minus_merit
 
-    def _head(self, number: int) -> float:
+    def _push(self, number: int, place: int) -> None:
         _, merits, order = self.parents[number]
-        return float(merits[order[self.taken[number]]]) if self.taken[number] < len(order) else -np.inf
+        if place < len(order):
+            heappush(self.best, (-float(merits[order[place]]), number, place))
 
 
-def search(to_class: Floats, correlations: Correlations, max_stale: int) -> tuple[Node, int]:
+def search(to_class: Floats, correlations: Correlations, max_stale: int) -> tuple[Subset, int]:
     """The subset with the highest merit met, and how many were expanded."""
-    node = best = Node.empty(len(to_class))
-    fringe, expanded, stale = Fringe(), {frozenset[int]()}, 0
+    subset = best = Subset((), (), 0.0, 0.0, np.zeros(len(to_class)))
+    queue, expanded, stale = Queue(), {frozenset[int]()}, 0
     while True:
-        merits = node.children_merits(to_class)
-        fringe.add(node, merits)
+        merits = subset.children_merits(to_class)
+        queue.add(subset, merits)
         feature = int(np.argmax(merits))
-        if merits[feature] > best.merit:
-            best = node.plus(feature, float(merits[feature]), to_class, correlations)
+        if merits[feature] > (best.merits[-1] if best.merits else 0.0):
+            best = subset.plus(feature, float(merits[feature]), to_class, correlations)
             stale = 0
         else:
             stale += 1
         child = None
-        while stale < max_stale and (child := fringe.pop()) is not None:
+        while stale < max_stale and (child := queue.pop()) is not None:
             parent, feature, merit = child
             members = frozenset((*parent.members, feature))
             if members not in expanded:
                 break
         if child is None:
-            return best, len(fringe.parents)
+            return best, len(queue.parents)
         expanded.add(members)
-        node = parent.plus(feature, merit, to_class, correlations)
-
-
-def _closest(order: list[int], correlations: Correlations, n_features: int) -> tuple[Floats, NDArray[np.int64]]:
-    redundancy, partners = np.zeros(n_features), np.full(n_features, -1, dtype=np.int64)
-    for feature in order:
-        likeness = correlations.of(feature).copy()
-        likeness[feature] = -1.0
-        partners[likeness > redundancy] = feature
-        redundancy = np.maximum(redundancy, likeness)
-    return redundancy, partners
+        subset = parent.plus(feature, merit, to_class, correlations)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..information import balanced_gain
-from .coded import CodedSelector
+from .discretised import DiscretisedFilter
 
 
-class DFE(CodedSelector):
+class DFE(DiscretisedFilter):
     """Ranks features by the balanced information gain of their best discretisation.
 
     B_g(f) = I(C; f) / log2 kappa, kappa the number of intervals. The filter EFS builds on; it does not see that two
@@ -16,21 +16,28 @@ class DFE(CodedSelector):
 
     Parameters
     ----------
-    n_features_to_select : how many features to keep: a number, a share in (0, 1], or None for half. May be changed
-        after ``fit``.
-    discretization : "optimal" (the largest B_g there is), "greedy" (top-down, faster), "mdl", "mean", "sigma" or a
-        number of equal widths; see `probewise.discretize.Discretizer`.
-    discrete_features : columns used as they are: "auto" for category and boolean columns, True, False, a mask,
-        column numbers or names.
-    n_jobs : threads; the result is the same for any number.
+    n_features_to_select : int, float or None, default=None
+        Features to keep: a number, a share in (0, 1], or None for half. May be changed after ``fit``.
+    discretization : str or int, default="optimal"
+        "optimal" (the largest B_g there is), "greedy" (top-down, faster), "mdl", "mean", "sigma" or a number of equal
+        widths, as in `probewise.discretize.Discretizer`.
+    discrete_features : "auto", bool or array-like, default="auto"
+        Columns used as they are: "auto" for category and boolean columns, True, False, a mask, numbers or names.
+    n_jobs : int or None, default=None
+        Threads; the result is the same for any number.
 
     Attributes
     ----------
-    scores_ : array (n_features,), B_g.
-    ranking_ : array (n_features,), 1 is best; ties to the lower column.
-    support_ : array (n_features,), which features are selected.
-    cut_points_ : the cut points of each feature; none where no cut pays.
-    classes_ : the labels of y.
+    scores_ : array of shape (n_features,)
+        B_g.
+    ranking_ : array of int of shape (n_features,)
+        1 is best; ties to the lower column.
+    support_ : array of bool of shape (n_features,)
+        Which features are selected.
+    cut_points_ : sequence of arrays
+        The cut points of each feature; none where no cut pays.
+    classes_ : array
+        The labels of y.
 
     References
     ----------

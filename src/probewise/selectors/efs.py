@@ -1,4 +1,4 @@
-"""EFS, efficient feature selection: balanced information gain, less what the features taken already say."""
+"""EFS, efficient feature selection: balanced information gain, less the redundancy with the features taken."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 
 from ..executors import Map
 from ..information import Codes, balanced_gain
-from .coded import OrderedSelector, first_of_the_best
-
-Floats = NDArray[np.float64]
+from .discretised import StepwiseFilter, first_of_the_best
 
 
-class EFS(OrderedSelector):
+class EFS(StepwiseFilter):
     """Takes the most important feature, step by step: informative, and unlike those taken before.
 
     Imp(f) = B_g(f) (1 - max over the features taken of Corrn(f, g)), where Corr(f, g) = I(f; g) / log2 of the joint
@@ -23,34 +21,48 @@ class EFS(OrderedSelector):
 
     Parameters
     ----------
-    n_features_to_select : how many features to take: a number, a share in (0, 1], or None for half. A smaller number
-        may be set after ``fit``; of a larger one the rest come by importance at the end.
-    discretization : "optimal", "greedy", "mdl", "mean", "sigma" or a number of equal widths; see
+    n_features_to_select : int, float or None, default=None
+        Features to take: a number, a share in (0, 1], or None for half. A smaller number may be set after ``fit``; of a
+        larger one the rest come by importance at the end.
+    discretization : str or int, default="optimal"
+        "optimal", "greedy", "mdl", "mean", "sigma" or a number of equal widths, as in
         `probewise.discretize.Discretizer`.
-    threshold : features less important are discarded; a number, or ``("top", 900)`` for the 900th largest B_g, the
-        paper's way on genes. Higher is faster and ranks fewer features in company.
-    normalize : "all", over the largest Corr of any two features (eq. 10; exact, most pairs are ruled out by a bound);
-        "undetermined", of any two that pass the threshold at first; None, Corr as it is.
-    discrete_features : columns used as they are: "auto" for category and boolean columns, True, False, a mask,
-        column numbers or names.
-    n_jobs : threads; the result is the same for any number.
-    device : where joint levels with a feature taken are counted: "cpu"; "cuda" for a GPU, "auto" for one if there is
-        one, "torch-cpu" for the same code on the CPU. The largest Corr is found on the CPU. The result is the same to
-        the bit.
+    threshold : float or tuple, default=1e-6
+        Features less important are discarded; ``("top", 900)`` is the 900th largest B_g, the paper's way on genes.
+        Higher is faster and ranks fewer features in company.
+    normalize : {"all", "undetermined", None}, default="all"
+        What Corr is divided by: "all", the largest of any two features (eq. 10; exact, most pairs are ruled out by a
+        bound); "undetermined", of any two that pass the threshold at first; None, nothing.
+    discrete_features : "auto", bool or array-like, default="auto"
+        Columns used as they are: "auto" for category and boolean columns, True, False, a mask, numbers or names.
+    n_jobs : int or None, default=None
+        Threads; the result is the same for any number.
+    device : str, default="cpu"
+        Where joint levels with a feature taken are counted: "cpu"; "cuda" for a GPU, "auto" for one if there is one,
+        "torch-cpu" for the same code on the CPU. The largest Corr is found on the CPU. The same to the bit.
 
     Attributes
     ----------
-    gains_ : array (n_features,), B_g.
-    order_ : the features taken, in order.
-    importances_ : their importance at that step, never rising.
-    scores_ : array (n_features,), the last importance of each feature.
-    ranking_ : array (n_features,), 1 is best; features taken first. Ties to the lower column.
-    support_ : array (n_features,), which features are selected.
-    redundancy_, partners_ : arrays (n_features,), the largest Corrn with a feature taken, and that feature (-1: none);
-        ``explain(feature)`` puts them into a sentence.
-    discarded_ : array (n_features,) of bool, discarded by the threshold.
-    threshold_ : the threshold as a number. largest_correlation_ : what Corr was divided by.
-    cut_points_ : the cut points of each feature. classes_ : the labels of y.
+    gains_ : array of shape (n_features,)
+        B_g.
+    order_, importances_ : array of shape (n_taken,)
+        The features taken, in order, and their importance at that step, never rising.
+    scores_ : array of shape (n_features,)
+        The last importance of each feature.
+    ranking_ : array of int of shape (n_features,)
+        1 is best; features taken first. Ties to the lower column.
+    support_ : array of bool of shape (n_features,)
+        Which features are selected.
+    redundancy_, partners_ : array of shape (n_features,)
+        The largest Corrn with a feature taken, and that feature (-1: none); ``explain(feature)`` says it in words.
+    discarded_ : array of bool of shape (n_features,)
+        Discarded by the threshold.
+    threshold_, largest_correlation_ : float
+        The threshold as a number, and what Corr was divided by.
+    cut_points_ : sequence of arrays
+        The cut points of each feature.
+    classes_ : array
+        The labels of y.
 
     References
     ----------
@@ -93,7 +105,8 @@ class EFS(OrderedSelector):
         rank = _rank_of(self.threshold)
         codes, classes, map = self._encoded(X, y, self.discretization)
         self.gains_ = balanced_gain(codes, classes)
-        self.threshold_ = float(self.threshold) if rank is None else _kth_largest(self.gains_, rank)
+        kth = None if rank is None else np.sort(self.gains_)[::-1][min(rank, len(self.gains_)) - 1]
+        self.threshold_ = float(self.threshold if kth is None else kth)
         is_open = self.gains_ >= self.threshold_
         self.largest_correlation_ = self._largest_correlation(codes, is_open, map)
         self._take(codes, is_open, map)
@@ -108,8 +121,7 @@ class EFS(OrderedSelector):
     def _take(self, codes: Codes, is_open: NDArray[np.bool_], map: Map) -> None:
         """Algorithm 1, steps 9-13."""
         importance = self.gains_.copy()
-        self.redundancy_ = np.zeros(codes.n_columns)
-        self.partners_ = np.full(codes.n_columns, -1, dtype=np.int64)
+        self._start(codes.n_columns)
         self.discarded_ = ~is_open
         order: list[int] = []
         while len(order) < self._n_selected(codes.n_columns) and is_open.any():
@@ -118,9 +130,7 @@ class EFS(OrderedSelector):
             is_open[taken] = False
             rest = np.flatnonzero(is_open)
             likeness = np.minimum(1.0, codes.against(taken, rest, map=map).extended_gain / self.largest_correlation_)
-            closer = rest[likeness > self.redundancy_[rest]]
-            self.redundancy_[rest] = np.maximum(self.redundancy_[rest], likeness)
-            self.partners_[closer] = taken
+            self._compare(rest, likeness, taken)
             importance[rest] = np.round(self.gains_[rest] * (1 - self.redundancy_[rest]), 12)
             fallen = rest[importance[rest] < self.threshold_]
             self.discarded_[fallen] = True
@@ -138,7 +148,3 @@ def _rank_of(threshold: Any) -> int | None:
     elif isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool) and np.isfinite(threshold):
         return None
     raise ValueError(f"threshold={threshold!r}: give a number, or ('top', k) for the k-th largest gain, k at least 1")
-
-
-def _kth_largest(gains: Floats, rank: int) -> float:
-    return float(np.sort(gains)[::-1][min(rank, len(gains)) - 1])

@@ -1,4 +1,4 @@
-"""MRMR, JMI and CMIM: the feature that tells most about the class given those taken, step by step."""
+"""MRMR, JMI and CMIM: step by step the feature with the most information about the class, given those taken."""
 
 from __future__ import annotations
 
@@ -6,19 +6,16 @@ from abc import abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..executors import Map
 from ..information import Codes, Shared
-from .coded import OrderedSelector, first_of_the_best
+from .discretised import Floats, Integers, StepwiseFilter, first_of_the_best
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-ROWS_A_CELL = 15
+ROWS_A_CELL = 15  # fewer rows for each joint level of two features and the class, and information is mostly noise
 
 
-class InformationOrder(OrderedSelector):
-    """The greedy loop: the subclass owes ``_value``, what each feature is worth after the latest one was taken."""
+class InformationFilter(StepwiseFilter):
+    """The greedy loop: the subclass owes ``_worth``, what each feature is worth after the latest one was taken."""
 
     levels: Any
     relevance_: Floats
@@ -43,14 +40,13 @@ class InformationOrder(OrderedSelector):
         codes, classes, map = self._encoded(X, y, _enough_rows_a_cell if self.levels == "auto" else self.levels)
         self.relevance_ = codes.against(classes, map=map).information
         worth, last = self.relevance_, self.relevance_.copy()
-        self.redundancy_ = np.zeros(codes.n_columns)
-        self.partners_ = np.full(codes.n_columns, -1, dtype=np.int64)
+        self._start(codes.n_columns)
         self._sum = np.zeros(codes.n_columns)
         is_open = np.ones(codes.n_columns, dtype=bool)
         order: list[int] = []
         for _ in range(self._n_selected(codes.n_columns)):
             if order:
-                worth = self._value(codes, classes, order[-1], len(order), map)
+                worth = self._worth(codes, classes, order[-1], len(order), map)
                 last[is_open] = worth[is_open]
             order.append(first_of_the_best(worth, is_open))
             is_open[order[-1]] = False
@@ -60,7 +56,7 @@ class InformationOrder(OrderedSelector):
         return self
 
     @abstractmethod
-    def _value(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
+    def _worth(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
         """What each feature is worth now; ``taken`` is the latest of ``n_taken`` features."""
 
     def _against(self, codes: Codes, taken: int, sums: Floats, map: Map) -> Shared:
@@ -70,34 +66,47 @@ class InformationOrder(OrderedSelector):
         return shared
 
 
-class MRMR(InformationOrder):
+class MRMR(InformationFilter):
     """Minimum redundancy, maximum relevance: I(f; C), less the mean of what f shares with the features taken.
 
     Parameters
     ----------
-    n_features_to_select : how many features to take: a number, a share in (0, 1], or None for half. A smaller number
-        may be set after ``fit``; of a larger one the rest come by their last value.
-    levels : how numbers become levels: "sigma", three at the mean less and plus one standard deviation; "mean", two;
-        a number of equal widths; "auto", two to ten of equal width, as many as leave 15 rows for each joint level of
-        two features and the class; or "optimal", "greedy", "mdl" of `probewise.discretize.Discretizer`.
-    scheme : "difference" (MID), I(f; C) - mean I(f; g), or "quotient" (MIQ), I(f; C) / mean I(f; g).
-    discrete_features : columns used as they are: "auto" for category and boolean columns, True, False, a mask,
-        column numbers or names.
-    n_jobs : threads; the result is the same for any number.
-    device : where joint levels are counted: "cpu"; "cuda" for a GPU, "auto" for one if there is one, "torch-cpu" for
-        the same code on the CPU. The result is the same to the bit.
+    n_features_to_select : int, float or None, default=None
+        Features to take: a number, a share in (0, 1], or None for half. A smaller number may be set after ``fit``; of a
+        larger one the rest come by their last value.
+    levels : str or int, default="sigma"
+        How numbers become levels: "sigma", three at the mean less and plus one standard deviation; "mean", two; a
+        number of equal widths; "auto", two to ten of equal width, as many as leave 15 rows for each joint level of two
+        features and the class; or "optimal", "greedy", "mdl" of `probewise.discretize.Discretizer`.
+    scheme : {"difference", "quotient"}, default="difference"
+        MID, I(f; C) - mean I(f; g), or MIQ, I(f; C) / mean I(f; g).
+    discrete_features : "auto", bool or array-like, default="auto"
+        Columns used as they are: "auto" for category and boolean columns, True, False, a mask, numbers or names.
+    n_jobs : int or None, default=None
+        Threads; the result is the same for any number.
+    device : str, default="cpu"
+        Where joint levels are counted: "cpu"; "cuda" for a GPU, "auto" for one if there is one, "torch-cpu" for the
+        same code on the CPU. The result is the same to the bit.
 
     Attributes
     ----------
-    order_ : the features taken, in order. gains_ : what each was worth at that step.
-    relevance_ : array (n_features,), I(f; C) in bits.
-    scores_ : array (n_features,), worth when taken, or at the last step for the others.
-    ranking_ : array (n_features,), 1 is best: those taken in order, then the rest by ``scores_``. Ties to the lower
-        column.
-    support_ : array (n_features,), which features are selected.
-    redundancy_, partners_ : arrays (n_features,), the largest symmetrical uncertainty with a feature taken, and that
-        feature (-1: none); ``explain(feature)`` puts them into a sentence.
-    cut_points_ : the cut points of each feature. classes_ : the labels of y.
+    order_, gains_ : array of shape (n_taken,)
+        The features taken, in order, and what each was worth at that step.
+    relevance_ : array of shape (n_features,)
+        I(f; C) in bits.
+    scores_ : array of shape (n_features,)
+        Worth when taken, or at the last step for the others.
+    ranking_ : array of int of shape (n_features,)
+        1 is best: those taken in order, then the rest by ``scores_``. Ties to the lower column.
+    support_ : array of bool of shape (n_features,)
+        Which features are selected.
+    redundancy_, partners_ : array of shape (n_features,)
+        The largest symmetrical uncertainty with a feature taken, and that feature (-1: none); ``explain(feature)`` says
+        it in words.
+    cut_points_ : sequence of arrays
+        The cut points of each feature.
+    classes_ : array
+        The labels of y.
 
     References
     ----------
@@ -133,7 +142,7 @@ class MRMR(InformationOrder):
             raise ValueError(f"scheme={self.scheme!r}: choose 'difference' or 'quotient'")
         return super().fit(X, y)
 
-    def _value(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
+    def _worth(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
         self._against(codes, taken, self._sum, map)
         redundancy = self._sum / n_taken
         if self.scheme == "difference":
@@ -141,10 +150,10 @@ class MRMR(InformationOrder):
         return self.relevance_ / np.maximum(redundancy, 1e-12)
 
 
-class JMI(InformationOrder):
-    """Joint mutual information: the mean, over the features taken, of what f together with each tells of the class.
+class JMI(InformationFilter):
+    """Joint mutual information: the mean, over the features taken, of what f and each together say of the class.
 
-    J(f) = mean over g of I(f, g; C); sees two features that tell something only together.
+    J(f) = mean over g of I(f, g; C); sees two features that have information only together.
     Parameters and attributes are those of `MRMR`, but for ``scheme``, and ``levels`` is "auto": joint levels of two
     features and the class need rows to be counted on.
 
@@ -161,15 +170,15 @@ class JMI(InformationOrder):
     [2, 3, 1]
     """
 
-    def _value(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
+    def _worth(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
         shared = self._against(codes, taken, np.zeros(codes.n_columns), map)
         self._sum += shared.joint_entropy - _with_class(codes, classes, taken, map).joint_entropy
         self._sum += codes.against(classes, np.empty(0, np.int64)).base_entropy
         return self._sum / n_taken
 
 
-class CMIM(InformationOrder):
-    """Conditional mutual information: the least that f tells of the class once any one of the features taken is known.
+class CMIM(InformationFilter):
+    """Conditional mutual information: the least that f adds about the class when one of the features taken is known.
 
     J(f) = min over g of I(f; C | g). Parameters and attributes are those of `JMI`.
 
@@ -186,11 +195,11 @@ class CMIM(InformationOrder):
     [2, 3, 1]
     """
 
-    def _value(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
+    def _worth(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
         shared = self._against(codes, taken, np.zeros(codes.n_columns), map)
         together = _with_class(codes, classes, taken, map)
-        told = shared.joint_entropy - shared.base_entropy + together.base_entropy - together.joint_entropy
-        self._sum = told if n_taken == 1 else np.minimum(self._sum, told)
+        more = shared.joint_entropy - shared.base_entropy + together.base_entropy - together.joint_entropy
+        self._sum = more if n_taken == 1 else np.minimum(self._sum, more)
         return np.minimum(self._sum, self.relevance_)
 
 

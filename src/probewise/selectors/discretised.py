@@ -1,4 +1,4 @@
-"""What filters on interval codes share: columns encoded, an order of selection, and who stands in for whom."""
+"""Base classes of the filters on discretised columns: MRMR, JMI, CMIM, EFS, DFE and CFS."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ from ..probing.tally import positions
 from .base import RankingSelector
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 
-class CodedSelector(RankingSelector):
+class DiscretisedFilter(RankingSelector):
     """A filter that sees each column as interval codes and y as classes."""
 
     discrete_features: Any
@@ -33,13 +34,11 @@ class CodedSelector(RankingSelector):
 
     @property
     def _widths(self) -> tuple[float, float] | None:
-        """Ways to cut that look at the order of values alone take columns of any width."""
+        """Methods that look at the order of values alone take columns of any width."""
         method = getattr(self, "discretization", None) or getattr(self, "levels", None)
         return None if method in SUPERVISED else SQUARED
 
-    def _encoded(
-        self, X: Any, y: Any, method: str | int | Callable[[int, int], int]
-    ) -> tuple[Codes, NDArray[np.int64], Map]:
+    def _encoded(self, X: Any, y: Any, method: str | int | Callable[[int, int], int]) -> tuple[Codes, Integers, Map]:
         """X as codes, y as class codes, and a map over threads; a method may depend on how many rows and classes."""
         find(self.device)  # what is missing is said before the work starts
         X, found = number_categories(X)
@@ -55,12 +54,22 @@ class CodedSelector(RankingSelector):
         return encode(X, self.cut_points_, map=map).on(self.device), target.values, map
 
 
-class OrderedSelector(CodedSelector):
+class StepwiseFilter(DiscretisedFilter):
     """One that takes features one after the other: ``order_`` first, then the rest by their last value."""
 
-    order_: NDArray[np.int64]
+    order_: Integers
     redundancy_: Floats
-    partners_: NDArray[np.int64]
+    partners_: Integers
+
+    def _start(self, n_features: int) -> None:
+        self.redundancy_ = np.zeros(n_features)
+        self.partners_ = np.full(n_features, -1, dtype=np.int64)
+
+    def _compare(self, columns: Integers, likeness: Floats, taken: int) -> None:
+        """Keep by how much, and with which feature taken, each column is the most alike."""
+        closer = likeness > self.redundancy_[columns]
+        self.redundancy_[columns[closer]] = likeness[closer]
+        self.partners_[columns[closer]] = taken
 
     def _keep_order(self, order: list[int], values: Floats) -> None:
         self.order_ = np.array(order, dtype=np.int64)
@@ -74,16 +83,19 @@ class OrderedSelector(CodedSelector):
     def explain(self, feature: int | str) -> str:
         """One sentence on a feature: when it was taken, or which feature taken it is most like.
 
-        feature : column number, or name where ``fit`` saw a frame.
+        Parameters
+        ----------
+        feature : int or str
+            Column number, or name where ``fit`` saw a frame.
         """
         check_is_fitted(self, "order_")
         names = getattr(self, "feature_names_in_", np.arange(len(self.scores_)))
         column = int(np.flatnonzero(names == feature)[0]) if isinstance(feature, str) else int(feature)
-        said = f"{names[column]}: rank {self.ranking_[column]} of {len(names)}, value {self.scores_[column]:.3g}"
-        if self.partners_[column] < 0:
-            return said
+        sentence = f"{names[column]}: rank {self.ranking_[column]} of {len(names)}, value {self.scores_[column]:.3g}"
         partner = self.partners_[column]
-        return f"{said}, {self.redundancy_[column]:.2f} like {names[partner]} (rank {self.ranking_[partner]})"
+        if partner < 0:
+            return sentence
+        return f"{sentence}, {self.redundancy_[column]:.2f} like {names[partner]} (rank {self.ranking_[partner]})"
 
 
 def first_of_the_best(values: Floats, is_open: NDArray[np.bool_]) -> int:
