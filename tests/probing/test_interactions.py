@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from probewise import DAF
 from probewise.criteria import KNN, Linear, NaiveBayes
 from probewise.datasets import make_madelon
-from probewise.probing.interactions import Group, Interactions, correlations, interactions_between
+from probewise.probing.interactions import Group, Interactions, correlations, interactions_between, pair_contrasts
 from probewise.probing.ledger import Ledger
 from probewise.probing.probes import PlanInRounds, ProbePlan
 from probewise.stopping import MaxProbes
@@ -89,6 +89,9 @@ def test_a_pair_is_told_with_its_numbers():
     names = [f"gene {column}" for column in range(40)]
     daf = DAF(max_probe_size=15, stop=MaxProbes(2000), random_state=0).fit(pd.DataFrame(X, columns=names), y)
     found = daf.interactions(top=8)
+    contrast, errors = pair_contrasts(daf.plan_, daf.ledger_, found.features)
+    np.testing.assert_array_equal(found.contrast, contrast)
+    np.testing.assert_array_equal(found.std_error, errors)
     pairs = found.pairs()
     assert len(pairs) == 28
     assert [abs(pair.z) for pair in pairs] == sorted((abs(pair.z) for pair in pairs), reverse=True)

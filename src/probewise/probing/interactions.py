@@ -23,8 +23,8 @@ from .tally import TallySheet
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
-FEWEST_IN_A_CELL = 10  # probes: the variance of fewer says little
-CHANCE = 0.05  # adjusted p-values below it count as no luck
+FEWEST_IN_A_CELL = 10
+CHANCE = 0.05
 REPLACED = 0.9  # of what a feature is worth without the other, gone with it: then the other replaces it
 WORTH_SOMETHING = 2  # standard errors
 BEYOND_THE_BULK = 3  # standard deviations, estimated from the median one, which a few good features do not move
@@ -244,28 +244,18 @@ def best_probed(ranking: Columns, scores: Floats) -> Columns:
 
 def interactions_between(plan: ProbePlan, ledger: Ledger, columns: Columns, names: Sequence[str]) -> Interactions:
     """What these columns do in pairs, replayed from the ledger."""
-    count, mean, variance = _cells(plan, ledger, columns)
-    unknown = (count.min(axis=0) < FEWEST_IN_A_CELL) | np.eye(len(columns), dtype=bool)
-    contrast = np.where(unknown, np.nan, mean[0] - mean[1] - mean[2] + mean[3])
-    error = np.where(unknown, np.nan, np.sqrt(variance.sum(axis=0)))
+    cells = _cells(plan, ledger, columns)
+    contrast, error = cells.contrast, cells.std_error
+    only, neither = cells.mean[1] - cells.mean[3], cells.variance[1] + cells.variance[3]
     rounding = 1e-9 * float(ledger.values().std())
     with np.errstate(divide="ignore", invalid="ignore"):
-        freedom = error**4 / (variance**2 / (count - 1)).sum(axis=0)
         z = np.abs(contrast) / (error + rounding)
+        freedom = error**4 / (cells.variance**2 / (cells.count - 1)).sum(axis=0)
         p_values = 2 * stdtr(np.where(np.isfinite(freedom), freedom, 1e9), -z)
-        worth_error = np.sqrt(variance[1] + variance[3])
+        worth_error = np.sqrt(neither)
     p_values[~np.isfinite(contrast)] = np.nan
-    return Interactions(
-        columns,
-        tuple(names),
-        contrast,
-        error,
-        mean[1] - mean[3],
-        worth_error,
-        p_values,
-        _beyond_bulk(plan, ledger)[columns],
-        rounding,
-    )
+    beyond = _beyond_bulk(plan, ledger)[columns]
+    return Interactions(columns, tuple(names), contrast, error, only, worth_error, p_values, beyond, rounding)
 
 
 def _beyond_bulk(plan: ProbePlan, ledger: Ledger) -> NDArray[np.bool_]:
@@ -279,17 +269,40 @@ def _beyond_bulk(plan: ProbePlan, ledger: Ledger) -> NDArray[np.bool_]:
     if not known.any():
         return known
     centre = np.nanmedian(gains)
-    deviation = np.nanmedian(np.abs(gains - centre)) / ndtri(0.75)
+    spread = np.nanmedian(np.abs(gains - centre)) / ndtri(0.75)
     with np.errstate(invalid="ignore"):
-        return gains > centre + BEYOND_THE_BULK * deviation
+        return gains > centre + BEYOND_THE_BULK * spread
 
 
-def _cells(plan: ProbePlan, ledger: Ledger, columns: Columns) -> tuple[Floats, Floats, Floats]:
-    """Of each pair in the probes that hold both, the first only, the second only, and neither: arrays (4, m, m).
+def pair_contrasts(plan: ProbePlan, ledger: Ledger, columns: Columns) -> tuple[Floats, Floats]:
+    """The contrast of each pair of columns and its standard error; NaN where a cell has fewer than 10 probes."""
+    cells = _cells(plan, ledger, columns)
+    return cells.contrast, cells.std_error
 
-    How many probes, their mean J, less that of probes of like size, and the variance of that mean. Of a run in rounds
-    over the rounds in which both could be drawn.
-    """
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Of each pair: how many probes hold both, the first only, the second only, neither; mean J, and its variance."""
+
+    count: Floats
+    mean: Floats
+    variance: Floats
+
+    @cached_property
+    def contrast(self) -> Floats:
+        return self._where_known(self.mean[0] - self.mean[1] - self.mean[2] + self.mean[3])
+
+    @cached_property
+    def std_error(self) -> Floats:
+        return self._where_known(np.sqrt(self.variance.sum(axis=0)))
+
+    def _where_known(self, values: Floats) -> Floats:
+        unknown = (self.count.min(axis=0) < FEWEST_IN_A_CELL) | np.eye(len(values), dtype=bool)
+        return np.where(unknown, np.nan, values)
+
+
+def _cells(plan: ProbePlan, ledger: Ledger, columns: Columns) -> Cells:
+    """Over the ledger; of a run in rounds, for each pair over the rounds in which both could be drawn."""
     place = np.full(plan.n_features, -1)
     place[columns] = np.arange(len(columns))
     starts = [part.start for part in plan.rounds]
@@ -307,7 +320,8 @@ def _cells(plan: ProbePlan, ledger: Ledger, columns: Columns) -> tuple[Floats, F
     count, total, square = sums.swapaxes(0, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / count
-        return count, mean, np.maximum(square / count - mean**2, 0) / count
+        variance = np.maximum(square / count - mean**2, 0) / count
+    return Cells(count, mean, variance)
 
 
 def correlations(values: Floats) -> Floats:
