@@ -1,4 +1,4 @@
-"""ReliefF and RReliefF: every feature judged by how it differs between neighbours of the same and of other classes."""
+"""ReliefF and RReliefF: features ranked by how they differ between near rows of the same and of other classes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ from .base import RankingSelector
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Neighbours = tuple[Rows, Floats]  # (rows, slots): the neighbours as `kernels.relief` keeps them, and how far they are
 
-JOBS, LEAST_SPANS = 32, 8
-LEAST_COLUMNS = 512  # in a job that sums over some columns for all pairs of rows
-LEAST_ROWS, MOST_ROWS = 64, 512  # in a job that sums over all columns for some pairs of rows
+# Up to 32 jobs keep many threads busy to the end. Of few rows a job sums over some columns for all pairs of rows, where
+# at least 8 such jobs of 512 columns can be made; else over all columns for a block of pairs.
+JOBS, LEAST_COLUMN_JOBS, LEAST_COLUMNS = 32, 8, 512
+LEAST_ROWS, MOST_ROWS = 64, 512  # of a block: smaller ones read columns too often, larger ones leave the cache
 LEAST_OTHERS, MOST_OTHERS = 256, 4096
-NUMBERS_AT_A_TIME = 2**23
+MOST_DISTANCES = 2**23  # kept at a time by jobs of columns: 64 MiB
 MOST_BYTES = 2**32  # for neighbours in more than MOST_CLASSES classes
 
 
@@ -49,26 +51,35 @@ class ReliefF(RankingSelector):
 
     Parameters
     ----------
-    n_features_to_select : how many features to keep: a number, a share in (0, 1], or None for half. May be
-        changed after ``fit``.
-    n_neighbors : k. Few see fine structure and are swayed by noise; very many turn the method into one that looks at
-        each feature alone. Where a class has fewer rows, all of them are taken, and k is their number.
-    n_samples : m, how many rows R are drawn, without replacement: a number, a share in (0, 1], or None for all rows,
-        which leaves nothing to chance. Time grows with it.
-    discrete_features : which features are categories: "auto" (columns of a frame with a category or boolean type, or
-        all of a boolean array), True, False, a mask, or numbers or names of columns.
-    n_jobs : threads; the result is the same for any number.
-    random_state : an int for a draw of rows that can be repeated; not used when all rows are taken.
-    device : "cpu"; "cuda" for a GPU, "auto" for one if there is one, "torch-cpu" for the same code on the CPU. The
-        neighbours are the same but for distances equal to 10 digits, and the weights agree to about 13.
+    n_features_to_select : int, float or None, default=None
+        Features to keep: a number, a share in (0, 1], or None for half. May be changed after ``fit``.
+    n_neighbors : int, default=10
+        k. Few see fine structure and are swayed by noise; very many turn the method into one that looks at each feature
+        alone. Where a class has fewer rows, all of them are taken, and k is their number.
+    n_samples : int, float or None, default=None
+        m, how many rows R are drawn, without replacement: a number, a share in (0, 1], or None for all rows, which
+        leaves nothing to chance. Time grows with it.
+    discrete_features : "auto", bool or array-like, default="auto"
+        Which features are categories: "auto" (columns of a frame with a category or boolean type, or all of a boolean
+        array), True, False, a mask, or numbers or names of columns.
+    n_jobs : int or None, default=None
+        Threads; the result is the same for any number.
+    random_state : int, RandomState or None, default=None
+        An int for a draw of rows that can be repeated; not used when all rows are taken.
+    device : str, default="cpu"
+        "cuda" for a GPU, "auto" for one if there is one, "torch-cpu" for the same code on the CPU. The neighbours are
+        the same but for distances equal to 10 digits, and the weights agree to about 13.
 
     Attributes
     ----------
-    scores_ : array (n_features,), the weights W, from -1 to 1; 0 for a constant feature.
-    ranking_ : array (n_features,), 1 is best; ties to the lower column.
-    support_ : array (n_features,), which features are selected.
-    samples_ : array (m,), the rows R, ascending.
-    ranges_ : array (n_features,), max - min of each feature.
+    scores_ : array of shape (n_features,)
+        The weights W, from -1 to 1; 0 for a constant feature.
+    ranking_, support_ : array of shape (n_features,)
+        Ranks, 1 is best, ties to the lower column; and which features are selected.
+    samples_ : array of int of shape (m,)
+        The rows R, ascending.
+    ranges_ : array of shape (n_features,)
+        max - min of each feature.
 
     Notes
     -----
@@ -137,13 +148,14 @@ class ReliefF(RankingSelector):
         groups = Groups.of(target, k)
         groups.require_room(len(self.samples_))
         with one_blas_thread():  # once for the three maps: to set it takes as long as a map
-            table = Table.of(X, discrete, map)
-            work = OnCPU(table, groups, map) if device is None else table.to(device, groups, map)
-            near = work.nearest(self.samples_)
-            weights = (
-                class_weights(groups, self.samples_) if groups.many else number_weights(target, self.samples_, near)
-            )
-            self._keep(work.weighted_diffs(self.samples_, near, weights))
+            table = ScaledTable.of(X, discrete, map)
+            place = OnCPU(table, groups, map) if device is None else table.to(device, groups, map)
+            near = place.nearest(self.samples_)
+            if target.is_classification:
+                weights = class_weights(groups, self.samples_)
+            else:
+                weights = number_weights(target, self.samples_, near)
+            self._keep(place.weighted_diffs(self.samples_, near, weights))
         self.ranges_ = table.ranges
         return self
 
@@ -174,14 +186,12 @@ def _require_variety(target: Target) -> None:
     if len(target.values) < 2:
         raise ValueError("n_samples=1: a row has no neighbours; give at least two rows")
     if np.ptp(target.values) == 0:
-        raise ValueError(
-            f"y has only one value ({target.values[0]}): features cannot be told apart by it; "
-            "give rows that differ in y"
-        )
+        found = f"y has only one value ({target.values[0]}): features cannot be told apart by it"
+        raise ValueError(f"{found}; give rows that differ in y")
 
 
 @dataclass(frozen=True)
-class Table:
+class ScaledTable:
     """X with what scales its columns, laid out a tile at a time: no copy of X is made.
 
     A scaled column is (x - low) / divisor, for which diff is |a - b|. Where there are more than two categories they
@@ -195,7 +205,7 @@ class Table:
     capped: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, X: Any, discrete: NDArray[np.bool_], map: Map) -> Table:
+    def of(cls, X: Any, discrete: NDArray[np.bool_], map: Map) -> ScaledTable:
         X = X.tocsc() if sp.issparse(X) else X
         if X.dtype.kind == "f" and X.dtype not in (np.float32, np.float64):
             X = X.astype(np.float64 if X.dtype.itemsize > 8 else np.float32)
@@ -246,8 +256,8 @@ def _apart(categories: NDArray[Any]) -> Floats:
     if categories.dtype.kind != "f":
         return apart
     odd = (categories != np.rint(categories)).any(axis=0)
-    gaps = np.diff(np.sort(categories[:, odd].astype(np.float64), axis=0), axis=0)
-    apart[odd] = np.where(gaps > 0, gaps, np.inf).min(axis=0) / 2
+    steps = np.diff(np.sort(categories[:, odd].astype(np.float64), axis=0), axis=0)
+    apart[odd] = np.where(steps > 0, steps, np.inf).min(axis=0) / 2
     return apart
 
 
@@ -258,12 +268,11 @@ class Groups:
     codes: Rows
     counts: Rows
     k: int
-    many: bool
 
     @classmethod
     def of(cls, target: Target, k: int) -> Groups:
         codes = target.values if target.is_classification else np.zeros(len(target.values), np.int64)
-        return cls(codes, np.bincount(codes), k, target.is_classification)
+        return cls(codes, np.bincount(codes), k)
 
     @property
     def starts(self) -> Rows:
@@ -280,102 +289,53 @@ class Groups:
                 f"which takes some {8 * numbers / 2**30:.0f} GiB: draw fewer rows (n_samples) or join classes"
             )
 
-    @property
-    def slot_codes(self) -> Rows:
-        return np.repeat(np.arange(len(self.counts)), np.diff(self.starts))
-
 
 @dataclass(frozen=True)
 class OnCPU:
-    """Where neighbours are found and features weighed."""
+    """The nearest rows of every sample, and sums of diff over them, on the CPU."""
 
-    table: Table
+    table: ScaledTable
     groups: Groups
     map: Map
 
     def nearest(self, samples: Rows) -> Rows:
-        return nearest(self.table, samples, self.groups, self.map)
+        """The nearest rows of each class to every sample (m, slots), ascending in each class; -1 where there are none.
 
-    def weighted_diffs(self, samples: Rows, near: Rows, weights: Floats) -> Floats:
-        return weighted_diffs(self.table, samples, near, weights, self.map)
+        ``limits`` (rows, classes) are the distances of the farthest of the neighbours known so far. Threads read them
+        while they come down: an old one costs time and changes nothing.
+        """
+        n_rows, n_columns = self.table.X.shape
+        limits = np.full((n_rows, len(self.groups.counts)), np.inf)
+        near, far = self._no_neighbours(len(samples))
+        both_ways = len(samples) == n_rows
+        column_jobs = min(JOBS, MOST_DISTANCES // (len(samples) * n_rows), n_columns // LEAST_COLUMNS)
+        if column_jobs >= LEAST_COLUMN_JOBS:
+            block = Block(samples, np.arange(n_rows), both_ways)
+            parts = self.map(partial(self._distances, block), pieces(n_columns, -(-n_columns // column_jobs)))
+            self._choose(block, sum(parts), limits, (near, far), (near, far))
+        else:
+            for found in self.map(partial(self._neighbours_in, limits), blocks_of(samples, n_rows, both_ways)):
+                for rows, more in found:
+                    start = np.searchsorted(samples, rows[0])
+                    part = slice(start, start + len(rows))
+                    kernels.merge(near[part], far[part], *more, self.groups.starts, rows, limits)
+        for start, end in zip(self.groups.starts[:-1], self.groups.starts[1:], strict=True):
+            near[:, start:end].sort(axis=1)
+        return near
 
+    def _no_neighbours(self, n_rows: int) -> Neighbours:
+        shape = n_rows, self.groups.starts[-1]
+        return np.full(shape, -1), np.full(shape, np.inf)
 
-def nearest(table: Table, samples: Rows, groups: Groups, map: Map) -> Rows:
-    """The nearest rows of each class to every sample (m, slots), ascending in each class; -1 where there are none."""
-    n_rows, n_columns = table.X.shape
-    search = Search(table, groups.codes, groups.starts, np.full((n_rows, len(groups.counts)), np.inf))
-    known = search.nobody(len(samples))
-    everyone = len(samples) == n_rows
-    spans = min(JOBS, NUMBERS_AT_A_TIME // (len(samples) * n_rows), n_columns // LEAST_COLUMNS)
-    if spans >= LEAST_SPANS:
-        block = Block(samples, np.arange(n_rows), everyone)
-        distances = sum(map(partial(search.distances, block), pieces(n_columns, -(-n_columns // spans))))
-        search.choose(block, distances, known, known)
-    else:
-        for found in map(search.among, blocks_of(samples, n_rows, everyone)):
-            for rows, more in found:
-                search.merge(known, np.searchsorted(samples, rows[0]), rows, more)
-    near = known.near
-    for start, end in zip(groups.starts[:-1], groups.starts[1:], strict=True):
-        near[:, start:end].sort(axis=1)
-    return near
-
-
-def blocks_of(samples: Rows, n_rows: int, everyone: bool) -> Iterator[Block]:
-    """All pairs of a sample and another row, each once; the largest blocks first."""
-    height = int(np.clip(len(samples) // 12, LEAST_ROWS, MOST_ROWS))
-    width = MOST_OTHERS if everyone else int(np.clip(n_rows // 16, LEAST_OTHERS, MOST_OTHERS))
-    for top in range(0, len(samples), height):
-        for start in range(top if everyone else 0, n_rows, width):
-            others = np.arange(start, min(start + width, n_rows))
-            yield Block(samples[top : top + height], others, everyone)
-
-
-@dataclass(frozen=True)
-class Block:
-    """Rows, the others they are compared with, and whether these look for neighbours too."""
-
-    rows: Rows
-    others: Rows
-    both_ways: bool
-
-    @property
-    def begin(self) -> int:
-        """The i-th row is compared with others from begin + i on: both ways, a pair is looked at once."""
-        return int(self.rows[0] - self.others[0]) + 1 if self.both_ways else -len(self.rows)
-
-
-@dataclass(frozen=True)
-class Slots:
-    """Neighbours (rows, slots) as `kernels.relief` keeps them, and how far they are."""
-
-    near: Rows
-    far: Floats
-
-
-@dataclass(frozen=True)
-class Search:
-    """Looks for neighbours. limits (rows, classes) are the distances of the farthest of those known so far.
-
-    Threads read the limits while they come down: an old one costs time and changes nothing.
-    """
-
-    table: Table
-    codes: Rows
-    starts: Rows
-    limits: Floats
-
-    def nobody(self, n_rows: int) -> Slots:
-        return Slots(np.full((n_rows, self.starts[-1]), -1), np.full((n_rows, self.starts[-1]), np.inf))
-
-    def among(self, block: Block) -> list[tuple[Rows, Slots]]:
+    def _neighbours_in(self, limits: Floats, block: Block) -> list[tuple[Rows, Neighbours]]:
         """Rows, and the neighbours found for them among the pairs of the block."""
-        distances = self.distances(block, slice(0, self.table.X.shape[1]))
-        mine, theirs = self.nobody(len(block.rows)), self.nobody(len(block.others) if block.both_ways else 0)
-        self.choose(block, distances, mine, theirs)
+        distances = self._distances(block, slice(0, self.table.X.shape[1]))
+        mine = self._no_neighbours(len(block.rows))
+        theirs = self._no_neighbours(len(block.others) if block.both_ways else 0)
+        self._choose(block, distances, limits, mine, theirs)
         return [(block.rows, mine), (block.others, theirs)] if block.both_ways else [(block.rows, mine)]
 
-    def distances(self, block: Block, columns: slice) -> Floats:
+    def _distances(self, block: Block, columns: slice) -> Floats:
         """Sums of diff over some columns: (rows, others), with room to spare."""
         height, width = len(block.rows), len(block.others)
         at_a_time = int(np.clip(2**16 // width, 32, 256))
@@ -393,31 +353,74 @@ class Search:
             kernels.add_diffs(mine[:n], height, others[:n], width, block.begin, capped, sums)
         return sums
 
-    def choose(self, block: Block, distances: Floats, mine: Slots, theirs: Slots) -> None:
+    def _choose(self, block: Block, distances: Any, limits: Floats, mine: Neighbours, theirs: Neighbours) -> None:
         """Put into the slots who is nearest."""
-        limits, other_limits = self.limits[block.rows], self.limits[block.others].T.copy()
+        own_limits, other_limits = limits[block.rows], limits[block.others].T.copy()
         if not block.both_ways:
             other_limits[:] = -np.inf
             _, i, j = np.intersect1d(block.rows, block.others, assume_unique=True, return_indices=True)
             distances[i, j] = np.inf
         kernels.choose(
-            distances, block.begin, block.rows, block.others, self.codes, self.starts, limits, other_limits,
-            mine.near, mine.far, theirs.near, theirs.far,
+            distances, block.begin, block.rows, block.others, self.groups.codes, self.groups.starts,
+            own_limits, other_limits, *mine, *theirs,
         )  # fmt: skip
 
-    def merge(self, known: Slots, place: int, rows: Rows, more: Slots) -> None:
-        """Take over the neighbours found for rows, whose slots start at a place."""
-        part = slice(place, place + len(rows))
-        kernels.merge(known.near[part], known.far[part], more.near, more.far, self.starts, rows, self.limits)
+    def weighted_diffs(self, samples: Rows, near: Rows, weights: Floats) -> Floats:
+        """For each feature the sum of weight * diff over the samples and their neighbours."""
+        extra = -near.shape[1] % kernels.ABREAST
+        weights = np.pad(np.where(near >= 0, weights, 0), ((0, 0), (0, extra)))
+        near = np.pad(near, ((0, 0), (0, extra)), constant_values=-1)
+        near = np.where(near >= 0, near, samples[:, None])
+        n_rows, n_columns = self.table.X.shape
+        at_a_time = int(np.clip(2**17 // n_rows, 8, 512))
+
+        def weigh(columns: slice) -> Floats:
+            lay = self.table.layer(np.arange(n_rows))
+            tile = np.empty((at_a_time, n_rows))
+            sums = np.zeros(columns.stop - columns.start)
+            for start in range(0, len(sums), at_a_time):
+                part = sums[start : start + at_a_time]
+                lay(columns.start + start, tile[: len(part)])
+                capped = self.table.capped[columns.start + start :][: len(part)].any()
+                by_row = np.ascontiguousarray(tile[: len(part)].T)
+                kernels.add_weighted_diffs(by_row, samples, near, weights, capped, part)
+            return sums
+
+        return np.concatenate(list(self.map(weigh, pieces(n_columns, 64))))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Rows, the others they are compared with, and whether these look for neighbours too."""
+
+    rows: Rows
+    others: Rows
+    both_ways: bool
+
+    @property
+    def begin(self) -> int:
+        """The i-th row is compared with others from begin + i on: both ways, a pair is looked at once."""
+        return int(self.rows[0] - self.others[0]) + 1 if self.both_ways else -len(self.rows)
+
+
+def blocks_of(samples: Rows, n_rows: int, both_ways: bool) -> Iterator[Block]:
+    """All pairs of a sample and another row, each once; the largest blocks first."""
+    height = int(np.clip(len(samples) // 12, LEAST_ROWS, MOST_ROWS))
+    width = MOST_OTHERS if both_ways else int(np.clip(n_rows // 16, LEAST_OTHERS, MOST_OTHERS))
+    for top in range(0, len(samples), height):
+        for start in range(top if both_ways else 0, n_rows, width):
+            others = np.arange(start, min(start + width, n_rows))
+            yield Block(samples[top : top + height], others, both_ways)
 
 
 def class_weights(groups: Groups, samples: Rows) -> Floats:
     """What a neighbour's diff counts: -1/(m k) for a hit, P(C) / (1 - P(class of R)) / (m k) for a miss."""
     share = groups.counts / groups.counts.sum()
     hits = np.minimum(groups.k, groups.counts - 1)
-    table = share / (1 - share)[:, None] / np.minimum(groups.k, groups.counts)
-    np.fill_diagonal(table, -1 / np.maximum(hits, 1))
-    return table[groups.codes[samples][:, None], groups.slot_codes] / len(samples)
+    by_class = share / (1 - share)[:, None] / np.minimum(groups.k, groups.counts)
+    np.fill_diagonal(by_class, -1 / np.maximum(hits, 1))
+    class_of_slot = np.repeat(np.arange(len(groups.counts)), np.diff(groups.starts))
+    return by_class[groups.codes[samples][:, None], class_of_slot] / len(samples)
 
 
 def number_weights(target: Target, samples: Rows, near: Rows) -> Floats:
@@ -428,29 +431,6 @@ def number_weights(target: Target, samples: Rows, near: Rows) -> Floats:
     unlike = apart.sum() / k
     like = len(samples) - unlike
     return (apart / (unlike or 1.0) - (1 - apart) / (like or 1.0)) / k
-
-
-def weighted_diffs(table: Table, samples: Rows, near: Rows, weights: Floats, map: Map) -> Floats:
-    """For each feature the sum of weight * diff over the samples and their neighbours."""
-    extra = -near.shape[1] % kernels.ABREAST
-    weights = np.pad(np.where(near >= 0, weights, 0), ((0, 0), (0, extra)))
-    near = np.pad(near, ((0, 0), (0, extra)), constant_values=-1)
-    near = np.where(near >= 0, near, samples[:, None])
-    weigh = partial(_weighted_diffs, table, samples, near, weights)
-    return np.concatenate(list(map(weigh, pieces(table.X.shape[1], 64))))
-
-
-def _weighted_diffs(table: Table, samples: Rows, near: Rows, weights: Floats, columns: slice) -> Floats:
-    at_a_time = int(np.clip(2**17 // table.X.shape[0], 8, 512))
-    lay = table.layer(np.arange(table.X.shape[0]))
-    tile = np.empty((at_a_time, table.X.shape[0]))
-    sums = np.zeros(columns.stop - columns.start)
-    for start in range(0, len(sums), at_a_time):
-        part = sums[start : start + at_a_time]
-        lay(columns.start + start, tile[: len(part)])
-        capped = table.capped[columns.start + start :][: len(part)].any()
-        kernels.add_weighted_diffs(np.ascontiguousarray(tile[: len(part)].T), samples, near, weights, capped, part)
-    return sums
 
 
 def pieces(n_columns: int, at_least: int) -> list[slice]:
