@@ -11,7 +11,7 @@ from ..criteria import as_criterion
 from ..probing.probes import Subsets
 from .base import WrapperSelector
 
-BLOCK = 256
+FEATURES_A_BLOCK = 256  # scored by one worker at a time: some milliseconds of work
 
 
 class BIF(WrapperSelector):
@@ -19,20 +19,19 @@ class BIF(WrapperSelector):
 
     Parameters
     ----------
-    n_features_to_select : how many features to keep: a number, a share in (0, 1], or None for half. May be
-        changed after ``fit``.
-    criterion : as in `DAF`: "auto", a name such as "knn" or "linear", a criterion of `probewise.criteria`, a
-        scikit-learn estimator, or a function of (X_subset, y).
-    cv : folds for the criterion: a number (stratified for classes), a splitter, or an iterable of splits.
-    scoring : the score that J is, as in `DAF`.
-    device : as in `DAF`.
-    n_jobs : workers; the result is the same for any number.
+    n_features_to_select : int, float or None, default=None
+        Features to keep: a number, a share in (0, 1], or None for half. May be changed after ``fit``.
+    criterion, cv, scoring, device
+        As in `DAF`.
+    n_jobs : int or None, default=None
+        Workers; the result is the same for any number.
 
     Attributes
     ----------
-    scores_ : array (n_features,), J of each feature alone.
-    ranking_ : array (n_features,), 1 is best; ties to the lower column.
-    support_ : array (n_features,), which features are selected.
+    scores_ : array of shape (n_features,)
+        J of each feature alone.
+    ranking_, support_ : array of shape (n_features,)
+        Ranks, 1 is best, ties to the lower column; and which features are selected.
 
     References
     ----------
@@ -72,13 +71,10 @@ class BIF(WrapperSelector):
         X = ReadAhead(X) if isinstance(X, Stored) else X
         score = self._bound(criterion, X, y, groups, sample_weight)
         map = self._map(criterion, X, score)
-        alone = (np.arange(block.start, block.stop)[:, None] for block in _blocks(X))
+        n_features, size = X.shape[1], FEATURES_A_BLOCK
+        blocks = [slice(start, min(start + size, n_features)) for start in range(0, n_features, size)]
+        if isinstance(X, ReadAhead):  # of a table in a store, columns that are read together
+            blocks = X.parts
+        alone = (np.arange(block.start, block.stop)[:, None] for block in blocks)
         self._keep(np.concatenate(list(map(score, (Subsets.of(features) for features in alone)))))
         return self
-
-
-def _blocks(X: Any) -> list[slice]:
-    """Columns to be judged by one worker; of a table in a store, those that are read together."""
-    if isinstance(X, ReadAhead):
-        return X.parts
-    return [slice(start, min(start + BLOCK, X.shape[1])) for start in range(0, X.shape[1], BLOCK)]

@@ -1,4 +1,4 @@
-"""SFFS, floating search: one feature at a time in or out, as long as the criterion gains; also SFS, SBS, SBFS."""
+"""SFFS and its relatives SFS, SBS and SBFS: sequential search for a subset, one feature at a time."""
 
 from __future__ import annotations
 
@@ -35,31 +35,42 @@ class SFFS(WrapperSelector):
 
     Parameters
     ----------
-    n_features_to_select : size to search for: a number, a share in (0, 1], or None for half. After ``fit`` it may be
-        changed to any size on the path.
-    criterion : as in `DAF`: "auto", a name such as "knn" or "linear", a criterion of `probewise.criteria`, a
-        scikit-learn estimator, or a function of (X_subset, y).
-    direction : "forward", or "backward" from all features.
-    floating : True steps back as long as that beats the best subset known of its size. "strict" also asks that it
-        beats the larger subset it came from, and leaves the feature just taken in (or out) alone, as mlxtend does.
-        False gives the plain sequential search: faster, nested subsets, more easily stuck.
-    stop : a rule of `probewise.stopping`, say ``MaxTime(60)`` or ``MaxProbes(10_000)`` subsets; the best so far is
-        kept. None: until the size is reached.
-    cv : folds for the criterion: a number (stratified for classes), a splitter, or an iterable of splits.
-    scoring : the score that J is, as in `DAF`.
-    device : as in `DAF`.
-    n_jobs : workers; the result is the same for any number.
-    verbose : 1 shows live progress, in a terminal or a notebook; or a function, called now and then with a line of
-        text that says where the run stands.
+    n_features_to_select : int, float or None, default=None
+        Size to search for: a number, a share in (0, 1], or None for half. After ``fit`` it may be changed to any size
+        on the path.
+    criterion : str, criterion, estimator or callable, default="auto"
+        As in `DAF`.
+    direction : {"forward", "backward"}, default="forward"
+        Backward starts from all features.
+    floating : bool or "strict", default=True
+        True steps back as long as that beats the best subset known of its size. "strict" also asks that it beats the
+        larger subset it came from, and leaves the feature just taken in (or out) alone, as mlxtend does. False gives
+        the plain sequential search: faster, nested subsets, more easily stuck.
+    stop : stopping rule or None, default=None
+        A rule of `probewise.stopping`, say ``MaxTime(60)`` or ``MaxProbes(10_000)`` subsets; the best so far is kept.
+        None: until the size is reached.
+    cv, scoring, device
+        As in `DAF`.
+    n_jobs : int or None, default=None
+        Workers; the result is the same for any number.
+    verbose : int or callable, default=0
+        1 shows live progress, in a terminal or a notebook; a function is called now and then with a line of text that
+        says where the run stands.
 
     Attributes
     ----------
-    path_ : dict, for every size met the best J and its subset: ``{size: (J, (feature, ...))}``.
-    scores_ : array (n_features,), the share of the sizes on the path whose subset holds the feature.
-    ranking_ : array (n_features,), 1 is best; by ``scores_``, ties to the lower column.
-    support_ : array (n_features,), the best subset of ``n_features_to_select`` features.
-    n_evaluations_ : subsets scored.
-    stop_reason_ : why it stopped, in words.
+    path_ : dict
+        For every size met the best J and its subset: ``{size: (J, (feature, ...))}``.
+    scores_ : array of shape (n_features,)
+        The share of the sizes on the path whose subset holds the feature.
+    ranking_ : array of int of shape (n_features,)
+        1 is best; by ``scores_``, ties to the lower column.
+    support_ : array of bool of shape (n_features,)
+        The best subset of ``n_features_to_select`` features.
+    n_evaluations_ : int
+        Subsets scored.
+    stop_reason_ : str
+        Why it stopped, in words.
 
     Notes
     -----
@@ -108,10 +119,7 @@ class SFFS(WrapperSelector):
         self.verbose: Any = verbose
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> SFFS:
-        """Search until the size is reached or the rule says stop.
-
-        ``groups`` goes to the splitter, ``sample_weight`` as in `DAF.fit`.
-        """
+        """Search until the size is reached or the rule says stop; ``groups`` and ``sample_weight`` as in `DAF.fit`."""
         if self.direction not in ("forward", "backward"):
             raise ValueError(f"direction={self.direction!r}: choose 'forward' or 'backward'")
         if self.floating not in (True, False, "strict"):
@@ -123,11 +131,11 @@ class SFFS(WrapperSelector):
         piece = BLOCK_SIZE if isinstance(score, OnDevice) else criterion.block_size
         size = self._n_selected(X.shape[1])
         with live_line(self.verbose) as progress:
-            judge = Judge(score, self._map(criterion, X, score), rule, piece, progress)
+            evaluate = Evaluation(score, self._map(criterion, X, score), rule, piece, progress)
             self.path_, self.stop_reason_ = search(
-                judge, X.shape[1], size, forward=self.direction == "forward", floating=self.floating
+                evaluate, X.shape[1], size, forward=self.direction == "forward", floating=self.floating
             )
-        self.n_evaluations_ = judge.n_evaluations
+        self.n_evaluations_ = evaluate.n_evaluations
         held = np.zeros(X.shape[1])
         for _, members in self.path_.values():
             held[list(members)] += 1
@@ -156,26 +164,22 @@ class Enough(Exception):
     """The stopping rule holds, in the middle of a step."""
 
 
-class Judge:
+class Evaluation:
     """J of a subset with each feature added, or each taken out: in fixed pieces over the workers."""
 
     def __init__(
         self, score: Any, map: Map, rule: Rule | None, block_size: int, progress: Callable[[str], None] | None
     ) -> None:
         self.score, self.map, self.rule, self.progress = score, map, rule, progress
-        self.piece = block_size
+        self.block_size = block_size
         self.n_evaluations = 0
         self.best = "starting"
         self.started = time.perf_counter()
 
-    def plus_each(self, members: Members, candidates: list[int]) -> NDArray[np.float64]:
-        return self._judge(partial(_plus_each, self.score, members), candidates)
-
-    def minus_each(self, members: Members, leaving: list[int]) -> NDArray[np.float64]:
-        return self._judge(partial(_minus_each, self.score, members), leaving)
-
-    def _judge(self, function: Callable[[list[int]], Any], features: list[int]) -> NDArray[np.float64]:
-        pieces = [features[start : start + self.piece] for start in range(0, len(features), self.piece)]
+    def __call__(self, members: Members, features: list[int], *, adding: bool) -> NDArray[np.float64]:
+        """J of ``members`` with, or without, each of the features."""
+        function = partial(_plus_each if adding else _minus_each, self.score, members)
+        pieces = [features[start : start + self.block_size] for start in range(0, len(features), self.block_size)]
         values = []
         for piece in self.map(function, pieces):
             values.append(piece)
@@ -198,58 +202,50 @@ def _minus_each(score: Any, members: Members, leaving: list[int]) -> NDArray[np.
     return score(Subsets.of([[member for member in members if member != feature] for feature in leaving]))
 
 
-def search(judge: Judge, n_features: int, size: int, *, forward: bool, floating: bool | str) -> tuple[Path, str]:
+def search(
+    evaluate: Evaluation, n_features: int, size: int, *, forward: bool, floating: bool | str
+) -> tuple[Path, str]:
     """The best subset met of every size on the way to ``size``, and why the search ended."""
     path: Path = {}
     members: Members = () if forward else tuple(range(n_features))
+
+    def note(value: float) -> None:
+        if len(members) not in path or value > path[len(members)][0]:
+            path[len(members)] = value, members
+        best = max(path, key=lambda size: (path[size][0], -size))
+        evaluate.best = f"sizes {min(path)} to {max(path)}, best J {path[best][0]:.4f} with {best} features"
+
     try:
         if not forward:
-            path[n_features] = float(judge.score(Subsets.of([members]))[0]), members
+            path[n_features] = float(evaluate.score(Subsets.of([members]))[0]), members
         while len(members) != size:
             before = set(members)
-            members, value = _step(judge, members, n_features, forward)
-            alone = before ^ set(members) if floating == "strict" else set()
-            _note(path, members, value)
-            judge.best = _best(path)
+            members, value = _step(evaluate, members, n_features, forward)
+            fixed = before ^ set(members) if floating == "strict" else set()
+            note(value)
             while floating and 2 < len(members) < n_features - (not forward):
-                back, back_value = _step(judge, members, n_features, not forward, alone)
+                back, back_value = _step(evaluate, members, n_features, not forward, fixed)
                 if back_value <= path[len(back)][0] or (floating == "strict" and back_value <= value):
                     break
                 members, value = back, back_value
-                _note(path, members, value)
-                judge.best = _best(path)
+                note(value)
     except Enough as reason:
-        return _something(path, judge, n_features, forward), str(reason)
+        if not path:  # it is never empty: stopped in the first step of a forward search, it is the first feature's
+            path = {1: (float(evaluate.score(Subsets.of([[0]]))[0]), (0,))}
+        return path, str(reason)
     except KeyboardInterrupt:
         if not path:
             raise
-        return path, f"interrupted after {judge.n_evaluations:,} subsets"
+        return path, f"interrupted after {evaluate.n_evaluations:,} subsets"
     return path, f"the size of {size} features was reached"
 
 
 def _step(
-    judge: Judge, members: Members, n_features: int, adding: bool, alone: Collection[int] = ()
+    evaluate: Evaluation, members: Members, n_features: int, adding: bool, fixed: Collection[int] = ()
 ) -> tuple[Members, float]:
     """The best subset with one feature more, or less, and its J; ties to the lower column, some left alone."""
     inside = set(members)
-    candidates = [f for f in range(n_features) if (f not in inside) == adding and f not in alone]
-    values = judge.plus_each(members, candidates) if adding else judge.minus_each(members, candidates)
+    candidates = [f for f in range(n_features) if (f not in inside) == adding and f not in fixed]
+    values = evaluate(members, candidates, adding=adding)
     best = candidates[int(np.argmax(values))]
     return tuple(sorted(inside ^ {best})), float(values.max())
-
-
-def _note(path: Path, members: Members, value: float) -> None:
-    if len(members) not in path or value > path[len(members)][0]:
-        path[len(members)] = value, members
-
-
-def _best(path: Path) -> str:
-    size = max(path, key=lambda size: (path[size][0], -size))
-    return f"sizes {min(path)} to {max(path)}, best J {path[size][0]:.4f} with {size} features"
-
-
-def _something(path: Path, judge: Judge, n_features: int, forward: bool) -> Path:
-    """A path is never empty: stopped in the first step of a forward search, it is the first feature's."""
-    if path or not forward:
-        return path
-    return {1: (float(judge.score(Subsets.of([[0]]))[0]), (0,))}
