@@ -7,7 +7,7 @@ import numpy as np
 from probewise import DAF, FSDD
 from probewise.criteria import KNN, Linear, NaiveBayes
 from probewise.criteria.base import Target
-from probewise.selectors.size_curve import Judge, chosen, curve_along, spaced_sizes, splits_for
+from probewise.selectors.size_curve import SubsetScorer, chosen, curve_along, spaced_sizes, splits_for
 from probewise.stopping import MaxProbes
 
 SEEDS = range(4)
@@ -65,5 +65,7 @@ def beats(criterion, n_rows, n_features, seed):
     def choose(rows):
         return chosen(FSDD().fit(X[rows], y[rows]), sizes.tolist())
 
-    splits, judge = splits_for(5, target), Judge(criterion, "")
-    return curve_along(choose, X, None, y, target, sizes=sizes, splits=splits, judge=judge, nested=True).beats_guessing
+    splits, scorer = splits_for(5, target), SubsetScorer(criterion, "")
+    return curve_along(
+        choose, X, None, y, target, sizes=sizes, splits=splits, scorer=scorer, nested=True
+    ).beats_guessing

@@ -20,7 +20,7 @@ from probewise.stopping import MaxProbes
 
 def curve_of(scores, **options):
     scores = np.asarray(scores, dtype=float)
-    settings = {"measure": "accuracy", "judge": "somebody", "nested": True} | options
+    settings = {"measure": "accuracy", "scored_by": "somebody", "nested": True} | options
     return SizeCurve(np.arange(1, scores.shape[1] + 1), scores, **settings)
 
 
@@ -86,7 +86,7 @@ def test_the_curve_is_cross_validated_accuracy_along_the_ranking(madelon, daf):
         expected = cross_val_score(KNeighborsClassifier(3), madelon.X[:, order[:size]], madelon.y, cv=folds)
         np.testing.assert_allclose(curve.scores[:, place], expected, atol=1e-12)
     assert curve.guess == np.bincount(madelon.y).max() / 200
-    assert "KNN" in curve.judge
+    assert "KNN" in curve.scored_by
 
 
 def test_nested_ranks_on_the_training_rows_alone(madelon, daf):
@@ -181,7 +181,7 @@ def test_numbers_as_target():
     assert curve.beats_guessing is False
 
 
-# ---- judges, scores, folds
+# ---- scorers, scores, folds
 
 
 def test_a_criterion_that_is_not_cross_validated_has_a_stand_in(madelon):
@@ -191,10 +191,10 @@ def test_a_criterion_that_is_not_cross_validated_has_a_stand_in(madelon):
     X, y = madelon.X, madelon.y
     for criterion in (spread, "separability"):
         curve = BIF(criterion=criterion).fit(X, y).size_curve(X, y, sizes=[3])
-        assert curve.judge == "3 nearest neighbours, on scaled columns"
+        assert curve.scored_by == "3 nearest neighbours, on scaled columns"
     gaps = X.copy()
     gaps[::7, 1] = np.nan
-    assert FSDD().fit(gaps, y).size_curve(gaps, y, sizes=[3]).judge.endswith("gaps filled")
+    assert FSDD().fit(gaps, y).size_curve(gaps, y, sizes=[3]).scored_by.endswith("gaps filled")
 
 
 def test_a_scoring_has_its_own_guess(madelon):
@@ -399,7 +399,7 @@ def test_nothing_the_user_gave_is_changed(madelon, daf):
     assert daf.get_params() == before[1]
 
 
-def test_the_judge_is_the_criterion_of_the_run(madelon):
+def test_subsets_are_scored_by_the_criterion_of_the_run(madelon):
     X, y = madelon.X, madelon.y
     five = DAF(criterion=KNN(5), stop=MaxProbes(60), random_state=0).fit(X, y).size_curve(X, y, sizes=[4])
     order = np.argsort(DAF(criterion=KNN(5), stop=MaxProbes(60), random_state=0).fit(X, y).ranking_)[:4]

@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 from ..checks.tables import number_categories
 from ..criteria import Scorer
 from ..criteria.base import Target
-from ..selectors.size_curve import Judge, SizeCurve, as_sizes, curve_along, fewest_enough, rows_of, splits_for
+from ..selectors.size_curve import SizeCurve, SubsetScorer, as_sizes, curve_along, fewest_enough, rows_of, splits_for
 from ..study import CLASSIFIERS, STABILITY, StudyResult, deviation, select
 from .drawing import AxesDisplay, Floats, PanelsDisplay, draw_band, draw_sizes, line_style, literal, require_fitted
 
@@ -344,8 +344,8 @@ def _size_curve(model: Any, selector: Any, X: Any, y: Any, sizes: NDArray[np.int
         return select(copy, rows_of(X, rows), y[rows], sizes.tolist())
 
     numbers = check_array(number_categories(X)[0], accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
-    scorer, splits = Judge(Scorer(model), type(model).__name__), splits_for(cv, target)
-    return curve_along(choose, numbers, None, y, target, sizes=sizes, splits=splits, judge=scorer, nested=True)
+    scorer, splits = SubsetScorer(Scorer(model), type(model).__name__), splits_for(cv, target)
+    return curve_along(choose, numbers, None, y, target, sizes=sizes, splits=splits, scorer=scorer, nested=True)
 
 
 def _as_model(classifier: Any, X: Any) -> Any:

@@ -35,8 +35,8 @@ from ..selectors.fsdd import FSDD
 from ..selectors.scene import one_hot
 from ..selectors.size_curve import (
     FOLDS,
-    Judge,
     SizeCurve,
+    SubsetScorer,
     TooFewRows,
     as_judged,
     as_sizes,
@@ -286,7 +286,7 @@ def accuracy_by_size(found: Findings, data: Data | None) -> dict[str, Any]:
         "best": curve.best,
         "suggested": curve.suggested,
         "measure": curve.measure,
-        "judge": curve.judge,
+        "judge": curve.scored_by,
         "folds": len(curve.scores),
         "honest": curve.nested,
         "guess": curve.guess,
@@ -320,7 +320,7 @@ def _size_curve(found: Findings, data: Data | None) -> SizeCurve:
         data.target,
         sizes=sizes,
         splits=splits,
-        judge=Judge.like(found.criterion, data.X, data.target, _scoring(found)),
+        scorer=SubsetScorer.like(found.criterion, data.X, data.target, _scoring(found)),
         nested=anew,
     )
 

@@ -1,4 +1,4 @@
-"""How many features are enough? Cross-validated J of the best 1, 2, ... features along a ranking."""
+"""The size curve: cross-validated J of the best 1, 2, ... features along a ranking, and how many are enough."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ from ..stopping import MaxProbes
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
 Choose = Callable[[Columns], list[Columns]]
-LARGEST, STEPS, FOLDS = 100, 16, 5
-CONVINCING = 2  # standard errors
+LARGEST, STEPS, FOLDS = 100, 16, 5  # sizes tried unless others are asked for, and folds
+CONVINCING = 2  # standard errors above guessing: of tables of pure noise one in 17 passes
 
 
 class TooFewRows(ValueError):
@@ -46,19 +46,31 @@ class SizeCurve:
 
     Attributes
     ----------
-    sizes : array of the numbers of features, ascending.
-    scores : array (n_folds, n_sizes), J on the test rows of each fold.
-    mean, std_error : arrays (n_sizes,): over folds. The error is NaN where there is one fold.
-    best : the size of the largest mean, the smaller one of two.
-    suggested : the smallest size whose mean is within one standard error, that of the best, of the best.
-    measure : what J is: "accuracy", "R²", or a scoring by name.
-    judge : who judged, in words.
-    nested : whether the ranking was made anew on the training rows of every fold. If not, it has seen the rows tested
-        on, and the means are optimistic, the more the more features there are to choose from.
-    guess : what J is without any feature: of the most frequent class, or the mean of y; None: not known.
-    chance : standard error of J for one who guesses; NaN: not known.
-    test_to_train : rows tested on over rows trained on, in a fold.
-    check : where the curve is not nested, a nested one beside it, if there is one: it says what holds on other rows.
+    sizes : array of int of shape (n_sizes,)
+        The numbers of features, ascending.
+    scores : array of shape (n_folds, n_sizes)
+        J on the test rows of each fold.
+    mean, std_error : array of shape (n_sizes,)
+        Over folds. The error is NaN where there is one fold.
+    best : int
+        The size of the largest mean, the smaller one of two.
+    suggested : int
+        The smallest size whose mean is within one standard error, that of the best, of the best.
+    measure : str
+        What J is: "accuracy", "R²", or a scoring by name.
+    scored_by : str
+        What scored the subsets, in words: the criterion of the run, or a classifier.
+    nested : bool
+        Whether the ranking was made anew on the training rows of every fold. If not, it has seen the rows tested on,
+        and the means are optimistic, the more the more features there are to choose from.
+    guess : float or None
+        What J is without any feature: of the most frequent class, or the mean of y; None: not known.
+    chance : float
+        Standard error of J for one who guesses; NaN: not known.
+    test_to_train : float
+        Rows tested on over rows trained on, in a fold.
+    check : SizeCurve or None
+        Where the curve is not nested, a nested one beside it, if there is one: it says what holds on other rows.
 
     References
     ----------
@@ -78,7 +90,7 @@ class SizeCurve:
     sizes: Columns
     scores: Floats
     measure: str
-    judge: str
+    scored_by: str
     nested: bool
     guess: float | None = None
     chance: float = np.nan
@@ -107,10 +119,10 @@ class SizeCurve:
     def beats_guessing(self) -> bool | None:
         """Whether the best is above guessing by two standard errors; None where what guessing gives is not known.
 
-        It is said of the nested curve, this one or the one beside it, if there is one.
-        The error is the larger one of that over folds, which is small by luck now and then, and that of a guesser; both
-        times sqrt(1 + n_folds * test_to_train), since folds share the rows they train on. Of tables of pure noise one
-        in 17 passes where the curve is nested; where it is not, the ranking has seen the rows tested on, and most do.
+        It is said of the nested curve, this one or the one beside it, if there is one. The error is the larger one of
+        that over folds, which is small by luck now and then, and that of a guesser; both times
+        sqrt(1 + n_folds * test_to_train), since folds share the rows they train on. Of tables of pure noise one in 17
+        passes where the curve is nested; where it is not, the ranking has seen the rows tested on, and most do.
         """
         if self.check is not None:
             return self.check.beats_guessing
@@ -139,7 +151,7 @@ def size_curve_of(
     groups: Any = None,
     sample_weight: Any = None,
 ) -> SizeCurve:
-    """The size curve of a fitted selector on the data of ``fit``; `RankingSelector.size_curve` tells of the rest."""
+    """The size curve of a fitted selector on the data of ``fit``; parameters as in `RankingSelector.size_curve`."""
     check_is_fitted(selector, "ranking_")
     if y is None:
         raise ValueError("y=None: how many features are enough is judged by what they predict; give y")
@@ -165,7 +177,7 @@ def size_curve_of(
         target,
         sizes=asked,
         splits=splits_for(cv, target, groups),
-        judge=Judge.like(criterion, seen, target, getattr(selector, "scoring", None)),
+        scorer=SubsetScorer.like(criterion, seen, target, getattr(selector, "scoring", None)),
         nested=nested,
         sample_weight=sample_weight,
     )
@@ -181,8 +193,8 @@ def checked_size_curve_of(selector: Any, X: Any, y: Any, **options: Any) -> Size
     try:
         return replace(curve, check=size_curve_of(selector, X, y, nested=True, **options))
     except ValueError as reason:
-        told = f"whether any number of features beats guessing was not tried on rows kept apart: {reason}"
-        warnings.warn(told, UserWarning, stacklevel=4)
+        message = f"whether any number of features beats guessing was not tried on rows kept apart: {reason}"
+        warnings.warn(message, UserWarning, stacklevel=4)
         return curve
 
 
@@ -195,7 +207,7 @@ def curve_along(
     *,
     sizes: Columns,
     splits: Sequence[Split],
-    judge: Judge,
+    scorer: SubsetScorer,
     nested: bool,
     sample_weight: Any = None,
 ) -> SizeCurve:
@@ -206,32 +218,32 @@ def curve_along(
     if sp.issparse(X):
         X = X.tocsc()
     scores = np.array(
-        [judge.scores(X, y, split, _spelled_out(choose(split[0]), columns), sample_weight) for split in splits]
+        [scorer.scores(X, y, split, _columns_of_each(choose(split[0]), columns), sample_weight) for split in splits]
     )
-    guess, chance = judge.guessing(y, target, splits)
+    guess, chance = scorer.guessing(y, target, splits)
     share = float(np.mean([len(test) / len(train) for train, test in splits]))
-    return SizeCurve(sizes, scores, judge.measure(target), judge.words, nested, guess, chance, share)
+    return SizeCurve(sizes, scores, scorer.measure(target), scorer.words, nested, guess, chance, share)
 
 
 @dataclass(frozen=True)
-class Judge:
-    """What scores the columns chosen: a criterion, in words, and its scoring."""
+class SubsetScorer:
+    """The criterion that scores the subsets of a curve, with its name in words and its scoring."""
 
     criterion: Criterion
     words: str
     scoring: Any = None
 
     @classmethod
-    def like(cls, own: Criterion | None, X: Any, target: Target, scoring: Any = None) -> Judge:
+    def like(cls, own: Criterion | None, X: Any, target: Target, scoring: Any = None) -> SubsetScorer:
         """The run's own criterion where it is cross-validated, else k-NN (ridge for many rows) on scaled columns."""
         if own is not None and not isinstance(own, Separability | Function):
             words = f"the criterion of the run, {own.describe()}"
             return cls(own, words, getattr(own, "scoring", None) or scoring)
-        is_tall, has_gaps = X.shape[0] > TALL, bool(len(columns_not_finite(X)))
+        is_tall, has_missing = X.shape[0] > TALL, bool(len(columns_not_finite(X)))
         models = (RidgeClassifier(), RidgeCV()) if is_tall else (KNeighborsClassifier(3), KNeighborsRegressor(3))
         steps = [StandardScaler(with_mean=not sp.issparse(X)), models[0 if target.is_classification else 1]]
         words = f"{'a ridge model' if is_tall else '3 nearest neighbours'}, on scaled columns"
-        if has_gaps:
+        if has_missing:
             return cls(Scorer(make_pipeline(SimpleImputer(), *steps)), f"{words}, gaps filled")
         return cls(Scorer(make_pipeline(*steps)), words)
 
@@ -277,7 +289,7 @@ def criterion_of(selector: Any, X: Any = None) -> Criterion | None:
 
 
 def splits_for(cv: Any, target: Target, groups: Any = None) -> list[Split]:
-    """The folds: for a number shuffled, always in the same way, rows of a class (or whole groups) spread evenly."""
+    """The folds: for a number shuffled, always in the same way, and stratified by class (or made of whole groups)."""
     if not isinstance(cv, int | np.integer) or isinstance(cv, bool):
         return list(Folds.of(cv, target.values, is_classification=target.is_classification, groups=groups).splits)
     if cv < 2:
@@ -310,7 +322,8 @@ def as_sizes(selector: Any, sizes: Iterable[int] | None = None) -> Columns:
     least = max(1, len(getattr(getattr(selector, "units_", None), "always", ())))
     if sizes is not None:
         asked = list(sizes)
-        if not asked or not all(_is_whole(size) and least <= size <= n_ranks for size in asked):
+        whole = all(isinstance(size, int | np.integer) and not isinstance(size, bool) for size in asked)
+        if not asked or not whole or not least <= min(asked) <= max(asked) <= n_ranks:
             raise ValueError(f"sizes={asked!r} with {n_ranks} features: give whole numbers from {least} to {n_ranks}")
         return np.unique(np.array(asked, dtype=np.int64))
     if hasattr(selector, "path_"):
@@ -370,7 +383,7 @@ def ranked_anew(
 
 
 def table_of(selector: Any, X: Any) -> Any:
-    """X as an array of numbers, categories numbered, gaps as they are; or a `Stored`."""
+    """X as an array of numbers, categories numbered, missing values as they are; or a `Stored`."""
     if is_stored(X):
         return as_dense(X)
     numbered, _ = number_categories(X, -1 if hasattr(selector, "_as_judged") else np.nan)
@@ -383,7 +396,7 @@ def as_judged(selector: Any, X: Any) -> tuple[Any, Subsets | None]:
     return selector._as_judged(X) if hasattr(selector, "_as_judged") else (X, None)
 
 
-def _spelled_out(subsets: list[Columns], columns: Subsets | None) -> list[Columns]:
+def _columns_of_each(subsets: list[Columns], columns: Subsets | None) -> list[Columns]:
     if columns is None:
         return subsets
     return [np.concatenate([columns[feature] for feature in subset]).astype(np.int64) for subset in subsets]
@@ -413,7 +426,3 @@ def _require_splittable(selector: Any) -> None:
             f"cv of {type(selector).__name__} is a list of splits of all rows, and nested=True ranks on some: "
             "give a number or a splitter, or nested=False"
         )
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
