@@ -1,4 +1,4 @@
-"""Numbers to intervals: where to cut each column, and the codes that result."""
+"""Discretisation: cut points of numeric columns, and the interval codes they give."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .kernels import intervals
 Floats = NDArray[np.float64]
 SUPERVISED = {"optimal": intervals.optimal, "greedy": intervals.greedy, "mdl": intervals.mdl}
 LEVELS = ("mean", "sigma")
-CELLS_AT_A_TIME = 2**18
+CELLS_AT_A_TIME = 2**18  # 2 MiB of float64 for a thread
 
 
 @dataclass(frozen=True)
@@ -141,16 +141,15 @@ def _method(method: str | int, n_rows: int, y: NDArray[np.int64] | None) -> Call
 
 
 def _at_the_mean(columns: Floats) -> tuple[Floats, Any]:
-    means, _ = _spread(columns)
-    return means[:, None], np.ones(len(columns), np.int64)
+    return _means_and_deviations(columns)[0][:, None], np.ones(len(columns), np.int64)
 
 
 def _at_one_deviation(columns: Floats) -> tuple[Floats, Any]:
-    means, deviations = _spread(columns)
+    means, deviations = _means_and_deviations(columns)
     return np.stack([np.nextafter(means - deviations, -np.inf), means + deviations], axis=1), 2 * (deviations > 0)
 
 
-def _spread(columns: Floats) -> tuple[Floats, Floats]:
+def _means_and_deviations(columns: Floats) -> tuple[Floats, Floats]:
     means, deviations = np.empty(len(columns)), np.empty(len(columns))
     kernels.spread(columns, means, deviations)
     return means, deviations
@@ -167,19 +166,24 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    method : "optimal", the multisplit with the largest balanced information gain, exact; "greedy", top-down as long
-        as that gain rises; "mdl", Fayyad and Irani's description length; these three look at y and cut only between
-        values whose samples do not all share one class, half-way. "mean": two levels, above the mean or not;
-        "sigma": three levels, below the mean less one standard deviation, within, above; a number: that many parts
-        of equal width. The last three need no y.
-    discrete_features : columns whose values are used as they are, one code each: "auto" for category and boolean
-        columns of a frame (and arrays of booleans), True, False, a mask, column numbers or names.
-    n_jobs : threads; the result is the same for any number.
+    method : str or int, default="optimal"
+        "optimal", the multisplit with the largest balanced information gain, exact; "greedy", top-down as long as that
+        gain rises; "mdl", Fayyad and Irani's description length; these three look at y and cut only between values
+        whose samples do not all share one class, half-way. "mean": two levels, above the mean or not; "sigma": three
+        levels, below the mean less one standard deviation, up to the mean plus one, above; a number: that many parts of
+        equal width. The last three need no y.
+    discrete_features : "auto", bool or array-like, default="auto"
+        Columns whose values are used as they are, one code each: "auto" for category and boolean columns of a frame
+        (and arrays of booleans), True, False, a mask, column numbers or names.
+    n_jobs : int or None, default=None
+        Threads; the result is the same for any number.
 
     Attributes
     ----------
-    cut_points_ : sequence of arrays, the cut points of each column, ascending; empty where no cut pays.
-    classes_ : the labels of y, for methods that look at it.
+    cut_points_ : sequence of arrays
+        The cut points of each column, ascending; empty where no cut pays.
+    classes_ : array
+        The labels of y, for methods that look at it.
 
     Notes
     -----
@@ -220,12 +224,8 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Discretizer:
         """Find the cut points of every column."""
         require_plain(X, y)
-        X, found = number_categories(X)
-        codes = None
-        options = {"accept_sparse": "csc", "dtype": "numeric", "ensure_all_finite": False}
-        X, y = validated(self, X, y, with_target=self.method in SUPERVISED, **options)
-        X = X.astype(readable_type(X.dtype), copy=False)
-        names = getattr(self, "feature_names_in_", None)
+        X, y, found = self._checked(X, y, with_target=self.method in SUPERVISED)
+        names, codes = getattr(self, "feature_names_in_", None), None
         if self.method in SUPERVISED:
             require_finite(X, names)
             target = Target.of_classes(y)
@@ -240,13 +240,17 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """The code of every value: how many of its column's cut points are below it."""
         check_is_fitted(self)
         require_plain(X)
-        X, _ = number_categories(X)
-        options = {"accept_sparse": "csc", "dtype": "numeric", "ensure_all_finite": False}
-        X, _ = validated(self, X, with_target=False, reset=False, **options)
-        X = X.astype(readable_type(X.dtype), copy=False)
+        X, _, _ = self._checked(X, None, with_target=False, reset=False)
         require_finite(X, getattr(self, "feature_names_in_", None))
         out = np.empty(X.shape, dtype=np.int32)
         for part in _parts(X):
             for column, values in zip(range(part.start, part.stop), load(X, part), strict=True):
                 out[:, column] = np.searchsorted(self.cut_points_[column], values, side="left")
         return out
+
+    def _checked(self, X: Any, y: Any, *, with_target: bool, reset: bool = True) -> tuple[Any, Any, Any]:
+        """X and y as arrays, and which columns of X were found to be categories."""
+        X, found = number_categories(X)
+        options = {"accept_sparse": "csc", "dtype": "numeric", "ensure_all_finite": False, "reset": reset}
+        X, y = validated(self, X, y, with_target=with_target, **options)
+        return X.astype(readable_type(X.dtype), copy=False), y, found

@@ -1,4 +1,4 @@
-"""Relevance feedback: search for the rows of a class, let the user label what was returned, learn, search again."""
+"""Relevance feedback: rows of a class are searched for, the user labels what was returned, and so on in rounds."""
 
 from __future__ import annotations
 
@@ -26,11 +26,15 @@ class FeedbackResult:
 
     Attributes
     ----------
-    queries : array (n_queries,), the class each query was after.
-    precision : array (rounds + 1, n_queries), share of the query's class among the returned rows.
-    seconds : array (rounds + 1, n_queries), time to select, train and rank.
-    n_features : array (rounds + 1, n_queries), number of features the classifier was trained on.
-    initial_rows : the rows labelled from the start, the same for every query.
+    queries : array of shape (n_queries,)
+        The class each query was after.
+    precision, seconds, n_features : array of shape (rounds + 1, n_queries)
+        Share of the query's class among the returned rows; time to select, train and rank; number of features the
+        classifier was trained on.
+    mean_precision, mean_seconds, mean_n_features : array of shape (rounds + 1,)
+        Their means over queries. The last precision is what the paper's table 2 shows.
+    initial_rows : array of int
+        The rows labelled from the start, the same for every query.
     """
 
     queries: NDArray[Any]
@@ -41,17 +45,14 @@ class FeedbackResult:
 
     @property
     def mean_precision(self) -> NDArray[np.float64]:
-        """Array (rounds + 1,): mean over queries. The last one is what the paper's table 2 shows."""
         return self.precision.mean(axis=1)
 
     @property
     def mean_seconds(self) -> NDArray[np.float64]:
-        """Array (rounds + 1,): mean over queries."""
         return self.seconds.mean(axis=1)
 
     @property
     def mean_n_features(self) -> NDArray[np.float64]:
-        """Array (rounds + 1,): mean over queries."""
         return self.n_features.mean(axis=1)
 
 
@@ -77,29 +78,38 @@ def relevance_feedback(
 
     Parameters
     ----------
-    X, y : the table (images, say, by features) and the true class of every row.
-    classifier : a scikit-learn classifier with ``decision_function`` or ``predict_proba``, such as
-        `AdaptiveRandomForestClassifier`; it is told 1 for positive, 0 for negative. Rows are ranked by the first of
-        the two it has; ties go to the lower row.
-    selector : a scikit-learn selector fitted on the labelled rows, afresh in every round; None for all features.
-    initial : rows of every class that are labelled from the start, drawn at random once for all queries.
-    rounds : how often the user labels what was returned.
-    returned : rows that come back from a search: what precision is counted over, and what a round adds at most.
-    queries : the classes to search for; None for all. The others still give initial rows, so that what is found for a
-        class does not depend on which other classes are searched for.
-    random_state : seed of the initial rows, and of every ``random_state`` the classifier or selector leaves at None.
-    n_jobs : workers, each with a query at a time; all but ``seconds`` is the same for any number.
+    X, y : array-like
+        The table (images, say, by features) and the true class of every row.
+    classifier : estimator
+        A scikit-learn classifier with ``decision_function`` or ``predict_proba``, by the first of which rows are
+        ranked, ties to the lower row; such as `AdaptiveRandomForestClassifier`. Its classes are 1, positive, and 0.
+    selector : estimator or None, default=None
+        A scikit-learn selector fitted on the labelled rows, afresh in every round; None for all features.
+    initial : int, default=5
+        Rows of every class that are labelled from the start, drawn at random once for all queries.
+    rounds : int, default=10
+        How often the user labels what was returned.
+    returned : int, default=20
+        Rows that come back from a search: what precision is counted over, and what a round adds at most.
+    queries : iterable or None, default=None
+        The classes to search for; None for all. The others still give initial rows, so that what is found for a class
+        does not depend on which other classes are searched for.
+    random_state : int, RandomState or None, default=None
+        Seed of the initial rows, and of every ``random_state`` the classifier or selector leaves at None.
+    n_jobs : int or None, default=None
+        Workers, each with a query at a time; all but ``seconds`` is the same for any number.
 
     Returns
     -------
-    FeedbackResult, with ``mean_precision`` per round over queries.
+    FeedbackResult
+        With ``mean_precision`` per round over queries.
 
-    Departures
-    ----------
-    The paper leaves open, and here it is so: rows already labelled may be returned again (each query is run on the
-    whole data set), and count in precision but join the labelled rows once; the precision to report is that after
-    the last round; feature selection is part of every round; initial rows are drawn at random. The number of features,
-    which the paper chose by cross-validation, is the selector's business.
+    Notes
+    -----
+    Departures: the paper leaves open, and here it is so: rows already labelled may be returned again (each query is run
+    on the whole data set), and count in precision but join the labelled rows once; the precision to report is that
+    after the last round; feature selection is part of every round; initial rows are drawn at random. The number of
+    features, which the paper chose by cross-validation, is the selector's business.
 
     References
     ----------

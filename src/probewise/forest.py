@@ -1,4 +1,4 @@
-"""The adaptive random forest: a random forest that sees all positives, but the negatives only as cluster centres."""
+"""The adaptive random forest: a random forest trained on all positives and on cluster centres of the negatives."""
 
 from __future__ import annotations
 
@@ -32,27 +32,35 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    n_estimators : number of trees; 60 is the paper's choice, as good there as 120 (fig. 3).
-    n_clusters : number of centres that stand for the negatives; more keep more of their detail and take more time. None
-        for as many as there are positives. Never more than there are distinct negative rows, which are then used as
-        they are.
-    positive : the label of the positive class. None for ``classes_[1]``, the larger label (1, or True).
-    max_features : features looked at in each split, as in `sklearn.ensemble.RandomForestClassifier`.
-    n_jobs : threads that grow the trees; the trees are the same for any number.
-    random_state : seed of the clusters and of the trees.
+    n_estimators : int, default=60
+        Number of trees; 60 is the paper's choice, as good there as 120 (fig. 3).
+    n_clusters : int or None, default=None
+        Number of centres that stand for the negatives; more keep more of their detail and take more time. None for as
+        many as there are positives. Never more than there are distinct negative rows, which are then used as they are.
+    positive : label or None, default=None
+        The label of the positive class. None for ``classes_[1]``, the larger label (1, or True).
+    max_features : default="sqrt"
+        Features looked at in each split, as in `sklearn.ensemble.RandomForestClassifier`.
+    n_jobs : int or None, default=None
+        Threads that grow the trees; the trees are the same for any number.
+    random_state : int, RandomState or None, default=None
+        Seed of the clusters and of the trees.
 
     Attributes
     ----------
-    classes_ : array (2,), the labels.
-    positive_ : the label of the positive class.
-    centroids_ : array (number of clusters, n_features), what stands for the negatives.
-    forest_ : the fitted `sklearn.ensemble.RandomForestClassifier`.
-    feature_importances_ : array (n_features,), the forest's.
+    classes_ : array of shape (2,)
+        The labels; ``positive_`` is that of the positive class.
+    centroids_ : array of shape (n_clusters, n_features)
+        What stands for the negatives.
+    forest_ : sklearn.ensemble.RandomForestClassifier
+        The fitted forest.
+    feature_importances_ : array of shape (n_features,)
+        The forest's.
 
-    Departures
-    ----------
-    The paper names neither the clustering method nor the number of clusters: here k-means, and as many clusters as
-    positives.
+    Notes
+    -----
+    Departures: the paper names neither the clustering method nor the number of clusters: here k-means, and as many
+    clusters as positives.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Entropy, mutual information and what is made of them, on integer codes: one column against many.
+"""Entropy, mutual information and measures made of them, on integer codes: one column against many.
 
 Counts are whole numbers, and so are the sums of c log2 c made from them: values that are equal on paper are equal here,
 whatever the order of rows, columns or levels.
@@ -21,16 +21,20 @@ from .kernels.intervals import entropy_table
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 DECIMALS = 12  # closer than this is equal
-COLUMNS_AT_A_TIME = 8192
-PAIR_BLOCK = 64
+COLUMNS_AT_A_TIME = 8192  # in a job of a thread; for fewer in all there is one job
+PAIR_BLOCK = 64  # columns of a job over pairs; after each the best value found is known to all
 
 
 @dataclass(frozen=True)
 class Codes:
     """Columns of small whole numbers: bit sets where a column has few levels, rows of level numbers where many.
 
-    levels : how many levels each column may have. place : where its bit sets begin in ``planes``, or its row of
-        ``wide``. elsewhere : the same codes on a device that counts them, or None.
+    Attributes
+    ----------
+    levels, place : array of int of shape (n_columns,)
+        How many levels each column may have, and where its bit sets begin in ``planes``, or its row of ``wide``.
+    on_device : DeviceCodes or None
+        The same codes on a device that counts them.
     """
 
     n_rows: int
@@ -38,7 +42,7 @@ class Codes:
     place: Integers
     planes: NDArray[np.uint64]
     wide: NDArray[Any]
-    elsewhere: Any = None
+    on_device: Any = None
 
     @classmethod
     def empty(cls, n_rows: int, levels: Integers) -> Codes:
@@ -80,7 +84,7 @@ class Codes:
         from .kernels.device.counts import DeviceCodes
 
         room = (self.levels, self.place, self.planes, self.wide, self.scale[0])
-        return replace(self, elsewhere=DeviceCodes(self.n_rows, *room, narrow=kernels.NARROW, device=torch_device))
+        return replace(self, on_device=DeviceCodes(self.n_rows, *room, narrow=kernels.NARROW, device=torch_device))
 
     @property
     def n_columns(self) -> int:
@@ -113,8 +117,8 @@ class Codes:
         self, base: Integers, n_base: int, columns: Integers | None = None, *, map: Map = in_turn
     ) -> tuple[Integers, Integers]:
         """Of ``base`` with each column: the sum of c log2 c over the joint cells, and how many are not empty."""
-        if self.elsewhere is not None:
-            return self.elsewhere(base, n_base, columns)
+        if self.on_device is not None:
+            return self.on_device(base, n_base, columns)
         columns = np.arange(self.n_columns) if columns is None else columns
         sums, cells = np.empty(len(columns), np.int64), np.empty(len(columns), np.int64)
 

@@ -26,12 +26,12 @@ Ints = NDArray[np.int64]
 
 # A variance of two or three probes is often far too small by chance; 20 further ones hardly change that of hundreds.
 BORROWED_PROBES = 20
-# Features of one bin differ by less than their noise can tell; so many bins make tables of some megabytes.
+# Features of one bin differ by a tenth of their standard error; 2048 bins and 1024 cells make tables of 16 MiB.
 BIN_WIDTH, ERROR_RATIO, MOST_BINS = 0.1, 1.05, 2048  # in standard errors; of standard errors
-# Cells of the grid of truths: finer ones change no answer; beyond 4 standard errors there is next to no probability.
+# Of the grid of truths: beyond 4 standard errors lie 6e-5 of the probability.
 CELL_WIDTH, REACH, MOST_CELLS = 0.4, 4.0, 1024  # in standard errors
 PRIOR_STEPS = 100  # fewer leave noise in the prior; many more fit it to the luck of single features
-IN_CELL = (np.arange(5) + 0.5) / 5  # where in a cell a truth is put: five places, so that ranks change smoothly
+IN_CELL = (np.arange(5) + 0.5) / 5  # where in a cell a truth is put: five places for its equal probability
 LEAST_PROBABILITY = 1e-6  # cells less probable are left out
 ROUNDING = 1e-9  # of sums of probabilities
 NO_ERROR = 1e-7  # of the widest scale: smaller standard errors count as none

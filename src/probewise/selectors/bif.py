@@ -11,7 +11,7 @@ from ..criteria import as_criterion
 from ..probing.probes import Subsets
 from .base import WrapperSelector
 
-FEATURES_A_BLOCK = 256  # scored by one worker at a time: some milliseconds of work
+FEATURES_A_BLOCK = 256  # scored by one worker at a time
 
 
 class BIF(WrapperSelector):

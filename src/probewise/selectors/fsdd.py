@@ -1,4 +1,4 @@
-"""FSDD, the distance discriminant: features ranked by how far classes lie apart against how wide they are."""
+"""FSDD: features ranked by the distance discriminant, the variance between class means against that inside classes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 CELLS_READ = 2**24  # in one piece of work: for less, waking another thread costs more than it saves
 STORED_READ = 2**21  # the same for the values of a sparse matrix, which take longer
-CELLS_COPIED = 2**20  # at a time, where columns must be copied to be read
+CELLS_COPIED = 2**20  # at a time, where columns must be copied to be read: 8 MiB of float64
 
 
 class FSDD(RankingSelector):
-    """Ranks features by the distance discriminant: classes far apart, and narrow, against the whole spread.
+    """Ranks features by the distance discriminant: classes far apart, and narrow, against the whole variance.
 
     score_k = (σ'_k² − β Σ_i ρ_i σ_k²(i)) / σ_k², with σ'_k² the variance of the class means, σ_k²(i) the variance
     inside class i (divided by n_i − 1), σ_k² the variance of all values (divided by N) and ρ_i = n_i / N. Scores lie
@@ -37,26 +37,31 @@ class FSDD(RankingSelector):
 
     Parameters
     ----------
-    n_features_to_select : how many features to keep: a number, a share in (0, 1], or None for half. May be
-        changed after ``fit``.
-    beta : what the width of classes costs, at least 0. The order of features hardly depends on it (see Notes).
-    n_jobs : threads; the result is the same for any number.
-    device : "cpu"; "cuda" for a GPU, "auto" for one if there is one, "torch-cpu" for the same code on the CPU. Scores
-        agree to about 13 digits, whatever the device.
+    n_features_to_select : int, float or None, default=None
+        Features to keep: a number, a share in (0, 1], or None for half. May be changed after ``fit``.
+    beta : float, default=2.0
+        What the width of classes costs, at least 0. The order of features hardly depends on it (see Notes).
+    n_jobs : int or None, default=None
+        Threads; the result is the same for any number.
+    device : str, default="cpu"
+        "cuda" for a GPU, "auto" for one if there is one, "torch-cpu" for the same code on the CPU. Scores agree to
+        about 13 digits, whatever the device.
 
     Attributes
     ----------
-    scores_ : array (n_features,), the discriminant; NaN for a feature that is constant or has values in fewer than
-        two classes.
-    ranking_ : array (n_features,), 1 is best; ties to the lower column, NaN last.
-    support_ : array (n_features,), which features are selected.
-    classes_ : array (n_classes,), the labels, sorted.
-    counts_ : array (n_classes, n_features), how many values were used; missing ones are not.
-    means_ : array (n_classes, n_features), the class means; NaN where a class has no value.
-    between_ : array (n_features,), σ'_k², the variance of the class means.
-    within_ : array (n_features,), Σ_i ρ_i σ_k²(i); a class of one sample adds 0.
-    variances_ : array (n_features,), σ_k², the variance of all values.
-    moments_ : `ClassMoments`, all that is kept of the data; moments of different rows add.
+    scores_ : array of shape (n_features,)
+        The discriminant; NaN for a feature that is constant or has values in fewer than two classes.
+    ranking_, support_ : array of shape (n_features,)
+        Ranks, 1 is best, ties to the lower column, NaN last; and which features are selected.
+    classes_ : array of shape (n_classes,)
+        The labels, sorted.
+    counts_, means_ : array of shape (n_classes, n_features)
+        How many values were used, missing ones are not; and the class means, NaN where a class has no value.
+    between_, within_, variances_ : array of shape (n_features,)
+        σ'_k², the variance of the class means; Σ_i ρ_i σ_k²(i), to which a class of one sample adds 0; and σ_k², the
+        variance of all values.
+    moments_ : ClassMoments
+        All that is kept of the data; moments of different rows add.
 
     Notes
     -----
@@ -64,10 +69,10 @@ class FSDD(RankingSelector):
     score would be a rising function of between / within: the order of features is that of ANOVA's F but for the
     factors n_i / (n_i − 1). On Iris and Wine the two orders are the same for any ``beta``.
 
-    Each feature is judged alone, and two copies of a good feature are both good.
+    Each feature is scored alone, and two copies of a good feature are both good.
 
     NaN is a missing value: that feature's n_i and N are smaller. Zeros of sparse data are values. Data are read once,
-    as they are; only float16, arrays with gaps between rows and columns with NaN are copied, a few columns at a time.
+    as they are; only float16, arrays that are not contiguous and columns with NaN are copied, a few columns at a time.
     Fortran order takes two to three times as long as C order. A feature that is not constant and whose
     values span less than about 1e-150 is refused: its squares would vanish.
 
@@ -206,10 +211,12 @@ class ClassMoments:
 
     Attributes
     ----------
-    origins : array (n_features,), a value of each feature; means are counted from it.
-    counts : array (n_classes, n_features), values that are not NaN; or (n_classes, 1) where there is no NaN at all.
-    offsets : array (n_classes, n_features), mean less origin; 0 where a class has no value.
-    scatters : array (n_classes, n_features).
+    origins : array of shape (n_features,)
+        A value of each feature; means are counted from it.
+    counts : array of int of shape (n_classes, n_features)
+        Values that are not NaN; or (n_classes, 1) where there is no NaN at all.
+    offsets, scatters : array of shape (n_classes, n_features)
+        Mean less origin, 0 where a class has no value; and the scatter.
     """
 
     origins: Floats
@@ -242,9 +249,9 @@ class ClassMoments:
             counts = [np.broadcast_to(part.counts, part.offsets.shape) for part in parts]
         return cls(
             np.concatenate([part.origins for part in parts]),
-            np.concatenate(counts, axis=1),
-            np.concatenate([part.offsets for part in parts], axis=1),
-            np.concatenate([part.scatters for part in parts], axis=1),
+            np.hstack(counts),
+            np.hstack([part.offsets for part in parts]),
+            np.hstack([part.scatters for part in parts]),
         )
 
     def among(self, places: Integers, n_classes: int) -> ClassMoments:
@@ -252,12 +259,12 @@ class ClassMoments:
         if len(places) == n_classes:
             return self
 
-        def spread(table: NDArray[Any]) -> NDArray[Any]:
-            wider = np.zeros((n_classes, table.shape[1]), table.dtype)
-            wider[places] = table
+        def with_more_rows(array: NDArray[Any]) -> NDArray[Any]:
+            wider = np.zeros((n_classes, array.shape[1]), array.dtype)
+            wider[places] = array
             return wider
 
-        return ClassMoments(self.origins, spread(self.counts), spread(self.offsets), spread(self.scatters))
+        return ClassMoments(self.origins, *map(with_more_rows, (self.counts, self.offsets, self.scatters)))
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
         if self.offsets.shape != other.offsets.shape:

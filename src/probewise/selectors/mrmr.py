@@ -11,7 +11,7 @@ from ..executors import Map
 from ..information import Codes, Shared
 from .discretised import Floats, Integers, StepwiseFilter, first_of_the_best
 
-ROWS_A_CELL = 15  # fewer rows for each joint level of two features and the class, and information is mostly noise
+ROWS_A_CELL = 15  # for each joint level of two features and the class, which need rows to be counted on
 
 
 class InformationFilter(StepwiseFilter):

@@ -26,7 +26,7 @@ Neighbours = tuple[Rows, Floats]  # (rows, slots): the neighbours as `kernels.re
 # Up to 32 jobs keep many threads busy to the end. Of few rows a job sums over some columns for all pairs of rows, where
 # at least 8 such jobs of 512 columns can be made; else over all columns for a block of pairs.
 JOBS, LEAST_COLUMN_JOBS, LEAST_COLUMNS = 32, 8, 512
-LEAST_ROWS, MOST_ROWS = 64, 512  # of a block: smaller ones read columns too often, larger ones leave the cache
+LEAST_ROWS, MOST_ROWS = 64, 512  # of a block, and the other rows they are compared with
 LEAST_OTHERS, MOST_OTHERS = 256, 4096
 MOST_DISTANCES = 2**23  # kept at a time by jobs of columns: 64 MiB
 MOST_BYTES = 2**32  # for neighbours in more than MOST_CLASSES classes
