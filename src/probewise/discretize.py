@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .checks.numbers import is_whole
 from .checks.stores import Stored, readable_type
 from .checks.tables import (
     SQUARED,
@@ -132,7 +133,7 @@ def _method(method: str | int, n_rows: int, y: NDArray[np.int64] | None) -> Call
         return find
     if method in LEVELS:
         return _at_the_mean if method == "mean" else _at_one_deviation
-    if isinstance(method, int | np.integer) and not isinstance(method, bool) and method >= 2:
+    if is_whole(method, 2):
         return lambda columns: _equal_width(columns, int(method))
     raise ValueError(
         f"{method!r} is no way to discretise: choose "

@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 
+from .checks.numbers import is_whole
 from .executors import executor
 
 
@@ -196,7 +197,7 @@ def _known(queries: Iterable[Any], classes: NDArray[Any]) -> NDArray[Any]:
 
 def _check_numbers(y: NDArray[Any], classes: NDArray[Any], initial: int, rounds: int, returned: int) -> None:
     for name, value, least in (("initial", initial, 1), ("rounds", rounds, 0), ("returned", returned, 1)):
-        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        if not is_whole(value, least):
             raise ValueError(f"{name}={value!r}: give a number from {least}")
     if len(classes) < 2:
         raise ValueError(f"y holds one class only, {classes.tolist()[0]!r}: there is nothing to tell it from")

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from .checks.numbers import is_whole
 from .checks.tables import require_widths, validated
 
 NARROWEST = 1e-7  # scikit-learn's trees see no difference in a narrower column
@@ -105,9 +106,11 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = _two_classes(y)
         self.positive_ = self._positive_label()
         wanted = y == self.positive_
-        n_clusters = self._number_of_clusters(int(wanted.sum()))
+        asked = self.n_clusters
+        if asked is not None and not is_whole(asked, 1):
+            raise ValueError(f"n_clusters={asked!r}: give a number from 1, or None for as many as there are positives")
         random = check_random_state(self.random_state)
-        self.centroids_ = _centroids(X[~wanted], n_clusters, random)
+        self.centroids_ = _centroids(X[~wanted], int(wanted.sum() if asked is None else asked), random)
         negative = self.classes_[self.classes_ != self.positive_]
         self.forest_ = RandomForestClassifier(
             self.n_estimators, max_features=self.max_features, n_jobs=self.n_jobs, random_state=random
@@ -148,14 +151,6 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
         if len(found) != 1:
             raise ValueError(f"positive={self.positive!r} is none of the classes {self.classes_.tolist()} in y")
         return found[0]
-
-    def _number_of_clusters(self, n_positive: int) -> int:
-        asked = self.n_clusters
-        if asked is None:
-            return n_positive
-        if isinstance(asked, int | np.integer) and not isinstance(asked, bool) and asked >= 1:
-            return int(asked)
-        raise ValueError(f"n_clusters={asked!r}: give a number from 1, or None for as many as there are positives")
 
 
 def _two_classes(y: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""What every selector shares: checked input, a ranking from scores, and how many features are kept."""
+"""Base classes of the selectors: checked input, a ranking from scores, and how many features are kept."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from ..checks.errors import ForPython, Message, Setting
 from ..checks.labels import checked_weights, plain_labels
+from ..checks.numbers import number_of
 from ..checks.stores import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
 from ..checks.tables import REMEDY, require_finite, require_numbers, require_plain, require_widths, validated
 from ..criteria import Criterion, as_criterion
@@ -31,9 +32,8 @@ IN_FLIGHT = 3  # batches on their way through a device
 class RankingSelector(SelectorMixin, BaseEstimator):
     """A selector that scores every feature; the subclass owes ``fit``, which ends in ``_keep(scores)``.
 
-    ``n_features_to_select`` is read when features are selected, so it may be changed after ``fit``: a number,
-    a share in (0, 1], or None for half. What input a method can use it says by the names below; where it
-    does not stream, a table in a store is read as a whole.
+    ``n_features_to_select`` is read when features are selected, so it may be changed after ``fit``. What input a method
+    can use it says by the names below; where it does not stream, a table in a store is read as a whole.
     """
 
     n_features_to_select: Any
@@ -41,16 +41,15 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     ranking_: NDArray[np.int64]
 
     _takes_nan: Any = False
-    _takes_sparse: Any = True
     _needs_target: Any = True
     _streams: Any = False
     _widths: Any = None
-    _remedy_for_gaps: Any = REMEDY
+    _remedy_for_missing: Any = REMEDY
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = self._needs_target
-        tags.input_tags.sparse = self._takes_sparse
+        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._takes_nan
         return tags
 
@@ -62,19 +61,14 @@ class RankingSelector(SelectorMixin, BaseEstimator):
             X, y = self._checked_arrays(X, y, reset=reset)
         names = getattr(self, "feature_names_in_", None)
         if self._widths is not None:
-            require_widths(X, names, self._widths, allow_nan=self._takes_nan, remedy=self._remedy_for_gaps)
+            require_widths(X, names, self._widths, allow_nan=self._takes_nan, remedy=self._remedy_for_missing)
         elif not self._takes_nan:
-            require_finite(X, names, self._remedy_for_gaps)
+            require_finite(X, names, self._remedy_for_missing)
         self._n_selected(X.shape[1])
         return X, y
 
     def _checked_arrays(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        options = {
-            "accept_sparse": ("csr", "csc") if self._takes_sparse else False,
-            "dtype": "numeric",
-            "ensure_all_finite": False,
-            "reset": reset,
-        }
+        options = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False, "reset": reset}
         X, y = validated(self, X, y, with_target=y is not None or self._needs_target, **options)
         if isinstance(X, np.ndarray) and X.dtype != readable_type(X.dtype):
             X = Stored(X) if self._streams else X.astype(readable_type(X.dtype))
@@ -115,8 +109,13 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> Path:
         """Write a report of the fitted selector, in the format that the name says: .html, .md or .json.
 
-        With X and y, the data of ``fit``, it also says how many features are enough, which are alike, and how they rank
-        on their own.
+        Parameters
+        ----------
+        path : path-like
+            Where to.
+        X, y : array-like or None, default=None
+            The data of ``fit``: then it also says how many features are enough, which are alike, and how they rank on
+            their own.
         """
         check_is_fitted(self, "ranking_")
         from .. import report  # one of the two ways up that tests/test_imports.py allows
@@ -139,19 +138,30 @@ class RankingSelector(SelectorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X, y : the data of ``fit``. None: the curve that ``fit`` made, if it was asked for one.
-        sizes : numbers of features; None: up to 16 from 1 to 100 (or all), evenly spaced by ratio.
-        cv : folds: a number (shuffled, stratified for classes), a splitter, or an iterable of splits.
-        nested : True ranks anew, with as many probes, on the training rows of every fold: the curve is honest, and
-            takes as many times as long as there are folds. False takes the ranking as it is. It has seen the rows
-            tested on, so all means are optimistic; sizes can be compared all the same.
-        groups : of the rows; those of one group are never both trained and tested on.
-        sample_weight : of the rows, as in ``fit``.
+        X, y : array-like or None, default=None
+            The data of ``fit``. None: the curve that ``fit`` made, if it was asked for one.
+        sizes : iterable of int or None, default=None
+            Numbers of features; None: up to 16 from 1 to 100 (or all), evenly spaced by ratio.
+        cv : int, splitter or iterable of splits, default=5
+            Folds; for a number shuffled, and stratified for classes.
+        nested : bool, default=False
+            True ranks anew, with as many probes, on the training rows of every fold: the curve is honest, and takes as
+            many times as long as there are folds. False takes the ranking as it is. It has seen the rows tested on, so
+            all means are optimistic; sizes can be compared all the same.
+        groups : array-like or None, default=None
+            Of the rows; those of one group are never both trained and tested on.
+        sample_weight : array-like or None, default=None
+            Of the rows, as in ``fit``.
+
+        Returns
+        -------
+        SizeCurve
+            With the best and the suggested size.
         """
         check_is_fitted(self, "ranking_")
         if X is not None:
-            options: dict[str, Any] = {"groups": groups, "sample_weight": sample_weight}
-            return size_curve_of(self, X, y, sizes=sizes, cv=cv, nested=nested, **options)
+            options: dict[str, Any] = {"sizes": sizes, "cv": cv, "nested": nested}
+            return size_curve_of(self, X, y, groups=groups, sample_weight=sample_weight, **options)
         curve: SizeCurve | None = getattr(self, "size_curve_", None)
         if curve is None:
             raise ValueError("X=None: no size curve was made when this selector was fitted; give X and y, those of fit")
@@ -180,17 +190,8 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         return self.ranking_ <= self._n_selected(len(self.ranking_))
 
     def _n_selected(self, n_features: int) -> int:
-        asked = self.n_features_to_select
-        if asked is None:
-            return max(1, n_features // 2)
-        if isinstance(asked, int | np.integer) and not isinstance(asked, bool) and 1 <= asked <= n_features:
-            return int(asked)
-        if isinstance(asked, float | np.floating) and 0 < asked <= 1:
-            return max(1, int(asked * n_features))
-        raise ValueError(
-            f"n_features_to_select={asked!r} with {n_features} features: "
-            f"give a number from 1 to {n_features}, a share in (0, 1], or None for half"
-        )
+        asked = number_of("n_features_to_select", self.n_features_to_select, n_features, "features", "half")
+        return max(1, n_features // 2) if asked is None else asked
 
 
 class WrapperSelector(RankingSelector):
@@ -207,7 +208,7 @@ class WrapperSelector(RankingSelector):
         return self._criterion_or_default().allow_nan
 
     @property
-    def _remedy_for_gaps(self) -> Message:
+    def _remedy_for_missing(self) -> Message:
         criterion = self._criterion_or_default()
         if "missing" not in criterion.get_params(deep=False) or criterion.allow_nan:
             return REMEDY

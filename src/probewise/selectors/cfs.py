@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks.numbers import is_whole
 from ..probing.tally import positions
 from .discretised import StepwiseFilter
 
@@ -99,7 +100,7 @@ class CFS(StepwiseFilter):
         """Discretise, then search."""
         if self.search not in ("best_first", "hill_climbing"):
             raise ValueError(f"search={self.search!r}: choose 'best_first' or 'hill_climbing'")
-        if not isinstance(self.max_stale, int | np.integer) or self.max_stale < 1:
+        if not is_whole(self.max_stale, 1):
             raise ValueError(f"max_stale={self.max_stale!r}: give a whole number of at least 1")
         codes, classes, map = self._encoded(X, y, self.discretization)
         to_class = codes.against(classes, map=map).uncertainty

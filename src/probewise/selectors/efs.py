@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks.numbers import is_whole
 from ..executors import Map
 from ..information import Codes, balanced_gain
 from .discretised import StepwiseFilter, first_of_the_best
@@ -142,9 +143,8 @@ class EFS(StepwiseFilter):
 def _rank_of(threshold: Any) -> int | None:
     """k of ("top", k), None for a plain number."""
     if isinstance(threshold, tuple | list) and len(threshold) == 2 and threshold[0] == "top":
-        rank = threshold[1]
-        if isinstance(rank, int | np.integer) and rank >= 1:
-            return int(rank)
+        if is_whole(threshold[1], 1):
+            return int(threshold[1])
     elif isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool) and np.isfinite(threshold):
         return None
     raise ValueError(f"threshold={threshold!r}: give a number, or ('top', k) for the k-th largest gain, k at least 1")

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
+from ..checks.numbers import is_whole, number_of
 from ..checks.tables import discrete_columns, number_categories
 from ..criteria.base import MOST_CLASSES, Target
 from ..executors import Map, one_blas_thread, threads
@@ -139,13 +140,14 @@ class ReliefF(RankingSelector):
         X, y = self._checked(X, y)
         target = Target.of(y)
         _require_variety(target)
-        k = self._neighbors_asked()
+        if not is_whole(self.n_neighbors, 1):
+            raise ValueError(f"n_neighbors={self.n_neighbors!r}: give a whole number of at least 1")
         names = getattr(self, "feature_names_in_", None)
         discrete = discrete_columns(self.discrete_features, X.shape[1], names, found)
         self.samples_ = self._draw(X.shape[0])
 
         map = threads(self.n_jobs)
-        groups = Groups.of(target, k)
+        groups = Groups.of(target, int(self.n_neighbors))
         groups.require_room(len(self.samples_))
         with one_blas_thread():  # once for the three maps: to set it takes as long as a map
             table = ScaledTable.of(X, discrete, map)
@@ -159,27 +161,11 @@ class ReliefF(RankingSelector):
         self.ranges_ = table.ranges
         return self
 
-    def _neighbors_asked(self) -> int:
-        k = self.n_neighbors
-        if isinstance(k, int | np.integer) and not isinstance(k, bool) and k >= 1:
-            return int(k)
-        raise ValueError(f"n_neighbors={k!r}: give a whole number of at least 1")
-
     def _draw(self, n_rows: int) -> Rows:
-        asked = self.n_samples
-        if asked is None:
+        size = number_of("n_samples", self.n_samples, n_rows, "rows", "all")
+        if size is None:
             return np.arange(n_rows)
-        if isinstance(asked, int | np.integer) and not isinstance(asked, bool) and 1 <= asked <= n_rows:
-            size = int(asked)
-        elif isinstance(asked, float | np.floating) and 0 < asked <= 1:
-            size = max(1, int(asked * n_rows))
-        else:
-            raise ValueError(
-                f"n_samples={asked!r} with {n_rows} rows: "
-                f"give a number from 1 to {n_rows}, a share in (0, 1], or None for all"
-            )
-        rows = check_random_state(self.random_state).permutation(n_rows)[:size]
-        return np.sort(rows).astype(np.int64)
+        return np.sort(check_random_state(self.random_state).permutation(n_rows)[:size]).astype(np.int64)
 
 
 def _require_variety(target: Target) -> None:

@@ -22,6 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..checks.errors import Parameter, ParameterError
+from ..checks.numbers import is_whole
 from ..checks.stores import Stored, as_dense, is_stored
 from ..checks.tables import columns_not_finite, number_categories
 from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion
@@ -290,7 +291,7 @@ def criterion_of(selector: Any, X: Any = None) -> Criterion | None:
 
 def splits_for(cv: Any, target: Target, groups: Any = None) -> list[Split]:
     """The folds: for a number shuffled, always in the same way, and stratified by class (or made of whole groups)."""
-    if not isinstance(cv, int | np.integer) or isinstance(cv, bool):
+    if not is_whole(cv):
         return list(Folds.of(cv, target.values, is_classification=target.is_classification, groups=groups).splits)
     if cv < 2:
         raise ParameterError(Parameter("cv", cv), " must be at least 2: some rows to train on, the others to test on")
@@ -322,8 +323,7 @@ def as_sizes(selector: Any, sizes: Iterable[int] | None = None) -> Columns:
     least = max(1, len(getattr(getattr(selector, "units_", None), "always", ())))
     if sizes is not None:
         asked = list(sizes)
-        whole = all(isinstance(size, int | np.integer) and not isinstance(size, bool) for size in asked)
-        if not asked or not whole or not least <= min(asked) <= max(asked) <= n_ranks:
+        if not asked or not all(is_whole(size, least, n_ranks) for size in asked):
             raise ValueError(f"sizes={asked!r} with {n_ranks} features: give whole numbers from {least} to {n_ranks}")
         return np.unique(np.array(asked, dtype=np.int64))
     if hasattr(selector, "path_"):
