@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.stores import Stored
-from ..checks.tables import SQUARED, extremes, require_width
+from ..checks.tables import SQUARED, canonical, extremes, require_width
 from ..criteria.base import Target
 from ..executors import Map, threads
 from ..kernels import moments as kernels
@@ -229,7 +229,7 @@ class ClassMoments:
         """Of the rows of X, dense, stored, CSR or CSC, whose classes are ``codes`` in 0..n_classes-1."""
         n_rows = np.bincount(codes, minlength=n_classes)
         if sp.issparse(X):
-            X = _without_duplicates(X)
+            X = canonical(X)
             read: Any = partial(_read_sparse, X, codes, n_rows)
         elif isinstance(X, Stored):
             read = partial(_read_stored, X, kernels.runs_of_classes(codes, n_classes), n_rows)
@@ -302,8 +302,7 @@ def _read_dense(X: NDArray[Any], runs: Any, n_rows: Integers, piece: slice) -> C
     """Of some columns: in the order of memory, then those that hold NaN again, with care."""
     n_features = piece.stop - piece.start
     origins, offsets, scatters = _nothing_yet(len(n_rows), n_features)
-    is_readable = X.dtype == _dtype_read(X.dtype)
-    if is_readable and X.flags.c_contiguous:
+    if X.flags.c_contiguous:
         kernels.moments_of_rows(X, piece.start, *runs, origins, offsets, scatters)
         again = np.flatnonzero(~np.isfinite(scatters).all(axis=0))
         if not len(again):
@@ -311,11 +310,11 @@ def _read_dense(X: NDArray[Any], runs: Any, n_rows: Integers, piece: slice) -> C
     else:
         again = np.arange(n_features)
     counts = np.repeat(n_rows[:, None], n_features, axis=1)
-    if is_readable and X.flags.f_contiguous and len(again) == n_features:
+    if X.flags.f_contiguous and len(again) == n_features:
         kernels.moments_of_columns(X.T, piece.start, again, *runs, origins, counts, offsets, scatters)
     else:
         for places in _some_at_a_time(again, CELLS_COPIED // len(X)):
-            columns = _locked(np.ascontiguousarray(X.T[piece.start + places], dtype=_dtype_read(X.dtype)))
+            columns = _locked(np.ascontiguousarray(X.T[piece.start + places]))
             kernels.moments_of_columns(columns, 0, places, *runs, origins, counts, offsets, scatters)
     return ClassMoments(origins, _narrowed(counts, n_rows), offsets, scatters)
 
@@ -336,8 +335,8 @@ def _read_sparse(X: Any, codes: Integers, n_rows: Integers, piece: slice) -> Cla
         origins[full] = np.nan_to_num(first)
     counts, missing = np.zeros(offsets.shape, np.int64), np.zeros(offsets.shape, np.int64)
     lines = X.indptr[piece.start : piece.stop + 1] if by_column else X.indptr
-    arrays = (_locked(array) for array in (X.data.astype(_dtype_read(X.dtype), copy=False), X.indices, lines))
-    kernels.moments_of_stored(*arrays, by_column, codes, origins, counts, missing, offsets, scatters)
+    stored_values = (_locked(array) for array in (X.data, X.indices, lines))
+    kernels.moments_of_stored(*stored_values, by_column, codes, origins, counts, missing, offsets, scatters)
     kernels.join_zeros(n_rows, missing, origins, counts, offsets, scatters)
     return ClassMoments(origins, _narrowed(counts, n_rows), offsets, scatters)
 
@@ -356,28 +355,12 @@ def _some_at_a_time(places: Integers, size: int) -> list[Integers]:
     return [places[start : start + size] for start in range(0, len(places), size)]
 
 
-def _dtype_read(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type in which kernels read values of this type."""
-    if dtype.kind == "f":
-        return np.dtype(np.float32 if dtype.itemsize <= 4 else np.float64)
-    return np.dtype(np.uint8) if dtype.kind == "b" else dtype.newbyteorder("=")
-
-
 def _locked(array: Any) -> NDArray[Any]:
     """The same memory, not to be written: kernels are compiled once for what may be written and what may not."""
     array = np.asarray(array)
     view = array.view(np.uint8) if array.dtype == bool else array.view()
     view.flags.writeable = False
     return view
-
-
-def _without_duplicates(X: Any) -> Any:
-    """X, or where a cell is stored in parts, a copy with the parts added."""
-    if X.has_canonical_format:
-        return X
-    X = X.copy()
-    X.sum_duplicates()
-    return X
 
 
 def _require_labels(y: NDArray[Any]) -> None:
