@@ -48,9 +48,6 @@ class Cuts:
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
-    def __iter__(self) -> Any:
-        return (self[column] for column in range(len(self)))
-
 
 def cut_points(
     X: Any,

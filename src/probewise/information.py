@@ -126,7 +126,8 @@ class Codes:
             room = (self.levels, self.place, self.planes, self.wide)
             kernels.joint(columns[part], *room, base, n_base, self.scale[0], sums[part], cells[part])
 
-        _run(map if len(columns) > COLUMNS_AT_A_TIME else in_turn, count, len(columns))
+        parts = [slice(start, start + COLUMNS_AT_A_TIME) for start in range(0, len(columns), COLUMNS_AT_A_TIME)]
+        list((map if len(parts) > 1 else in_turn)(count, parts))
         return sums, cells
 
     def against(self, base: Any, columns: Integers | None = None, *, map: Map = in_turn) -> Shared:
@@ -247,8 +248,3 @@ def _as_codes(many: Any) -> Codes:
 
 def _like(many: Any, values: Floats) -> Any:
     return values if isinstance(many, Codes) or np.ndim(many) == 2 else float(values[0])
-
-
-def _run(map: Map, work: Any, n_columns: int) -> None:
-    for _ in map(work, (slice(a, a + COLUMNS_AT_A_TIME) for a in range(0, n_columns, COLUMNS_AT_A_TIME))):
-        pass

@@ -28,17 +28,14 @@ class CFS(StepwiseFilter):
     Parameters
     ----------
     discretization : str or int, default="mdl"
-        "mdl" (as its author), "optimal", "greedy", "mean", "sigma" or a number of equal widths, as in
-        `probewise.discretize.Discretizer`.
+        "mdl", as its author, or another one of `DFE`.
     search : {"best_first", "hill_climbing"}, default="best_first"
         Best first goes back to other subsets and stops after ``max_stale`` expansions that gain nothing; hill climbing
         stops at the first.
     max_stale : int, default=5
         Patience of the best-first search.
-    discrete_features : "auto", bool or array-like, default="auto"
-        Columns used as they are: "auto" for category and boolean columns, True, False, a mask, numbers or names.
-    n_jobs : int or None, default=None
-        Threads; the result is the same for any number.
+    discrete_features, n_jobs
+        As in `DFE`.
 
     Attributes
     ----------
@@ -46,19 +43,15 @@ class CFS(StepwiseFilter):
         The subset found, in the order its features were added, and the merit after each.
     scores_ : array of shape (n_features,)
         Symmetrical uncertainty with the class.
-    ranking_ : array of int of shape (n_features,)
-        1 is best: the subset in its order, then the rest by ``scores_``.
-    support_ : array of bool of shape (n_features,)
-        Which features are in the subset.
+    ranking_, support_ : array of shape (n_features,)
+        Ranks, 1 is best: the subset in its order, then the rest by ``scores_``; and which features are in the subset.
     redundancy_, partners_ : array of shape (n_features,)
         The largest symmetrical uncertainty with another feature of the subset, and that feature (-1: none);
         ``explain(feature)`` says it in words.
     n_expanded_ : int
         Subsets expanded by the search.
-    cut_points_ : sequence of arrays
-        The cut points of each feature.
-    classes_ : array
-        The labels of y.
+    cut_points_, classes_
+        As in `DFE`.
 
     Notes
     -----

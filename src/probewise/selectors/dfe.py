@@ -30,10 +30,8 @@ class DFE(DiscretisedFilter):
     ----------
     scores_ : array of shape (n_features,)
         B_g.
-    ranking_ : array of int of shape (n_features,)
-        1 is best; ties to the lower column.
-    support_ : array of bool of shape (n_features,)
-        Which features are selected.
+    ranking_, support_ : array of shape (n_features,)
+        Ranks, 1 is best, ties to the lower column; and which features are selected.
     cut_points_ : sequence of arrays
         The cut points of each feature; none where no cut pays.
     classes_ : array

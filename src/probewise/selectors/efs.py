@@ -25,22 +25,16 @@ class EFS(StepwiseFilter):
     n_features_to_select : int, float or None, default=None
         Features to take: a number, a share in (0, 1], or None for half. A smaller number may be set after ``fit``; of a
         larger one the rest come by importance at the end.
-    discretization : str or int, default="optimal"
-        "optimal", "greedy", "mdl", "mean", "sigma" or a number of equal widths, as in
-        `probewise.discretize.Discretizer`.
+    discretization, discrete_features, n_jobs
+        As in `DFE`.
     threshold : float or tuple, default=1e-6
         Features less important are discarded; ``("top", 900)`` is the 900th largest B_g, the paper's way on genes.
         Higher is faster and ranks fewer features in company.
     normalize : {"all", "undetermined", None}, default="all"
         What Corr is divided by: "all", the largest of any two features (eq. 10; exact, most pairs are ruled out by a
         bound); "undetermined", of any two that pass the threshold at first; None, nothing.
-    discrete_features : "auto", bool or array-like, default="auto"
-        Columns used as they are: "auto" for category and boolean columns, True, False, a mask, numbers or names.
-    n_jobs : int or None, default=None
-        Threads; the result is the same for any number.
     device : str, default="cpu"
-        Where joint levels with a feature taken are counted: "cpu"; "cuda" for a GPU, "auto" for one if there is one,
-        "torch-cpu" for the same code on the CPU. The largest Corr is found on the CPU. The same to the bit.
+        As in `MRMR`; the largest Corr is found on the CPU.
 
     Attributes
     ----------
@@ -50,20 +44,16 @@ class EFS(StepwiseFilter):
         The features taken, in order, and their importance at that step, never rising.
     scores_ : array of shape (n_features,)
         The last importance of each feature.
-    ranking_ : array of int of shape (n_features,)
-        1 is best; features taken first. Ties to the lower column.
-    support_ : array of bool of shape (n_features,)
-        Which features are selected.
+    ranking_, support_ : array of shape (n_features,)
+        Ranks, 1 is best, features taken first, ties to the lower column; and which features are selected.
     redundancy_, partners_ : array of shape (n_features,)
         The largest Corrn with a feature taken, and that feature (-1: none); ``explain(feature)`` says it in words.
     discarded_ : array of bool of shape (n_features,)
         Discarded by the threshold.
     threshold_, largest_correlation_ : float
         The threshold as a number, and what Corr was divided by.
-    cut_points_ : sequence of arrays
-        The cut points of each feature.
-    classes_ : array
-        The labels of y.
+    cut_points_, classes_
+        As in `DFE`.
 
     References
     ----------

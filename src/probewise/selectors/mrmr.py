@@ -80,10 +80,8 @@ class MRMR(InformationFilter):
         features and the class; or "optimal", "greedy", "mdl" of `probewise.discretize.Discretizer`.
     scheme : {"difference", "quotient"}, default="difference"
         MID, I(f; C) - mean I(f; g), or MIQ, I(f; C) / mean I(f; g).
-    discrete_features : "auto", bool or array-like, default="auto"
-        Columns used as they are: "auto" for category and boolean columns, True, False, a mask, numbers or names.
-    n_jobs : int or None, default=None
-        Threads; the result is the same for any number.
+    discrete_features, n_jobs
+        As in `DFE`.
     device : str, default="cpu"
         Where joint levels are counted: "cpu"; "cuda" for a GPU, "auto" for one if there is one, "torch-cpu" for the
         same code on the CPU. The result is the same to the bit.
@@ -96,17 +94,14 @@ class MRMR(InformationFilter):
         I(f; C) in bits.
     scores_ : array of shape (n_features,)
         Worth when taken, or at the last step for the others.
-    ranking_ : array of int of shape (n_features,)
-        1 is best: those taken in order, then the rest by ``scores_``. Ties to the lower column.
-    support_ : array of bool of shape (n_features,)
-        Which features are selected.
+    ranking_, support_ : array of shape (n_features,)
+        Ranks, 1 is best: those taken in order, then the rest by ``scores_``, ties to the lower column; and which
+        features are selected.
     redundancy_, partners_ : array of shape (n_features,)
         The largest symmetrical uncertainty with a feature taken, and that feature (-1: none); ``explain(feature)`` says
         it in words.
-    cut_points_ : sequence of arrays
-        The cut points of each feature.
-    classes_ : array
-        The labels of y.
+    cut_points_, classes_
+        As in `DFE`.
 
     References
     ----------
