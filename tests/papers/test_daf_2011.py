@@ -9,13 +9,13 @@ from sklearn.base import clone
 from probewise import DAF
 from probewise.datasets import Dataset, load, make_madelon
 from probewise.papers import daf_2011
-from probewise.papers.base import published
-from probewise.papers.daf_2011 import Ledgers, Part, Replay, Settings, first_probes, informative
+from probewise.papers.base import Reproduction, published
+from probewise.papers.daf_2011 import Effort, Ledgers, Replay, Settings, first_probes, informative
 from probewise.stopping import MaxProbes
 
 TINY = Settings(
     trials=3,
-    parts={"Madelon": Part(200, (2, 5, 20))},
+    parts={"Madelon": Effort(200, (2, 5, 20))},
     figure_6=(50, 200),
     taus=(2, 10, 30),
     tau_probes=100,
@@ -41,7 +41,7 @@ def numbers(outcome):
 
 @pytest.fixture(scope="module")
 def outcome(source):
-    return daf_2011.run(TINY, source, None, seed=1)
+    return daf_2011.run(Reproduction(TINY, source, None, seed=1))
 
 
 def test_the_published_numbers():
@@ -135,9 +135,9 @@ def test_every_figure_has_its_numbers(outcome):
 def test_it_goes_on_where_it_was_ended(source, outcome, tmp_path):
     steps = []
     fewer = replace(TINY, trials=2)
-    daf_2011.run(fewer, source, tmp_path, seed=1)
+    daf_2011.run(Reproduction(fewer, source, tmp_path, seed=1))
     before = {path.name: path.read_bytes() for path in (tmp_path / "runs").iterdir()}
-    resumed = daf_2011.run(TINY, source, tmp_path, seed=1, progress=steps.append)
+    resumed = daf_2011.run(Reproduction(TINY, source, tmp_path, seed=1, progress=steps.append))
     for name, content in before.items():
         assert (tmp_path / "runs" / name).read_bytes().startswith(content)
     assert numbers(resumed) == numbers(outcome)
@@ -149,8 +149,8 @@ def test_it_goes_on_where_it_was_ended(source, outcome, tmp_path):
 
 def test_the_other_sets_and_floating_search(made, tmp_path):
     X = np.abs(made.X[:, :12]).round(2)
-    tiny = replace(TINY, trials=2, parts={"Spambase": Part(100, (1, 3))})
-    outcome = daf_2011.run(tiny, lambda name: Dataset(name, X, made.y), tmp_path, seed=0)
+    tiny = replace(TINY, trials=2, parts={"Spambase": Effort(100, (1, 3))})
+    outcome = daf_2011.run(Reproduction(tiny, lambda name: Dataset(name, X, made.y), tmp_path, seed=0))
     found = numbers(outcome)
     assert ("Figure 5a, accuracy of 3-NN, Spambase", "SFFS", "d = 3") in found
     assert sum("SFFS" in claim.text for claim in outcome.claims) == 3

@@ -9,7 +9,7 @@ from sklearn.base import clone
 from probewise import DAF
 from probewise.datasets import Dataset, make_madelon
 from probewise.papers import daf_2013
-from probewise.papers.base import published
+from probewise.papers.base import Reproduction, published
 from probewise.papers.daf_2013 import Settings, watched
 from probewise.plots import ConvergenceDisplay, expected_change
 from probewise.stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Settled
@@ -27,7 +27,7 @@ def made():
 @pytest.fixture(scope="module")
 def outcome(made, tmp_path_factory):
     folder = tmp_path_factory.mktemp("run")
-    return folder, daf_2013.run(TINY, lambda name: Dataset(name, made.X, made.y), folder, seed=1)
+    return folder, daf_2013.run(Reproduction(TINY, lambda name: Dataset(name, made.X, made.y), folder, seed=1))
 
 
 def numbers(outcome):
@@ -90,7 +90,9 @@ def test_it_goes_on_where_it_was_ended(made, outcome, tmp_path):
     (tmp_path / "runs" / "watched.jsonl").write_bytes(b"".join(kept.splitlines(keepends=True)[:2]) + b'{"tri')
     steps = []
     again = daf_2013.run(
-        TINY, lambda name: Dataset(name, made.X, made.y), tmp_path, seed=1, progress=lambda line: steps.append(line)
+        Reproduction(
+            TINY, lambda name: Dataset(name, made.X, made.y), tmp_path, seed=1, progress=lambda line: steps.append(line)
+        )
     )
     assert len(steps) == 1
     assert numbers(again) == numbers(whole)

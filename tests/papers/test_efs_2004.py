@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from probewise.datasets import Dataset
 from probewise.papers import efs_2004
-from probewise.papers.base import published
+from probewise.papers.base import Reproduction, published
 from probewise.papers.efs_2004 import METHODS, NAME, PROFILES, Curves, Settings
 from probewise.selectors.cfs import CFS
 from probewise.selectors.efs import EFS
@@ -94,12 +94,12 @@ def without_seconds(outcome):
 
 def test_a_small_run_end_to_end_goes_on_where_it_was(tmp_path):
     said = []
-    whole = efs_2004.run(TINY, at_hand, tmp_path, n_jobs=2, seed=1, progress=said.append)
+    whole = efs_2004.run(Reproduction(TINY, at_hand, tmp_path, n_jobs=2, seed=1, progress=said.append))
     assert any(line.startswith("MSRC-v1, searches: 8 of 8") for line in said)
     for run in (tmp_path / "runs").iterdir():
         lines = run.read_text().splitlines(keepends=True)
         run.write_text("".join(lines[:-1]))
-    again = efs_2004.run(TINY, at_hand, tmp_path, n_jobs=1, seed=1)
+    again = efs_2004.run(Reproduction(TINY, at_hand, tmp_path, n_jobs=1, seed=1))
     assert without_seconds(again) == without_seconds(whole)
     assert again.claims == whole.claims
 

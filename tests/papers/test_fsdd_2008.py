@@ -7,7 +7,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from probewise.datasets import Dataset
 from probewise.papers import fsdd_2008
-from probewise.papers.base import published
+from probewise.papers.base import Reproduction, published
 from probewise.papers.fsdd_2008 import (
     BENCHES,
     NAME,
@@ -70,7 +70,7 @@ def test_it_is_the_literal_loop():
     data = at_hand("iris")
     X, y = table_of("Iris", data)
     settings = Settings(2, 1, 10, ("Iris",))
-    found = fsdd_2008.accuracies(BENCHES[4], X, y, settings, None, 1, 7, None)
+    found = fsdd_2008.accuracies(BENCHES[4], X, y, Reproduction(settings, at_hand, seed=7))
     for repetition in range(2):
         seed = int(np.random.SeedSequence([7, repetition]).generate_state(3)[0])
         right = 0
@@ -93,11 +93,11 @@ def test_the_methods_are_those_of_section_3():
 def test_a_small_run_end_to_end_goes_on_where_it_was(tmp_path):
     settings = Settings(1, 1, 10, ("Iris",))
     said = []
-    whole = fsdd_2008.run(settings, at_hand, tmp_path, n_jobs=2, seed=1, progress=said.append)
+    whole = fsdd_2008.run(Reproduction(settings, at_hand, tmp_path, n_jobs=2, seed=1, progress=said.append))
     assert said[-1].startswith("Iris, folds: 10 of 10")
     run = tmp_path / "runs" / "iris.jsonl"
     run.write_text("".join(run.read_text().splitlines(keepends=True)[:6]))
-    again = fsdd_2008.run(settings, at_hand, tmp_path, n_jobs=1, seed=1)
+    again = fsdd_2008.run(Reproduction(settings, at_hand, tmp_path, n_jobs=1, seed=1))
     assert again.cells == whole.cells
     assert again.claims == whole.claims
 

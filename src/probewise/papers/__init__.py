@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import asdict, replace
 from functools import partial
-from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from ..checks.errors import Parameter, ParameterError
 from ..datasets import load
-from .base import Outcome, unit_seconds, versions
+from . import daf_2011, daf_2013, efs_2004, fsdd_2008
+from .base import Outcome, Reproduction, departures, unit_seconds, versions
 
 __all__ = ["PAPERS", "Outcome", "reproduce"]
 
-PAPERS = {"daf-2011": "daf_2011", "daf-2013": "daf_2013", "efs-2004": "efs_2004", "fsdd-2008": "fsdd_2008"}
+PAPERS: dict[str, Any] = {module.NAME: module for module in (daf_2011, daf_2013, efs_2004, fsdd_2008)}
 
 
 def reproduce(
@@ -34,21 +35,32 @@ def reproduce(
 
     Parameters
     ----------
-    paper : one of `PAPERS`.
-    data : the folder that holds the data sets as .npz files; None: the environment variable PROBEWISE_DATA.
-    out : a folder for the results, made if need be. Finished parts are kept there too: the same call again goes on
-        where it was ended. None: nothing is written.
-    profile : "quick", minutes, or "full", the paper's counts.
-    n_jobs : workers; the numbers (seconds excepted) are the same for any number of them.
-    seed : decides splits and everything drawn.
-    progress : called with a line on where it stands.
-    openml : fetch data sets that are not in the folder from OpenML, where it has them.
+    paper : str
+        One of `PAPERS`.
+    data : path-like, default=None
+        The folder that holds the data sets as .npz files; None: the environment variable PROBEWISE_DATA.
+    out : path-like, default=None
+        A folder for the results, made if need be. Finished parts are kept there too: the same call again goes on where
+        it was ended. None: nothing is written.
+    profile : {"quick", "full"}, default="quick"
+        Minutes, or the paper's counts.
+    n_jobs : int, default=None
+        Workers; the numbers (seconds excepted) are the same for any number of them.
+    seed : int, default=0
+        Decides splits and everything drawn.
+    progress : callable, default=None
+        Called with a line on where it stands.
+    openml : bool, default=False
+        Fetch data sets that are not in the folder from OpenML, where it has them.
 
     Returns
     -------
-    Outcome: cells (published, ours), claims with their verdict, figures and settings.
+    Outcome
+        Cells (published, ours), claims with their verdict, figures and settings.
     """
-    module = _module(paper)
+    if paper not in PAPERS:
+        raise ValueError(f"paper={paper!r} is not known: choose one of {', '.join(PAPERS)}")
+    module = PAPERS[paper]
     if profile not in module.PROFILES:
         raise ParameterError(
             Parameter("profile", profile), f" is not known: choose one of {', '.join(module.PROFILES)}"
@@ -58,26 +70,15 @@ def reproduce(
         folder.mkdir(parents=True, exist_ok=True)
     settings, started = module.PROFILES[profile], time.perf_counter()
     source = partial(load, folder=data, openml=openml)
-    outcome: Outcome = module.run(settings, source, folder, n_jobs=n_jobs, seed=seed, progress=progress)
-    outcome = outcome.with_settings(
-        paper=paper,
-        title=module.TITLE,
-        profile=profile,
-        seed=seed,
-        seconds=round(time.perf_counter() - started, 1),
-        unit_seconds=round(unit_seconds(folder), 1),
-        versions=versions(),
-    )
+    outcome = module.run(Reproduction(settings, source, folder, n_jobs, seed, progress))
+    said = {
+        "paper": paper,
+        "title": module.TITLE,
+        "profile": profile,
+        "seed": seed,
+        "seconds": round(time.perf_counter() - started, 1),
+        "unit_seconds": round(unit_seconds(folder), 1),
+        "versions": versions(),
+    }
+    outcome = replace(outcome, departures=departures(paper), settings=said | asdict(settings))
     return outcome if folder is None else outcome.write(folder)
-
-
-def _module(paper: str) -> Any:
-    if paper not in PAPERS:
-        raise ValueError(f"paper={paper!r} is not known: choose one of {', '.join(PAPERS)}")
-    name = f"{__name__}.{PAPERS[paper]}"
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != name:
-            raise
-        raise ValueError(f"the paper {paper} cannot be reproduced by this version of Probewise") from None

@@ -1,4 +1,4 @@
-"""What the reproductions share: cells against published numbers, claims, figures, units of work that are kept."""
+"""What the reproductions share: published numbers and ours, claims, figures, units of work that are kept in a file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from .. import __version__
+from ..datasets import Dataset
 from ..executors import executor
 from ..plots import line_style, matplotlib_figure
 from ..study import RunFile
@@ -46,11 +50,19 @@ class Published:
 
 def published(paper: str) -> list[Published]:
     """The numbers of the paper's tables, in their order there."""
-    source = files(__package__) / "published" / f"{paper}.csv"
     return [
         Published(line["where"], line["row"], line["column"], float(line["value"]), line["unit"])
-        for line in csv.DictReader(source.read_text(encoding="utf-8").splitlines())
+        for line in csv.DictReader(_lines(f"{paper}.csv"))
     ]
+
+
+def departures(paper: str) -> list[str]:
+    """Sentences on where its reproduction departs from the paper, or the paper is silent."""
+    return _lines(f"{paper}.departures.txt")
+
+
+def _lines(name: str) -> list[str]:
+    return (files(__package__) / "published" / name).read_text(encoding="utf-8").splitlines()
 
 
 @dataclass(frozen=True)
@@ -104,23 +116,27 @@ class Panel:
     x: str
     y: str
     lines: Sequence[Line]
-    log: bool = False
-    log_y: bool = False
+    log: bool = False  # the x axis
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure: its name in the paper, and panels."""
+    """A figure: its name in the paper, and its panels; or, in their place, a function that saves it to a file."""
 
     name: str
-    panels: Sequence[Panel]
+    panels: Sequence[Panel] = ()
+    save: Callable[[Path], None] | None = None
 
     @property
     def file(self) -> str:
-        return f"{self.name.lower().replace(' ', '-')}.svg"
+        ending = "svg" if self.save is None else "png"
+        return f"{self.name.split(',')[0].lower().replace(' ', '-')}.{ending}"
 
     def draw(self, path: Path) -> None:
-        """Write it to a file, without a date."""
+        """Write it to a file, panels without a date."""
+        if self.save is not None:
+            self.save(path)
+            return
         n_abreast = min(PANELS_ABREAST, len(self.panels))
         n_rows = -(-len(self.panels) // n_abreast)
         figure = matplotlib_figure()(figsize=(PANEL_WIDTH * n_abreast, PANEL_HEIGHT * n_rows), layout="constrained")
@@ -141,17 +157,13 @@ def _draw(axes: Any, panel: Panel) -> None:
         if line.published:
             style["linestyle"] = ""
         axes.plot(line.x, line.y, **style)
-    axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
-    if panel.log:
-        axes.set_xscale("log")
-    if panel.log_y:
-        axes.set_yscale("log")
+    axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y, xscale="log" if panel.log else "linear")
     axes.grid(alpha=0.3)
     if len(panel.lines) > 1:
         axes.legend(fontsize="x-small", frameon=False)
 
 
-class Table(NamedTuple):
+class CellTable(NamedTuple):
     """Cells by row and column, as text: published / ours, and the note."""
 
     where: str
@@ -159,7 +171,7 @@ class Table(NamedTuple):
     rows: dict[str, list[str]]
 
     @classmethod
-    def of(cls, where: str, cells: Sequence[Cell]) -> Table:
+    def of(cls, where: str, cells: Sequence[Cell]) -> CellTable:
         columns = list(dict.fromkeys(cell.column for cell in cells))
         if all(column.isdigit() for column in columns):
             columns.sort(key=int)
@@ -176,12 +188,18 @@ class Outcome:
 
     Attributes
     ----------
-    cells : the numbers, published and ours.
-    claims : what the paper says, and whether it holds.
-    departures : sentences, where the paper was departed from or is silent.
-    pictures : figures, as numbers.
-    settings : seed, profile, versions, counts and durations, in plain JSON values.
-    files : what was written, once it was.
+    cells : list of Cell
+        The numbers, published and ours.
+    claims : list of Claim
+        What the paper says, and whether it holds.
+    departures : list of str
+        Sentences, where the paper was departed from or is silent.
+    pictures : list of Picture
+        Figures, as numbers.
+    settings : dict
+        Seed, profile, versions, counts and durations, in plain JSON values.
+    files : list of Path
+        What was written, once it was.
     """
 
     cells: list[Cell]
@@ -190,9 +208,6 @@ class Outcome:
     pictures: list[Picture] = field(default_factory=list)
     settings: dict[str, Any] = field(default_factory=dict)
     files: list[Path] = field(default_factory=list)
-
-    def with_settings(self, **more: Any) -> Outcome:
-        return replace(self, settings={**more, **self.settings})
 
     def write(self, folder: Path) -> Outcome:
         """results.csv, results.md, settings.json and the figures, where matplotlib is there to draw them."""
@@ -220,10 +235,10 @@ class Outcome:
         numbers = (cell.published, cell.ours, cell.difference)
         return [cell.where, cell.row, cell.column, *map(_exact, numbers), cell.note]
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[CellTable]:
         """The cells as they stand in the paper, a table for each place."""
         return [
-            Table.of(where, [cell for cell in self.cells if cell.where == where])
+            CellTable.of(where, [cell for cell in self.cells if cell.where == where])
             for where in dict.fromkeys(cell.where for cell in self.cells)
         ]
 
@@ -272,6 +287,20 @@ def versions() -> dict[str, str]:
     }
 
 
+def listed(values: Mapping[str, float], form: str = "+z.2f") -> str:
+    """Names and numbers in a line, by default with their sign."""
+    return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
+
+
+def averaged(
+    found: Mapping[Place, Sequence[float]], is_noted: Callable[[Place], bool] = lambda place: True
+) -> tuple[dict[Place, float], dict[Place, str]]:
+    """Means of repeated numbers, and notes of their standard deviation where there are several."""
+    means = {place: float(np.mean(values)) for place, values in found.items()}
+    several = {place: values for place, values in found.items() if len(values) > 1 and is_noted(place)}
+    return means, {place: f"± {np.std(values, ddof=1):.2f}" for place, values in several.items()}
+
+
 # ---- units of work
 
 
@@ -285,60 +314,51 @@ def kept(folder: Path | None, name: str) -> Path | None:
 
 def unit_seconds(folder: Path | None) -> float:
     """How long the units kept there took, all together: more than the clock says where there were more workers."""
-    files = [] if folder is None else sorted((folder / "runs").glob("*.jsonl"))
-    records = (json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()[1:])
+    runs = [] if folder is None else sorted((folder / "runs").glob("*.jsonl"))
+    records = (json.loads(line) for run in runs for line in run.read_text(encoding="utf-8").splitlines()[1:])
     return sum(record.get("seconds", 0.0) for record in records)
 
 
-@dataclass(frozen=True)
-class Timed:
+def _timed(work: Callable[[Any], Any], unit: Any) -> tuple[Any, float]:
     """What a worker does: a unit, and how long it took."""
-
-    work: Callable[[Any], Any]
-
-    def __call__(self, unit: Any) -> tuple[Any, float]:
-        started = time.perf_counter()
-        return self.work(unit), time.perf_counter() - started
+    started = time.perf_counter()
+    return work(unit), time.perf_counter() - started
 
 
-def conduct(
-    work: Callable[[Any], Any],
-    units: Iterable[Hashable],
-    *,
-    run: Path | None,
-    settings: Mapping[str, Any],
-    n_jobs: int | None = None,
-    progress: Progress = None,
-    title: str = "units",
-) -> dict[Any, Any]:
-    """work(unit) for each unit, those in the run file excepted, which are read from it.
+@dataclass(frozen=True)
+class Reproduction:
+    """What a paper's ``run`` is given: a profile, and how to work. The numbers are the same for any ``n_jobs``."""
 
-    A unit is a number, text or tuple of these, and what comes of it plain JSON; each is a pure function of the unit
-    and the settings, so the results are the same for any number of workers, interrupted or not. A run file of other
-    settings is refused. ``seconds`` of the units are in the file.
-    """
-    units = list(units)
-    with RunFile(run, is_study=False) as file:
-        file.begin(json.loads(json.dumps(settings, default=str)), notes={"version": __version__})
-        done = {record["unit"]: record["result"] for record in file.trials.values()}
-        missing = [unit for unit in units if _name(unit) not in done]
-        found: Any = executor(n_jobs, prefer="processes")(Timed(work), missing)
-        started = time.perf_counter()
-        with closing(found):
-            for now, (unit, (result, seconds)) in enumerate(zip(missing, found, strict=True), start=1):
-                result = json.loads(json.dumps(result))  # what is made here is what would be read again
-                file.append({"trial": len(file.trials), "unit": _name(unit), "seconds": seconds, "result": result})
-                done[_name(unit)] = result
-                if progress:
-                    left = (time.perf_counter() - started) / now * (len(missing) - now)
-                    progress(f"{title}: {len(units) - len(missing) + now} of {len(units)}, about {left:.0f} s left")
-    return {unit: done[_name(unit)] for unit in units}
+    settings: Any
+    data: Callable[[str], Dataset]  # loads a data set by its name
+    folder: Path | None = None  # where finished units are kept
+    n_jobs: int | None = None
+    seed: int = 0
+    progress: Progress = None
 
+    def conduct(
+        self, name: str, work: Callable[[Any], Any], units: Iterable[Hashable], settings: Mapping[str, Any], title: str
+    ) -> dict[Any, Any]:
+        """work(unit) for each unit, those in the file of that name excepted, which are read from it.
 
-def _name(unit: Any) -> str:
-    return json.dumps(unit)
-
-
-def described(settings: Any) -> dict[str, Any]:
-    """A profile's settings as a dict, for `conduct` and `Outcome`."""
-    return asdict(settings)
+        A unit is a number, text or tuple of these, and what comes of it plain JSON; each is a pure function of the unit
+        and the settings, so the results are the same for any number of workers, interrupted or not. A file of other
+        settings is refused. ``seconds`` of the units are in the file.
+        """
+        units = list(units)
+        with RunFile(kept(self.folder, name), is_study=False) as file:
+            file.begin(json.loads(json.dumps(settings, default=str)), notes={"version": __version__})
+            done = {record["unit"]: record["result"] for record in file.trials.values()}
+            missing = [unit for unit in units if json.dumps(unit) not in done]
+            found: Any = executor(self.n_jobs, prefer="processes")(partial(_timed, work), missing)
+            started = time.perf_counter()
+            with closing(found):
+                for now, (unit, (result, seconds)) in enumerate(zip(missing, found, strict=True), start=1):
+                    key, result = json.dumps(unit), json.loads(json.dumps(result))  # as it would be read again
+                    file.append({"trial": len(file.trials), "unit": key, "seconds": seconds, "result": result})
+                    done[key] = result
+                    if self.progress:
+                        left = (time.perf_counter() - started) / now * (len(missing) - now)
+                        n_done = len(units) - len(missing) + now
+                        self.progress(f"{title}: {n_done} of {len(units)}, about {left:.0f} s left")
+        return {unit: done[json.dumps(unit)] for unit in units}

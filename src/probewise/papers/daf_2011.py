@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -30,37 +31,19 @@ from ..selectors.sffs import SFFS
 from ..stability import nogueira_test
 from ..stopping import MaxProbes
 from ..study import Study, StudyResult, deviation
-from .base import Claim, Outcome, Place, Progress, cells, described, kept, published
+from .base import Claim, Outcome, Picture, Place, Progress, Reproduction, cells, kept, listed, published
 
 NAME = "daf-2011"
 TITLE = (
     "Somol, Grim: Fast dependency-aware feature selection in very-high-dimensional pattern recognition problems, 2011"
 )
-DEPARTURES = [
-    "The paper gives its accuracies and stabilities as curves only: there is no number of theirs to set ours against, "
-    "and the subset sizes are our choice.",
-    "DAF ran for a fixed time there and runs for a fixed number of probes here, so that the result can be repeated. "
-    "Table II has both, and the splits: in the full profile Reuters, Gisette and Madelon have the paper's number of "
-    "probes, Reuters and Gisette on fewer splits; Spambase has all splits and fewer probes.",
-    "Reuters is ranked by a ridge classifier (`Linear`) in the place of the linear SVM, for DAF and BIF alike; the "
-    "accuracy is still that of the linear SVM and of 1-NN.",
-    "Reuters is our own preprocessing of the same documents: 8936 documents and 9946 stems, not 8941 and 10105; "
-    "the values are counts of stems, where the paper does not say.",
-    "Gisette is the 1000 rows of the validation set, as in the paper, from a copy whose values were recovered from "
-    "scaled ones: 29 features are lost (zero), 113 have an uncertain scale.",
-    "The paper does not say whether features are scaled. Spambase, of mixed units, is scaled to 0..1 over all rows; "
-    "the other sets have one unit and stay as they are.",
-    "SVM parameters, tuned there once per split on all features, are fixed: C = 1, and for the rbf kernel gamma = "
-    "1 / (features of the subset x their variance).",
-    "SFFS on Spambase searches up to the largest size shown, not to all 57 features.",
-    "In figure 7 each largest probe size has the same number of probes; there each had 300 minutes, which are more "
-    "probes where they are smaller.",
-    "Eq. 14 is read as the mean over probes without the feature. In DAF2 a size with fewer than 30 probes pools its "
-    "neighbours.",
-    "The informative features of Madelon are not named by the paper: they are the 20 that correlate with another "
-    "feature (0.69 and more; 0.09 at most for all others), which needs no labels.",
-]
 METHODS = ("DAF0", "DAF1", "DAF2")
+NOTES = {
+    ("Section V", "time that suffices (Figure 6)"): "ours: the minutes there of the probes that were enough here",
+    ("Section V", "accuracy gained by twice the time"): "ours: by twice the probes, in points, mean over sizes",
+    ("Section V", "informative features"): "ours: features that correlate with another",
+    ("Table II", "time limit"): "ours: minutes a split's DAF run took, on one core",
+}
 MEASURES = {"c": ("cw_rel", "CW_rel"), "d": ("ati", "ATI"), "e": ("anhi", "ANHI")}
 CONVINCING = 0.05
 ENOUGH_SPLITS = 5  # to speak of stability
@@ -93,7 +76,7 @@ SETUPS = {
 
 
 @dataclass(frozen=True)
-class Part:
+class Effort:
     """How much of a data set's experiment is done; ``trials`` where it is not as many as for the others."""
 
     probes: int
@@ -106,7 +89,7 @@ class Settings:
     """A profile: splits, probes and subset sizes of each set, and those of figures 6 and 7."""
 
     trials: int
-    parts: Mapping[str, Part]
+    parts: Mapping[str, Effort]
     figure_6: tuple[int, ...]
     taus: tuple[int, ...]
     tau_probes: int
@@ -119,10 +102,10 @@ PROFILES = {
     "quick": Settings(
         trials=4,
         parts={
-            "Reuters": Part(20_000, (20, 100, 500), trials=2),
-            "Gisette": Part(10_000, (5, 10, 20, 50, 100, 200, 500), trials=2),
-            "Madelon": Part(5_000, FEW),
-            "Spambase": Part(800, (1, 2, 3, 5, 8, 12, 16)),
+            "Reuters": Effort(20_000, (20, 100, 500), trials=2),
+            "Gisette": Effort(10_000, (5, 10, 20, 50, 100, 200, 500), trials=2),
+            "Madelon": Effort(5_000, FEW),
+            "Spambase": Effort(800, (1, 2, 3, 5, 8, 12, 16)),
         },
         figure_6=(200, 500, 1_000, 2_000, 5_000),
         taus=(2, 10, 50, 150, 500),
@@ -132,10 +115,10 @@ PROFILES = {
     "full": Settings(
         trials=20,
         parts={
-            "Reuters": Part(148_000, WIDE, trials=6),
-            "Gisette": Part(46_400, (2, 5, *WIDE), trials=12),
-            "Madelon": Part(25_000, FEW),
-            "Spambase": Part(2_000, (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22)),
+            "Reuters": Effort(148_000, WIDE, trials=6),
+            "Gisette": Effort(46_400, (2, 5, *WIDE), trials=12),
+            "Madelon": Effort(25_000, FEW),
+            "Spambase": Effort(2_000, (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22)),
         },
         figure_6=(400, 1_000, 2_500, 5_000, 10_000, 16_667, 25_000),
         taus=(2, 5, 10, 20, 50, 100, 150, 300, 500),
@@ -145,113 +128,73 @@ PROFILES = {
 }
 
 
-def run(
-    settings: Settings,
-    data: Callable[[str], Dataset],
-    folder: Path | None,
-    *,
-    n_jobs: int | None = None,
-    seed: int = 0,
-    progress: Progress = None,
-) -> Outcome:
+def run(reproduction: Reproduction) -> Outcome:
     """The studies of the data sets in the settings, then figures 6 and 7, where Madelon is among them."""
+    settings = reproduction.settings
     results: dict[str, StudyResult] = {}
-    shapes: dict[Place, float] = {}
-    with workplace(folder) as place:
-        bench = Bench(settings, place, n_jobs, seed, progress)
+    ours: dict[Place, float] = {}
+    with folder_of(reproduction) as folder:
         for name in settings.parts:
-            X, y = prepared(data(SETUPS[name].file))
-            shapes |= _shape(name, X, y)
-            results |= bench.studies(name, X, y)
-        truth = informative(data("madelon")) if "Madelon" in settings.parts else np.empty(0, np.int64)
-    ours = shapes | _protocol(settings, results) | _curves(results) | _found(results, truth)
-    return Outcome(
-        cells=cells(NAME, ours, _notes(ours)),
-        claims=_claims(results, truth),
-        departures=DEPARTURES,
-        pictures=[StudyPicture(name, result) for name, result in _pictured(results)],  # type: ignore[misc]
-        settings=described(settings),
-    )
+            X, y = prepared(reproduction.data(SETUPS[name].file))
+            ours |= _shape(name, X, y)
+            results |= studies(name, X, y, reproduction, folder)
+    truth = informative(reproduction.data("madelon")) if "Madelon" in results else np.empty(0, np.int64)
+    ours |= _protocol(settings, results) | _curves(results) | _found(results, truth)
+    return Outcome(cells(NAME, ours, _notes(ours)), _claims(results, truth), pictures=_pictures(results))
 
 
 # ---- the experiments
 
 
-@dataclass(frozen=True)
-class Bench:
-    """Conducts the studies of a data set, kept in a folder."""
+def studies(name: str, X: Any, y: NDArray[Any], reproduction: Reproduction, folder: Path) -> dict[str, StudyResult]:
+    """By name: that of figures 2 to 5; for Reuters half the probes; for Madelon figures 6 and 7."""
+    setup, settings = SETUPS[name], reproduction.settings
+    effort = settings.parts[name]
+    trials = effort.trials or settings.trials
+    ledgers = Ledgers(folder / "runs" / f"ledgers-{setup.file}")
+    daf = DAF(criterion=setup.criterion, max_probe_size=setup.tau, stop=MaxProbes(effort.probes))
+    own = dict([next(iter(setup.classifiers.items()))])
 
-    settings: Settings
-    folder: Path
-    n_jobs: int | None
-    seed: int
-    progress: Progress
+    def study(title: str, selectors: dict[str, Any], classifiers: Mapping[str, Any], trials: int) -> StudyResult:
+        file = kept(folder, title.lower().replace(" ", "-"))
+        options = {"sizes": effort.sizes, "random_state": reproduction.seed, "n_jobs": reproduction.n_jobs, "run": file}
+        return in_steps(Study(selectors, classifiers, trials=trials, **options), X, y, title, reproduction.progress)
 
-    def studies(self, name: str, X: Any, y: NDArray[Any]) -> dict[str, StudyResult]:
-        """By name: that of figures 2 to 5; for Reuters half the probes; for Madelon figures 6 and 7."""
-        setup, part = SETUPS[name], self.settings.parts[name]
-        trials = part.trials or self.settings.trials
-        ledgers = Ledgers(self.folder / "runs" / f"ledgers-{setup.file}")
-        daf = DAF(criterion=setup.criterion, max_probe_size=setup.tau, stop=MaxProbes(part.probes))
-        own = dict([next(iter(setup.classifiers.items()))])
+    def first(*counts: int) -> dict[str, Any]:
+        return {f"{count:,} probes": Replay(daf, ledgers=ledgers, n_probes=count) for count in counts}
 
-        def study(title: str, selectors: dict[str, Any], judges: Mapping[str, Any], trials: int) -> StudyResult:
-            planned = Study(
-                selectors,
-                judges,
-                trials=trials,
-                sizes=part.sizes,
-                random_state=self.seed,
-                n_jobs=self.n_jobs,
-                run=kept(self.folder, title.lower().replace(" ", "-")),
-            )
-            return in_steps(planned, X, y, title, self.progress)
-
-        selectors: dict[str, Any] = {each: Replay(daf, ledgers=ledgers, coefficient=each.lower()) for each in METHODS}
-        selectors["BIF"] = BIF(criterion=setup.criterion)
-        if setup.has_search:
-            selectors["SFFS"] = SFFS(criterion=setup.criterion)
-        results = {name: study(name, selectors, setup.classifiers, trials)}
-        if name == "Reuters":
-            halves = {_probes(count): _first(daf, ledgers, count) for count in (part.probes // 2, part.probes)}
-            results["Reuters halves"] = study("Reuters halves", halves, own, trials)
-        if name == "Madelon":
-            counts = {_probes(count): _first(daf, ledgers, count) for count in self.settings.figure_6}
-            results["Figure 6"] = study("Figure 6", counts, own, trials)
-            taus = {f"tau = {tau}": self._at(daf, tau, ledgers) for tau in self.settings.taus}
-            results["Figure 7"] = study("Figure 7", taus, own, min(trials, self.settings.tau_trials))
-        shutil.rmtree(ledgers.folder, ignore_errors=True)
-        return results
-
-    def _at(self, daf: DAF, tau: int, ledgers: Ledgers) -> Replay:
-        stop = MaxProbes(self.settings.tau_probes)
-        return Replay(clone(daf).set_params(max_probe_size=tau, stop=stop), ledgers=ledgers)
-
-
-def _first(daf: DAF, ledgers: Ledgers, n_probes: int) -> Replay:
-    return Replay(daf, ledgers=ledgers, n_probes=n_probes)
-
-
-def _probes(count: int) -> str:
-    return f"{count:,} probes"
+    selectors: dict[str, Any] = {each: Replay(daf, ledgers=ledgers, coefficient=each.lower()) for each in METHODS}
+    selectors["BIF"] = BIF(criterion=setup.criterion)
+    if setup.has_search:
+        selectors["SFFS"] = SFFS(criterion=setup.criterion)
+    results = {name: study(name, selectors, setup.classifiers, trials)}
+    if name == "Reuters":
+        results["Reuters halves"] = study("Reuters halves", first(effort.probes // 2, effort.probes), own, trials)
+    if name == "Madelon":
+        results["Figure 6"] = study("Figure 6", first(*settings.figure_6), own, trials)
+        shorter = clone(daf).set_params(stop=MaxProbes(settings.tau_probes))
+        taus = {tau: clone(shorter).set_params(max_probe_size=tau) for tau in settings.taus}
+        replays = {f"tau = {tau}": Replay(each, ledgers=ledgers) for tau, each in taus.items()}
+        results["Figure 7"] = study("Figure 7", replays, own, min(trials, settings.tau_trials))
+    shutil.rmtree(ledgers.folder, ignore_errors=True)
+    return results
 
 
 def in_steps(study: Study, X: Any, y: Any, title: str, progress: Progress) -> StudyResult:
-    """The study, with a word now and then on where it stands."""
-    for trials in range(4, study.trials, 4) if progress and study.run else ():
-        replace(study, trials=trials).compare(X, y)
-        progress(f"{title}: {trials} of {study.trials} splits") if progress else None
-    result = study.compare(X, y)
-    if progress:
-        progress(f"{title}: {study.trials} of {study.trials} splits")
+    """The study, with a line every four splits on where it stands."""
+    if progress is None:
+        return study.compare(X, y)
+    for trials in [*(range(4, study.trials, 4) if study.run else ()), study.trials]:
+        result = replace(study, trials=trials).compare(X, y)
+        progress(f"{title}: {trials} of {study.trials} splits")
     return result
 
 
 @contextmanager
-def workplace(folder: Path | None) -> Iterator[Path]:
-    """The folder, or, without one, a folder for the time being."""
-    if folder is not None:
-        yield folder
+def folder_of(reproduction: Reproduction) -> Iterator[Path]:
+    """Where it is kept, or, where it is not, a temporary folder."""
+    if reproduction.folder is not None:
+        yield reproduction.folder
         return
     with TemporaryDirectory() as temporary:
         yield Path(temporary)
@@ -379,22 +322,12 @@ def enough(result: StudyResult) -> int:
     return next(
         count
         for name, count in counts.items()
-        if name == last or not judged(*compared(result, result.classifiers[0], last, name))
+        if name == last or not is_better(*compared(result, result.classifiers[0], last, name))
     )
 
 
 def _notes(ours: Mapping[Place, float]) -> dict[Place, str]:
-    notes = {}
-    for where, row, column in ours:
-        if column == "time that suffices (Figure 6)":
-            notes[where, row, column] = "ours: the minutes there of the probes that were enough here"
-        if (where, column) == ("Table II", "time limit"):
-            notes[where, row, column] = "ours: minutes a split's DAF run took, on one core"
-        if column == "accuracy gained by twice the time":
-            notes[where, row, column] = "ours: by twice the probes, in points, mean over sizes"
-        if (where, column) == ("Section V", "informative features"):
-            notes[where, row, column] = "ours: features that correlate with another"
-    return notes
+    return {place: NOTES[place[0], place[2]] for place in ours if (place[0], place[2]) in NOTES}
 
 
 def _curves(results: Mapping[str, StudyResult]) -> dict[Place, float]:
@@ -402,12 +335,12 @@ def _curves(results: Mapping[str, StudyResult]) -> dict[Place, float]:
     found: dict[Place, float] = {}
     for name, result in results.items():
         figure = f"Figure {SETUPS[name].figure}" if name in SETUPS else name
-        means, spreads = result.accuracy.mean(axis=0), deviation(result.accuracy)
+        means, deviations = result.accuracy.mean(axis=0), deviation(result.accuracy)
         for c, (letter, classifier) in enumerate(zip("ab", result.classifiers, strict=False)):
             where = f"{figure}{letter if name in SETUPS else ''}, accuracy of {classifier}, {_set(name)}"
             for s, selector in enumerate(result.selectors):
                 found |= _by_size(where, selector, result.sizes, means[s, c])
-                found |= _by_size(where, f"{selector}, deviation", result.sizes, spreads[s, c])
+                found |= _by_size(where, f"{selector}, deviation", result.sizes, deviations[s, c])
         if name in SETUPS:
             for letter, (measure, label) in MEASURES.items():
                 for selector, values in zip(result.selectors, result.stability()[measure], strict=True):
@@ -455,7 +388,7 @@ def _nearest(result: StudyResult, size: int) -> int:
 
 
 def _claims(results: Mapping[str, StudyResult], truth: NDArray[np.int64]) -> list[Claim]:
-    claims = [_beats_bif(name, results[name], judge) for name in SETUPS if name in results for judge in (0, 1)]
+    claims = [_beats_bif(name, results[name], c) for name in SETUPS if name in results for c in (0, 1)]
     if "Madelon" in results:
         claims += [_finds_madelon(results["Madelon"], truth), _suffices(results["Figure 6"])]
         claims += [_tau_matters(results["Figure 7"])]
@@ -478,30 +411,35 @@ def compared(result: StudyResult, classifier: str, first: str, second: str) -> t
     raise ValueError(f"{first} and {second} with {classifier} are not in this study")
 
 
-def judged(difference: float, p_value: float) -> bool | None:
-    """Better, worse, or not to be told from chance."""
+def is_better(difference: float, p_value: float) -> bool | None:
+    """Better, worse, or, None, by chance perhaps."""
     return difference > 0 if p_value < CONVINCING else None
 
 
-def _beats_bif(name: str, result: StudyResult, judge: int) -> Claim:
-    classifier = result.classifiers[judge]
-    role = "J's own classifier" if judge == 0 else "another classifier"
+def _beats_bif(name: str, result: StudyResult, c: int) -> Claim:
+    classifier, role = result.classifiers[c], ("J's own classifier", "another classifier")[c]
     found = {method: compared(result, classifier, method, "BIF") for method in METHODS}
     evidence = "; ".join(f"{method} {_points(*found[method])}" for method in METHODS)
-    place = int(np.argmax(result.accuracy[:, 0, judge].mean(axis=0)))
-    best = {method: result.accuracy[:, s, judge, place].mean() for s, method in enumerate(result.selectors)}
-    evidence += f". At {result.sizes[place]} features: {_shares(best)}"
-    return Claim(
-        f"{name}: DAF is considerably better than BIF, with {classifier} ({role})", judged(*found["DAF0"]), evidence
-    )
+    accuracy = result.accuracy[:, :, c].mean(axis=0)
+    place = int(np.argmax(accuracy[0]))
+    evidence += f". At {result.sizes[place]} features: {_shares(result, accuracy[:, place])}"
+    text = f"{name}: DAF is considerably better than BIF, with {classifier} ({role})"
+    return Claim(text, is_better(*found["DAF0"]), evidence)
 
 
 def _points(difference: float, p_value: float) -> str:
     return f"{difference:+.2f} points (p = {p_value:.2g})"
 
 
-def _shares(values: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:.3f}" for name, value in values.items())
+def _shares(result: StudyResult, values: Any) -> str:
+    return listed(dict(zip(result.selectors, values, strict=True)), ".3f")
+
+
+def _stability(result: StudyResult) -> tuple[dict[str, dict[str, float]], str]:
+    """By measure and selector, the mean over sizes, and the same in words."""
+    means = {label: result.stability()[measure].mean(axis=1) for measure, label in MEASURES.values()}
+    words = "; ".join(f"{label}: {_shares(result, values)}" for label, values in means.items())
+    return {each: dict(zip(result.selectors, values, strict=True)) for each, values in means.items()}, words
 
 
 def _finds_madelon(result: StudyResult, truth: NDArray[np.int64]) -> Claim:
@@ -521,46 +459,40 @@ def _finds_madelon(result: StudyResult, truth: NDArray[np.int64]) -> Claim:
 
 
 def _suffices(result: StudyResult) -> Claim:
-    means = dict(zip(result.selectors, result.accuracy.mean(axis=(0, 2, 3)), strict=True))
-    least, most = enough(result), int(result.probes.max())
-    evidence = f"mean over sizes: {_shares(means)}; from {least:,} probes on not below the last (p >= {CONVINCING}), "
-    evidence += f"which were {least / PROBES_A_MINUTE:.0f} minutes there"
-    told = most > SUFFICES * PROBES_A_MINUTE
-    holds = least <= round(SUFFICES * PROBES_A_MINUTE) if told else None
+    means = result.accuracy.mean(axis=(0, 2, 3))
+    least, most, limit = enough(result), int(result.probes.max()), SUFFICES * PROBES_A_MINUTE
+    evidence = f"mean over sizes: {_shares(result, means)}; from {least:,} probes on not below the last "
+    evidence += f"(p >= {CONVINCING}), which were {least / PROBES_A_MINUTE:.0f} minutes there"
+    holds = least <= round(limit) if most > limit else None
     return Claim("Madelon, figure 6: roughly 2 hours suffice to make the most of the method", holds, evidence)
 
 
 def _tau_matters(result: StudyResult) -> Claim:
     means = result.accuracy.mean(axis=(0, 2, 3))
     best, ends = result.selectors[int(np.argmax(means))], (result.selectors[0], result.selectors[-1])
-    evidence = f"mean over sizes: {_shares(dict(zip(result.selectors, means, strict=True)))}"
-    if best in ends:
-        holds: bool | None = False
-    else:
+    evidence, holds = f"mean over sizes: {_shares(result, means)}", False if best in ends else None
+    if best not in ends:
         found = [compared(result, result.classifiers[0], best, end) for end in ends]
         evidence += f"; {best} against {ends[0]} {_points(*found[0])}, against {ends[1]} {_points(*found[1])}"
-        holds = True if all(judged(*each) for each in found) else None
-    return Claim(
-        "Madelon, figure 7: the largest probe matters less, but too low and too high values do", holds, evidence
-    )
+        holds = True if all(is_better(*each) for each in found) else None
+    text = "Madelon, figure 7: the largest probe matters less, but too low and too high values do"
+    return Claim(text, holds, evidence)
 
 
 def _against_search(result: StudyResult) -> list[Claim]:
     own, other = result.classifiers
     stronger, general = compared(result, own, "SFFS", "DAF0"), compared(result, other, "DAF0", "SFFS")
-    stability = {
-        label: dict(zip(result.selectors, result.stability()[measure].mean(axis=1), strict=True))
-        for measure, label in MEASURES.values()
-    }
-    evidence = "; ".join(f"{label}: {_shares(values)}" for label, values in stability.items())
+    stability, evidence = _stability(result)
     lower = [values["SFFS"] < min(values["DAF0"], values["BIF"]) for values in stability.values()]
     chance = {each: _least_stable(result, "SFFS", each) for each in ("DAF0", "BIF")}
     sure = ", ".join(f"against {each} at {size} features p = {p:.2g}" for each, (size, p) in chance.items())
     return [
-        Claim(f"Spambase: SFFS is the stronger optimiser, with {own} (J's own)", judged(*stronger), _points(*stronger)),
+        Claim(
+            f"Spambase: SFFS is the stronger optimiser, with {own} (J's own)", is_better(*stronger), _points(*stronger)
+        ),
         Claim(
             f"Spambase: DAF generalises better than SFFS to a different classifier, {other}",
-            judged(*general),
+            is_better(*general),
             f"DAF0 less SFFS: {_points(*general)}; by size: {_by_sizes(result, other, 'DAF0', 'SFFS')}",
         ),
         Claim(
@@ -587,52 +519,30 @@ def _least_stable(result: StudyResult, first: str, second: str) -> tuple[int, fl
 
 
 def _as_stable_as_bif(name: str, result: StudyResult) -> Claim:
-    means = {label: result.stability()[measure].mean(axis=1) for measure, label in MEASURES.values()}
-    evidence = "; ".join(
-        f"{label}: {_shares(dict(zip(result.selectors, values, strict=True)))}" for label, values in means.items()
-    )
+    stability, evidence = _stability(result)
     size, p_value = _least_stable(result, "DAF0", "BIF")
     evidence = f"mean over sizes, {evidence}; Nogueira's test at {size} features p = {p_value:.2g}"
-    place, told = result.selectors.index("BIF"), len(result.trials) >= ENOUGH_SPLITS
+    text, holds = f"{name}: the stability of DAF does not differ significantly from that of BIF", p_value >= CONVINCING
     if name == "Madelon":
-        better = all(values[0] > values[place] for values in means.values())
-        return Claim("Madelon: DAF is more stable than BIF", better if told else None, evidence)
-    holds = p_value >= CONVINCING if told else None
-    return Claim(f"{name}: the stability of DAF does not differ significantly from that of BIF", holds, evidence)
+        text = "Madelon: DAF is more stable than BIF"
+        holds = all(values["DAF0"] > values["BIF"] for values in stability.values())
+    return Claim(text, holds if len(result.trials) >= ENOUGH_SPLITS else None, evidence)
 
 
 def _more_is_better(result: StudyResult) -> Claim:
     half, whole = result.selectors
     found = compared(result, result.classifiers[0], whole, half)
-    return Claim(
-        "Reuters: twice the time gains about 1 % of accuracy",
-        judged(*found),
-        f"{whole} against {half}: {_points(*found)}",
-    )
+    evidence = f"{whole} against {half}: {_points(*found)}"
+    return Claim("Reuters: twice the time gains about 1 % of accuracy", is_better(*found), evidence)
 
 
-# ---- the figures
-
-
-@dataclass(frozen=True)
-class StudyPicture:
-    """A figure of the paper drawn from a study."""
-
-    name: str
-    result: StudyResult
-
-    @property
-    def file(self) -> str:
-        return f"{self.name.split(',')[0].lower().replace(' ', '-')}.png"
-
-    def draw(self, path: Path) -> None:
-        stability = tuple(measure for measure, _ in MEASURES.values())
-        save_study(self.result, path, stability=stability, title=self.name)
-
-
-def _pictured(results: Mapping[str, StudyResult]) -> Iterator[tuple[str, StudyResult]]:
-    for name, result in results.items():
-        if name in SETUPS:
-            yield f"Figure {SETUPS[name].figure}, {name}", result
-        elif name.startswith("Figure"):
-            yield f"{name}, Madelon", result
+def _pictures(results: Mapping[str, StudyResult]) -> list[Picture]:
+    """Figures 2 to 7, of the studies that were conducted."""
+    stability = tuple(measure for measure, _ in MEASURES.values())
+    names = {name: f"Figure {setup.figure}, {name}" for name, setup in SETUPS.items()}
+    names |= {name: f"{name}, Madelon" for name in ("Figure 6", "Figure 7")}
+    return [
+        Picture(names[name], save=partial(save_study, result, stability=stability, title=names[name]))
+        for name, result in results.items()
+        if name in names
+    ]

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from ..datasets import Dataset
 from ..plots import expected_change, save_convergence
 from ..probing.engine import Knowledge
 from ..probing.tally import positions
 from ..selectors.daf import DAF
 from ..stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Rule, Settled, ValueChange
 from ..study import split_rows
-from .base import Claim, Line, Outcome, Panel, Picture, Place, Progress, cells, conduct, described, kept
-from .daf_2011 import SETUPS, Ledgers, first_probes, informative, prepared, workplace
+from .base import Claim, Line, Outcome, Panel, Picture, Place, Reproduction, cells
+from .daf_2011 import SETUPS, Ledgers, first_probes, folder_of, informative, prepared
 
 NAME = "daf-2013"
 TITLE = "Somol, Grim, Filip, Pudil: On stopping rules in dependency-aware feature ranking, 2013"
-DEPARTURES = [
-    "The paper's two figures are surfaces and curves without numbers, and it does not say how many probes were made: "
-    "there is little of theirs to set ours against, and the counts of probes and the subset sizes are our choice.",
-    "The set-up is that of the 2011 paper, with its departures: on Reuters a ridge classifier (`Linear`) stands for "
-    "the linear SVM as J, the SVM (C = 1) still judges the result, and the preprocessing is our own.",
-    "Figures 1 and 2 seem to be of one split; here they are means over the splits of the profile.",
-    "Of the five data sets the paper speaks of, it shows two, and these are done here.",
-    "Where a rule stops is found by replaying one long run; thresholds but that of relative C2 are our choice.",
-    "Features without a coefficient at either of two looks are left out of C and C2 (Reuters, in the first looks).",
-]
 SETS = ("Reuters", "Madelon")
 LARGEST_PROBE = 200
 LOOK, BLOCK = 400, 50
 TOP = 20
+SETTLED = f"settled, top {TOP}"
 NEVER = 1e-9  # C below this: no feature moved
 RULES: dict[str, Rule] = {
     "C = 0": OrderChange(NEVER),
@@ -45,7 +35,7 @@ RULES: dict[str, Rule] = {
     "relative C2 < 0.1": RelativeChange(0.1),
     "relative C2 < 0.01": RelativeChange(0.01),
     "every feature in 100 probes": MinCoverage(100),
-    f"settled, top {TOP}": Settled(TOP, 0.9),
+    SETTLED: Settled(TOP, 0.9),
 }
 PUBLISHED_RULE = "relative C2 < 0.01"
 HISTORY = ("order_change", "value_change", "relative_change", "left_out")
@@ -79,27 +69,17 @@ PROFILES = {
 }
 
 
-def run(
-    settings: Settings,
-    data: Callable[[str], Dataset],
-    folder: Path | None,
-    *,
-    n_jobs: int | None = None,
-    seed: int = 0,
-    progress: Progress = None,
-) -> Outcome:
+def run(reproduction: Reproduction) -> Outcome:
     """A long run on each split of each set in the settings, and what every rule would have made of it."""
+    settings, seed, data = reproduction.settings, reproduction.seed, reproduction.data
     tables = {name: prepared(data(SETUPS[name].file)) for name in settings.probes}
-    with workplace(folder) as place:
-        work = Watched(settings, tables, Ledgers(place / "runs" / "ledgers"), seed)
-        runs = conduct(
-            work,
+    with folder_of(reproduction) as folder:
+        runs = reproduction.conduct(
+            "watched",
+            Watched(settings, tables, Ledgers(folder / "runs" / "ledgers"), seed),
             [(name, trial) for trial in range(settings.trials) for name in tables],
-            run=kept(folder, "watched"),
-            settings=described(settings) | {"seed": seed, "rules": {name: repr(rule) for name, rule in RULES.items()}},
-            n_jobs=n_jobs,
-            progress=progress,
-            title="runs",
+            asdict(settings) | {"seed": seed, "rules": {name: repr(rule) for name, rule in RULES.items()}},
+            "runs",
         )
     found = {name: Found.of(name, settings, [runs[name, trial] for trial in range(settings.trials)]) for name in tables}
     ours: dict[Place, float] = {
@@ -116,13 +96,10 @@ def run(
             ours["Section 4", name, "informative features"] = len(truth)
             ours["Section 4", name, "noise features"] = X.shape[1] - len(truth)
         ours |= found[name].numbers()
-    return Outcome(
-        cells=cells(NAME, ours),
-        claims=[claim for each in found.values() for claim in each.claims()],
-        departures=DEPARTURES,
-        pictures=[_surface(found), ConvergencePicture("C and C2", found)],  # type: ignore[list-item]
-        settings=described(settings),
-    )
+    claims = [claim for each in found.values() for claim in each.claims()]
+    histories = {name: each.histories for name, each in found.items()}
+    convergence = Picture("C and C2", save=partial(save_convergence, histories))
+    return Outcome(cells(NAME, ours), claims, pictures=[_surface(found), convergence])
 
 
 # ---- the experiment
@@ -142,7 +119,7 @@ class Watched:
         (X, y), setup, settings = self.tables[name], SETUPS[name], self.settings
         split_seed, daf_seed = np.random.SeedSequence([self.seed, trial]).generate_state(2).tolist()
         train, test = split_rows(y, 0.5, split_seed)
-        judge = Judge(next(iter(setup.classifiers.values())), X, y, train, test)
+        classifier = next(iter(setup.classifiers.values()))
         daf = DAF(
             criterion=setup.criterion,
             max_probe_size=min(LARGEST_PROBE, X.shape[1]),
@@ -154,14 +131,25 @@ class Watched:
         file = self.ledgers.file(X[train], y[train], daf)
         daf.set_params(ledger=file).fit(X[train], y[train])
         history, stops = watched(daf, RULES)
+
+        @cache  # later subsets are often equal
+        def accuracy(features: tuple[int, ...]) -> float:
+            here = X[:, list(features)]
+            return float(np.mean(clone(classifier).fit(here[train], y[train]).predict(here[test]) == y[test]))
+
+        def reached(count: int, *sizes: int) -> list[float]:
+            """With the best features, of each number, after so many probes."""
+            best = np.argsort(positions(first_probes(daf, count).daf0()))
+            return [accuracy(tuple(np.sort(best[:size]).tolist())) for size in sizes]
+
         counts, at = [count for count in settings.counts if count <= daf.n_probes_], settings.at_stops[name]
         result = {
             "counts": counts,
-            "accuracy": [[judge(_best(daf, count)[:size]) for size in settings.sizes[name]] for count in counts],
+            "accuracy": [reached(count, *settings.sizes[name]) for count in counts],
             "history": history,
             "stops": stops,
-            "accuracy_at_stops": {rule: judge(_best(daf, count)[:at]) for rule, count in stops.items()},
-            "accuracy_at_end": judge(_best(daf, daf.n_probes_)[:at]),
+            "accuracy_at_stops": {rule: reached(count, at)[0] for rule, count in stops.items()},
+            "accuracy_at_end": reached(daf.n_probes_, at)[0],
             "n_probes": daf.n_probes_,
             "seconds": daf.ledger_.seconds,
         }
@@ -186,32 +174,6 @@ def watched(daf: DAF, rules: Mapping[str, Rule]) -> tuple[dict[str, list[float]]
             for name in HISTORY:
                 history[name].append(look[name])
     return history, stops
-
-
-def _best(daf: DAF, n_probes: int) -> NDArray[np.int64]:
-    """All features, best first, as they stood after the first probes."""
-    return np.argsort(positions(first_probes(daf, n_probes).daf0()))
-
-
-@dataclass
-class Judge:
-    """The accuracy of a classifier on the test rows, with the features given; equal subsets are judged once."""
-
-    classifier: Any
-    X: Any
-    y: NDArray[Any]
-    train: NDArray[Any]
-    test: NDArray[Any]
-    known: dict[bytes, float] = field(default_factory=dict)
-
-    def __call__(self, features: NDArray[np.int64]) -> float:
-        features = np.sort(features)
-        key = features.tobytes()
-        if key not in self.known:
-            here = self.X[:, features]
-            trained = clone(self.classifier).fit(here[self.train], self.y[self.train])
-            self.known[key] = float(np.mean(trained.predict(here[self.test]) == self.y[self.test]))
-        return self.known[key]
 
 
 # ---- what came out
@@ -251,6 +213,14 @@ class Found:
         """Probes at which the rule stopped, of each split where it did."""
         return [each["stops"][rule] for each in self.runs if rule in each["stops"]]
 
+    def reached(self, rule: str) -> float:
+        """Mean accuracy where the rule stopped."""
+        return float(np.mean([run["accuracy_at_stops"][rule] for run in self.runs if rule in run["stops"]]))
+
+    @property
+    def at_end(self) -> float:
+        return float(np.mean([run["accuracy_at_end"] for run in self.runs]))
+
     def numbers(self) -> dict[Place, float]:
         where = f"{self.figure}, accuracy on {self.name} by probes"
         found: dict[Place, float] = {}
@@ -261,25 +231,19 @@ class Found:
         expected = expected_change(len(probes))
         for look in sorted({2, 3, 6, 11, 21, 51, 101, len(probes)} & set(range(2, len(probes) + 1))):
             row = f"look {look}, {int(probes[look - 1]):,} probes"
-            found[where, row, "C"] = float(self.mean("order_change")[look - 1])
-            found[where, row, "C2"] = float(self.mean("value_change")[look - 1])
-            found[where, row, "relative C2"] = float(self.mean("relative_change")[look - 1])
+            for column, measure in (("C", "order_change"), ("C2", "value_change"), ("relative C2", "relative_change")):
+                found[where, row, column] = float(self.mean(measure)[look - 1])
             found[where, row, "relative C2 expected on any data"] = float(expected[look - 1])
         where, at = f"Where rules stop on {self.name}", self.settings.at_stops[self.name]
         for rule in RULES:
             if stops := self.stops(rule):
-                reached = [each["accuracy_at_stops"][rule] for each in self.runs if rule in each["stops"]]
                 found[where, rule, "probes"] = float(np.mean(stops))
-                found[where, rule, f"accuracy with {at} features"] = float(np.mean(reached))
+                found[where, rule, f"accuracy with {at} features"] = self.reached(rule)
             found[where, rule, "splits stopped"] = len(stops)
         found[where, "end of the run", "probes"] = float(np.mean([each["n_probes"] for each in self.runs]))
-        found[where, "end of the run", f"accuracy with {at} features"] = self._at_end
+        found[where, "end of the run", f"accuracy with {at} features"] = self.at_end
         found[where, "end of the run", "splits stopped"] = len(self.runs)
         return found
-
-    @property
-    def _at_end(self) -> float:
-        return float(np.mean([each["accuracy_at_end"] for each in self.runs]))
 
     def claims(self) -> list[Claim]:
         return [self._quick_gain(), self._order_never_rests(), self._same_on_any_data(), self._threshold()]
@@ -287,32 +251,30 @@ class Found:
     def _quick_gain(self) -> Claim:
         """Accuracy is near its last value a tenth of the way."""
         means = self.accuracy.mean(axis=(0, 2))
-        within = next(count for count, mean in zip(self.counts, means, strict=True) if mean >= means[-1] - NEARLY)
+        near = next(count for count, mean in zip(self.counts, means, strict=True) if mean >= means[-1] - NEARLY)
         shown = ", ".join(f"{count:,}: {mean:.3f}" for count, mean in zip(self.counts, means, strict=True))
         return Claim(
             f"{self.name}: accuracy improves very quickly at first, then little (here: within a point of the last "
             "after a tenth of the probes)",
-            within <= SHORT * self.counts[-1],
-            f"mean over sizes by probes: {shown}; within a point from {within:,} on",
+            near <= SHORT * self.counts[-1],
+            f"mean over sizes by probes: {shown}; within a point from {near:,} on",
         )
 
     def _order_never_rests(self) -> Claim:
-        change, n_features = self.mean("order_change"), self.runs[0]["n_probes"]
-        evidence = f"C is {change[1]:.2f} places at the second look, {change[len(change) // 2]:.2f} half-way and "
-        evidence += (
-            f"{change[-1]:.2f} after {n_features:,} probes; rules stopped: C < 1 in {len(self.stops('C < 1'))}, "
+        change, n_probes = self.mean("order_change"), self.runs[0]["n_probes"]
+        evidence = (
+            f"C is {change[1]:.2f} places at the second look, {change[len(change) // 2]:.2f} half-way and "
+            f"{change[-1]:.2f} after {n_probes:,} probes; rules stopped: C < 1 in {len(self.stops('C < 1'))}, "
+            f"C = 0 in {len(self.stops('C = 0'))} of {len(self.runs)} splits"
         )
-        evidence += f"C = 0 in {len(self.stops('C = 0'))} of {len(self.runs)} splits"
         text = f"{self.name}: C converges very slowly, and no change of order at all is unrealistic"
         return Claim(text, not self.stops("C = 0"), evidence)
 
     def _same_on_any_data(self) -> Claim:
         relative, expected = self.mean("relative_change")[1:], expected_change(len(self.histories[0]["probes"]))[1:]
         ratio = relative / expected
-        text = (
-            f"{self.name} (ours): relative C2 follows sqrt(1 + 1/k) / (k + 1) over its first value, whatever the data "
-        )
-        text += "(here: within a fifth at every look)"
+        text = f"{self.name} (ours): relative C2 follows sqrt(1 + 1/k) / (k + 1) over its first value, "
+        text += "whatever the data (here: within a fifth at every look)"
         evidence = f"measured / expected: median {np.median(ratio):.3f}, from {ratio.min():.3f} to {ratio.max():.3f} "
         return Claim(text, bool((np.abs(ratio - 1) < 0.2).all()), evidence + f"over {len(ratio)} looks")
 
@@ -322,21 +284,17 @@ class Found:
         text = f"{self.name}: stopping where C2 falls to 1 % of its first value is practical"
         if not stops:
             return Claim(text, None, f"not reached within the run; expected after {predicted:,} probes on any data")
-        at = self.settings.at_stops[self.name]
-        reached = np.mean(
-            [each["accuracy_at_stops"][PUBLISHED_RULE] for each in self.runs if PUBLISHED_RULE in each["stops"]]
-        )
+        at, reached = self.settings.at_stops[self.name], self.reached(PUBLISHED_RULE)
         evidence = f"stops after {min(stops):,} to {max(stops):,} probes (expected on any data: {predicted:,}), "
-        evidence += f"accuracy there with {at} features {reached:.3f}, {self._at_end:.3f} at the end of the run; "
-        settled = self.stops(f"settled, top {TOP}")
-        early = [each["accuracy_at_stops"].get(f"settled, top {TOP}", np.nan) for each in self.runs]
+        evidence += f"accuracy there with {at} features {reached:.3f}, {self.at_end:.3f} at the end of the run; "
+        settled = self.stops(SETTLED)
         evidence += (
             f"two halves of the probes agree on 90 % of the top {TOP} after {np.mean(settled):,.0f} probes in "
-            f"{len(settled)} of {len(self.runs)} splits (accuracy {np.nanmean(early):.3f})"
+            f"{len(settled)} of {len(self.runs)} splits (accuracy {self.reached(SETTLED):.3f})"
             if settled
             else f"two halves of the probes never agree on 90 % of the top {TOP}"
         )
-        return Claim(text, bool(reached >= self._at_end - NEARLY), evidence)
+        return Claim(text, bool(reached >= self.at_end - NEARLY), evidence)
 
 
 # ---- the figures
@@ -349,18 +307,3 @@ def _surface(found: Mapping[str, Found]) -> Picture:
         lines = [Line(f"d = {size}", each.counts, means[:, s].tolist()) for s, size in enumerate(each.sizes)]
         panels.append(Panel(f"{each.figure}, {each.name}", "probes", "accuracy on the test half", lines, log=True))
     return Picture("Figures 1 and 2", panels)
-
-
-@dataclass(frozen=True)
-class ConvergencePicture:
-    """C and relative C2 of all sets."""
-
-    name: str
-    found: Mapping[str, Found]
-
-    @property
-    def file(self) -> str:
-        return "c-and-c2.png"
-
-    def draw(self, path: Path) -> None:
-        save_convergence({name: each.histories for name, each in self.found.items()}, path)

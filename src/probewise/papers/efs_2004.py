@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
-from pathlib import Path
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import minmax_scale
 from sklearn.tree import DecisionTreeClassifier
 
-from ..datasets import Dataset
 from ..feedback import relevance_feedback
 from ..forest import AdaptiveRandomForestClassifier
 from ..probing.ledger import fingerprint
@@ -25,34 +23,10 @@ from ..selectors.cfs import CFS
 from ..selectors.dfe import DFE
 from ..selectors.efs import EFS
 from ..study import select, split_rows
-from .base import Claim, Line, Outcome, Panel, Picture, Place, Progress, cells, conduct, described, kept
+from .base import Claim, Line, Outcome, Panel, Picture, Place, Reproduction, averaged, cells, listed
 
 NAME = "efs-2004"
 TITLE = "Feature selection for classifying high-dimensional numerical data"
-DEPARTURES = [
-    "The Corel images and their 179 features cannot be had. Relevance feedback is run on MSRC-v1 (210 images, 1046 "
-    "features), COIL-20 (1440 images, 1024 pixels) and the Mfeat digits (2000 images, 649 features) instead, so that "
-    "Table 2's numbers have no counterpart and only the order of the methods can be compared.",
-    "Table 2: the numbers of features are the paper's (EFS 20; DFE 60 for the forest and 30 for CART), not chosen "
-    "again; CFS chooses its own. Columns are scaled to [0, 1], which the forest's clustering needs, and rows shuffled, "
-    "since rows that a classifier scores alike are returned in their order.",
-    "Table 2: precision is that after the tenth round of feedback, the mean over all classes and repetitions; rows "
-    "already labelled may be returned. On these small sets it comes near 100 %, so the mean over rounds stands beside "
-    "it. Seconds are the mean over rounds.",
-    "Table 3: the paper's split of Lymphoma is not known. Here 60 and 36 rows are drawn at random, stratified, again "
-    "and again, and accuracy is the mean; ± is the standard deviation over splits.",
-    "Table 3: Leukemia has its official split, repeated with other folds and forests. The same is done with random "
-    "splits of its 72 rows into 38 and 34, which the paper did not do.",
-    "The number of features for EFS and DFE is chosen by stratified cross-validation on the training part, features "
-    "selected anew in each fold; of numbers that do equally well the smallest. So is then the number of trees, for all "
-    "methods. The paper gives neither folds nor candidates.",
-    "Discretisation for EFS and DFE is the optimal one, for CFS Fayyad and Irani's, as its author has it; CFS searches "
-    "best-first. The paper names both searches for CFS, and a greedy and an optimal way to discretise.",
-    "Table 1: the threshold is the 900th largest balanced gain of the training part, as in the text; for random splits "
-    "the mean.",
-    "The published accuracy of DFE on Lymphoma, 91.69, is not a multiple of 1/36, the test part's share of one row; "
-    "33 of 36 would be 91.67.",
-]
 
 METHODS = ("Full Space", "EFS", "DFE", "CFS")
 THRESHOLD = ("top", 900)
@@ -70,22 +44,16 @@ Found = Mapping[tuple[str, str], Sequence[Sequence[float]]]  # by method and cla
 
 @dataclass(frozen=True)
 class Settings:
-    """How much is done.
+    """How much is done."""
 
-    repeats : trials of each gene set: repetitions of the official split, or random splits.
-    folds, sizes, trees : of the cross-validation that chooses the number of features and of trees.
-    figure_points, figure_repeats : numbers of genes in figure 2, and forests for each.
-    feedback_repeats, queries : initial rows drawn so often, and at most so many classes searched for in each set.
-    """
-
-    repeats: Mapping[str, int]
-    folds: int
+    repeats: Mapping[str, int]  # trials of each gene set: repetitions of the official split, or random splits
+    folds: int  # of the cross-validation that chooses the number of features, from sizes, and of trees
     sizes: tuple[int, ...]
     trees: tuple[int, ...]
-    figure_points: int
-    figure_repeats: int
-    feedback_repeats: int
-    queries: int | None
+    figure_points: int  # numbers of genes in figure 2
+    figure_repeats: int  # forests for each
+    feedback_repeats: int  # times that initial rows are drawn
+    queries: int | None  # classes searched for in each set, at most
     images: tuple[str, ...] = tuple(IMAGES)
 
 
@@ -113,28 +81,18 @@ PROFILES = {
 }
 
 
-def run(
-    settings: Settings,
-    data: Callable[[str], Dataset],
-    folder: Path | None,
-    *,
-    n_jobs: int | None = None,
-    seed: int = 0,
-    progress: Progress = None,
-) -> Outcome:
+def run(reproduction: Reproduction) -> Outcome:
     """The paper's tables and figure 2."""
-    options = {"n_jobs": n_jobs, "progress": progress}
-    trials = {name: genes(name, data, settings, folder, seed, **options) for name in settings.repeats}
-    found = {name: feedback(name, data, settings, folder, seed, **options) for name in settings.images}
-    figure = figure_2(data, settings, folder, seed, **options) if settings.figure_repeats else None
-
-    ours: dict[Place, float] = {}
-    notes: dict[Place, str] = {}
+    settings = reproduction.settings
+    trials = {name: genes(name, reproduction) for name in settings.repeats}
+    found = {name: feedback(name, reproduction) for name in settings.images}
+    figure = figure_2(reproduction) if settings.figure_repeats else None
+    tables: dict[Place, Sequence[float]] = {}
     for name, each in trials.items():
-        _fill(ours, notes, table_1(name, each))
-        _fill(ours, notes, table_3(name, each))
+        tables |= table_1(name, each) | table_3(name, each)
     for name, queries in found.items():
-        _fill(ours, notes, table_2(name, queries))
+        tables |= table_2(name, queries)
+    ours, notes = averaged(tables, lambda place: place[2].split()[-1] in ("accuracy", "precision"))
     panels = [panel for name, queries in found.items() for panel in precision_by_round(name, queries)]
     return Outcome(
         cells=cells(NAME, ours, notes),
@@ -144,17 +102,8 @@ def run(
             *(claim for name, queries in found.items() for claim in order_in_feedback(name, queries)),
             *(figure_claims(figure) if figure else ()),
         ],
-        departures=DEPARTURES,
         pictures=[*([picture(figure)] if figure else []), *([Picture("Feedback", panels)] if panels else [])],
-        settings=described(settings),
     )
-
-
-def _fill(ours: dict[Place, float], notes: dict[Place, str], found: Mapping[Place, Sequence[float]]) -> None:
-    for place, values in found.items():
-        ours[place] = float(np.mean(values))
-        if len(values) > 1 and place[2].split()[-1] in ("accuracy", "precision"):
-            notes[place] = f"± {np.std(values, ddof=1):.2f}"
 
 
 def selector(method: str) -> Any:
@@ -165,22 +114,18 @@ def selector(method: str) -> Any:
 # ---- table 3: genes
 
 
-def genes(
-    name: str, data: Callable[[str], Dataset], settings: Settings, folder: Path | None, seed: int, **options: Any
-) -> list[dict[str, Any]]:
+def genes(name: str, reproduction: Reproduction) -> list[dict[str, Any]]:
     """The trials of a gene set, each a record of what `gene_trial` finds."""
-    source = data(GENES[name])
+    source, settings, seed = reproduction.data(GENES[name]), reproduction.settings, reproduction.seed
     X, y = np.ascontiguousarray(source.X, dtype=np.float64), source.y
     official = None if name in N_TEST else (source.train_index, source.test_index)
-    work = partial(gene_trial, X, y, official, N_TEST.get(name, 0), settings, seed)
     chosen = {"folds": settings.folds, "sizes": settings.sizes, "trees": settings.trees}
-    found = conduct(
-        work,
+    found = reproduction.conduct(
+        name.lower().replace(", ", "-").replace(" ", "-"),
+        partial(gene_trial, X, y, official, N_TEST.get(name, 0), settings, seed),
         range(settings.repeats[name]),
-        run=kept(folder, name.lower().replace(", ", "-").replace(" ", "-")),
-        settings={"data": fingerprint(X), "target": fingerprint(y), "seed": seed, **chosen},
-        title=f"{name}, trials",
-        **options,
+        {"data": fingerprint(X), "target": fingerprint(y), "seed": seed, **chosen},
+        f"{name}, trials",
     )
     return list(found.values())
 
@@ -278,16 +223,15 @@ def order_of_methods(name: str, trials: Sequence[Mapping[str, Any]]) -> list[Cla
 
 def _ordered(name: str, classifier: str, accuracy: Mapping[str, Sequence[float]]) -> Claim:
     order = ("EFS", "DFE", "CFS", "Full Space")
-    means = [100 * float(np.mean(accuracy[method])) for method in order]
+    means = {method: 100 * float(np.mean(accuracy[method])) for method in order}
     steps = []
     for first, second in pairwise(order):
         differences = 100 * (np.array(accuracy[first]) - np.array(accuracy[second]))
         steps.append(f"{first} - {second} {differences.mean():+z.2f}{_error(differences)}")
     return Claim(
         f"{name}, {classifier}: EFS >= DFE >= CFS >= all features",
-        all(a >= b for a, b in pairwise(means)),
-        ", ".join(f"{method} {mean:.2f}" for method, mean in zip(order, means, strict=True))
-        + f"; {'; '.join(steps)} (mean of {len(differences)}, standard error)",
+        all(a >= b for a, b in pairwise(means.values())),
+        f"{listed(means, '.2f')}; {'; '.join(steps)} (mean of {len(differences)}, standard error)",
     )
 
 
@@ -300,41 +244,27 @@ def forest_is_ahead(name: str, trials: Sequence[Mapping[str, Any]]) -> Claim:
         method: 100 * float(np.mean([trial[f"{method} RF"][0] - trial[f"{method} CART"][0] for trial in trials]))
         for method in METHODS
     }
-    return Claim(
-        f"{name}: random forests are ahead of CART with every method",
-        min(lead.values()) > 0,
-        ", ".join(f"{method} {value:+z.2f}" for method, value in lead.items()),
-    )
+    text = f"{name}: random forests are ahead of CART with every method"
+    return Claim(text, min(lead.values()) > 0, listed(lead))
 
 
 # ---- table 2: relevance feedback
 
 
-def feedback(
-    name: str, data: Callable[[str], Dataset], settings: Settings, folder: Path | None, seed: int, **options: Any
-) -> Found:
+def feedback(name: str, reproduction: Reproduction) -> Found:
     """For every method and classifier a row for each repetition, as `search` gives it."""
-    source = data(IMAGES[name])
+    source, settings, seed = reproduction.data(IMAGES[name]), reproduction.settings, reproduction.seed
     shuffled = np.random.default_rng(seed).permutation(len(source.y))
     X, y = minmax_scale(np.asarray(source.X, dtype=np.float64))[shuffled], source.y[shuffled]
-    units = [
-        (method, classifier, repetition)
-        for repetition in range(settings.feedback_repeats)
-        for method in METHODS
-        for classifier in ("ARF", "CART")
-    ]
-    found = conduct(
+    repetitions, pairs = range(settings.feedback_repeats), list(product(METHODS, ("ARF", "CART")))
+    found = reproduction.conduct(
+        f"feedback-{IMAGES[name]}",
         partial(search, X, y, settings.queries, seed),
-        units,
-        run=kept(folder, f"feedback-{IMAGES[name]}"),
-        settings={"data": fingerprint(X), "target": fingerprint(y), "seed": seed, "queries": settings.queries},
-        title=f"{name}, searches",
-        **options,
+        [(*pair, repetition) for repetition in repetitions for pair in pairs],
+        {"data": fingerprint(X), "target": fingerprint(y), "seed": seed, "queries": settings.queries},
+        f"{name}, searches",
     )
-    by_method: dict[tuple[str, str], list[list[float]]] = {}
-    for (method, classifier, _), numbers in found.items():
-        by_method.setdefault((method, classifier), []).append(numbers)
-    return by_method
+    return {pair: [found[(*pair, repetition)] for repetition in repetitions] for pair in pairs}
 
 
 def search(X: Floats, y: NDArray[Any], n_queries: int | None, seed: int, unit: tuple[str, str, int]) -> list[float]:
@@ -376,31 +306,27 @@ def order_in_feedback(name: str, found: Found) -> list[Claim]:
     table = {place[1:]: float(np.mean(values)) for place, values in table_2(name, found).items()}
     claims = []
     for column, when in (("precision", "after the last round"), ("mean precision", "mean over rounds")):
-        mean = {key: table[f"{name} {key[0]}", f"{key[1]} {column}"] for key in found}
-        for classifier in ("ARF", "CART"):
-            shown = ", ".join(f"{method} {mean[method, classifier]:.2f}" for method in METHODS)
-            best = mean["EFS", classifier] >= max(mean[method, classifier] for method in METHODS)
-            claims.append(Claim(f"{name}, {classifier}: EFS has the highest precision, {when}", best, shown))
-        lead = {method: mean[method, "ARF"] - mean[method, "CART"] for method in METHODS}
-        evidence = ", ".join(f"{method} {value:+z.2f}" for method, value in lead.items())
-        claims.append(Claim(f"{name}: the adaptive forest is ahead of CART, {when}", min(lead.values()) > 0, evidence))
+        forest, cart = (
+            {method: table[f"{name} {method}", f"{classifier} {column}"] for method in METHODS}
+            for classifier in ("ARF", "CART")
+        )
+        for classifier, mean in (("ARF", forest), ("CART", cart)):
+            text = f"{name}, {classifier}: EFS has the highest precision, {when}"
+            claims.append(Claim(text, mean["EFS"] >= max(mean.values()), listed(mean, ".2f")))
+        lead = {method: forest[method] - cart[method] for method in METHODS}
+        text = f"{name}: the adaptive forest is ahead of CART, {when}"
+        claims.append(Claim(text, min(lead.values()) > 0, listed(lead)))
     return claims
 
 
 def precision_by_round(name: str, found: Found) -> list[Panel]:
     """A panel for each classifier."""
-    return [
-        Panel(
-            f"{name}, {classifier}",
-            "rounds of feedback",
-            "precision (%)",
-            [
-                Line(method, list(range(ROUNDS + 1)), (100 * np.mean(found[method, classifier], axis=0)[2:]).tolist())
-                for method in METHODS
-            ],
-        )
-        for classifier in ("ARF", "CART")
-    ]
+    rounds, panels = list(range(ROUNDS + 1)), []
+    for classifier in ("ARF", "CART"):
+        means = {method: 100 * np.mean(found[method, classifier], axis=0)[2:] for method in METHODS}
+        lines = [Line(method, rounds, mean.tolist()) for method, mean in means.items()]
+        panels.append(Panel(f"{name}, {classifier}", "rounds of feedback", "precision (%)", lines))
+    return panels
 
 
 # ---- figure 2: accuracy by number of genes
@@ -415,23 +341,20 @@ class Curves:
     gains: list[float]
 
 
-def figure_2(
-    data: Callable[[str], Dataset], settings: Settings, folder: Path | None, seed: int, **options: Any
-) -> Curves:
+def figure_2(reproduction: Reproduction) -> Curves:
     """Leukemia's official split, genes ranked by balanced gain on the training part."""
-    source = data("leukemia")
+    source, settings, seed = reproduction.data("leukemia"), reproduction.settings, reproduction.seed
     X, y = np.ascontiguousarray(source.X, dtype=np.float64), source.y
     train, test = source.train_index, source.test_index
     ranked = DFE().fit(X[train], y[train])
     order = np.argsort(ranked.ranking_)
     sizes = np.unique(np.geomspace(1, X.shape[1], settings.figure_points).round().astype(int)).tolist()
-    points = conduct(
+    points = reproduction.conduct(
+        "figure-2",
         partial(point, X[:, order], y, train, test, settings.figure_repeats, seed),
         sizes,
-        run=kept(folder, "figure-2"),
-        settings={"data": fingerprint(X), "seed": seed, "repeats": settings.figure_repeats, "trees": FIGURE_TREES},
-        title="figure 2, points",
-        **options,
+        {"data": fingerprint(X), "seed": seed, "repeats": settings.figure_repeats, "trees": FIGURE_TREES},
+        "figure 2, points",
     )
     accuracy = {name: [points[size][place] for size in sizes] for place, name in enumerate(("RF", "CART"))}
     return Curves(sizes, accuracy, np.sort(ranked.scores_)[::-1].tolist())
@@ -466,20 +389,13 @@ def figure_claims(curves: Curves) -> list[Claim]:
 
 
 def picture(curves: Curves) -> Picture:
-    ranks = list(range(1, len(curves.gains) + 1))
-    gain = Panel(
-        "Balanced gain", "rank of the gene", "balanced gain", [Line("Leukemia", ranks, curves.gains)], log=True
-    )
-    names = {"RF": "Random forest", "CART": "CART"}
+    ranks, names = list(range(1, len(curves.gains) + 1)), {"RF": "Random forest", "CART": "CART"}
+    gains = Line("Leukemia", ranks, curves.gains)
+    lines = [Line(names[name], curves.sizes, values) for name, values in curves.accuracy.items()]
     return Picture(
         "Figure 2",
         [
-            gain,
-            *(
-                Panel(
-                    names[name], "number of genes", "accuracy (%)", [Line(names[name], curves.sizes, values)], log=True
-                )
-                for name, values in curves.accuracy.items()
-            ),
+            Panel("Balanced gain", "rank of the gene", "balanced gain", [gains], log=True),
+            *(Panel(line.name, "number of genes", "accuracy (%)", [line], log=True) for line in lines),
         ],
     )

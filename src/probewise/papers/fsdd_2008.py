@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,30 +24,10 @@ from ..selectors.fsdd import FSDD
 from ..selectors.mrmr import MRMR
 from ..selectors.relieff import ReliefF
 from ..study import Trials, select
-from .base import Claim, Line, Outcome, Panel, Picture, Place, Progress, cells, conduct, described, kept, published
+from .base import Claim, Line, Outcome, Panel, Picture, Place, Reproduction, averaged, cells, listed, published
 
 NAME = "fsdd-2008"
 TITLE = "Invariant optimal feature selection: a distance discriminant and feature ranking based solution"
-DEPARTURES = [
-    "The paper does not say whether features were selected before cross-validation or inside it. Here each selector "
-    "sees the training folds only.",
-    "The paper has one cross-validation with folds it does not give. Here folds are stratified and shuffled, the "
-    "cross-validation is repeated, each time with other folds, and accuracy is the mean; ± is the standard deviation "
-    "over repetitions.",
-    "The paper does not say how values were scaled for the classifiers. Here to [-1, 1] by the training folds' minimum "
-    "and maximum, as LIBSVM's own scaling does: of raw values, [0, 1], [-1, 1] and z-scores only this gives the SVM's "
-    "rows (Vowel, all features, published 74.85: 89.3, 55.8, 76.0 and 95.2). No selector and no tree depends on it.",
-    "The tree is scikit-learn's CART by entropy with at least two rows a leaf, unpruned, in place of one 'similar to "
-    "C4.5'.",
-    "LIBSVM's default parameters are taken as a radial kernel with C = 1 and gamma = 1 / number of features.",
-    "ReliefF draws its ten rows without replacement.",
-    "Spectrometer has 100 numeric columns here, not 99: which one the paper left out is not known. The five classes "
-    "are the first digit of the code, 0 to 4, which have the paper's counts.",
-    "Iris is Fisher's table, from which UCI's copy differs in two rows.",
-    "Table 2: seconds are of one thread, the best of three, compilation excepted. The paper's are of Matlab on a "
-    "1.6 GHz processor, and depend on both.",
-    "Figures 1 to 3 are curves without numbers in the paper, but for those in the text.",
-]
 
 BETAS = (0.1, 1, 2, 5, 10, 20, 50, 100)
 ORDER = (3, 4, 1, 2)
@@ -129,7 +108,7 @@ def selectors(bench: str) -> dict[str, Any]:
 
 
 def classifiers() -> dict[str, Any]:
-    """The four judges of section 3.3."""
+    """The four classifiers of section 3.3."""
     return {
         "KNN": make_pipeline(_scaler(), KNeighborsClassifier(1)),
         "NB": make_pipeline(_scaler(), GaussianNB()),
@@ -151,71 +130,46 @@ def table_of(bench: str, data: Dataset) -> tuple[NDArray[np.float64], NDArray[An
     return X[y < 5], y[y < 5]
 
 
-def run(
-    settings: Settings,
-    data: Callable[[str], Dataset],
-    folder: Path | None,
-    *,
-    n_jobs: int | None = None,
-    seed: int = 0,
-    progress: Progress = None,
-) -> Outcome:
+def run(reproduction: Reproduction) -> Outcome:
     """The paper's tables and figures."""
-    benches = [bench for bench in BENCHES if bench.name in settings.benches]
-    tables = {bench.name: table_of(bench.name, data(bench.file)) for bench in benches}
+    benches = [bench for bench in BENCHES if bench.name in reproduction.settings.benches]
+    tables = {bench.name: table_of(bench.name, reproduction.data(bench.file)) for bench in benches}
     ours: dict[Place, float] = {}
     notes: dict[Place, str] = {}
     for bench in benches:
         X, y = tables[bench.name]
         for column, number in (("attributes", X.shape[1]), ("instances", len(y)), ("classes", len(np.unique(y)))):
             ours["Table 1", bench.name, column] = number
-        for place, values in accuracies(bench, X, y, settings, folder, n_jobs, seed, progress).items():
-            ours[place] = float(np.mean(values))
-            if len(values) > 1:
-                notes[place] = f"± {np.std(values, ddof=1):.2f}"
+        means, deviations = averaged(accuracies(bench, X, y, reproduction))
+        ours |= means
+        notes |= deviations
     for name in TIMED.keys() & tables.keys():
         ours |= seconds(name, *tables[name])
     if "Iris" in tables:
         ours |= orders(*tables["Iris"])
-    return Outcome(
-        cells=cells(NAME, ours, notes),
-        claims=claims(ours),
-        departures=DEPARTURES,
-        pictures=[picture(bench, ours) for bench in benches if bench.is_figure],
-        settings=described(settings),
-    )
+    pictures = [picture(bench, ours) for bench in benches if bench.is_figure]
+    return Outcome(cells(NAME, ours, notes), claims(ours), pictures=pictures)
 
 
 # ---- accuracy
 
 
 def accuracies(
-    bench: Bench,
-    X: NDArray[np.float64],
-    y: NDArray[Any],
-    settings: Settings,
-    folder: Path | None,
-    n_jobs: int | None,
-    seed: int,
-    progress: Progress,
+    bench: Bench, X: NDArray[np.float64], y: NDArray[Any], reproduction: Reproduction
 ) -> dict[Place, list[float]]:
     """Percent of rows classified rightly, a number for each repetition of the cross-validation."""
-    sizes = settings.sizes(bench)
-    trials = Folds(selectors(bench.name), classifiers(), np.array(sizes), 0.5, seed, n_folds=bench.folds)
-    described_trials = trials.settings(X, y) | {"folds": bench.folds}
-    folds = conduct(
+    sizes, repetitions = reproduction.settings.sizes(bench), reproduction.settings.repetitions(bench)
+    trials = Folds(selectors(bench.name), classifiers(), np.array(sizes), 0.5, reproduction.seed, n_folds=bench.folds)
+    folds = reproduction.conduct(
+        bench.file,
         partial(fold_record, trials, X, y),
-        range(settings.repetitions(bench) * bench.folds),
-        run=kept(folder, bench.file),
-        settings=described_trials,
-        n_jobs=n_jobs,
-        progress=progress,
-        title=f"{bench.name}, folds",
+        range(repetitions * bench.folds),
+        trials.settings(X, y) | {"folds": bench.folds},
+        f"{bench.name}, folds",
     )
     return {
         (bench.where, f"{classifier} {method}", str(size)): [
-            pooled(folds, repetition, bench.folds, method, classifier, place)
-            for repetition in range(settings.repetitions(bench))
+            pooled(folds, repetition, bench.folds, method, classifier, place) for repetition in range(repetitions)
         ]
         for classifier in trials.classifiers
         for method in METHODS
@@ -276,11 +230,8 @@ def picture(bench: Bench, ours: Mapping[Place, float]) -> Picture:
     panels = []
     for classifier in classifiers():
         lines = [Line(method, *curve(ours, bench.where, f"{classifier} {method}")) for method in METHODS]
-        lines += [
-            Line(f"{method}, published", *curve(known, bench.where, f"{classifier} {method}"), published=True)
-            for method in METHODS
-            if curve(known, bench.where, f"{classifier} {method}")[0]
-        ]
+        points = {method: curve(known, bench.where, f"{classifier} {method}") for method in METHODS}
+        lines += [Line(f"{method}, published", x, y, published=True) for method, (x, y) in points.items() if x]
         panels.append(Panel(f"{bench.name}, {classifier}", "number of features", "accuracy (%)", lines))
     return Picture(bench.where, panels)
 
@@ -350,7 +301,7 @@ def outperforms(ours: Mapping[Place, float], bench: Bench, method: str) -> Claim
     return Claim(
         f"{bench.name}: FSDD is ahead of {method}, mean over sizes below all features",
         min(lead.values()) > 0,
-        ", ".join(f"{classifier} {value:+z.2f}" for classifier, value in lead.items()),
+        listed(lead),
     )
 
 
@@ -364,13 +315,12 @@ def mean_lead(ours: Mapping[Place, float], where: str, classifier: str, method: 
 
 def fastest(ours: Mapping[Place, float]) -> Claim:
     names = [name for name in TIMED if ("Table 2", "FSDD", name) in ours]
-    times = {name: [ours["Table 2", method, name] for method in METHODS] for name in names}
+    times = {name: {method: ours["Table 2", method, name] for method in METHODS} for name in names}
     return Claim(
         "FSDD takes the least time of the three (Table 2)",
-        all(each[0] == min(each) for each in times.values()),
-        "; ".join(f"{name}: {_in_words(each)}" for name, each in times.items()),
+        all(each["FSDD"] == min(each.values()) for each in times.values()),
+        "; ".join(
+            f"{name}: " + ", ".join(f"{method} {value:.4f} s" for method, value in each.items())
+            for name, each in times.items()
+        ),
     )
-
-
-def _in_words(times: Iterable[float]) -> str:
-    return ", ".join(f"{method} {value:.4f} s" for method, value in zip(METHODS, times, strict=True))
