@@ -138,7 +138,7 @@ def _compare(title, criterion, X, y, tau, seed, small, *, n_ranked=20_000, n_che
             daf.fit(X, y)
             seconds.append(daf.ledger_.seconds - daf.ledger_.seconds_at(4000))
         rate = (n_timed - 4000) / min(seconds) if n_timed > 4000 else n_timed / daf.ledger_.seconds
-    print(f"end to end: {rate:,.0f} probes/s ({n_timed:,} probes, block {daf._block})")
+    print(f"end to end: {rate:,.0f} probes/s ({n_timed:,} probes, block {daf.run_.record.block_size})")
 
 
 def papers(seed, small):

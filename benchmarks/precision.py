@@ -26,8 +26,8 @@ from probewise.datasets import load, make_madelon, make_xor
 from probewise.kernels.device import find
 from probewise.papers.daf_2011 import informative
 from probewise.probing.probes import ProbePlan, Subsets
+from probewise.probing.run import Run
 from probewise.probing.tally import Tally, positions
-from probewise.selectors.outcome import Outcome
 from probewise.stopping import MaxProbes
 
 HERE = Path(__file__).parent
@@ -162,12 +162,11 @@ def fitted(case, **options):
 
 def at_mark(case, daf, coefficient, mark):
     """As if the run had ended there."""
-    ledger, within = daf.ledger_.until(mark), daf.plan_
-    if hasattr(within, "later"):
-        within = replace(within, later=tuple(part for part in within.later if part.start <= mark))
-    outcome = Outcome(within, ledger, tally(within, ledger))
-    scores, _ = outcome.coefficient(coefficient)
-    return mark, case.quality(outcome.ranking(scores)), daf.ledger_.seconds_at(mark)
+    ledger, plan = daf.ledger_.until(mark), daf.plan_
+    if hasattr(plan, "later"):
+        plan = replace(plan, later=tuple(part for part in plan.later if part.start <= mark))
+    run = Run(plan, ledger, tally(plan, ledger))
+    return mark, case.quality(run.ranking(coefficient)), daf.ledger_.seconds_at(mark)
 
 
 def tally(plan, ledger):

@@ -31,7 +31,7 @@ from probewise.plots import (
     save_study,
 )
 from probewise.plots.drawing import COLOURS
-from probewise.probing.interactions import pair_contrasts
+from probewise.probing.interactions import interactions_between
 from probewise.report.evidence import interactions
 from probewise.report.findings import findings_of
 from probewise.stopping import MaxProbes
@@ -359,7 +359,8 @@ def literal_contrast(daf, first, second):
 
 def test_contrasts_are_the_four_means(daf):
     columns = np.array([4, 20, 7])
-    contrast, errors = pair_contrasts(daf.plan_, daf.ledger_, columns)
+    found = interactions_between(daf.run_, columns, [""] * 3)
+    contrast, errors = found.contrast, found.std_error
     for first, second in ((0, 1), (0, 2), (2, 1)):
         expected = literal_contrast(daf, columns[first], columns[second])
         assert (contrast[first, second], errors[first, second]) == pytest.approx(expected)

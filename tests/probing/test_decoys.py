@@ -176,7 +176,7 @@ def test_p_values_are_of_the_coefficient_of_the_run():
     X, y = planted()
     for name in ("daf0", "daf1", "daf2", "regression"):
         fitted = daf(coefficient=name).fit(X, y)
-        scores = fitted._outcome.coefficient(name)[0]
+        scores = fitted.run_.unit_coefficient(name)[0]
         np.testing.assert_allclose(fitted.p_values_, naive.chances(scores[:40], scores[40:]), rtol=1e-9)
         assert fitted.p_values_[[3, 17]].max() < 0.05
 

@@ -17,10 +17,14 @@ from hypothesis import strategies as st
 
 import naive
 from probewise.executors import executor, one_blas_thread, serial
-from probewise.probing.engine import Knowledge, history, run_probes
+from probewise.probing.engine import run_probes
 from probewise.probing.ledger import Ledger
+from probewise.probing.looks import Knowledge
 from probewise.probing.probes import ProbePlan
+from probewise.probing.record import Record
+from probewise.probing.run import Run
 from probewise.probing.tally import Tally
+from probewise.probing.units import Units
 from probewise.stopping import (
     MaxProbes,
     MaxTime,
@@ -31,6 +35,11 @@ from probewise.stopping import (
     Settled,
     ValueChange,
 )
+
+
+def history(plan, ledger, **options):
+    record = Record(plan.seed, (1, plan.n_features), "a game", Units.of_features(plan.n_features), **options)
+    return Run(plan, ledger, Tally.empty(plan.n_features), record=record).history
 
 
 def additive_game(weights, subsets):

@@ -9,10 +9,10 @@ import naive
 from probewise import DAF
 from probewise.datasets import make_madelon
 from probewise.probing import regression
-from probewise.probing.engine import mean_by_size
 from probewise.probing.ledger import Ledger
 from probewise.probing.probes import ProbePlan
 from probewise.probing.regression import PENALTIES, Design, Regression
+from probewise.probing.replay import mean_by_size
 from probewise.stopping import MaxProbes
 
 

@@ -8,10 +8,18 @@ import naive
 from probewise import DAF
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon, make_xor
-from probewise.probing.engine import adjusted
 from probewise.probing.ledger import Ledger, LedgerError
-from probewise.probing.probes import PlanInRounds, ProbePlan
-from probewise.probing.rounds import PENALTY, Narrowing, enough_agreement, last_rounds, pooled_differences, ranked
+from probewise.probing.probes import ProbePlan
+from probewise.probing.replay import adjusted
+from probewise.probing.rounds import (
+    PENALTY,
+    Narrowing,
+    PlanInRounds,
+    enough_agreement,
+    last_rounds,
+    pooled_differences,
+    ranked,
+)
 from probewise.report import summarize
 from probewise.stopping import MaxProbes, Settled
 
@@ -70,7 +78,7 @@ def test_rounds_equal_the_literal_twin(whole):
         ledger = Ledger()
         ledger.append(values[:n_probes], seconds=0.0)
         rest = np.concatenate([part for _, part in adjusted(so_far, ledger)])
-        options = {"block_size": whole._block, "share": 0.6, "fewest": 40, "penalty": PENALTY}
+        options = {"block_size": whole.run_.record.block_size, "share": 0.6, "fewest": 40, "penalty": PENALTY}
         enough = enough_agreement(len(rounds[-1][1]))
         kept = naive.next_round(subsets, rest, rounds, 120, enough=enough, **options)
         if kept is not None:

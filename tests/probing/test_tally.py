@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from probewise.probing.engine import size_scaled_tally
 from probewise.probing.ledger import Ledger
 from probewise.probing.probes import ProbePlan, Subsets
+from probewise.probing.replay import size_scaled_tally
 from probewise.probing.tally import Tally, positions, size_deviations
 
 

@@ -14,8 +14,8 @@ import probewise
 from probewise import BIF, DAF, FSDD, SFFS
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon
-from probewise.probing.engine import LIKE_SIZE
 from probewise.probing.ledger import Ledger
+from probewise.probing.replay import LIKE_SIZE
 from probewise.report import render_html, render_json, render_markdown, summarize
 from probewise.stopping import MaxProbes, Settled
 from probewise.study import StudyError

@@ -16,8 +16,8 @@ from probewise.checks.stores import Stored
 from probewise.cli import run
 from probewise.criteria import KNN, Separability
 from probewise.probing.ledger import Ledger, LedgerError
+from probewise.probing.record import Record
 from probewise.report import render_markdown, summarize
-from probewise.selectors.screening import Screening
 from probewise.stopping import MaxProbes, MinCoverage, Settled
 
 WITHOUT_PROBES = [FSDD(), DFE(), MRMR(5), ReliefF(), BIF(criterion="linear"), SelectKBest(f_classif)]
@@ -327,14 +327,14 @@ def test_a_ledger_of_another_method_tells_its_ranking_but_no_command(tmp_path):
 @pytest.mark.parametrize("value", [None, 7, "?", "AAAA", "AAAAAAAAAAA=", ""])
 @pytest.mark.parametrize("name", ["screen_passed", "screen_rest"])
 def test_a_damaged_screen_in_a_ledger(kept, name, value):
-    written = kept[0].screen_.settings | kept[0].screen_.notes
-    again = Screening.of_ledger(written, 60)
-    assert again.passed.tolist() == kept[0].screen_.passed.tolist()
-    assert again.rest.tolist() == kept[0].screen_.rest.tolist()
-    assert again.sentence == kept[0].screen_.sentence
+    written, screening = kept[0].ledger_.settings, kept[0].screen_
+    again = Record.read(Ledger(settings=written)).screening
+    assert again.passed.tolist() == screening.passed.tolist()
+    assert again.rest.tolist() == screening.rest.tolist()
+    assert again.sentence == screening.sentence
     for damaged in (written | {name: value}, {key: kept for key, kept in written.items() if key != name}):
-        with pytest.raises(LedgerError, match="does not say which of 60 features were probed"):
-            Screening.of_ledger(damaged, 60)
+        with pytest.raises(LedgerError, match="is damaged: it says what no run can be"):
+            Record.read(Ledger(settings=damaged))
 
 
 def test_progress_names_columns():

@@ -831,7 +831,7 @@ def _give_ranking(
         print_ranking(columns, top)
     if not quiet:
         if hasattr(selector, "ledger_"):
-            say(" ".join([*(f"{told}." for told in selector._told(table.feature_names)), summary_of(selector)]))
+            say(" ".join([*_sentences(selector, table.feature_names), summary_of(selector)]))
         if out is not None:
             say(f"all {len(selector.ranking_):,} features are in {out}")
         if select is not None and len(best):
@@ -840,12 +840,20 @@ def _give_ranking(
         say(f"no feature is kept, so there is no {select}")
 
 
+def _sentences(selector: Any, names: Sequence[str]) -> list[str]:
+    """What was asked about single features, and what became of it."""
+    from ..report.words import decoys_beaten, sentences_on_features
+
+    decoys = decoys_beaten(selector.run_, getattr(selector, "p_values_", None), selector.fdr)
+    return [f"{sentence}." for sentence in sentences_on_features(selector.run_, names, decoys)]
+
+
 def _best(selector: Any, keep: int | None) -> Any:
     """The columns up to a rank, or those selected, best first; what is kept in any case too, what is dropped not."""
     chosen = selector.support_ if keep is None else selector.ranking_ <= keep
     units = getattr(selector, "units_", None)
     if units is not None:
-        chosen[units.always], chosen[units.dropped] = True, False
+        chosen[units.kept], chosen[units.dropped] = True, False
     order = np.argsort(selector.ranking_, kind="stable")
     return order[chosen[order]]
 

@@ -58,7 +58,7 @@ def ranking_columns(selector: Any, names: Sequence[str]) -> dict[str, Any]:
     }
     if hasattr(selector, "tally_"):
         columns |= {"std_error": selector.std_errors_[order], "probed": selector.tally_.counts[order]}
-        costs = selector._checked_costs()
+        costs = selector.run_.record.costs
         columns |= {} if costs is None else {"cost": costs[order]}
         columns |= {"p_value": selector.p_values_[order]} if hasattr(selector, "p_values_") else {}
         columns |= {"kept": selector.support_[order]} if selector.n_features_to_select == "auto" else {}

@@ -15,15 +15,15 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..checks.stores import as_dense, is_stored
 from ..checks.tables import number_categories
-from .engine import adjusted
 from .ledger import Ledger
 from .multiplicity import holm
 from .probes import ProbePlan
-from .tally import TallySheet
+from .replay import adjusted
+from .run import FEWEST_IN_A_CELL, Run
+from .tally import Tally
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
-FEWEST_IN_A_CELL = 10
 CHANCE = 0.05
 REPLACED = 0.9  # of what a feature is worth without the other, gone with it: then the other replaces it
 WORTH_SOMETHING = 2  # standard errors
@@ -227,7 +227,7 @@ def interactions_of(daf: Any, top: int = 20) -> Interactions:
     best = best_probed(daf.ranking_, daf.scores_)[:top]
     names = getattr(daf, "feature_names_in_", None)
     named = tuple(f"x{column}" if names is None else str(names[column]) for column in best.tolist())
-    return interactions_between(daf.plan_, daf.ledger_, best, named)
+    return interactions_between(daf.run_, best, named)
 
 
 def redundancy_of(daf: Any, X: Any = None, top: int = 20) -> list[Group]:
@@ -242,28 +242,24 @@ def best_probed(ranking: Columns, scores: Floats) -> Columns:
     return first[np.isfinite(scores[first])]
 
 
-def interactions_between(plan: ProbePlan, ledger: Ledger, columns: Columns, names: Sequence[str]) -> Interactions:
+def interactions_between(run: Run, columns: Columns, names: Sequence[str]) -> Interactions:
     """What these columns do in pairs, replayed from the ledger."""
-    cells = _cells(plan, ledger, columns)
+    cells = _cells(run.feature_plan, run.ledger, columns)
     contrast, error = cells.contrast, cells.std_error
     only, neither = cells.mean[1] - cells.mean[3], cells.variance[1] + cells.variance[3]
-    rounding = 1e-9 * float(ledger.values().std())
+    rounding = 1e-9 * float(run.ledger.values().std())
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.abs(contrast) / (error + rounding)
         freedom = error**4 / (cells.variance**2 / (cells.count - 1)).sum(axis=0)
         p_values = 2 * stdtr(np.where(np.isfinite(freedom), freedom, 1e9), -z)
         worth_error = np.sqrt(neither)
     p_values[~np.isfinite(contrast)] = np.nan
-    beyond = _beyond_bulk(plan, ledger)[columns]
+    beyond = _beyond_bulk(run.size_adjusted_tally)[columns]
     return Interactions(columns, tuple(names), contrast, error, only, worth_error, p_values, beyond, rounding)
 
 
-def _beyond_bulk(plan: ProbePlan, ledger: Ledger) -> NDArray[np.bool_]:
+def _beyond_bulk(tally: Tally) -> NDArray[np.bool_]:
     """Which features gain more, in probes of like size, than three median deviations above the median feature."""
-    sheet = TallySheet(plan.n_features)
-    for subsets, rest in adjusted(plan, ledger):
-        sheet.add(subsets, rest)
-    tally = sheet.view()
     known = np.minimum(tally.counts, tally.n_probes - tally.counts) >= FEWEST_IN_A_CELL
     gains = np.where(known, tally.daf0(), np.nan)
     if not known.any():
@@ -272,12 +268,6 @@ def _beyond_bulk(plan: ProbePlan, ledger: Ledger) -> NDArray[np.bool_]:
     spread = np.nanmedian(np.abs(gains - centre)) / ndtri(0.75)
     with np.errstate(invalid="ignore"):
         return gains > centre + BEYOND_THE_BULK * spread
-
-
-def pair_contrasts(plan: ProbePlan, ledger: Ledger, columns: Columns) -> tuple[Floats, Floats]:
-    """The contrast of each pair of columns and its standard error; NaN where a cell has fewer than 10 probes."""
-    cells = _cells(plan, ledger, columns)
-    return cells.contrast, cells.std_error
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The run on disk: a seed, its settings, and one number per probe, in a SQLite file that survives a kill -9."""
+"""The ledger of a run: its settings and one number per probe, in memory or in a SQLite file that survives kill -9."""
 
 from __future__ import annotations
 

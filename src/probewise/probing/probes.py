@@ -1,9 +1,9 @@
-"""Which subset is probe i? A pure function of (seed, i): any worker, on any machine, can make any probe."""
+"""Probes: probe i is a subset of features that is a pure function of (seed, i), so any worker can draw any probe."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
@@ -117,61 +117,6 @@ class ProbePlan:
         while len(tail) < GAP_TABLE:
             tail.append((tail[-1] * passed_over) >> 64)
         return np.array([min(chance, 2**64 - 1) for chance in tail], dtype=np.uint64)
-
-
-@dataclass(frozen=True, eq=False)
-class PlanInRounds(ProbePlan):
-    """Probes in rounds, each among fewer features than the one before.
-
-    The largest probe holds half of the round's features, or ``max_size``. One probe in four has a size up to that, one
-    up to a half, a quarter, an eighth of it: large probes bring together what only shows in company, in small ones a
-    single feature shows more.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from probewise.probing.probes import PlanInRounds
-    >>> plan = PlanInRounds(1000, 200, seed=7).narrowed(400, np.array([3, 14, 15, 92]))
-    >>> sorted(set(plan.draw(400, 500).indices.tolist()))
-    [3, 14, 15, 92]
-    """
-
-    later: tuple[Round, ...] = field(default=(), kw_only=True)
-
-    def narrowed(self, start: int, active: NDArray[np.int32]) -> PlanInRounds:
-        """The same up to probe ``start``, and a round among fewer features from there on."""
-        return replace(self, later=(*self.later, Round(start, np.sort(active).astype(np.int32))))
-
-    @cached_property
-    def rounds(self) -> tuple[Round, ...]:
-        return (*super().rounds, *self.later)
-
-    @property
-    def largest(self) -> int:
-        return self._within(self.rounds[0]).largest
-
-    def draw(self, start: int, stop: int) -> Subsets:
-        ends = [*(part.start for part in self.later), stop]
-        parts = []
-        for part, end in zip(self.rounds, ends, strict=True):
-            low, high = max(start, part.start), min(stop, end)
-            if low < high:
-                drawn = self._draw(self._within(part), low, high)
-                parts.append(Subsets(part.active[drawn.indices], drawn.offsets))
-        return joined(parts)
-
-    def _within(self, part: Round) -> ProbePlan:
-        size = self.n_features if self.max_size is None else self.max_size
-        return ProbePlan(len(part.active), max(1, min(size, len(part.active) // 2)), self.inclusion, self.seed)
-
-    @staticmethod
-    def _draw(plan: ProbePlan, start: int, stop: int) -> Subsets:
-        if plan.inclusion is not None:
-            return plan.draw(start, stop)
-        numbers = plan.n_features, plan.largest, np.uint64(plan.seed), start
-        sizes = np.diff(draw.uniform_offsets(*numbers, stop)) >> np.arange(start, stop) % 4
-        offsets = np.concatenate([[0], np.cumsum(np.maximum(sizes, 1))])
-        return Subsets(draw.uniform_indices(*numbers, offsets), offsets)
 
 
 def joined(batches: list[Subsets]) -> Subsets:

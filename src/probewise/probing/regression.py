@@ -1,4 +1,4 @@
-"""What a feature adds beside its companions: J regressed on which features are in the probe, replayed from the ledger.
+"""The coefficient "regression": ridge regression of J on which features are in the probe, replayed from the ledger.
 
 With z_i the J of probe i less the mean J of its size, s_i its size, x_if whether it holds f, of N features,
 
@@ -16,19 +16,19 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse.linalg import LinearOperator, cg
 
 from ..kernels import inclusion as kernels
-from .engine import adjusted
 from .ledger import Ledger
 from .probes import ProbePlan, Subsets
+from .replay import adjusted
 
 Floats = NDArray[np.float64]
 PENALTIES = tuple(4.0**power for power in range(-3, 6))  # in units of the mean diagonal of the matrix
-PARTS = 4
-TOLERANCE = 1e-6
-MOST_STEPS = 200
-KEPT_INDICES = 2**26
-CHOOSING_INDICES = 2**23  # of the probes, from the first on, that choose the penalty
+PARTS = 4  # one in so many probes is left out, in turn, to choose the penalty
+TOLERANCE, MOST_STEPS = 1e-6, 200  # of conjugate gradients; far below the standard errors
+KEPT_INDICES = 2**26  # probes are drawn once and kept up to so many features in all (256 MiB), else drawn again
+CHOOSING_INDICES = 2**23  # the first probes, up to so many features in all, are enough to choose the penalty
 
 
 @dataclass(frozen=True)
@@ -123,24 +123,15 @@ class Design:
 
     def solve(self, penalty: float, guess: Floats | None = None) -> Floats:
         """Weights by conjugate gradients."""
-        w = np.zeros(self.plan.n_features) if guess is None else guess.copy()
-        goal = self.transposed_times(self.weights * self.values)
-        rest = goal - self._normal(w, penalty)
-        step, square = rest.copy(), float(rest @ rest)
-        enough = TOLERANCE**2 * float(goal @ goal)
-        for _ in range(MOST_STEPS):
-            if square <= enough:
-                break
-            image = self._normal(step, penalty)
-            length = square / float(step @ image)
-            w += length * step
-            rest -= length * image
-            before, square = square, float(rest @ rest)
-            step = rest + (square / before) * step
-        return w
 
-    def _normal(self, w: Floats, penalty: float) -> Floats:
-        return self.transposed_times(self.weights * self.times(w)) + penalty * w
+        def normal(w: Floats) -> Floats:
+            return self.transposed_times(self.weights * self.times(w)) + penalty * w
+
+        n_features = self.plan.n_features
+        matrix = LinearOperator((n_features, n_features), matvec=normal, dtype=np.float64)
+        goal = self.transposed_times(self.weights * self.values)
+        w: Floats = cg(matrix, goal, guess, rtol=TOLERANCE, maxiter=MOST_STEPS)[0]
+        return w
 
     def best_penalty(self) -> float:
         """The one, of a few, whose coefficients from three quarters of the probes predict the fourth best."""

@@ -1,30 +1,89 @@
-"""Narrowing: rounds of probes, each among the better part of the features of the round before.
+"""Rounds of probes, each among the better part of the features of the round before.
 
-A round ends once it has told something: when the coefficients from its odd blocks and from its even blocks go
+A round ends once it has found something: when the coefficients from its odd blocks and from its even blocks go
 together. Where there is no evidence nothing is dropped. Everything here is a function of the plan and of the ledger up
 to a look, so that any number of workers, and a run that was resumed, narrow alike.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .engine import adjusted
+from ..kernels import draw
 from .ledger import Ledger
-from .probes import PlanInRounds, ProbePlan
+from .probes import ProbePlan, Round, Subsets, joined
 from .regression import Regression
+from .replay import adjusted
 from .tally import TallySheet, positions
 
 Floats = NDArray[np.float64]
 AUTO = 0.6
-AGREEMENT, AMONG, POWER = 0.5, 500, 0.7  # of two halves of a round among so many features; among more less is enough
-PENALTY = 0.5  # of the regression that says who stays
+# A round ends when the coefficients of its two halves correlate by 0.5 among up to 500 features. Among more, the few
+# that matter move the correlation less: with a power of 0.7 pairs that tell only together were not lost among 5,000.
+AGREEMENT, AMONG, POWER = 0.5, 500, 0.7
+PENALTY = 0.5  # of the regression that decides which features stay: rounds are short, so more than is best at the end
 FEWEST_FEATURES = 40
-FEWEST_MEETINGS = 4  # probes of the round that hold a feature
+FEWEST_MEETINGS = 4  # probes of the round that hold a feature; with fewer its coefficient is mostly luck
+
+
+@dataclass(frozen=True, eq=False)
+class PlanInRounds(ProbePlan):
+    """Probes in rounds, each among fewer features than the one before.
+
+    The largest probe holds half of the round's features, or ``max_size``. One probe in four has a size up to that, one
+    up to a half, a quarter, an eighth of it: large probes bring together what only shows in company, in small ones a
+    single feature shows more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probewise.probing.rounds import PlanInRounds
+    >>> plan = PlanInRounds(1000, 200, seed=7).narrowed(400, np.array([3, 14, 15, 92]))
+    >>> sorted(set(plan.draw(400, 500).indices.tolist()))
+    [3, 14, 15, 92]
+    """
+
+    later: tuple[Round, ...] = field(default=(), kw_only=True)
+
+    def narrowed(self, start: int, active: NDArray[np.int32]) -> PlanInRounds:
+        """The same up to probe ``start``, and a round among fewer features from there on."""
+        return replace(self, later=(*self.later, Round(start, np.sort(active).astype(np.int32))))
+
+    @cached_property
+    def rounds(self) -> tuple[Round, ...]:
+        return (*super().rounds, *self.later)
+
+    @property
+    def largest(self) -> int:
+        return self._round_plan(self.rounds[0]).largest
+
+    def draw(self, start: int, stop: int) -> Subsets:
+        ends = [*(part.start for part in self.later), stop]
+        parts = []
+        for part, end in zip(self.rounds, ends, strict=True):
+            low, high = max(start, part.start), min(stop, end)
+            if low < high:
+                drawn = self._draw(self._round_plan(part), low, high)
+                parts.append(Subsets(part.active[drawn.indices], drawn.offsets))
+        return joined(parts)
+
+    def _round_plan(self, part: Round) -> ProbePlan:
+        size = self.n_features if self.max_size is None else self.max_size
+        return ProbePlan(len(part.active), max(1, min(size, len(part.active) // 2)), self.inclusion, self.seed)
+
+    @staticmethod
+    def _draw(plan: ProbePlan, start: int, stop: int) -> Subsets:
+        if plan.inclusion is not None:
+            return plan.draw(start, stop)
+        numbers = plan.n_features, plan.largest, np.uint64(plan.seed), start
+        sizes = np.diff(draw.uniform_offsets(*numbers, stop)) >> np.arange(start, stop) % 4
+        offsets = np.concatenate([[0], np.cumsum(np.maximum(sizes, 1))])
+        return Subsets(draw.uniform_indices(*numbers, offsets), offsets)
 
 
 @dataclass(frozen=True)
@@ -37,11 +96,6 @@ class Narrowing:
     share: float
     fewest: int = FEWEST_FEATURES
     block_size: int = 50
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What two runs must have in common to narrow alike."""
-        return {"narrow": self.share, "narrow_to": self.fewest, "narrow_blocks": self.block_size}
 
     def __call__(self, plan: ProbePlan, ledger: Ledger, n_probes: int) -> ProbePlan:
         """The plan after a look at so many probes: the same, or one that goes on with fewer features."""

@@ -1,4 +1,4 @@
-"""What do we know per feature? Sums over probes that add, and the coefficients read from them."""
+"""The tally: sums of J over probes for every feature, which add up, and the DAF coefficients they give."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FEATURES_AT_A_TIME = 2**16
 class Tally:
     """Count, sum and sum of squares of J over all probes, and over the probes that hold each feature.
 
-    Sums are of ``J - shift``, so that a J that is large against its spread loses no digits. Tallies of
+    Sums are of ``J - shift``, so that a J that is large against its deviation loses no digits. Tallies of
     different probes add; with one shift the sum is exact to rounding, with two it is brought to the first's.
 
     Attributes
@@ -99,10 +99,10 @@ class Tally:
 
     def daf1(self) -> Floats:
         """DAF0 over the count-weighted mean of the two standard deviations (2011, eq. 10)."""
-        return self._by_pieces(lambda part: _ratio(part.daf0(), part._spread()))
+        return self._by_pieces(lambda part: _ratio(part.daf0(), part._deviation()))
 
     def std_errors(self, coefficient: str = "daf0") -> Floats:
-        """Welch's standard error of DAF0; for DAF1 divided by the same spread as the coefficient."""
+        """Welch's standard error of DAF0; for DAF1 divided by the same deviation as the coefficient."""
         return self._by_pieces(lambda part: part._errors(coefficient))
 
     def _by_pieces(self, measure: Callable[[Tally], Floats]) -> Floats:
@@ -117,9 +117,9 @@ class Tally:
         inside, outside = self._inside(), self._outside()
         with np.errstate(divide="ignore", invalid="ignore"):
             error = np.sqrt(inside.variance / inside.count + outside.variance / outside.count)
-        return _ratio(error, self._spread()) if coefficient == "daf1" else error
+        return _ratio(error, self._deviation()) if coefficient == "daf1" else error
 
-    def _spread(self) -> Floats:
+    def _deviation(self) -> Floats:
         inside, outside = self._inside(), self._outside()
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = inside.count * np.sqrt(inside.variance) + outside.count * np.sqrt(outside.variance)

@@ -1,25 +1,29 @@
-"""What enters and leaves a probe as one: a feature, a group of features, a category in its columns, or a decoy.
+"""Units, what enters and leaves a probe as one: a feature, a group of features, a category, or a decoy.
 
-A run numbers units and knows of nothing else. Here units become features, as the user numbers them, and columns of the
-matrix that the criterion sees.
+A run numbers units and nothing else. Here units become features, as the user numbers them, and columns of the matrix
+that the criterion sees.
 """
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .ledger import LedgerError, fingerprint
-from .probes import ProbePlan, Round, Subsets
+from ..checks.stores import Stored
+from .decoys import Decoys
+from .probes import ProbePlan, Round, Subsets, joined
 
 Columns = NDArray[np.int32]
-Floats = NDArray[np.float64]
+NO_COLUMNS: Columns = np.empty(0, np.int32)
+MOST_LEVELS = 1000
+# Columns that passed a screen are copied if they are few: they then lie together and less goes to other processes.
+COPIED_SHARE, COPIED_BYTES = 8, 2**28  # one column in so many at most, and no more than so many bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,16 +32,26 @@ class Units:
 
     Attributes
     ----------
-    members : the features of each unit; decoys come last, as features numbered on from ``n_features``.
-    always : features that are in every probe. dropped : those that are in none, at the user's wish.
-    n_decoys : how many of the last units are decoys.
+    n_features : int
+        Features of the table.
+    members : Subsets
+        The features of each unit; decoys come last, as features numbered on from ``n_features``.
+    kept, dropped : array of int32
+        Features that are in every probe, and in none, as the user asked.
+    n_decoys : int
+        How many of the last units are decoys.
     """
 
     n_features: int
     members: Subsets
-    always: Columns = field(default_factory=lambda: np.empty(0, np.int32))
+    kept: Columns = field(default_factory=lambda: NO_COLUMNS)
+    dropped: Columns = field(default_factory=lambda: NO_COLUMNS)
     n_decoys: int = 0
-    dropped: Columns = field(default_factory=lambda: np.empty(0, np.int32))
+
+    @classmethod
+    def of_features(cls, n_features: int) -> Units:
+        """Each feature a unit."""
+        return cls(n_features, one_each(np.arange(n_features, dtype=np.int32)))
 
     @property
     def n_units(self) -> int:
@@ -45,15 +59,31 @@ class Units:
 
     @property
     def n_real(self) -> int:
+        """Units that are not decoys."""
         return self.n_units - self.n_decoys
 
-    def plan(self, within: ProbePlan) -> UnitPlan:
-        """The plan of a run over the units, told in features."""
+    @property
+    def n_ranks(self) -> int:
+        """How many can be selected: a group counts as one, what is dropped not at all."""
+        in_groups = int(self.members.offsets[self.n_real]) - self.n_real
+        return self.n_features - in_groups - len(self.dropped)
+
+    @cached_property
+    def are_features(self) -> bool:
+        """Whether each feature is a unit, and nothing else is."""
+        return self.n_units == self.n_features and np.array_equal(self.members.indices, np.arange(self.n_features))
+
+    def plan(self, unit_plan: ProbePlan) -> ProbePlan:
+        """The plan of a run over the units, in features."""
+        if self.are_features:
+            return unit_plan
         total = self.n_features + self.n_decoys
-        return UnitPlan(total, within.max_size, within.inclusion, within.seed, units=self, within=within)
+        return FeaturePlan(
+            total, unit_plan.max_size, unit_plan.inclusion, unit_plan.seed, units=self, unit_plan=unit_plan
+        )
 
     def features_of(self, subsets: Subsets) -> Subsets:
-        return spelled_out(subsets, self.members, self.always)
+        return spelled_out(subsets, self.members, self.kept)
 
     @cached_property
     def unit_of(self) -> NDArray[np.int64]:
@@ -63,65 +93,38 @@ class Units:
         units[self.members.indices[:real]] = np.repeat(np.arange(self.n_real), self.members.sizes[: self.n_real])
         return units
 
-    def spread(self, values: NDArray[Any], empty: Any = np.nan) -> NDArray[Any]:
+    def per_feature(self, values: NDArray[Any], empty: Any = np.nan) -> NDArray[Any]:
         """A value of each unit as one of each of its features."""
+        if self.are_features:
+            return values
         shape = (self.n_features, *values.shape[1:])
         out = np.full(shape, empty, dtype=np.result_type(values.dtype, type(empty)))
         inside = self.unit_of >= 0
         out[inside] = values[self.unit_of[inside]]
         return out
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What two runs must have in common to be the same run."""
-        parts = (self.members.indices, self.members.offsets, self.always, self.dropped)
-        return {"units": fingerprint(*parts) + f"/{self.n_decoys}"}
+    def first_features(self) -> Columns:
+        """The first feature of each unit that is not a decoy."""
+        return self.members.indices[self.members.offsets[: self.n_real]]
 
-    @property
-    def notes(self) -> dict[str, Any]:
-        """What the ledger keeps so that probes can be told from it alone."""
-        return {
-            "unit_members": packed(self.members.indices),
-            "unit_sizes": packed(self.members.sizes),
-            "unit_always": packed(self.always),
-            "unit_dropped": packed(self.dropped),
-            "unit_decoys": self.n_decoys,
-        }
-
-    @classmethod
-    def of_ledger(cls, settings: Mapping[str, Any], n_features: int) -> Units | None:
-        """The units of a run that was kept; None where each feature was one."""
-        if settings.get("units") is None:
-            return None
-        try:
-            members, sizes = (unpacked(settings[f"unit_{name}"]) for name in ("members", "sizes"))
-            always, dropped = (unpacked(settings[f"unit_{name}"]) for name in ("always", "dropped"))
-            n_decoys = settings["unit_decoys"]
-            offsets = np.concatenate([[0], np.cumsum(sizes.astype(np.int64))])
-            total = n_features + n_decoys
-            fine = bool(isinstance(n_decoys, int) and 0 <= n_decoys < len(sizes) and (sizes > 0).all())
-            together = np.concatenate([members, always, dropped])
-            fine = fine and bool(offsets[-1] == len(members)) and len(np.unique(together)) == len(together)
-            fine = fine and bool(together.min() >= 0 and together.max() < total)
-        except (KeyError, ValueError, TypeError):
-            fine = False
-        if not fine:
-            raise LedgerError(f"the ledger is damaged: it does not say which of {n_features:,} features were probed")
-        return cls(n_features, Subsets(members, offsets), always, n_decoys, dropped)
+    def costs(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A group costs what its features do together."""
+        real = self.members.indices[: self.members.offsets[self.n_real]]
+        return np.add.reduceat(costs[real], self.members.offsets[: self.n_real])
 
 
 @dataclass(frozen=True, eq=False)
-class UnitPlan(ProbePlan):
-    """The probes of a run over units, in features: probe i holds the features of the units of probe i ``within``."""
+class FeaturePlan(ProbePlan):
+    """The probes of a run over units, in features: probe i holds the features of the units of probe i."""
 
     units: Units = field(kw_only=True, repr=False)
-    within: ProbePlan = field(kw_only=True, repr=False)
+    unit_plan: ProbePlan = field(kw_only=True, repr=False)
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
-        every = np.sort(np.concatenate([self.units.members.indices, self.units.always]))
-        whole = Round(0, every)
-        return (whole, *(Round(part.start, self._features(part.active)) for part in self.within.rounds[1:]))
+        every = np.sort(np.concatenate([self.units.members.indices, self.units.kept]))
+        later = self.unit_plan.rounds[1:]
+        return (Round(0, every), *(Round(part.start, self._features(part.active)) for part in later))
 
     def _features(self, units: Columns) -> Columns:
         return np.sort(self.units.features_of(Subsets(units, np.array([0, len(units)]))).indices)
@@ -129,26 +132,163 @@ class UnitPlan(ProbePlan):
     @cached_property
     def largest(self) -> int:
         sizes = np.sort(self.units.members.sizes)
-        return int(sizes[-self.within.largest :].sum()) + len(self.units.always)
+        return int(sizes[-self.unit_plan.largest :].sum()) + len(self.units.kept)
 
     def draw(self, start: int, stop: int) -> Subsets:
-        return self.units.features_of(self.within.draw(start, stop))
+        return self.units.features_of(self.unit_plan.draw(start, stop))
+
+
+@dataclass(frozen=True, eq=False)
+class Screening:
+    """What a screen did before the probes.
+
+    Attributes
+    ----------
+    passed : array of int32
+        The columns that are probed, ascending.
+    rest : array of int32
+        Those that are not, best first.
+    description : str
+        The method with its parameters, in words.
+    """
+
+    passed: Columns
+    rest: Columns
+    description: str
+
+    @property
+    def n_features(self) -> int:
+        return len(self.passed) + len(self.rest)
+
+    @property
+    def method(self) -> str:
+        return self.description.partition("(")[0]
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.n_features:,} features were screened by {self.method} to {len(self.passed):,} before probing"
+
+
+@dataclass(frozen=True, eq=False)
+class UnitTable:
+    """The matrix that the criterion sees, and the units in it.
+
+    Attributes
+    ----------
+    columns : Subsets
+        The columns of each unit in the matrix.
+    kept : array of int32
+        Columns that are in every probe.
+    """
+
+    matrix: Any
+    units: Units
+    columns: Subsets
+    kept: Columns = field(default_factory=lambda: NO_COLUMNS)
+
+    def score_of_units(self, score: Any) -> Any:
+        """The criterion, bound to the matrix, as a function of subsets of units."""
+        if not len(self.kept) and np.array_equal(self.columns.indices, np.arange(self.units.n_units)):
+            return score
+        return UnitScore(score, self.columns, self.kept)
+
+    def with_decoys(self, seed: int) -> UnitTable:
+        """The same with shuffled copies of features as further units."""
+        if isinstance(self.matrix, Stored):
+            raise ValueError(
+                "n_features_to_select='auto' makes decoys, which takes a table in memory: use how_many='size', or load "
+                "it"
+            )
+        decoys, units = Decoys.of(self.matrix, self.columns, seed), self.units
+        numbers = units.n_features + np.arange(len(decoys.columns), dtype=np.int32)
+        members = joined([units.members, one_each(numbers)])
+        return replace(
+            self,
+            matrix=decoys.matrix,
+            units=replace(units, members=members, n_decoys=len(numbers)),
+            columns=joined([self.columns, decoys.columns]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class UnitScore:
-    """A criterion bound to a matrix, asked about subsets of units."""
+    """A criterion bound to a matrix, as a function of subsets of units."""
 
-    score: Any
+    score: Callable[[Subsets], Any]
     columns: Subsets
-    always: Columns
+    kept: Columns
 
     def __call__(self, subsets: Subsets) -> Any:
-        return self.score(spelled_out(subsets, self.columns, self.always))
+        return self.score(spelled_out(subsets, self.columns, self.kept))
 
 
-def spelled_out(subsets: Subsets, lists: Subsets, always: Columns) -> Subsets:
-    """Each number in the subsets replaced by its list, after what is always in."""
+def unit_table(
+    X: Any,
+    units: Units,
+    *,
+    categorical: NDArray[np.bool_] | None = None,
+    screening: Screening | None = None,
+    names: NDArray[Any] | None = None,
+) -> UnitTable:
+    """X as the criterion sees it: categories in a column for each level, of screened columns a copy if they are few."""
+    if categorical is not None and categorical.any():
+        matrix, columns = one_hot(X, categorical, names)
+    elif screening is not None and not len(units.kept):
+        matrix, columns = _passed_columns(X, screening.passed)
+    else:
+        matrix, columns = X, one_each(np.arange(X.shape[1], dtype=np.int32))
+    if units.are_features:
+        return UnitTable(matrix, units, columns)
+    kept = spelled_out(Subsets(units.kept, np.array([0, len(units.kept)])), columns, NO_COLUMNS).indices
+    return UnitTable(matrix, units, spelled_out(units.members, columns, NO_COLUMNS), kept)
+
+
+def _passed_columns(X: Any, passed: Columns) -> tuple[Any, Subsets]:
+    places = np.arange(X.shape[1], dtype=np.int32)
+    is_large = isinstance(X, Stored) or COPIED_SHARE * len(passed) > X.shape[1]
+    if is_large or (not sp.issparse(X) and len(passed) * X.shape[0] * X.itemsize > COPIED_BYTES):
+        return X, one_each(places)
+    places[:] = 0
+    places[passed] = np.arange(len(passed))
+    copied = X.tocsc()[:, passed] if sp.issparse(X) else np.asfortranarray(X[:, passed])
+    return copied, one_each(places)
+
+
+def one_hot(X: Any, categorical: NDArray[np.bool_], names: NDArray[Any] | None = None) -> tuple[Any, Subsets]:
+    """A matrix with a column for each level of a category, of 1 and 0, and the columns of each feature.
+
+    A level that a fold does not train on tells its model nothing: all rows have 0 there. So it makes no difference
+    whether levels are found before or inside of the folds. What is missing is a level of its own, as in scikit-learn.
+    """
+    if sp.issparse(X) or isinstance(X, Stored):
+        raise ValueError("categorical_features needs a frame or a dense array: encode the columns of this table first")
+    parts, sizes = [], np.ones(X.shape[1], np.int64)
+    for column in np.flatnonzero(categorical):
+        values = X[:, column]
+        levels = np.unique(values)
+        if len(levels) > MOST_LEVELS:
+            name = column if names is None else repr(str(names[column]))
+            raise ValueError(
+                f"categorical column {name} has {len(levels):,} levels, and at most {MOST_LEVELS:,} can be told apart: "
+                "leave it out, or join rare levels"
+            )
+        sizes[column] = len(levels)
+        parts.append((values[:, None] == levels) | (np.isnan(values)[:, None] & np.isnan(levels)))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    out = np.empty((X.shape[0], offsets[-1]), np.result_type(X.dtype, np.float32), order="F")
+    out[:, offsets[:-1][~categorical]] = X[:, ~categorical]
+    for column, part in zip(np.flatnonzero(categorical), parts, strict=True):
+        out[:, offsets[column] : offsets[column + 1]] = part
+    return out, Subsets(np.arange(offsets[-1], dtype=np.int32), offsets)
+
+
+def one_each(numbers: Columns) -> Subsets:
+    """Each number a subset."""
+    return Subsets(numbers, np.arange(len(numbers) + 1))
+
+
+def spelled_out(subsets: Subsets, lists: Subsets, kept: Columns) -> Subsets:
+    """Each number in the subsets replaced by its list, after what is in every one."""
     if len(lists.indices) == len(lists):  # lists of one
         indices, offsets = lists.indices[subsets.indices], subsets.offsets
     else:
@@ -156,78 +296,14 @@ def spelled_out(subsets: Subsets, lists: Subsets, always: Columns) -> Subsets:
         ends = np.concatenate([[0], np.cumsum(sizes)])
         shift = np.repeat(lists.offsets[subsets.indices] - ends[:-1], sizes)
         indices, offsets = lists.indices[shift + np.arange(ends[-1])], ends[subsets.offsets]
-    if not len(always):
+    if not len(kept):
         return Subsets(indices, offsets)
-    moved = offsets + len(always) * np.arange(len(offsets))
+    moved = offsets + len(kept) * np.arange(len(offsets))
     out = np.empty(moved[-1], np.int32)
-    is_always = np.zeros(len(out), dtype=bool)
-    is_always[moved[:-1, None] + np.arange(len(always))] = True
-    out[is_always], out[~is_always] = np.tile(always, len(subsets)), indices
+    is_kept = np.zeros(len(out), dtype=bool)
+    is_kept[moved[:-1, None] + np.arange(len(kept))] = True
+    out[is_kept], out[~is_kept] = np.tile(kept, len(subsets)), indices
     return Subsets(out, moved)
-
-
-# ---- what the user says about features
-
-
-def named_columns(asked: Any, parameter: str, names: NDArray[Any] | None, n_features: int) -> Columns:
-    """The columns that a parameter lists, by name or number (or as a mask), ascending."""
-    if isinstance(asked, str) or not isinstance(asked, Sequence | np.ndarray | set | frozenset):
-        raise ValueError(f"{parameter}={asked!r}: give a list of column names or numbers")
-    asked = sorted(asked, key=str) if isinstance(asked, set | frozenset) else list(asked)
-    if len(asked) == n_features and all(isinstance(item, bool | np.bool_) for item in asked):
-        return np.flatnonzero(asked).astype(np.int32)
-    found = [_column(item, parameter, names, n_features) for item in asked]
-    if len(set(found)) < len(found):
-        twice = next(column for column in found if found.count(column) > 1)
-        raise ValueError(f"{parameter} names column {twice if names is None else names[twice]} twice: name it once")
-    return np.array(sorted(found), dtype=np.int32)
-
-
-def _column(item: Any, parameter: str, names: NDArray[Any] | None, n_features: int) -> int:
-    if isinstance(item, str):
-        if names is None:
-            raise ValueError(f"{parameter} names the column {item!r}, and X has no names: give numbers, or a frame")
-        places = np.flatnonzero(np.asarray(names) == item)
-        if not len(places):
-            raise ValueError(f"{parameter} names the column {item!r}, which X does not have")
-        return int(places[0])
-    if isinstance(item, int | np.integer) and not isinstance(item, bool) and -n_features <= item < n_features:
-        return int(item) % n_features
-    raise ValueError(f"{parameter} holds {item!r}: give names, or numbers from 0 to {n_features - 1}")
-
-
-def grouped(feature_groups: Any, names: NDArray[Any] | None, n_features: int) -> list[Columns]:
-    """The groups that a parameter asks for: lists of columns, a mapping of names to lists, or a label per feature."""
-    if isinstance(feature_groups, Mapping):
-        lists = list(feature_groups.values())
-    elif isinstance(feature_groups, Sequence | np.ndarray) and not isinstance(feature_groups, str):
-        lists = list(feature_groups)
-        if lists and not any(isinstance(item, Sequence | np.ndarray) and not isinstance(item, str) for item in lists):
-            lists = _by_label(lists, n_features)
-    else:
-        raise ValueError(
-            f"feature_groups={feature_groups!r}: give lists of columns, a dict of lists, or a label for each feature"
-        )
-    groups = [named_columns(item, "feature_groups", names, n_features) for item in lists]
-    if any(not len(group) for group in groups):
-        raise ValueError("feature_groups holds an empty group: leave it out")
-    every = np.concatenate([np.empty(0, np.int32), *groups])
-    if len(np.unique(every)) < len(every):
-        twice = int(np.flatnonzero(np.bincount(every) > 1)[0])
-        name = twice if names is None else names[twice]
-        raise ValueError(f"feature_groups has column {name} in two groups: a feature enters with one group only")
-    return groups
-
-
-def _by_label(labels: list[Any], n_features: int) -> list[list[int]]:
-    if len(labels) != n_features:
-        raise ValueError(
-            f"feature_groups has {len(labels)} labels for {n_features} features: give one for each, or lists of columns"
-        )
-    places: dict[Any, list[int]] = {}
-    for column, label in enumerate(labels):
-        places.setdefault(label, []).append(column)
-    return list(places.values())
 
 
 def units_of(
@@ -238,13 +314,13 @@ def units_of(
     drop: Columns,
     passed: Columns | None,
     names: NDArray[Any] | None = None,
-) -> Units | None:
-    """The units of a run; None where they are the features themselves."""
+) -> Units:
+    """The units of a run, by what the user and a screen say of features."""
     both = np.intersect1d(keep, drop)
     if both.size:
         raise ValueError(f"keep and drop both name column {both[0] if names is None else names[both[0]]}: name it once")
     if not groups and not len(keep) and not len(drop) and passed is None:
-        return None
+        return Units.of_features(n_features)
     free = np.ones(n_features, dtype=bool) if passed is None else np.isin(np.arange(n_features), passed)
     free[keep] = free[drop] = False
     label = np.arange(n_features)
@@ -263,13 +339,4 @@ def units_of(
     if not len(order):
         raise ValueError(f"keep and drop leave none of {n_features} features to be ranked: name fewer")
     starts = np.flatnonzero(np.concatenate([[True], np.diff(label[order]) != 0]))
-    return Units(n_features, Subsets(order, np.append(starts, len(order)).astype(np.int64)), keep, dropped=drop)
-
-
-def packed(values: NDArray[Any]) -> str:
-    """Whole numbers as text for the ledger, 5 bytes each."""
-    return base64.b64encode(values.astype("<i4").tobytes()).decode()
-
-
-def unpacked(text: str) -> Columns:
-    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<i4").astype(np.int32)
+    return Units(n_features, Subsets(order, np.append(starts, len(order)).astype(np.int64)), keep, drop)

@@ -11,13 +11,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import ndtri
 from sklearn.base import clone
 
 from ..checks.tables import columns_not_finite
 from ..criteria import KNN, Criterion, Linear, NaiveBayes
 from ..criteria.base import Target
-from ..probing.engine import Knowledge, adjusted
 from ..probing.interactions import (
     ALIKE,
     FEWEST_IN_A_CELL,
@@ -28,11 +26,11 @@ from ..probing.interactions import (
     stand_in,
 )
 from ..probing.probes import Subsets
-from ..probing.tally import TallySheet
+from ..probing.run import CHANCE as CHANCE
+from ..probing.units import one_hot
 from ..selectors.base import WrapperSelector
 from ..selectors.bif import BIF
 from ..selectors.fsdd import FSDD
-from ..selectors.scene import one_hot
 from ..selectors.size_curve import (
     FOLDS,
     SizeCurve,
@@ -48,13 +46,11 @@ from ..selectors.size_curve import (
     splits_for,
     up_to_rank,
 )
-from ..stopping import ORDER, VALUE
-from .findings import Findings, Floats, Probed
+from .findings import Findings, Floats
 from .words import quoted
 
 NEEDS_DATA = "the data were not given"
 LOOKS_SHOWN = 200
-CHANCE = 0.05
 LIKENED = 30
 TOGETHER, STRONGEST = 20, 10
 REFITTED_CELLS = 4_000_000  # a filter is fitted anew in each fold up to this much data
@@ -142,60 +138,26 @@ def _dense_ranges(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[
 # ---- from the ledger
 
 
-def convergence(probed: Probed | None) -> dict[str, Any]:
+def convergence(found: Findings) -> dict[str, Any]:
     """C, C2, and what two halves of the probes share of the top, look by look."""
-    if probed is None:
-        raise Unknown("this method makes no probes")
-    ledger, every = probed.ledger, probed.check_every
-    if probed.narrow is None:  # which asks at every look
-        every *= max(1, -(-ledger.n_probes // (every * LOOKS_SHOWN)))
-    if ledger.n_probes < 2 * every:
-        raise Unknown(f"it takes two looks, and the run of {ledger.n_probes:,} probes had one every {every:,}")
-    knowledge = Knowledge(
-        probed.within,
-        ledger,
-        block_size=probed.block_size,
-        check_every=every,
-        watch=frozenset({ORDER, VALUE, probed.top}),
-        narrow=probed.narrow,
-    )
-    looks = []
-    while knowledge.known < ledger.n_probes:
-        knowledge.learn()
-        if knowledge.known % every == 0:
-            looks.append(knowledge.looks[-1])
+    run, top = found.run, found.top
+    assert run is not None
+    assert run.record is not None
+    n_probes, every = run.ledger.n_probes, run.record.check_every
+    if run.record.narrowing is None:  # which asks at every look
+        every *= max(1, -(-n_probes // (every * LOOKS_SHOWN)))
+    if n_probes < 2 * every:
+        raise Unknown(f"it takes two looks, and the run of {n_probes:,} probes had one every {every:,}")
+    looks = run.looks(check_every=every, tops=[top])
     looks = looks[(len(looks) - 1) % (1 + len(looks) // LOOKS_SHOWN) :: 1 + len(looks) // LOOKS_SHOWN]
+    measures = ("seconds", "order_change", "value_change", "relative_change")
     return {
         "every": every,
-        "top": probed.top,
+        "top": top,
         "probes": [look.n_probes for look in looks],
-        "seconds": numbers([look.seconds for look in looks]),
-        "order_change": numbers([look.order_change for look in looks]),
-        "value_change": numbers([look.value_change for look in looks]),
-        "relative_change": numbers([look.relative_change for look in looks]),
-        "overlap": numbers([look.overlap[probed.top] for look in looks]),
+        **{name: numbers([getattr(look, name) for look in looks]) for name in measures},
+        "overlap": numbers([look.overlap[top] for look in looks]),
     }
-
-
-def standing_out(probed: Probed) -> NDArray[np.bool_]:
-    """Which features do more for a probe than the average feature in their place, by more than the luck of the draw.
-
-    Larger probes are better and hold more features, so that even noise has a score above 0: here J is less the mean of
-    probes of like size. Chance is held at 5 % for all features together (Bonferroni).
-    """
-    plan, ledger = probed.plan, probed.ledger
-    sheet = TallySheet(plan.n_features)
-    for subsets, rest in adjusted(plan, ledger):
-        sheet.add(subsets, rest)
-    tally = sheet.view()
-    enough = np.minimum(tally.counts, tally.n_probes - tally.counts) >= FEWEST_IN_A_CELL
-    if not enough.any():
-        return enough
-    gains = tally.daf0()
-    rounding = 1e-9 * float(ledger.values().std())
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = (gains - gains[enough].mean()) / (tally.std_errors() + rounding)
-    return enough & (ratio > -ndtri(CHANCE / plan.n_features))
 
 
 def interactions(found: Findings, data: Data | None = None) -> dict[str, Any]:
@@ -205,10 +167,10 @@ def interactions(found: Findings, data: Data | None = None) -> dict[str, Any]:
     is less the mean of probes of like size, since larger probes hold more pairs and are better anyway. The columns, if
     there are data, are further evidence for the groups.
     """
-    if found.probed is None:
-        raise Unknown("this method makes no probes")
+    run = found.run
+    assert run is not None
     top = best_probed(found.ranking, found.scores)[:TOGETHER]
-    pairs = interactions_between(found.probed.plan, found.probed.ledger, top, [found.names[k] for k in top.tolist()])
+    pairs = interactions_between(run, top, [found.names[k] for k in top.tolist()])
     if np.isfinite(pairs.contrast).mean() < 0.1:
         raise Unknown(
             f"pairs of the top features met in fewer than {FEWEST_IN_A_CELL} probes: more or larger probes would tell"
@@ -218,7 +180,7 @@ def interactions(found: Findings, data: Data | None = None) -> dict[str, Any]:
         "contrast": [numbers(row) for row in pairs.contrast],
         "std_error": [numbers(row) for row in pairs.std_error],
         "pairs": len(pairs.pairs()),
-        "strongest": [_told(pair) for pair in pairs.pairs()[:STRONGEST]],
+        "strongest": [_pair(pair) for pair in pairs.pairs()[:STRONGEST]],
         "groups": [
             {
                 "features": list(group.features),
@@ -231,7 +193,7 @@ def interactions(found: Findings, data: Data | None = None) -> dict[str, Any]:
     }
 
 
-def _told(pair: Pair) -> dict[str, Any]:
+def _pair(pair: Pair) -> dict[str, Any]:
     first, second = pair.columns
     kept = {"contrast": pair.contrast, "std_error": pair.std_error, "z": pair.z, "p_holm": pair.p, "kind": pair.kind}
     return {"first": first, "second": second, **kept}
@@ -265,8 +227,8 @@ def likeness(found: Findings, data: Data) -> dict[str, Any]:
 def _correlations(found: Findings, data: Data, columns: Columns) -> Floats:
     """|Pearson correlation| of columns; the numbers of a category mean nothing, and go with no others."""
     related = correlations(data.numbers(columns))
-    if found.categorical is not None:
-        kinds = found.categorical[columns]
+    if len(found.categorical):
+        kinds = np.isin(columns, found.categorical)
         related[kinds], related[:, kinds] = 0.0, 0.0
         related[kinds, kinds] = 1.0
     return related
@@ -325,14 +287,10 @@ def _size_curve(found: Findings, data: Data | None) -> SizeCurve:
     )
 
 
-def _has_categories(found: Findings) -> bool:
-    return found.categorical is not None and bool(found.categorical.any())
-
-
 def _as_judged(found: Findings, data: Data) -> tuple[Any, Subsets | None]:
     """What the criterion sees of the data, also where there is a ledger only."""
-    if found.categorical is not None and found.categorical.any():
-        return one_hot(data.X, found.categorical)
+    if len(found.categorical):
+        return one_hot(data.X, np.isin(np.arange(data.X.shape[1]), found.categorical))
     return as_judged(found.selector, data.X)
 
 
@@ -365,7 +323,7 @@ def alone(found: Findings, clear: NDArray[np.bool_] | None, data: Data) -> dict[
         raise Unknown("there is no target to predict")
     if len(columns_not_finite(data.X)):
         raise Unknown("values are missing")
-    if _has_categories(found):
+    if len(found.categorical):
         raise Unknown("some columns are categories, which these methods do not know")
     ranks: dict[str, Columns] = {}
     words: dict[str, str] = {}

@@ -1,10 +1,10 @@
-"""What a run found, whether it is a fitted selector, a ledger or a study, told in the same terms."""
+"""What a fitted selector, a ledger or a study found, in the same terms."""
 
 from __future__ import annotations
 
 import json
 import math
-import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product, takewhile
@@ -21,28 +21,24 @@ from sklearn.utils.validation import check_is_fitted
 from .. import __version__
 from ..checks.errors import ForPython, Parameter, ParameterError
 from ..criteria import NAMES, Criterion
-from ..criteria.scoring import FOR_CLASSES, FOR_NUMBERS
-from ..probing.certainty import Certainty
-from ..probing.ledger import Ledger, LedgerError
-from ..probing.probes import PlanInRounds, ProbePlan
-from ..probing.rounds import FEWEST_FEATURES, Narrowing
+from ..probing.ledger import Ledger
+from ..probing.record import DEFAULT_FDR
+from ..probing.run import Run, require_coefficient
 from ..probing.tally import COEFFICIENTS, positions
 from ..selectors.base import RankingSelector
-from ..selectors.daf import DAF, DEFAULT_STOP
-from ..selectors.outcome import Outcome, check_every_of, require_coefficient
-from ..selectors.screening import Screening
+from ..selectors.daf import DEFAULT_STOP
+from ..selectors.probing import ProbingSelector
 from ..selectors.size_curve import criterion_of
 from ..stopping import MaxProbes, Rule, Sure, as_rule
 from ..study import StudyError, StudyResult
-from ..study.runfile import DAMAGE, MOST_FEATURES, SIGNATURE, require_settings, require_trial
+from ..study.runfile import DAMAGE, SIGNATURE, require_settings, require_trial
 
 Floats = NDArray[np.float64]
 TOP = 20
-RATE = 0.1
-CHECK_EVERY = 400
 WITHOUT_CONSEQUENCE = ("ledger", "n_jobs", "verbose")
-SAID_OF_FEATURES = ("feature_groups", "keep", "drop", "costs", "categorical_features")
+FEATURE_PARAMETERS = ("feature_groups", "keep", "drop", "costs", "categorical_features")
 LONGEST_LINE = 10_000  # of code that repeats a run
+KEPT_SETTINGS = ("max_probe_size", "inclusion", "scoring", "sample_weight", "cv", "screen")
 A_KEPT_RUN = (
     "give a file of ",
     ForPython(
@@ -52,24 +48,11 @@ A_KEPT_RUN = (
 
 
 @dataclass(frozen=True, eq=False)
-class Probed:
-    """The probes of a run: which they were, what they gave, and when they were looked at.
-
-    ``within`` is the plan as the run began with it, over what enters and leaves as one.
-    """
-
-    plan: ProbePlan
-    ledger: Ledger
-    check_every: int
-    block_size: int
-    top: int
-    within: ProbePlan
-    narrow: Narrowing | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class Findings:
-    """The ranking of a run, its probes if it made any, its study if it is one, and how to repeat it."""
+    """The ranking of a run, its probes if it made any, its study if it is one, and how to repeat it.
+
+    ``top`` is how many features at the top the run was watched for, ``fdr`` the false-discovery rate of decoys.
+    """
 
     method: str
     score_name: str
@@ -77,25 +60,21 @@ class Findings:
     ranking: NDArray[np.int64]
     names: list[str]
     std_errors: Floats | None = None
-    counts: NDArray[np.int64] | None = None
     selector: RankingSelector | None = None
     criterion: Criterion | None = None
     criterion_text: str | None = None
-    probed: Probed | None = None
-    certainty: Certainty | None = None
-    screening: Screening | None = None
-    outcome: Outcome | None = None
-    categorical: NDArray[np.bool_] | None = None
-    costs: Floats | None = None
+    run: Run | None = None
+    coefficient: str | None = None
+    top: int = TOP
     p_values: Floats | None = None
-    rate: float | None = None
+    fdr: float | None = None
     study: StudyResult | None = None
     settings: dict[str, Any] = field(default_factory=dict)
     shape: tuple[int, int] | None = None
     seed: int | None = None
     stop_reason: str | None = None
     code: str | None = None
-    options: list[str] | None = None
+    command: str | None = None
     fingerprints: tuple[Any, Any] | None = None
     version: str = __version__
 
@@ -107,6 +86,12 @@ class Findings:
     def order(self) -> NDArray[np.int64]:
         """Columns, best first."""
         return np.argsort(self.ranking, kind="stable")
+
+    @property
+    def categorical(self) -> NDArray[np.int64]:
+        """Columns that are categories."""
+        record = None if self.run is None else self.run.record
+        return np.empty(0, np.int64) if record is None or record.categorical is None else record.categorical
 
 
 def findings_of(run: Any, *, coefficient: str | None = None) -> Findings:
@@ -141,63 +126,53 @@ def _of_file(path: Path, coefficient: str) -> Findings:
 
 def _of_selector(selector: RankingSelector) -> Findings:
     check_is_fitted(selector, "ranking_")
-    ledger = getattr(selector, "ledger_", None)
     parameters = selector.get_params(deep=False)
     criterion = criterion_of(selector)
-    coefficient = getattr(selector, "coefficient", None)
     return Findings(
         method=type(selector).__name__,
-        score_name=coefficient.upper() if coefficient else "score",
         scores=np.asarray(selector.scores_, dtype=np.float64),
         ranking=np.asarray(selector.ranking_),
         names=_names(getattr(selector, "feature_names_in_", None), len(selector.scores_)),
         std_errors=getattr(selector, "std_errors_", None),
-        counts=selector.tally_.counts if hasattr(selector, "tally_") else None,
         selector=selector,
         criterion=criterion,
         criterion_text=None if criterion is None else criterion.describe(),
-        probed=None if ledger is None else _probed_by(selector),
-        certainty=selector.certainty() if isinstance(selector, DAF) else None,
-        screening=getattr(selector, "screen_", None),
-        **(_said_to(selector) if isinstance(selector, DAF) else {}),
         settings={name: _plain(value) for name, value in parameters.items() if name not in WITHOUT_CONSEQUENCE},
-        seed=selector.plan_.seed if ledger is not None else _whole(parameters.get("random_state")),
-        stop_reason=getattr(selector, "stop_reason_", None),
         code=_code(selector),
+        **(_of_probing(selector) if isinstance(selector, ProbingSelector) else _of_filter(parameters)),
     )
 
 
-def _probed_by(daf: Any) -> Probed:
-    watched = as_rule(daf.stop or DEFAULT_STOP).watch
-    tops = sorted(item.top if isinstance(item, Sure) else item for item in watched if not isinstance(item, str))
-    top = tops[0] if tops else TOP
-    top, within = _telling_top(top, _n_ranked(daf._outcome)), _as_begun(daf._within)
-    return Probed(daf.plan_, daf.ledger_, daf.check_every, daf._block, top, within, daf._narrowing())
+def _of_filter(parameters: dict[str, Any]) -> dict[str, Any]:
+    seed = parameters.get("random_state")
+    return {"score_name": "score", "seed": int(seed) if isinstance(seed, int | np.integer) else None}
 
 
-def _said_to(daf: DAF) -> dict[str, Any]:
-    """What the user said about features, and what decoys said."""
+def _of_probing(selector: ProbingSelector) -> dict[str, Any]:
+    run = selector.run_
     return {
-        "outcome": daf._outcome,
-        "categorical": daf._categorical,
-        "costs": daf._checked_costs(),
-        "p_values": getattr(daf, "p_values_", None),
-        "rate": daf.fdr,
+        "score_name": selector.coefficient.upper(),
+        "run": run,
+        "coefficient": selector.coefficient,
+        "top": telling_top(watched_top(getattr(selector, "stop", None) or DEFAULT_STOP), run),
+        "p_values": getattr(selector, "p_values_", None),
+        "fdr": getattr(selector, "fdr", None),
+        "seed": run.plan.seed,
+        "stop_reason": run.stop_reason,
     }
 
 
-def _as_begun(plan: ProbePlan) -> ProbePlan:
-    return replace(plan, later=()) if isinstance(plan, PlanInRounds) else plan
+def watched_top(stop: Any) -> int:
+    """The smallest top that a stopping rule watches; 20 where it watches none."""
+    watched = as_rule(stop).watch
+    return min(
+        (item.top if isinstance(item, Sure) else item for item in watched if not isinstance(item, str)), default=TOP
+    )
 
 
-def _n_ranked(outcome: Outcome) -> int:
-    """What was probed and has a rank of its own."""
-    return outcome.within.n_features if outcome.units is None else outcome.units.n_real
-
-
-def _telling_top(top: int, n_features: int) -> int:
+def telling_top(top: int, run: Run) -> int:
     """A top that says something: of few features two halves always share most."""
-    return min(top, max(1, n_features // 4))
+    return min(top, max(1, run.units.n_real // 4))
 
 
 def _code(selector: RankingSelector) -> str | None:
@@ -206,7 +181,7 @@ def _code(selector: RankingSelector) -> str | None:
     parameters = again.get_params(deep=False)
     neutral: dict[str, Any] = {"ledger": None, "n_jobs": None, "verbose": 0}
     again.set_params(**{name: value for name, value in neutral.items() if name in parameters})
-    if hasattr(selector, "plan_"):
+    if isinstance(selector, ProbingSelector):
         again.set_params(stop=MaxProbes(selector.n_probes_), random_state=selector.plan_.seed)
     values = _written_apart(again)
     text = repr(again)
@@ -232,7 +207,7 @@ class _Name(str):
 def _written_apart(selector: Any) -> list[str | None]:
     """Lines that say what a parameter about features is, which is put to its name; None for one that is too long."""
     lines: list[str | None] = []
-    for name in SAID_OF_FEATURES:
+    for name in FEATURE_PARAMETERS:
         value = selector.get_params(deep=False).get(name)
         if value is None or isinstance(value, str):
             continue
@@ -264,91 +239,36 @@ def _public_home(kind: type) -> str:
 
 
 def _of_ledger(ledger: Ledger, coefficient: str) -> Findings:
-    kept = ledger.settings
     if not ledger.n_probes:
         raise ValueError(f"the ledger {ledger.path} holds no probes yet: go on with the run first")
-    if "shape" not in kept or "seed" not in kept:
-        raise ValueError(f"the ledger {ledger.path} does not say what data it is of, so there is nothing to report")
-    _require_possible(ledger)
-    n_features = int(kept["shape"][1])
-    outcome = Outcome.of_ledger(ledger)
-    require_coefficient(coefficient, in_rounds=outcome.in_rounds)
-    plan, screening, tally = outcome.plan, outcome.screening, outcome.tally_of_features
-    block, check_every = int(kept.get("block_size", 50)), check_every_of(kept)
-    scores, errors = outcome.coefficient(coefficient)
-    has_decoys = outcome.units is not None and outcome.units.n_decoys > 0
-    costs, categorical, rate = _said_in(ledger)
-    criterion = _criterion_called(str(kept.get("criterion")))
-    told = ("max_probe_size", "inclusion", "scoring", "sample_weight", "cv", "screen")
-    settings = {name: kept[name] for name in told if kept.get(name) is not None}
+    run = Run.read(ledger)
+    record, kept = run.record, ledger.settings
+    assert record is not None
+    require_coefficient(coefficient, in_rounds=run.in_rounds)
+    scores, errors = run.coefficient(coefficient)
+    settings = {name: kept[name] for name in KEPT_SETTINGS if kept.get(name) is not None}
     return Findings(
         method="DAF",
         score_name=coefficient.upper(),
-        scores=outcome.spread(scores),
-        ranking=outcome.ranking(scores, costs),
-        names=_names(kept.get("feature_names"), n_features),
-        std_errors=outcome.spread(errors),
-        counts=tally.counts,
-        criterion=criterion,
+        scores=scores,
+        ranking=run.ranking(coefficient),
+        names=_names(record.feature_names, record.shape[1]),
+        std_errors=errors,
+        criterion=_criterion_called(record.criterion),
         criterion_text=kept.get("criterion"),
-        probed=Probed(
-            plan,
-            ledger,
-            check_every,
-            block,
-            _telling_top(TOP, _n_ranked(outcome)),
-            _as_begun(outcome.within),
-            outcome.narrowing,
-        ),
-        certainty=outcome.certainty(coefficient),
-        screening=screening,
-        outcome=outcome,
-        categorical=categorical,
-        costs=costs,
-        p_values=outcome.chances(scores) if has_decoys else None,
-        rate=rate,
+        run=run,
+        coefficient=coefficient,
+        top=telling_top(TOP, run),
+        p_values=run.p_values(coefficient) if run.units.n_decoys else None,
+        fdr=DEFAULT_FDR if record.fdr is None else record.fdr,
         settings={"criterion": kept.get("criterion"), "coefficient": coefficient, **settings},
-        shape=(int(kept["shape"][0]), n_features),
-        seed=plan.seed,
-        options=_options(plan, ledger, criterion, coefficient, outcome),
-        fingerprints=(kept.get("data"), kept.get("target")),
-        version=str(kept.get("version", __version__)),
-        stop_reason=ledger.stop_reason,
+        shape=record.shape,
+        seed=record.seed,
+        command=None if record.command is None else shlex.join(["probewise", *record.command]),
+        fingerprints=(record.data, record.target),
+        version=record.version or __version__,
+        stop_reason=run.stop_reason,
     )
-
-
-def _said_in(ledger: Ledger) -> tuple[Floats | None, NDArray[np.bool_], float]:
-    """Costs, which features are categories, and the false-discovery rate, as the ledger keeps them."""
-    kept, n_features = ledger.settings, int(ledger.settings["shape"][1])
-    categorical = np.zeros(n_features, dtype=bool)
-    try:
-        costs = None if kept.get("costs") is None else np.array(kept["costs"], dtype=np.float64)
-        columns, rate = np.array(kept.get("categorical") or [], dtype=np.int64), float(kept.get("fdr", RATE))
-        fine = costs is None or (costs.shape == (n_features,) and bool((np.isfinite(costs) & (costs > 0)).all()))
-        fine = fine and bool(((columns >= 0) & (columns < n_features)).all()) and 0 < rate < 1
-        categorical[columns if fine else []] = True
-    except DAMAGE:
-        fine = False
-    if not fine:
-        raise LedgerError(f"the ledger {ledger.path} is damaged: it says what no run can be; put back a copy of it")
-    return costs, categorical, rate
-
-
-def _require_possible(ledger: Ledger) -> None:
-    """A ledger is a file like any other: what it says must be such as a run can have."""
-    kept = ledger.settings
-    names, inclusion = kept.get("feature_names"), kept.get("inclusion")
-    try:
-        n_rows, n_features = kept["shape"]
-        sizes = [n_rows, n_features, *(kept.get(name) or 1 for name in ("max_probe_size", "block_size", "check_every"))]
-        fine = all(isinstance(size, int) and 1 <= size <= MOST_FEATURES for size in sizes)
-        fine = fine and isinstance(kept["seed"], int) and 0 <= kept["seed"] < 2**64
-        fine = fine and (inclusion is None or 0 < inclusion < 1)
-        fine = fine and (names is None or (len(names) == n_features and all(isinstance(name, str) for name in names)))
-    except DAMAGE:
-        fine = False
-    if not fine:
-        raise LedgerError(f"the ledger {ledger.path} is damaged: it says what no run can be; put back a copy of it")
 
 
 def _criterion_called(text: str) -> Criterion | None:
@@ -363,71 +283,6 @@ def _criterion_called(text: str) -> Criterion | None:
             if candidate.describe() == text:
                 return candidate
     return None
-
-
-def _options(
-    plan: ProbePlan, ledger: Ledger, criterion: Criterion | None, coefficient: str, outcome: Outcome
-) -> list[str] | None:
-    """What ``probewise rank`` needs to give the same ranking."""
-    judged, said, screening = _judged(ledger), _said_again(ledger, outcome), outcome.screening
-    if criterion is None or judged is None or said is None:
-        return None
-    if screening is not None and not screening.is_default:
-        return None
-    name = next(name for name, kind in NAMES.items() if type(criterion) is kind)
-    options = ["--criterion", name]
-    task = criterion.get_params().get("task", "auto")
-    options += [] if task == "auto" else ["--task", task]
-    missing = criterion.get_params().get("missing")
-    options += [] if missing is None else ["--missing", missing]
-    options += judged
-    options += [] if coefficient == "daf0" else ["--coefficient", coefficient]
-    if plan.inclusion is not None:
-        options += ["--inclusion", repr(plan.inclusion)]
-    else:
-        options += ["--max-probe-size", str(plan.max_size)]
-    options += [] if screening is None else ["--screen", str(len(screening.passed))]
-    options += said
-    return [*options, "--seed", str(plan.seed), "--probes", str(ledger.n_probes)]
-
-
-def _said_again(ledger: Ledger, outcome: Outcome) -> list[str] | None:
-    """What was said about features, as options; None where the command line cannot say it without a file."""
-    kept, units, narrow = ledger.settings, outcome.units, outcome.narrowing
-    names: list[str] | None = kept.get("feature_names")
-    options = []
-    if narrow is not None:
-        options += ["--narrow", repr(narrow.share)]
-    if units is not None and units.n_decoys:
-        options += ["--auto", "decoys", *([] if kept.get("fdr", RATE) == RATE else ["--fdr", repr(kept["fdr"])])]
-    groups = [] if units is None else [unit.tolist() for unit in units.members if len(unit) > 1]
-    kept_in, dropped = ([], []) if units is None else (units.always.tolist(), units.dropped.tolist())
-    said = [("--keep-feature", column) for column in kept_in] + [("--drop-feature", column) for column in dropped]
-    said += [("--categorical", column) for column in kept.get("categorical") or ()]
-    named = [column for _, column in said] + [column for group in groups for column in group]
-    if kept.get("costs") is not None or (narrow is not None and narrow.fewest != FEWEST_FEATURES):
-        return None
-    if not named:
-        return options
-    if names is None or any("," in names[column] for column in named):
-        return None
-    for place, group in enumerate(groups, start=1):
-        options += ["--group", f"{place}={','.join(names[column] for column in group)}"]
-    return options + [word for option, column in said for word in (option, names[column])]
-
-
-def _judged(ledger: Ledger) -> list[str] | None:
-    """How the criterion was asked to judge, as options; the ledger does not know the names of columns."""
-    kept = ledger.settings
-    scoring, cv = kept.get("scoring"), str(kept.get("cv", 3))
-    by_groups = re.fullmatch(r"(?:Stratified)?GroupKFold\(n_splits=(\d+)(?:, random_state=None, shuffle=False)?\)", cv)
-    if scoring not in (None, *FOR_CLASSES, *FOR_NUMBERS) or not (cv.isdecimal() or by_groups):
-        return None
-    options = [] if scoring is None else ["--scoring", str(scoring)]
-    options += [] if kept.get("sample_weight") is None else ["--weights", "WEIGHTS"]
-    options += [] if by_groups is None else ["--groups", "GROUPS"]
-    folds = cv if by_groups is None else by_groups[1]
-    return options + ([] if folds == "3" else ["--cv", folds])
 
 
 # ---- a study
@@ -525,10 +380,6 @@ def _names(names: Any, n_features: int) -> list[str]:
     if len(names) != n_features:
         raise ValueError(f"feature_names has {len(names):,} names for {n_features:,} features: give one for each")
     return [str(name) for name in names]
-
-
-def _whole(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | np.integer) and not isinstance(value, bool) else None
 
 
 def _plain(value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-import shlex
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib import metadata
@@ -17,7 +16,8 @@ from sklearn.utils.validation import validate_data
 from .. import __version__
 from ..checks.tables import number_categories
 from ..probing.ledger import fingerprint
-from ..selectors.screening import Screening
+from ..probing.run import Run
+from ..probing.units import Screening
 from ..selectors.size_curve import fewest_enough
 from ..study import StudyResult, deviation
 from .evidence import (
@@ -32,10 +32,9 @@ from .evidence import (
     interactions,
     likeness,
     numbers,
-    standing_out,
 )
 from .findings import Findings, best_method, findings_of, selected_shares, selecting
-from .words import count, listed, percent, quoted
+from .words import count, decoys_beaten, listed, percent, quoted, sentences_on_features
 
 FORMAT = 1
 SETTLED = 0.9
@@ -93,7 +92,7 @@ def summarize(
     3
     """
     found = findings_of(run, coefficient=coefficient)
-    clear = None if found.probed is None else standing_out(found.probed)[: len(found.names)]
+    clear = None if found.run is None else found.run.stands_out()[: len(found.names)]
     data = None if X is None else _data(found, X, y)
     found = found.named(feature_names)
     gaps: dict[str, str] = {}
@@ -114,16 +113,16 @@ def summarize(
         "format": FORMAT,
         "asked": _asked(found, source, target),
         "data": _known_data(found, part("data", of_data, described)),
-        "convergence": part("convergence", convergence, found.probed) if found.probed else None,
+        "convergence": part("convergence", convergence, found) if found.run else None,
         "sizes": None if found.study else part("sizes", accuracy_by_size, found, data),
         "alone": part("alone", of_data, alone, found, clear),
         "likeness": part("likeness", of_data, likeness, found),
-        "interactions": part("interactions", interactions, found, data) if found.probed else None,
+        "interactions": part("interactions", interactions, found, data) if found.run else None,
         "study": None if found.study is None else _study(found.study),
-        "screen": None if found.screening is None else _screen(found.screening),
-        "features": None if found.outcome is None else _said(found),
+        "screen": _screen(_screening(found)),
+        "features": None if found.run is None else _features(found, found.run),
         "run": _run(found),
-        "repeat": _repeat(found, source, target, command),
+        "repeat": {"command": command or found.command, "code": found.code},
         "versions": _versions(found),
         "made": datetime.now().astimezone().isoformat(timespec="minutes"),
         "gaps": gaps,
@@ -137,8 +136,8 @@ def summarize(
 
 def _data(found: Findings, X: Any, y: Any) -> Data:
     """The data, checked to be those of the run as far as it knows them."""
-    if found.categorical is not None and found.categorical.any():
-        X, discrete = number_categories(X, -1, np.flatnonzero(found.categorical).astype(np.int32))
+    if len(found.categorical):
+        X, discrete = number_categories(X, -1, found.categorical.astype(np.int32))
     else:
         X, discrete = number_categories(X)
     options: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
@@ -189,9 +188,10 @@ def _asked(found: Findings, source: str | None, target: str | None) -> dict[str,
 
 def _way(found: Findings) -> str:
     way = WAYS.get(found.method, "")
-    if found.screening is None:
+    screening = _screening(found)
+    if screening is None:
         return way
-    return f"{found.screening.sentence}; what did not pass was never tried together with others. {way}"
+    return f"{screening.sentence}; what did not pass was never tried together with others. {way}"
 
 
 def _known_data(found: Findings, told: dict[str, Any] | None) -> dict[str, Any]:
@@ -227,14 +227,15 @@ def _ranking(found: Findings, clear: NDArray[np.bool_] | None, alone_ranks: dict
         columns["std_error"], labels["std_error"] = numbers(found.std_errors[order]), "std error"
     for name, label, values in _sureness(found):
         columns[name], labels[name] = values, label
-    if found.counts is not None:
-        columns["probed"], labels["probed"] = found.counts[order].tolist(), "probed"
-    if found.costs is not None:
-        columns["cost"], labels["cost"] = numbers(found.costs[order]), "cost"
+    record = None if found.run is None else found.run.record
+    if found.run is not None:
+        columns["probed"], labels["probed"] = found.run.feature_tally.counts[order].tolist(), "probed"
+    if record is not None and record.costs is not None:
+        columns["cost"], labels["cost"] = numbers(record.costs[order]), "cost"
     if found.p_values is not None:
         columns["p_value"], labels["p_value"] = numbers(found.p_values[order]), "p, by decoys"
-    if found.outcome is not None and found.outcome.in_rounds:
-        rounds = found.outcome.rounds_left()[order].tolist()
+    if found.run is not None and found.run.in_rounds:
+        rounds = found.run.rounds_left()[order].tolist()
         columns["left_in_round"], labels["left_in_round"] = [part or None for part in rounds], "left after round"
     if clear is not None:
         columns["stands_out"], labels["stands_out"] = clear[order].tolist(), "stands out"
@@ -256,17 +257,19 @@ def _ranking(found: Findings, clear: NDArray[np.bool_] | None, alone_ranks: dict
 
 def _sureness(found: Findings) -> list[tuple[str, str, list[Any]]]:
     """Between which ranks a feature truly is, and how probably it is in the top: for those judged, best first."""
-    certainty, probed = found.certainty, found.probed
-    if certainty is None or probed is None or not certainty.is_of(found.ranking):
+    if found.run is None or found.coefficient is None:
+        return []
+    certainty = found.run.certainty(found.coefficient)
+    if not certainty.is_of(found.ranking):
         return []
     order = found.order
     judged = np.isfinite(certainty.coefficients[order])
     low, high = np.where(judged, certainty.rank_intervals()[order].T, 0).tolist()
-    in_top = np.where(judged, certainty.in_top(probed.top)[order], np.nan)
+    in_top = np.where(judged, certainty.in_top(found.top)[order], np.nan)
     return [
         ("rank_low", "95 % sure: from rank", [rank or None for rank in low]),
         ("rank_high", "to rank", [rank or None for rank in high]),
-        ("in_top", f"chance, top {probed.top}", numbers(in_top)),
+        ("in_top", f"chance, top {found.top}", numbers(in_top)),
     ]
 
 
@@ -297,43 +300,39 @@ def _study(result: StudyResult) -> dict[str, Any]:
     }
 
 
-def _screen(screening: Screening) -> dict[str, Any]:
+def _screening(found: Findings) -> Screening | None:
+    return None if found.run is None or found.run.record is None else found.run.record.screening
+
+
+def _screen(screening: Screening | None) -> dict[str, Any] | None:
+    if screening is None:
+        return None
     return {
-        "by": screening.judge,
+        "by": screening.description,
         "method": screening.method,
         "features": screening.n_features,
         "passed": len(screening.passed),
     }
 
 
-def _said(found: Findings) -> dict[str, Any]:
-    """What was said about features, and what became of it; ``told`` has it in sentences."""
-    outcome = found.outcome
-    assert outcome is not None
-    units, names = outcome.units, found.names
-    beaten = None
-    if found.p_values is not None and found.rate is not None:
-        beaten = (int(outcome.discovered(found.p_values, found.rate).sum()), found.rate)
-    categorical = np.flatnonzero(np.zeros(0) if found.categorical is None else found.categorical).tolist()
-    told = outcome.told(names, categorical=found.categorical, costs=found.costs, beaten=beaten)
-    members = () if units is None else units.members
+def _features(found: Findings, run: Run) -> dict[str, Any]:
+    """What was asked about single features, and what became of it; ``told`` has it in sentences."""
+    units, names = run.units, found.names
+    decoys = decoys_beaten(run, found.p_values, found.fdr)
+    rounds = [{"from_probe": part.start, "features": len(part.active)} for part in run.plan.rounds]
     return {
-        "told": told,
-        "groups": [[names[column] for column in unit.tolist()] for unit in members if len(unit) > 1],
-        "kept": [] if units is None else [names[column] for column in units.always.tolist()],
-        "dropped": [] if units is None else [names[column] for column in units.dropped.tolist()],
-        "categorical": [names[column] for column in categorical],
-        "decoys": None
-        if units is None or beaten is None
-        else {"made": units.n_decoys, "beaten_by": beaten[0], "rate": beaten[1]},
-        "rounds": [{"from_probe": part.start, "features": len(part.active)} for part in outcome.within.rounds]
-        if outcome.in_rounds
-        else None,
+        "told": sentences_on_features(run, names, decoys),
+        "groups": [[names[column] for column in unit.tolist()] for unit in units.members if len(unit) > 1],
+        "kept": [names[column] for column in units.kept.tolist()],
+        "dropped": [names[column] for column in units.dropped.tolist()],
+        "categorical": [names[column] for column in found.categorical.tolist()],
+        "decoys": decoys,
+        "rounds": rounds if run.in_rounds else None,
     }
 
 
 def _run(found: Findings) -> dict[str, Any]:
-    ledger = None if found.probed is None else found.probed.ledger
+    ledger = None if found.run is None else found.run.ledger
     return {
         "probes": None if ledger is None else ledger.n_probes,
         "seconds": None if ledger is None else ledger.seconds,
@@ -346,13 +345,6 @@ def _run(found: Findings) -> dict[str, Any]:
 def _criterion_words(found: Findings) -> str | None:
     scoring = found.settings.get("scoring")
     return found.criterion_text if scoring is None else f"{found.criterion_text}, scored by {scoring}"
-
-
-def _repeat(found: Findings, source: str | None, target: str | None, command: str | None) -> dict[str, str | None]:
-    if command is None and found.options is not None:
-        table, column = source or "TABLE", target or "COLUMN"
-        command = shlex.join(["probewise", "rank", table, "--target", column, *found.options])
-    return {"command": command, "code": found.code}
 
 
 def _versions(found: Findings) -> dict[str, str]:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..probing.run import Run
+
+SHOWN = 8
 
 
 def percent(share: float) -> str:
@@ -58,3 +66,47 @@ def evidence(kinds: list[str]) -> str:
     """What says that features stand in for one another."""
     words = {"probes": "by the probes", "columns": "by the columns", "both": "by the probes and the columns"}
     return words[kinds[0] if len(set(kinds)) == 1 else "both"]
+
+
+def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any] | None = None) -> list[str]:
+    """What was asked about single features and what became of it, in sentences without their full stops.
+
+    ``decoys`` is what `decoys_beaten` gives.
+    """
+    sizes = run.units.members.sizes[: run.units.n_real]
+    n_groups, n_inside = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
+    sentences = []
+    if n_groups:
+        sentences.append(f"{count(n_groups, 'group')}, of {n_inside:,} features in all, entered and left probes as one")
+    sentences += _naming("In every probe, at the user's wish", run.units.kept, names)
+    sentences += _naming("In no probe, at the user's wish", run.units.dropped, names)
+    if run.record is not None and run.record.categorical is not None:
+        sentences += _naming("Categories, level by level", run.record.categorical, names)
+    if run.record is not None and run.record.costs is not None:
+        low, high = run.record.costs.min(), run.record.costs.max()
+        sentences.append(f"Ranked by benefit per cost; costs are from {low:g} to {high:g}")
+    if run.units.n_decoys and decoys is not None:
+        beat = f"{decoys['beaten_by']:,} {'feature beats' if decoys['beaten_by'] == 1 else 'features beat'} them"
+        rate = f"at a false-discovery rate of {decoys['rate']:g}"
+        sentences.append(f"{run.units.n_decoys:,} decoys took part; {beat} {rate}")
+    if run.in_rounds:
+        n_units = ", ".join(f"{len(part.active):,}" for part in run.plan.rounds)
+        starts = ", ".join(f"{part.start:,}" for part in run.plan.rounds[1:])
+        after = f", narrowed after {starts} probes" if starts else "; nothing was left out yet"
+        sentences.append(f"Rounds among {n_units} features{after}")
+    return sentences
+
+
+def decoys_beaten(run: Run, p_values: NDArray[np.float64] | None, fdr: float | None) -> dict[str, Any] | None:
+    """How many decoys there were, how many features beat them, and at which rate; None where there were none."""
+    if p_values is None or fdr is None:
+        return None
+    return {"made": run.units.n_decoys, "beaten_by": int(run.beats_decoys(p_values, fdr).sum()), "rate": fdr}
+
+
+def _naming(what: str, columns: NDArray[Any], names: Sequence[str]) -> list[str]:
+    if not len(columns):
+        return []
+    shown = ", ".join(names[column] for column in columns[:SHOWN].tolist())
+    more = f" and {len(columns) - SHOWN:,} more" if len(columns) > SHOWN else ""
+    return [f"{what}: {shown}{more}"]

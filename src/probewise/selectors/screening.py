@@ -1,121 +1,44 @@
-"""A screen before the probes: a cheap method ranks all features, the best are probed, the rest follow in its order."""
+"""A screen before the probes: a cheap method ranks all features, and only the best of them are probed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone
 
-from ..checks.stores import Stored
 from ..criteria import Criterion
 from ..criteria.base import Target
 from ..criteria.scorer import stable_text
-from ..probing.ledger import LedgerError, fingerprint
 from ..probing.tally import positions
-from ..probing.units import Columns, packed, unpacked
+from ..probing.units import Columns, Screening
 from .fsdd import FSDD
 
 GROUPS_OF_NUMBERS = 5
-COPIED_SHARE, COPIED_BYTES = 8, 2**28  # one in so many columns, and no more than this
 
 
-@dataclass(frozen=True, eq=False)
-class Screening:
-    """What a screen did.
-
-    Attributes
-    ----------
-    passed : the columns that are probed, ascending. rest : those that are not, best first.
-    judge : the method, with its parameters, in words.
-    """
-
-    passed: Columns
-    rest: Columns
-    judge: str
-
-    @classmethod
-    def of(cls, screen: Any, X: Any, y: Any, *, criterion: Criterion, n_jobs: int | None) -> Screening | None:
-        """Fit the screen that a parameter asks for; None where everything passes."""
-        judge, cut = as_screen(screen)
-        n_features = X.shape[1]
-        n_passed = None if cut is None else _count(cut, n_features)
-        if n_passed == n_features:
-            return None
-        words = ""
-        if judge is None:
-            judge = FSDD(n_jobs=n_jobs)
-            y, words = _classes(y, criterion, screen)
-        judge = clone(judge).fit(X, y)
-        order = _order_of(judge, n_features, screen)
-        does_pass = np.zeros(n_features, dtype=bool)
-        does_pass[judge.get_support() if n_passed is None else order[:n_passed]] = True
-        if does_pass.all():
-            return None
-        if not does_pass.any():
-            raise ValueError(f"screen={screen!r} let none of {n_features:,} features pass: give a more generous one")
-        return cls(np.flatnonzero(does_pass).astype(np.int32), order[~does_pass[order]], _described(judge) + words)
-
-    @classmethod
-    def of_ledger(cls, settings: Mapping[str, Any], n_features: int) -> Screening | None:
-        """The screen of a run that was kept; None where it had none."""
-        if settings.get("screen") is None:
-            return None
-        try:
-            passed, rest = (unpacked(settings[name]) for name in ("screen_passed", "screen_rest"))
-            is_whole = np.array_equal(np.sort(np.concatenate([passed, rest])), np.arange(n_features))
-        except (KeyError, ValueError, TypeError):
-            is_whole = False
-        if not is_whole or not len(passed) or (np.diff(passed) <= 0).any():
-            raise LedgerError(f"the ledger is damaged: it does not say which of {n_features:,} features were probed")
-        return cls(passed, rest, str(settings["screen"]).partition(" by ")[2])
-
-    @property
-    def n_features(self) -> int:
-        return len(self.passed) + len(self.rest)
-
-    @property
-    def method(self) -> str:
-        return self.judge.partition("(")[0]
-
-    @property
-    def is_default(self) -> bool:
-        """Whether it is what a number alone asks for."""
-        return self.judge.startswith(_described(FSDD()))
-
-    @property
-    def sentence(self) -> str:
-        return f"{self.n_features:,} features were screened by {self.method} to {len(self.passed):,} before probing"
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What two runs must have in common to be the same run."""
-        kept = f"{len(self.passed)} of {self.n_features} by {self.judge}"
-        return {"screen": kept, "screened": fingerprint(self.passed)}
-
-    @property
-    def notes(self) -> dict[str, str]:
-        """What the ledger keeps so that the ranking can be told from it alone: 5 bytes a feature."""
-        return {"screen_passed": packed(self.passed), "screen_rest": packed(self.rest)}
-
-    def seen(self, X: Any) -> tuple[Any, Columns | None]:
-        """What of X the criterion is bound to, and which of its columns passed (None: all).
-
-        Where it is small, a copy of the columns that passed: they lie close together, each in one piece, and less goes
-        to other processes. Else X as it is, of which no other column is asked for.
-        """
-        n_passed = len(self.passed)
-        if isinstance(X, Stored) or COPIED_SHARE * n_passed > self.n_features:
-            return X, self.passed
-        if sp.issparse(X):
-            return X.tocsc()[:, self.passed], None
-        if n_passed * X.shape[0] * X.itemsize > COPIED_BYTES:
-            return X, self.passed
-        return np.asfortranarray(X[:, self.passed]), None
+def screened(screen: Any, X: Any, y: Any, *, criterion: Criterion, n_jobs: int | None) -> Screening | None:
+    """Fit the screen that a parameter asks for; None where everything passes."""
+    method, cut = as_screen(screen)
+    n_features = X.shape[1]
+    n_passed = None if cut is None else _count(cut, n_features)
+    if n_passed == n_features:
+        return None
+    remark = ""
+    if method is None:
+        method = FSDD(n_jobs=n_jobs)
+        y, remark = _classes(y, criterion, screen)
+    method = clone(method).fit(X, y)
+    order = _order_of(method, n_features, screen)
+    does_pass = np.zeros(n_features, dtype=bool)
+    does_pass[method.get_support() if n_passed is None else order[:n_passed]] = True
+    if does_pass.all():
+        return None
+    if not does_pass.any():
+        raise ValueError(f"screen={screen!r} let none of {n_features:,} features pass: give a more generous one")
+    passed = np.flatnonzero(does_pass).astype(np.int32)
+    return Screening(passed, order[~does_pass[order]], _described(method) + remark)
 
 
 def as_screen(screen: Any) -> tuple[Any, Any]:
@@ -162,18 +85,18 @@ def _classes(y: Any, criterion: Criterion, screen: Any) -> tuple[Any, str]:
     return (places * GROUPS_OF_NUMBERS).astype(np.int64), f" on y in {GROUPS_OF_NUMBERS} groups"
 
 
-def _order_of(judge: Any, n_features: int, screen: Any) -> Columns:
+def _order_of(method: Any, n_features: int, screen: Any) -> Columns:
     """All columns, best first, by the fitted method's ranking or else its scores; ties to the lower column."""
     for name in ("ranking_", "scores_"):
-        values = getattr(judge, name, None)
+        values = getattr(method, name, None)
         if values is not None and np.shape(values) == (n_features,):
             places = values if name == "ranking_" else positions(np.asarray(values, dtype=np.float64))
             return np.argsort(places, kind="stable").astype(np.int32)
     raise ValueError(f"screen={screen!r} gives features neither a ranking nor scores: use one that does, as FSDD()")
 
 
-def _described(judge: Any) -> str:
+def _described(method: Any) -> str:
     """The method in words that do not depend on how many workers it has."""
-    again = clone(judge)
+    again = clone(method)
     again.set_params(**{name: None for name in ("n_jobs", "verbose") if name in again.get_params(deep=False)})
     return stable_text(again)

@@ -320,7 +320,7 @@ def as_sizes(selector: Any, sizes: Iterable[int] | None = None) -> Columns:
     """
     ranking = getattr(selector, "ranking_", None)
     n_ranks = int(selector.n_features_in_ if ranking is None else ranking.max())
-    least = max(1, len(getattr(getattr(selector, "units_", None), "always", ())))
+    least = max(1, len(getattr(getattr(selector, "units_", None), "kept", ())))
     if sizes is not None:
         asked = list(sizes)
         if not asked or not all(is_whole(size, least, n_ranks) for size in asked):

@@ -1,0 +1,282 @@
+"""The record of a run: its settings, how they are written to a ledger, read from one, and checked."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .ledger import Ledger, LedgerError, fingerprint
+from .probes import ProbePlan, Subsets
+from .rounds import Narrowing, PlanInRounds
+from .units import Columns, Screening, Units, one_each
+
+Floats = NDArray[np.float64]
+DEFAULT_PROBE_SIZE = 200
+DEFAULT_FDR = 0.1
+# What ledgers from before these settings were kept were run with.
+CHECK_EVERY, BLOCK_SIZE = 400, 50
+MOST_FEATURES = 10**8  # a file that claims more would only make us run out of memory
+DAMAGE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError)
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """What makes a run what it is, and what is kept with it.
+
+    Attributes
+    ----------
+    seed : int
+        Of the probes.
+    shape : tuple of int
+        Rows and features of the table.
+    criterion : str
+        The criterion in words.
+    units : Units
+        What enters a probe as one.
+    max_probe_size, inclusion : int or None, float or None
+        How probes are drawn.
+    screening : Screening or None
+        What a screen did before the probes.
+    narrowing : Narrowing or None
+        How the run goes on among fewer features, if it does.
+    categorical : array of int64
+        The columns that are categories.
+    scoring : str or None
+        The score that J is, by name.
+    data, target, folds, sample_weight : str or None
+        Fingerprints; None where the run is not kept in a file.
+    check_every, block_size : int
+        Probes between two looks, and in a block.
+    feature_names : list of str or None
+    cv : str or None
+        The folds in words.
+    costs : array of float64 or None
+    fdr : float or None
+        The false-discovery rate, of a run with decoys.
+    version : str or None
+        Of Probewise, that began the run.
+    command : list of str or None
+        The arguments of the command line, if it began the run.
+    """
+
+    seed: int
+    shape: tuple[int, int]
+    criterion: str
+    units: Units
+    max_probe_size: int | None = None
+    inclusion: float | None = None
+    screening: Screening | None = None
+    narrowing: Narrowing | None = None
+    categorical: NDArray[np.int64] | None = None
+    scoring: str | None = None
+    data: str | None = None
+    target: str | None = None
+    folds: str | None = None
+    sample_weight: str | None = None
+    check_every: int = CHECK_EVERY
+    block_size: int = BLOCK_SIZE
+    feature_names: list[str] | None = None
+    cv: str | None = None
+    costs: Floats | None = None
+    fdr: float | None = None
+    version: str | None = None
+    command: list[str] | None = None
+
+    def first_plan(self) -> ProbePlan:
+        """The plan over units that the run begins with."""
+        n_units = self.units.n_units
+        kind = ProbePlan if self.narrowing is None else PlanInRounds
+        size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
+        return kind(n_units, min(size, n_units), self.inclusion, self.seed)
+
+    def with_data(self, X: Any, y: Any, splits: Any, sample_weight: Any) -> Record:
+        """The same with the fingerprints of the data: reads all of them."""
+        return replace(
+            self,
+            data=fingerprint(X),
+            target=None if y is None else fingerprint(y),
+            folds=fingerprint(*(part for split in splits for part in split)),
+            sample_weight=None if sample_weight is None else fingerprint(sample_weight),
+        )
+
+    # ---- written
+
+    def write(self, path: str | PathLike[str]) -> Ledger:
+        """The ledger at ``path``, begun with this record; one that is there must hold this very run."""
+        return Ledger(path, self.settings(), notes=self.notes())
+
+    def settings(self) -> dict[str, Any]:
+        """What two runs must have in common to be the same run, as plain JSON values."""
+        settings: dict[str, Any] = {
+            "seed": self.seed,
+            "shape": list(self.shape),
+            "max_probe_size": self.first_plan().max_size,
+            "inclusion": self.inclusion,
+            "criterion": self.criterion,
+            "scoring": self.scoring,
+            "data": self.data,
+            "target": self.target,
+            "folds": self.folds,
+            "sample_weight": self.sample_weight,
+            "screen": None,
+            "units": None,
+            "narrow": None,
+            "categorical": None if self.categorical is None else self.categorical.tolist() or None,
+        }
+        if self.narrowing is not None:
+            settings["narrow"] = self.narrowing.share
+            settings["narrow_to"] = self.narrowing.fewest
+            settings["narrow_blocks"] = self.narrowing.block_size
+            settings["narrow_looks"] = self.check_every
+        if self.screening is not None:
+            passed = self.screening.passed
+            settings["screen"] = f"{len(passed)} of {self.screening.n_features} by {self.screening.description}"
+            settings["screened"] = fingerprint(passed)
+        if self._tells_units:
+            units = self.units
+            parts = (units.members.indices, units.members.offsets, units.kept, units.dropped)
+            settings["units"] = fingerprint(*parts) + f"/{units.n_decoys}"
+        return settings
+
+    def notes(self) -> dict[str, Any]:
+        """What else is kept, so that a ranking can be made from the ledger alone; columns take 5 bytes each."""
+        notes: dict[str, Any] = {
+            "feature_names": self.feature_names,
+            "version": self.version,
+            "block_size": self.block_size,
+            "check_every": self.check_every,
+            "cv": self.cv,
+        }
+        if self.screening is not None:
+            notes["screen_passed"] = _packed(self.screening.passed)
+            notes["screen_rest"] = _packed(self.screening.rest)
+        if self._tells_units:
+            notes["unit_members"] = _packed(self.units.members.indices)
+            notes["unit_sizes"] = _packed(self.units.members.sizes)
+            notes["unit_always"] = _packed(self.units.kept)
+            notes["unit_dropped"] = _packed(self.units.dropped)
+            notes["unit_decoys"] = self.units.n_decoys
+        if self.costs is not None:
+            notes["costs"] = self.costs.tolist()
+        if self.fdr is not None:
+            notes["fdr"] = self.fdr
+        if self.command is not None:
+            notes["command"] = self.command
+        return notes
+
+    @property
+    def _tells_units(self) -> bool:
+        """Whether units are more than the features, or those that passed the screen."""
+        if self.screening is not None:
+            return not np.array_equal(self.units.members.indices, self.screening.passed)
+        return not self.units.are_features or (self.categorical is not None and len(self.categorical) > 0)
+
+    # ---- read
+
+    @classmethod
+    def read(cls, ledger: Ledger) -> Record:
+        """The record of a run that was kept. A ledger is a file like any other: what it says must be possible."""
+        kept = ledger.settings
+        if "shape" not in kept or "seed" not in kept:
+            raise ValueError(f"the ledger {ledger.path} does not say what data it is of, so there is nothing to report")
+        try:
+            return cls(**_read(kept))
+        except DAMAGE as error:
+            words = "is damaged: it says what no run can be; put back a copy of it"
+            raise LedgerError(f"the ledger {ledger.path} {words}") from error
+
+
+def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
+    sizes = _read_sizes(kept)
+    n_features = sizes["shape"][1]
+    screening = _read_screening(kept, n_features)
+    fingerprints = {name: kept.get(name) for name in ("data", "target", "folds", "sample_weight")}
+    return {
+        **sizes,
+        **fingerprints,
+        **_read_notes(kept, n_features),
+        "criterion": str(kept.get("criterion")),
+        "scoring": kept.get("scoring"),
+        "screening": screening,
+        "units": _read_units(kept, n_features, screening),
+        "narrowing": _read_narrowing(kept),
+    }
+
+
+def _require(*conditions: Any) -> None:
+    if not all(bool(condition) for condition in conditions):
+        raise ValueError("impossible")
+
+
+def _read_sizes(kept: Mapping[str, Any]) -> dict[str, Any]:
+    n_rows, n_features = kept["shape"]
+    seed, inclusion, size = kept["seed"], kept.get("inclusion"), kept.get("max_probe_size")
+    block_size, check_every = kept.get("block_size", BLOCK_SIZE), kept.get("check_every", CHECK_EVERY)
+    for number in (n_rows, n_features, size or 1, block_size, check_every):
+        _require(isinstance(number, int), 1 <= number <= MOST_FEATURES)
+    _require(isinstance(seed, int), 0 <= seed < 2**64, inclusion is None or 0 < inclusion < 1)
+    return {
+        "seed": seed,
+        "shape": (n_rows, n_features),
+        "max_probe_size": size or None,
+        "inclusion": inclusion,
+        "block_size": block_size,
+        "check_every": math.lcm(check_every, block_size),
+    }
+
+
+def _read_screening(kept: Mapping[str, Any], n_features: int) -> Screening | None:
+    if kept.get("screen") is None:
+        return None
+    passed, rest = _unpacked(kept["screen_passed"]), _unpacked(kept["screen_rest"])
+    _require(np.array_equal(np.sort(np.concatenate([passed, rest])), np.arange(n_features)))
+    _require(len(passed), (np.diff(passed) > 0).all())
+    return Screening(passed, rest, str(kept["screen"]).partition(" by ")[2])
+
+
+def _read_units(kept: Mapping[str, Any], n_features: int, screening: Screening | None) -> Units:
+    if kept.get("units") is None:
+        return Units.of_features(n_features) if screening is None else Units(n_features, one_each(screening.passed))
+    members, sizes = _unpacked(kept["unit_members"]), _unpacked(kept["unit_sizes"])
+    always, dropped, n_decoys = _unpacked(kept["unit_always"]), _unpacked(kept["unit_dropped"]), kept["unit_decoys"]
+    offsets = np.concatenate([[0], np.cumsum(sizes.astype(np.int64))])
+    every = np.concatenate([members, always, dropped])
+    _require(isinstance(n_decoys, int), 0 <= n_decoys < len(sizes), (sizes > 0).all(), offsets[-1] == len(members))
+    _require(len(np.unique(every)) == len(every), every.min() >= 0, every.max() < n_features + n_decoys)
+    return Units(n_features, Subsets(members, offsets), always, dropped, n_decoys)
+
+
+def _read_narrowing(kept: Mapping[str, Any]) -> Narrowing | None:
+    if kept.get("narrow") is None:
+        return None
+    share, fewest = kept["narrow"], kept["narrow_to"]
+    _require(isinstance(share, float), 0 < share < 1, isinstance(fewest, int), fewest > 0)
+    return Narrowing(share, fewest, int(kept.get("block_size", BLOCK_SIZE)))
+
+
+def _read_notes(kept: Mapping[str, Any], n_features: int) -> dict[str, Any]:
+    names, command, fdr = kept.get("feature_names"), kept.get("command"), kept.get("fdr")
+    costs = None if kept.get("costs") is None else np.array(kept["costs"], dtype=np.float64)
+    categorical = np.array(kept.get("categorical") or [], dtype=np.int64)
+    _require(names is None or (len(names) == n_features and all(isinstance(name, str) for name in names)))
+    _require(costs is None or (costs.shape == (n_features,) and (np.isfinite(costs) & (costs > 0)).all()))
+    _require(((categorical >= 0) & (categorical < n_features)).all(), fdr is None or 0 < float(fdr) < 1)
+    _require(command is None or all(isinstance(word, str) for word in command))
+    notes = {"feature_names": names, "costs": costs, "categorical": categorical, "fdr": fdr, "command": command}
+    version = None if kept.get("version") is None else str(kept["version"])
+    return {**notes, "cv": kept.get("cv"), "version": version}
+
+
+def _packed(values: NDArray[Any]) -> str:
+    return base64.b64encode(values.astype("<i4").tobytes()).decode()
+
+
+def _unpacked(text: str) -> Columns:
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<i4").astype(np.int32)

@@ -1,0 +1,235 @@
+"""A finished run: its plan, ledger and tally, and the coefficients, ranking and certainty that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from ..stopping import ORDER, VALUE, Look
+from .certainty import Certainty, steady_errors
+from .decoys import chances
+from .ledger import Ledger
+from .looks import looks_at
+from .multiplicity import discoveries
+from .probes import ProbePlan
+from .record import Record
+from .regression import Regression
+from .replay import adjusted, replay, size_scaled_tally
+from .rounds import PENALTY, PlanInRounds, last_rounds, pooled_differences, ranked
+from .tally import COEFFICIENTS, Tally, TallySheet, positions
+from .units import Units
+
+Floats = NDArray[np.float64]
+IN_ROUNDS = ("daf0", "regression")  # the others divide by deviations that differ between rounds
+CHANCE = 0.05
+FEWEST_IN_A_CELL = 10  # probes with, or without, a feature or a pair, below which a difference of means is mostly luck
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A run of probes that has ended.
+
+    Attributes
+    ----------
+    plan : ProbePlan
+        Over units, with the rounds that it went through.
+    ledger : Ledger
+        What each probe gave.
+    tally : Tally
+        Of units.
+    stop_reason : str or None
+        Why it ended; None where it broke off.
+    interrupted : bool
+        Whether something else than its stopping rule ended it.
+    record : Record or None
+        Its settings; None for probes without a table, whose units are features.
+    """
+
+    plan: ProbePlan
+    ledger: Ledger
+    tally: Tally
+    stop_reason: str | None = None
+    interrupted: bool = False
+    record: Record | None = None
+    _coefficients: dict[str, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, ledger: Ledger) -> Run:
+        """The run that a ledger holds."""
+        record = Record.read(ledger)
+        plan = record.first_plan()
+        if record.narrowing is not None:
+            plan = record.narrowing.rounds_of(plan, ledger, record.check_every)
+        sheet = TallySheet(plan.n_features, float(ledger.values(0, 1)[0]))
+        for subsets, values in replay(plan, ledger):
+            sheet.add(subsets, values)
+        return cls(plan, ledger, sheet.view(), ledger.stop_reason, record=record)
+
+    @cached_property
+    def units(self) -> Units:
+        return Units.of_features(self.plan.n_features) if self.record is None else self.record.units
+
+    @property
+    def in_rounds(self) -> bool:
+        return isinstance(self.plan, PlanInRounds)
+
+    @cached_property
+    def feature_plan(self) -> ProbePlan:
+        """The probes in features; decoys are numbered on from them."""
+        return self.units.plan(self.plan)
+
+    @cached_property
+    def feature_tally(self) -> Tally:
+        if self.units.are_features:
+            return self.tally
+        table = self.units.per_feature(self.tally.table, 0.0)
+        table[self.units.kept] = self.tally.n_probes, self.tally.total, self.tally.total_square
+        return replace(self.tally, table=table)
+
+    def unit_coefficient(self, name: str) -> tuple[Floats, Floats]:
+        """The coefficient of every unit, and its standard error."""
+        if name not in self._coefficients:
+            self._coefficients[name] = self._coefficient(name)
+        return self._coefficients[name]
+
+    def _coefficient(self, name: str) -> tuple[Floats, Floats]:
+        require_coefficient(name, in_rounds=self.in_rounds)
+        if name == "regression":
+            fitted = Regression.of(self.plan, self.ledger, penalty=PENALTY if self.in_rounds else None)
+            return fitted.coefficients, fitted.std_errors
+        if self.in_rounds:
+            return pooled_differences(self.plan, self.ledger)
+        if name == "daf1":
+            return self.tally.daf1(), self.tally.std_errors("daf1")
+        tally = self.tally if name == "daf0" else size_scaled_tally(self.plan, self.ledger)
+        return tally.daf0(), tally.std_errors()
+
+    def coefficient(self, name: str) -> tuple[Floats, Floats]:
+        """The coefficient of every feature, and its standard error."""
+        scores, errors = self.unit_coefficient(name)
+        return self.units.per_feature(scores), self.units.per_feature(errors)
+
+    def certainty(self, name: str) -> Certainty:
+        """How sure the coefficient of every feature is; NaN for those not probed, or not up to the last round."""
+        scores, errors = self.unit_coefficient(name)
+        if self.in_rounds:
+            scores = np.where(last_rounds(self.plan) == len(self.plan.rounds) - 1, scores, np.nan)
+        elif name in ("daf0", "daf1"):
+            errors = steady_errors(self.tally, name)
+        return Certainty(self.units.per_feature(scores), self.units.per_feature(errors))
+
+    def ranking(self, name: str) -> NDArray[np.int64]:
+        """Ranks, 1 is best: what is kept, units by their coefficient, what did not pass the screen, what is dropped.
+
+        Features of a group share a rank. With costs, units rank by what they give per cost.
+        """
+        units, record = self.units, self.record
+        scores = self.unit_coefficient(name)[0][: units.n_real]
+        if record is not None and record.costs is not None:
+            scores = _per_cost(scores, units.costs(record.costs))
+        places = ranked(self.plan, scores) if self.in_rounds else positions(scores)
+        if units.are_features:
+            return places + 1
+        n_kept, ranking = len(units.kept), units.per_feature(places, -1) + 1
+        ranking[ranking > 0] += n_kept
+        ranking[units.kept] = np.arange(n_kept) + 1
+        rest = record.screening.rest if record is not None and record.screening is not None else units.dropped[:0]
+        rest = rest[(ranking[rest] == 0) & ~np.isin(rest, units.dropped)]
+        rest = np.concatenate([rest, units.dropped])
+        ranking[rest] = n_kept + units.n_real + 1 + np.arange(len(rest))
+        return ranking
+
+    def probed_features(self) -> NDArray[np.bool_]:
+        """Which features were in probes."""
+        every = np.zeros(self.units.n_features, dtype=bool)
+        every[self.units.kept] = True
+        return every | (self.units.unit_of >= 0)
+
+    # ---- decoys
+
+    def p_values(self, name: str) -> Floats:
+        """The chance of each feature that luck alone gives it its coefficient, by those of the decoys."""
+        scores, n_real = self.unit_coefficient(name)[0], self.units.n_real
+        return self.units.per_feature(chances(scores[:n_real], scores[n_real:]))
+
+    def beats_decoys(self, p_values: Floats, fdr: float) -> NDArray[np.bool_]:
+        """Which features beat the decoys at a false-discovery rate."""
+        found = discoveries(p_values[self.units.first_features()], fdr)
+        return self.units.per_feature(found, False)
+
+    # ---- along the ledger
+
+    def looks(self, *, check_every: int | None = None, tops: Sequence[int] = ()) -> list[Look]:
+        """C, C2 and the agreement of two halves on the top features, at every look or every so many probes."""
+        assert self.record is not None
+        begun = replace(self.plan, later=()) if isinstance(self.plan, PlanInRounds) else self.plan
+        return list(
+            looks_at(
+                begun,
+                self.ledger,
+                block_size=self.record.block_size,
+                check_every=check_every or self.record.check_every,
+                watch=frozenset({ORDER, VALUE, *tops}),
+                narrow=self.record.narrowing,
+            )
+        )
+
+    @cached_property
+    def history(self) -> dict[str, NDArray[Any]]:
+        """What was measured at every look, as columns; in rounds also the round in which each feature left."""
+        names = ("n_probes", "seconds", "order_change", "value_change", "relative_change", "left_out")
+        looks = self.looks()
+        columns = {name: np.array([getattr(look, name) for look in looks]) for name in names}
+        columns["probes"] = columns.pop("n_probes")
+        if self.in_rounds:
+            columns["left_in_round"] = self.rounds_left()
+        return columns
+
+    def rounds_left(self) -> NDArray[np.int64]:
+        """The number of the round after which each feature left, from 1; 0 for those that stayed."""
+        last = last_rounds(self.plan)
+        return self.units.per_feature(np.where(last == len(self.plan.rounds) - 1, 0, last + 1), 0)
+
+    @cached_property
+    def size_adjusted_tally(self) -> Tally:
+        """Of features, with J less the mean of probes of like size: larger probes are better whatever they hold."""
+        sheet = TallySheet(self.feature_plan.n_features)
+        for subsets, values in adjusted(self.feature_plan, self.ledger):
+            sheet.add(subsets, values)
+        return sheet.view()
+
+    def stands_out(self) -> NDArray[np.bool_]:
+        """Which features do more for a probe than the average feature in their place, beyond the luck of the draw.
+
+        By the size-adjusted tally. Chance is held at 5 % for all features together (Bonferroni).
+        """
+        tally = self.size_adjusted_tally
+        enough = np.minimum(tally.counts, tally.n_probes - tally.counts) >= FEWEST_IN_A_CELL
+        if not enough.any():
+            return enough
+        gains = tally.daf0()
+        rounding = 1e-9 * float(self.ledger.values().std())
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = (gains - gains[enough].mean()) / (tally.std_errors() + rounding)
+        return enough & (ratio > -ndtri(CHANCE / tally.n_features))
+
+
+def require_coefficient(name: Any, *, in_rounds: bool) -> None:
+    known = IN_ROUNDS if in_rounds else COEFFICIENTS
+    if name not in known:
+        where = " with narrow" if in_rounds else ""
+        raise ValueError(f"coefficient={name!r} is not known{where}: choose one of {', '.join(known)}")
+
+
+def _per_cost(scores: Floats, costs: Floats) -> Floats:
+    """What a unit gives beyond the middle one, per cost; what it lacks counts times its cost."""
+    if (costs == costs[0]).all() or not np.isfinite(scores).any():
+        return scores
+    benefit = scores - np.nanmedian(scores)
+    return np.where(benefit > 0, benefit / costs, benefit * costs)

@@ -1,0 +1,390 @@
+"""What selectors share that rank by a run of probes: units of features, record, ledger, and what the run says."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .. import __version__
+from ..checks.features import Columns, checked_costs, grouped, named_columns
+from ..checks.labels import checked_weights
+from ..checks.tables import are_categories, is_frame, kinds_of_columns, number_categories, require_plain
+from ..criteria import as_criterion
+from ..criteria.placed import BLOCK_SIZE, OnDevice
+from ..kernels.device import find
+from ..probing.certainty import Certainty
+from ..probing.engine import ProbeError, run_probes
+from ..probing.interactions import Group, Interactions, interactions_of, redundancy_of
+from ..probing.ledger import Ledger, peek
+from ..probing.probes import ProbePlan, Subsets
+from ..probing.progress import live_progress
+from ..probing.record import Record
+from ..probing.rounds import Narrowing
+from ..probing.run import Run
+from ..probing.tally import Tally
+from ..probing.units import Screening, Units, UnitTable, one_hot, unit_table, units_of
+from ..stopping import Rule
+from .base import WrapperSelector
+from .screening import as_screen, screened
+
+
+class ProbingSelector(WrapperSelector):
+    """A selector whose ``fit`` calls ``_probe``; the subclass says by which coefficient it ranks and when it stops."""
+
+    coefficient: str
+    max_probe_size: int | None
+    inclusion: float | None
+    screen: Any
+    feature_groups: Any
+    keep: Any
+    drop: Any
+    costs: Any
+    categorical_features: Any
+    check_every: int
+    block_size: int | None
+    error_score: Any
+    ledger: Any
+    random_state: Any
+    verbose: Any
+
+    run_: Run
+    _is_category: NDArray[np.bool_]
+
+    # ---- what a fitted selector shows of its run
+
+    @property
+    def plan_(self) -> ProbePlan:
+        return self.run_.feature_plan
+
+    @property
+    def ledger_(self) -> Ledger:
+        return self.run_.ledger
+
+    @property
+    def tally_(self) -> Tally:
+        return self.run_.feature_tally
+
+    @property
+    def n_probes_(self) -> int:
+        return self.run_.tally.n_probes
+
+    @property
+    def stop_reason_(self) -> str | None:
+        return self.run_.stop_reason
+
+    @property
+    def units_(self) -> Units:
+        return self.run_.units
+
+    @property
+    def screen_(self) -> Screening | None:
+        return self._record.screening
+
+    @property
+    def passed_(self) -> NDArray[np.bool_]:
+        return self.run_.probed_features()
+
+    @property
+    def history_(self) -> dict[str, NDArray[Any]]:
+        """C, C2, relative C2 and the features left out, at every look; and the round in which each feature left."""
+        check_is_fitted(self, "run_")
+        return self.run_.history
+
+    @property
+    def _record(self) -> Record:
+        assert self.run_.record is not None
+        return self.run_.record
+
+    def coefficients(self, name: str) -> NDArray[np.float64]:
+        """Another coefficient of the same run, replayed from the ledger."""
+        check_is_fitted(self, "run_")
+        return self.run_.coefficient(name)[0]
+
+    def certainty(self, coefficient: str | None = None) -> Certainty:
+        """How sure the ranking is: intervals of coefficients and ranks, and the chance to be in the true top k.
+
+        Of the coefficient of the run, or another one. True is what endless probes of the same data would give. For
+        "daf2" that is with J scaled by the deviations found so far; "regression" is shrunken, and its intervals are of
+        what the penalty leaves: they say how steady the number is, not how large the effect. Features that were not
+        probed, or not up to the last round of narrowing, are NaN; costs play no part, and those of a group count one
+        by one.
+        """
+        check_is_fitted(self, "run_")
+        return self.run_.certainty(coefficient or self.coefficient)
+
+    def interactions(self, top: int = 20) -> Interactions:
+        """What the first ``top`` features do in pairs, by the ledger: which help, and which replace each other."""
+        return interactions_of(self, top)
+
+    def redundancy(self, X: Any = None, top: int = 20) -> list[Group]:
+        """Groups among the first ``top`` features that stand in for one another, the best of each group first.
+
+        By the probes: what one is worth is gone where the other is. With X, the data of ``fit``, also by the columns:
+        those that are nearly the same (|correlation| of 0.9 and more).
+        """
+        return redundancy_of(self, X, top)
+
+    # ---- probing
+
+    def _probe(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        stop: Rule,
+        default_size: int,
+        decoys: bool = False,
+        groups: Any = None,
+        sample_weight: Any = None,
+    ) -> None:
+        """Check, bind, probe until the rule says enough, and rank."""
+        X, y = self._checked(X, y)
+        self.criterion_, seed = as_criterion(self.criterion, X), self._seed()
+        table = self._unit_table(X, y, decoys_seed=seed if decoys else None)
+        score = self._bound(self.criterion_, table.matrix, y, groups, sample_weight)
+        record = self._new_record(X, table.units, seed, default_size, isinstance(score, OnDevice))
+        self._n_selected_of(table.units)
+        if self.ledger is not None:
+            record = record.with_data(X, y, score.folds.splits, checked_weights(sample_weight, X.shape[0]))
+        with (
+            Ledger() if self.ledger is None else record.write(self.ledger) as ledger,
+            live_progress(self.verbose, _unit_names(record)) as progress,
+            self._explained_failure(record, groups, sample_weight),
+        ):
+            self.run_ = run_probes(
+                record.first_plan(),
+                table.score_of_units(score),
+                stop=stop,
+                map=self._map(self.criterion_, table.matrix, score),
+                ledger=ledger,
+                block_size=record.block_size,
+                check_every=record.check_every,
+                error_score=None if self.error_score == "raise" else float(self.error_score),
+                progress=progress,
+                narrow=record.narrowing,
+                record=record,
+            )
+        self.scores_, self.std_errors_ = self.run_.coefficient(self.coefficient)
+        self.ranking_ = self.run_.ranking(self.coefficient)
+        self._warn()
+
+    def _check_probing_parameters(self) -> None:
+        """Refuse what cannot be meant before any work is done."""
+        find(self.device)
+        for name in ("max_probe_size", "check_every", "block_size"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or value != int(value) or value < 1):
+                raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
+        if self.error_score != "raise" and not is_finite_number(self.error_score):
+            raise ValueError(f"error_score={self.error_score!r} must be 'raise' or a finite number, which becomes J")
+        if self.inclusion is not None and not 0 < self.inclusion < 1:
+            raise ValueError(f"inclusion={self.inclusion!r} must be a probability above 0 and below 1")
+        if self.screen is not None:
+            as_screen(self.screen)
+        if self.block_size is not None and self.check_every % self.block_size:
+            raise ValueError(
+                f"block_size={self.block_size} must divide check_every={self.check_every}, "
+                "so that looks fall on block borders"
+            )
+
+    def _new_record(self, X: Any, units: Units, seed: int, default_size: int, on_device: bool) -> Record:
+        block_size = self._block_size(on_device)
+        size = default_size if self.max_probe_size is None else int(self.max_probe_size)
+        names, is_splitter = getattr(self, "feature_names_in_", None), hasattr(self.cv, "split")
+        return Record(
+            seed=seed,
+            shape=X.shape,
+            criterion=("on a device: " if on_device else "") + self.criterion_.describe(),
+            units=units,
+            max_probe_size=min(size, units.n_units),
+            inclusion=self.inclusion,
+            screening=self._screening,
+            narrowing=self._narrowing(block_size),
+            categorical=np.flatnonzero(self._is_category),
+            scoring=None if self.scoring is None else str(self.scoring),
+            check_every=self.check_every,
+            block_size=block_size,
+            feature_names=None if names is None else [str(name) for name in names],
+            cv=str(self.cv) if isinstance(self.cv, int | np.integer) or is_splitter else "splits",
+            costs=checked_costs(self.costs, names, X.shape[1]),
+            fdr=getattr(self, "fdr", None) if units.n_decoys else None,
+            version=__version__,
+        )
+
+    def _narrowing(self, block_size: int) -> Narrowing | None:
+        return None
+
+    def _block_size(self, on_device: bool) -> int:
+        """The one given, or the largest divisor of check_every up to the criterion's own choice."""
+        if self.block_size is not None:
+            return self.block_size
+        largest = min(BLOCK_SIZE if on_device else self.criterion_.block_size, self.check_every)
+        return next(size for size in range(largest, 0, -1) if self.check_every % size == 0)
+
+    def _seed(self) -> int:
+        """The seed asked for; without one, the ledger's if it has a run, else a new one."""
+        if self.random_state is None:
+            kept = None if self.ledger is None else peek(self.ledger, "seed")
+            return secrets.randbits(32) if kept is None else int(kept)
+        if isinstance(self.random_state, int | np.integer):
+            check_random_state(self.random_state)  # scikit-learn's bounds and message
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _warn(self) -> None:
+        run, failures = self.run_, self.run_.ledger.failures
+        name = type(self).__name__
+        if run.interrupted:
+            warnings.warn(f"{name} was {run.stop_reason}: this is the ranking so far", ConvergenceWarning, stacklevel=4)
+        if failures is None:
+            return
+        n_failed, n_probes = len(failures.probes), run.tally.n_probes
+        failed = f"the criterion failed on {n_failed:,} of {n_probes:,} probes, the first time on {failures.first}"
+        if n_failed == n_probes:
+            raise ValueError(f"{failed}; with no J but error_score={failures.error_score} there is nothing to rank by")
+        warnings.warn(f"{failed}; their J is error_score={failures.error_score}", FitFailedWarning, stacklevel=4)
+
+    @contextmanager
+    def _explained_failure(self, record: Record, groups: Any, sample_weight: Any) -> Iterator[None]:
+        """A failed probe in terms of what the user has at hand."""
+        try:
+            yield
+        except ProbeError as error:
+            self.run_ = Run(record.first_plan(), Ledger(), Tally.empty(record.units.n_units), record=record)
+            name = type(self).__name__.lower()
+            data = "np.asarray(X)" if hasattr(self, "feature_names_in_") else "X"
+            options = "" if groups is None else ", groups=groups"
+            options += "" if self.scoring is None else f", scoring={name}.scoring"
+            options += "" if sample_weight is None else ", sample_weight=sample_weight"
+            draw = f"{name}.plan_.draw({error.failure.probe}, {error.failure.probe + 1})"
+            error.again = f"{name}.criterion_.bind({data}, y, {name}.cv{options})({draw})"
+            if self._is_category.any() or record.units.n_decoys:  # columns that X does not have
+                error.again = "the same fit and n_jobs=1"
+            raise
+
+    # ---- units
+
+    def _unit_table(self, X: Any, y: Any, *, decoys_seed: int | None) -> UnitTable:
+        """The units that groups, keep, drop, categories, a screen and decoys make of the features of X."""
+        names, n_features = getattr(self, "feature_names_in_", None), X.shape[1]
+        groups = [] if self.feature_groups is None else grouped(self.feature_groups, names, n_features)
+        keep, drop = (
+            named_columns([] if columns is None else columns, name, names, n_features)
+            for name, columns in (("keep", self.keep), ("drop", self.drop))
+        )
+        self._is_category[drop] = False
+        checked_costs(self.costs, names, n_features)
+        self._screening = self._screened(X, y, groups)
+        passed = None if self._screening is None else self._screening.passed
+        units = units_of(n_features, groups=groups, keep=keep, drop=drop, passed=passed, names=names)
+        table = unit_table(X, units, categorical=self._is_category, screening=self._screening, names=names)
+        return table if decoys_seed is None else table.with_decoys(decoys_seed)
+
+    def _screened(self, X: Any, y: Any, groups: list[Columns]) -> Screening | None:
+        if self.screen is None:
+            return None
+        if groups or self._is_category.any():
+            raise ValueError(
+                f"screen={self.screen!r} looks at one column at a time: it does not go with feature_groups or "
+                "categorical columns; leave out one of them"
+            )
+        return screened(self.screen, X, y, criterion=self.criterion_, n_jobs=self.n_jobs)
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self, "ranking_")
+        units = self.units_
+        selected = self.ranking_ <= self._n_selected_of(units)
+        selected[units.kept], selected[units.dropped] = True, False
+        return selected
+
+    def _n_selected_of(self, units: Units) -> int:
+        n_selected = self._n_selected(units.n_ranks)
+        if n_selected < len(units.kept):
+            raise ValueError(
+                f"n_features_to_select={self.n_features_to_select!r} is less than the {len(units.kept)} features of "
+                "keep: give at least as many"
+            )
+        return n_selected
+
+    # ---- categories
+
+    def _checked(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
+        """Categories of a frame become numbers here, -1 where one is missing."""
+        X, found = self._numbered(X)
+        X, y = super()._checked(X, y, reset=reset)
+        if reset:
+            self._is_category = self._which_categorical(found, X.shape[1])
+        return X, y
+
+    def _numbered(self, X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+        """X with numbers for categories, and which columns of a frame they were in."""
+        kinds = kinds_of_columns(X) if self.categorical_features is not None else None
+        if kinds is None:
+            return X, None
+        asked, also = self.categorical_features, None
+        if not isinstance(asked, str):
+            names = np.array([str(name) for name in X.columns])
+            also = named_columns(asked, "categorical_features", names, len(names))
+        found = are_categories(kinds, also)
+        return number_categories(X, -1, also)[0] if found.any() else X, found
+
+    def _which_categorical(self, found: NDArray[np.bool_] | None, n_features: int) -> NDArray[np.bool_]:
+        asked = self.categorical_features
+        if asked is None:
+            return np.zeros(n_features, dtype=bool)
+        if isinstance(asked, str):
+            if asked != "from_dtype":
+                raise ValueError(
+                    f"categorical_features={asked!r}: give 'from_dtype', a list of columns, or None for no categories"
+                )
+            return np.zeros(n_features, dtype=bool) if found is None else found
+        columns = named_columns(asked, "categorical_features", getattr(self, "feature_names_in_", None), n_features)
+        return np.isin(np.arange(n_features), columns) | (False if found is None else found)
+
+    def transform(self, X: Any) -> Any:
+        """The selected columns of X, categories as they are; of a table in a store no others are read."""
+        check_is_fitted(self, "ranking_")
+        numbers, found = self._numbered(X) if is_frame(X) else (X, None)
+        if found is None or not found.any():
+            return super().transform(X)
+        require_plain(X)
+        validate_data(self, numbers, dtype=None, ensure_all_finite=not self._takes_nan, reset=False)
+        places = self.get_support(indices=True)
+        chosen = X.iloc[:, places] if hasattr(X, "iloc") else X[:, places.tolist()]
+        return chosen if self._gives_frames else np.asarray(chosen)
+
+    @property
+    def _gives_frames(self) -> bool:
+        # ``set_output`` keeps its choice in this attribute; scikit-learn has no public way to ask for it.
+        own: dict[str, str] = getattr(self, "_sklearn_output_config", {})
+        return own.get("transform", get_config()["transform_output"]) != "default"
+
+    def _as_judged(self, X: Any) -> tuple[Any, Subsets | None]:
+        """What the criterion sees of X, and the columns of each feature in it; None: the one of its number."""
+        names = getattr(self, "feature_names_in_", None)
+        return one_hot(X, self._is_category, names) if self._is_category.any() else (X, None)
+
+
+def _unit_names(record: Record) -> list[str] | None:
+    """Names of the units as the run numbers them: a group by its first feature."""
+    names, units = record.feature_names, record.units
+    if units.are_features:
+        return names
+    real = [str(column) if names is None else names[column] for column in units.first_features().tolist()]
+    return [*real, *("decoy" for _ in range(units.n_decoys))]
+
+
+def is_finite_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
