@@ -256,4 +256,3 @@ def test_the_report_says_how_many_beat_how_many(tmp_path):
         assert len(summary["ranking"]["columns"]["p_value"]) == 40
         told = f"100 decoys took part; {found} features beat them at a false-discovery rate of 0.1"
         assert told in render_markdown(summary)
-    assert "--auto decoys" in summarize(tmp_path / "run.ledger")["repeat"]["command"]

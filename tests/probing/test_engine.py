@@ -109,10 +109,10 @@ def test_stopped_and_resumed_equals_uninterrupted(tmp_path_factory, stop, stages
 
 
 SESSION = """
-import sys, time
+import os, sys, time
 from functools import partial
 from itertools import pairwise
-sys.path.insert(0, sys.argv[2])
+sys.path[:0] = [sys.argv[2], os.path.dirname(sys.argv[2])]
 from test_engine import PLAN, slow_game, weights
 from probewise.probing.engine import run_probes
 from probewise.executors import executor
@@ -129,7 +129,7 @@ if __name__ == "__main__":
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is of POSIX")
 def test_killed_and_resumed_equals_uninterrupted(tmp_path):
-    path, here = tmp_path / "run", os.path.dirname(os.path.dirname(__file__))
+    path, here = tmp_path / "run", os.path.dirname(__file__)
     rng = random.Random(1)
     kills = 0
     while True:

@@ -91,8 +91,7 @@ def test_a_ledger_says_what_its_selector_says(kept, madelon):
     for part in ("data", "convergence", "sizes", "alone", "likeness", "interactions", "ranking", "verdict"):
         assert ours[part] == theirs[part], part
     assert theirs["run"]["seed"] == 3
-    command = theirs["repeat"]["command"]
-    assert "--criterion knn --max-probe-size 40 --seed 3 --probes 1600" in command
+    assert theirs["repeat"]["command"] is None  # it was not begun by the command line
 
 
 @pytest.mark.parametrize("coefficient", ["daf1", "daf2", "regression"])
@@ -110,7 +109,6 @@ def test_a_ledger_of_a_run_with_a_screen_replays_the_regression(madelon, tmp_pat
     ours, theirs = summarize(daf), summarize(tmp_path / "run", coefficient="regression")
     assert ours["ranking"] == theirs["ranking"]
     assert len(theirs["interactions"]["features"]) == 12
-    assert "--coefficient regression" in theirs["repeat"]["command"]
     assert "ridge regression" in render_html(theirs)
 
 

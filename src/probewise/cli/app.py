@@ -479,7 +479,8 @@ def rank(
             _give_reports(selector, report, table, data, command=context.obj, quiet=quiet)
         return
 
-    from ..selectors.daf import DAF  # slow to load: faults of the table are told before
+    from ..probing.record import begun_by
+    from ..selectors.daf import DAF  # slow to load: faults of the table are shown before
 
     daf = DAF(
         criterion=criterion_of(criterion, task, table, missing),
@@ -507,7 +508,9 @@ def rank(
         random_state=0 if seed is None and not resume else seed,
         verbose=0 if quiet else 1,
     )
-    _give_ranking(_fitted(daf, table), table, top=top, out=out, select=select, keep=writes, quiet=quiet)
+    with begun_by(_repeatable(context.obj)):
+        _fitted(daf, table)
+    _give_ranking(daf, table, top=top, out=out, select=select, keep=writes, quiet=quiet)
     if together:
         print_together(*_together(daf, table, max(top, 2)))
     if report:
@@ -838,6 +841,17 @@ def _give_ranking(
             say(f"the table of the best {len(best):,} is in {select}")
     if select is not None and not len(best):
         say(f"no feature is kept, so there is no {select}")
+
+
+def _repeatable(arguments: Sequence[str]) -> list[str]:
+    """The arguments without those that say where the run is kept."""
+    kept, rest = [], iter(arguments)
+    for word in rest:
+        if word == "--ledger":
+            next(rest, None)
+        elif word != "--resume" and not word.startswith("--ledger="):
+            kept.append(word)
+    return kept
 
 
 def _sentences(selector: Any, names: Sequence[str]) -> list[str]:

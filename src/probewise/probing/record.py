@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
@@ -19,11 +21,22 @@ from .units import Columns, Screening, Units, one_each
 
 Floats = NDArray[np.float64]
 DEFAULT_PROBE_SIZE = 200
+COMMAND: ContextVar[list[str] | None] = ContextVar("COMMAND", default=None)
 DEFAULT_FDR = 0.1
 # What ledgers from before these settings were kept were run with.
 CHECK_EVERY, BLOCK_SIZE = 400, 50
 MOST_FEATURES = 10**8  # a file that claims more would only make us run out of memory
 DAMAGE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError)
+
+
+@contextmanager
+def begun_by(command: list[str]) -> Iterator[None]:
+    """Records made inside of it keep these arguments of the command line."""
+    token = COMMAND.set(command)
+    try:
+        yield
+    finally:
+        COMMAND.reset(token)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from ..probing.interactions import Group, Interactions, interactions_of, redunda
 from ..probing.ledger import Ledger, peek
 from ..probing.probes import ProbePlan, Subsets
 from ..probing.progress import live_progress
-from ..probing.record import Record
+from ..probing.record import COMMAND, Record
 from ..probing.rounds import Narrowing
 from ..probing.run import Run
 from ..probing.tally import Tally
@@ -221,6 +221,7 @@ class ProbingSelector(WrapperSelector):
             costs=checked_costs(self.costs, names, X.shape[1]),
             fdr=getattr(self, "fdr", None) if units.n_decoys else None,
             version=__version__,
+            command=COMMAND.get(),
         )
 
     def _narrowing(self, block_size: int) -> Narrowing | None:
