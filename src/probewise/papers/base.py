@@ -292,6 +292,11 @@ def listed(values: Mapping[str, float], form: str = "+z.2f") -> str:
     return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
 
+def ahead(text: str, lead: Mapping[str, float]) -> Claim:
+    """The claim that all leads are above 0."""
+    return Claim(text, min(lead.values()) > 0, listed(lead))
+
+
 def averaged(
     found: Mapping[Place, Sequence[float]], is_noted: Callable[[Place], bool] = lambda place: True
 ) -> tuple[dict[Place, float], dict[Place, str]]:

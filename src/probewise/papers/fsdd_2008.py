@@ -24,7 +24,7 @@ from ..selectors.fsdd import FSDD
 from ..selectors.mrmr import MRMR
 from ..selectors.relieff import ReliefF
 from ..study import Trials, select
-from .base import Claim, Line, Outcome, Panel, Picture, Place, Reproduction, averaged, cells, listed, published
+from .base import Claim, Line, Outcome, Panel, Picture, Place, Reproduction, ahead, averaged, cells, published
 
 NAME = "fsdd-2008"
 TITLE = "Invariant optimal feature selection: a distance discriminant and feature ranking based solution"
@@ -298,11 +298,7 @@ def ahead_on_wine(ours: Mapping[Place, float], classifier: str) -> Claim:
 
 def outperforms(ours: Mapping[Place, float], bench: Bench, method: str) -> Claim:
     lead = {classifier: mean_lead(ours, bench.where, classifier, method) for classifier in classifiers()}
-    return Claim(
-        f"{bench.name}: FSDD is ahead of {method}, mean over sizes below all features",
-        min(lead.values()) > 0,
-        listed(lead),
-    )
+    return ahead(f"{bench.name}: FSDD is ahead of {method}, mean over sizes below all features", lead)
 
 
 def mean_lead(ours: Mapping[Place, float], where: str, classifier: str, method: str) -> float:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks.numbers import is_whole
 from ..probing.interactions import CHANCE, FEWEST_IN_A_CELL
 from ..probing.progress import shown
 from ..study import deviation
@@ -77,7 +78,7 @@ class RankingDisplay(AxesDisplay):
     def from_estimator(cls, selector: Any, *, top: int = 30, ax: Axes | None = None) -> RankingDisplay:
         """Draw the first ``top`` features of a fitted selector."""
         require_fitted(selector, "scores_", "ranking_", remedy="give a fitted selector of Probewise")
-        if not isinstance(top, int | np.integer) or top < 1:
+        if not is_whole(top, 1):
             raise ValueError(f"top={top!r} must be a whole number of at least 1")
         best = np.argsort(selector.ranking_, kind="stable")[:top]
         errors = getattr(selector, "std_errors_", None)
