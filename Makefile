@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-device check bench docs clean
+.PHONY: help demo test test-all test-device check bench docs clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,8 +22,11 @@ $(VENV)/.installed-%: $(VENV)/.venv-made pyproject.toml
 demo: $(VENV)/.installed-cli  ## rank the built-in data set with DAF and BIF, with a live display
 	$(BIN)/probewise demo
 
-test: $(VENV)/.installed-dev  ## run the tests, two files at a time
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+test: $(VENV)/.installed-dev  ## run the tests, on two cores
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-all: $(VENV)/.installed-dev  ## run the tests with every case of every matrix and long runs of faults
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m ''
 
 # A CPU build of torch is enough. Where pip finds none, it takes the one with CUDA, which is gigabytes.
 TORCH ?= torch==2.13.0 triton==3.6.0

@@ -1,18 +1,23 @@
-"""What tests share: the real data sets, where they are at hand."""
+"""What tests share: the real data sets, where they are at hand, and which cases of a matrix are run every time."""
 
 import os
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
-settings.register_profile(
-    "compiled", deadline=None, derandomize="CI" in os.environ
-)  # a first example may wait for a kernel to be compiled
-settings.load_profile("compiled")
+from sampling import covering
 
+QUICK = settings(max_examples=25, deadline=None, derandomize="CI" in os.environ)  # kernels compile: no deadline
+settings.register_profile("quick", QUICK)
+settings.register_profile("thorough", QUICK, max_examples=100)
 DATA = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+
+
+def pytest_configure(config):
+    settings.load_profile("quick" if "not exhaustive" in config.getoption("markexpr") else "thorough")
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +32,26 @@ def real_data():
             return dict(arrays)
 
     return load
+
+
+@pytest.hookimpl(tryfirst=True)  # before cases are chosen by their marks
+def pytest_collection_modifyitems(items):
+    """Mark the cases of each matrix beyond a covering sample as exhaustive: ``make test-all`` runs them too."""
+    matrices = {}
+    for item in items:
+        if item.get_closest_marker("matrix"):
+            matrices.setdefault(item.function, []).append(item)
+    for cases in matrices.values():
+        kept = covering([parameters(case) for case in cases], **cases[0].get_closest_marker("matrix").kwargs)
+        for place, case in enumerate(cases):
+            if place not in kept:
+                case.add_marker("exhaustive")
+
+
+def parameters(case):
+    """The same object is the same value; checks of scikit-learn are the functions in them."""
+    values = case.callspec.params.values()
+    return [id(value.func if isinstance(value, partial) else value) for value in values]
 
 
 def pytest_terminal_summary(terminalreporter):

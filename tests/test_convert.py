@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
@@ -18,6 +18,7 @@ from probewise.checks.stores import Stored
 from probewise.cli import run
 from probewise.io import TableError, convert_table, converting, formats, read_table
 from probewise.stopping import MaxProbes
+from sampling import examples
 
 
 def frame(n=40, d=9, dtype=np.float32):
@@ -316,7 +317,7 @@ def converted(tmp_path_factory):
     return folder
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     in_sidecar=st.booleans(),
     changes=st.lists(st.tuples(st.integers(0, 400), st.integers(0, 255)), max_size=6),

@@ -5,7 +5,7 @@ import pandas as pd
 import polars
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -14,6 +14,7 @@ import naive
 from probewise.discretize import Discretizer, cut_points, encode
 from probewise.executors import threads
 from probewise.information import balanced_gain
+from sampling import examples
 
 
 @parametrize_with_checks([Discretizer(), Discretizer("sigma")])
@@ -33,7 +34,7 @@ def gain(x, y, cuts):
     return naive.balanced_gain(naive.interval_codes(x, cuts), y)
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(columns())
 def test_optimal_is_the_best_of_every_multisplit(data):
     x, y = data
@@ -42,7 +43,7 @@ def test_optimal_is_the_best_of_every_multisplit(data):
     assert set(cuts.round(9)) <= set(np.round(naive.possible_cuts(x, y.tolist()), 9))
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(columns(max_rows=30))
 @pytest.mark.parametrize("method", ["greedy", "mdl"])
 def test_greedy_and_mdl_equal_their_twins(method, data):

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
 from probewise import information
 from probewise.executors import threads
 from probewise.information import Codes
+from sampling import examples
 
 PAIRWISE = ("mutual_information", "symmetrical_uncertainty", "extended_balanced_gain")
 
@@ -22,7 +23,7 @@ def tables(draw):
     return rng.integers(0, draw(st.integers(1, 12)), n), many
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(tables())
 def test_every_measure_equals_its_equation(data):
     base, many = data
@@ -35,7 +36,7 @@ def test_every_measure_equals_its_equation(data):
     np.testing.assert_allclose(information.balanced_gain(many, base), expected, atol=1e-10)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(tables(), st.integers(0, 2**32))
 def test_symmetric_and_blind_to_the_names_of_levels_and_the_order_of_rows_to_the_bit(data, seed):
     base, many = data
@@ -76,7 +77,7 @@ def test_any_number_of_threads_and_any_choice_of_columns():
     assert codes.against(base, some).information.tolist() == one[some].tolist()
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(tables(), st.integers(1, 3))
 def test_the_largest_correlation_is_that_of_all_pairs(data, n_threads):
     base, many = data

@@ -6,7 +6,7 @@ import sys
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
@@ -19,6 +19,7 @@ from probewise.criteria.base import Extent
 from probewise.probing import ledger
 from probewise.probing.ledger import fingerprint
 from probewise.stopping import MaxProbes
+from sampling import examples
 
 ESTIMATOR = DecisionTreeClassifier(max_depth=2, random_state=0)
 FORMS = ("C order", "Fortran order", "Zarr", "HDF5")
@@ -104,6 +105,7 @@ def assert_same_bits(selector, kept, X, y):
     return there
 
 
+@pytest.mark.matrix
 @forms
 @by_name(STREAMING)
 def test_same_bits_as_in_memory(form, selector, tmp_path):
@@ -112,6 +114,7 @@ def test_same_bits_as_in_memory(form, selector, tmp_path):
     assert_same_bits(selector, kept, X, y)
 
 
+@pytest.mark.matrix
 @forms
 @pytest.mark.parametrize("criterion", ["knn", Linear(), Linear(task="regression")], ids=["knn", "linear", "numbers"])
 def test_same_bits_where_there_are_many_rows(form, criterion, tmp_path):
@@ -123,6 +126,7 @@ def test_same_bits_where_there_are_many_rows(form, criterion, tmp_path):
     assert_same_bits(BIF(criterion=criterion), kept, X, y)
 
 
+@pytest.mark.matrix
 @chunked
 @by_name(OTHER_CRITERIA)
 def test_every_criterion_reads_from_stores(form, selector, tmp_path):
@@ -131,6 +135,7 @@ def test_every_criterion_reads_from_stores(form, selector, tmp_path):
     assert_same_bits(selector, kept, X, y)
 
 
+@pytest.mark.matrix
 @forms
 @by_name(LOADING)
 def test_what_does_not_stream_reads_the_whole_table(form, selector, tmp_path):
@@ -139,6 +144,7 @@ def test_what_does_not_stream_reads_the_whole_table(form, selector, tmp_path):
     assert_same_bits(selector, kept, X, y)
 
 
+@pytest.mark.matrix
 @forms
 @pytest.mark.parametrize("dtype", [np.float64, np.int16, np.uint8, np.bool_])
 def test_types(form, dtype, tmp_path):
@@ -158,6 +164,7 @@ def test_types_that_kernels_cannot_read_are_read_as_others(dtype):
         assert_same_bits(selector, X, plain, y)
 
 
+@pytest.mark.matrix
 @forms
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_threads_change_nothing(form, n_jobs, tmp_path, monkeypatch):
@@ -293,7 +300,7 @@ def test_stretches_cover_all_columns_and_begin_with_chunks(n_rows, n_columns, ch
         assert all(part.start % chunks[1] == 0 for part in parts)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.lists(st.integers(0, 19), min_size=1, max_size=30), st.booleans(), st.booleans())
 def test_columns_come_as_numpy_gives_them(columns, is_part, is_ahead):
     X = np.arange(140.0).reshape(7, 20)
@@ -327,7 +334,7 @@ def test_dask_arrays_are_read_by_columns_too():
     assert [part.start for part in column_slices(Stored(array.from_array(X, chunks=(30, 11))))] == [0]
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(st.integers(1, 30), st.integers(1, 30), st.sampled_from([np.float32, np.float64, np.int8]), st.integers(0, 99))
 def test_extents_do_not_depend_on_how_columns_are_kept(n_rows, n_columns, dtype, seed):
     rng = np.random.default_rng(seed)

@@ -264,6 +264,7 @@ def refusal(capfd, arguments):
     return printed.err
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", REFUSED_TABLES)
 @pytest.mark.parametrize("command", ["rank", "compare"])
 def test_a_table_that_cannot_be_read_is_refused_in_one_line(here, capfd, name, command):

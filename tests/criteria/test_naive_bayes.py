@@ -99,6 +99,7 @@ def test_views_and_entries_in_parts():
     assert halves.nnz == 2 * whole.nnz
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.int8, np.uint8, np.uint16, bool])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 def test_any_number_type_is_counted_in_float64(dtype, make):
@@ -120,6 +121,7 @@ def test_a_mean_far_above_the_spread_changes_nothing(shift):
     assert_same(NaiveBayes().bind(X + shift, y)(SUBSETS), expected)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("var_smoothing", [1e-9, 1e-3, 1.0])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 def test_smoothing_follows_the_largest_variance_of_the_subset(var_smoothing, make):
@@ -131,6 +133,7 @@ def test_smoothing_follows_the_largest_variance_of_the_subset(var_smoothing, mak
         assert not np.allclose(expected, with_the_largest)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     "cv",
     [
@@ -192,6 +195,7 @@ def test_without_smoothing_a_column_constant_in_a_class_says_nothing():
     assert_same(score(without)[:1], by_sklearn(X, y, [[0, 1]], var_smoothing=0))
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("cv", [3, 10, ShuffleSplit(3, random_state=0)], ids=str)
 def test_what_is_kept_in_memory_changes_no_bit(make, cv, monkeypatch):

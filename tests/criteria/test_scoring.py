@@ -60,6 +60,7 @@ def by_sklearn(estimator, X, y, scoring, cv=3, subsets=SUBSETS):
         return [cross_val_score(estimator, X[:, s], y, cv=cv, scoring=scoring).mean() for s in subsets]
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("cv", CVS)
 @pytest.mark.parametrize(("scoring", "n_classes"), [(s, k) for s in LABELS[1:] for k in (2, 3)] + [("roc_auc", 2)])
@@ -71,6 +72,7 @@ def test_of_classes(name, cv, scoring, n_classes):
     np.testing.assert_allclose(ours, by_sklearn(estimator, X, labels, scoring, CVS[cv]), rtol=1e-12)
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.parametrize("name", ["knn", "linear", "naive_bayes", "svm"])
 @pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "roc_auc"])
 @pytest.mark.parametrize("cv", ["folds", "splits"])
@@ -83,6 +85,7 @@ def test_sparse(name, scoring, cv):
     np.testing.assert_allclose(ours, by_sklearn(estimator, X, y, scoring, CVS[cv], subsets), rtol=1e-12)
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.parametrize("name", OF_NUMBERS)
 @pytest.mark.parametrize("scoring", ["r2", "neg_mean_squared_error"])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
@@ -95,6 +98,7 @@ def test_of_numbers(name, scoring, make):
     np.testing.assert_allclose(ours, by_sklearn(estimator, X, y, scoring), rtol=1e-9)
 
 
+@pytest.mark.matrix(times=2)
 @pytest.mark.parametrize("name", ["knn", "linear", "naive_bayes", "svm", "tree"])
 @pytest.mark.parametrize("scoring", LABELS)
 @pytest.mark.parametrize("cv", ["a class without rows to test", "a class without rows to train on"])
@@ -127,6 +131,7 @@ def test_a_batch_in_pieces_is_the_same(scoring, monkeypatch):
     assert together.tobytes() == Linear().bind(X, y, scoring=scoring)(SUBSETS).tobytes()
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.parametrize("name", ["knn", "linear"])
 @pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "roc_auc"])
 @pytest.mark.parametrize("cv", ["folds", "repeated"])
@@ -198,6 +203,7 @@ def test_an_area_of_one_class_is_refused(name):
         PAIRS[name][0].bind(X, y, splits, scoring="roc_auc")
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("selector", [BIF(2), SFFS(2), DAF(2, stop=MaxProbes(300), random_state=0)], ids=kind)
 @pytest.mark.parametrize("criterion", ["knn", "linear", "naive_bayes"])
 def test_selectors_pass_it_on(selector, criterion):

@@ -87,6 +87,7 @@ def path(request, monkeypatch):
         monkeypatch.setattr(separability, "TABLE_FEATURES", 0)
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("measure", DISTANCES)
 @pytest.mark.parametrize("n_classes", [2, 3, 7])
@@ -98,6 +99,7 @@ def test_equals_the_twin(measure, n_classes, shrinkage):
     np.testing.assert_allclose(values, expected, rtol=1e-8)
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("make", [np.asfortranarray, sp.csr_matrix, sp.csc_array])
@@ -111,6 +113,7 @@ def test_any_layout_gives_the_same(measure, make):
     assert abs(layout - before).sum() == 0
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("dtype", [np.float32, np.int16, bool])
@@ -153,6 +156,7 @@ def test_distances_never_fall_when_a_feature_is_added(measure, shrinkage):
     assert values[0] >= 0
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("shrinkage", [0, 0.1, 1])

@@ -63,6 +63,7 @@ def test_a_class_with_as_few_rows_as_folds(kernel):
     assert_same(SVM(kernel).bind(X, y)(SUBSETS), by_sklearn(SVC(kernel=kernel), X, y, SUBSETS))
 
 
+@pytest.mark.matrix(times=2)
 @KERNELS
 @pytest.mark.parametrize("make", [np.asfortranarray, sp.csr_matrix, sp.csc_matrix, sp.csr_array])
 @pytest.mark.parametrize("share", [0.5, 0.98])
@@ -85,6 +86,7 @@ def test_entries_stored_twice_add_up(kernel):
     assert_same(SVM(kernel).bind(twice, y)(SUBSETS), by_sklearn(SVC(kernel=kernel), once, y, SUBSETS))
 
 
+@pytest.mark.matrix
 @KERNELS
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64, np.uint8, bool])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
@@ -167,6 +169,7 @@ def test_a_row_on_the_border_goes_to_the_later_class():
     assert SVM().bind(X, y, cv)(Subsets.of([[0]])) == by_sklearn(SVC(kernel="linear"), X, y, [[0]], cv=cv) == [1]
 
 
+@pytest.mark.matrix
 @KERNELS
 @pytest.mark.parametrize(
     "cv",
@@ -234,6 +237,7 @@ def test_a_value_depends_neither_on_its_batch_nor_on_its_worker(kernel):
     assert pickle.loads(pickle.dumps(score))(SUBSETS).tolist() == together
 
 
+@pytest.mark.matrix(times=2)
 @KERNELS
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("most_rows", [30, 110])  # less than two classes have, less than there are

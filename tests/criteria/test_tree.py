@@ -27,6 +27,7 @@ def by_sklearn(estimator, X, y, cv=3, **options):
     return [cross_val_score(estimator, X[:, s], y, cv=cv, **options).mean() for s in SUBSETS]
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.parametrize("n_classes", [2, 3, 30])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, np.float32])
 @pytest.mark.parametrize("options", [{}, {"max_depth": 2, "min_samples_leaf": 5}], ids=str)

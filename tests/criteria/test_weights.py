@@ -76,6 +76,7 @@ def literal(model, X, y, weights, scoring, splits):
     return out
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.parametrize("name", CLASSIFIERS)
 @pytest.mark.parametrize("cv", CVS)
 @pytest.mark.parametrize(
@@ -143,6 +144,7 @@ def test_a_class_without_weight_is_no_class(name):
     np.testing.assert_allclose(ours, literal(model, X, y, weights, "accuracy", cut), rtol=1e-9)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("name", ["knn", "linear", "naive_bayes"])
 @pytest.mark.parametrize("scoring", [None, "balanced_accuracy", "roc_auc"])
 def test_equal_weights_are_none(name, scoring):
@@ -153,6 +155,7 @@ def test_equal_weights_are_none(name, scoring):
     np.testing.assert_allclose(weighted, plain, rtol=1e-12)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize(
     ("estimator", "scoring"),
     [
@@ -214,6 +217,7 @@ def test_criteria_without_weights_say_so(criterion, words):
     assert np.isfinite(BIF(criterion=criterion).fit(X, y).scores_).all()
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("selector", [BIF(), SFFS(2), DAF(stop=MaxProbes(20), random_state=0)], ids=type)
 @pytest.mark.parametrize(
     ("weights", "words"),
@@ -236,6 +240,7 @@ def test_weights_that_cannot_be_are_refused(selector, weights, words):
         clone(selector).set_params(cv=cv).fit(X, y, sample_weight=weights)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("selector", [BIF(1), SFFS(1), DAF(1, stop=MaxProbes(400), random_state=0)], ids=type)
 @pytest.mark.parametrize("criterion", ["knn", "linear", "naive_bayes"])
 def test_they_can_turn_a_ranking(selector, criterion):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from benchmarks.discoveries import realised
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -18,6 +18,7 @@ from probewise.probing.multiplicity import discoveries
 from probewise.probing.probes import Subsets
 from probewise.report import render_markdown, summarize
 from probewise.stopping import MaxProbes
+from sampling import examples
 
 NONE_KEPT = "no feature beats the decoys at a false-discovery rate of 0.1: none is kept"
 
@@ -48,7 +49,7 @@ numbers = st.floats(-1, 1).map(lambda value: round(value, 2)) | st.just(float("n
 
 
 @given(st.lists(numbers, min_size=1, max_size=20), st.lists(numbers, max_size=60))
-@settings(max_examples=150)
+@examples(150)
 def test_chances_against_a_literal_count(scores, decoys):
     found = chances(np.array(scores), np.array(decoys))
     np.testing.assert_allclose(found, naive.chances(scores, decoys), rtol=1e-9)
@@ -56,7 +57,7 @@ def test_chances_against_a_literal_count(scores, decoys):
 
 
 @given(st.lists(st.floats(0, 1).map(lambda p: round(p, 3)), min_size=1, max_size=40), st.sampled_from([0.05, 0.1, 0.5]))
-@settings(max_examples=150)
+@examples(150)
 def test_discoveries_against_benjamini_and_hochberg(p, q):
     assert discoveries(np.array(p), q).tolist() == naive.discoveries(p, q)
 

@@ -12,7 +12,7 @@ from itertools import pairwise
 import joblib
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -35,6 +35,7 @@ from probewise.stopping import (
     Settled,
     ValueChange,
 )
+from sampling import examples
 
 
 def history(plan, ledger, **options):
@@ -96,7 +97,7 @@ stops = st.sampled_from(
 )
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(stops, st.lists(st.integers(1, 900), min_size=1, max_size=3))
 def test_stopped_and_resumed_equals_uninterrupted(tmp_path_factory, stop, stages):
     path = tmp_path_factory.mktemp("ledger") / "run"
@@ -158,7 +159,7 @@ class Relabelled:
         return type(subsets)(self.labels[subsets.indices], subsets.offsets)
 
 
-@settings(max_examples=20, deadline=None)
+@examples(20)
 @given(st.permutations(range(30)))
 def test_permuted_columns_give_permuted_scores(permutation):
     labels = np.array(permutation, dtype=np.int32)

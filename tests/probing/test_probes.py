@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
 from probewise.kernels import draw
 from probewise.probing.probes import ProbePlan, Subsets
+from sampling import examples
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_uniform_probes_equal_the_twin(n_features, max_size, seed, i):
     assert plan.probe(i).tolist() == naive.uniform_probe(seed, i, n_features, max_size)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.integers(1, 3000), st.floats(0.0005, 0.99), st.integers(0, 2**64 - 1), st.integers(0, 2**60))
 def test_bernoulli_probes_equal_the_twin(n_features, inclusion, seed, i):
     plan = ProbePlan(n_features, inclusion=inclusion, seed=seed)

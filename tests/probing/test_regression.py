@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -14,6 +14,7 @@ from probewise.probing.probes import ProbePlan
 from probewise.probing.regression import PENALTIES, Design, Regression
 from probewise.probing.replay import mean_by_size
 from probewise.stopping import MaxProbes
+from sampling import examples
 
 
 def run_of(plan, game, n_probes):
@@ -28,7 +29,7 @@ def adjusted(plan, ledger):
     return subsets, ledger.values() - typical[subsets.sizes]
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n_features=st.integers(2, 25),

@@ -1,6 +1,8 @@
 """What holds for every selector: scikit-learn's own checks, and the house's on top."""
 
 import pickle
+from copy import copy
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -51,22 +53,44 @@ def expected_to_fail(estimator):
     return checks
 
 
+BY_FILTERS_OF_THE_SAME_KIND = [DFE(), JMI(), CMIM(), CFS()]
 IN_OTHER_WAYS = [
+    DAF(random_state=0),
     DAF("auto", stop=MaxProbes(200), random_state=0),
     DAF("auto", how_many="size", stop=MaxProbes(100), random_state=0),
     DAF(narrow="auto", coefficient="regression", stop=MaxProbes(800), random_state=0),
 ]
 
 
-@parametrize_with_checks(
-    [*SELECTORS, CFS(), DAF(random_state=0), *IN_OTHER_WAYS], expected_failed_checks=expected_to_fail
+nothing_found = pytest.mark.filterwarnings(
+    "ignore:no feature beats the decoys",
+    "ignore:no number of features",
+    "ignore:whether any",
+    "ignore:No features were selected",
 )
-@pytest.mark.filterwarnings("ignore:no feature beats the decoys", "ignore:no number of features", "ignore:whether any")
-@pytest.mark.filterwarnings("ignore:No features were selected")
+
+
+@parametrize_with_checks(
+    [*WRAPPERS, FSDD(), EFS(), MRMR(), ReliefF()],
+    expected_failed_checks=expected_to_fail,
+)
+@nothing_found
 def test_sklearn_checks(estimator, check):
     check(estimator)
 
 
+@pytest.mark.matrix
+@parametrize_with_checks(
+    [*BY_FILTERS_OF_THE_SAME_KIND, *IN_OTHER_WAYS],
+    expected_failed_checks=expected_to_fail,
+)
+@nothing_found
+def test_sklearn_checks_of_others(estimator, check):
+    """Filters that share all but a formula with one above, and DAF with other options."""
+    check(estimator)
+
+
+@pytest.mark.matrix
 @wrappers
 @pytest.mark.parametrize("criterion", ["linear", "naive_bayes"])
 def test_a_weight_of_two_is_a_row_twice_where_the_model_knows_weights(selector, criterion):
@@ -102,19 +126,25 @@ def test_good_features_come_first(selector):
     assert fitted.transform(X).shape == (90, 2)
 
 
+@cache
+def fitted_once(selector):
+    return clone(selector).fit(*table())
+
+
 @rankers
 @pytest.mark.parametrize(
     ("asked", "kept"), [(None, 6), (1, 1), (12, 12), (np.int64(3), 3), (0.25, 3), (1.0, 12), (0.001, 1)]
 )
 def test_how_many_may_change_after_fit(selector, asked, kept):
-    X, y = table()
-    fitted = clone(selector).fit(X, y)
+    X, _ = table()
+    fitted = copy(fitted_once(selector))
     fitted.n_features_to_select = asked
     assert fitted.support_.sum() == kept
     assert fitted.transform(X).shape[1] == kept
     assert (fitted.ranking_[fitted.support_] <= kept).all()
 
 
+@pytest.mark.matrix(times=2)
 @every_selector
 @pytest.mark.parametrize("asked", [0, 13, -1, 1.5, 0.0, "many", True])
 def test_an_impossible_number_is_refused_before_work(selector, asked):
@@ -123,6 +153,7 @@ def test_an_impossible_number_is_refused_before_work(selector, asked):
         clone(selector).set_params(n_features_to_select=asked).fit(X, y)
 
 
+@pytest.mark.matrix
 @every_selector
 @pytest.mark.parametrize("frame", [pd.DataFrame, polars.DataFrame])
 def test_frames_in_names_out(selector, frame):
@@ -153,6 +184,7 @@ def test_pickle_clone_pipeline_and_grid_search(selector):
     assert search.best_score_ > 0.8
 
 
+@pytest.mark.matrix(times=2)
 @every_selector
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int16, np.uint8])
 @pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sp.csr_matrix, sp.csc_matrix])
@@ -193,6 +225,7 @@ def test_any_number_of_workers(selector):
     assert one.scores_.tobytes() == two.scores_.tobytes() == four.scores_.tobytes()
 
 
+@pytest.mark.matrix
 @wrappers
 @pytest.mark.parametrize("criterion", [KNN(1), GaussianNB(), "knn", spread], ids=label)
 def test_any_criterion(selector, criterion):
@@ -201,6 +234,7 @@ def test_any_criterion(selector, criterion):
     assert np.isfinite(fitted.scores_).all()
 
 
+@pytest.mark.matrix(times=2)
 @wrappers
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
@@ -290,6 +324,7 @@ def test_filters_refuse_what_they_cannot_use(selector):
             clone(selector).fit(X, X[:, 3] + 0.5)
 
 
+@pytest.mark.matrix
 @filters
 @pytest.mark.parametrize("frame", [pd.DataFrame, polars.DataFrame])
 def test_categories_in_frames(selector, frame):

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
@@ -11,6 +11,7 @@ from probewise import CFS, CMIM, DFE, EFS, JMI, MRMR
 from probewise.datasets import make_madelon
 from probewise.discretize import Discretizer
 from probewise.information import Codes
+from sampling import examples
 
 GREEDY = [
     ("mid", MRMR()),
@@ -37,7 +38,7 @@ def columns(X):
     return [column.tolist() for column in X.T]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(tables())
 def test_dfe(data):
     X, y = data
@@ -45,7 +46,7 @@ def test_dfe(data):
     np.testing.assert_allclose(DFE(discrete_features=True).fit(X, y).scores_, expected, atol=1e-10)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(
     tables(),
     st.integers(1, 7),
@@ -69,7 +70,7 @@ def test_efs(data, size, threshold, normalize):
             assert efs.redundancy_[feature] == pytest.approx(likeness / efs.largest_correlation_, abs=1e-9)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(tables())
 @pytest.mark.parametrize("search", ["best_first", "hill_climbing"])
 def test_cfs(search, data):
@@ -81,7 +82,7 @@ def test_cfs(search, data):
         assert cfs.merits_[-1] == pytest.approx(naive.cfs_merit(columns(X), y.tolist(), expected), abs=1e-9)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(tables(), st.integers(1, 7))
 @greedy
 def test_greedy_information(name, selector, data, size):

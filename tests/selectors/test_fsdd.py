@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 from sklearn.feature_selection import f_classif
@@ -17,6 +17,7 @@ from probewise.executors import serial
 from probewise.kernels import moments as kernels
 from probewise.selectors import fsdd
 from probewise.selectors.fsdd import FSDD, ClassMoments
+from sampling import examples
 
 MAKERS = {
     "C": np.ascontiguousarray,
@@ -60,7 +61,7 @@ def cases(draw):
 
 
 @given(cases(), st.sampled_from([0, 0.5, 2.0, 30]))
-@settings(max_examples=400)
+@examples(400)
 def test_equals_the_literal_equation(case, beta):
     X, y, make = case
     np.testing.assert_allclose(scores(make(X), y, beta=beta), naive.fsdd(X, y, beta), rtol=1e-10, atol=1e-12)
@@ -117,6 +118,7 @@ def test_shift_and_scale_change_nothing(a, b, negative, make):
     np.testing.assert_allclose(scores(MAKERS[make](moved), y), scores(X, y), rtol=1e-8)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("make", ["C", "F", "CSR", "CSC"])
 @pytest.mark.parametrize("far", [1e8, -1e8, 1e11])
 def test_no_digits_are_lost_far_from_zero(make, far):
@@ -138,7 +140,7 @@ def test_no_digits_are_lost_to_an_outlier_in_front(make):
 
 
 @given(st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_parts_in_any_cut_equal_the_whole(data):
     X, y = table(60, 5, n_classes=4, seed=data.draw(st.integers(0, 99)))
     X[np.random.default_rng(0).random(X.shape) < data.draw(st.sampled_from([0, 0.3]))] = np.nan
@@ -230,6 +232,7 @@ def test_data_are_not_copied(make, dtype):
     assert peak < 0.1 * X.nbytes + (2**24 if dtype == np.float16 else 0)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("make", list(MAKERS))
 @pytest.mark.parametrize("hole", [False, True])
 def test_nothing_is_changed(make, hole):
@@ -261,6 +264,7 @@ def test_features_without_a_score_come_last():
     assert fitted.counts_[:, 1].tolist() == [0, 0]
 
 
+@pytest.mark.matrix(times=2)
 @pytest.mark.parametrize("make", ["C", "F", "CSR", "CSC", "every other row"])
 @pytest.mark.parametrize("bad", [np.inf, -np.inf, 1e200])
 @pytest.mark.parametrize("row", [0, 40])

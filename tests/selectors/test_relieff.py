@@ -6,13 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 import naive
 from probewise.selectors import relieff as module
 from probewise.selectors.relieff import ReliefF
+from sampling import examples
 
 to_fractions = np.vectorize(lambda value: Fraction(float(value)), otypes=[object])
 
@@ -52,7 +53,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=100)
+@examples(100)
 @given(seed=seeds)
 def test_equals_the_textbook(way, seed):
     """Small data go every way that large data go; several classes, some rarer than k."""
@@ -71,7 +72,7 @@ def test_equals_the_textbook(way, seed):
 
 
 @pytest.mark.parametrize("way", WAYS)
-@settings(max_examples=60)
+@examples(60)
 @given(seed=seeds)
 def test_equals_the_textbook_for_a_quantity(way, seed):
     X, _, discrete, k = awkward(seed)
@@ -126,6 +127,7 @@ def test_many_rows_and_columns_equal_the_textbook():
     np.testing.assert_allclose(fitted.scores_, naive.relieff(X, y, 10, range(len(X)), discrete), atol=1e-12)
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.parametrize("shape", [(700, 90), (80, 3000)])
 @pytest.mark.parametrize("target", ["classes", "quantity"])
 @pytest.mark.parametrize("n_samples", [None, 50])

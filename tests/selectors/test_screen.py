@@ -4,7 +4,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.feature_selection import RFE, SelectFromModel, SelectKBest, VarianceThreshold, f_classif
@@ -20,6 +20,7 @@ from probewise.probing.record import Record
 from probewise.probing.units import unit_table
 from probewise.report import render_markdown, summarize
 from probewise.stopping import MaxProbes, MinCoverage, Settled
+from sampling import examples
 
 WITHOUT_PROBES = [FSDD(), DFE(), MRMR(5), ReliefF(), BIF(criterion="linear"), SelectKBest(f_classif)]
 
@@ -213,7 +214,7 @@ def test_twin_to_rounding_where_a_criterion_sums_over_all_columns():
     seed=st.integers(0, 2**32 - 1),
     inclusion=st.sampled_from([None, 0.3]),
 )
-@settings(max_examples=40)
+@examples(40)
 def test_any_screen(n_features, n_passed, judge, n_probes, seed, inclusion):
     X, y = np.random.default_rng(seed).integers(0, 4, (18, n_features)).astype(float), np.arange(18) % 2
     options = {"stop": MaxProbes(n_probes), "random_state": seed, "inclusion": inclusion}

@@ -46,6 +46,7 @@ class Judged:
         return self.game(sorted(int(name) for name in X[0]))
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("floating", [True, False])
 @pytest.mark.parametrize(
