@@ -31,9 +31,12 @@ test-all: $(VENV)/.installed-dev  ## run the tests with every case of every matr
 # A CPU build of torch is enough. Where pip finds none, it takes the one with CUDA, which is gigabytes.
 TORCH ?= torch==2.13.0 triton==3.6.0
 
-test-device: $(VENV)/.installed-dev  ## run the tests of the code for GPUs, on the CPU: adds torch
+$(VENV)/.with-torch: $(VENV)/.installed-dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests/device
+	@touch $@
+
+test-device: $(VENV)/.with-torch  ## run the tests of the code for GPUs, on the CPU: adds torch
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/device
 
 check: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
 	$(BIN)/ruff check .

@@ -60,10 +60,11 @@ class DaskCluster:
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
-    def client(self, address=None, **options):
+    def client(self, address=None, *, timeout=PATIENCE):
+        """It looks for the scheduler that long, at first and again where it is lost."""
         from distributed import Client
 
-        return Client(address or self.address, set_as_default=False, timeout=PATIENCE, **options)
+        return Client(address or self.address, set_as_default=False, timeout=timeout)
 
     def close(self):
         self.kill(*self.processes)

@@ -113,6 +113,7 @@ def test_iris():
     np.testing.assert_allclose(gains, [0.557233, 0.283126, 0.918296, 0.918296], atol=5e-7)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("method", ["optimal", "greedy", "mdl", "mean", "sigma", 5])
 @pytest.mark.parametrize("make", [np.asfortranarray, sp.csc_matrix, lambda X: X.astype(np.float32)])
 def test_any_layout_and_any_number_of_threads(method, make):

@@ -221,7 +221,7 @@ def test_without_a_file_a_lost_cluster_leaves_the_ranking_so_far(cluster, data):
 def test_a_study_loses_its_cluster(cluster, data, tmp_path):
     path = tmp_path / "study.jsonl"
     study = partial(Study, {"bif": BIF()}, {"nb": GaussianNB()}, trials=5, sizes=[2], random_state=0)
-    with cluster.client() as client:
+    with cluster.client(timeout=10) as client:
         staffed(cluster, client, 1)
 
         def kill(line):
@@ -286,6 +286,7 @@ def test_the_disk_refuses_a_block(tmp_path, data):
     assert same_bits(again, small(n_probes=400).fit(*data))
 
 
+@pytest.mark.exhaustive  # another cause of what test_the_disk_refuses_a_block shows
 def test_the_disk_is_full(tmp_path, data):
     """A file system of 400 kB, in a namespace of its own."""
     if subprocess.run(["unshare", "-Urm", "true"], capture_output=True).returncode:

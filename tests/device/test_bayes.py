@@ -7,7 +7,7 @@ costs are equal to within 1e-6. Costs are minus the logarithms of posteriors.
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, StratifiedKFold
 
@@ -15,6 +15,7 @@ from probewise.criteria import NaiveBayes
 from probewise.criteria import naive_bayes as criterion
 from probewise.criteria.placed import placed
 from probewise.probing.probes import ProbePlan, Subsets
+from sampling import examples
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 torch.set_num_threads(1)
@@ -73,6 +74,7 @@ def assert_equals_cpu(bound, device, subsets, X, y):
             assert abs(actual[k] - expected[k]) <= np.mean(close) + 1e-12, subset
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("data", [table, counts])
 @pytest.mark.parametrize("n_classes", [2, 3, 33])
@@ -96,6 +98,7 @@ def test_subsets_are_told_in_every_way():
         assert_equals_cpu(bound, device, subsets, X, y)
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("make", [np.asarray, sp.csc_matrix])
 @pytest.mark.parametrize(
     "cv",
@@ -140,7 +143,7 @@ def problems(draw):
     return X, y, Subsets.of(subsets), draw(st.sampled_from([1e-9, 1e-3]))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problems(), st.sampled_from([np.asarray, sp.csr_matrix, "far from 0"]), st.booleans())
 def test_equals_the_cpu_on_whatever_data(problem, make, shuffled):
     X, y, subsets, smoothing = problem

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
@@ -19,6 +19,7 @@ from probewise.checks.stores import Stored  # noqa: E402
 from probewise.datasets import make_madelon  # noqa: E402
 from probewise.information import Codes  # noqa: E402
 from probewise.kernels.device import counts, moments, relief, stretches  # noqa: E402
+from sampling import examples  # noqa: E402
 
 seeds = st.integers(0, 2**32 - 1)
 SELECTORS = {
@@ -82,7 +83,7 @@ def assert_same_scores(one, other, tolerance=1e-11):
     np.testing.assert_allclose(other.scores_, one.scores_, rtol=tolerance, atol=tolerance)
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(seed=seeds)
 def test_fsdd_on_any_table(seed):
     X, y = awkward(seed)
@@ -96,7 +97,7 @@ def test_fsdd_on_any_table(seed):
     np.testing.assert_array_less(np.abs(other.means_ - one.means_), allowed)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(seed=seeds)
 def test_fsdd_leaves_out_nan(seed):
     rng = np.random.default_rng(seed)
@@ -165,7 +166,7 @@ def tables_of_codes(seed):
 
 
 @pytest.mark.parametrize("room", [2**28, 2000], ids=["at once", "by pieces"])
-@settings(max_examples=50)
+@examples(50)
 @given(seed=seeds)
 def test_counts_are_the_cpus(room, seed):
     matrix, base, n_base, columns = tables_of_codes(seed)
@@ -215,7 +216,7 @@ def relief_table(seed):
 
 
 @pytest.mark.parametrize("room", [2**28, 2000], ids=["at once", "by pieces"])
-@settings(max_examples=60)
+@examples(60)
 @given(seed=seeds)
 def test_relieff_on_any_table(room, seed):
     selector, X, y = relief_table(seed)

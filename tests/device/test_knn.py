@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.model_selection import LeaveOneOut, RepeatedStratifiedKFold, ShuffleSplit
@@ -26,6 +26,7 @@ from probewise.probing.ledger import LedgerError  # noqa: E402
 from probewise.probing.probes import ProbePlan, Subsets  # noqa: E402
 from probewise.stopping import MaxProbes  # noqa: E402
 from probewise.study import Study  # noqa: E402
+from sampling import examples  # noqa: E402
 
 HERE = Path(__file__).parent
 
@@ -36,7 +37,7 @@ def both(criterion, X, y, subsets, cv=3):
     return bound(subsets), placed(bound, "torch-cpu")(subsets)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(seed=st.integers(0, 2**32 - 1), k=st.sampled_from([1, 2, 3, 5, 8]), n_classes=st.integers(2, 5))
 def test_votes_are_those_of_the_cpu(seed, k, n_classes):
     rng = np.random.default_rng(seed)

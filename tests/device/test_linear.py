@@ -11,13 +11,14 @@ import sys
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from probewise.criteria import Linear
 from probewise.criteria.placed import placed
 from probewise.probing.probes import ProbePlan, Subsets
+from sampling import examples
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 torch.set_num_threads(1)
@@ -67,6 +68,7 @@ def assert_equals_cpu(bound, device, subsets, X, y):
             assert abs(actual[k] - expected[k]) <= np.mean(close) + 1e-12, subset
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.parametrize("make", [np.asfortranarray, sp.csr_matrix])
 @pytest.mark.parametrize("n_classes", [0, 2, 33])
 @pytest.mark.parametrize("alpha", [0.01, 100.0])
@@ -81,6 +83,7 @@ def test_equals_the_cpu(make, n_classes, alpha, kept, monkeypatch):
     assert_equals_cpu(bound, device, SUBSETS, X, y)
 
 
+@pytest.mark.matrix(times=2)
 @pytest.mark.parametrize(("make", "n_classes"), [(np.asarray, 0), (np.asarray, 3), (sp.csc_matrix, 2)])
 @pytest.mark.parametrize("kept", [True, False], ids=["looked up", "made"])
 @pytest.mark.parametrize(
@@ -120,7 +123,7 @@ def problems(draw):
     return X, y, Subsets.of(subsets), penalty
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(problems(), st.sampled_from([np.asarray, sp.csr_matrix]), st.booleans())
 def test_equals_the_cpu_on_whatever_data(problem, make, shuffled):
     X, y, subsets, alpha = problem

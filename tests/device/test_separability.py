@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from probewise.criteria.placed import placed
 from probewise.criteria.separability import Separability
 from probewise.probing.probes import ProbePlan, Subsets
+from sampling import examples
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 torch.set_num_threads(1)
@@ -30,6 +31,7 @@ def table(n=150, d=20, n_classes=3, seed=0):
     return X, y
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.parametrize("kept", [True, False], ids=["looked up", "made"])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("measure", DISTANCES)
@@ -45,7 +47,7 @@ def test_equals_the_cpu(make, measure, n_classes, shrinkage, kept, monkeypatch):
     np.testing.assert_allclose(device(SUBSETS.indices, SUBSETS.offsets), bound(SUBSETS), rtol=1e-8)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.integers(0, 2**32 - 1), st.integers(6, 60), st.integers(1, 12), st.integers(2, 4), st.sampled_from(DISTANCES))
 def test_equals_the_cpu_on_whatever_data(seed, n, d, n_classes, measure):
     rng = np.random.default_rng(seed)

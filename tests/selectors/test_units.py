@@ -266,6 +266,7 @@ def test_clones_and_repr(options):
     assert copy.fit(X, y).ranking_.tolist() == original.fit(X, y).ranking_.tolist()
 
 
+@pytest.mark.matrix
 @laws
 @pytest.mark.parametrize("inclusion", [None, 0.3])
 def test_tables_on_disk(options, inclusion, tmp_path):
