@@ -30,7 +30,7 @@ def table(n=120, d=30, n_classes=3, dtype=np.float64, seed=0):
     return (np.rint(X) if np.dtype(dtype).kind in "iu" else X).astype(dtype), y
 
 
-SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 12)
+SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 6)
 FEW = ProbePlan(30, max_size=25, seed=1).draw(0, 3)
 
 

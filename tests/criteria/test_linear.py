@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold, LeaveOneOut, ShuffleSplit, Strat
 from probewise.criteria import Linear
 from probewise.probing.probes import ProbePlan, Subsets
 
-SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 12)
+SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 6)
 FEW = ProbePlan(30, max_size=25, seed=1).draw(0, 3)
 
 

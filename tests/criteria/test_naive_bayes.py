@@ -46,7 +46,7 @@ def columns(y, d, seed):
     return X, y
 
 
-SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 12)
+SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 8)
 
 
 def by_sklearn(X, y, subsets=SUBSETS, cv=3, groups=None, **parameters):
