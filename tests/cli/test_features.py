@@ -214,7 +214,7 @@ def test_categories_need_columns_that_are_read(patients, tmp_path):
     np.savez(tmp_path / "X.npz", X=np.arange(12.0).reshape(4, 3), y=np.arange(4) % 2)
     table = read_table(tmp_path / "X.npz", categorical=["1"])
     assert table.levels == {1: ["1.0", "10.0", "4.0", "7.0"]}
-    with pytest.raises(TableError, match="leave --categorical or --features-in rows out"):
+    with pytest.raises(TableError, match="leave categorical or features_in='rows' out"):
         read_table("patients.csv", target="label", features_in="rows", categorical=["age"])
 
 
