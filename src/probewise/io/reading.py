@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 UNNAMED = ("", "__index_level_0__")  # how pandas saves a row index to CSV and to Parquet
 FEATURES_IN = ("columns", "rows")
+Spot = Callable[[int], str]  # a row, counted from 1, in words
 LEFT_TO_CRITERION = ForPython(
     "let them be NaN where they are missing (gaps=True)",
     "let rank do so where they are missing (",
@@ -176,16 +177,10 @@ def _by_columns(path: Path, asked: _Request) -> Table:
 
 
 def _checked_table(
-    X: Any,
-    names: list[str],
-    labels: pl.Series,
-    of_rows: dict[str, pl.Series],
-    spot: Callable[[int], str],
-    *,
-    gaps: bool,
+    X: Any, names: list[str], labels: pl.Series, of_rows: dict[str, pl.Series], spot: Spot, *, gaps: bool
 ) -> Table:
-    """The table, if all of it can be used; ``spot`` names a row of it."""
-    _require_finite(X, names, spot, gaps=gaps)
+    """The table, if all of it can be used."""
+    _require_finite(X, names, spot, allow_nan=gaps and not sp.issparse(X))
     y = _checked_labels(labels, spot)
     more: dict[str, Any] = {role: _CHECKED[role](values, spot) for role, values in of_rows.items()}
     return Table(X, y, names, labels.name, **more)
@@ -378,26 +373,24 @@ def require_names(names: Sequence[str], features: Sequence[int], target: str, wh
             )
 
 
-def _require_finite(X: Any, names: Sequence[str], spot: Callable[[int], str], *, gaps: bool = False) -> None:
-    if X.dtype.kind != "f":
-        return
-    gaps = gaps and not sp.issparse(X)
-    bad = columns_not_finite(X, allow_nan=gaps)
+def _require_finite(X: Any, names: Sequence[str], spot: Spot, *, allow_nan: bool) -> None:
+    bad = columns_not_finite(X, allow_nan=allow_nan)
     if len(bad):
         first = X[:, [bad[0]]]
         first = (first.toarray() if sp.issparse(first) else first).ravel()
-        row = 1 + int(np.argmax(np.isinf(first) if gaps else ~np.isfinite(first)))
+        row = 1 + int(np.argmax(np.isinf(first) if allow_nan else ~np.isfinite(first)))
+        what = "infinite" if allow_nan else "missing or infinite"
         raise TableError(
-            f"values are {'infinite' if gaps else 'missing or infinite'} in {len(bad):,} of {len(names):,} feature "
+            f"values are {what} in {len(bad):,} of {len(names):,} feature "
             f"columns: {some([names[column] for column in bad.tolist()])} (first in {spot(row)}); fill them in, ",
-            *(() if gaps else (LEFT_TO_CRITERION, ", ")),
+            *(() if allow_nan else (LEFT_TO_CRITERION, ", ")),
             "or leave out those rows or columns (",
             Parameter("ignore"),
             ")",
         )
 
 
-def _checked_weights(column: pl.Series, spot: Callable[[int], str]) -> NDArray[np.float64]:
+def _checked_weights(column: pl.Series, spot: Spot) -> NDArray[np.float64]:
     if column.dtype.is_decimal():
         column = column.cast(polars().Float64)
     if not column.dtype.is_numeric():
@@ -414,7 +407,7 @@ def _checked_weights(column: pl.Series, spot: Callable[[int], str]) -> NDArray[n
     return weights
 
 
-def _checked_groups(column: pl.Series, spot: Callable[[int], str]) -> NDArray[Any]:
+def _checked_groups(column: pl.Series, spot: Spot) -> NDArray[Any]:
     lost = column.is_null()
     if lost.any():
         raise TableError(
@@ -429,7 +422,7 @@ def _checked_groups(column: pl.Series, spot: Callable[[int], str]) -> NDArray[An
 _CHECKED = {"weights": _checked_weights, "groups": _checked_groups}
 
 
-def _checked_labels(target: pl.Series, spot: Callable[[int], str]) -> NDArray[Any]:
+def _checked_labels(target: pl.Series, spot: Spot) -> NDArray[Any]:
     pl = polars()
     lost = target.is_null()
     if target.dtype.is_float():
