@@ -30,6 +30,7 @@ from sklearn.utils.validation import column_or_1d
 from .. import __version__
 from ..checks.errors import Parameter, ParameterError
 from ..checks.labels import plain_labels
+from ..checks.numbers import is_whole
 from ..checks.tables import canonical, explained, require_plain
 from ..criteria.base import kind_of_target
 from ..executors import ClusterError, Map, executor
@@ -227,7 +228,7 @@ class Study:
         for name, classifier in self.classifiers.items():
             if not (hasattr(classifier, "fit") and hasattr(classifier, "predict")):
                 raise ValueError(f"classifiers[{name!r}]={classifier!r} is no classifier: it needs fit and predict")
-        if not _is_whole(self.trials) or self.trials < 1:
+        if not is_whole(self.trials, 1):
             raise ValueError(f"trials={self.trials!r} must be a whole number of at least 1")
         check_random_state(self.random_state)  # scikit-learn's bounds and message
 
@@ -235,13 +236,9 @@ class Study:
         """The seed asked for; without one, that of the run file if it has a study, else a new one."""
         if self.random_state is None:
             return secrets.randbits(32) if kept is None else int(kept["seed"])
-        if _is_whole(self.random_state):
+        if is_whole(self.random_state):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-
-def _is_whole(value: Any) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any], list[str] | None]:
@@ -274,7 +271,7 @@ def _checked_sizes(sizes: Iterable[int] | None, n_features: int) -> Indices:
     if sizes is None:
         return np.unique(np.geomspace(1, min(LARGEST, n_features), STEPS).round().astype(np.int64))
     wanted = list(sizes)
-    if not wanted or not all(_is_whole(size) and 1 <= size <= n_features for size in wanted):
+    if not wanted or not all(is_whole(size, 1, n_features) for size in wanted):
         raise ParameterError(
             Parameter("sizes", wanted), f" with {n_features} features: give whole numbers from 1 to {n_features}"
         )

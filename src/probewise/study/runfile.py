@@ -1,4 +1,4 @@
-"""A study on disk: finished trials as lines of JSON, safe from a kill, refused to another study."""
+"""Files of finished trials: a line of JSON each, safe from a kill, refused to another study."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checks.errors import Parameter, ParameterError
+from ..checks.numbers import is_whole
 
 try:
     import fcntl
@@ -135,7 +136,9 @@ def require_settings(settings: Any) -> None:
     """Raise one of ``DAMAGE`` where these cannot be a study's."""
     n_rows, n_features = settings["shape"]
     sizes, test_size = settings["sizes"], settings["test_size"]
-    fine = _are_whole([n_rows, n_features, *sizes], 1, MOST_FEATURES) and sizes and test_size > 0
+    fine = (
+        sizes and test_size > 0 and all(is_whole(number, 1, MOST_FEATURES) for number in (n_rows, n_features, *sizes))
+    )
     for role in ("selectors", "classifiers"):
         names = settings[role]
         fine = fine and isinstance(names, list) and names and all(isinstance(name, str) for name in names)
@@ -146,22 +149,19 @@ def require_settings(settings: Any) -> None:
 def require_trial(record: Any, settings: Any) -> None:
     """Raise one of ``DAMAGE`` where this is not a finished trial of a study of those settings."""
     n_sizes, n_features = len(settings["sizes"]), settings["shape"][1]
-    fine = _are_whole([record["trial"]], 0, MOST_FEATURES)
+    fine = is_whole(record["trial"], 0, MOST_FEATURES)
     for name in settings["selectors"]:
         outcome = record["selectors"][name]
         subsets = outcome["subsets"]
-        fine = fine and float(outcome["seconds"]) >= 0 and _are_whole([outcome["probes"]], 0, 2**62)
+        fine = fine and float(outcome["seconds"]) >= 0 and is_whole(outcome["probes"], 0, 2**62)
         if subsets is not None:
-            fine = fine and len(subsets) == n_sizes and all(_are_whole(one, 0, n_features - 1) for one in subsets)
+            fine = fine and len(subsets) == n_sizes
+            fine = fine and all(is_whole(feature, 0, n_features - 1) for subset in subsets for feature in subset)
         for classifier in settings["classifiers"]:
             accuracy = outcome["accuracy"][classifier]
             fine = fine and len(accuracy) == n_sizes and all(0 <= float(value) <= 1 for value in accuracy)
     if not fine:
         raise ValueError("a line that no trial has")
-
-
-def _are_whole(values: list[Any], least: int, most: int) -> bool:
-    return all(isinstance(value, int) and not isinstance(value, bool) and least <= value <= most for value in values)
 
 
 def _shown(value: Any) -> str:
