@@ -64,6 +64,9 @@ class Look:
 class TallySoFar(Protocol):
     """The part of a `Tally` that rules may use."""
 
+    @property
+    def mean(self) -> float: ...
+
     def covers(self, n_probes: int) -> bool: ...
 
     def daf0(self) -> NDArray[np.float64]: ...
@@ -78,7 +81,7 @@ class State:
     n_probes, seconds : int, float
         Probes and working time so far.
     tally : TallySoFar
-        Has ``covers(n_probes)`` and ``daf0()``.
+        Has ``mean`` (of J), ``covers(n_probes)`` and ``daf0()``.
     looks : tuple of Look
         The last two looks, the later one last.
     """
