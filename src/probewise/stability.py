@@ -26,7 +26,6 @@ from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -302,20 +301,18 @@ class Measure:
     n_selectors: int = 1
 
 
-MEASURES: Mapping[str, Measure] = MappingProxyType(
-    {
-        "cw_rel": Measure(cw_rel, "Frequency-weighted agreement between the least and the most possible."),
-        "ati": Measure(ati, "Mean share of the union of two subsets that both hold (Jaccard)."),
-        "anhi": Measure(anhi, "Mean share of all features on which two subsets agree, held or left out."),
-        "kuncheva": Measure(
-            kuncheva, "Mean overlap of two subsets above what chance gives, for one size.", -1, 1, True, True
-        ),
-        "nogueira": Measure(nogueira, "Kuncheva's stability for any sizes, with intervals and a test.", -1, 1, True),
-        "iati": Measure(iati, "As ati, over pairs of one subset from each selector.", n_selectors=2),
-        "ianhi": Measure(ianhi, "As anhi, over pairs of one subset from each selector.", n_selectors=2),
-        "icw": Measure(icw, "How alike the two selectors' frequencies of each feature are.", n_selectors=2),
-    }
-)
+MEASURES: Mapping[str, Measure] = {
+    "cw_rel": Measure(cw_rel, "Frequency-weighted agreement between the least and the most possible."),
+    "ati": Measure(ati, "Mean share of the union of two subsets that both hold (Jaccard)."),
+    "anhi": Measure(anhi, "Mean share of all features on which two subsets agree, held or left out."),
+    "kuncheva": Measure(
+        kuncheva, "Mean overlap of two subsets above what chance gives, for one size.", -1, 1, True, True
+    ),
+    "nogueira": Measure(nogueira, "Kuncheva's stability for any sizes, with intervals and a test.", -1, 1, True),
+    "iati": Measure(iati, "As ati, over pairs of one subset from each selector.", n_selectors=2),
+    "ianhi": Measure(ianhi, "As anhi, over pairs of one subset from each selector.", n_selectors=2),
+    "icw": Measure(icw, "How alike the two selectors' frequencies of each feature are.", n_selectors=2),
+}
 
 
 def stability_table(subsets: Any, n_features: int) -> list[dict[str, Any]]:
