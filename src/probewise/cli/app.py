@@ -880,7 +880,7 @@ def _together(daf: Any, table: Table, top: int) -> tuple[Interactions, list[Grou
 
     found = daf.interactions(top)
     found = replace(found, names=tuple(table.feature_names[column] for column in found.features.tolist()))
-    return found, found.groups(correlations(columns_of(daf, table.frame(), found.features)))
+    return found, found.groups(correlations(columns_of(daf.as_numbers(table.frame()), found.features)))
 
 
 def _reports(paths: Sequence[Path] | None, json: Path | None, markdown: Path | None) -> list[Path]:

@@ -11,10 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..checks.stores import as_dense, is_stored
-from ..checks.tables import number_categories
 from .ledger import Ledger
 from .multiplicity import holm
 from .probes import ProbePlan
@@ -198,8 +195,8 @@ class Interactions:
     def _replace(self, likeness: Floats | None) -> NDArray[np.bool_]:
         """By the probes: each is worth something without the other, and next to nothing with it.
 
-        That the contrast is below 0 is not enough: of two features that tell different things each is worth less beside
-        the other, too, because less is left to be told. And noise that is good on these rows by luck may lose that luck
+        That the contrast is below 0 is not enough: of two features that say different things each is worth less beside
+        the other, too, because less is left to say. And noise that is good on these rows by luck may lose that luck
         in company: both must be better than the bulk of the features, or their columns related.
         """
         no_luck = self.beyond_bulk[:, None] & self.beyond_bulk
@@ -219,23 +216,6 @@ class Interactions:
             return (likeness >= THE_SAME) | ((likeness >= ALIKE) & ~helps)
 
 
-def interactions_of(daf: Any, top: int = 20) -> Interactions:
-    """The pairs among the first ``top`` features of a fitted DAF; those that were never probed are not among them."""
-    check_is_fitted(daf, "ledger_")
-    if not isinstance(top, int | np.integer) or isinstance(top, bool) or top < 2:
-        raise ValueError(f"top={top!r} must be a whole number of at least 2: pairs are made of them")
-    best = best_probed(daf.ranking_, daf.scores_)[:top]
-    names = getattr(daf, "feature_names_in_", None)
-    named = tuple(f"x{column}" if names is None else str(names[column]) for column in best.tolist())
-    return interactions_between(daf.run_, best, named)
-
-
-def redundancy_of(daf: Any, X: Any = None, top: int = 20) -> list[Group]:
-    """Features among the first ``top`` of a fitted DAF that stand in for one another."""
-    found = interactions_of(daf, top)
-    return found.groups(None if X is None else correlations(columns_of(daf, X, found.features)))
-
-
 def best_probed(ranking: Columns, scores: Floats) -> Columns:
     """Columns that have a score, best first; of those that share a rank, which are never apart, the first."""
     first = np.unique(ranking, return_index=True)[1]
@@ -244,18 +224,20 @@ def best_probed(ranking: Columns, scores: Floats) -> Columns:
 
 def interactions_between(run: Run, columns: Columns, names: Sequence[str]) -> Interactions:
     """What these columns do in pairs, replayed from the ledger."""
-    cells = _cells(run.feature_plan, run.ledger, columns)
-    contrast, error = cells.contrast, cells.std_error
-    only, neither = cells.mean[1] - cells.mean[3], cells.variance[1] + cells.variance[3]
+    count, mean, variance = _cells(run.feature_plan, run.ledger, columns)
+    unknown = (count.min(axis=0) < FEWEST_IN_A_CELL) | np.eye(len(columns), dtype=bool)
+    contrast = np.where(unknown, np.nan, mean[0] - mean[1] - mean[2] + mean[3])
+    error = np.where(unknown, np.nan, np.sqrt(variance.sum(axis=0)))
+    worth, worth_variance = mean[1] - mean[3], variance[1] + variance[3]
     rounding = 1e-9 * float(run.ledger.values().std())
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.abs(contrast) / (error + rounding)
-        freedom = error**4 / (cells.variance**2 / (cells.count - 1)).sum(axis=0)
+        freedom = error**4 / (variance**2 / (count - 1)).sum(axis=0)
         p_values = 2 * stdtr(np.where(np.isfinite(freedom), freedom, 1e9), -z)
-        worth_error = np.sqrt(neither)
+        worth_error = np.sqrt(worth_variance)
     p_values[~np.isfinite(contrast)] = np.nan
     beyond = _beyond_bulk(run.size_adjusted_tally)[columns]
-    return Interactions(columns, tuple(names), contrast, error, only, worth_error, p_values, beyond, rounding)
+    return Interactions(columns, tuple(names), contrast, error, worth, worth_error, p_values, beyond, rounding)
 
 
 def _beyond_bulk(tally: Tally) -> NDArray[np.bool_]:
@@ -265,34 +247,17 @@ def _beyond_bulk(tally: Tally) -> NDArray[np.bool_]:
     if not known.any():
         return known
     centre = np.nanmedian(gains)
-    spread = np.nanmedian(np.abs(gains - centre)) / ndtri(0.75)
+    deviation = np.nanmedian(np.abs(gains - centre)) / ndtri(0.75)
     with np.errstate(invalid="ignore"):
-        return gains > centre + BEYOND_THE_BULK * spread
+        return gains > centre + BEYOND_THE_BULK * deviation
 
 
-@dataclass(frozen=True, eq=False)
-class Cells:
-    """Of each pair: how many probes hold both, the first only, the second only, neither; mean J, and its variance."""
+def _cells(plan: ProbePlan, ledger: Ledger, columns: Columns) -> tuple[Floats, Floats, Floats]:
+    """Arrays (4, m, m) of each pair: over the probes that hold both, the first only, the second only, and neither.
 
-    count: Floats
-    mean: Floats
-    variance: Floats
-
-    @cached_property
-    def contrast(self) -> Floats:
-        return self._where_known(self.mean[0] - self.mean[1] - self.mean[2] + self.mean[3])
-
-    @cached_property
-    def std_error(self) -> Floats:
-        return self._where_known(np.sqrt(self.variance.sum(axis=0)))
-
-    def _where_known(self, values: Floats) -> Floats:
-        unknown = (self.count.min(axis=0) < FEWEST_IN_A_CELL) | np.eye(len(values), dtype=bool)
-        return np.where(unknown, np.nan, values)
-
-
-def _cells(plan: ProbePlan, ledger: Ledger, columns: Columns) -> Cells:
-    """Over the ledger; of a run in rounds, for each pair over the rounds in which both could be drawn."""
+    How many probes, their mean J less that of probes of like size, and the variance of that mean. Of a run in rounds
+    over the rounds in which both could be drawn.
+    """
     place = np.full(plan.n_features, -1)
     place[columns] = np.arange(len(columns))
     starts = [part.start for part in plan.rounds]
@@ -310,8 +275,7 @@ def _cells(plan: ProbePlan, ledger: Ledger, columns: Columns) -> Cells:
     count, total, square = sums.swapaxes(0, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / count
-        variance = np.maximum(square / count - mean**2, 0) / count
-    return Cells(count, mean, variance)
+        return count, mean, np.maximum(square / count - mean**2, 0) / count
 
 
 def correlations(values: Floats) -> Floats:
@@ -336,11 +300,7 @@ def stand_in(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]} stand in for one another; {names[0]} alone is enough"
 
 
-def columns_of(daf: Any, X: Any, columns: Columns) -> Floats:
-    """Some columns of X as numbers; of a table in a store no others are read."""
-    if is_stored(X):
-        return np.asarray(as_dense(X)[:, columns], dtype=np.float64)
-    options: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
-    seen = validate_data(daf, number_categories(X)[0], reset=False, **options)
-    chosen = seen.tocsc()[:, columns].toarray() if sp.issparse(seen) else seen[:, columns]
+def columns_of(X: Any, columns: Columns) -> Floats:
+    """Some columns of a table of numbers, dense; of a table in a store no others are read."""
+    chosen = X.tocsc()[:, columns].toarray() if sp.issparse(X) else X[:, columns]
     return np.asarray(chosen, dtype=np.float64)

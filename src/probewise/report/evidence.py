@@ -36,7 +36,6 @@ from ..selectors.size_curve import (
     SizeCurve,
     SubsetScorer,
     TooFewRows,
-    as_judged,
     as_sizes,
     chosen,
     curve_along,
@@ -277,7 +276,7 @@ def _size_curve(found: Findings, data: Data | None) -> SizeCurve:
 
     return curve_along(
         choose,
-        *_as_judged(found, data),
+        *_criterion_input(found, data),
         data.y,
         data.target,
         sizes=sizes,
@@ -287,11 +286,11 @@ def _size_curve(found: Findings, data: Data | None) -> SizeCurve:
     )
 
 
-def _as_judged(found: Findings, data: Data) -> tuple[Any, Subsets | None]:
+def _criterion_input(found: Findings, data: Data) -> tuple[Any, Subsets | None]:
     """What the criterion sees of the data, also where there is a ledger only."""
     if len(found.categorical):
         return one_hot(data.X, np.isin(np.arange(data.X.shape[1]), found.categorical))
-    return as_judged(found.selector, data.X)
+    return data.X, None
 
 
 def _scoring(found: Findings) -> Any:

@@ -192,7 +192,7 @@ def _code(selector: RankingSelector) -> str | None:
         for value in parameter if isinstance(parameter, tuple) else (parameter,):
             if isinstance(value, BaseEstimator | Rule | BaseCrossValidator):
                 imports.append(f"from {_public_home(type(value))} import {type(value).__name__}")
-    of_rows = "".join(f", {name}={name}" for name in getattr(selector, "_fitted_with", ()))
+    of_rows = "".join(f", {name}={name}" for name in getattr(selector, "fit_arguments_", ()))
     fitted = f"{type(selector).__name__.lower()} = {text}.fit(X, y{of_rows})"
     return "\n".join([*dict.fromkeys(imports), "", *map(str, values), fitted])
 

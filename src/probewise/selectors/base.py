@@ -19,10 +19,19 @@ from ..checks.errors import ForPython, Message, Setting
 from ..checks.labels import checked_weights, plain_labels
 from ..checks.numbers import number_of
 from ..checks.stores import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
-from ..checks.tables import REMEDY, require_finite, require_numbers, require_plain, require_widths, validated
+from ..checks.tables import (
+    REMEDY,
+    number_categories,
+    require_finite,
+    require_numbers,
+    require_plain,
+    require_widths,
+    validated,
+)
 from ..criteria import Criterion, as_criterion
 from ..criteria.placed import OnDevice, placed
 from ..executors import Map, ahead, executor, serial, stays_here
+from ..probing.probes import Subsets
 from ..probing.tally import positions
 from .size_curve import SizeCurve, size_curve_of
 
@@ -43,6 +52,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     _takes_nan: Any = False
     _needs_target: Any = True
     _streams: Any = False
+    missing_category: float = np.nan  # how a missing category is numbered for the criterion
     _widths: Any = None
     _remedy_for_missing: Any = REMEDY
 
@@ -82,6 +92,21 @@ class RankingSelector(SelectorMixin, BaseEstimator):
             y = validate_data(self, "no_validation", None if y is None else plain_labels(y), reset=False)
             check_consistent_length(X, y)
         return X if self._streams else np.asarray(X), y
+
+    def as_numbers(self, X: Any, missing_category: float = np.nan) -> Any:
+        """X, with the features of ``fit``, as an array of numbers or a `Stored`; missing values stay."""
+        if is_stored(X):
+            return as_dense(X)
+        numbered, _ = number_categories(X, missing_category)
+        options: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
+        return validate_data(self, numbered, reset=False, **options)
+
+    def criterion_input(self, X: Any) -> tuple[Any, Subsets | None]:
+        """What a criterion sees of X, an array of numbers, and the columns of each feature in it.
+
+        None for the columns: each feature has the one of its number.
+        """
+        return X, None
 
     def transform(self, X: Any) -> Any:
         """The selected columns of X; of a table in a store no others are read."""
@@ -237,7 +262,7 @@ class WrapperSelector(RankingSelector):
         """The criterion bound to the data, on the device asked for."""
         options = {"groups": groups, "scoring": self.scoring}
         given = {"groups": groups, "sample_weight": sample_weight}
-        self._fitted_with = [name for name, value in given.items() if value is not None]
+        self.fit_arguments_ = [name for name, value in given.items() if value is not None]
         if sample_weight is not None:  # a criterion of the user's own need not know of it
             if "sample_weight" not in signature(criterion.bind).parameters:
                 raise ValueError(

@@ -20,13 +20,21 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from .. import __version__
 from ..checks.features import Columns, checked_costs, grouped, named_columns
 from ..checks.labels import checked_weights
+from ..checks.numbers import is_whole
 from ..checks.tables import are_categories, is_frame, kinds_of_columns, number_categories, require_plain
 from ..criteria import as_criterion
 from ..criteria.placed import BLOCK_SIZE, OnDevice
 from ..kernels.device import find
 from ..probing.certainty import Certainty
 from ..probing.engine import ProbeError, run_probes
-from ..probing.interactions import Group, Interactions, interactions_of, redundancy_of
+from ..probing.interactions import (
+    Group,
+    Interactions,
+    best_probed,
+    columns_of,
+    correlations,
+    interactions_between,
+)
 from ..probing.ledger import Ledger, peek
 from ..probing.probes import ProbePlan, Subsets
 from ..probing.progress import live_progress
@@ -60,6 +68,7 @@ class ProbingSelector(WrapperSelector):
     verbose: Any
 
     run_: Run
+    missing_category = -1  # a value of its own, as the criterion sees categories
     _is_category: NDArray[np.bool_]
 
     # ---- what a fitted selector shows of its run
@@ -126,7 +135,13 @@ class ProbingSelector(WrapperSelector):
 
     def interactions(self, top: int = 20) -> Interactions:
         """What the first ``top`` features do in pairs, by the ledger: which help, and which replace each other."""
-        return interactions_of(self, top)
+        check_is_fitted(self, "run_")
+        if not is_whole(top, 2):
+            raise ValueError(f"top={top!r} must be a whole number of at least 2: pairs are made of them")
+        best = best_probed(self.ranking_, self.scores_)[:top]
+        names = getattr(self, "feature_names_in_", None)
+        named = [f"x{column}" if names is None else str(names[column]) for column in best.tolist()]
+        return interactions_between(self.run_, best, named)
 
     def redundancy(self, X: Any = None, top: int = 20) -> list[Group]:
         """Groups among the first ``top`` features that stand in for one another, the best of each group first.
@@ -134,7 +149,8 @@ class ProbingSelector(WrapperSelector):
         By the probes: what one is worth is gone where the other is. With X, the data of ``fit``, also by the columns:
         those that are nearly the same (|correlation| of 0.9 and more).
         """
-        return redundancy_of(self, X, top)
+        found = self.interactions(top)
+        return found.groups(None if X is None else correlations(columns_of(self.as_numbers(X), found.features)))
 
     # ---- probing
 
@@ -372,8 +388,8 @@ class ProbingSelector(WrapperSelector):
         own: dict[str, str] = getattr(self, "_sklearn_output_config", {})
         return own.get("transform", get_config()["transform_output"]) != "default"
 
-    def _as_judged(self, X: Any) -> tuple[Any, Subsets | None]:
-        """What the criterion sees of X, and the columns of each feature in it; None: the one of its number."""
+    def criterion_input(self, X: Any) -> tuple[Any, Subsets | None]:
+        """As of any selector; a category has a column for each of its values."""
         names = getattr(self, "feature_names_in_", None)
         return one_hot(X, self._is_category, names) if self._is_category.any() else (X, None)
 

@@ -19,12 +19,12 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..checks.errors import Parameter, ParameterError
 from ..checks.numbers import is_whole
-from ..checks.stores import Stored, as_dense, is_stored
-from ..checks.tables import columns_not_finite, number_categories
+from ..checks.stores import Stored
+from ..checks.tables import columns_not_finite
 from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion
 from ..criteria.base import Folds, Split, Target
 from ..probing.probes import Subsets
@@ -156,7 +156,7 @@ def size_curve_of(
     check_is_fitted(selector, "ranking_")
     if y is None:
         raise ValueError("y=None: how many features are enough is judged by what they predict; give y")
-    seen, y = table_of(selector, X), np.asarray(y)
+    seen, y = selector.as_numbers(X, selector.missing_category), np.asarray(y)
     check_consistent_length(seen, y, groups, sample_weight)
     of_rows = {"groups": groups, "sample_weight": sample_weight}
     of_rows = {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
@@ -171,9 +171,11 @@ def size_curve_of(
         ranked = ranked_anew(selector, given, y, rows, asked.tolist(), of_rows) if nested else selector
         return chosen(ranked, asked.tolist())
 
+    matrix, columns = selector.criterion_input(seen)
     return curve_along(
         choose,
-        *as_judged(selector, seen),
+        matrix,
+        columns,
         y,
         target,
         sizes=asked,
@@ -380,20 +382,6 @@ def ranked_anew(
     if str(getattr(copy, "stop_reason_", "")).startswith("interrupted"):
         raise KeyboardInterrupt  # it keeps what it has; a curve is whole or not at all
     return copy
-
-
-def table_of(selector: Any, X: Any) -> Any:
-    """X as an array of numbers, categories numbered, missing values as they are; or a `Stored`."""
-    if is_stored(X):
-        return as_dense(X)
-    numbered, _ = number_categories(X, -1 if hasattr(selector, "_as_judged") else np.nan)
-    options: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
-    return validate_data(selector, numbered, reset=False, **options)
-
-
-def as_judged(selector: Any, X: Any) -> tuple[Any, Subsets | None]:
-    """What a criterion sees of X, and the columns of each feature in it, where a feature can have several."""
-    return selector._as_judged(X) if hasattr(selector, "_as_judged") else (X, None)
 
 
 def _columns_of_each(subsets: list[Columns], columns: Subsets | None) -> list[Columns]:
