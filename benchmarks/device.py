@@ -21,7 +21,7 @@ from benchmarks.criteria import reuters
 from benchmarks.measure import print_table
 from probewise import DAF
 from probewise.criteria import KNN, Linear, NaiveBayes, Separability
-from probewise.criteria.placed import placed
+from probewise.criteria.device import to_device
 from probewise.datasets import load, make_madelon
 from probewise.probing.probes import ProbePlan
 from probewise.stopping import MaxProbes
@@ -102,7 +102,7 @@ def _compare(title, criterion, X, y, tau, seed, small, *, n_ranked=20_000, n_che
     if small:
         n_ranked, n_checked, n_timed = min(n_ranked, 800), min(n_checked, 200), min(n_timed, 2000)
     bound = criterion.bind(X, y, 3)
-    device = placed(bound, DEVICE)
+    device = to_device(bound, DEVICE)
     subsets = ProbePlan(X.shape[1], tau, seed=seed).draw(0, n_checked)
     truth, ours, again = bound(subsets), device(subsets), device(subsets)
     differences = []

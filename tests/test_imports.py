@@ -26,9 +26,10 @@ def stated_layers():
 LAYERS = stated_layers()
 # Imports that point up, each inside a function: a fitted selector writes its own report and shows itself in a notebook.
 UPWARD = {"selectors/base.py": {"report"}}
+DEVICE_HALVES = tuple(path.relative_to(SOURCE).as_posix() for path in MODULES if path.match("criteria/*_device.py"))
 OWNERS = {
     "numba": ("kernels/",),
-    "torch": ("kernels/device/",),
+    "torch": ("kernels/device/", *DEVICE_HALVES),
     "triton": ("kernels/device/",),
     "joblib": ("executors.py",),
     "threadpoolctl": ("executors.py",),

@@ -149,7 +149,7 @@ def _at_one_deviation(columns: Floats) -> tuple[Floats, Any]:
 
 def _means_and_deviations(columns: Floats) -> tuple[Floats, Floats]:
     means, deviations = np.empty(len(columns)), np.empty(len(columns))
-    kernels.spread(columns, means, deviations)
+    kernels.means_and_deviations(columns, means, deviations)
     return means, deviations
 
 

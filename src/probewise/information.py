@@ -81,7 +81,7 @@ class Codes:
         torch_device = find(device)
         if torch_device is None:
             return self
-        from .kernels.device.counts import DeviceCodes
+        from .kernels.device.contingency import DeviceCodes
 
         room = (self.levels, self.place, self.planes, self.wide, self.scale[0])
         return replace(self, on_device=DeviceCodes(self.n_rows, *room, narrow=kernels.NARROW, device=torch_device))

@@ -159,7 +159,6 @@ def test_text_labels():
         ({"n_neighbors": 81}, None, "n_neighbors=81 must be from 1 to"),
         ({"n_neighbors": 0}, None, "n_neighbors=0"),
         ({"task": "ranking"}, None, "task='ranking'"),
-        ({"metric": "cosine"}, None, "metric='cosine'"),
         ({}, np.array([0] * 118 + [1, 1]), "class 1 has n_samples=2, fewer than cv=3"),
         ({}, np.zeros((120, 2)), "y is"),
     ],

@@ -127,7 +127,7 @@ def test_many_rows_for_the_features(scoring):
 def test_a_batch_in_pieces_is_the_same(scoring, monkeypatch):
     X, y = table(n=900, n_classes=2)
     together = Linear().bind(X, y, scoring=scoring)(SUBSETS)
-    monkeypatch.setattr("probewise.criteria.linear.MOST_TOLD", 900)
+    monkeypatch.setattr("probewise.criteria.linear.MOST_PREDICTIONS", 900)
     assert together.tobytes() == Linear().bind(X, y, scoring=scoring)(SUBSETS).tobytes()
 
 
@@ -222,7 +222,7 @@ def test_selectors_pass_it_on(selector, criterion):
 
 
 def test_a_device_knows_the_usual_scores_only(monkeypatch):
-    monkeypatch.setattr("probewise.criteria.placed.find", lambda device: None if device == "cpu" else "cuda")
+    monkeypatch.setattr("probewise.criteria.device.find", lambda device: None if device == "cpu" else "cuda")
     X, y = table(n_classes=2)
     for criterion in ("knn", "linear", "naive_bayes"):
         with pytest.raises(ValueError, match=r"device='cuda': scoring='roc_auc'.*use device='cpu'"):

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from triton.runtime import interpreter
 
-from probewise.kernels.device import counts, fused_filters, moments, relief
+from probewise.kernels.device import contingency, filters_triton, moments, relief
 
 patch_tensors = interpreter._patch_lang_tensor
 
@@ -30,14 +30,14 @@ def check_moments():
         X = torch.from_numpy((20 * rng.normal(size=(n_rows, n_columns)) + 7).astype(kind))
         codes = np.arange(n_rows) % n_classes
         runs = moments.Runs.of(codes, n_classes, n_columns, "cpu")
-        plain, fused = moments._sums_of_runs(X, runs), fused_filters.sums_of_runs(X, runs)
-        for one, other in zip(plain[:3], fused[:3], strict=True):
+        plain, found = moments._sums_of_runs(X, runs), filters_triton.sums_of_runs(X, runs)
+        for one, other in zip(plain[:3], found[:3], strict=True):
             torch.testing.assert_close(one, other, rtol=1e-12, atol=1e-12)
         assert plain[3]
-        assert fused[3]
+        assert found[3]
     X = torch.from_numpy(rng.normal(size=(8, 600)))
     X[3, 555] = torch.nan
-    assert not fused_filters.sums_of_runs(X, moments.Runs.of(np.arange(8) % 2, 2, 600, "cpu"))[3]
+    assert not filters_triton.sums_of_runs(X, moments.Runs.of(np.arange(8) % 2, 2, 600, "cpu"))[3]
 
 
 def check_counts():
@@ -45,23 +45,23 @@ def check_counts():
         lines, masks = (
             torch.from_numpy(rng.integers(-(2**31), 2**31, (n_words, n)).astype(np.int32)) for n in (n_lines, n_masks)
         )
-        expected = counts._unpacked(masks).T @ counts._unpacked(lines)
-        assert torch.equal(fused_filters.in_both(lines, masks), expected)
+        expected = contingency._unpacked(masks).T @ contingency._unpacked(lines)
+        assert torch.equal(filters_triton.in_both(lines, masks), expected)
 
 
 def check_relief():
     for n_rows, n_features, capped in ((5, 3, False), (130, 70, False), (40, 150, True)):
         X = rng.normal(size=(n_rows, n_features)) * (2 if capped else 1)
         one = (np.zeros(n_features), np.ones(n_features), capped, np.arange(n_rows) % 2, 3)
-        plain, fused = relief.DeviceTable(X, *one, "cpu"), relief.DeviceTable(X, *one, "cpu")
-        fused._fused = fused_filters
+        plain, triton = relief.DeviceTable(X, *one, "cpu"), relief.DeviceTable(X, *one, "cpu")
+        triton.kernels = filters_triton
         samples = np.arange(0, n_rows, 2)
         near = plain.nearest(samples)
-        assert np.array_equal(near, fused.nearest(samples))
+        assert np.array_equal(near, triton.nearest(samples))
         near[0, 0] = -1
         weights = rng.normal(size=near.shape)
         expected = plain.weighted_diffs(samples, near, weights)
-        np.testing.assert_allclose(fused.weighted_diffs(samples, near, weights), expected, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(triton.weighted_diffs(samples, near, weights), expected, rtol=1e-11, atol=1e-12)
 
 
 check_moments()

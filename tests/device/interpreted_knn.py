@@ -1,10 +1,12 @@
-"""The fused kernel run by Triton's interpreter, against the plain torch code; started by test_knn."""
+"""The Triton kernel run by Triton's interpreter, against the plain torch code; started by test_knn."""
 
 import numpy as np
 import torch
 from triton.runtime import interpreter
 
-from probewise.kernels.device import fused, knn
+from probewise.criteria import KNN
+from probewise.criteria.knn_device import RowGroups
+from probewise.kernels.device import neighbors, neighbors_triton
 
 patch_tensors = interpreter._patch_lang_tensor
 
@@ -27,22 +29,22 @@ offsets = np.concatenate([[0], np.cumsum(sizes)])
 features, starts = torch.from_numpy(indices), torch.from_numpy(offsets)
 
 for k in (1, 3, 4, 9, 32):
-    scorer = knn.DeviceKNN(
-        X, splits, is_partition=True, targets=np.arange(n_rows) % 4, n_classes=4, n_neighbors=k,
-        centers=np.zeros(n_features), reach=np.abs(X).max(axis=0), device="cpu",
-    )  # fmt: skip
-    part = scorer.parts[0]
-    part.halves = part.lines.half()
-    part.layout = fused.Layout.of(knn.parts_of(splits, is_partition=True)[0].groups, n_rows, "cpu")
-    near = fused.neighbors(part, features, starts, sizes)
-    groups = part.groups[: part.n_rows]
+    search = KNN(k).bind(X, np.arange(n_rows) % 4, splits).to("cpu").searches[0]
+    search.halves = search.lines.half()
+    search.layout = neighbors_triton.Layout.of(RowGroups.of(splits, is_partition=True)[0].groups, n_rows, "cpu")
+    near = neighbors_triton.neighbors(search, features, starts, sizes)
+    groups = search.groups[: search.n_rows]
     assert (groups[near.long()] != groups[None, :, None]).all()
     for probe in range(len(sizes)):
         table = torch.from_numpy(indices[offsets[probe] : offsets[probe + 1]].astype(np.int64))[None]
-        lines = part.lines[table[0]][:, : part.n_rows].double()
+        lines = search.lines[table[0]][:, : search.n_rows].double()
         apart = ((lines[:, :, None] - lines[:, None, :]) ** 2).sum(dim=0)
         ours = torch.gather(apart, 1, near[probe].long()).sort(dim=1).values
-        truth = torch.gather(apart, 1, part._nearest(table)[0]).sort(dim=1).values
+        truth = (
+            torch.gather(apart, 1, neighbors.nearest(search.lines[table], search.groups, search.n_queries, k)[0])
+            .sort(dim=1)
+            .values
+        )
         # The lowest six bits of a distance give way to the place in the tile: 64 / 2**23 of it at most.
         assert torch.allclose(ours, truth, rtol=64 / 2**23, atol=0), (k, sizes[probe])
         assert len(near[probe, 0].unique()) == k

@@ -13,14 +13,14 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, Stratified
 
 from probewise.criteria import NaiveBayes
 from probewise.criteria import naive_bayes as criterion
-from probewise.criteria.placed import placed
+from probewise.criteria.device import to_device
 from probewise.probing.probes import ProbePlan, Subsets
 from sampling import examples
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 torch.set_num_threads(1)
 
-from probewise.kernels.device import bayes  # noqa: E402
+from probewise.criteria import naive_bayes_device as bayes  # noqa: E402
 
 SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 12)
 
@@ -176,6 +176,6 @@ def test_same_bits_twice_and_nothing_for_an_empty_batch():
 def test_as_a_criterion_of_a_search():
     X, y = table()
     bound = NaiveBayes().bind(X, np.minimum(y, 1))
-    scores = placed(bound, "torch-cpu")(Subsets.of([[8], [], [8, 9]]))
+    scores = to_device(bound, "torch-cpu")(Subsets.of([[8], [], [8, 9]]))
     np.testing.assert_allclose(scores[[0, 2]], bound(Subsets.of([[8], [8, 9]])), atol=1e-12)
     assert scores[1] == pytest.approx(2 / 3)  # the most frequent class

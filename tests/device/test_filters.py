@@ -18,7 +18,7 @@ from probewise import CMIM, EFS, FSDD, JMI, MRMR, ReliefF  # noqa: E402
 from probewise.checks.stores import Stored  # noqa: E402
 from probewise.datasets import make_madelon  # noqa: E402
 from probewise.information import Codes  # noqa: E402
-from probewise.kernels.device import counts, moments, relief, stretches  # noqa: E402
+from probewise.kernels.device import contingency, moments, relief, streaming  # noqa: E402
 from sampling import examples  # noqa: E402
 
 seeds = st.integers(0, 2**32 - 1)
@@ -112,11 +112,11 @@ def test_fsdd_leaves_out_nan(seed):
     assert_same_scores(one, other, 1e-9)
 
 
-def test_fsdd_in_many_stretches_and_runs(monkeypatch):
+def test_fsdd_in_many_slices_and_runs(monkeypatch):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(500, 301)).astype(np.float32), rng.integers(0, 4, 500)
     X[7, 250] = np.nan
-    monkeypatch.setattr(stretches, "BYTES", 500 * 40 * 4)
+    monkeypatch.setattr(streaming, "BYTES", 500 * 40 * 4)
     monkeypatch.setattr(moments, "SHORTEST_RUN", 8)
     monkeypatch.setattr(moments, "free_bytes", lambda device: 500 * 64 * 7)
     for threads in (None, 2):
@@ -173,14 +173,14 @@ def test_counts_are_the_cpus(room, seed):
     codes = Codes.of(matrix)
     on_device = codes.on("torch-cpu")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(counts, "free_bytes", lambda device: room)
+        patch.setattr(contingency, "free_bytes", lambda device: room)
         found = on_device.joint(base, n_base, columns)
     for numbers, expected in zip(found, codes.joint(base, n_base, columns), strict=True):
         np.testing.assert_array_equal(numbers, expected)
 
 
 def test_counts_past_what_float32_holds(monkeypatch):
-    monkeypatch.setattr(counts, "EXACT_FLOATS", 10)
+    monkeypatch.setattr(contingency, "EXACT_FLOATS", 10)
     codes = Codes.of(np.random.default_rng(0).integers(0, 4, (70, 6)))
     base = np.arange(70) % 5
     for numbers, expected in zip(codes.on("torch-cpu").joint(base, 5), codes.joint(base, 5), strict=True):

@@ -19,9 +19,10 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test-d
 from probewise import BIF, DAF, SFFS  # noqa: E402
 from probewise.cli import run  # noqa: E402
 from probewise.criteria import KNN  # noqa: E402
-from probewise.criteria.placed import placed  # noqa: E402
+from probewise.criteria.device import to_device  # noqa: E402
+from probewise.criteria.knn_device import RowGroups  # noqa: E402
 from probewise.datasets import make_madelon  # noqa: E402
-from probewise.kernels.device import columns, count, find, knn  # noqa: E402
+from probewise.kernels.device import columns, count, find  # noqa: E402
 from probewise.probing.ledger import LedgerError  # noqa: E402
 from probewise.probing.probes import ProbePlan, Subsets  # noqa: E402
 from probewise.stopping import MaxProbes  # noqa: E402
@@ -34,7 +35,7 @@ HERE = Path(__file__).parent
 def both(criterion, X, y, subsets, cv=3):
     """J from the ordinary kernels and from torch."""
     bound = criterion.bind(X, y, cv)
-    return bound(subsets), placed(bound, "torch-cpu")(subsets)
+    return bound(subsets), to_device(bound, "torch-cpu")(subsets)
 
 
 @examples(30)
@@ -57,7 +58,7 @@ def test_ties_of_whole_numbers_go_to_the_first_in_fold_order():
     order = np.concatenate([np.arange(part, 60, 3) for part in range(3)])
     X = rng.integers(0, 3, size=(60, 6)).astype(float)
     splits = [(np.setdiff1d(order, part), np.sort(part)) for part in np.split(order, 3)]
-    ours = placed(KNN(3).bind(X, y, splits), "torch-cpu")(Subsets.of([[0], [0, 1, 2], [0, 1, 2, 3, 4, 5]]))
+    ours = to_device(KNN(3).bind(X, y, splits), "torch-cpu")(Subsets.of([[0], [0, 1, 2], [0, 1, 2, 3, 4, 5]]))
     sorted_rows = np.concatenate([test for _, test in splits])
     in_order = KNN(3).bind(X[sorted_rows], y[sorted_rows], [
         (np.setdiff1d(np.arange(60), part), part) for part in np.split(np.arange(60), 3)
@@ -113,7 +114,7 @@ def test_any_table(kind):
 def test_batches_that_do_not_fit_are_cut(monkeypatch):
     rng = np.random.default_rng(4)
     X, y = rng.normal(size=(150, 30)), np.arange(150) % 2
-    scorer = placed(KNN(3).bind(X, y, 3), "torch-cpu")
+    scorer = to_device(KNN(3).bind(X, y, 3), "torch-cpu")
     subsets = ProbePlan(30, 30, seed=0).draw(0, 50)
     whole = scorer(subsets)
     monkeypatch.setattr(columns, "CPU_BYTES", 2**19)
@@ -163,9 +164,9 @@ def test_resumed_equals_uninterrupted(tmp_path):
 def test_halves_only_where_they_keep_their_digits():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 8)), np.arange(60) % 2
-    assert placed(KNN().bind(X, y, 3), "torch-cpu").scorer.halves_serve
+    assert to_device(KNN().bind(X, y, 3), "torch-cpu").scorer.halves_serve
     X[:, 0] *= 1e7
-    assert not placed(KNN().bind(X, y, 3), "torch-cpu").scorer.halves_serve
+    assert not to_device(KNN().bind(X, y, 3), "torch-cpu").scorer.halves_serve
 
 
 def test_what_cannot_be_is_said():
@@ -219,7 +220,7 @@ def test_too_little_memory_is_said_before_anything_is_sent(monkeypatch):
         columns.send(np.broadcast_to(np.float32(0), (100, 10_000_000)), np.arange(100), "cuda:0")
 
 
-def test_the_fused_kernel_interpreted():
+def test_the_triton_kernel_interpreted():
     pytest.importorskip("triton", reason="triton is not installed: make test-device")
     environment = os.environ | {"TRITON_INTERPRET": "1"}
     done = subprocess.run(
@@ -229,11 +230,11 @@ def test_the_fused_kernel_interpreted():
     assert done.stdout.split() == ["1", "3", "4", "9", "32"]
 
 
-def test_parts_of_splits():
+def test_groups_of_rows():
     splits = [(np.array([1, 3]), np.array([2, 0])), (np.array([0, 2]), np.array([3, 1]))]
-    (part,) = knn.parts_of(splits, is_partition=True)
+    (part,) = RowGroups.of(splits, is_partition=True)
     assert part.rows.tolist() == [0, 2, 1, 3]
     assert part.groups.tolist() == [0, 0, 1, 1]
-    first, second = knn.parts_of(splits, is_partition=False)
+    first, second = RowGroups.of(splits, is_partition=False)
     assert first.rows.tolist() == [2, 0, 1, 3]
     assert (first.n_queries, second.fold.tolist()) == (2, [1, 1])

@@ -16,14 +16,15 @@ from hypothesis import strategies as st
 from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from probewise.criteria import Linear
-from probewise.criteria.placed import placed
+from probewise.criteria.device import to_device
 from probewise.probing.probes import ProbePlan, Subsets
 from sampling import examples
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 torch.set_num_threads(1)
 
-from probewise.kernels.device import linear  # noqa: E402
+from probewise.criteria import linear_device as linear  # noqa: E402
+from probewise.criteria.base_device import Batch  # noqa: E402
 
 LEAD = 1e-4
 SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 12)
@@ -145,8 +146,9 @@ def test_columns_that_others_give_are_told_in_float64(n_classes):
     subsets = ProbePlan(200, seed=0).draw(0, 8)
     bound = Linear(1e-3).bind(X, y)
     device = bound.to("cpu")
-    features, starts = torch.from_numpy(subsets.indices), torch.from_numpy(subsets.offsets)
-    alone, pivots = device._scores(features, starts, subsets.sizes, np.arange(8), torch.float32)
+    tensors = torch.from_numpy(subsets.indices), torch.from_numpy(subsets.offsets)
+    batch = Batch(subsets.indices, subsets.offsets, *tensors, subsets.sizes)
+    alone, pivots = device._scores_and_pivots(batch, np.arange(8), torch.float32)
     assert (pivots < device.least_pivot).any()
     assert np.abs(alone - bound(subsets)).max() > 1e-3
     np.testing.assert_allclose(device(subsets.indices, subsets.offsets), bound(subsets), rtol=0, atol=1e-6)
@@ -180,7 +182,7 @@ def test_a_subset_of_no_features_is_told_by_the_shares_of_the_classes():
 def test_as_a_criterion_of_a_search():
     X, y = table()
     bound = Linear().bind(X, y)
-    on_device = placed(bound, "torch-cpu")
+    on_device = to_device(bound, "torch-cpu")
     assert_equals_cpu(bound, lambda indices, offsets: on_device(SUBSETS), SUBSETS, X, y)
     candidates = np.arange(3, 30, dtype=np.int32)
     subset = np.arange(3, dtype=np.int32)

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from probewise.criteria.placed import placed
+from probewise.criteria.device import to_device
 from probewise.criteria.separability import Separability
 from probewise.probing.probes import ProbePlan, Subsets
 from sampling import examples
@@ -14,7 +14,7 @@ from sampling import examples
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 torch.set_num_threads(1)
 
-from probewise.kernels.device import separability  # noqa: E402
+from probewise.criteria import separability_device as separability  # noqa: E402
 
 DISTANCES = ["mahalanobis", "bhattacharyya", "divergence"]
 SUBSETS = ProbePlan(20, max_size=12, seed=1).draw(0, 10)
@@ -70,12 +70,12 @@ def test_same_bits_twice_and_nothing_for_no_features(measure):
     np.testing.assert_array_equal(other(SUBSETS.indices, SUBSETS.offsets), first)
     assert len(device(np.empty(0, np.int32), np.zeros(1, np.int64))) == 0
     two = Subsets.of([[], [0]])
-    np.testing.assert_allclose(placed(bound, "torch-cpu")(two), bound(two), atol=1e-12)
+    np.testing.assert_allclose(to_device(bound, "torch-cpu")(two), bound(two), atol=1e-12)
 
 
 def test_clusters_stay_on_the_cpu():
     X, _ = table()
     bound = Separability("clusters").bind(X, None)
     with pytest.raises(ValueError, match="Clusters runs on the CPU only"):
-        placed(bound, "torch-cpu")
-    assert placed(bound, "auto") is bound
+        to_device(bound, "torch-cpu")
+    assert to_device(bound, "auto") is bound

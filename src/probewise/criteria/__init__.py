@@ -1,4 +1,7 @@
-"""How good is a subset of features? Criteria, each bound once to the data, scoring batches of subsets."""
+"""Criteria: measures J of how good a feature subset is, each bound once to the data, scoring batches of subsets.
+
+A criterion's device half, where it has one, stands beside it (`knn_device` for `knn`); `device` chooses between them.
+"""
 
 from typing import Any
 
@@ -14,7 +17,7 @@ from .separability import Separability
 from .svm import SVM
 from .tree import Tree
 
-TALL = 5000
+TALL = 5000  # rows beyond which a ridge model is the faster criterion by far
 NAMES: dict[str, type[Criterion]] = {
     "knn": KNN,
     "linear": Linear,
@@ -40,9 +43,19 @@ __all__ = [
 
 
 def as_criterion(criterion: Any, X: Any = None) -> Criterion:
-    """The criterion meant by a name, a criterion, a scikit-learn estimator or a function of (X_subset, y).
+    """The criterion that is meant.
 
-    "auto" is `KNN` for dense data of up to 5,000 rows and `Linear` for sparse or taller data.
+    Parameters
+    ----------
+    criterion : str, Criterion, estimator or callable
+        A name, a criterion, a scikit-learn estimator or a function of (X_subset, y). "auto" is `KNN` for dense data of
+        up to 5,000 rows and `Linear` for sparse or taller data.
+    X : array or sparse matrix, optional
+        The data, for "auto".
+
+    Returns
+    -------
+    Criterion
     """
     if isinstance(criterion, str):
         if criterion == "auto":

@@ -1,4 +1,4 @@
-"""What every criterion shares: the target, the folds, the probe's columns, and the contract itself."""
+"""The contract of criteria, and what they share: the target, the folds, the columns of a subset."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from ..checks.labels import require_finite_target
 from ..checks.stores import Stored, as_dense, column_blocks
 from ..checks.tables import SQUARED
 from ..kernels import columns as kernels
+from ..kernels.jit import read_only
 from ..probing.probes import Subsets
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
-CELLS_AT_A_TIME = 2**19
+CELLS_AT_A_TIME = 2**19  # 4 MiB of float64: stays in the cache
 FOR_QUANTITIES = ForPython("a criterion for regression such as KNN(task='regression')", Setting("task", "regression"))
 MOST_CLASSES = 1000
 LEFT_OUT = (("missing", None),)  # of a description: ledgers are older than this parameter
@@ -44,12 +45,20 @@ class BoundCriterion(Protocol):
 class Criterion(BaseEstimator):
     """A measure J of how good a feature subset is, and how blocks of it are best run.
 
-    block_size : probes in a block when the user gives none; small where a probe is slow, so that a time
-        limit is kept.
-    prefer : "threads" where the work releases the GIL, "processes" where it does not.
-    allow_nan : whether X may hold NaN.
-    widths : bounds on max - min of a column that is not constant, beyond which J would be wrong; None: there are none.
-    streams : whether X may be a `Stored`, of which only ``X[:, columns]`` is asked; if not, X is read as a whole first.
+    Attributes
+    ----------
+    block_size : int
+        Probes in a block when the user gives none; small where a probe is slow, so that a time limit is kept.
+    prefer : {"threads", "processes"}
+        "threads" where the work releases the GIL.
+    allow_nan : bool
+        Whether X may hold NaN; by default where a parameter ``missing`` says what to do with it.
+    needs_target : bool
+        Whether there must be a y.
+    widths : tuple of float or None
+        Bounds on max - min of a column that is not constant, beyond which J would be wrong; None where there are none.
+    streams : bool
+        Whether X may be a `Stored`, of which only ``X[:, columns]`` is asked; if not, X is read as a whole first.
     """
 
     block_size = 50
@@ -59,11 +68,10 @@ class Criterion(BaseEstimator):
 
     @property
     def allow_nan(self) -> bool:
-        return False
+        return getattr(self, "missing", None) is not None
 
     @property
     def needs_target(self) -> bool:
-        """Whether there must be a y."""
         return True
 
     def bind(
@@ -76,9 +84,24 @@ class Criterion(BaseEstimator):
         scoring: Any = None,
         sample_weight: Any = None,
     ) -> BoundCriterion:
-        """Everything that can be prepared once for this data; the result scores batches of subsets.
+        """Prepare once what can be prepared for this data.
 
-        ``sample_weight`` is given only where the user gave weights: a criterion that knows none may leave it out.
+        Parameters
+        ----------
+        X : array, sparse matrix or `Stored`, shape (n_samples, n_features)
+        y : array of shape (n_samples,), or None for a criterion that needs none
+        cv : int, cross-validation splitter or iterable, default=3
+        groups : array of shape (n_samples,), optional
+            Groups of rows for a splitter that keeps them together.
+        scoring : str, callable or None
+            The score; None is the criterion's usual one.
+        sample_weight : array of shape (n_samples,), optional
+            Given only where the user gave weights: a criterion that knows none may leave the parameter out.
+
+        Returns
+        -------
+        BoundCriterion
+            A function of batches of subsets.
         """
         raise TypeError(f"{type(self).__name__} does not say how to bind")
 
@@ -97,6 +120,11 @@ class Target:
     @property
     def is_classification(self) -> bool:
         return self.classes is not None
+
+    @property
+    def n_classes(self) -> int:
+        """0 for numbers."""
+        return 0 if self.classes is None else len(self.classes)
 
     @classmethod
     def of(cls, y: Any, task: str = "auto") -> Target:
@@ -181,9 +209,11 @@ class Columns:
     keeps its digits. Of X in a store only the columns asked for are read.
     """
 
-    def __init__(self, X: Any, rows: NDArray[np.int64], *, gaps: bool = False) -> None:
+    def __init__(self, X: Any, rows: NDArray[np.int64], *, missing: bool = False) -> None:
         self.is_sparse = sp.issparse(X)
-        self.X: Any = X.tocsc() if self.is_sparse else _locked(as_dense(X))
+        self.X: Any = X.tocsc() if self.is_sparse else as_dense(X)
+        if isinstance(self.X, np.ndarray):
+            self.X = read_only(self.X)
         self.dtype = np.dtype(np.float32 if self.X.dtype in (np.float32, np.float16) else np.float64)
         self.n_rows, self.n_features = self.X.shape
         self.rows = rows
@@ -191,7 +221,7 @@ class Columns:
             self.place = np.empty(self.n_rows, np.int64)
             self.place[rows] = np.arange(len(rows))
         else:
-            self.extent = Extent(self.X, gaps=gaps)
+            self.extent = Extent(self.X, missing=missing)
             self.centers = self.extent.centers
 
     @property
@@ -203,7 +233,7 @@ class Columns:
         part = copy(self)
         part.rows = self.rows[rows]
         if self.is_stored:
-            part.X, part.rows = _locked(self.X.rows(part.rows)), np.arange(len(part.rows))
+            part.X, part.rows = read_only(self.X.rows(part.rows)), np.arange(len(part.rows))
         return part
 
     def take(self, subset: NDArray[np.int32], out: NDArray[Any]) -> None:
@@ -220,34 +250,34 @@ class Columns:
         matrix, places = self.X.gather(subset)
         centers = np.empty(matrix.shape[1])
         centers[places] = self.centers[subset]
-        return _locked(matrix), places, centers
+        return read_only(matrix), places, centers
 
 
 class Extent:
     """Per column of dense data: a centre, the mean distance from it, the largest, and whether all values are whole.
 
-    The centre is the mean rounded to a power of two near the spread, or to a whole number where all values are: then
-    whole numbers stay exact, and so do their ties. X is walked through once, some columns at a time. Where ``gaps``
-    are allowed, NaN is passed over, and ``has_gaps`` says in which columns there is some.
+    The centre is the mean rounded to a power of two near the mean distance, or to a whole number where all values are:
+    then whole numbers stay exact, and so do their ties. X is walked through once, some columns at a time. Where
+    ``missing`` values are allowed, NaN is passed over, and ``is_incomplete`` says in which columns there is some.
     """
 
-    def __init__(self, X: Any, *, gaps: bool = False) -> None:
+    def __init__(self, X: Any, *, missing: bool = False) -> None:
         n_features = X.shape[1]
         self.centers, self.distance, self.reach = (np.empty(n_features) for _ in range(3))
-        self.is_whole, self.has_gaps = np.empty(n_features, dtype=bool), np.zeros(n_features, dtype=bool)
-        self.gaps = gaps
+        self.is_whole, self.is_incomplete = np.empty(n_features, dtype=bool), np.zeros(n_features, dtype=bool)
+        self.missing = missing
         piece = max(1, 2**20 // max(1, n_features))
         for part, matrix in column_blocks(X):
             step = max(1, CELLS_AT_A_TIME // max(1, len(matrix)))
             for start in range(0, matrix.shape[1], step):
                 stop = min(start + step, matrix.shape[1])
-                self._fill(slice(part.start + start, part.start + stop), _locked(matrix), start, piece)
+                self._fill(slice(part.start + start, part.start + stop), read_only(matrix), start, piece)
 
     def _fill(self, part: slice, matrix: NDArray[Any], start: int, piece: int) -> None:
         """The columns ``part`` of X, which are those from ``start`` on of a matrix."""
         low, high, totals = (np.empty(part.stop - part.start) for _ in range(3))
         kernels.ranges(matrix, start, piece, totals, low, high, self.is_whole[part])
-        incomplete = np.flatnonzero(np.isnan(totals)) if self.gaps else np.empty(0, np.int64)
+        incomplete = np.flatnonzero(np.isnan(totals)) if self.missing else np.empty(0, np.int64)
         low[incomplete] = high[incomplete] = totals[incomplete] = 0.0
         if not (np.isfinite(totals).all() and (high - low).max(initial=0.0) <= SQUARED[1]):
             raise ParameterError(
@@ -258,9 +288,9 @@ class Extent:
             )
         mean = matrix[0, start : start + len(totals)].astype(np.float64) + totals / len(matrix)
         kernels.distances(matrix, start, piece, mean, totals)
-        spread = totals / len(matrix)
-        flat = self.is_whole[part] | (spread == 0)
-        grid = np.exp2(np.ceil(np.log2(np.where(flat, 1.0, np.maximum(spread, 1e-300)))))
+        distance = totals / len(matrix)
+        flat = self.is_whole[part] | (distance == 0)
+        grid = np.exp2(np.ceil(np.log2(np.where(flat, 1.0, np.maximum(distance, 1e-300)))))
         self.centers[part] = np.where(low == high, low, grid * np.rint(mean / grid))
         kernels.distances(matrix, start, piece, self.centers[part], totals)
         self.distance[part] = totals / len(matrix)
@@ -271,19 +301,10 @@ class Extent:
     def _fill_from_known(self, column: int, values: NDArray[Any]) -> None:
         known = values[~np.isnan(values)]
         own = slice(column, column + 1)
-        self.has_gaps[own] = True
+        self.is_incomplete[own] = True
         self.centers[own] = self.distance[own] = self.reach[own] = 0.0
         if len(known):
-            self._fill(own, _locked(np.ascontiguousarray(known[:, None])), 0, len(known))
-
-
-def _locked(X: Any) -> Any:
-    """The same memory, not to be written: kernels are compiled once for what may be written and what may not."""
-    if isinstance(X, Stored):
-        return X
-    view = X.view()
-    view.flags.writeable = False
-    return view
+            self._fill(own, read_only(np.ascontiguousarray(known[:, None])), 0, len(known))
 
 
 def require_few_classes(classes: NDArray[Any] | None, method: str, remedy: str) -> None:

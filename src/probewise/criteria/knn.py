@@ -1,4 +1,4 @@
-"""k nearest neighbours, cross-validated: accuracy for classes, R^2 for numbers."""
+"""Cross-validated k-nearest-neighbour scores of feature subsets, on CPU."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..kernels import neighbors as kernels
 from ..kernels.integers import largest_integer
 from ..probing.probes import Subsets
 from .base import Columns, Criterion, Floats, Folds, Target
-from .gaps import Gaps, require_no_sparse_gaps, require_strategy
-from .scoring import Measure
+from .missing import BoundToColumns, Missing, require_fillable
+from .scoring import Measure, bind_target
 
-LARGEST_BASE = 2**28
-FEW_FEATURES = 8
-MOST_ROUNDING = 0.05
+LARGEST_BASE = 2**28  # bytes of distances kept between candidates of `plus_each`
+FEW_FEATURES = 8  # below, rounding to integers costs more time than their products save
+MOST_ROUNDING = 0.05  # of the typical distance: with more, most pairs of rows would need their exact distance
 
 
 class KNN(Criterion):
@@ -38,12 +38,14 @@ class KNN(Criterion):
 
     Parameters
     ----------
-    n_neighbors : how many neighbours vote; the papers use 3.
-    metric : "euclidean".
-    task : "classification", "regression", or "auto": regression if y is continuous, that is has fractions.
-    missing : what stands in for NaN in dense X: "mean" or "median" of the column among the training rows of each
-        fold, as a ``SimpleImputer`` before the classifier would fill it (0 where a fold knows no value). Subsets with
-        such a column take a slower way. None: NaN is refused.
+    n_neighbors : int, default=3
+        How many neighbours vote; the papers use 3.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" is regression if y is continuous, that is has fractions.
+    missing : {"mean", "median"} or None, default=None
+        What stands in for NaN in dense X: mean or median of the column among the training rows of each fold, as a
+        ``SimpleImputer`` before the classifier would fill it (0 where a fold knows no value). Subsets with such a
+        column take a slower way. None refuses NaN.
 
     Examples
     --------
@@ -59,37 +61,17 @@ class KNN(Criterion):
     streams = True
     widths = SQUARED
 
-    def __init__(
-        self,
-        n_neighbors: int = 3,
-        *,
-        metric: str = "euclidean",
-        task: str = "auto",
-        missing: str | None = None,
-    ) -> None:
+    def __init__(self, n_neighbors: int = 3, *, task: str = "auto", missing: str | None = None) -> None:
         self.n_neighbors = n_neighbors
-        self.metric = metric
         self.task = task
         self.missing = missing
-
-    @property
-    def allow_nan(self) -> bool:
-        return self.missing is not None
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundKNN:
-        if self.metric != "euclidean":
-            raise ValueError(
-                f"metric={self.metric!r}: KNN knows 'euclidean'; for another give the estimator, "
-                f"for example criterion=KNeighborsClassifier({self.n_neighbors}, metric={self.metric!r})"
-            )
-        require_strategy(self.missing)
-        require_no_sparse_gaps(X, self.missing)
-        target = Target.of(y, self.task)
-        folds = Folds.of(cv, np.asarray(y), is_classification=target.is_classification, groups=groups)
-        estimator = f"KNeighbors{'Classifier' if target.is_classification else 'Regressor'}({self.n_neighbors})"
-        measure = Measure.of(scoring, target, folds, sample_weight, criterion="KNN", estimator=estimator)
+        require_fillable(X, self.missing)
+        estimators = f"KNeighborsClassifier({self.n_neighbors})", f"KNeighborsRegressor({self.n_neighbors})"
+        target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
         if not 1 <= self.n_neighbors <= folds.smallest_train:
             raise ValueError(
                 f"n_neighbors={self.n_neighbors} must be from 1 to the rows of the smallest training fold, "
@@ -97,17 +79,16 @@ class KNN(Criterion):
             )
         return BoundKNN.of(X, target, folds, self.n_neighbors, measure, self.missing)
 
+    def describe(self) -> str:
+        """As ever, with the only metric there is: ledgers are older than its omission."""
+        return super().describe().replace("KNN(", "KNN(metric='euclidean', ", 1)
+
 
 @dataclass(frozen=True)
-class BoundKNN:
+class BoundKNN(BoundToColumns):
     """X, seen with its rows in fold order, and what the kernels need."""
 
-    columns: Columns
-    target: Target
-    folds: Folds
     n_neighbors: int
-    measure: Measure
-    gaps: Gaps
     fold_end: NDArray[np.int64] | None
 
     @classmethod
@@ -118,77 +99,55 @@ class BoundKNN:
         if folds.is_partition:
             sizes = [len(test) for _, test in folds.splits]
             fold_end, order = np.repeat(np.cumsum(sizes), sizes), folds.order
-        columns = Columns(X, order, gaps=missing is not None)
-        return cls(columns, target, folds, n_neighbors, measure, Gaps.of(columns, folds, missing), fold_end)
+        columns = Columns(X, order, missing=missing is not None)
+        return cls(columns, target, folds, measure, Missing.of(columns, folds, missing), n_neighbors, fold_end)
 
     def __call__(self, subsets: Subsets) -> Floats:
         rounding = self._rounding(subsets, subsets.sizes) if kernels.INTEGERS_AVAILABLE else None
-        has_gaps = self.gaps.in_each(subsets.indices, subsets.offsets)
+        is_incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
         scores = np.empty(len(subsets))
         largest = int(subsets.sizes.max(initial=1))
-        integers, floats = IntegerDesk(self, largest), FloatDesk(self, largest)
+        integers, floats = IntegerScorer(self, largest), FloatScorer(self, largest)
         for k, subset in enumerate(subsets):
-            if has_gaps[k]:
-                scores[k] = floats.score_around_gaps(subset)
+            if is_incomplete[k]:
+                scores[k] = floats.score_filled(subset)
             elif rounding is not None and rounding.pays[k] and len(subset) >= FEW_FEATURES:
                 scores[k] = integers.score(subset, rounding.scale[k], rounding.slack[k])
             else:
                 scores[k] = floats.score(subset)
         return scores
 
-    @property
-    def only_on_cpu(self) -> str | None:
-        """What of it no device knows, in words."""
-        return "missing values" if len(self.gaps.columns) else self.measure.only_on_cpu
-
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
-        from ..kernels.device.knn import DeviceKNN
+        from .knn_device import DeviceKNN
 
-        columns = self.columns
-        reach = abs(columns.X).max(axis=0).toarray().ravel() if columns.is_sparse else columns.extent.reach
-        return DeviceKNN(
-            columns.X,
-            self.folds.splits,
-            is_partition=self.fold_end is not None,
-            targets=self.target.values,
-            n_classes=self.n_classes,
-            n_neighbors=self.n_neighbors,
-            centers=None if columns.is_sparse else columns.centers,
-            reach=np.asarray(reach, np.float64),
-            device=device,
-        )
+        return DeviceKNN(self, device)
 
-    def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        """J of the subset with each candidate added: distances add up over features, so each costs one pass."""
-        gapped = self.gaps.number[candidates] >= 0
-        if gapped.any() and not gapped.all():
-            scores = np.empty(len(candidates))
-            scores[gapped] = self.plus_each(subset, candidates[gapped])
-            scores[~gapped] = self.plus_each(subset, candidates[~gapped])
-            return scores
+    def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
+        """Distances add up over features, so each candidate costs one pass."""
         together = Subsets.of([np.concatenate([subset, candidates])])
         rounding = self._rounding(together, len(subset) + 1)
         n_pairs = 0 if self.fold_end is None else kernels.pairs_across_folds(self.fold_end)
-        has_gaps = self.gaps.any_in(together.indices)
-        quick = rounding is not None and rounding.pays[0] and not has_gaps and len(subset) > 0
-        if rounding is None or not quick or not 0 < 4 * n_pairs <= LARGEST_BASE:
-            return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
-        return self._plus_each(subset, candidates, rounding.scale[0], rounding.slack[0], np.empty(n_pairs, np.float32))
+        is_complete = not self.missing.any_in(together.indices)
+        pays = rounding is not None and rounding.pays[0] and is_complete and len(subset) > 0
+        if rounding is None or not pays or not 0 < 4 * n_pairs <= LARGEST_BASE:
+            return super()._plus_each(subset, candidates)
+        base = np.empty(n_pairs, np.float32)
+        return self._plus_each_to_base(subset, candidates, rounding.scale[0], rounding.slack[0], base)
 
-    def _plus_each(
+    def _plus_each_to_base(
         self, subset: NDArray[np.int32], candidates: NDArray[np.int32], scale: float, slack: float, base: NDArray[Any]
     ) -> Floats:
         """Distances of rounded values, kept in float32 for all pairs of rows; exact ones decide."""
         n_rows, size = self.folds.n_rows, len(subset)
-        desk = FloatDesk(self, size, np.float64)
-        left, right = desk.sides_of(subset)
+        floats = FloatScorer(self, size, np.float64)
+        left, right = floats.sides_of(subset)
         exact = np.empty((n_rows, size + 1))
         exact[:, :size] = left[:, :size]
         left[:, :size] = np.rint(left[:, :size] * scale)
         kernels.add_norms(left, right)
-        kernels.distances_across_folds(left, right, self.fold_end, desk.products, base)
-        products, work = desk.products.view(np.float32), kernels.room_to_work(n_rows, self.n_neighbors, np.float32)
+        kernels.distances_across_folds(left, right, self.fold_end, floats.products, base)
+        products, work = floats.products.view(np.float32), kernels.room_to_work(n_rows, self.n_neighbors, np.float32)
         scores = np.empty(len(candidates))
         for k, candidate in enumerate(candidates):
             self.columns.take(np.array([candidate], np.int32), exact[:, size:])
@@ -215,30 +174,20 @@ class BoundKNN:
     def fold_scores(self, rows: NDArray[np.int64]) -> float:
         """Mean score over folds from each row's neighbours."""
         return kernels.mean_fold_score(
-            rows, self.borders, self.n_neighbors, self.targets, self.n_classes, self.measure.code, self.weights
+            rows, self.borders, self.n_neighbors, self.targets, self.target.n_classes, self.measure.code, self.weights
         )
 
     def fold_score(self, rows: NDArray[np.int64], test: NDArray[np.int64]) -> float:
         """Score of one fold from the neighbours of its rows; ``test`` says where these are in the present order."""
         near, weights = rows[: len(test), : self.n_neighbors], self.weights[test] if len(self.weights) else self.weights
-        return kernels.fold_score(near, self.targets[test], self.targets, self.n_classes, self.measure.code, weights)
+        return kernels.fold_score(
+            near, self.targets[test], self.targets, self.target.n_classes, self.measure.code, weights
+        )
 
     @property
     def float_dtype(self) -> np.dtype[Any]:
         """Where integers do the bulk of the work, floats can afford to be float64."""
         return np.dtype(np.float64) if kernels.INTEGERS_AVAILABLE else self.columns.dtype
-
-    @cached_property
-    def targets(self) -> NDArray[Any]:
-        return self.target.values[self.columns.rows]
-
-    @cached_property
-    def weights(self) -> Floats:
-        return self.measure.of_rows(self.columns.rows)
-
-    @property
-    def n_classes(self) -> int:
-        return 0 if self.target.classes is None else len(self.target.classes)
 
     @cached_property
     def places(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
@@ -249,11 +198,6 @@ class BoundKNN:
         parts = [everything[a:b] for a, b in zip(self.borders[:-1], self.borders[1:], strict=True)]
         return tuple((np.delete(everything, part), part) for part in parts)
 
-    @cached_property
-    def borders(self) -> NDArray[np.int64]:
-        """Where folds start and end in fold order."""
-        return np.cumsum([0] + [len(test) for _, test in self.folds.splits])
-
 
 class Rounding(NamedTuple):
     """Per subset: the factor before rounding, how far off two distances may be together, whether that is little."""
@@ -263,8 +207,8 @@ class Rounding(NamedTuple):
     pays: NDArray[np.bool_]
 
 
-class IntegerDesk:
-    """Scores one subset after another by 16-bit integers, in room laid out once."""
+class IntegerScorer:
+    """Scores one subset after another by 16-bit integers, in work space made once."""
 
     def __init__(self, bound: BoundKNN, largest: int) -> None:
         self.bound, self.largest = bound, largest
@@ -274,7 +218,7 @@ class IntegerDesk:
         bound.columns.take(subset, values)
         return kernels.score_by_integers(
             values, scale, slack, bound.fold_end, bound.columns.rows, bound.borders, bound.n_neighbors,
-            bound.targets, bound.n_classes, bound.measure.code, bound.weights, *self.room[1:],
+            bound.targets, bound.target.n_classes, bound.measure.code, bound.weights, *self.room[1:],
         )  # fmt: skip
 
     @cached_property
@@ -291,8 +235,8 @@ class IntegerDesk:
         )
 
 
-class FloatDesk:
-    """Scores one subset after another by floats, in room laid out once."""
+class FloatScorer:
+    """Scores one subset after another by floats, in work space made once."""
 
     def __init__(self, bound: BoundKNN, largest: int, dtype: Any = None) -> None:
         self.bound, self.columns, self.largest = bound, bound.columns, largest
@@ -338,15 +282,15 @@ class FloatDesk:
             total += bound.fold_score(self.work[4], test)
         return total / len(bound.folds.splits)
 
-    def score_around_gaps(self, subset: NDArray[np.int32]) -> float:
-        """Each fold fills the gaps in its own way, so that each has its own distances."""
+    def score_filled(self, subset: NDArray[np.int32]) -> float:
+        """Each fold fills missing values in its own way, so that each has its own distances."""
         bound, order, k = self.bound, self.columns.rows, self.bound.n_neighbors
         left, right = self.sides_of(subset)
         rows, places = np.nonzero(np.isnan(left[:, :-2]))
-        which = bound.gaps.number[subset[places]]
+        which = bound.missing.number[subset[places]]
         total = 0.0
         for fold, (train, test) in enumerate(bound.places):
-            left[rows, places] = bound.gaps.fills[fold, which]
+            left[rows, places] = bound.missing.fills[fold, which]
             kernels.add_norms(left, right)
             kernels.neighbors_between(left, right, test, train, order, k, self.products_of_all, self.work)
             total += bound.fold_score(self.work[4], test)

@@ -1,9 +1,12 @@
-"""A linear classifier or regressor by ridge regression, cross-validated in closed form, dense and sparse."""
+"""Cross-validated ridge regression scores of feature subsets, in closed form, on CPU."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from itertools import pairwise
+from operator import add, sub
 from typing import Any
 
 import numpy as np
@@ -12,12 +15,13 @@ from numpy.typing import NDArray
 from ..checks.tables import SQUARED
 from ..kernels import linear as kernels
 from ..probing.probes import Subsets
-from .base import Columns, Criterion, Floats, Folds, Target
-from .gaps import Gaps, require_no_sparse_gaps, require_strategy
-from .scoring import Measure
+from .base import Columns, Criterion, Floats
+from .missing import BoundToColumns, Missing, require_fillable
+from .scoring import bind_target
 
-STORED_FOLDS = 16
-MOST_TOLD = 2**22  # predictions held at a time
+STORED_FOLDS = 16  # folds whose sums are kept; with more, these would be larger than the data, and are made twice
+ROWS_AT_A_TIME = 1024  # rows whose sums are added up in the cache
+MOST_PREDICTIONS = 2**22  # held at a time: 32 MiB
 Rows = slice | NDArray[np.int64]
 
 
@@ -35,11 +39,13 @@ class Linear(Criterion):
 
     Parameters
     ----------
-    alpha : penalty on the squared weights, above 0; in the units of the data, so scale columns of different units.
-    task : "classification", "regression", or "auto": regression if y is continuous, that is has fractions.
-    missing : what stands in for NaN in dense X: "mean" or "median" of the column among the training rows of each
-        fold, as a ``SimpleImputer`` before the ridge model would fill it (0 where a fold knows no value). None: NaN is
-        refused.
+    alpha : float, default=1.0
+        Penalty on the squared weights, above 0; in the units of the data, so scale columns of different units.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" is regression if y is continuous, that is has fractions.
+    missing : {"mean", "median"} or None, default=None
+        What stands in for NaN in dense X: mean or median of the column among the training rows of each fold, as a
+        ``SimpleImputer`` before the ridge model would fill it (0 where a fold knows no value). None refuses NaN.
 
     Examples
     --------
@@ -59,44 +65,32 @@ class Linear(Criterion):
         self.task = task
         self.missing = missing
 
-    @property
-    def allow_nan(self) -> bool:
-        return self.missing is not None
-
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundLinear:
         if not self.alpha > 0:
             raise ValueError(f"alpha={self.alpha!r} must be above 0; a small value is nearly least squares")
-        require_strategy(self.missing)
-        require_no_sparse_gaps(X, self.missing)
-        target = Target.of(y, self.task)
-        folds = Folds.of(cv, np.asarray(y), is_classification=target.is_classification, groups=groups)
-        estimator = "RidgeClassifier()" if target.is_classification else "Ridge()"
-        measure = Measure.of(scoring, target, folds, sample_weight, criterion="Linear", estimator=estimator)
+        require_fillable(X, self.missing)
+        estimators = ("RidgeClassifier()", "Ridge()")
+        target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
         order = folds.order if folds.is_partition else np.arange(folds.n_rows)
-        columns = Columns(X, order, gaps=self.missing is not None)
-        gaps = Gaps.of(columns, folds, self.missing)
-        bound = BoundLinear(columns, target, folds, float(self.alpha), folds.is_partition, measure, gaps)
+        columns = Columns(X, order, missing=self.missing is not None)
+        missing = Missing.of(columns, folds, self.missing)
+        bound = BoundLinear(columns, target, folds, measure, missing, float(self.alpha), folds.is_partition)
         return replace(bound, sums=bound.all_sums())
 
 
 @dataclass(frozen=True)
-class BoundLinear:
+class BoundLinear(BoundToColumns):
     """X, seen with its rows in fold order if the folds are a partition, and the target in that order.
 
-    A column with gaps is kept as two: its values, less the centre, with 0 in the gaps, and a mark of the gaps. What
-    a fold makes of it is their sum, the mark times what fills the gaps in that fold; so sums of rows still add up.
-    Marks come after all columns.
+    A column with missing values is kept as two: its values less the centre, 0 where they are missing, and an indicator
+    of these. What a fold makes of it is their sum, the indicator times what fills it in that fold; so sums of rows
+    still add up. Indicators come after all columns.
     """
 
-    columns: Columns
-    target: Target
-    folds: Folds
     alpha: float
     is_partition: bool
-    measure: Measure
-    gaps: Gaps
     sums: tuple[Sums, ...] = ()
 
     def __call__(self, subsets: Subsets) -> Floats:
@@ -104,51 +98,22 @@ class BoundLinear:
             return np.concatenate([self._scores_from_sums(Subsets.of([subset])) for subset in subsets])
         if self.sums:
             return np.concatenate([self._scores_from_sums(piece) for piece in self._pieces(subsets)])
-        table = self._table(subsets)
-        return np.array([self._score(table.load(subset)) for subset in subsets], dtype=np.float64)
+        design = self._design(subsets)
+        return np.array([self._score(design.load(subset)) for subset in subsets], dtype=np.float64)
 
-    def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        """J of the subset with each candidate added: Gram matrices only gain a row."""
-        gapped = self.gaps.number[candidates] >= 0
-        if gapped.any() and not gapped.all():
-            scores = np.empty(len(candidates))
-            scores[gapped] = self.plus_each(subset, candidates[gapped])
-            scores[~gapped] = self.plus_each(subset, candidates[~gapped])
-            return scores
-        has_gaps = gapped.any() or self.gaps.any_in(subset)
-        if self.columns.is_sparse or not self.is_partition or not len(subset) or has_gaps:
-            return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
-        table = DenseTable(self, len(subset) + 1)
-        grown = GrownTable(table, table.load(subset), self._parts(), candidates)
+    def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
+        """Gram matrices only gain a row."""
+        is_incomplete = self.missing.any_in(candidates) or self.missing.any_in(subset)
+        if self.columns.is_sparse or not self.is_partition or not len(subset) or is_incomplete:
+            return super()._plus_each(subset, candidates)
+        grown = GrownDesign(DenseDesign(self, len(subset) + 1).load(subset), self._parts(), candidates)
         return np.array([self._score(grown.load(k)) for k in range(len(candidates))], dtype=np.float64)
-
-    @property
-    def only_on_cpu(self) -> str | None:
-        """What of it no device knows, in words."""
-        return "missing values" if len(self.gaps.columns) else self.measure.only_on_cpu
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
-        from ..kernels.device.linear import DeviceLinear
+        from .linear_device import DeviceLinear
 
-        return DeviceLinear(
-            self.columns.X,
-            self.folds.splits,
-            is_partition=self.is_partition,
-            targets=self.target.values,
-            n_classes=0 if self.target.classes is None else len(self.target.classes),
-            alpha=self.alpha,
-            centers=None if self.columns.is_sparse else self.columns.centers,
-            device=device,
-        )
-
-    @property
-    def targets(self) -> NDArray[Any]:
-        return self.target.values[self.columns.rows]
-
-    @property
-    def weights(self) -> Floats:
-        return self.measure.of_rows(self.columns.rows)
+        return DeviceLinear(self, device)
 
     @cached_property
     def allowed(self) -> NDArray[np.bool_]:
@@ -162,7 +127,7 @@ class BoundLinear:
 
     def all_sums(self) -> tuple[Sums, ...]:
         """Sums of each fold's training rows over all features, where they are not much larger than the data."""
-        n_columns, parts = self.columns.n_features + len(self.gaps.columns), self._parts()
+        n_columns, parts = self.columns.n_features + len(self.missing.columns), self._parts()
         if self.columns.is_sparse or not self.is_partition or len(parts) * n_columns > self.folds.n_rows:
             return ()
         kept = [self._sums_by_pieces(part) for part in parts]
@@ -171,11 +136,11 @@ class BoundLinear:
 
     def _sums_by_pieces(self, part: slice) -> Sums:
         pieces = []
-        for start in range(part.start, part.stop, 1024):
-            rows = slice(start, min(start + 1024, part.stop))
-            table = DenseTable(replace(self, columns=self.columns.only(rows)), self.columns.n_features)
-            table.targets, table.weights = self.targets[rows], self.weights[rows]
-            pieces.append(table.load(np.arange(self.columns.n_features, dtype=np.int32)).sums(slice(None)))
+        for start in range(part.start, part.stop, ROWS_AT_A_TIME):
+            rows = slice(start, min(start + ROWS_AT_A_TIME, part.stop))
+            design = DenseDesign(replace(self, columns=self.columns.only(rows)), self.columns.n_features)
+            design.targets, design.weights = self.targets[rows], self.weights[rows]
+            pieces.append(design.load(np.arange(self.columns.n_features, dtype=np.int32)).sums(slice(None)))
         return sum(pieces[1:], start=pieces[0])
 
     def _scores_from_sums(self, subsets: Subsets) -> Floats:
@@ -185,88 +150,81 @@ class BoundLinear:
         system = np.empty((int(subsets.sizes.max(initial=1)), int(subsets.sizes.max(initial=1)) + n_outputs + 1))
         position = 0
         for number, subset in enumerate(subsets):
-            gapped = np.flatnonzero(self.gaps.number[subset] >= 0)
-            which = self.gaps.number[subset[gapped]]
+            incomplete = np.flatnonzero(self.missing.number[subset] >= 0)
+            which = self.missing.number[subset[incomplete]]
             known = np.concatenate([subset, self.columns.n_features + which])
             for fold, train in enumerate(self.sums):
                 own = weights[position : position + len(subset) * n_outputs].reshape(len(subset), n_outputs)
-                filled = train.only(known).filled(gapped, self.gaps.fills[fold, which])
+                filled = train.only(known).filled(incomplete, self.missing.fills[fold, which])
                 self._fit(filled, system, own, intercepts[number, fold])
                 position += own.size
         return self._batch_scores(subsets, weights, intercepts)
 
     def _batch_scores(self, subsets: Subsets, weights: Floats, intercepts: Floats) -> Floats:
-        columns, targets = self.columns, self.targets
-        parts, is_label = self._parts(), self.target.is_classification
-        borders = np.array([0, *(part.stop for part in parts)])
+        columns, targets, parts, measure = self.columns, self.targets, self._parts(), self.measure
+        borders = self.borders
         scores = np.empty((len(subsets), len(parts)))
+        predictions = np.empty((0, 0) if measure.is_plain else (len(subsets), int(np.diff(borders).max())))
         matrix, indices, centers = columns.held(subsets.indices)
-        holes = self.gaps.number[subsets.indices] if len(self.gaps.columns) else self.gaps.columns
-        known = (matrix, columns.rows, borders, centers, indices, subsets.offsets, holes, self.gaps.fills)
-        fitted = (weights, intercepts, self.allowed)
-        if not self.measure.is_plain:
-            told = np.empty((len(subsets), int(np.diff(borders).max())))
-            measure = (self.measure.code, self.weights, self.n_classes)
-            kernels.batch_measured(*known, *fitted, targets, *measure, told, scores)
-            return scores.mean(axis=1)
-        kernels.batch_scores(*known, *fitted, targets, is_label, scores)
-        if is_label:
-            return (scores / np.diff(borders)).mean(axis=1)
-        spread = np.array([((targets[part] - targets[part].mean()) ** 2).sum() for part in parts])
-        with np.errstate(divide="ignore", invalid="ignore"):
-            r2 = np.where(spread > 0, 1 - scores / spread, np.where(scores == 0, 1.0, 0.0))
-        return r2.mean(axis=1)
+        missing = self.missing.number[subsets.indices] if len(self.missing.columns) else self.missing.columns
+        kernels.batch_scores(
+            matrix, columns.rows, borders, centers, indices, subsets.offsets, missing, self.missing.fills,
+            weights, intercepts, self.allowed, targets, measure.code, self.weights, self.target.n_classes,
+            predictions, scores,
+        )  # fmt: skip
+        if measure.is_plain and self.target.is_classification:
+            scores /= np.diff(borders)
+        elif measure.is_plain:
+            scatter = np.array([((targets[part] - targets[part].mean()) ** 2).sum() for part in parts])
+            with np.errstate(divide="ignore", invalid="ignore"):
+                scores = np.where(scatter > 0, 1 - scores / scatter, np.where(scores == 0, 1.0, 0.0))
+        return scores.mean(axis=1)
 
     def _pieces(self, subsets: Subsets) -> list[Subsets]:
-        """All at once, or as many as there is room for what they tell."""
-        at_once = max(1, MOST_TOLD // max(len(test) for _, test in self.folds.splits))
+        """All at once, or as many as there is room for their predictions."""
+        at_once = max(1, MOST_PREDICTIONS // max(len(test) for _, test in self.folds.splits))
         if self.measure.is_plain or len(subsets) <= at_once:
             return [subsets]
         starts = range(0, len(subsets), at_once)
         return [Subsets.of([subsets[k] for k in range(a, min(a + at_once, len(subsets)))]) for a in starts]
 
     @property
-    def n_classes(self) -> int:
-        return 0 if self.target.classes is None else len(self.target.classes)
-
-    @property
     def _n_outputs(self) -> int:
         """Decisions per row: one per class, but one for two classes or a number."""
-        return 1 if self.target.classes is None or len(self.target.classes) == 2 else len(self.target.classes)
+        return self.target.n_classes if self.target.n_classes > 2 else 1
 
-    def _table(self, subsets: Subsets) -> Table:
+    def _design(self, subsets: Subsets) -> Design:
         largest = int(subsets.sizes.max(initial=1))
         if self.columns.is_sparse and self.is_partition:
-            return SparseTable(self, largest, subsets)
-        return DenseTable(self, largest)
+            return SparseDesign(self, largest, subsets)
+        return DenseDesign(self, largest)
 
     def _parts(self) -> list[slice]:
-        borders = np.cumsum([0] + [len(test) for _, test in self.folds.splits])
-        return [slice(a, b) for a, b in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)]
+        return [slice(start, stop) for start, stop in pairwise(self.borders.tolist())]
 
-    def _score(self, table: Table) -> float:
+    def _score(self, design: Design) -> float:
         scores = []
-        for fold, (test, train) in enumerate(self._trainings(table)):
-            fills = self.gaps.fills[fold, table.which]
+        for fold, (test, train) in enumerate(self._trainings(design)):
+            fills = self.missing.fills[fold, design.which]
             intercepts = np.empty(self._n_outputs)
-            weights = np.empty((table.size, self._n_outputs + table.is_sparse))
-            self._fit(train.filled(table.gapped, fills), table.system, weights, intercepts, solve=table.solve)
+            weights = np.empty((design.size, self._n_outputs + design.is_sparse))
+            self._fit(train.filled(design.incomplete, fills), design.system, weights, intercepts, solve=design.solve)
             if len(fills):
-                weights = np.vstack([weights, fills[:, None] * weights[table.gapped]])
-            scores.append(table.score(test, weights, intercepts, self.allowed[fold]))
+                weights = np.vstack([weights, fills[:, None] * weights[design.incomplete]])
+            scores.append(design.score(test, weights, intercepts, self.allowed[fold]))
         return float(np.mean(scores))
 
-    def _trainings(self, table: Table) -> Any:
+    def _trainings(self, design: Design) -> Any:
         """Test rows and the sums of the training rows, split by split."""
         if not self.is_partition:
             for train, test in self.folds.splits:
-                yield test, table.sums(train)
+                yield test, design.sums(train)
             return
         parts = self._parts()
-        kept = [table.sums(part) for part in parts] if len(parts) <= STORED_FOLDS else None
-        whole = table.sums(slice(0, self.folds.n_rows)) if kept is None else sum(kept[1:], start=kept[0])
+        kept = [design.sums(part) for part in parts] if len(parts) <= STORED_FOLDS else None
+        whole = design.sums(slice(0, self.folds.n_rows)) if kept is None else sum(kept[1:], start=kept[0])
         for number, part in enumerate(parts):
-            yield part, whole - (kept[number] if kept is not None else table.sums(part))
+            yield part, whole - (kept[number] if kept is not None else design.sums(part))
 
     def _fit(
         self, train: Sums, system: Floats, weights: Floats, intercepts: Floats, *, solve: Any = kernels.ridge
@@ -296,62 +254,53 @@ class Sums:
         gram = self.gram[subset[:, None], subset]
         return Sums(self.n, self.sums[subset], gram, self.products[subset], self.target_sums)
 
-    def filled(self, gapped: NDArray[np.int64], fills: Floats) -> Sums:
-        """The sums of columns, of which those at ``gapped`` have their marks behind the others, with gaps filled."""
-        if not len(gapped):
+    def filled(self, incomplete: NDArray[np.int64], fills: Floats) -> Sums:
+        """The sums of columns with those at ``incomplete`` filled; their indicators come after all columns."""
+        if not len(incomplete):
             return self
-        d = len(self.sums) - len(gapped)
+        d = len(self.sums) - len(incomplete)
         sums, gram, products = self.sums[:d].copy(), self.gram[:d, :d].copy(), self.products[:d].copy()
         mixed = self.gram[:d, d:] * fills
-        sums[gapped] += fills * self.sums[d:]
-        products[gapped] += fills[:, None] * self.products[d:]
-        gram[:, gapped] += mixed
-        gram[gapped] += mixed.T
-        gram[np.ix_(gapped, gapped)] += np.outer(fills, fills) * self.gram[d:, d:]
+        sums[incomplete] += fills * self.sums[d:]
+        products[incomplete] += fills[:, None] * self.products[d:]
+        gram[:, incomplete] += mixed
+        gram[incomplete] += mixed.T
+        gram[np.ix_(incomplete, incomplete)] += np.outer(fills, fills) * self.gram[d:, d:]
         return Sums(self.n, sums, gram, products, self.target_sums)
 
     def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.n + other.n,
-            self.sums + other.sums,
-            self.gram + other.gram,
-            self.products + other.products,
-            self.target_sums + other.target_sums,
-        )
+        return self._with(other, add)
 
     def __sub__(self, other: Sums) -> Sums:
-        return Sums(
-            self.n - other.n,
-            self.sums - other.sums,
-            self.gram - other.gram,
-            self.products - other.products,
-            self.target_sums - other.target_sums,
-        )
+        return self._with(other, sub)
+
+    def _with(self, other: Sums, operation: Callable[[Any, Any], Any]) -> Sums:
+        names = [field.name for field in fields(self)]
+        return Sums(*(operation(getattr(self, name), getattr(other, name)) for name in names))
 
 
-class Table:
-    """The probe's columns with sums and scores of groups of rows; dense or sparse."""
+class Design:
+    """The design matrix of a probe, with sums and scores of groups of rows; dense or sparse."""
 
     is_sparse = False
     solve = staticmethod(kernels.ridge)
     size: int
-    gapped = which = np.empty(0, np.int64)  # places of columns with gaps, and which of the gaps these are
+    incomplete = which = np.empty(0, np.int64)  # places of columns with missing values, and which of those they are
 
     def __init__(self, bound: BoundLinear, largest: int) -> None:
         self.columns, self.target, self.targets = bound.columns, bound.target, bound.targets
-        self.measure, self.weights, self.gaps = bound.measure, bound.weights, bound.gaps
-        self.n_classes = bound.n_classes
-        self.n_targets = 1 if self.target.classes is None else len(self.target.classes)
+        self.measure, self.weights, self.missing = bound.measure, bound.weights, bound.missing
+        self.n_targets = max(1, self.target.n_classes)
         self.system = np.empty((largest, largest + self.n_targets + 1))
 
-    def load(self, subset: NDArray[np.int32]) -> Table:
-        raise TypeError("Table is a base")
+    def load(self, subset: Any) -> Design:
+        raise NotImplementedError
 
     def sums(self, rows: Rows) -> Sums:
-        raise TypeError("Table is a base")
+        raise NotImplementedError
 
     def score(self, rows: Rows, weights: Floats, intercepts: Floats, allowed: NDArray[np.bool_]) -> float:
-        raise TypeError("Table is a base")
+        raise NotImplementedError
 
     def _target_sums(self, rows: Rows) -> Floats:
         targets = self.targets[rows]
@@ -360,28 +309,27 @@ class Table:
             return np.array([targets.sum() if weights is None else weights @ targets])
         return np.bincount(targets, weights, minlength=self.n_targets).astype(np.float64)
 
-    def _worth(self, rows: Rows, told: Floats) -> float:
-        """The score of what is told of some rows."""
+    def _score_predictions(self, rows: Rows, predictions: Floats) -> float:
         weights = self.weights[rows] if self.measure.is_weighted else self.weights
-        return self.measure.score(self.targets[rows], told, weights, self.n_classes)
+        return self.measure.score(self.targets[rows], predictions, weights, self.target.n_classes)
 
 
-class DenseTable(Table):
+class DenseDesign(Design):
     def __init__(self, bound: BoundLinear, largest: int) -> None:
         super().__init__(bound, largest)
-        self.room = np.empty(len(self.targets) * (largest + min(largest, len(self.gaps.columns))))
+        self.room = np.empty(len(self.targets) * (largest + min(largest, len(self.missing.columns))))
 
-    def load(self, subset: NDArray[np.int32]) -> DenseTable:
+    def load(self, subset: NDArray[np.int32]) -> DenseDesign:
         self.size = len(subset)
-        if len(self.gaps.columns):
-            self.gapped = np.flatnonzero(self.gaps.number[subset] >= 0)
-            self.which = self.gaps.number[subset[self.gapped]]
-        n_rows, width = len(self.targets), len(subset) + len(self.gapped)
+        if len(self.missing.columns):
+            self.incomplete = np.flatnonzero(self.missing.number[subset] >= 0)
+            self.which = self.missing.number[subset[self.incomplete]]
+        n_rows, width = len(self.targets), len(subset) + len(self.incomplete)
         self.values = self.room[: n_rows * width].reshape(n_rows, width)
-        self.columns.take(subset, self.values[:, : self.size] if len(self.gapped) else self.values)
-        for mark, place in enumerate(self.gapped.tolist(), start=self.size):
-            self.values[:, mark] = np.isnan(self.values[:, place])
-            self.values[self.values[:, mark] > 0, place] = 0.0
+        self.columns.take(subset, self.values[:, : self.size] if len(self.incomplete) else self.values)
+        for indicator, place in enumerate(self.incomplete.tolist(), start=self.size):
+            self.values[:, indicator] = np.isnan(self.values[:, place])
+            self.values[self.values[:, indicator] > 0, place] = 0.0
         return self
 
     def sums(self, rows: Rows) -> Sums:
@@ -398,31 +346,29 @@ class DenseTable(Table):
 
     def score(self, rows: Rows, weights: Floats, intercepts: Floats, allowed: NDArray[np.bool_]) -> float:
         values = self.values[rows]
-        told = np.empty(len(values))
-        kernels.tell(values, weights, intercepts, allowed, self.measure.tells_labels, told)
-        return self._worth(rows, told)
+        predictions = np.empty(len(values))
+        kernels.predict(values, weights, intercepts, allowed, self.measure.is_of_labels, predictions)
+        return self._score_predictions(rows, predictions)
 
 
-class GrownTable(DenseTable):
-    """A loaded table that takes on one candidate column at a time; what the others give is not computed again."""
+class GrownDesign(DenseDesign):
+    """A loaded design that takes on one candidate column at a time; what the others give is not computed again."""
 
-    def __init__(self, table: DenseTable, loaded: Table, parts: list[slice], candidates: NDArray[np.int32]) -> None:
-        self.columns, self.target, self.targets = table.columns, table.target, table.targets
-        self.measure, self.weights, self.n_classes = table.measure, table.weights, table.n_classes
-        self.n_targets, self.system = table.n_targets, table.system
-        n_rows, size = table.values.shape
+    def __init__(self, loaded: DenseDesign, parts: list[slice], candidates: NDArray[np.int32]) -> None:
+        vars(self).update(vars(loaded))
+        n_rows, size = loaded.values.shape
         self.size = size + 1
         self.values = np.empty((n_rows, size + 1))
-        self.values[:, :size] = table.values
+        self.values[:, :size] = loaded.values
         self.known = {(part.start, part.stop): loaded.sums(part) for part in parts}
         self.extra = np.empty((n_rows, len(candidates)))
         self.columns.take(candidates, self.extra)
         weighted = self.extra * self.weights[:, None] if self.measure.is_weighted else self.extra
-        self.cross = {key: table.values[slice(*key)].T @ weighted[slice(*key)] for key in self.known}
+        self.cross = {key: loaded.values[slice(*key)].T @ weighted[slice(*key)] for key in self.known}
 
-    def load(self, subset: Any) -> GrownTable:
-        """Candidate number ``subset`` in the last column."""
-        self.candidate = int(subset)
+    def load(self, candidate: Any) -> GrownDesign:
+        """The candidate of this number in the last column."""
+        self.candidate = int(candidate)
         self.values[:, -1] = self.extra[:, self.candidate]
         return self
 
@@ -444,7 +390,7 @@ class GrownTable(DenseTable):
         return Sums(old.n, sums, gram, np.vstack([old.products, last]), old.target_sums)
 
 
-class SparseTable(Table):
+class SparseDesign(Design):
     """The probe's stored entries, row by row; rows without any cost nothing."""
 
     is_sparse = True
@@ -457,7 +403,7 @@ class SparseTable(Table):
         self.starts = np.empty(len(self.targets) + 1, np.int64)
         self.entries = np.empty(most, np.int64), np.empty(most)
 
-    def load(self, subset: NDArray[np.int32]) -> SparseTable:
+    def load(self, subset: NDArray[np.int32]) -> SparseDesign:
         X = self.columns.X
         kernels.rows_of_columns(X.data, X.indices, X.indptr, self.columns.place, subset, self.starts, *self.entries)
         self.size = len(subset)
@@ -480,6 +426,6 @@ class SparseTable(Table):
         place = (self.starts, *self.entries, rows.start, rows.stop, weights, intercepts)
         if self.target.classes is not None and self.measure.is_plain:
             return kernels.sparse_accuracy(*place, self.targets, self._target_sums(rows), allowed)
-        told = np.empty(rows.stop - rows.start)
-        kernels.sparse_tell(*place, allowed, self.measure.tells_labels, told)
-        return self._worth(rows, told)
+        predictions = np.empty(rows.stop - rows.start)
+        kernels.sparse_predict(*place, allowed, self.measure.is_of_labels, predictions)
+        return self._score_predictions(rows, predictions)

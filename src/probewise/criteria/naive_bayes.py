@@ -1,7 +1,8 @@
-"""Gaussian naive Bayes, cross-validated: scores from class means and variances made once."""
+"""Cross-validated Gaussian naive Bayes scores of feature subsets, from class means and variances made once, on CPU."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 
 from ..checks.errors import ParameterError
 from ..checks.stores import Stored, as_dense, column_blocks
-from ..checks.tables import SQUARED
+from ..checks.tables import SQUARED, canonical
 from ..kernels import bayes as kernels
 from ..probing.probes import Subsets
 from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
-from .scoring import Measure
+from .scoring import Measure, bind_target
 
 MEMORY_LIMIT = 2**30
 NO_WEIGHTS: Floats = np.empty(0)
@@ -44,10 +45,11 @@ class NaiveBayes(Criterion):
 
     Parameters
     ----------
-    var_smoothing : added to every variance, as a share of the largest of the subset. Larger values make columns
-        of small scale count less. A column for which nothing is left to divide by (variance and smoothing
-        both 0 in some class of a training fold) is left out of that fold, so that a subset of constant columns
-        scores what the most frequent class scores; scikit-learn has no finite answer there.
+    var_smoothing : float, default=1e-9
+        Added to every variance, as a share of the largest of the subset. Larger values make columns of small scale
+        count less. A column for which nothing is left to divide by (variance and smoothing both 0 in some class of a
+        training fold) is left out of that fold, so that a subset of constant columns scores what the most frequent
+        class scores; scikit-learn has no finite answer there.
 
     Notes
     -----
@@ -84,15 +86,14 @@ class NaiveBayes(Criterion):
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundNaiveBayes:
-        target = Target.of(y)
-        if target.classes is None:
+        if not Target.of(y).is_classification:
             raise ParameterError(
                 "y is continuous and NaiveBayes needs classes: give class labels, or use ", FOR_QUANTITIES
             )
         if not self.var_smoothing >= 0:
             raise ValueError(f"var_smoothing={self.var_smoothing!r} must be 0 or more; scikit-learn's is 1e-9")
-        folds = Folds.of(cv, np.asarray(y), is_classification=True, groups=groups)
-        measure = Measure.of(scoring, target, folds, sample_weight, criterion="NaiveBayes", estimator="GaussianNB()")
+        remedy = ("GaussianNB()",) * 2
+        target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=remedy)
         return BoundNaiveBayes.of(X, target.values, folds, float(self.var_smoothing), measure)
 
 
@@ -111,7 +112,7 @@ class BoundNaiveBayes:
     def of(
         cls, X: Any, codes: NDArray[np.int64], folds: Folds, var_smoothing: float, measure: Measure
     ) -> BoundNaiveBayes:
-        X = canonical_columns(X) if sp.issparse(X) else as_dense(X)
+        X = canonical(X.tocsc()) if sp.issparse(X) else as_dense(X)
         moments = 32 * len(folds.splits) * X.shape[1] * int(codes.max() + 1)
         row = 12 * (X.nnz // len(codes) if sp.issparse(X) else X.shape[1])
         keep = moments + row * sum(len(test) for _, test in folds.splits) <= MEMORY_LIMIT
@@ -124,14 +125,14 @@ class BoundNaiveBayes:
         total = np.zeros(len(subsets))
         if not len(subsets):
             return total
-        for number, split in enumerate(self.folds.splits):
-            total += self._model(number, split).scores(self.X, subsets, self.var_smoothing)
+        for model in self.fold_models():
+            total += model.scores(self.X, subsets, self.var_smoothing)
         return total / len(self.folds.splits)
 
-    def _model(self, number: int, split: Split) -> FoldModel:
-        if self.models:
-            return self.models[number]
-        return FoldModel.of(self.X, self.codes, split, self.measure, keep=False)
+    def fold_models(self) -> Iterator[FoldModel]:
+        """Those kept, or made again, one after the other."""
+        made = (FoldModel.of(self.X, self.codes, split, self.measure, keep=False) for split in self.folds.splits)
+        yield from self.models or made
 
     @property
     def only_on_cpu(self) -> str | None:
@@ -140,11 +141,9 @@ class BoundNaiveBayes:
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
-        from ..kernels.device.bayes import DeviceBayes, Fold
+        from .naive_bayes_device import DeviceNaiveBayes
 
-        models = [self._model(number, split) for number, split in enumerate(self.folds.splits)]
-        folds = [Fold(model.rows, model.known_truth, *model.moments) for model in models]
-        return DeviceBayes(self.X, folds, smoothing=self.var_smoothing, device=device)
+        return DeviceNaiveBayes(self, device)
 
 
 @dataclass(frozen=True)
@@ -155,7 +154,7 @@ class FoldModel:
     holds the test rows (features, rows), also in standard units; both None if they are to be gathered from X.
     """
 
-    moments: kernels.Moments
+    moments: kernels.Gaussians
     rows: NDArray[np.int64]
     truth: NDArray[np.int64]
     n_classes: int
@@ -168,11 +167,11 @@ class FoldModel:
     def of(cls, X: Any, codes: NDArray[np.int64], split: Split, measure: Measure, *, keep: bool) -> FoldModel:
         train, test = split
         classes, share, mean, variance = class_moments(X, codes, train, measure.weights)
-        spread = pooled_variance(mean, variance, share)
+        pooled = pooled_variance(mean, variance, share)
         if measure.is_weighted:  # the smoothing of GaussianNB is a share of the variance without weights
             _, plain_share, plain_mean, plain_variance = class_moments(X, codes, train)
-            spread = pooled_variance(plain_mean, plain_variance, plain_share)
-        moments = kernels.Moments(mean, variance, spread, np.log(share))
+            pooled = pooled_variance(plain_mean, plain_variance, plain_share)
+        moments = kernels.Gaussians(mean, variance, pooled, np.log(share))
         number = np.empty(codes.max() + 1, np.int64)
         number[np.concatenate([classes, np.setdiff1d(np.arange(len(number)), classes)])] = np.arange(len(number))
         known = (moments, test, number[codes[test]], len(number), measure.code, measure.of_rows(test))
@@ -210,15 +209,15 @@ class FoldModel:
         return scores
 
 
-def _standard(columns: Floats, moments: kernels.Moments, share: Floats) -> kernels.Standard:
+def _standard(columns: Floats, moments: kernels.Gaussians, share: Floats) -> kernels.Standard:
     """Test rows and moments in units in which the training rows have mean 0 and variance 1."""
-    spread = np.where(moments.spread > 0, moments.spread, np.inf)[:, None]
+    pooled = np.where(moments.pooled > 0, moments.pooled, np.inf)[:, None]
     origin = moments.mean @ share
     short, reach = np.empty(columns.shape, np.float32), np.empty(len(columns), np.float32)
-    kernels.to_standard(columns, origin, moments.spread, short, reach)
-    mean = (moments.mean - origin[:, None]) / np.sqrt(spread)
+    kernels.to_standard(columns, origin, moments.pooled, short, reach)
+    mean = (moments.mean - origin[:, None]) / np.sqrt(pooled)
     with np.errstate(divide="ignore", over="ignore"):
-        precision, logarithm = spread / moments.variance, np.log(moments.variance / spread)
+        precision, logarithm = pooled / moments.variance, np.log(moments.variance / pooled)
     return kernels.Standard(short, reach, mean, precision, logarithm)
 
 
@@ -251,12 +250,3 @@ def pooled_variance(mean: Floats, variance: Floats, share: Floats) -> Floats:
     """The variance of every column over all classes together; exactly 0 for a constant one."""
     away = mean - mean[:, :1]
     return (variance + (away - (away @ share)[:, None]) ** 2) @ share
-
-
-def canonical_columns(X: Any) -> Any:
-    """Compressed columns with one entry per place; the caller's matrix is left as it is."""
-    X = X.tocsc()
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X

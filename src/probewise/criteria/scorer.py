@@ -18,6 +18,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
+from sklearn.utils.validation import has_fit_parameter
 
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
@@ -28,10 +29,14 @@ class Scorer(Criterion):
 
     Parameters
     ----------
-    estimator : any classifier or regressor. Where it, or a part of it, has ``random_state=None``, 0 is used:
-        J must be the same whenever it is asked.
-    scoring : as in scikit-learn; None takes what ``fit`` was given, or the estimator's own score.
+    estimator : estimator
+        Any classifier or regressor. Where it, or a part of it, has ``random_state=None``, 0 is used: J must be the
+        same whenever it is asked.
+    scoring : str, callable or None, default=None
+        As in scikit-learn; None takes what ``fit`` was given, or the estimator's own score.
 
+    Notes
+    -----
     ``sample_weight`` goes to the estimator's ``fit`` (of a pipeline, to its last step) and to the score, where these
     take one; one of them must.
 
@@ -65,18 +70,12 @@ class Scorer(Criterion):
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundScorer:
-        y = np.asarray(y)
+        y, chosen = np.asarray(y), scoring if self.scoring is None else self.scoring
         if is_classifier(self.estimator):
             Target.of(y, "classification")  # at least two classes
-        elif (
-            not is_regressor(self.estimator)
-            and self.scoring is None
-            and scoring is None
-            and not hasattr(self.estimator, "score")
-        ):
+        elif chosen is None and not is_regressor(self.estimator) and not hasattr(self.estimator, "score"):
             raise ValueError(f"criterion={self.estimator!r} has no score method: give scoring, for example 'accuracy'")
         folds = Folds.of(cv, y, is_classification=is_classifier(self.estimator), groups=groups)
-        chosen = self.scoring if self.scoring is not None else scoring
         if sample_weight is not None:
             _require_use_of_weights(self.estimator, chosen)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
@@ -96,20 +95,13 @@ class BoundScorer:
     weights: Floats | None = None
 
     def __call__(self, subsets: Subsets) -> Floats:
-        return np.array([self.one(subset) for subset in subsets])
+        return np.array([self._score(subset) for subset in subsets])
 
-    def one(self, subset: NDArray[np.int32]) -> float:
+    def _score(self, subset: NDArray[np.int32]) -> float:
         if self.weights is not None:
             return self._weighted(self.X[:, subset])
-        scores = cross_val_score(
-            self.estimator,
-            self.X[:, subset],
-            self.y,
-            cv=self.folds.splits,
-            scoring=self.scoring,
-            error_score="raise",
-        )
-        return float(np.mean(scores))
+        how = {"cv": self.folds.splits, "scoring": self.scoring, "error_score": "raise"}
+        return float(np.mean(cross_val_score(self.estimator, self.X[:, subset], self.y, **how)))
 
     def _weighted(self, columns: Any) -> float:
         """The same with weights in the fit and in the score, whatever the user's setting of metadata routing."""
@@ -128,7 +120,13 @@ class BoundScorer:
 
 
 class Function(Criterion):
-    """A plain function of (X_subset, y) as a criterion; columns come in the order of the probe, and y may be None."""
+    """A plain function as a criterion.
+
+    Parameters
+    ----------
+    function : callable
+        Of (X_subset, y), giving J; columns come in the order of the probe, and y may be None.
+    """
 
     block_size = 5
     streams = True
@@ -177,10 +175,11 @@ def _weights_of_fit(estimator: Any) -> str | None:
         name, last = estimator.steps[-1]
         inner = None if isinstance(last, str) or last is None else _weights_of_fit(last)
         return None if inner is None else f"{name}__{inner}"
-    return "sample_weight" if _takes_weights(estimator.fit) else None
+    return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
 def _scorer_takes_weights(scorer: Any, estimator: Any) -> bool:
+    # scikit-learn says it only by these private names; without them, the scorer's own signature decides
     metric = getattr(scorer, "_score_func", None)
     if metric is not None:
         return _takes_weights(metric)

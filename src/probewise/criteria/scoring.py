@@ -1,4 +1,4 @@
-"""Which score the built-in criteria give: of predictions for a fold, by name, with the weights of the rows."""
+"""The scores that built-in criteria give to predictions for a fold, by name, with the weights of the rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from ..checks.errors import ForPython, Parameter, ParameterError, Setting
 from ..kernels import scores as kernels
-from .base import Floats, Folds, Target
+from .base import Criterion, Floats, Folds, Target
 
 FOR_CLASSES = {
     "accuracy": kernels.ACCURACY,
@@ -73,7 +73,7 @@ class Measure:
         return self.code in (kernels.ACCURACY, kernels.R2) and not self.is_weighted
 
     @property
-    def tells_labels(self) -> bool:
+    def is_of_labels(self) -> bool:
         """Whether it is made of predicted classes, and not of decisions or numbers."""
         return self.code in (kernels.ACCURACY, kernels.BALANCED_ACCURACY, kernels.F1_MACRO)
 
@@ -81,9 +81,9 @@ class Measure:
         """The weights of some rows."""
         return self.weights[rows] if self.is_weighted else self.weights
 
-    def score(self, truth: Any, told: Floats, weights: Floats, n_classes: int) -> float:
+    def score(self, truth: Any, predictions: Floats, weights: Floats, n_classes: int) -> float:
         """The score of one fold."""
-        return kernels.score(self.code, truth, told, weights, n_classes)
+        return kernels.score(self.code, truth, predictions, weights, n_classes)
 
     @property
     def only_on_cpu(self) -> str | None:
@@ -91,6 +91,16 @@ class Measure:
         if self.is_weighted:
             return "sample_weight"
         return None if self.is_plain else f"scoring={self.name!r}"
+
+
+def bind_target(
+    criterion: Criterion, y: Any, cv: Any, groups: Any, scoring: Any, weights: Any, *, estimators: tuple[str, str]
+) -> tuple[Target, Folds, Measure]:
+    """Target, folds and measure of a criterion; ``estimators`` are its remedies for other scores, for either task."""
+    target = Target.of(y, getattr(criterion, "task", "auto"))
+    folds = Folds.of(cv, np.asarray(y), is_classification=target.is_classification, groups=groups)
+    name, estimator = type(criterion).__name__, estimators[0 if target.is_classification else 1]
+    return target, folds, Measure.of(scoring, target, folds, weights, criterion=name, estimator=estimator)
 
 
 def _require_weight(weights: Floats, folds: Folds) -> None:

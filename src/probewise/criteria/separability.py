@@ -1,4 +1,4 @@
-"""How far apart the classes are in a subset, from means and covariances alone; or how clustered its rows are."""
+"""Distances between classes in feature subsets, from means and covariances; or how clustered the rows are. On CPU."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from numpy.typing import NDArray
 
 from ..checks.errors import Parameter, ParameterError, Setting
 from ..checks.stores import as_dense
-from ..checks.tables import SQUARED
+from ..checks.tables import SQUARED, canonical
 from ..executors import one_blas_thread
 from ..kernels import separability as kernels
 from ..probing.probes import Subsets
 from .base import Columns, Criterion, Floats, Folds, Target
-from .naive_bayes import canonical_columns, class_moments, pooled_variance
+from .naive_bayes import class_moments, pooled_variance
 
 MEASURES = {
     "mahalanobis": kernels.mahalanobis,
     "bhattacharyya": kernels.bhattacharyya,
     "divergence": kernels.divergence,
 }
-RIDGE = 1e-6
-TABLE_FEATURES = 2000
+RIDGE = 1e-6  # of a column's variance over all rows: covariances stay positive, and J finite
+TABLE_FEATURES = 2000  # of which all covariances are kept
 TABLE_BYTES = 2**30
 ROWS_AT_A_TIME = 2048
-ROUNDS = 20
+ROUNDS = 20  # of k-means
 
 
 class Separability(Criterion):
@@ -40,8 +40,8 @@ class Separability(Criterion):
         "bhattacharyya"   d = 1/8 m' A^-1 m + 1/2 ln( |A| / sqrt(|S_i| |S_j|) ),  A = (S_i + S_j) / 2
         "divergence"      d = 1/2 m' (S_i^-1 + S_j^-1) m + 1/2 tr(S_i^-1 S_j + S_j^-1 S_i) - |subset|
 
-    The first sees only differences of means; the others see differences of spread and correlation too. Of the
-    two, the divergence has no ceiling where a class has almost no spread, the Bhattacharyya distance grows with
+    The first sees only differences of means; the others see differences of variance and correlation too. Of the
+    two, the divergence has no ceiling where a class has almost no variance, the Bhattacharyya distance grows with
     the logarithm. All are on all rows: there is no cross-validation, ``cv`` and ``groups`` play no part.
 
     ``measure="clusters"`` needs no y (and ignores it). Columns are standardised, rows are parted into
@@ -59,12 +59,15 @@ class Separability(Criterion):
 
     Parameters
     ----------
-    measure : "mahalanobis", "bhattacharyya", "divergence" or "clusters".
-    shrinkage : share, from 0 to 1, by which every covariance is drawn towards its own diagonal. More is calmer
-        where a class has few rows for the size of the probes; 1 is independent features, which rewards
-        each feature by itself; 0 trusts the covariances. A ridge of 1e-6 of the column's variance over all rows
-        is added always, so that J is finite for constant columns, classes of one row, and more columns than rows.
-    n_clusters : number of clusters, 2 or more; only for "clusters".
+    measure : {"mahalanobis", "bhattacharyya", "divergence", "clusters"}, default="bhattacharyya"
+        Which distance, or the share of scatter between clusters.
+    shrinkage : float, default=0.1
+        Share, from 0 to 1, by which every covariance is drawn towards its own diagonal. More is calmer where a class
+        has few rows for the size of the probes; 1 is independent features, which rewards each feature by itself; 0
+        trusts the covariances. A ridge of 1e-6 of the column's variance over all rows is added always, so that J is
+        finite for constant columns, classes of one row, and more columns than rows.
+    n_clusters : int, default=2
+        Number of clusters, 2 or more; only for "clusters".
 
     Notes
     -----
@@ -126,7 +129,7 @@ class Separability(Criterion):
                 Setting("criterion", "linear"),
                 " or 'knn'",
             )
-        X = canonical_columns(X) if sp.issparse(X) else as_dense(X)
+        X = canonical(X.tocsc()) if sp.issparse(X) else as_dense(X)
         if self.measure == "clusters":
             if not 2 <= self.n_clusters < X.shape[0] or self.n_clusters != int(self.n_clusters):
                 raise ValueError(
@@ -210,22 +213,9 @@ class BoundSeparability:
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
-        from ..kernels.device.separability import DeviceSeparability
+        from .separability_device import DeviceSeparability
 
-        return DeviceSeparability(
-            self.columns.X,
-            measure=self.measure,
-            order=self.columns.rows,
-            starts=self.starts,
-            prior=self.prior,
-            mean=self.mean,
-            origin=None if self.columns.is_sparse else self.columns.centers,
-            shift=self.shift,
-            scale=self.scale,
-            shrinkage=self.shrinkage,
-            ridge=RIDGE,
-            device=device,
-        )
+        return DeviceSeparability(self, device)
 
 
 @dataclass(frozen=True)

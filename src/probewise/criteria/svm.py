@@ -1,4 +1,4 @@
-"""Support vector machines, cross-validated: libsvm's own solution, from one kernel matrix per probe."""
+"""Cross-validated support vector machine scores of feature subsets: libsvm's own solution, on CPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .scoring import Measure
 C_GRID = (0.01, 0.1, 1.0, 10.0)
 GAMMA_GRID = (0.25, 1.0, 4.0)  # times gamma="scale" of the features tuned on
 TUNED_FEATURES = 2000
-MOST_ROWS = 5000
+MOST_ROWS = 5000  # whose kernel matrix takes 200 MB, as much as libsvm's own cache
 
 
 class SVM(Criterion):
@@ -45,15 +45,22 @@ class SVM(Criterion):
 
     Parameters
     ----------
-    kernel : "linear", or "rbf" for exp(-gamma * squared distance).
-    C : the price of a row on the wrong side; larger follows the training rows more closely, and takes longer.
-    gamma : width of "rbf", as in scikit-learn: "scale" and "auto" follow each probe's size, a number stays.
-    tune : choose C from 0.01, 0.1, 1, 10 (and gamma from 1/4, 1, 4 times "scale") once per fit, by the same
-        folds, on all features; of more than 2,000 features, on 2,000 evenly spaced ones. The values given are
-        then not used. The first of equal values is taken, that is the smaller C, then the smaller gamma.
-    task : "classification", "regression", or "auto": regression if y is continuous, that is has fractions.
+    kernel : {"linear", "rbf"}, default="linear"
+        "rbf" is exp(-gamma * squared distance).
+    C : float, default=1.0
+        The price of a row on the wrong side; larger follows the training rows more closely, and takes longer.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Width of "rbf", as in scikit-learn: "scale" and "auto" follow each probe's size, a number stays.
+    tune : bool, default=False
+        Choose C from 0.01, 0.1, 1, 10 (and gamma from 1/4, 1, 4 times "scale") once per fit, by the same folds, on all
+        features; of more than 2,000 features, on 2,000 evenly spaced ones. The values given are then not used. The
+        first of equal values is taken, that is the smaller C, then the smaller gamma.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" is regression if y is continuous, that is has fractions.
 
-    Attributes of what ``bind`` returns: ``C`` and ``gamma``, given or tuned, and ``folds``.
+    Notes
+    -----
+    What ``bind`` returns has the attributes ``C`` and ``gamma``, given or tuned, and ``folds``.
 
     References
     ----------
@@ -100,9 +107,9 @@ class SVM(Criterion):
             )
         folds = Folds.of(cv, np.asarray(y), is_classification=target.is_classification, groups=groups)
         measure = Measure.of(scoring, target, folds, criterion="SVM", estimator=estimator)
-        parts = tuple(Part.of(target, train, test) for train, test in folds.splits)
+        splits = tuple(SplitByClass.of(target, train, test) for train, test in folds.splits)
         X = X.tocsc() if sp.issparse(X) else as_dense(X)
-        bound = BoundSVM(X, target, folds, parts, self.kernel, float(self.C), self.gamma, measure)
+        bound = BoundSVM(X, target, folds, splits, self.kernel, float(self.C), self.gamma, measure)
         return bound.tuned() if self.tune else bound
 
     def _check(self) -> None:
@@ -115,7 +122,7 @@ class SVM(Criterion):
             raise ValueError(f"gamma={self.gamma!r}: choose 'scale', 'auto' or a number from 0")
 
 
-class Part(NamedTuple):
+class SplitByClass(NamedTuple):
     """One split: rows to test, rows to train on, and these again class by class, as libsvm takes them."""
 
     test: NDArray[np.int64]
@@ -125,7 +132,7 @@ class Part(NamedTuple):
     classes: NDArray[np.int64]
 
     @classmethod
-    def of(cls, target: Target, train: NDArray[np.int64], test: NDArray[np.int64]) -> Part:
+    def of(cls, target: Target, train: NDArray[np.int64], test: NDArray[np.int64]) -> SplitByClass:
         if target.classes is None:
             return cls(test, train, train, np.array([0, len(train)]), np.zeros(1, np.int64))
         codes = target.values[train]
@@ -150,14 +157,14 @@ class BoundSVM:
     X: Any
     target: Target
     folds: Folds
-    parts: tuple[Part, ...]
+    splits: tuple[SplitByClass, ...]
     kernel: str
     C: float
     gamma: Any
     measure: Measure
 
     def __call__(self, subsets: Subsets) -> Floats:
-        longest = max(part.longest for part in self.parts)
+        longest = max(split.longest for split in self.splits)
         if longest > MOST_ROWS:
             return self._by_sklearn(subsets)
         room = smo.Room.of(longest)
@@ -181,23 +188,23 @@ class BoundSVM:
         if matrix.shape[0] > MOST_ROWS:
             return float(self._by_sklearn(Subsets.of([subset]))[0])
         kernels = self._kernels(matrix, place)
-        return float(np.mean([self._fold(part, values, place, room) for part, values in kernels]))
+        return float(np.mean([self._fold(split, values, place, room) for split, values in kernels]))
 
-    def _kernels(self, matrix: Any, place: NDArray[np.int64]) -> Iterator[tuple[Part, Floats]]:
-        """Each part with its kernel matrix; one is made anew only where gamma changes."""
+    def _kernels(self, matrix: Any, place: NDArray[np.int64]) -> Iterator[tuple[SplitByClass, Floats]]:
+        """Each split with its kernel matrix; one is made anew only where gamma changes."""
         values = _products(matrix, exactly=self.kernel == "linear")
         if not values.diagonal().max() < np.finfo(np.float32).max:
             raise ValueError("columns are too large for a support vector machine: scale them, as StandardScaler does")
         if self.kernel == "linear":
-            yield from ((part, values) for part in self.parts)
+            yield from ((split, values) for split in self.splits)
             return
         distances, last = _squared_distances(values), None
-        for part in self.parts:
-            gamma = self._gamma(matrix, place[part.train])
+        for split in self.splits:
+            gamma = self._gamma(matrix, place[split.train])
             if gamma != last:
                 np.exp(np.multiply(distances, -gamma, out=values), out=values)
             last = gamma
-            yield part, values
+            yield split, values
 
     def _rows(self, subset: NDArray[Any]) -> tuple[Any, NDArray[np.int64]]:
         """The subset's columns as float64, and where each row of X is in there: empty ones share the last."""
@@ -216,20 +223,20 @@ class BoundSVM:
             return _scale(matrix[train])
         return 1 / matrix.shape[1] if self.gamma == "auto" else float(self.gamma)
 
-    def _fold(self, part: Part, values: Floats, place: NDArray[np.int64], room: smo.Room) -> float:
-        seen, which = np.unique(place[part.test], return_inverse=True)
-        rows = place[part.by_class]
-        told = np.empty(len(seen))
+    def _fold(self, split: SplitByClass, values: Floats, place: NDArray[np.int64], room: smo.Room) -> float:
+        seen, which = np.unique(place[split.test], return_inverse=True)
+        rows = place[split.by_class]
+        predictions = np.empty(len(seen))
         if self.target.classes is None:
-            smo.regress(values, rows, self.target.values[part.train], seen, self.C, *room, told)
-        elif self.measure.tells_labels:
+            smo.regress(values, rows, self.target.values[split.train], seen, self.C, *room, predictions)
+        elif self.measure.is_of_labels:
             winners = np.empty(len(seen), np.int64)
-            smo.vote(values, rows, part.starts, seen, self.C, *room, winners)
-            told = part.classes[winners].astype(np.float64)
+            smo.vote(values, rows, split.starts, seen, self.C, *room, winners)
+            predictions = split.classes[winners].astype(np.float64)
         else:
-            smo.lean(values, rows, part.starts, seen, self.C, *room, told)
-        n_classes = 0 if self.target.classes is None else len(self.target.classes)
-        return self.measure.score(self.target.values[part.test], told[which], self.measure.weights, n_classes)
+            smo.margins(values, rows, split.starts, seen, self.C, *room, predictions)
+        truth, weights = self.target.values[split.test], self.measure.weights
+        return self.measure.score(truth, predictions[which], weights, self.target.n_classes)
 
     def _by_sklearn(self, subsets: Subsets) -> Floats:
         machine = SVC if self.target.is_classification else SVR

@@ -1,4 +1,4 @@
-"""Decision trees, cross-validated: scikit-learn's own, for studies that compare by them."""
+"""Cross-validated scores of scikit-learn's decision trees, for studies that compare by them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ class Tree(Criterion):
 
     Parameters
     ----------
-    max_depth : the deepest a tree may grow; None grows until leaves are pure, which fits noise too.
-    min_samples_leaf : rows a leaf must keep; larger is smoother and faster.
-    task : "classification", "regression", or "auto": regression if y is continuous, that is has fractions.
+    max_depth : int or None, default=None
+        The deepest a tree may grow; None grows until leaves are pure, which fits noise too.
+    min_samples_leaf : int, default=1
+        Rows a leaf must keep; larger is smoother and faster.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" is regression if y is continuous, that is has fractions.
 
     Examples
     --------

@@ -1,10 +1,10 @@
-"""Gaussian naive Bayes from moments: class means and variances, and how well they tell test rows.
+"""Gaussian naive Bayes: class means and variances of columns, and the scores of predictions from them.
 
 A class c costs a row x the sum over the probe's features f of (x_f - m_cf)^2 / 2 v_cf + log(v_cf) / 2, less the
 log of its prior: minus its log posterior, but for a constant. The cheapest class wins, the first of several.
 
-Costs are told in float32 first, as differences to those of the first class, which are quadratic in x. The rounding
-of these has a bound; rows for which it leaves doubt are told again in float64.
+Costs are found in float32 first, as differences to those of the first class, which are quadratic in x. The rounding
+of these has a bound; rows for which it leaves doubt are predicted again in float64.
 """
 
 import math
@@ -15,19 +15,19 @@ import numpy as np
 from .jit import kernel
 from .scores import ROC_AUC, score
 
-BLOCK = 64
-TILE = 2048
-SMALL = 1e-4
+BLOCK = 64  # columns whose sums are kept together
+TILE = 2048  # rows whose costs stay in the cache
+SMALL = 1e-4  # smoothing, as a share of a variance, for which four terms of a series are exact in float64
 ROUNDING = 2.0**-24
-DOUBT = 0.02
+DOUBT = 0.02  # the largest error of a difference of costs in float32: with more, most rows would be predicted twice
 
 
-class Moments(NamedTuple):
+class Gaussians(NamedTuple):
     """What training rows say: mean, variance (features, classes), variance over all classes, log of class shares."""
 
     mean: Any
     variance: Any
-    spread: Any
+    pooled: Any
     log_prior: Any
 
 
@@ -50,7 +50,7 @@ def dense_moments(matrix, rows, starts, weights, mean, variance):
 
     Row r counts weights[r] times, or, where there are no weights, once.
 
-    Two passes, from the first row as origin: digits survive a mean far above the spread, and a constant column
+    Two passes, from the first row as origin: digits survive a mean far above the deviations, and a constant column
     has a variance of exactly 0.
     """
     n_features, n_classes = mean.shape
@@ -125,11 +125,11 @@ def sparse_moments(data, indices, indptr, class_of, times, counts, sizes, mean, 
 
 
 @kernel
-def smoothing_of(features, spread, smoothing):
+def smoothing_of(features, pooled, smoothing):
     """What is added to every variance: a share of the largest in the probe."""
     largest = 0.0
     for feature in features:
-        largest = max(largest, spread[feature])
+        largest = max(largest, pooled[feature])
     return smoothing * largest
 
 
@@ -140,7 +140,7 @@ def probe_model(features, moments, smoothing, center, scale, start):
     A feature that is constant, or has nothing to divide by in some class, gets scale 0: it says nothing.
     """
     n_classes = len(start)
-    epsilon = smoothing_of(features, moments.spread, smoothing)
+    epsilon = smoothing_of(features, moments.pooled, smoothing)
     for c in range(n_classes):
         start[c] = -moments.log_prior[c]
     for k in range(len(features)):
@@ -148,7 +148,7 @@ def probe_model(features, moments, smoothing, center, scale, start):
         least = moments.variance[feature, 0]
         for c in range(1, n_classes):
             least = min(least, moments.variance[feature, c])
-        silent = moments.spread[feature] == 0.0 or least + epsilon <= 0.0
+        silent = moments.pooled[feature] == 0.0 or least + epsilon <= 0.0
         for c in range(n_classes):
             v = 1.0 if silent else moments.variance[feature, c] + epsilon
             center[c, k] = moments.mean[feature, c]
@@ -194,31 +194,31 @@ def find_costs(values, columns, center, scale, start, first, stop, cost):
 
 
 @kernel
-def choose(cost, told, winner):
+def choose(cost, predicted, winner):
     """The class in which each row is cheapest, the first of equals; the first row of cost is overwritten."""
     winner[:] = 0
     least = cost[0]
     for c in range(1, len(cost)):
         line = cost[c]
-        for row in range(len(told)):
+        for row in range(len(predicted)):
             better = line[row] < least[row]
             winner[row] = c if better else winner[row]
             least[row] = line[row] if better else least[row]
-    for row in range(len(told)):
-        told[row] = winner[row]
+    for row in range(len(predicted)):
+        predicted[row] = winner[row]
 
 
 @kernel
-def tell_exactly(values, columns, center, scale, start, begin, end, measure, cost, winner, told):
+def predict_exactly(values, columns, center, scale, start, begin, end, measure, cost, winner, predicted):
     """Classes of the rows begin, ..., end - 1, in float64; for the area under the curve the log odds of class 1."""
     for first in range(begin, end, TILE):
         stop = min(first + TILE, end)
         find_costs(values, columns, center, scale, start, first, stop, cost)
         if measure == ROC_AUC:
             for row in range(stop - first):
-                told[first + row] = cost[0, row] - cost[1, row]
+                predicted[first + row] = cost[0, row] - cost[1, row]
         else:
-            choose(cost, told[first:stop], winner)
+            choose(cost, predicted[first:stop], winner)
 
 
 @kernel
@@ -231,19 +231,19 @@ def dense_scores(values, truth, weights, columns, features, offsets, moments, sm
     n_known, n_rows = len(moments.log_prior), len(truth)
     room, tile = np.max(np.diff(offsets)), min(TILE, n_rows)
     center, scale, start = np.empty((n_known, room)), np.empty((n_known, room)), np.empty(n_known)
-    cost, winner, told = np.empty((n_known, tile)), np.empty(tile, np.int64), np.empty(n_rows)
+    cost, winner, predicted = np.empty((n_known, tile)), np.empty(tile, np.int64), np.empty(n_rows)
     for probe in range(len(scores)):
         begin, end = offsets[probe], offsets[probe + 1]
         probe_model(features[begin:end], moments, smoothing, center, scale, start)
-        tell_exactly(values, columns[begin:end], center, scale, start, 0, n_rows, measure, cost, winner, told)
-        scores[probe] = score(measure, truth, told, weights, n_classes)
+        predict_exactly(values, columns[begin:end], center, scale, start, 0, n_rows, measure, cost, winner, predicted)
+        scores[probe] = score(measure, truth, predicted, weights, n_classes)
 
 
 @kernel
-def to_standard(values, origin, spread, columns, reach):
-    """Fill the columns and reach of a Standard; a column without spread becomes 0."""
+def to_standard(values, origin, pooled, columns, reach):
+    """Fill the columns and reach of a Standard; a constant column becomes 0."""
     for feature in range(len(values)):
-        unit = 1.0 / math.sqrt(spread[feature]) if spread[feature] > 0.0 else 0.0
+        unit = 1.0 / math.sqrt(pooled[feature]) if pooled[feature] > 0.0 else 0.0
         reach[feature] = 0.0
         for row in range(values.shape[1]):
             z = np.float32((values[feature, row] - origin[feature]) * unit)
@@ -259,26 +259,26 @@ def difference_model(features, moments, standard, smoothing, bend, slope, start)
     the difference of two costs (infinite: use another way): each term is off by less than 6 roundings of its
     largest size |bend| reach^2 + |slope| reach, and takes part in at most width / 4 + 5 sums.
     """
-    epsilon = smoothing_of(features, moments.spread, smoothing)
+    epsilon = smoothing_of(features, moments.pooled, smoothing)
     n_others = len(start)
     size = np.zeros(n_others)
     for c in range(n_others):
         start[c] = moments.log_prior[0] - moments.log_prior[c + 1]
     for k in range(len(features)):
         feature = features[k]
-        spread, reach = moments.spread[feature], standard.reach[feature]
-        share = epsilon / spread
+        pooled, reach = moments.pooled[feature], standard.reach[feature]
+        share = epsilon / pooled
         for c in range(n_others + 1):
             m, p, log_v = standard.mean[feature, c], standard.precision[feature, c], standard.logarithm[feature, c]
             r = share * p
-            if spread == 0.0:
+            if pooled == 0.0:
                 p = 0.0
                 log_v = 0.0
             elif r < SMALL:
                 p *= 1.0 - r * (1.0 - r * (1.0 - r))
                 log_v += r * (1.0 - r * (0.5 - r / 3.0))
             else:
-                v = moments.variance[feature, c] / spread + share
+                v = moments.variance[feature, c] / pooled + share
                 if not v > 0.0:
                     return np.inf
                 p = 1.0 / v
@@ -331,7 +331,7 @@ def find_differences(values, features, bend, slope, first, stop, cost):
 
 
 @kernel
-def judge(cost, start, height, least, second, winner):
+def find_two_cheapest(cost, start, height, least, second, winner):
     """The cheapest class of each row, its cost and that of the next, all less the cost of class 0."""
     least[:] = 0.0
     second[:] = np.inf
@@ -347,15 +347,15 @@ def judge(cost, start, height, least, second, winner):
 
 
 @kernel
-def tell_quickly(columns, features, bend, slope, start, bound, cost, least, second, winner, told, doubtful):
+def predict_quickly(columns, features, bend, slope, start, bound, cost, least, second, winner, predicted, doubtful):
     """Classes of the rows, and how many of them are in doubt; doubtful receives those."""
-    n_rows, n_doubtful = len(told), 0
+    n_rows, n_doubtful = len(predicted), 0
     for first in range(0, n_rows, TILE):
         stop = min(first + TILE, n_rows)
         find_differences(columns, features, bend, slope, first, stop, cost)
-        judge(cost, start, stop - first, least, second, winner)
+        find_two_cheapest(cost, start, stop - first, least, second, winner)
         for row in range(stop - first):
-            told[first + row] = winner[row]
+            predicted[first + row] = winner[row]
         for row in range(stop - first):
             if not second[row] - least[row] > bound:
                 doubtful[n_doubtful] = first + row
@@ -369,7 +369,7 @@ def quick_scores(values, standard, truth, weights, features, offsets, moments, s
     n_known, n_rows = len(moments.log_prior), len(truth)
     room, tile = np.max(np.diff(offsets)), min(TILE, n_rows)
     center, scale, start = np.empty((n_known, room)), np.empty((n_known, room)), np.empty(n_known)
-    cost, winner, told = np.empty((n_known, tile)), np.empty(tile, np.int64), np.empty(n_rows)
+    cost, winner, predicted = np.empty((n_known, tile)), np.empty(tile, np.int64), np.empty(n_rows)
     bend, slope = np.empty((n_known - 1, room), np.float32), np.empty((n_known - 1, room), np.float32)
     less, difference = np.empty(n_known - 1), np.empty((n_known - 1, tile), np.float32)
     least, second, doubtful = np.empty(tile), np.empty(tile), np.empty(n_rows, np.int64)
@@ -379,18 +379,18 @@ def quick_scores(values, standard, truth, weights, features, offsets, moments, s
         if measure != ROC_AUC:
             bound = difference_model(chosen, moments, standard, smoothing, bend, slope, less)
             if bound <= DOUBT:
-                n_doubtful = tell_quickly(
-                    standard.columns, chosen, bend, slope, less, bound, difference, least, second, winner, told,
+                n_doubtful = predict_quickly(
+                    standard.columns, chosen, bend, slope, less, bound, difference, least, second, winner, predicted,
                     doubtful,
                 )  # fmt: skip
         if n_doubtful > 0:
             probe_model(chosen, moments, smoothing, center, scale, start)
         if n_doubtful == n_rows:
-            tell_exactly(values, chosen, center, scale, start, 0, n_rows, measure, cost, winner, told)
+            predict_exactly(values, chosen, center, scale, start, 0, n_rows, measure, cost, winner, predicted)
         else:
             for row in doubtful[:n_doubtful]:
-                tell_exactly(values, chosen, center, scale, start, row, row + 1, measure, cost, winner, told)
-        scores[probe] = score(measure, truth, told, weights, n_classes)
+                predict_exactly(values, chosen, center, scale, start, row, row + 1, measure, cost, winner, predicted)
+        scores[probe] = score(measure, truth, predicted, weights, n_classes)
 
 
 @kernel
@@ -402,7 +402,7 @@ def sparse_scores(
     room = np.max(np.diff(offsets))
     center, scale = np.empty((n_known, room)), np.empty((n_known, room))
     start, pull, sharp = np.empty(n_known), np.empty(n_known), np.empty(n_known)
-    cost, told = np.empty((n_rows, n_known)), np.empty(n_rows)
+    cost, predicted = np.empty((n_rows, n_known)), np.empty(n_rows)
     for probe in range(len(scores)):
         chosen = features[offsets[probe] : offsets[probe + 1]]
         probe_model(chosen, moments, smoothing, center, scale, start)
@@ -423,8 +423,8 @@ def sparse_scores(
                     t = value * sharp[c]
                     line[c] += t * (t - pull[c])
         for row in range(n_rows):
-            told[row] = cost[row, 0] - cost[row, 1] if measure == ROC_AUC else np.argmin(cost[row])
-        scores[probe] = score(measure, truth, told, weights, n_classes)
+            predicted[row] = cost[row, 0] - cost[row, 1] if measure == ROC_AUC else np.argmin(cost[row])
+        scores[probe] = score(measure, truth, predicted, weights, n_classes)
 
 
 @kernel

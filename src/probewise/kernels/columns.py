@@ -1,4 +1,4 @@
-"""Columns out of a wide matrix: a probe's, as a small dense one, or a stretch of them, one after the other."""
+"""Columns of a wide matrix: those of a probe, as a small dense matrix, or a run of neighbours; their extent."""
 
 import numpy as np
 
@@ -94,7 +94,7 @@ def distances(matrix, start, piece, centers, totals):
 
 
 @kernel
-def spread(values, means, deviations):
+def means_and_deviations(values, means, deviations):
     """Mean and population standard deviation of each row."""
     n = values.shape[1]
     for c in range(values.shape[0]):

@@ -7,7 +7,7 @@ of whole numbers (see `intervals.entropy_table`): the same bits in any order.
 import numpy as np
 
 from .jit import kernel, part
-from .lanes import popcount
+from .vectors import popcount
 
 NARROW = 16  # levels of the widest column that is kept as bit sets: with more they would take more room than codes
 BLOCK = 64  # columns met by as many others at a time

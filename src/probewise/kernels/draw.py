@@ -35,14 +35,6 @@ def philox(c0, c1, c2, c3, k0, k1):
     return c0, c1, c2, c3
 
 
-@kernel
-def philox_words(counter, key):
-    """The four Philox4x32-10 words of a counter (4 words) and a key (2 words)."""
-    words = np.empty(4, np.uint64)
-    words[0], words[1], words[2], words[3] = philox(counter[0], counter[1], counter[2], counter[3], key[0], key[1])
-    return words
-
-
 # A stream is an array of 8 words: [0:4] the current words, 4 how many of them are used, 5 the next j, 6-7 unused.
 @inline
 def open_stream(stream):

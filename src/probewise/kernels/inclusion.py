@@ -1,4 +1,4 @@
-"""The matrix of inclusion, probes by features, without ever making it: its products with a vector, from the probes."""
+"""Products of the matrix of inclusion, probes by features, with a vector, without making the matrix."""
 
 from .jit import kernel
 
@@ -16,10 +16,10 @@ def times(indices, offsets, weights, mean, out):
 @kernel
 def transposed_times(indices, offsets, values, out):
     """out[f] += sum of the values of the probes that hold f; returns the sum over probes of value x size."""
-    spread = 0.0
+    total = 0.0
     for probe in range(len(values)):
         value = values[probe]
         for position in range(offsets[probe], offsets[probe + 1]):
             out[indices[position]] += value
-        spread += value * (offsets[probe + 1] - offsets[probe])
-    return spread
+        total += value * (offsets[probe + 1] - offsets[probe])
+    return total

@@ -11,6 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .jit import part
+from .vectors import address_in, plus, repeated
 
 BLOCK = 32  # columns at a time: two vectors
 ROWS = 4  # rows at a time: what keeps all sums in registers
@@ -34,37 +35,34 @@ def _block_distances(n_rows):
             pairs, row, width, packed, place, squares, column, out, out_place, stride = arguments
 
             def address(array, number, index, kind):
-                data = context.make_array(signature.args[number])(context, builder, array).data
-                return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
-
-            def plus(index, number):
-                return builder.add(index, ir.Constant(index.type, number))
+                return address_in(context, builder, array, signature.args[number], index, kind)
 
             zeros = ir.Constant(INTS, [ir.Constant(INT, 0)] * 16)
-            unset = ir.Constant(INTS, ir.Undefined)
-
-            def everywhere(number):
-                return builder.shuffle_vector(builder.insert_element(unset, number, ir.Constant(INT, 0)), unset, zeros)
-
             add_pairs = cgutils.get_or_insert_function(
                 builder.module, ir.FunctionType(INTS, [INTS] * 3), "llvm.x86.avx512.vpdpwssd.512"
             )
-            starts = [builder.mul(plus(row, r), width) for r in range(n_rows)]
+            starts = [builder.mul(plus(builder, row, r), width) for r in range(n_rows)]
             sums = [[cgutils.alloca_once_value(builder, zeros) for _ in range(2)] for _ in range(n_rows)]
             with cgutils.for_range(builder, width) as loop:
                 at = builder.add(place, builder.mul(loop.index, ir.Constant(place.type, BLOCK)))
-                theirs = [builder.load(address(packed, 3, plus(at, 16 * half), INTS), align=4) for half in range(2)]
+                theirs = [
+                    builder.load(address(packed, 3, plus(builder, at, 16 * half), INTS), align=4) for half in range(2)
+                ]
                 for start, own_sums in zip(starts, sums, strict=True):
-                    own = everywhere(builder.load(address(pairs, 0, builder.add(start, loop.index), INT), align=4))
+                    own = repeated(
+                        builder, builder.load(address(pairs, 0, builder.add(start, loop.index), INT), align=4), INTS
+                    )
                     for total, other in zip(own_sums, theirs, strict=True):
                         builder.store(builder.call(add_pairs, [builder.load(total), own, other]), total)
             for r, own_sums in enumerate(sums):
-                own = everywhere(builder.load(address(squares, 5, plus(row, r), INT), align=4))
+                own = repeated(builder, builder.load(address(squares, 5, plus(builder, row, r), INT), align=4), INTS)
                 for half, total in enumerate(own_sums):
-                    other = builder.load(address(squares, 5, plus(column, 16 * half), INTS), align=4)
+                    other = builder.load(address(squares, 5, plus(builder, column, 16 * half), INTS), align=4)
                     product = builder.load(total)
                     distance = builder.sub(builder.sub(builder.add(product, product), own), other)
-                    to = plus(builder.add(out_place, builder.mul(stride, ir.Constant(stride.type, r))), 16 * half)
+                    to = plus(
+                        builder, builder.add(out_place, builder.mul(stride, ir.Constant(stride.type, r))), 16 * half
+                    )
                     builder.store(builder.sitofp(distance, FLOATS), address(out, 7, to, FLOATS), align=4)
             return context.get_dummy_value()
 

@@ -1,4 +1,4 @@
-"""How kernels are compiled: once per machine, cached on disk, and never in silence."""
+"""How kernels are compiled: once per machine, cached on disk, with a notice that it takes a while."""
 
 import logging
 import time
@@ -23,6 +23,13 @@ def part(function: Callable[..., Any]) -> Any:
 
 
 inline = numba.njit(inline="always")
+
+
+def read_only(array: Any) -> Any:
+    """The same memory, not to be written: kernels are compiled once for what may be written and what may not."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 class CompileNotice(event.Listener):

@@ -47,7 +47,7 @@ def ridge_of_few(n, sums, gram, target_sums, products, alpha, system, weights, i
     _substitute(system, weights)
     u = weights[:, k].copy()
     rest = n - np.dot(sums, u)
-    if rest < 1e-6 * n:  # columns that hardly vary: digits would be lost
+    if rest < 1e-6 * n:  # columns that hardly vary: more than six of float64's sixteen digits would be lost
         ridge(n, sums, gram, target_sums, products, alpha, system, weights[:, :k], intercepts)
         return
     for c in range(k):
@@ -110,65 +110,50 @@ def _set_intercepts(n, sums, target_sums, weights, intercepts):
 
 @kernel
 def batch_scores(
-    matrix, rows, borders, centers, indices, offsets, holes, fills, weights, intercepts, allowed, targets, is_label,
-    scores,
+    matrix, rows, borders, centers, indices, offsets, missing, fills, weights, intercepts, allowed, targets, measure,
+    row_weights, n_classes, predictions, scores,
 ):  # fmt: skip
-    """Of every probe and fold, how many rows are rightly labelled, or the sum of squared errors, into scores.
+    """The score of every probe in every fold, into scores.
 
     One walk over the matrix serves the whole batch, a tile of rows at a time while it is in the cache. weights holds,
     probe after probe, a (d, K) matrix per fold; rows are in fold order, fold f is borders[f]..borders[f + 1]. Where
-    there are gaps, NaN in the column at place i of indices is fills[f, holes[i]] in fold f.
+    values are missing, NaN in the column at place i of indices is fills[f, missing[i]] in fold f.
+
+    predictions (probes, rows of the largest fold) is work space. Without any, how many rows are rightly labelled, or
+    the sum of squared errors, goes into scores: the usual scores need no more.
     """
-    n_folds, k = len(borders) - 1, intercepts.shape[2]
+    n_folds, n_probes, k = len(borders) - 1, len(offsets) - 1, intercepts.shape[2]
     room = np.empty(ROWS_AT_A_TIME * _widest(offsets))
+    is_plain, is_label = len(predictions) == 0, n_classes > 0 and measure != ROC_AUC
     scores[:] = 0.0
     for fold in range(n_folds):
         for first in range(borders[fold], borders[fold + 1], ROWS_AT_A_TIME):
             height = min(ROWS_AT_A_TIME, borders[fold + 1] - first)
-            for probe in range(len(offsets) - 1):
+            for probe in range(n_probes):
                 d, begin = offsets[probe + 1] - offsets[probe], offsets[probe]
                 values = room[: height * d].reshape(height, d)
                 _gather(matrix, rows, first, centers, indices[begin : begin + d], values)
-                if len(holes):
-                    _fill(values, holes[begin : begin + d], fills[fold])
+                if len(missing):
+                    _fill(values, missing[begin : begin + d], fills[fold])
                 start = (begin * n_folds + fold * d) * k
-                decisions = np.dot(values, weights[start : start + d * k].reshape(d, k))
-                for i in range(height):
-                    target = targets[first + i]
-                    if is_label:
-                        chosen = _decide(decisions[i], intercepts[probe, fold], allowed[fold])
-                        scores[probe, fold] += chosen == target
-                    else:
-                        scores[probe, fold] += (target - decisions[i, 0] - intercepts[probe, fold, 0]) ** 2
-
-
-@kernel
-def batch_measured(
-    matrix, rows, borders, centers, indices, offsets, holes, fills, weights, intercepts, allowed, targets, measure,
-    row_weights, n_classes, told, scores,
-):  # fmt: skip
-    """As `batch_scores`, any score of every probe and fold; told (probes, rows of the largest fold) is work space."""
-    n_folds, k = len(borders) - 1, intercepts.shape[2]
-    room = np.empty(ROWS_AT_A_TIME * _widest(offsets))
-    tells_labels = n_classes > 0 and measure != ROC_AUC
-    for fold in range(n_folds):
-        own = slice(borders[fold], borders[fold + 1])
-        for first in range(borders[fold], borders[fold + 1], ROWS_AT_A_TIME):
-            height = min(ROWS_AT_A_TIME, borders[fold + 1] - first)
-            for probe in range(len(offsets) - 1):
-                d, begin = offsets[probe + 1] - offsets[probe], offsets[probe]
-                values = room[: height * d].reshape(height, d)
-                _gather(matrix, rows, first, centers, indices[begin : begin + d], values)
-                if len(holes):
-                    _fill(values, holes[begin : begin + d], fills[fold])
-                start = (begin * n_folds + fold * d) * k
-                line = told[probe, first - borders[fold] : first - borders[fold] + height]
-                coefficients = weights[start : start + d * k].reshape(d, k)
-                tell(values, coefficients, intercepts[probe, fold], allowed[fold], tells_labels, line)
-        own_weights = row_weights[own] if len(row_weights) else row_weights
-        for probe in range(len(offsets) - 1):
-            line = told[probe, : borders[fold + 1] - borders[fold]]
-            scores[probe, fold] = score(measure, targets[own], line, own_weights, n_classes)
+                coefficients, own = weights[start : start + d * k].reshape(d, k), intercepts[probe, fold]
+                if is_plain:
+                    decisions = np.dot(values, coefficients)
+                    for i in range(height):
+                        target = targets[first + i]
+                        if is_label:
+                            scores[probe, fold] += _decide(decisions[i], own, allowed[fold]) == target
+                        else:
+                            scores[probe, fold] += (target - decisions[i, 0] - own[0]) ** 2
+                else:
+                    line = predictions[probe, first - borders[fold] : first - borders[fold] + height]
+                    predict(values, coefficients, own, allowed[fold], is_label, line)
+        if not is_plain:
+            tested = slice(borders[fold], borders[fold + 1])
+            own_weights = row_weights[tested] if len(row_weights) else row_weights
+            for probe in range(n_probes):
+                line = predictions[probe, : borders[fold + 1] - borders[fold]]
+                scores[probe, fold] = score(measure, targets[tested], line, own_weights, n_classes)
 
 
 @inline
@@ -190,24 +175,24 @@ def _gather(matrix, rows, first, centers, columns, values):
 
 
 @inline
-def _fill(values, holes, fills):
-    """NaN in column j becomes fills[holes[j]]; a column without gaps has -1."""
-    for j in range(len(holes)):
-        if holes[j] >= 0:
+def _fill(values, missing, fills):
+    """NaN in column j becomes fills[missing[j]]; a complete column has -1."""
+    for j in range(len(missing)):
+        if missing[j] >= 0:
             for i in range(len(values)):
                 if np.isnan(values[i, j]):
-                    values[i, j] = fills[holes[j]]
+                    values[i, j] = fills[missing[j]]
 
 
 @kernel
-def tell(values, weights, intercepts, allowed, tells_labels, told):
+def predict(values, weights, intercepts, allowed, is_label, predictions):
     """Of rows of values (n, d) the class whose decision is highest among those allowed, or the (first) decision."""
     decisions = np.dot(values, weights)
     for row in range(len(values)):
-        if tells_labels:
-            told[row] = _decide(decisions[row], intercepts, allowed)
+        if is_label:
+            predictions[row] = _decide(decisions[row], intercepts, allowed)
         else:
-            told[row] = decisions[row, 0] + intercepts[0]
+            predictions[row] = decisions[row, 0] + intercepts[0]
 
 
 @inline
@@ -276,35 +261,38 @@ def sparse_sums(starts, columns, values, first, last, targets, row_weights, is_l
 
 @kernel
 def sparse_accuracy(starts, columns, values, first, last, weights, intercepts, labels, label_counts, allowed):
-    """The share of rows first..last - 1 told right; label_counts are their labels' counts: empty rows cost nothing."""
+    """The share of right labels of rows first..last - 1; label_counts are their labels': empty rows cost nothing."""
     decisions = np.zeros(len(intercepts))
     blank = _decide(decisions, intercepts, allowed)
     right = label_counts[blank]
     for row in range(first, last):
         if starts[row] == starts[row + 1]:
             continue
-        decisions[:] = 0.0
-        for a in range(starts[row], starts[row + 1]):
-            value, column = values[a], columns[a]
-            for c in range(len(decisions)):
-                decisions[c] += value * weights[column, c]
+        _add_entries(starts, columns, values, row, weights, decisions)
         label = int(labels[row])
         right += int(_decide(decisions, intercepts, allowed) == label) - int(blank == label)
     return right / (last - first)
 
 
+@inline
+def _add_entries(starts, columns, values, row, weights, decisions):
+    """The decisions of a row, less the intercepts."""
+    decisions[:] = 0.0
+    for a in range(starts[row], starts[row + 1]):
+        value, column = values[a], columns[a]
+        for c in range(len(decisions)):
+            decisions[c] += value * weights[column, c]
+
+
 @kernel
-def sparse_tell(starts, columns, values, first, last, weights, intercepts, allowed, tells_labels, told):
-    """As `tell`, for rows first..last - 1."""
+def sparse_predict(starts, columns, values, first, last, weights, intercepts, allowed, is_label, predictions):
+    """As `predict`, for rows first..last - 1."""
     decisions = np.zeros(len(intercepts))
-    blank = _decide(decisions, intercepts, allowed) if tells_labels else intercepts[0]
+    blank = _decide(decisions, intercepts, allowed) if is_label else intercepts[0]
     for row in range(first, last):
-        told[row - first] = blank
+        predictions[row - first] = blank
         if starts[row] == starts[row + 1]:
             continue
-        decisions[:] = 0.0
-        for a in range(starts[row], starts[row + 1]):
-            value, column = values[a], columns[a]
-            for c in range(len(decisions)):
-                decisions[c] += value * weights[column, c]
-        told[row - first] = _decide(decisions, intercepts, allowed) if tells_labels else decisions[0] + intercepts[0]
+        _add_entries(starts, columns, values, row, weights, decisions)
+        label_or_number = _decide(decisions, intercepts, allowed) if is_label else decisions[0] + intercepts[0]
+        predictions[row - first] = label_or_number

@@ -65,19 +65,13 @@ def moments_of_rows(matrix, start, rows, classes, begins, origins, offsets, scat
             for place in range(begin + 1, end, 8):
                 for k in range(8):  # the run's first row, at distance 0, stands in for rows after its last
                     eight[k] = rows[place + k] if place + k < end else rows[begin]
+                a, b, c, d = eight[0], eight[1], eight[2], eight[3]
+                e, f, g, h = eight[4], eight[5], eight[6], eight[7]
                 add_eight_rows(
-                    matrix[eight[0], left:right],
-                    matrix[eight[1], left:right],
-                    matrix[eight[2], left:right],
-                    matrix[eight[3], left:right],
-                    matrix[eight[4], left:right],
-                    matrix[eight[5], left:right],
-                    matrix[eight[6], left:right],
-                    matrix[eight[7], left:right],
-                    shift,
-                    total,
-                    square,
-                )
+                    matrix[a, left:right], matrix[b, left:right], matrix[c, left:right], matrix[d, left:right],
+                    matrix[e, left:right], matrix[f, left:right], matrix[g, left:right], matrix[h, left:right],
+                    shift, total, square,
+                )  # fmt: skip
             strip_offsets, strip_scatters = offsets[i, first:last], scatters[i, first:last]
             join_run(end - begin, seen[i], origin, shift, total, square, strip_offsets, strip_scatters)
             seen[i] += end - begin

@@ -13,12 +13,12 @@ import numpy as np
 from . import integers
 from .integers import BLOCK, minus_distances, pack, round_to_integers
 from .jit import inline, kernel, part
-from .lanes import LANES, lowest_bit, not_below, not_below_one, raise_along
 from .scores import ROC_AUC, score
+from .vectors import LANES, lowest_bit, not_below, not_below_one, raise_along
 
-TILE = 512
-PANEL = 1024
-GROUPS = 8
+TILE = 512  # rows, and
+PANEL = 1024  # others, whose closeness stays in the cache
+GROUPS = 8  # of candidates whose maxima bound the k-th largest: serves k up to 8
 INTEGERS_AVAILABLE = integers.AVAILABLE
 
 
@@ -27,7 +27,7 @@ def room_to_work(n_rows, k, dtype):
 
     peaks: maxima of groups of candidates. kth (n): a lower bound of each row's k-th largest closeness. limits (n): what
     a candidate must reach. near, rows (n, room), counts (n): each row's candidates, as closeness and row. keys (room):
-    what they are compared by. meetings (m, 2): pairs of a row and a candidate not yet on its list.
+    what they are compared by. found (m, 2): pairs of a row and a candidate that is not yet on its list.
     """
     room = max(24, 2 * k)
     return (
@@ -86,7 +86,7 @@ def add_norms(left, right):
 def neighbors_across_folds(left, right, fold_end, order, k, products, work):
     """Of every row the k nearest in other folds: the first k of its line in work's rows."""
     none = np.empty((0, 0))
-    _forget(work)
+    _reset(work)
     start = 0
     while start < len(order) and fold_end[start] < len(order):
         end = tile_end(start, fold_end)
@@ -94,7 +94,7 @@ def neighbors_across_folds(left, right, fold_end, order, k, products, work):
             last = min(first + PANEL, len(order))
             closeness = products[: (end - start) * (last - first)].reshape(end - start, last - first)
             np.dot(left[start:end], right[first:last].T, closeness)
-            _look_through(closeness, start, first, last, fold_end, order, k, none, 0.0, work)
+            _search_tile(closeness, start, first, last, fold_end, order, k, none, 0.0, work)
         start = end
     _decide(order, k, none, 0.0, work)
 
@@ -102,7 +102,7 @@ def neighbors_across_folds(left, right, fold_end, order, k, products, work):
 @part
 def _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, order, k, products, work):
     """The same from distances of rounded values, which are off by at most slack / 2, and exact values to decide."""
-    _forget(work)
+    _reset(work)
     start = 0
     while start < len(order) and fold_end[start] < len(order):
         end = tile_end(start, fold_end)
@@ -111,7 +111,7 @@ def _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_en
             stride = (last - first + BLOCK - 1) // BLOCK * BLOCK
             minus_distances(pairs, packed, squares, width, start, end, first, last, products)
             closeness = products[: (end - start) * stride].reshape(end - start, stride)
-            _look_through(closeness, start, first, last, fold_end, order, k, values, slack, work)
+            _search_tile(closeness, start, first, last, fold_end, order, k, values, slack, work)
         start = end
     _decide(order, k, values, slack, work)
 
@@ -150,7 +150,7 @@ def neighbors_with_one_more(base, extra, exact, slack, fold_end, order, k, produ
 
     Exact values of all of them, and how much two distances may be off by rounding, decide.
     """
-    _forget(work)
+    _reset(work)
     start, position = 0, 0
     while start < len(order) and fold_end[start] < len(order):
         end = tile_end(start, fold_end)
@@ -160,7 +160,7 @@ def neighbors_with_one_more(base, extra, exact, slack, fold_end, order, k, produ
             for i in range(start, end):
                 _add_apart(base[position : position + last - first], extra[i], extra[first:last], closeness[i - start])
                 position += last - first
-            _look_through(closeness, start, first, last, fold_end, order, k, exact, slack, work)
+            _search_tile(closeness, start, first, last, fold_end, order, k, exact, slack, work)
         start = end
     _decide(order, k, exact, slack, work)
 
@@ -176,7 +176,7 @@ def _add_apart(base, own, others, out):
 def neighbors_between(left, right, test, train, order, k, products, work):
     """As `neighbors_across_folds`, for the i-th test row among the train rows."""
     none = np.empty((0, 0))
-    _forget(work)
+    _reset(work)
     _, _, limits, values, rows, counts, _, _ = work
     candidates = right[train]
     for tile in range(0, len(test), TILE):
@@ -190,12 +190,12 @@ def neighbors_between(left, right, test, train, order, k, products, work):
                     rows[tile + i, counts[tile + i]] = train[j]
                     counts[tile + i] += 1
                     if counts[tile + i] == values.shape[1]:
-                        _shorten(tile + i, order, k, none, 0.0, work)
+                        _prune(tile + i, order, k, none, 0.0, work)
     _decide(order, k, none, 0.0, work)
 
 
 @part
-def _forget(work):
+def _reset(work):
     _, kth, limits, _, _, counts, _, _ = work
     for i in range(len(counts)):
         kth[i] = limits[i] = -np.inf
@@ -203,24 +203,24 @@ def _forget(work):
 
 
 @part
-def _look_through(closeness, start, first, last, fold_end, order, k, exact, slack, work):
+def _search_tile(closeness, start, first, last, fold_end, order, k, exact, slack, work):
     """Put the rows of every pair of the tile on each other's list, if they reach its limit."""
-    peaks, kth, limits, _, _, _, _, meetings = work
+    peaks, kth, limits, _, _, _, _, found = work
     if k <= GROUPS:
         _bound(closeness, start, first, last, fold_end, peaks, kth, k)
         _set_limits(kth, slack, limits, start, start + len(closeness))
         _set_limits(kth, slack, limits, first, last)
     count = 0
     for i in range(start, start + len(closeness)):
-        if count + 2 * (last - first) > len(meetings):
-            _introduce(meetings, count, closeness, start, first, order, k, exact, slack, work)
+        if count + 2 * (last - first) > len(found):
+            _add_candidates(found, count, closeness, start, first, order, k, exact, slack, work)
             count = 0
-        count = _reaching(closeness[i - start], i, first, last, fold_end[i], limits, meetings, count)
-    _introduce(meetings, count, closeness, start, first, order, k, exact, slack, work)
+        count = _find_candidates(closeness[i - start], i, first, last, fold_end[i], limits, found, count)
+    _add_candidates(found, count, closeness, start, first, order, k, exact, slack, work)
 
 
 @part
-def _reaching(line, i, first, last, begin, limits, meetings, count):
+def _find_candidates(line, i, first, last, begin, limits, found, count):
     """Note, from ``count`` on, which rows reach the limit of i, and whose limits i reaches, as owner and candidate."""
     j = max(begin, first)
     limit = limits[i]
@@ -228,34 +228,34 @@ def _reaching(line, i, first, last, begin, limits, meetings, count):
         mine = not_below_one(line, j - first, limit)
         theirs = not_below(line, j - first, limits, j)
         while mine:
-            meetings[count, 0] = i
-            meetings[count, 1] = j + lowest_bit(mine)
+            found[count, 0] = i
+            found[count, 1] = j + lowest_bit(mine)
             mine &= mine - np.uint64(1)
             count += 1
         while theirs:
-            meetings[count, 0] = j + lowest_bit(theirs)
-            meetings[count, 1] = i
+            found[count, 0] = j + lowest_bit(theirs)
+            found[count, 1] = i
             theirs &= theirs - np.uint64(1)
             count += 1
         j += LANES
     for other in range(j, last):
         if line[other - first] >= limit:
-            meetings[count, 0] = i
-            meetings[count, 1] = other
+            found[count, 0] = i
+            found[count, 1] = other
             count += 1
         if line[other - first] >= limits[other]:
-            meetings[count, 0] = other
-            meetings[count, 1] = i
+            found[count, 0] = other
+            found[count, 1] = i
             count += 1
     return count
 
 
 @part
-def _introduce(meetings, n_meetings, closeness, start, first, order, k, exact, slack, work):
+def _add_candidates(found, n_found, closeness, start, first, order, k, exact, slack, work):
     """Put the candidates noted on their owners' lists."""
     _, _, limits, values, rows, counts, _, _ = work
-    for meeting in range(n_meetings):
-        owner, other = meetings[meeting]
+    for number in range(n_found):
+        owner, other = found[number]
         tile_row, tile_column = (owner, other) if owner < other else (other, owner)
         near = closeness[tile_row - start, tile_column - first]
         if near >= limits[owner]:
@@ -264,7 +264,7 @@ def _introduce(meetings, n_meetings, closeness, start, first, order, k, exact, s
             rows[owner, count] = other
             counts[owner] = count + 1
             if count + 1 == values.shape[1]:
-                _shorten(owner, order, k, exact, slack, work)
+                _prune(owner, order, k, exact, slack, work)
 
 
 @part
@@ -282,7 +282,7 @@ def _limit(kth, slack):
 
 
 @part
-def _shorten(i, order, k, exact, slack, work):
+def _prune(i, order, k, exact, slack, work):
     """Drop from the list of i what cannot be among its k nearest; if that is too little, let exact distances decide."""
     _, kth, limits, values, rows, counts, keys, _ = work
     kth[i] = max(kth[i], _kth_largest(values[i], counts[i], k, keys))
@@ -292,7 +292,7 @@ def _shorten(i, order, k, exact, slack, work):
         limits[i] = _limit(kth[i], slack)
         _drop_below(i, limits[i], values, rows, counts)
     if slack == 0.0 or counts[i] > values.shape[1] // 2:
-        _thin(i, order, k, exact, slack, values[i], rows[i], counts, keys)
+        _keep_nearest(i, order, k, exact, slack, values[i], rows[i], counts, keys)
 
 
 @inline
@@ -307,7 +307,7 @@ def _drop_below(i, limit, values, rows, counts):
 
 
 @part
-def _thin(i, order, k, exact, slack, values, rows, counts, keys):
+def _keep_nearest(i, order, k, exact, slack, values, rows, counts, keys):
     """Leave the k nearest; of two equally near the lower row, as it was before sorting, stays."""
     count = counts[i]
     for place in range(count):
@@ -355,7 +355,7 @@ def _decide(order, k, exact, slack, work):
             limit = _kth_largest(values[i], counts[i], k, keys)
             _drop_below(i, limit if slack == 0.0 else _limit(limit, slack), values, rows, counts)
             if counts[i] > k:
-                _thin(i, order, k, exact, slack, values[i], rows[i], counts, keys)
+                _keep_nearest(i, order, k, exact, slack, values[i], rows[i], counts, keys)
 
 
 @part
@@ -387,7 +387,7 @@ def _bound(closeness, start, first, last, fold_end, peaks, kth, k):
     """Raise kth by what the tile shows at a glance, so that few pairs need a second look.
 
     Split a row's candidates into groups: the k-th largest of the groups' maxima is a lower bound of its k-th
-    largest closeness. For the tile's columns the groups are runs of rows; for its rows they are the lanes.
+    largest closeness. For the tile's columns the groups are runs of rows; for its rows they are the vector lanes.
     """
     height, width = len(closeness), last - first
     run = (height + GROUPS - 1) // GROUPS
@@ -446,16 +446,16 @@ def mean_fold_score(rows, borders, k, targets, n_classes, measure, weights):
 @kernel
 def fold_score(near, truth, targets, n_classes, measure, weights):
     """The score of what the neighbours' targets say about rows whose own are truth: a vote, or a mean of numbers."""
-    told = np.empty(len(near))
+    predicted = np.empty(len(near))
     if n_classes and measure != ROC_AUC:
-        _vote(near, targets, n_classes, told)
+        _vote(near, targets, n_classes, predicted)
     else:
-        _average(near, targets, told)  # of two classes: the share of class 1
-    return score(measure, truth, told, weights, n_classes)
+        _average(near, targets, predicted)  # of two classes: the share of class 1
+    return score(measure, truth, predicted, weights, n_classes)
 
 
 @part
-def _vote(near, targets, n_classes, told):
+def _vote(near, targets, n_classes, predicted):
     """The most frequent label of the neighbours; the lowest, if several are."""
     counts = np.zeros(n_classes, np.int64)
     for row in range(len(near)):
@@ -466,16 +466,16 @@ def _vote(near, targets, n_classes, told):
             label = int(targets[neighbor])
             if counts[label] > counts[winner] or (counts[label] == counts[winner] and label < winner):
                 winner = label
-        told[row] = winner
+        predicted[row] = winner
         for neighbor in near[row]:
             counts[int(targets[neighbor])] = 0
 
 
 @part
-def _average(near, targets, told):
+def _average(near, targets, predicted):
     """The mean target of the neighbours."""
     for row in range(len(near)):
         total = 0.0
         for neighbor in near[row]:
             total += targets[neighbor]
-        told[row] = total / near.shape[1]
+        predicted[row] = total / near.shape[1]

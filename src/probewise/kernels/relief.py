@@ -14,6 +14,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .jit import inline, kernel, part
+from .vectors import address_in, plus, repeated
 
 LANES, VECTORS, ROWS = 8, 2, 4  # what keeps all sums of a block of rows and others in registers
 OTHERS = LANES * VECTORS
@@ -75,30 +76,21 @@ def _block_adder(capped):
             left, i, left_room, right, j, right_room, n_columns, sums, at, sums_room = arguments
 
             def address(array, number, index, kind):
-                data = context.make_array(signature.args[number])(context, builder, array).data
-                return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
+                return address_in(context, builder, array, signature.args[number], index, kind)
 
-            def plus(index, number):
-                return builder.add(index, ir.Constant(index.type, number))
-
-            unset = ir.Constant(DOUBLES, ir.Undefined)
-            first = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
             one = ir.Constant(DOUBLES, [ir.Constant(DOUBLE, 1.0)] * LANES)
             size = cgutils.get_or_insert_function(
                 builder.module, ir.FunctionType(DOUBLES, [DOUBLES]), f"llvm.fabs.v{LANES}f64"
             )
-
-            def everywhere(number):
-                return builder.shuffle_vector(
-                    builder.insert_element(unset, number, ir.Constant(ir.IntType(32), 0)), unset, first
-                )
 
             def diff(a, b):
                 apart = builder.call(size, [builder.fsub(a, b)])
                 return builder.select(builder.fcmp_ordered("<", apart, one), apart, one) if capped else apart
 
             lines = [builder.add(at, builder.mul(sums_room, ir.Constant(at.type, r))) for r in range(ROWS)]
-            places = [[address(sums, 7, plus(line, LANES * v), DOUBLES) for v in range(VECTORS)] for line in lines]
+            places = [
+                [address(sums, 7, plus(builder, line, LANES * v), DOUBLES) for v in range(VECTORS)] for line in lines
+            ]
             totals = [
                 [cgutils.alloca_once_value(builder, builder.load(place, align=8)) for place in line] for line in places
             ]
@@ -106,10 +98,12 @@ def _block_adder(capped):
                 own_at = builder.add(i, builder.mul(loop.index, left_room))
                 other_at = builder.add(j, builder.mul(loop.index, right_room))
                 others = [
-                    builder.load(address(right, 3, plus(other_at, LANES * v), DOUBLES), align=8) for v in range(VECTORS)
+                    builder.load(address(right, 3, plus(builder, other_at, LANES * v), DOUBLES), align=8)
+                    for v in range(VECTORS)
                 ]
                 for r in range(ROWS):
-                    own = everywhere(builder.load(address(left, 0, plus(own_at, r), DOUBLE), align=8))
+                    own = builder.load(address(left, 0, plus(builder, own_at, r), DOUBLE), align=8)
+                    own = repeated(builder, own, DOUBLES)
                     for total, other in zip(totals[r], others, strict=True):
                         builder.store(builder.fadd(builder.load(total), diff(own, other)), total)
             for r in range(ROWS):

@@ -1,8 +1,7 @@
-"""What the predictions for a fold are worth, as scikit-learn's metrics define it, and with weights of the rows.
+"""Scores of the predictions for a fold, as scikit-learn's metrics define them, with weights of the rows.
 
-truth holds class numbers, or numbers to be predicted. told holds what was predicted: a class number, for the area
-under the curve a decision that is higher where class 1 is likelier, or a number. weights has no entries where all rows
-count alike.
+truth holds class numbers, or numbers to be predicted. predicted holds a class number, for the area under the curve a
+decision that is higher where class 1 is likelier, or a number. weights has no entries where all rows count alike.
 """
 
 import numpy as np
@@ -14,56 +13,56 @@ FEW_PAIRS = 2**20
 
 
 @kernel
-def score(measure, truth, told, weights, n_classes):
+def score(measure, truth, predicted, weights, n_classes):
     """The score of one fold; larger is better."""
     if measure == ACCURACY:
-        return _accuracy(truth, told, weights)
+        return _accuracy(truth, predicted, weights)
     if measure == ROC_AUC:
-        return _area(truth, told, weights)
+        return _area(truth, predicted, weights)
     if measure == R2:
-        return _r2(truth, told, weights)
+        return _r2(truth, predicted, weights)
     if measure == SQUARED_ERROR:
-        return _minus_squared_error(truth, told, weights)
-    hits, claims, owned, met = _by_class(truth, told, weights, n_classes)
+        return _minus_squared_error(truth, predicted, weights)
+    hits, claims, owned, met = _by_class(truth, predicted, weights, n_classes)
     return _mean_recall(hits, owned) if measure == BALANCED_ACCURACY else _mean_f1(hits, claims, owned, met)
 
 
 @part
-def _accuracy(truth, told, weights):
-    """The share of rows, or of their weight, told right."""
+def _accuracy(truth, predicted, weights):
+    """The share of rows, or of their weight, predicted rightly."""
     if len(weights) == 0:
         right = 0
         for row in range(len(truth)):
-            right += told[row] == truth[row]
+            right += predicted[row] == truth[row]
         return right / len(truth)
     right_weight, total = 0.0, 0.0
     for row in range(len(truth)):
         total += weights[row]
-        if told[row] == truth[row]:
+        if predicted[row] == truth[row]:
             right_weight += weights[row]
     return right_weight / total
 
 
 @part
-def _by_class(truth, told, weights, n_classes):
-    """Of each class: weight of its rows told right, of rows said to be of it, of its rows, and whether it is met."""
+def _by_class(truth, predicted, weights, n_classes):
+    """Of each class: weight of rows rightly predicted, of all predicted, of its own, and whether there are any."""
     hits, claims, owned = np.zeros(n_classes), np.zeros(n_classes), np.zeros(n_classes)
     met = np.zeros(n_classes, np.bool_)
     for row in range(len(truth)):
         weight = weights[row] if len(weights) else 1.0
-        own, said = int(truth[row]), int(told[row])
+        own, other = int(truth[row]), int(predicted[row])
         owned[own] += weight
-        claims[said] += weight
+        claims[other] += weight
         met[own] = True
-        met[said] = True
-        if own == said:
+        met[other] = True
+        if own == other:
             hits[own] += weight
     return hits, claims, owned, met
 
 
 @part
 def _mean_recall(hits, owned):
-    """Mean over the classes that have rows here of the share told right."""
+    """Mean over the classes that have rows here of the share predicted rightly."""
     total, count = 0.0, 0
     for c in range(len(owned)):
         if owned[c] > 0.0:
@@ -74,7 +73,7 @@ def _mean_recall(hits, owned):
 
 @part
 def _mean_f1(hits, claims, owned, met):
-    """Mean over the classes met, in truth or in what was said, of 2 hits / (rows + claims)."""
+    """Mean over the classes met, in truth or in predictions, of 2 hits / (rows + claims)."""
     total, count = 0.0, 0
     for c in range(len(owned)):
         if met[c]:
@@ -85,10 +84,10 @@ def _mean_f1(hits, claims, owned, met):
 
 
 @part
-def _area(truth, told, weights):
+def _area(truth, predicted, weights):
     """The chance that a row of class 1 has the higher decision than one of class 0; equal ones count a half."""
     if len(weights):
-        return _weighted_area(truth, told, weights)
+        return _weighted_area(truth, predicted, weights)
     n_ones = 0
     for row in range(len(truth)):
         n_ones += truth[row] == 1
@@ -96,10 +95,10 @@ def _area(truth, told, weights):
     i = j = 0
     for row in range(len(truth)):
         if truth[row] == 1:
-            ones[j] = told[row]
+            ones[j] = predicted[row]
             j += 1
         else:
-            zeros[i] = told[row]
+            zeros[i] = predicted[row]
             i += 1
     n_pairs = float(len(zeros)) * len(ones)
     twice_won = _wins_of_pairs(zeros, ones) if n_pairs <= FEW_PAIRS else _wins_in_order(zeros, ones)
@@ -134,14 +133,14 @@ def _wins_in_order(zeros, ones):
 
 
 @part
-def _weighted_area(truth, told, weights):
-    order = np.argsort(told)
+def _weighted_area(truth, predicted, weights):
+    order = np.argsort(predicted)
     won, lower, total = 0.0, 0.0, 0.0
     start = 0
     while start < len(order):
         zero_weight, one_weight = 0.0, 0.0
         stop = start
-        while stop < len(order) and told[order[stop]] == told[order[start]]:
+        while stop < len(order) and predicted[order[stop]] == predicted[order[start]]:
             if truth[order[stop]] == 1:
                 one_weight += weights[order[stop]]
             else:
@@ -155,7 +154,7 @@ def _weighted_area(truth, told, weights):
 
 
 @part
-def _r2(truth, told, weights):
+def _r2(truth, predicted, weights):
     """1 less the squared errors as a share of the squared distances from the mean; 1 or 0 where there are none."""
     mean, total = 0.0, 0.0
     for row in range(len(truth)):
@@ -163,21 +162,21 @@ def _r2(truth, told, weights):
         mean += weight * truth[row]
         total += weight
     mean /= total
-    unexplained, spread = 0.0, 0.0
+    unexplained, scatter = 0.0, 0.0
     for row in range(len(truth)):
         weight = weights[row] if len(weights) else 1.0
-        unexplained += weight * (truth[row] - told[row]) ** 2
-        spread += weight * (truth[row] - mean) ** 2
-    if spread == 0.0:
+        unexplained += weight * (truth[row] - predicted[row]) ** 2
+        scatter += weight * (truth[row] - mean) ** 2
+    if scatter == 0.0:
         return 1.0 if unexplained == 0.0 else 0.0
-    return 1.0 - unexplained / spread
+    return 1.0 - unexplained / scatter
 
 
 @part
-def _minus_squared_error(truth, told, weights):
+def _minus_squared_error(truth, predicted, weights):
     unexplained, total = 0.0, 0.0
     for row in range(len(truth)):
         weight = weights[row] if len(weights) else 1.0
-        unexplained += weight * (truth[row] - told[row]) ** 2
+        unexplained += weight * (truth[row] - predicted[row]) ** 2
         total += weight
     return -unexplained / total

@@ -125,9 +125,9 @@ def bhattacharyya(covariance, mean, prior, work, vector):
                 difference[k] = mean[i, k] - mean[j, k]
                 for m in range(k + 1):
                     half_way[k, m] = 0.5 * (covariance[i, k, m] + covariance[j, k, m])
-            spread = factorize(half_way, vector) - 0.5 * (log_determinant[i] + log_determinant[j])
+            ratio = factorize(half_way, vector) - 0.5 * (log_determinant[i] + log_determinant[j])
             distance = squared_length(half_way, difference, vector)
-            total += prior[i] * prior[j] * (0.125 * distance + 0.5 * spread)
+            total += prior[i] * prior[j] * (0.125 * distance + 0.5 * ratio)
     return total
 
 

@@ -68,8 +68,8 @@ def vote(K, rows, starts, seen, C, state, bits, ids, cache, winners):
     values = np.empty(len(seen))
     for a in range(n_classes):
         for b in range(a + 1, n_classes):
-            enlist(rows, starts[a], starts[a + 1], 0, 1.0, state, ids)
-            length = enlist(rows, starts[b], starts[b + 1], starts[a + 1] - starts[a], -1.0, state, ids)
+            add_class(rows, starts[a], starts[a + 1], 0, 1.0, state, ids)
+            length = add_class(rows, starts[b], starts[b + 1], starts[a + 1] - starts[a], -1.0, state, ids)
             offset = solve(K, length, C, state, bits, ids, cache)
             decide(K, seen, length, offset, state, ids, values)
             for t in range(len(seen)):
@@ -82,10 +82,10 @@ def vote(K, rows, starts, seen, C, state, bits, ids, cache, winners):
 
 
 @kernel
-def lean(K, rows, starts, seen, C, state, bits, ids, cache, values):
+def margins(K, rows, starts, seen, C, state, bits, ids, cache, values):
     """Of two classes, how far each row seen is on the side of the second."""
-    enlist(rows, starts[0], starts[1], 0, 1.0, state, ids)
-    length = enlist(rows, starts[1], starts[2], starts[1] - starts[0], -1.0, state, ids)
+    add_class(rows, starts[0], starts[1], 0, 1.0, state, ids)
+    length = add_class(rows, starts[1], starts[2], starts[1] - starts[0], -1.0, state, ids)
     offset = solve(K, length, C, state, bits, ids, cache)
     decide(K, seen, length, offset, state, ids, values)
     for t in range(len(seen)):
@@ -93,7 +93,7 @@ def lean(K, rows, starts, seen, C, state, bits, ids, cache, values):
 
 
 @kernel
-def enlist(rows, first, stop, length, sign, state, ids):
+def add_class(rows, first, stop, length, sign, state, ids):
     """Add a class to the problem; its length then."""
     for k in range(first, stop):
         ids[ORIGIN, length], state[SIGN, length], state[TERM, length] = rows[k], sign, -1.0
@@ -136,7 +136,7 @@ def solve(K, length, C, state, bits, ids, cache):
     """
     filled = np.zeros(1, np.int64)
     start(K, length, C, state, ids)
-    active, until_review, was_restored, is_last_look = length, min(length, 1000) + 1, False, False
+    active, until_shrinking, was_restored, is_last_look = length, min(length, 1000) + 1, False, False
     steps = 0
     while True:
         steps += 1
@@ -145,10 +145,10 @@ def solve(K, length, C, state, bits, ids, cache):
                 "a support vector machine came to no end in 10,000,000 steps: "
                 "bring the columns to a common scale, as StandardScaler does, or give a smaller C"
             )
-        until_review -= 1
-        if until_review == 0:
-            until_review = min(length, 1000)
-            active, was_restored = review(C, state, ids, cache, filled, active, length, was_restored)
+        until_shrinking -= 1
+        if until_shrinking == 0:
+            until_shrinking = min(length, 1000)
+            active, was_restored = shrink(C, state, ids, cache, filled, active, length, was_restored)
         width = padded(active)
         i, j = last_largest(bits, FINITE, width), -1
         if i >= 0:
@@ -160,7 +160,7 @@ def solve(K, length, C, state, bits, ids, cache):
             if is_last_look:
                 break
             restore(C, state, ids, cache, active, length)
-            active, until_review, is_last_look = length, 2, True
+            active, until_shrinking, is_last_look = length, 2, True
             continue
         is_last_look = False
         if ids[SLOT, j] < 0:
@@ -335,7 +335,7 @@ def extremes(state, active):
 
 
 @kernel
-def review(C, state, ids, cache, filled, active, length, was_restored):
+def shrink(C, state, ids, cache, filled, active, length, was_restored):
     """Set idle variables aside; once, when the end is near, look at all of them again first."""
     highest, lowest = extremes(state, active)
     if not was_restored and highest - lowest <= 10 * TOLERANCE:

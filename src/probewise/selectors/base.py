@@ -29,7 +29,7 @@ from ..checks.tables import (
     validated,
 )
 from ..criteria import Criterion, as_criterion
-from ..criteria.placed import OnDevice, placed
+from ..criteria.device import OnDevice, to_device
 from ..executors import Map, ahead, executor, serial, stays_here
 from ..probing.probes import Subsets
 from ..probing.tally import positions
@@ -270,7 +270,7 @@ class WrapperSelector(RankingSelector):
                     "criterion='linear' or 'knn'"
                 )
             options["sample_weight"] = checked_weights(sample_weight, X.shape[0])
-        return placed(criterion.bind(X, y, self.cv, **options), self.device)
+        return to_device(criterion.bind(X, y, self.cv, **options), self.device)
 
     def _map(self, criterion: Criterion, X: Any, score: Any) -> Map:
         """Where the criterion runs: in threads, if there is a choice, where X cannot be sent to another process.

@@ -19,6 +19,7 @@ from ..criteria.base import Target
 from ..executors import Map, threads
 from ..kernels import moments as kernels
 from ..kernels.device import find
+from ..kernels.jit import read_only
 from .base import RankingSelector
 
 Floats = NDArray[np.float64]
@@ -356,11 +357,9 @@ def _some_at_a_time(places: Integers, size: int) -> list[Integers]:
 
 
 def _locked(array: Any) -> NDArray[Any]:
-    """The same memory, not to be written: kernels are compiled once for what may be written and what may not."""
+    """The same memory, not to be written, with bytes for truth values."""
     array = np.asarray(array)
-    view = array.view(np.uint8) if array.dtype == bool else array.view()
-    view.flags.writeable = False
-    return view
+    return read_only(array.view(np.uint8) if array.dtype == bool else array)
 
 
 def _require_labels(y: NDArray[Any]) -> None:

@@ -23,7 +23,7 @@ from ..checks.labels import checked_weights
 from ..checks.numbers import is_whole
 from ..checks.tables import are_categories, is_frame, kinds_of_columns, number_categories, require_plain
 from ..criteria import as_criterion
-from ..criteria.placed import BLOCK_SIZE, OnDevice
+from ..criteria.device import DEVICE_BLOCK_SIZE, OnDevice
 from ..kernels.device import find
 from ..probing.certainty import Certainty
 from ..probing.engine import ProbeError, run_probes
@@ -247,7 +247,7 @@ class ProbingSelector(WrapperSelector):
         """The one given, or the largest divisor of check_every up to the criterion's own choice."""
         if self.block_size is not None:
             return self.block_size
-        largest = min(BLOCK_SIZE if on_device else self.criterion_.block_size, self.check_every)
+        largest = min(DEVICE_BLOCK_SIZE if on_device else self.criterion_.block_size, self.check_every)
         return next(size for size in range(largest, 0, -1) if self.check_every % size == 0)
 
     def _seed(self) -> int:

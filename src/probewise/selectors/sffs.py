@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..criteria import as_criterion
-from ..criteria.placed import BLOCK_SIZE, OnDevice
+from ..criteria.device import DEVICE_BLOCK_SIZE, OnDevice
 from ..executors import Map
 from ..probing.probes import Subsets
 from ..probing.progress import Verbose, live_line
@@ -128,7 +128,7 @@ class SFFS(WrapperSelector):
         X, y = self._checked(X, y)
         criterion = as_criterion(self.criterion, X)
         score = self._bound(criterion, X, y, groups, sample_weight)
-        piece = BLOCK_SIZE if isinstance(score, OnDevice) else criterion.block_size
+        piece = DEVICE_BLOCK_SIZE if isinstance(score, OnDevice) else criterion.block_size
         size = self._n_selected(X.shape[1])
         with live_line(self.verbose) as progress:
             evaluate = Evaluation(score, self._map(criterion, X, score), rule, piece, progress)

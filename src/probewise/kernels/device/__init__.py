@@ -1,11 +1,12 @@
-"""The arithmetic on a graphics processor: torch tensors and Triton kernels, and the same torch code on the CPU.
+"""Kernels for GPUs: torch tensors and Triton, and the same torch code on the CPU; which device is meant.
 
-Only this module may be imported without torch; the others are loaded when a device is asked for.
+Only this module may be imported without torch; the others are loaded when a device is asked for. Their map is in
+`probewise.kernels`.
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+from functools import cache
 from importlib.util import find_spec
 from multiprocessing import current_process
 from typing import Any
@@ -39,13 +40,29 @@ def count(device: str) -> int:
     return _torch(device).cuda.device_count() if device in ("auto", "cuda") else 1
 
 
+@cache
+def filter_kernels(device: str) -> Any:
+    """The filters' Triton kernels, or None where there is no GPU for them."""
+    if not has_triton(device):
+        return None
+    from . import filters_triton
+
+    return filters_triton
+
+
+def has_triton(device: str) -> bool:
+    return device.startswith("cuda") and find_spec("triton") is not None
+
+
 def _sees_gpu() -> bool:
-    return find_spec("torch") is not None and import_module("torch").cuda.is_available()
+    return find_spec("torch") is not None and _torch("auto").cuda.is_available()
 
 
 def _torch(device: str) -> Any:
     try:
-        return import_module("torch")
+        import torch
+
+        return torch
     except ImportError as error:
         raise ImportError(
             f"device={device!r} needs torch: python -m pip install 'probewise[gpu]', or use device='cpu'"

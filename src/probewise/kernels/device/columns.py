@@ -1,4 +1,4 @@
-"""X on the device: sent once, feature by feature, and the columns of many probes at a time."""
+"""X on a device, a line for each feature; the columns of many subsets as padded tables; memory and streams."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-PIECE = 2**26
-SHARE = 0.4
+PIECE = 2**26  # bytes of X sent at a time
+SHARE = 0.4  # of the free memory that a batch may take: threads share a GPU
 CPU_BYTES = 2**28
-ALIGN = 128
+ALIGN = 128  # rows: lines start where a GPU reads whole segments of memory
 PLAIN = (np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8)  # that torch knows
 
 
@@ -41,6 +41,10 @@ def require_room(n_bytes: int, device: str, what: str) -> None:
         )
 
 
+def send_array(values: Any, device: str) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(values)).to(device)
+
+
 def send(
     X: Any, rows: NDArray[np.int64], device: str, *, centers: Any = None, scale: float = 1.0, dtype: Any = torch.float32
 ) -> Tensor:
@@ -50,11 +54,11 @@ def send(
     width = -(-len(rows) // ALIGN) * ALIGN
     require_room((n_features + 1) * width * dtype.itemsize, device, f"X ({X.shape[0]} x {n_features})")
     lines = torch.zeros((n_features + 1, width), dtype=dtype, device=device)
-    order = torch.from_numpy(np.ascontiguousarray(rows)).to(device)
+    order = send_array(rows, device)
     for start, values in _pieces(X, device):
         values = values.double()
         if centers is not None:
-            values -= torch.from_numpy(np.ascontiguousarray(centers[start : start + len(values)])).to(device)[:, None]
+            values -= send_array(centers[start : start + len(values)], device)[:, None]
         lines[start : start + len(values), : len(rows)] = (values[:, order] * scale).to(dtype)
     return lines
 
@@ -75,15 +79,15 @@ def _pieces(X: Any, device: str) -> Iterator[tuple[int, Tensor]]:
 def _dense(X: Any, start: int, stop: int, device: str) -> Tensor:
     """Some columns of compressed columns, a line each."""
     first, last = X.indptr[start], X.indptr[stop]
-    values = torch.from_numpy(X.data[first:last].astype(np.float64)).to(device)
-    lines = torch.from_numpy(np.repeat(np.arange(stop - start), np.diff(X.indptr[start : stop + 1]))).to(device)
-    places = torch.from_numpy(X.indices[first:last].astype(np.int64)).to(device)
+    values = send_array(X.data[first:last].astype(np.float64), device)
+    lines = send_array(np.repeat(np.arange(stop - start), np.diff(X.indptr[start : stop + 1])), device)
+    places = send_array(X.indices[first:last].astype(np.int64), device)
     out = torch.zeros((stop - start, X.shape[0]), dtype=torch.float64, device=device)
     return out.index_put_((lines, places), values, accumulate=True)
 
 
-class Lane:
-    """Each thread's own stream, so that one's results do not wait for another's work."""
+class Streams:
+    """A CUDA stream for each thread, so that one's results do not wait for another's work."""
 
     def __init__(self, device: str) -> None:
         self.device = device
@@ -102,17 +106,22 @@ class Lane:
         with torch.cuda.device(self.device), torch.cuda.stream(self._own.stream):
             yield
 
+    def synchronize(self) -> None:
+        """Wait until all that was sent is there, for other threads to use."""
+        if self.device.startswith("cuda"):
+            torch.cuda.synchronize(self.device)
 
-def padded(indices: Tensor, offsets: Tensor, probes: Tensor, width: int, fill: int) -> Tensor:
-    """The features of some probes as a table (probes, width), filled up with ``fill``."""
-    starts, stops = offsets[probes, None], offsets[probes + 1, None]
+
+def padded(indices: Tensor, offsets: Tensor, subsets: Tensor, width: int, fill: int) -> Tensor:
+    """The features of some subsets as a table (subsets, width), padded with ``fill``."""
+    starts, stops = offsets[subsets, None], offsets[subsets + 1, None]
     places = starts + torch.arange(width, device=indices.device)
     features = indices[torch.clamp(places, max=max(len(indices) - 1, 0))].long()
     return torch.where(places < stops, features, fill)
 
 
 def by_size(sizes: NDArray[np.int64], steps: Any) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """(width, probes) for probes whose size is at most that width and above the one before."""
+    """(width, subsets) for subsets whose size is at most that width and above the one before."""
     steps = np.asarray(steps)
     group = np.searchsorted(steps, sizes)
     for number in np.unique(group):

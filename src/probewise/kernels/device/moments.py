@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .columns import Lane, free_bytes
-from .stretches import stretches
+from . import filter_kernels
+from .columns import Streams, free_bytes
+from .streaming import column_slices
 
 LONGEST_RUN = 4096  # rows: rounding stays small
 SHORTEST_RUN = 64
@@ -28,7 +27,7 @@ COLUMNS = 512  # about what a program reads of a row
 ROWS_AT_ONCE = 4  # on their way together: 4 and 4 stages were the fastest of six on an H200
 
 
-class Moments(NamedTuple):
+class ColumnMoments(NamedTuple):
     """As in `probewise.selectors.fsdd.ClassMoments`: origins (features,); counts, int64, (classes, features) or
     (classes, 1) where nothing is missing; offsets and scatters (classes, features)."""
 
@@ -40,16 +39,16 @@ class Moments(NamedTuple):
 
 def moments_of(
     X: Any, codes: NDArray[np.int64], n_classes: int, device: str, *, map: Callable[..., Any] = map
-) -> list[Moments]:
-    """Of the rows of X in this machine's memory, sent stretch by stretch: arrays for each stretch of columns."""
-    with Lane(device)():
+) -> list[ColumnMoments]:
+    """Of the rows of X in this machine's memory, sent slice by slice: arrays for each slice of columns."""
+    with Streams(device)():
         return [
-            Moments(*(table.cpu().numpy() for table in class_moments(values, codes, n_classes)))
-            for _, values in stretches(X, device, map=map)
+            ColumnMoments(*(table.cpu().numpy() for table in class_moments(values, codes, n_classes)))
+            for _, values in column_slices(X, device, map=map)
         ]
 
 
-def class_moments(X: Tensor, codes: NDArray[np.int64], n_classes: int) -> Moments:
+def class_moments(X: Tensor, codes: NDArray[np.int64], n_classes: int) -> ColumnMoments:
     """Of the rows of a tensor (rows, features) where it lies; codes are the classes of rows, 0 to n_classes - 1."""
     return moments_of_runs(X, Runs.of(codes, n_classes, X.shape[1], X.device))
 
@@ -58,7 +57,7 @@ def class_moments(X: Tensor, codes: NDArray[np.int64], n_classes: int) -> Moment
 class Runs:
     """Rows in order of class, cut into runs of one class each.
 
-    table : the rows of run after run, each filled up with its first row to a multiple of ROWS_AT_ONCE: a row at
+    table : the rows of run after run, each padded with its first row to a multiple of ROWS_AT_ONCE: a row at
         distance 0 adds nothing.
     begins : where runs begin in the table, and where the last one ends. counts, lengths : how many rows they have.
     rows_of_classes : how many rows classes have. own : where the runs of each begin, and where the last ones end.
@@ -99,15 +98,15 @@ def _run_length(n_rows: int, n_columns: int) -> int:
     return int(np.clip(n_rows * stripes // PROGRAMS, SHORTEST_RUN, LONGEST_RUN))
 
 
-def moments_of_runs(X: Tensor, runs: Runs) -> Moments:
+def moments_of_runs(X: Tensor, runs: Runs) -> ColumnMoments:
     """The same once the order of rows is on the device; X is read once."""
-    fused = _fused(X.device.type)
-    origins, offsets, scatters, is_finite = (fused.sums_of_runs if fused else _sums_of_runs)(X, runs)
+    kernels = filter_kernels(X.device.type)
+    origins, offsets, scatters, is_finite = (kernels.sums_of_runs if kernels else _sums_of_runs)(X, runs)
     counts = runs.rows_of_classes[:, None]
     if not runs.is_one_per_class:
         _, offsets, scatters = _joined(runs, runs.counts[:, None], offsets, scatters)
     if is_finite:
-        return Moments(origins, counts, offsets, scatters)
+        return ColumnMoments(origins, counts, offsets, scatters)
     again = torch.nonzero(~torch.isfinite(scatters).all(dim=0))[:, 0]
     counts = counts.repeat(1, X.shape[1])
     step = _columns_at_once(X)
@@ -117,17 +116,7 @@ def moments_of_runs(X: Tensor, runs: Runs) -> Moments:
         counts[:, some], offsets[:, some], scatters[:, some] = _joined(runs, *found)
     if (counts == counts[:, :1]).all() and (counts[:, 0] == runs.rows_of_classes).all():
         counts = counts[:, :1]
-    return Moments(origins, counts, offsets, scatters)
-
-
-@cache
-def _fused(kind: str) -> Any:
-    """The Triton kernels, where there is a GPU for them."""
-    if kind != "cuda" or find_spec("triton") is None:
-        return None
-    from . import fused_filters
-
-    return fused_filters
+    return ColumnMoments(origins, counts, offsets, scatters)
 
 
 def _sums_of_runs(X: Tensor, runs: Runs) -> tuple[Tensor, Tensor, Tensor, bool]:

@@ -8,8 +8,6 @@ rows equally far the lower comes first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .columns import Lane, free_bytes, require_room
-from .stretches import stretches
+from . import filter_kernels
+from .columns import Streams, free_bytes, require_room, send_array
+from .streaming import column_slices
 
 SPARE_BITS = 19
 ROWS_TOGETHER = 2**SPARE_BITS
@@ -31,7 +30,7 @@ Floats = NDArray[np.float64]
 
 
 class DeviceTable:
-    """Scaled columns (x - low) / divisor on a device: lines (features, rows), filled up to a multiple of 128 rows."""
+    """Scaled columns (x - low) / divisor on a device: lines (features, rows), padded to a multiple of 128 rows."""
 
     def __init__(
         self,
@@ -52,23 +51,23 @@ class DeviceTable:
         self.place = np.empty(n_rows, np.int64)
         self.place[self.order] = np.arange(n_rows)
         self.class_ends = np.cumsum(np.bincount(codes))
-        self.lane = Lane(device)
+        self.streams, self.kernels = Streams(device), filter_kernels(device)
         width = -(-n_rows // ALIGN) * ALIGN
         require_room(
             8 * n_features * width, device, f"ReliefF's copy of X in float64 ({n_rows} x {n_features}; lines of rows)"
         )
-        with self.lane():
+        with self.streams():
             self.lines = torch.zeros((n_features, width), dtype=torch.float64, device=device)
-            order = self._sent(self.order)
-            for columns, values in stretches(X, device, map=map):
-                scaled = (values.double() - self._sent(low[columns])) / self._sent(divisor[columns])
+            order = self._send(self.order)
+            for columns, values in column_slices(X, device, map=map):
+                scaled = (values.double() - self._send(low[columns])) / self._send(divisor[columns])
                 self.lines[columns, :n_rows] = scaled[order].T
 
     def nearest(self, samples: Rows) -> Rows:
         """The k nearest rows of each class to every sample (samples, slots), ascending in each class; -1 where there
         are none."""
         step = max(1, free_bytes(self.device) // (48 * self.lines.shape[1]))
-        with self.lane():
+        with self.streams():
             found = [self._nearest(samples[start : start + step]) for start in range(0, len(samples), step)]
             places: Rows = torch.cat(found).cpu().numpy()
         near = np.where(places >= 0, self.order[places], -1)
@@ -79,7 +78,7 @@ class DeviceTable:
 
     def _nearest(self, samples: Rows) -> Tensor:
         """Places of the nearest, class after class."""
-        own = self._sent(self.place[samples])
+        own = self._send(self.place[samples])
         large = (distances := self._distances(own)) * SPLITTER
         keys = (large - (large - distances)).view(torch.int64)
         keys.scatter_(1, own[:, None], FAR)
@@ -89,8 +88,8 @@ class DeviceTable:
 
     def _distances(self, own: Tensor) -> Tensor:
         """Sums of differences of some rows from all (rows, all rows)."""
-        if self._fused is not None:
-            sums: Tensor = self._fused.sums_of_diffs(self.lines, own, self.n_rows, capped=self.capped)
+        if self.kernels is not None:
+            sums: Tensor = self.kernels.sums_of_diffs(self.lines, own, self.n_rows, capped=self.capped)
             return sums
         sums = torch.zeros((len(own), self.n_rows), dtype=torch.float64, device=self.device)
         step = self._features_at_once(len(own) * self.n_rows if self.capped else len(own) + self.n_rows)
@@ -107,9 +106,11 @@ class DeviceTable:
         own = self.place[samples]
         theirs = np.where(near >= 0, self.place[near], own[:, None])
         weights = np.where(near >= 0, weights, 0.0)
-        with self.lane():
-            weigh = self._fused.Weighing.of(own, theirs, weights, self.device) if self._fused is not None else None
-            pairs = self._sent(own), self._sent(theirs), self._sent(weights)
+        with self.streams():
+            weigh = (
+                self.kernels.WeightedPairs.of(own, theirs, weights, self.device) if self.kernels is not None else None
+            )
+            pairs = self._send(own), self._send(theirs), self._send(weights)
             step = self._features_at_once(self.n_rows + 4 * len(samples))
             parts = []
             for start in range(0, self.n_features, step):
@@ -127,20 +128,11 @@ class DeviceTable:
             sums += apart.mul_(weights[:, slot, None]).sum(dim=0)
         return sums
 
+    def _send(self, values: Any) -> Tensor:
+        return send_array(values, self.device)
+
     def _features_at_once(self, numbers: int) -> int:
         return max(1, free_bytes(self.device) // (16 * numbers))
-
-    @cached_property
-    def _fused(self) -> Any:
-        """The Triton kernels, where there is a GPU for them."""
-        if not self.device.startswith("cuda") or find_spec("triton") is None:
-            return None
-        from . import fused_filters
-
-        return fused_filters
-
-    def _sent(self, array: NDArray[Any]) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
 
 def _least(keys: Tensor, first: int, last: int, k: int) -> Tensor:

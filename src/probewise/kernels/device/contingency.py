@@ -9,8 +9,6 @@ those of the CPU to the bit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .columns import Lane, free_bytes, require_room
+from . import filter_kernels
+from .columns import Streams, free_bytes, require_room
 
 MOST_BASES = 64  # levels of a column that is met as bit sets
 EXACT_FLOATS = 2**24
@@ -52,12 +51,12 @@ class DeviceCodes:
         device: str,
     ) -> None:
         require_room(3 * planes.nbytes + 4 * wide.size, device, f"the codes of {len(levels)} columns")
-        self.n_rows, self.device, self.lane = n_rows, device, Lane(device)
+        self.n_rows, self.device, self.streams = n_rows, device, Streams(device)
         self.n_columns = len(levels)
         self.group_of = np.full(len(levels), -1)
         self.number = np.empty(len(levels), np.int64)
         self.groups: list[Group] = []
-        with self.lane():
+        with self.streams():
             self.table = torch.from_numpy(table).to(device)
             for n_levels in np.unique(levels[levels <= narrow]).tolist():
                 self._add(np.flatnonzero(levels == n_levels), n_levels, place, planes)
@@ -79,7 +78,7 @@ class DeviceCodes:
         """Of ``base`` with each column: the sum of c log2 c over the joint cells, and how many are not empty."""
         n = self.n_columns if columns is None else len(columns)
         sums, cells = np.empty(n, np.int64), np.empty(n, np.int64)
-        with self.lane():
+        with self.streams():
             codes = torch.from_numpy(np.ascontiguousarray(base)).to(self.device)
             for group, where, chosen in self._chosen(columns):
                 found = self._met(group, chosen, codes, n_base)
@@ -138,7 +137,8 @@ class DeviceCodes:
         if not masks.shape[1] or not bits.shape[1]:
             return bits.new_zeros((masks.shape[1], *bits.shape[1:]))
         lines = bits.flatten(1)
-        both = self._fused.in_both(lines, masks) if self._fused is not None else self._products(lines, masks)
+        kernels = filter_kernels(self.device)
+        both = self._products(lines, masks) if kernels is None else kernels.in_both(lines, masks)
         return both.view(masks.shape[1], *bits.shape[1:])
 
     def _products(self, lines: Tensor, masks: Tensor) -> Tensor:
@@ -148,15 +148,6 @@ class DeviceCodes:
         step = max(1, free_bytes(self.device) // (320 * len(lines)))
         parts = [left @ _unpacked(lines[:, a : a + step]).to(kind) for a in range(0, lines.shape[1], step)]
         return torch.cat(parts, dim=1).to(torch.int32)
-
-    @cached_property
-    def _fused(self) -> Any:
-        """The Triton kernels, where there is a GPU for them."""
-        if not self.device.startswith("cuda") or find_spec("triton") is None:
-            return None
-        from . import fused_filters
-
-        return fused_filters
 
     def _bit_sets(self, base: Tensor, n_base: int) -> Tensor:
         """Of each level of a column but the first, its rows as bits (words, levels - 1)."""

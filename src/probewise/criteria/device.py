@@ -1,4 +1,4 @@
-"""A bound criterion on the device asked for: the same data, folds and probes; only the kernel differs."""
+"""Bound criteria on a device: the same data, folds and subsets; only the kernels differ."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..kernels.device import count, find
 from ..probing.probes import Subsets
 from .base import BoundCriterion, Floats, Folds
 
-BLOCK_SIZE = 4000
+DEVICE_BLOCK_SIZE = 4000  # probes in a block: enough to keep a GPU busy
 _sending = threading.Lock()
 
 
-def placed(bound: Any, device: str) -> BoundCriterion:
+def to_device(bound: Any, device: str) -> BoundCriterion:
     """The criterion as it is for the CPU, or `OnDevice`; "auto" takes a GPU if there is one and the criterion can."""
     torch_device = find(device)
     only_on_cpu = getattr(bound, "only_on_cpu", None)

@@ -1,4 +1,4 @@
-"""Nearest neighbours in one Triton kernel: products on tensor cores tile by tile, the nearest kept in registers.
+"""Nearest neighbours in one Triton kernel: products and search fused, tile by tile, the nearest kept in registers.
 
 The table of distances is never written. A distance and its place in the tile share 32 bits: the lowest bits of the
 distance give way to the place, so the least of a row is found with its place in one comparison.
@@ -54,10 +54,10 @@ class Layout:
         return cls(torch.from_numpy(skip).to(device), n_column_tiles, n_row_tiles)
 
 
-def neighbors(part: Any, features: Tensor, starts: Tensor, sizes: NDArray[np.int64]) -> Tensor:
-    """The k nearest rows of other groups (subsets, queries, k), as places in the part's order."""
-    width = part.lines.shape[1]
-    near = torch.empty((len(sizes), part.n_queries, part.k), dtype=torch.int32, device=features.device)
+def neighbors(search: Any, features: Tensor, starts: Tensor, sizes: NDArray[np.int64]) -> Tensor:
+    """The k nearest rows of other groups (subsets, queries, k), as places among the rows of the search."""
+    width = search.lines.shape[1]
+    near = torch.empty((len(sizes), search.n_queries, search.k), dtype=torch.int32, device=features.device)
     square = torch.empty((len(sizes), width), dtype=torch.float32, device=features.device)
     steps = np.array([sum(pieces) for pieces in PIECES])
     group = np.where(sizes < FEW_FEATURES, -1, np.searchsorted(steps, sizes))
@@ -65,17 +65,19 @@ def neighbors(part: Any, features: Tensor, starts: Tensor, sizes: NDArray[np.int
     ordered = torch.from_numpy(order).to(features.device, non_blocking=True)
     numbers, counts = np.unique(group, return_counts=True)
     begin = 0
-    slots = triton.next_power_of_2(max(part.k, 2))
+    slots = triton.next_power_of_2(max(search.k, 2))
     for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
         chosen = ordered[begin : begin + count]
         begin += count
-        lines = part.lines if number < 0 or part.halves is None else part.halves
+        lines = search.lines if number < 0 or search.halves is None else search.halves
         common = (lines, features, starts, chosen)
         first, second = PIECES[max(number, 0)]
-        _squares[(count, width // ALIGN)](*common, square, part.n_features, part.n_rows, width, BLOCK=ALIGN, DEEP=16)
-        _nearest[(part.layout.n_row_tiles, count)](
-            *common, square, part.groups, part.layout.skip, near, part.n_features, part.n_queries, width,
-            part.layout.n_column_tiles, K=part.k, SLOTS=slots, FIRST=first, SECOND=second, FEW=number < 0,
+        _squares[(count, width // ALIGN)](
+            *common, square, search.n_features, search.n_rows, width, BLOCK=ALIGN, DEEP=16
+        )
+        _nearest[(search.layout.n_row_tiles, count)](
+            *common, square, search.groups, search.layout.skip, near, search.n_features, search.n_queries, width,
+            search.layout.n_column_tiles, K=search.k, SLOTS=slots, FIRST=first, SECOND=second, FEW=number < 0,
             ALWAYS=ALWAYS, ROWS=ROWS, COLUMNS=COLUMNS, num_warps=WARPS, num_stages=STAGES,
         )  # fmt: skip
     return near

@@ -1,4 +1,4 @@
-"""X a stretch of columns at a time: the next is put together and sent while the device works on the one before."""
+"""X sent to a device a slice of columns at a time, the next one while the device works on the one before."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from torch import Tensor
 from .columns import require_room
 
 BYTES = 2**27
-ALIGN = 16  # columns: a stretch starts where 16 bytes start
+ALIGN = 16  # columns: a slice starts where 16 bytes start
 ROWS_COPIED = 64
 
 
-def stretches(X: Any, device: str, *, map: Callable[..., Any] = map) -> Iterator[tuple[slice, Tensor]]:
+def column_slices(X: Any, device: str, *, map: Callable[..., Any] = map) -> Iterator[tuple[slice, Tensor]]:
     """(columns, tensor (rows, columns) on the device) over all columns of X: an array, a sparse matrix or a store.
 
-    ``map`` spreads the copying of rows over threads.
+    ``map`` shares the copying of rows among threads.
     """
     X = X.tocsc() if hasattr(X, "tocsc") else X
-    courier = Courier(device, map)
+    sender = Sender(device, map)
     behind: tuple[slice, Callable[[], Tensor]] | None = None
-    for part in _parts(X):
-        ahead = part, courier.send(X[:, part])
+    for columns in _slices(X):
+        ahead = columns, sender.send(X[:, columns])
         if behind is not None:
             yield behind[0], behind[1]()
         behind = ahead
@@ -35,17 +35,17 @@ def stretches(X: Any, device: str, *, map: Callable[..., Any] = map) -> Iterator
         yield behind[0], behind[1]()
 
 
-def _parts(X: Any) -> list[slice]:
+def _slices(X: Any) -> list[slice]:
     n_rows, n_columns = X.shape
     cells = BYTES // X.dtype.itemsize
     if hasattr(X, "column_slices"):
-        parts: list[slice] = X.column_slices(cells)
-        return parts
+        slices: list[slice] = X.column_slices(cells)
+        return slices
     step = max(ALIGN, cells // max(1, n_rows) // ALIGN * ALIGN)
     return [slice(start, min(start + step, n_columns)) for start in range(0, n_columns, step)]
 
 
-class Courier:
+class Sender:
     """Sends arrays: to a GPU through two page-locked buffers in turn and on a stream of its own."""
 
     def __init__(self, device: str, map: Callable[..., Any]) -> None:
@@ -65,7 +65,7 @@ class Courier:
         return lambda: arrived().T.contiguous() if by_columns else arrived()
 
     def _send(self, lines: NDArray[Any]) -> Callable[[], Tensor]:
-        require_room(2 * lines.nbytes, self.device, f"a stretch of X ({lines.shape[0]} x {lines.shape[1]})")
+        require_room(2 * lines.nbytes, self.device, f"a slice of X ({lines.shape[0]} x {lines.shape[1]})")
         self.turn = 1 - self.turn
         if self.sent[self.turn] is not None:
             self.sent[self.turn].synchronize()

@@ -172,7 +172,7 @@ def _apart(one, other, CAPPED: tl.constexpr):
 
 
 @dataclass(frozen=True)
-class Weighing:
+class WeightedPairs:
     """Pairs of rows with weights, eight neighbours of one row at a time: own (groups,), theirs and weights (groups,
     8)."""
 
@@ -183,7 +183,7 @@ class Weighing:
     @classmethod
     def of(
         cls, own: NDArray[np.int64], theirs: NDArray[np.int64], weights: NDArray[np.float64], device: str
-    ) -> Weighing:
+    ) -> WeightedPairs:
         """Of rows (samples,), neighbours and weights (samples, slots), filled up with the row itself."""
         extra = ((0, 0), (0, -theirs.shape[1] % ABREAST))
         theirs = np.where(np.pad(theirs, extra, constant_values=-1) >= 0, np.pad(theirs, extra), own[:, None])

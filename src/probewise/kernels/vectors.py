@@ -1,4 +1,4 @@
-"""Vector instructions that loops do not become on their own: sixteen comparisons at once, as the bits of a number."""
+"""Vector instructions that numba does not make of loops on its own, written in LLVM's intermediate language."""
 
 from llvmlite import ir
 from numba import types
@@ -8,15 +8,31 @@ from numba.extending import intrinsic
 LANES = 16
 
 
-def _vector_at(context, builder, array, array_type, start):
-    """Type of LANES numbers and the address of those from ``start`` on."""
-    vector = ir.VectorType(context.get_value_type(array_type.dtype), LANES)
+def address_in(context, builder, array, array_type, index, kind):
+    """Where an array holds, from ``index`` on, what is of a kind: a number or a vector."""
     data = context.make_array(array_type)(context, builder, array).data
-    return vector, builder.bitcast(builder.gep(data, [start]), vector.as_pointer())
+    return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
+
+
+def plus(builder, index, number):
+    return builder.add(index, ir.Constant(index.type, number))
+
+
+def repeated(builder, number, vector):
+    """A vector of one and the same number."""
+    unset, index = ir.Constant(vector, ir.Undefined), ir.IntType(32)
+    first = builder.insert_element(unset, number, ir.Constant(index, 0))
+    zeros = ir.Constant(ir.VectorType(index, vector.count), [0] * vector.count)
+    return builder.shuffle_vector(first, unset, zeros)
+
+
+def _vector_at(context, builder, array, array_type, start):
+    vector = ir.VectorType(context.get_value_type(array_type.dtype), LANES)
+    return address_in(context, builder, array, array_type, start, vector)
 
 
 def _load(context, builder, array, array_type, start):
-    _, address = _vector_at(context, builder, array, array_type, start)
+    address = _vector_at(context, builder, array, array_type, start)
     return builder.load(address, align=array_type.dtype.bitwidth // 8)
 
 
@@ -44,11 +60,7 @@ def not_below_one(typing_context, values, start, limit):
     def generate(context, builder, signature, arguments):
         values, start, limit = arguments
         numbers = _load(context, builder, values, signature.args[0], start)
-        undefined = ir.Constant(numbers.type, ir.Undefined)
-        first = builder.insert_element(undefined, limit, ir.Constant(ir.IntType(32), 0))
-        everywhere = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        bounds = builder.shuffle_vector(first, undefined, everywhere)
-        return _bits(builder, builder.fcmp_ordered(">=", numbers, bounds))
+        return _bits(builder, builder.fcmp_ordered(">=", numbers, repeated(builder, limit, numbers.type)))
 
     return types.uint64(values, types.int64, values.dtype), generate
 
@@ -68,12 +80,12 @@ def raise_along(typing_context, peaks, values, start, stop, lanes):
         largest = cgutils.alloca_once_value(builder, lowest)
         step = ir.Constant(start.type, LANES)
         with cgutils.for_range_slice(builder, start, stop, step, inc=True) as (index, _):
-            _, address = _vector_at(context, builder, peaks, signature.args[0], index)
+            address = _vector_at(context, builder, peaks, signature.args[0], index)
             new = _load(context, builder, values, signature.args[1], index)
             for place in (address, largest):
                 old = builder.load(place, align=align)
                 builder.store(builder.select(builder.fcmp_ordered(">", new, old), new, old), place, align=align)
-        _, address = _vector_at(context, builder, lanes, signature.args[4], ir.Constant(start.type, 0))
+        address = _vector_at(context, builder, lanes, signature.args[4], ir.Constant(start.type, 0))
         builder.store(builder.load(largest, align=align), address, align=align)
         return context.get_dummy_value()
 

@@ -1,0 +1,136 @@
+"""Missing values in dense X: what fills them in each fold, from the rows that fold trains on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
+
+from ..checks.errors import Parameter, ParameterError
+from ..checks.stores import Stored
+from ..checks.tables import columns_not_finite, some_columns
+from ..probing.probes import Subsets
+from .base import CELLS_AT_A_TIME, Columns, Floats, Folds, Target
+from .scoring import Measure
+
+STRATEGIES = ("mean", "median")
+
+
+def require_fillable(X: Any, missing: Any) -> None:
+    """Refuse an unknown strategy, and one for sparse X, in which what is not stored is 0."""
+    if missing is None:
+        return
+    if missing not in STRATEGIES:
+        raise ParameterError(Parameter("missing", missing), ": choose 'mean', 'median', or None, which refuses NaN")
+    if sp.issparse(X):
+        bad = columns_not_finite(X)
+        if len(bad):
+            raise ParameterError(
+                f"X is sparse and contains NaN or infinity in {some_columns(bad, X.shape[1], None)}, and ",
+                Parameter("missing", missing),
+                " fills dense tables only: give X.toarray(), or fill those cells first",
+            )
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The columns of dense X that hold NaN.
+
+    Attributes
+    ----------
+    columns : ndarray of int64
+        Their numbers, ascending.
+    number : ndarray of int64, shape (n_features,)
+        For each column of X which of them it is; -1 where it is complete.
+    fills : ndarray of float64, shape (folds, columns)
+        What fills them in a fold, less the column's centre.
+    """
+
+    columns: NDArray[np.int64]
+    number: NDArray[np.int64]
+    fills: Floats
+
+    @classmethod
+    def of(cls, columns: Columns, folds: Folds, missing: str | None) -> Missing:
+        found = np.flatnonzero([] if columns.is_sparse else columns.extent.is_incomplete)
+        number = np.full(columns.n_features, -1)
+        number[found] = np.arange(len(found))
+        fills = np.empty((len(folds.splits), len(found)))
+        step = max(1, CELLS_AT_A_TIME // folds.n_rows)
+        imputer = SimpleImputer(strategy=missing, keep_empty_features=True)  # 0 where a fold knows no value
+        for start in range(0, len(found), step):
+            values = _values(columns.X, found[start : start + step])
+            for fold, (train, _) in enumerate(folds.splits):
+                fills[fold, start : start + step] = imputer.fit(values[train]).statistics_
+        if len(found):
+            fills -= columns.centers[found]
+        return cls(found, number, fills)
+
+    def in_each(self, indices: NDArray[Any], offsets: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether each subset holds an incomplete column."""
+        if not len(self.columns) or len(offsets) < 2:
+            return np.zeros(len(offsets) - 1, bool)
+        return np.logical_or.reduceat(self.number[indices] >= 0, offsets[:-1])
+
+    def any_in(self, subset: NDArray[Any]) -> bool:
+        return bool(len(self.columns)) and bool((self.number[subset] >= 0).any())
+
+    def kinds(self, candidates: NDArray[Any]) -> Iterator[NDArray[np.bool_]]:
+        """Which candidates are complete, and which are not; the one or the other only if there are any."""
+        is_incomplete = self.number[candidates] >= 0
+        for chosen in (is_incomplete, ~is_incomplete):
+            if chosen.any():
+                yield chosen
+
+
+@dataclass(frozen=True)
+class BoundToColumns:
+    """What criteria that gather columns, and fill missing values, have when bound; rows are in the columns' order."""
+
+    columns: Columns
+    target: Target
+    folds: Folds
+    measure: Measure
+    missing: Missing
+
+    def __call__(self, subsets: Subsets) -> Floats:
+        raise NotImplementedError
+
+    def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
+        """J of the subset with each candidate added; that of a complete one does not depend on the others."""
+        scores = np.empty(len(candidates))
+        for chosen in self.missing.kinds(candidates):
+            scores[chosen] = self._plus_each(subset, candidates[chosen])
+        return scores
+
+    def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
+        return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
+
+    @property
+    def only_on_cpu(self) -> str | None:
+        """What of it no device knows, in words."""
+        return "missing values" if len(self.missing.columns) else self.measure.only_on_cpu
+
+    @cached_property
+    def targets(self) -> NDArray[Any]:
+        return self.target.values[self.columns.rows]
+
+    @cached_property
+    def weights(self) -> Floats:
+        return self.measure.of_rows(self.columns.rows)
+
+    @cached_property
+    def borders(self) -> NDArray[np.int64]:
+        """Where folds start and end in fold order."""
+        return np.cumsum([0] + [len(test) for _, test in self.folds.splits])
+
+
+def _values(X: Any, columns: NDArray[np.int64]) -> Floats:
+    matrix, places = X.gather(columns) if isinstance(X, Stored) else (X, columns)
+    return np.asarray(matrix[:, places], dtype=np.float64)

@@ -1,0 +1,169 @@
+"""Gaussian naive Bayes accuracy of feature subsets, on a device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..kernels.device.bayes import expanded_costs, quadratic, squared_costs
+from ..kernels.device.columns import free_bytes, require_room, send
+from .base import Floats
+from .base_device import FOLDS_AT_A_TIME, Batch, DeviceScorer, some_folds, stack_folds, take_test_rows
+from .naive_bayes import FoldModel
+
+PIECE = 2**26  # bytes of test rows sent at a time
+DOUBT = 0.005  # the largest rounding error of a difference of two costs that float32 is trusted with
+LEAST_DOUBT = 1e-6  # the same for float64
+
+
+class DeviceNaiveBayes(DeviceScorer):
+    """J of many subsets at a time, from test rows in units in which a fold's training rows have variance 1.
+
+    Dense columns are also centred; sparse ones are not, so that zeros stay zeros. float32 predicts where the bound on
+    its rounding is small, as on the CPU; else float64; and where that is not enough, as in classes with next to no
+    variance in a column, squared distances do, class by class.
+    """
+
+    def _prepare(self) -> None:
+        self.X, self.is_sparse, self.n_features = self.bound.X, sp.issparse(self.bound.X), self.bound.X.shape[1]
+        self.folds = list(self.bound.fold_models())
+        self.n_folds, self.n_classes = len(self.folds), max(len(fold.moments.log_prior) for fold in self.folds)
+        self._lock = threading.Lock()
+        self._send_moments()
+        self.tests = stack_folds([fold.rows for fold in self.folds])
+        self.truth = self._send(stack_folds([fold.known_truth for fold in self.folds]))
+        self.n_tests = self._send([float(len(fold.rows)) for fold in self.folds])
+        self.lines = {torch.float32: self._standardized(torch.float32)}
+        self.sizes = self._sizes()
+
+    def _send_moments(self) -> None:
+        """Moments in standard units (folds, features + 1, classes); classes that are padding are never chosen."""
+        n_bytes = 16 * self.n_folds * (self.n_features + 1) * (self.n_classes + 1)
+        require_room(n_bytes, self.device, f"moments of {self.n_features} features in {self.n_folds} folds")
+        shape = (self.n_folds, self.n_features + 1, self.n_classes)
+        mean, variance, pooled = np.zeros(shape), np.ones(shape), np.zeros(shape[:2])
+        log_prior = np.full((self.n_folds, self.n_classes), -np.inf)
+        for number, fold in enumerate(self.folds):
+            moments, unit, classes = fold.moments, _unit(fold)[:, None], slice(len(fold.moments.log_prior))
+            pooled[number, :-1], log_prior[number, classes] = moments.pooled, moments.log_prior
+            mean[number, :-1, classes] = (moments.mean - self._origin(fold)[:, None]) * unit
+            variance[number, :-1, classes] = moments.variance * unit**2
+        self.mean, self.variance, self.pooled, self.log_prior = map(self._send, (mean, variance, pooled, log_prior))
+
+    def _origin(self, fold: FoldModel) -> Floats:
+        return np.zeros(self.n_features) if self.is_sparse else fold.moments.mean @ np.exp(fold.moments.log_prior)
+
+    def _standardized(self, dtype: torch.dtype) -> Tensor:
+        """The test rows in standard units (features + 1, folds, height), some features at a time."""
+        shape = (self.n_features + 1, *self.tests.shape)
+        require_room(int(np.prod(shape)) * dtype.itemsize, self.device, f"X ({self.X.shape[0]} x {self.n_features})")
+        lines = torch.zeros(shape, dtype=dtype, device=self.device)
+        origins = self._send(np.stack([self._origin(fold) for fold in self.folds], axis=1))
+        units = self._send(np.stack([_unit(fold) for fold in self.folds], axis=1))
+        is_row = self._send(self.tests >= 0)
+        step = max(1, PIECE // (8 * self.tests.size))
+        for start in range(0, self.n_features, step):
+            some = slice(start, min(start + step, self.n_features))
+            rows = np.maximum(self.tests, 0).ravel()
+            values = send(self.X[:, some], rows, self.device, dtype=torch.float64)[:-1, : self.tests.size]
+            values = (values.view(-1, *self.tests.shape) - origins[some, :, None]) * units[some, :, None]
+            lines[some] = torch.where(is_row, values, 0.0).to(dtype)
+        return lines
+
+    def _lines(self, dtype: torch.dtype) -> Tensor:
+        """In float64 only once a subset needs them."""
+        with self._lock:
+            if dtype not in self.lines:
+                self.lines[dtype] = self._standardized(dtype)
+                self.streams.synchronize()
+        return self.lines[dtype]
+
+    def _sizes(self) -> Floats:
+        """Of each feature, how large a row's costs may get that float32 adds up, with no smoothing but its own."""
+        reach = self.lines[torch.float32].abs().amax(dim=2).T.double()
+        sizes = torch.zeros(self.n_features, dtype=torch.float64, device=self.device)
+        for folds in some_folds(self.n_folds):
+            variance = self.variance[folds, :-1] + self.bound.var_smoothing
+            bend, slope, _ = quadratic(self.mean[folds, :-1], variance, self.pooled[folds, :-1] == 0)
+            bend, slope = bend - bend[..., :1], slope - slope[..., :1]
+            far = reach[folds, :-1, None]
+            sizes = torch.maximum(sizes, ((bend.abs() * far + slope.abs()) * far).amax(dim=(0, 2)))
+        return sizes.cpu().numpy()
+
+    def _scores(self, batch: Batch) -> Floats:
+        bounds = self._bounds(batch.indices, batch.offsets)
+        quick = bounds <= DOUBT * 2.0**24
+        narrow = ~quick & ~(bounds <= LEAST_DOUBT * 2.0**53) & (not self.is_sparse)
+        ways = (
+            (quick, torch.float32, self._expanded_costs),
+            (~quick & ~narrow, torch.float64, self._expanded_costs),
+            (narrow, torch.float64, self._squared_costs),
+        )
+        scores = np.empty(len(bounds))
+        for chosen, dtype, costs in ways:
+            subsets = np.flatnonzero(chosen)
+            if len(subsets):
+                scores[subsets] = self._some_scores(batch, subsets, dtype, costs).cpu().numpy()
+        return scores
+
+    def _bounds(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
+        """How far off the difference of two costs may be, in roundings of 1: the same bound as on the CPU."""
+        sizes = np.diff(offsets)
+        whole = np.zeros(len(sizes))
+        whole[sizes > 0] = np.add.reduceat(self.sizes[indices], offsets[:-1][sizes > 0])
+        bounds: Floats = 2.0 * (sizes / 4 + 16) * whole
+        return bounds
+
+    def _some_scores(
+        self, batch: Batch, subsets: NDArray[np.int64], dtype: torch.dtype, costs: Callable[..., Tensor]
+    ) -> Tensor:
+        scores = torch.empty(len(subsets), dtype=torch.float64, device=self.device)
+        lines = self._lines(dtype)
+        for places, table in self.tables(batch, subsets, lambda width: self._at_a_time(width, dtype)):
+            scores[places] = self._score(table, lines, costs)
+        return scores
+
+    def _at_a_time(self, width: int, dtype: torch.dtype) -> int:
+        model = 8 * 8 * width * self.n_classes
+        rows = dtype.itemsize * self.tests.shape[1] * (3 * width + 3 * self.n_classes)
+        return max(1, free_bytes(self.device) // (min(self.n_folds, FOLDS_AT_A_TIME) * (model + rows)))
+
+    def _score(self, table: Tensor, lines: Tensor, costs: Callable[..., Tensor]) -> Tensor:
+        """Accuracy of subsets given as a table (subsets, width): the cheapest class wins, the first of equals."""
+        total = torch.zeros(len(table), dtype=torch.float64, device=self.device)
+        for folds in some_folds(self.n_folds):
+            chosen = costs(table, folds, take_test_rows(lines, table, folds)).argmin(dim=2)
+            right = (chosen == self.truth[folds][:, None]).sum(dim=2)
+            total += (right / self.n_tests[folds, None]).sum(dim=0)
+        return total / self.n_folds
+
+    def _model(self, table: Tensor, folds: slice) -> tuple[Tensor, Tensor, Tensor]:
+        """Means and variances (folds, subsets, width, classes) with the smoothing, and which columns are silent."""
+        pooled = self.pooled[folds][:, table]
+        smoothing = self.bound.var_smoothing * pooled.amax(dim=2, keepdim=True)
+        constant = pooled == 0
+        variance = self.variance[folds][:, table] + (smoothing / torch.where(constant, 1.0, pooled))[..., None]
+        return self.mean[folds][:, table], variance, constant | (variance.amin(dim=3) <= 0)
+
+    def _expanded_costs(self, table: Tensor, folds: slice, values: Tensor) -> Tensor:
+        """Costs but for a constant of the row; the values given are lost."""
+        bend, slope, start = quadratic(*self._model(table, folds))
+        start = start.sum(dim=2) - self.log_prior[folds][:, None]
+        if not self.is_sparse or values.dtype == torch.float32:  # differences to the first class are smaller
+            bend, slope, start = (part - part[..., :1] for part in (bend, slope, start))
+        return expanded_costs(bend, slope, start, values)
+
+    def _squared_costs(self, table: Tensor, folds: slice, values: Tensor) -> Tensor:
+        return squared_costs(*self._model(table, folds), self.log_prior[folds], values)
+
+
+def _unit(fold: FoldModel) -> Floats:
+    """What makes the variance of a fold's training rows 1; 0 for a constant column."""
+    pooled = fold.moments.pooled
+    return np.divide(1.0, np.sqrt(pooled), out=np.zeros_like(pooled), where=pooled > 0)
