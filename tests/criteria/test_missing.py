@@ -149,8 +149,8 @@ def test_any_layout(name, make):
 def test_what_is_known_of_a_column_is_known_of_its_values():
     X, _ = table()
     X = np.rint(10 * X)
-    extent = Extent(X, gaps=True)
-    np.testing.assert_array_equal(np.flatnonzero(extent.has_gaps), [0, 1, 5, 9])
+    extent = Extent(X, missing=True)
+    np.testing.assert_array_equal(np.flatnonzero(extent.is_incomplete), [0, 1, 5, 9])
     for column in range(20):
         alone = Extent(X[~np.isnan(X[:, column])][:, [column]])
         for name in ("centers", "distance", "reach", "is_whole"):

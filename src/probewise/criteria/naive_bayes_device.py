@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,7 +33,7 @@ class DeviceNaiveBayes(DeviceScorer):
 
     def _prepare(self) -> None:
         self.X, self.is_sparse, self.n_features = self.bound.X, sp.issparse(self.bound.X), self.bound.X.shape[1]
-        self.folds = list(self.bound.fold_models())
+        self.folds = [replace(model, columns=None, standard=None) for model in self.bound.fold_models()]
         self.n_folds, self.n_classes = len(self.folds), max(len(fold.moments.log_prior) for fold in self.folds)
         self._lock = threading.Lock()
         self._send_moments()
