@@ -15,7 +15,7 @@ from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, SFFS, Reli
 from probewise.checks import stores
 from probewise.checks.stores import ReadAhead, Stored, column_slices, is_stored
 from probewise.criteria import KNN, Criterion, Linear, Separability
-from probewise.criteria.base import Extent
+from probewise.criteria.columns import Extent
 from probewise.probing import ledger
 from probewise.probing.ledger import fingerprint
 from probewise.stopping import MaxProbes

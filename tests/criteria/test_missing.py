@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from probewise import BIF, DAF, SFFS
 from probewise.checks.stores import Stored
 from probewise.criteria import KNN, Linear, Tree
-from probewise.criteria.base import Extent
+from probewise.criteria.columns import Extent
 from probewise.criteria.knn import FloatScorer
 from probewise.probing.probes import ProbePlan, Subsets
 from probewise.stopping import MaxProbes

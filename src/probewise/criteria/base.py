@@ -1,13 +1,11 @@
-"""The contract of criteria, and what they share: the target, the folds, the columns of a subset."""
+"""The contract of criteria; the target and the folds, which they share."""
 
 from __future__ import annotations
 
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
@@ -15,15 +13,11 @@ from sklearn.utils.multiclass import type_of_target
 
 from ..checks.errors import ForPython, Parameter, ParameterError, Setting
 from ..checks.labels import require_finite_target
-from ..checks.stores import Stored, as_dense, column_blocks
 from ..checks.tables import SQUARED
-from ..kernels import columns as kernels
-from ..kernels.jit import read_only
 from ..probing.probes import Subsets
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
-CELLS_AT_A_TIME = 2**19  # 4 MiB of float64: stays in the cache
 FOR_QUANTITIES = ForPython("a criterion for regression such as KNN(task='regression')", Setting("task", "regression"))
 MOST_CLASSES = 1000
 LEFT_OUT = (("missing", None),)  # of a description: ledgers are older than this parameter
@@ -200,111 +194,6 @@ class Folds:
     @property
     def smallest_train(self) -> int:
         return min(len(train) for train, _ in self.splits)
-
-
-class Columns:
-    """A probe's columns of X as a small dense matrix, from X as it is: no copy of X, sparse stays sparse.
-
-    Rows come out in the order given. Columns of dense data are centred: distances do not change, and float32
-    keeps its digits. Of X in a store only the columns asked for are read.
-    """
-
-    def __init__(self, X: Any, rows: NDArray[np.int64], *, missing: bool = False) -> None:
-        self.is_sparse = sp.issparse(X)
-        self.X: Any = X.tocsc() if self.is_sparse else as_dense(X)
-        if isinstance(self.X, np.ndarray):
-            self.X = read_only(self.X)
-        self.dtype = np.dtype(np.float32 if self.X.dtype in (np.float32, np.float16) else np.float64)
-        self.n_rows, self.n_features = self.X.shape
-        self.rows = rows
-        if self.is_sparse:
-            self.place = np.empty(self.n_rows, np.int64)
-            self.place[rows] = np.arange(len(rows))
-        else:
-            self.extent = Extent(self.X, missing=missing)
-            self.centers = self.extent.centers
-
-    @property
-    def is_stored(self) -> bool:
-        return isinstance(self.X, Stored)
-
-    def only(self, rows: slice) -> Columns:
-        """The same for some of the rows (of dense data), in their order here; from a store these are read now."""
-        part = copy(self)
-        part.rows = self.rows[rows]
-        if self.is_stored:
-            part.X, part.rows = read_only(self.X.rows(part.rows)), np.arange(len(part.rows))
-        return part
-
-    def take(self, subset: NDArray[np.int32], out: NDArray[Any]) -> None:
-        if self.is_sparse:
-            kernels.take_sparse(self.X.data, self.X.indices, self.X.indptr, self.place, subset, out)
-        else:
-            matrix, places, centers = self.held(subset)
-            kernels.take_dense(matrix, self.rows, places, centers, out)
-
-    def held(self, subset: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32], Floats]:
-        """Of dense data: a matrix that holds these columns, where in it each of them is, and its columns' centres."""
-        if not self.is_stored:
-            return self.X, subset, self.centers
-        matrix, places = self.X.gather(subset)
-        centers = np.empty(matrix.shape[1])
-        centers[places] = self.centers[subset]
-        return read_only(matrix), places, centers
-
-
-class Extent:
-    """Per column of dense data: a centre, the mean distance from it, the largest, and whether all values are whole.
-
-    The centre is the mean rounded to a power of two near the mean distance, or to a whole number where all values are:
-    then whole numbers stay exact, and so do their ties. X is walked through once, some columns at a time. Where
-    ``missing`` values are allowed, NaN is passed over, and ``is_incomplete`` says in which columns there is some.
-    """
-
-    def __init__(self, X: Any, *, missing: bool = False) -> None:
-        n_features = X.shape[1]
-        self.centers, self.distance, self.reach = (np.empty(n_features) for _ in range(3))
-        self.is_whole, self.is_incomplete = np.empty(n_features, dtype=bool), np.zeros(n_features, dtype=bool)
-        self.missing = missing
-        piece = max(1, 2**20 // max(1, n_features))
-        for part, matrix in column_blocks(X):
-            step = max(1, CELLS_AT_A_TIME // max(1, len(matrix)))
-            for start in range(0, matrix.shape[1], step):
-                stop = min(start + step, matrix.shape[1])
-                self._fill(slice(part.start + start, part.start + stop), read_only(matrix), start, piece)
-
-    def _fill(self, part: slice, matrix: NDArray[Any], start: int, piece: int) -> None:
-        """The columns ``part`` of X, which are those from ``start`` on of a matrix."""
-        low, high, totals = (np.empty(part.stop - part.start) for _ in range(3))
-        kernels.ranges(matrix, start, piece, totals, low, high, self.is_whole[part])
-        incomplete = np.flatnonzero(np.isnan(totals)) if self.missing else np.empty(0, np.int64)
-        low[incomplete] = high[incomplete] = totals[incomplete] = 0.0
-        if not (np.isfinite(totals).all() and (high - low).max(initial=0.0) <= SQUARED[1]):
-            raise ParameterError(
-                "X contains NaN, infinity or values too large to be squared: leave out or scale columns, or fill gaps "
-                "inside the folds with ",
-                Setting("missing", "median"),
-                " in KNN or Linear",
-            )
-        mean = matrix[0, start : start + len(totals)].astype(np.float64) + totals / len(matrix)
-        kernels.distances(matrix, start, piece, mean, totals)
-        distance = totals / len(matrix)
-        flat = self.is_whole[part] | (distance == 0)
-        grid = np.exp2(np.ceil(np.log2(np.where(flat, 1.0, np.maximum(distance, 1e-300)))))
-        self.centers[part] = np.where(low == high, low, grid * np.rint(mean / grid))
-        kernels.distances(matrix, start, piece, self.centers[part], totals)
-        self.distance[part] = totals / len(matrix)
-        self.reach[part] = np.maximum(high - self.centers[part], self.centers[part] - low)
-        for place in incomplete.tolist():
-            self._fill_from_known(part.start + place, matrix[:, start + place])
-
-    def _fill_from_known(self, column: int, values: NDArray[Any]) -> None:
-        known = values[~np.isnan(values)]
-        own = slice(column, column + 1)
-        self.is_incomplete[own] = True
-        self.centers[own] = self.distance[own] = self.reach[own] = 0.0
-        if len(known):
-            self._fill(own, read_only(np.ascontiguousarray(known[:, None])), 0, len(known))
 
 
 def require_few_classes(classes: NDArray[Any] | None, method: str, remedy: str) -> None:

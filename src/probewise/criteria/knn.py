@@ -13,7 +13,8 @@ from ..checks.tables import SQUARED
 from ..kernels import neighbors as kernels
 from ..kernels.integers import largest_integer
 from ..probing.probes import Subsets
-from .base import Columns, Criterion, Floats, Folds, Target
+from .base import Criterion, Floats, Folds, Target
+from .columns import SubsetColumns
 from .missing import BoundToColumns, Missing, require_fillable
 from .scoring import Measure, bind_target
 
@@ -99,7 +100,7 @@ class BoundKNN(BoundToColumns):
         if folds.is_partition:
             sizes = [len(test) for _, test in folds.splits]
             fold_end, order = np.repeat(np.cumsum(sizes), sizes), folds.order
-        columns = Columns(X, order, missing=missing is not None)
+        columns = SubsetColumns(X, order, missing=missing is not None)
         return cls(columns, target, folds, measure, Missing.of(columns, folds, missing), n_neighbors, fold_end)
 
     def __call__(self, subsets: Subsets) -> Floats:

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from ..checks.tables import SQUARED
 from ..kernels import linear as kernels
 from ..probing.probes import Subsets
-from .base import Columns, Criterion, Floats
+from .base import Criterion, Floats
+from .columns import SubsetColumns
 from .missing import BoundToColumns, Missing, require_fillable
 from .scoring import bind_target
 
@@ -74,7 +75,7 @@ class Linear(Criterion):
         estimators = ("RidgeClassifier()", "Ridge()")
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
         order = folds.order if folds.is_partition else np.arange(folds.n_rows)
-        columns = Columns(X, order, missing=self.missing is not None)
+        columns = SubsetColumns(X, order, missing=self.missing is not None)
         missing = Missing.of(columns, folds, self.missing)
         bound = BoundLinear(columns, target, folds, measure, missing, float(self.alpha), folds.is_partition)
         return replace(bound, sums=bound.all_sums())

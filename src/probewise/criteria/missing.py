@@ -16,7 +16,8 @@ from ..checks.errors import Parameter, ParameterError
 from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite, some_columns
 from ..probing.probes import Subsets
-from .base import CELLS_AT_A_TIME, Columns, Floats, Folds, Target
+from .base import Floats, Folds, Target
+from .columns import CELLS_AT_A_TIME, SubsetColumns
 from .scoring import Measure
 
 STRATEGIES = ("mean", "median")
@@ -57,7 +58,7 @@ class Missing:
     fills: Floats
 
     @classmethod
-    def of(cls, columns: Columns, folds: Folds, missing: str | None) -> Missing:
+    def of(cls, columns: SubsetColumns, folds: Folds, missing: str | None) -> Missing:
         found = np.flatnonzero([] if columns.is_sparse else columns.extent.is_incomplete)
         number = np.full(columns.n_features, -1)
         number[found] = np.arange(len(found))
@@ -93,7 +94,7 @@ class Missing:
 class BoundToColumns:
     """What criteria that gather columns, and fill missing values, have when bound; rows are in the columns' order."""
 
-    columns: Columns
+    columns: SubsetColumns
     target: Target
     folds: Folds
     measure: Measure

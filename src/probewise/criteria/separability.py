@@ -15,7 +15,8 @@ from ..checks.tables import SQUARED, canonical
 from ..executors import one_blas_thread
 from ..kernels import separability as kernels
 from ..probing.probes import Subsets
-from .base import Columns, Criterion, Floats, Folds, Target
+from .base import Criterion, Floats, Folds, Target
+from .columns import SubsetColumns
 from .naive_bayes import class_moments, pooled_variance
 
 MEASURES = {
@@ -158,7 +159,7 @@ class Separability(Criterion):
 class BoundSeparability:
     """Standardised class means, and covariances of all columns where they fit; rows are seen class by class."""
 
-    columns: Columns
+    columns: SubsetColumns
     folds: Folds
     measure: str
     shrinkage: float
@@ -172,7 +173,7 @@ class BoundSeparability:
     @classmethod
     def of(cls, X: Any, codes: NDArray[np.int64], measure: str, shrinkage: float) -> BoundSeparability:
         order = np.argsort(codes, kind="stable")
-        columns = Columns(X, order)
+        columns = SubsetColumns(X, order)
         _, prior, mean, variance = class_moments(X, codes, order)
         scale = _inverse_root(pooled_variance(mean, variance, prior))
         away = mean - mean[:, :1]
@@ -222,7 +223,7 @@ class BoundSeparability:
 class BoundClusters:
     """X, and what standardises its columns."""
 
-    columns: Columns
+    columns: SubsetColumns
     folds: Folds
     n_clusters: int
     shift: Floats
@@ -232,7 +233,7 @@ class BoundClusters:
     def of(cls, X: Any, n_clusters: int) -> BoundClusters:
         rows = np.arange(X.shape[0])
         _, _, mean, variance = class_moments(X, np.zeros(len(rows), np.int64), rows)
-        columns = Columns(X, rows)
+        columns = SubsetColumns(X, rows)
         shift = np.ascontiguousarray(mean.T) - _origin(columns)
         return cls(columns, Folds((), len(rows)), n_clusters, shift, _inverse_root(variance[:, 0]))
 
@@ -267,5 +268,5 @@ def _inverse_root(variance: Floats) -> Floats:
     return np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)
 
 
-def _origin(columns: Columns) -> Any:
+def _origin(columns: SubsetColumns) -> Any:
     return 0.0 if columns.is_sparse else columns.centers.astype(np.float64)
