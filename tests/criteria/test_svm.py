@@ -152,8 +152,8 @@ def test_the_path_is_libsvms(kernel, C, is_long, n_rows):
     if kernel == "rbf":
         K = np.exp(-0.05 * svm._squared_distances(K))
     room = smo.Room.of(n_rows)
-    smo.enlist(np.arange(n_rows), 0, n_rows // 2, 0, 1.0, room.state, room.ids)
-    smo.enlist(np.arange(n_rows), n_rows // 2, n_rows, n_rows // 2, -1.0, room.state, room.ids)
+    smo.add_class(np.arange(n_rows), 0, n_rows // 2, 0, 1.0, room.state, room.ids)
+    smo.add_class(np.arange(n_rows), n_rows // 2, n_rows, n_rows // 2, -1.0, room.state, room.ids)
     offset = smo.solve(K, n_rows, C, *room)
     weights = np.zeros(n_rows)
     weights[reference.support_] = -reference.dual_coef_[0]
