@@ -116,10 +116,10 @@ def test_workers_are_killed_and_others_come(cluster, data, tmp_path):
             newcomers.append(cluster.add_worker())
             client.wait_for_workers(2, timeout=120)
 
-        stop = At(800, {100: kill_one, 200: kill_all, 300: add_one})
+        stop = At(500, {100: kill_one, 200: kill_all, 300: add_one})
         with on(client):
             there = small(stop, partial(leaves_a_trace, str(traces))).fit(*data)
-    here = small(n_probes=800).fit(*data)
+    here = small(n_probes=500).fit(*data)
     assert stop.done == [100, 200, 300]
     assert same_bits(there, here)
     assert {str(worker.pid) for worker in newcomers} <= {trace.name for trace in traces.iterdir()}
