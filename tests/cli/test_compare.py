@@ -184,7 +184,7 @@ def ctrl_c_heard():
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_gives_the_trials_so_far_and_the_run_can_go_on(data, tmp_path, capsys, jobs):
     kept, basis = tmp_path / "study.jsonl", [data, "--target", "label", "--methods", "daf,bif", "--sizes", "1,4"]
-    basis += ["--probes", 20000, "--classifiers", "naive_bayes", "--run", kept]
+    basis += ["--probes", 3000, "--classifiers", "naive_bayes", "--run", kept]
     arguments = [*COMMAND, "compare", *map(str, basis), "--trials", "500", "--jobs", str(jobs)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", "env": ENVIRONMENT}
     with ctrl_c_heard(), subprocess.Popen(arguments, **pipes, start_new_session=True) as process:
@@ -201,7 +201,7 @@ def test_ctrl_c_gives_the_trials_so_far_and_the_run_can_go_on(data, tmp_path, ca
     trials = int(re.search(r"interrupted after (\d+) of 500 trials: these are the results so far", err)[1])
     resumed = compared(capsys, *basis, "--trials", trials, "--resume", "--out", tmp_path / "t.csv", "-q", "--jobs", 1)
     assert resumed.out == out
-    assert (pl.read_csv(tmp_path / "t.csv").filter(pl.col("selector") == "daf")["probes"] == 20000).all()
+    assert (pl.read_csv(tmp_path / "t.csv").filter(pl.col("selector") == "daf")["probes"] == 3000).all()
 
 
 def test_ctrl_c_before_the_first_trial_says_so(data, capsys, monkeypatch):
