@@ -42,7 +42,7 @@ from ..probing.record import COMMAND, Record
 from ..probing.rounds import Narrowing
 from ..probing.run import Run
 from ..probing.tally import Tally
-from ..probing.units import Screening, Units, UnitTable, one_hot, unit_table, units_of
+from ..probing.units import NO_COLUMNS, Screening, Units, UnitTable, one_hot, unit_table, units_of
 from ..stopping import Rule
 from .base import WrapperSelector
 from .screening import as_screen, screened
@@ -297,10 +297,8 @@ class ProbingSelector(WrapperSelector):
         """The units that groups, keep, drop, categories, a screen and decoys make of the features of X."""
         names, n_features = getattr(self, "feature_names_in_", None), X.shape[1]
         groups = [] if self.feature_groups is None else grouped(self.feature_groups, names, n_features)
-        keep, drop = (
-            named_columns([] if columns is None else columns, name, names, n_features)
-            for name, columns in (("keep", self.keep), ("drop", self.drop))
-        )
+        keep = NO_COLUMNS if self.keep is None else named_columns(self.keep, "keep", names, n_features)
+        drop = NO_COLUMNS if self.drop is None else named_columns(self.drop, "drop", names, n_features)
         self._is_category[drop] = False
         checked_costs(self.costs, names, n_features)
         self._screening = self._screened(X, y, groups)
