@@ -90,8 +90,8 @@ class ProbingSelector(WrapperSelector):
         return self.run_.tally.n_probes
 
     @property
-    def stop_reason_(self) -> str | None:
-        return self.run_.stop_reason
+    def stop_reason_(self) -> str:
+        return self.run_.stop_reason or ""
 
     @property
     def units_(self) -> Units:
