@@ -242,7 +242,7 @@ def test_daf_finds_what_bif_misses_on_madelons_recipe():
 
 
 @pytest.mark.shared_data
-@pytest.mark.slow
+@pytest.mark.exhaustive  # on the paper's own data what the test before this one shows by its recipe
 def test_uci_madelon(real_data):
     """The 2011 paper's data: 8,000 probes put at least 16 of the 20 informative features into the top 20."""
     data = real_data("madelon")

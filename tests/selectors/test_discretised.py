@@ -96,7 +96,7 @@ def test_greedy_information(name, selector, data, size):
 
 
 @pytest.mark.shared_data
-@pytest.mark.parametrize("name", ["leukemia", "lymphoma"])
+@pytest.mark.parametrize("name", ["leukemia", pytest.param("lymphoma", marks=pytest.mark.exhaustive)])
 def test_real_genes(name, real_data):
     """Every method on all genes equals its twin; the twin of a search sees the 40 genes with the largest gain."""
     data = real_data(name)
