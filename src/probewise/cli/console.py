@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Callable, Sequence
-from functools import partial
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..report.ranking_table import cell, decimals_of
+from .options import TOP
+
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from rich.console import Console
 
     from ..datasets import KnownTruth
@@ -21,104 +25,86 @@ if TYPE_CHECKING:
     from ..selectors.daf import DAF
     from ..study import StudyResult
 
-TOP = 20
+SHOWN = ("rank", "feature", "score", "std_error", "probed", "cost", "p_value", "kept")
 PAIRS_SHOWN = 10
 SIZES_SHOWN = 6
 CONVINCING = 0.05
 NARROWEST = 64
 
 
+def print_line(sentence: str) -> None:
+    """One line on standard error."""
+    lines = (line.strip() for line in sentence.splitlines())
+    print("probewise:", plain(" ".join(line for line in lines if line)), file=sys.stderr)
+
+
+@contextmanager
+def warnings_as_lines(verbose: int) -> Iterator[None]:
+    """Warnings as plain sentences, at the end; what is logged only where it is wanted."""
+    log = logging.getLogger("probewise")
+    level = log.level
+    log.setLevel(level if verbose else logging.ERROR)
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("default", UserWarning)
+            yield
+    finally:
+        log.setLevel(level)
+    for message in dict.fromkeys(str(warning.message) for warning in caught):
+        print_line(message)
+
+
 def print_ranking(columns: dict[str, Any], top: int) -> None:
-    digits = _digits(columns.get("std_error", columns["score"] / 100))
-    shown: dict[str, Callable[[Any], str]] = {
-        "rank": str,
-        "feature": str,
-        "score": partial(_number, digits=digits),
-        "std_error": partial(_number, digits=digits),
-        "probed": "{:,}".format,
-        "cost": "{:g}".format,
-        "p_value": _p_value,
-        "kept": lambda kept: "yes" if kept else "",
-    }
-    names = [name for name in shown if name in columns]
+    """The first rows of what `columns_of_selector` gives."""
+    decimals = decimals_of(columns)
+    names = [name for name in SHOWN if name in columns]
     rows = [
-        [shown[name](value) for name, value in zip(names, values, strict=True)]
+        [cell(name, value, decimals) for name, value in zip(names, values, strict=True)]
         for values in islice(zip(*(columns[name] for name in names), strict=True), top)
     ]
     _print_table([name.replace("_", " ") for name in names], rows, name_column=1)
 
 
-def ranking_columns(selector: Any, names: Sequence[str]) -> dict[str, Any]:
-    """The whole ranking as columns, best first; standard errors and counts where there were probes."""
-    order = np.argsort(selector.ranking_, kind="stable")
-    columns = {
-        "feature": [names[feature] for feature in order],
-        "rank": selector.ranking_[order],
-        "score": selector.scores_[order],
-    }
-    if hasattr(selector, "tally_"):
-        columns |= {"std_error": selector.std_errors_[order], "probed": selector.tally_.counts[order]}
-        costs = selector.run_.record.costs
-        columns |= {} if costs is None else {"cost": costs[order]}
-        columns |= {"p_value": selector.p_values_[order]} if hasattr(selector, "p_values_") else {}
-        columns |= {"kept": selector.support_[order]} if selector.n_features_to_select == "auto" else {}
-    return columns
+def summary_of(daf: DAF, names: Sequence[str]) -> str:
+    """What was asked about single features, how the run went, and why it ended."""
+    from ..report.words import decoys_beaten, sentences_on_features
 
-
-def sure_columns(selector: Any, top: int) -> dict[str, Any]:
-    """Between which ranks each feature is, 95 % sure, and its chance to be in the top; only of those probed.
-
-    The top is the one that the rule of the run watched, if it did.
-    """
-    if not hasattr(selector, "certainty"):
-        return {}
-    certainty, order = selector.certainty(), np.argsort(selector.ranking_, kind="stable")
-    if not certainty.is_of(selector.ranking_):
-        return {}
-    watched = [item for item in getattr(selector.stop, "watch", ()) if not isinstance(item, str)]
-    top = min([getattr(item, "top", item) for item in watched] or [top])
-    judged = np.isfinite(certainty.coefficients[order])
-    low, high = np.where(judged, certainty.rank_intervals()[order].T, 0).tolist()
-    in_top = np.where(judged, certainty.in_top(min(top, len(order)))[order], np.nan)
-    ranks = {"rank_low": [rank or None for rank in low], "rank_high": [rank or None for rank in high]}
-    return {**ranks, "in_top": in_top}
-
-
-def summary_of(daf: DAF) -> str:
+    decoys = decoys_beaten(daf.run_, getattr(daf, "p_values_", None), daf.fdr)
+    sentences = sentences_on_features(daf.run_, names, decoys)
+    sentences += [] if daf.screen_ is None else [daf.screen_.sentence]
     seconds = daf.ledger_.seconds
     speed = f"{daf.n_probes_ / seconds:,.0f} a second" if seconds else "at once"
-    screened = "" if daf.screen_ is None else f"{daf.screen_.sentence}. "
-    probes = f"{daf.n_probes_:,} probes in {seconds:.1f} s, {speed}, seed {daf.plan_.seed}"
-    return f"{screened}{probes}. Stop reason: {daf.stop_reason_}."
+    sentences.append(f"{daf.n_probes_:,} probes in {seconds:.1f} s, {speed}, seed {daf.plan_.seed}")
+    return " ".join(f"{sentence}." for sentence in [*sentences, f"Stop reason: {daf.stop_reason_}"])
 
 
 def print_together(found: Interactions, groups: Sequence[Group]) -> None:
     """The strongest pairs, and the groups in words."""
     from ..probing.interactions import FEWEST_IN_A_CELL, IN_WORDS
 
-    pairs, screen = found.pairs(), console()
-    tell = partial(screen.print, highlight=False, markup=False, emoji=False)
+    pairs = found.pairs()
     if not pairs:
-        tell(f"No two of the features shown met in {FEWEST_IN_A_CELL} probes: more or larger probes would tell.")
+        _print_plain(
+            f"No two of the features shown met in {FEWEST_IN_A_CELL} probes: more or larger probes would tell."
+        )
     else:
-        digits = _digits(np.array([pair.std_error for pair in pairs]))
+        decimals = decimals_of({"std_error": [pair.std_error for pair in pairs]})
         rows = []
         for pair in pairs[:PAIRS_SHOWN]:
-            numbers = [f"{pair.contrast:+.{digits}f}", _number(pair.std_error, digits)]
+            numbers = [f"{pair.contrast:+.{decimals}f}", _number(pair.std_error, decimals)]
             numbers.append("<0.001" if pair.p < 0.001 else _number(pair.p, 3))
             rows.append([f"{pair.first} + {pair.second}", *numbers, IN_WORDS[pair.kind]])
         _print_table(["pair", "contrast", "std error", "p (Holm)", "what they do"], rows, name_column=0)
     for group in groups:
-        tell(f"{plain(str(group))}.")
+        _print_plain(f"{plain(str(group))}.")
     if not groups:
-        tell(f"None of the {len(found.names)} features shown was seen to stand in for another.")
+        _print_plain(f"None of the {len(found.names)} features shown was seen to stand in for another.")
 
 
 def print_demo(data: KnownTruth, daf: DAF, bif: BIF) -> None:
     informative = set(data.informative.tolist())
-    digits = _digits(daf.std_errors_)
-    screen = console()
-    tick = "x" if screen.options.ascii_only else "✓"
+    decimals = decimals_of({"std_error": daf.std_errors_})
+    tick = "x" if console().options.ascii_only else "✓"
     order = np.argsort(daf.ranking_)[:TOP].tolist()
     _print_table(
         ["rank", "feature", "score", "std error", "rank by BIF", "informative"],
@@ -126,8 +112,8 @@ def print_demo(data: KnownTruth, daf: DAF, bif: BIF) -> None:
             [
                 f"{place}",
                 data.feature_names[feature],
-                _number(daf.scores_[feature], digits),
-                _number(daf.std_errors_[feature], digits),
+                _number(daf.scores_[feature], decimals),
+                _number(daf.std_errors_[feature], decimals),
                 f"{bif.ranking_[feature]}",
                 tick if feature in informative else "",
             ]
@@ -140,9 +126,9 @@ def print_demo(data: KnownTruth, daf: DAF, bif: BIF) -> None:
     for line in (
         f"DAF puts {len(by_daf)} of the {len(informative)} informative features in its top {TOP}, BIF {len(by_bif)}.",
         f"Found by DAF, missed by BIF: {missed or 'none'}.",
-        f"DAF: {summary_of(daf)}",
+        f"DAF: {summary_of(daf, data.feature_names)}",
     ):
-        screen.print(line, highlight=False, markup=False, emoji=False)
+        _print_plain(line)
 
 
 def print_comparison(result: StudyResult) -> None:
@@ -173,24 +159,20 @@ def _print_verdict(result: StudyResult) -> None:
         numbers = [f"{difference:+z.3f}", _number(p_value, 3), _number(p_holm, 3)]
         rows.append([f"{first} - {second}", classifier, *numbers, better])
     _print_table(["difference in accuracy", "classifier", "mean", "p", "p (Holm)", "better"], rows, name_column=0)
-    console().print(
+    _print_plain(
         f"{len(result.trials)} trials, means over sizes. p: corrected resampled t-test (Nadeau and Bengio 2003); "
-        f"p (Holm): adjusted for the number of pairs. Below {CONVINCING:g} the better one is named.",
-        highlight=False,
-        markup=False,
-        emoji=False,
+        f"p (Holm): adjusted for the number of pairs. Below {CONVINCING:g} the better one is named."
     )
 
 
 def print_outcome(outcome: Outcome) -> None:
     """Tables with published numbers, as many columns abreast as there is room for, then the claims."""
-    screen = console()
     known = {cell.where for cell in outcome.cells if cell.published is not None}
     for table in outcome.tables():
         if table.where not in known:
             continue
         widest = max(map(len, [*table.columns, *(text for texts in table.rows.values() for text in texts)]))
-        room = screen.width - max(map(len, [table.where, *table.rows])) - 4
+        room = console().width - max(map(len, [table.where, *table.rows])) - 4
         abreast = max(1, room // (widest + 2))
         for start in range(0, len(table.columns), abreast):
             part = slice(start, start + abreast)
@@ -201,7 +183,7 @@ def print_outcome(outcome: Outcome) -> None:
         "Published / ours; numbers that are ours alone are in results.csv.",
         *(f"{claim.text}: {words[claim.holds]} ({claim.evidence})" for claim in outcome.claims),
     ):
-        screen.print(line, highlight=False, markup=False, emoji=False)
+        _print_plain(line)
 
 
 def _best(selector: DAF | BIF) -> set[int]:
@@ -233,20 +215,14 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, name_c
     console().print(table)
 
 
+def _print_plain(line: str) -> None:
+    console().print(line, highlight=False, markup=False, emoji=False)
+
+
 def plain(text: str) -> str:
     """The text with what would disturb a terminal or a line spelled out."""
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
-def _p_value(p: float) -> str:
-    return "-" if np.isnan(p) else "<0.0001" if p < 0.0001 else f"{p:.4f}"
-
-
-def _number(value: float, digits: int) -> str:
-    return "-" if np.isnan(value) else f"{value:.{digits}f}"
-
-
-def _digits(errors: NDArray[np.float64]) -> int:
-    """Decimals that show two digits of the usual standard error."""
-    usable = np.abs(errors[np.isfinite(errors) & (errors != 0)])
-    return int(np.clip(1 - np.floor(np.log10(np.median(usable))), 3, 12)) if len(usable) else 3
+def _number(value: float, decimals: int) -> str:
+    return cell("", value, decimals)

@@ -1,240 +1,253 @@
-"""What the options of a command mean: text from the command line to rules, criteria, selectors and columns."""
+"""The options of every command, declared once as data, and how parameters of the library are called among them."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Sequence
-from contextlib import suppress
-from functools import partial, reduce
-from operator import or_
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from .. import _HOME
 from ..checks.errors import UNSAID, Parameter, Setting
 
-if TYPE_CHECKING:
-    from ..io import Table
-    from ..stopping import Rule
-
 METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
 WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs")]
-TASKS = ("auto", "classification", "regression")
-FLAGS = {
-    "sample_weight": "--weights",
-    "how_many": "--auto",
-    "keep": "--keep-feature",
-    "drop": "--drop-feature",
-    "feature_groups": "--group",
-    "categorical_features": "--categorical",
-    "id_column": "--id",
+PAPERS = ("daf-2011", "daf-2013", "efs-2004", "fsdd-2008")
+TOP = 20
+
+OUTPUT = "What comes out"
+RUN = "The run"
+
+
+@dataclass(frozen=True)
+class Option:
+    """An option of a command, or an argument given by its place; ``metavar`` stands for its value in the help."""
+
+    name: str
+    type: Any
+    metavar: str | None
+    help: str
+    default: Any = None
+    panel: str | None = None
+    flags: tuple[str, ...] = ()
+    at_least: int | None = None
+    above_zero: bool = False
+    is_argument: bool = False
+
+    @property
+    def flag(self) -> str:
+        return self.flags[0] if self.flags else f"--{self.name.replace('_', '-')}"
+
+
+def panel(title: str, *options: Option) -> tuple[Option, ...]:
+    """The options under a heading."""
+    return tuple(replace(option, panel=title) for option in options)
+
+
+# ---- of several commands
+
+# fmt: off
+DATA = Option("data", Path, "DATA",
+    "The table: .csv, .tsv, .txt, .arff (these also as .gz or .zst), .parquet, .arrow, .feather, "
+    ".svmlight, .libsvm, .npz, .h5ad, or .npy, which is not read as a whole (see probewise convert).", is_argument=True)
+TARGET = Option("target", str, "COL",
+    "The column to predict: its name, or its number, counted from 0. Formats that bring a target need none.")
+TARGET_FILE = Option("target_file", Path, "FILE", "A second table, which holds the target.")
+ID = Option("id_column", str, "COL",
+    "The column that names the rows: no feature; finds rows of the target file.", flags=("--id",))
+IGNORE = Option("ignore", list[str], "COL", "A column to leave out. May be given repeatedly.")
+FEATURES_IN = Option("features_in", str, "columns|rows",
+    "rows: a feature in each row, its name first, and a sample in each column; --target is then a row.", "columns")
+TABLE = (TARGET, TARGET_FILE, ID, IGNORE, FEATURES_IN)
+CATEGORICAL = Option("categorical", list[str], "COLS",
+    "These are categories, of text or numbers: each enters as a whole, a column of 0 and 1 for every level.")
+JSON = Option("json", Path, "FILE", "The report's content as .json.")
+MARKDOWN = Option("markdown", Path, "FILE", "The report as .md.")
+QUIET = Option("quiet", bool, None, "Say nothing.", False, flags=("--quiet", "-q"))
+QUIET_TABLES = replace(QUIET, help="Print the tables and nothing else.")
+JOBS = Option("jobs", int, "N", "Workers; -1 is all cores.", -1)
+
+# ---- of each command
+
+DEMO = (
+    Option("seed", int, "N", "Another seed: other data, other probes.", 0, at_least=0),
+    JOBS,
+    Option("time", float, "SECONDS", "DAF stops then at the latest.", 30.0, above_zero=True),
+)
+RANK = (
+    DATA,
+    *TABLE,
+    Option("weights", str, "COL", "The column of weights: how much each row counts. No feature."),
+    Option("groups", str, "COL", "The column that says which rows stay in one fold together. No feature."),
+    *panel("The features: names of columns; more than one with commas",
+        CATEGORICAL,
+        Option("group", list[str], "NAME=COLS", "These enter and leave probes as one, and share a rank. Repeatable."),
+        Option("groups_file", Path, "FILE", "The same as a table of two columns: feature, group."),
+        Option("keep_feature", list[str], "COLS", "These are in every probe, and always selected."),
+        Option("drop_feature", list[str], "COLS", "These are in no probe and rank last. See also --ignore."),
+        Option("costs", Path, "FILE",
+            "Rank by benefit per cost: a table of two columns, feature, cost; others cost 1."),
+    ),
+    *panel("How many features to keep",
+        Option("auto", str, "decoys|size",
+            "Find how many: decoys, those that beat shuffled copies; size, the fewest that predict as well as the "
+            "best number."),
+        Option("fdr", float, "Q", "With --auto decoys: the share of false ones allowed. Default: 0.1."),
+    ),
+    *panel(OUTPUT,
+        Option("top", int, "N", "How many features to show.", TOP, at_least=1),
+        Option("out", Path, "FILE", "Write the whole ranking there: .csv, .tsv, .parquet or .json."),
+        Option("select", Path, "FILE",
+            "Write the best columns and the target there: .csv, .tsv, .parquet, .arrow, .feather."),
+        Option("keep", int, "N",
+            "How many features --select writes. Default: those that --auto finds, or as many as shown.", at_least=1),
+        Option("report", list[Path], "FILE", "Write a report to show: .html, .md or .json. May be repeated."),
+        JSON,
+        MARKDOWN,
+        Option("together", bool, None,
+            "Also show which features are worth more, or less, together, and which stand in for one another.", False),
+        replace(QUIET, help="Print the ranking and nothing else."),
+    ),
+    *panel("When to stop: at the first of these",
+        Option("probes", int, "N", "Stop after this many probes.", at_least=1),
+        Option("time", float, "SECONDS", "Stop after this much work; a resumed run counts on.", above_zero=True),
+        Option("coverage", int, "N", "Stop when every feature was in, and out of, so many probes.", at_least=1),
+        Option("settled", int, "K", "Stop when two halves of the probes agree on 90 % of the top K.", at_least=1),
+        Option("confidence", float, "P",
+            "With --settled: stop instead when 90 % of the top K truly belong there, with this confidence."),
+        Option("relative_change", float, "T",
+            "Stop when scores change by less than this share of their first change.", above_zero=True),
+        Option("check_every", int, "N", "Probes between two looks at what has changed.", 400, at_least=1),
+    ),
+    *panel("How to judge",
+        Option("method", str, "NAME", f"daf, or a method without probes: {', '.join(WITHOUT_PROBES)}.", "daf"),
+        Option("task", str, None,
+            "classification, regression, or auto: regression if the target has fractions.", "auto"),
+        Option("criterion", str, None,
+            "How good a subset is: knn, linear, naive_bayes, svm, tree or separability; auto is knn, or linear above "
+            "5,000 rows.", "auto"),
+        Option("scoring", str, "NAME",
+            "Its score: accuracy; for rare classes balanced_accuracy, f1_macro, or, of two classes, roc_auc; for "
+            "numbers r2 or neg_mean_squared_error. Default: accuracy, or r2."),
+        Option("missing", str, "mean|median",
+            "Fill missing values with the mean or the median of the rows each fold trains on. Default: they are "
+            "refused."),
+        Option("cv", int, "N", "Folds of its cross-validation.", 3, at_least=2),
+        Option("coefficient", str, None,
+            "daf0; daf1, wary of unstable features; daf2, balanced over probe sizes; regression, without the luck of "
+            "a feature's companions.", "daf0"),
+        Option("max_probe_size", int, "N", "Most features in a probe. Default: 200, or all if fewer.", at_least=1),
+        Option("inclusion", float, "P", "Instead of a size: each feature is in with this chance."),
+        Option("screen", str, "N",
+            "For far more than 100,000 features: probe only the N (or the share, as 0.1) that FSDD ranks best. What "
+            "matters only together with others may be lost."),
+        Option("narrow", str, "SHARE",
+            "Probe in rounds, each among this share of the features of the round before, as 0.6, or auto."),
+        Option("error_score", float, "J", "Where the criterion fails on a probe, go on with this J. Default: stop."),
+    ),
+    *panel(RUN,
+        Option("seed", int, "N", "Same seed, same ranking. Default: 0; a resumed run keeps its own.", at_least=0),
+        Option("device", str, "NAME",
+            "Where the arithmetic runs: cpu, cuda (a GPU), or auto, a GPU if there is one.", "cpu"),
+        replace(JOBS, help="Workers; -1 is all cores. The result does not depend on it."),
+        Option("ledger", Path, "FILE", "Keep the run in this file, so that it can go on."),
+        Option("resume", bool, None, "Go on with the run in the ledger.", False),
+        Option("dask", str, "ADDRESS",
+            "Score the probes on the Dask cluster whose scheduler is there: tcp://host:8786."),
+    ),
+)
+COMPARE = (
+    DATA,
+    *TABLE,
+    *panel("The trials",
+        Option("methods", str, "NAMES",
+            f"What to compare, with commas: {', '.join(METHODS)}; all: no selection.", "daf,bif,all"),
+        Option("classifiers", str, "NAMES",
+            "What judges: knn, linear, svm (these on scaled data), naive_bayes, tree, forest.", "knn,linear"),
+        Option("trials", int, "N", "Random splits to repeat it on.", 20, at_least=1),
+        Option("test_size", float, "SHARE", "Share of the rows to test on.", 0.5),
+        Option("sizes", str, "NUMBERS", "How many features, with commas: 5,10,20. Default: from 1 to at most 100."),
+        Option("probes", int, "N", "DAF and SFFS stop after so many subsets in each trial.", at_least=1),
+        Option("time", float, "SECONDS", "They stop after so much work in each trial.", above_zero=True),
+    ),
+    *panel(OUTPUT,
+        Option("out", Path, "FILE",
+            "Write a row per trial, method, classifier and size: .csv, .tsv, .parquet, .json."),
+        Option("plot", Path, "FILE", "Draw the comparison: .png, .svg or .pdf."),
+        QUIET_TABLES,
+    ),
+    *panel(RUN,
+        Option("seed", int, "N", "Same seed, same splits. Default: 0; a resumed run keeps its own.", at_least=0),
+        replace(JOBS, help="Trials at a time; -1 is all cores.", flags=("--jobs", "--n-jobs")),
+        Option("run", Path, "FILE", "Keep finished trials in this file, so that it can go on."),
+        Option("resume", bool, None, "Go on with the trials in that file; more may be asked for.", False),
+    ),
+)
+REPORT = (
+    Option("run", Path, "RUN", "The file of rank --ledger or of compare --run.", is_argument=True),
+    *panel(OUTPUT,
+        Option("out", list[Path], "FILE", "Where to: .html, .md or .json. May be repeated."), JSON, MARKDOWN,
+    ),
+    Option("data", Path, "TABLE", "The table of the run: then the report says more."),
+    *TABLE,
+    *panel("The features: names of columns; more than one with commas", CATEGORICAL),
+    Option("coefficient", str, None, "Of a ledger: daf0, daf1, daf2 or regression.", "daf0"),
+    *panel(OUTPUT, QUIET),
+)
+CONVERT = (
+    DATA,
+    Option("out", Path, "OUT", "Where to: a .npy file, and OUT.json beside it.", is_argument=True),
+    TARGET,
+    ID,
+    IGNORE,
+    *panel(OUTPUT,
+        Option("dtype", str, "TYPE",
+            "float32 or float64. Default: float32 or whole numbers if all are, else float64."),
+        Option("force", bool, None, "Write over files that are there.", False),
+        QUIET,
+    ),
+)
+REPRODUCE = (
+    Option("paper", str, "PAPER", f"One of {', '.join(PAPERS)}.", is_argument=True),
+    Option("data", Path, "DIR", "The folder of data sets, as .npz files. Default: what PROBEWISE_DATA says."),
+    Option("openml", bool, None, "Fetch sets that are not there from OpenML, if it has them.", False),
+    Option("profile", str, None, "quick: minutes; full: the paper's counts.", "quick"),
+    *panel(OUTPUT,
+        Option("out", Path, "FOLDER", "Results, and finished parts to go on from. Default: PAPER-PROFILE."),
+        QUIET_TABLES,
+    ),
+    *panel(RUN,
+        Option("seed", int, "N", "Same seed, same numbers.", 0, at_least=0),
+        replace(JOBS, flags=("--jobs", "--n-jobs")),
+    ),
+)
+# fmt: on
+
+# ---- parameters of the library as options
+
+OPTION_OF = {
+    "sample_weight": "weights",
+    "how_many": "auto",
+    "keep": "keep_feature",
+    "drop": "drop_feature",
+    "feature_groups": "group",
+    "categorical_features": "categorical",
 }
-METAVARS = {"target": "COL", "target_file": "FILE", "id_column": "COL"}
+_OPTIONS = {option.name: option for option in (*REPRODUCE, *CONVERT, *COMPARE, *RANK)}
 
 
 def as_flag(parameter: Parameter) -> str:
     """A parameter as the command line has it: its flag, with the value given or to be given."""
-    name, value = parameter.name, parameter.value
-    flag = FLAGS.get(name, f"--{name.replace('_', '-')}")
-    if isinstance(parameter, Setting):
-        if value is None:
-            return f"no {flag}"
-        if value is True:
-            return flag
-        if value is UNSAID:
-            return f"{flag} {METAVARS[name]}"
-        return " ".join(f"{flag} {shlex.quote(str(item))}" for item in (value if isinstance(value, list) else [value]))
-    return flag if value is UNSAID else f"{flag} {value!r}"
-
-
-def selectors_named(methods: str, stop: Rule | None) -> dict[str, Any]:
-    """The selectors named, each to stop by the rule if it has one."""
-    import probewise
-
-    selectors: dict[str, Any] = {}
-    for name in names_in("methods", methods, ("all", *METHODS)):
-        selectors[name] = None if name == "all" else getattr(probewise, METHODS[name])()
-    stoppable = [selector for selector in selectors.values() if hasattr(selector, "stop")]
-    if stop is not None and not stoppable:
-        raise ValueError(f"--probes and --time have no meaning for --methods {methods}: none of them stops by a rule")
-    for selector in stoppable:
-        selector.set_params(stop=stop)
-    return selectors
-
-
-def without_probes(method: str, size: int, jobs: int, device: str, limits: dict[str, Any]) -> Any:
-    """A filter, or BIF, that will take ``size`` features; the limits of a run with probes mean nothing to it."""
-    if method not in WITHOUT_PROBES:
-        raise ValueError(f"--method {method!r} is not known: choose one of daf, {', '.join(WITHOUT_PROBES)}")
-    given = [f"--{name}" for name, value in limits.items() if value is not None]
-    if given:
-        raise ValueError(f"{', '.join(given)}: --method {method} makes no probes; leave it out")
-    selector = selectors_named(method, None)[method]
-    parameters = {"n_features_to_select": size, "n_jobs": jobs, "device": device}
-    known = selector.get_params()
-    if device not in ("cpu", "auto") and "device" not in known:
-        raise ValueError(f"--device {device}: --method {method} runs on the CPU only; leave it out")
-    return selector.set_params(**{name: parameters[name] for name in parameters if name in known})
-
-
-def names_in(option: str, given: str, known: Collection[str]) -> list[str]:
-    names = list(dict.fromkeys(name.strip().lower() for name in given.split(",") if name.strip()))
-    for name in names or [given]:
-        if name not in known:
-            raise ValueError(f"--{option} {name!r} is not known: choose from {', '.join(known)}")
-    return names
-
-
-def whole_numbers(option: str, given: str) -> list[int]:
-    try:
-        return [int(number) for number in given.split(",")]
-    except ValueError:
-        raise ValueError(f"--{option} {given!r} is no list of whole numbers: write 5,10,20") from None
-
-
-def rule_of(
-    *,
-    probes: int | None,
-    time: float | None,
-    coverage: int | None = None,
-    settled: int | None = None,
-    confidence: float | None = None,
-    relative_change: float | None = None,
-) -> Rule | None:
-    """The limits given, whichever comes first; None where none was given."""
-    from ..stopping import MaxProbes, MaxTime, MinCoverage, RelativeChange, Settled
-
-    if confidence is not None and settled is None:
-        raise ValueError(f"--confidence {confidence:g} needs --settled K, the top that is to be certified")
-    if confidence is not None and not 0 < confidence < 1:
-        raise ValueError(f"--confidence {confidence:g} must be above 0 and below 1, as 0.95")
-    limits: dict[Any, float | None] = {
-        MaxProbes: probes,
-        MaxTime: time,
-        MinCoverage: coverage,
-        partial(Settled, confidence=confidence): settled,
-        RelativeChange: relative_change,
-    }
-    rules: list[Rule] = [rule(limit) for rule, limit in limits.items() if limit is not None]
-    return reduce(or_, rules) if rules else None
-
-
-def cut_of(given: str) -> int | float:
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(given)
-    raise ValueError(f"--screen {given!r} is no number: write how many features pass, as 20000, or a share, as 0.1")
-
-
-def share_of(given: str) -> Any:
-    if given == "auto":
-        return given
-    with suppress(ValueError):
-        if 0 < float(given) < 1:
-            return float(given)
-    raise ValueError(f"--narrow {given!r}: write the share of features kept after each round, as 0.6, or auto")
-
-
-def asked_of_features(
-    table: Table,
-    group: Sequence[str] | None,
-    groups_file: Path | None,
-    keep_feature: Sequence[str] | None,
-    drop_feature: Sequence[str] | None,
-    costs: Path | None,
-) -> dict[str, Any]:
-    """What is said about features, by their numbers, as parameters of DAF."""
-    from ..io import read_pairs
-
-    asked: dict[str, Any] = {"keep": _features_of(table, "keep-feature", keep_feature)}
-    asked["drop"] = _features_of(table, "drop-feature", drop_feature)
-    together: dict[str, list[int]] = {}
-    for given in group or ():
-        name, equals, columns = given.partition("=")
-        if not equals or not columns:
-            raise ValueError(f"--group {given!r}: write its name and its columns, as NAME=col1,col2")
-        together.setdefault(name, []).extend(_features_of(table, "group", [columns]) or ())
-    if groups_file is not None:
-        for feature, name in read_pairs(groups_file, "group"):
-            together.setdefault(name, []).extend(_features_of(table, "groups-file", [feature]) or ())
-    asked["feature_groups"] = together or None
-    if costs is not None:
-        asked["costs"] = {}
-        for feature, cost in read_pairs(costs, "cost"):
-            try:
-                asked["costs"][_features_of(table, "costs", [feature])[0]] = float(cost)
-            except ValueError as error:
-                if not str(error).startswith("could not convert"):
-                    raise
-                raise ValueError(f"--costs {costs}: the cost of {feature!r} is {cost!r}; give a number") from None
-    return asked
-
-
-def _features_of(table: Table, option: str, given: Sequence[str] | None) -> Any:
-    """The numbers of the features named, each alone or some with commas; None where none is."""
-    if not given:
-        return None
-    from ..io import TableError
-
-    places = {name: place for place, name in enumerate(table.feature_names)}
-    names = [name for item in given for name in ([item] if item in places else item.split(","))]
-    for name in names:
-        if name not in places:
-            raise TableError(f"--{option}: {_no_such(name, table)}")
-    return [places[name] for name in names]
-
-
-def _no_such(name: str, table: Table) -> str:
-    from ..io.table import missing
-
-    return str(missing(name, table.feature_names, "feature column"))
-
-
-def asked_how_many(auto: str | None, fdr: float | None) -> dict[str, Any]:
-    if auto is None:
-        if fdr is not None:
-            raise ValueError("--fdr needs --auto decoys")
-        return {}
-    if auto not in ("decoys", "size"):
-        raise ValueError(f"--auto {auto!r} is not known: choose decoys or size")
-    if fdr is not None and auto != "decoys":
-        raise ValueError("--fdr needs --auto decoys; --auto size allows for one standard error")
-    return {"n_features_to_select": "auto", "how_many": auto, "fdr": 0.1 if fdr is None else fdr}
-
-
-def folds_of(cv: int, groups: str | None, task: str, table: Table) -> Any:
-    """The number of folds, or a splitter that keeps the groups together."""
-    if groups is None:
-        return cv
-    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
-
-    from ..criteria.base import Target
-
-    assert table.groups is not None
-    n_groups = len(np.unique(table.groups))
-    if n_groups < cv:
-        raise ValueError(f"--groups {groups} has {n_groups} groups, and --cv {cv} needs as many: give a smaller --cv")
-    return (StratifiedGroupKFold if Target.of(table.y, task).is_classification else GroupKFold)(cv)
-
-
-def criterion_of(name: str, task: str, table: Table, missing: str | None = None) -> Any:
-    from ..criteria import NAMES, as_criterion
-
-    if name not in ("auto", *NAMES):
-        raise ValueError(f"--criterion {name!r} is not known: choose one of auto, {', '.join(NAMES)}")
-    if task not in TASKS:
-        raise ValueError(f"--task {task!r} is not known: choose one of {', '.join(TASKS)}")
-    if task == "regression" and table.y.dtype.kind == "U":
-        raise ValueError(f"--task regression needs numbers, and the target {table.target!r} holds text")
-    criterion = as_criterion(name, table.X)
-    if missing is not None:
-        if "missing" not in criterion.get_params():
-            raise ValueError(f"--missing {missing} has no meaning for --criterion {name}: use knn or linear")
-        criterion.set_params(missing=missing)
-    if task == "auto":
-        return criterion
-    if "task" not in criterion.get_params():
-        raise ValueError(f"--task {task} has no meaning for --criterion {name}")
-    return criterion.set_params(task=task)
+    name, value = OPTION_OF.get(parameter.name, parameter.name), parameter.value
+    option = _OPTIONS.get(name) or Option(name, str, "VALUE", "")
+    if not isinstance(parameter, Setting):
+        return option.flag if value is UNSAID else f"{option.flag} {value!r}"
+    if value is None:
+        return f"no {option.flag}"
+    if value is True:
+        return option.flag
+    if value is UNSAID:
+        return f"{option.flag} {option.metavar}"
+    return " ".join(
+        f"{option.flag} {shlex.quote(str(item))}" for item in (value if isinstance(value, list) else [value])
+    )

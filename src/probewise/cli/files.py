@@ -1,0 +1,126 @@
+"""Files of the commands: where results may go, checked before any work is done, and the table read."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .parsing import values_of
+
+if TYPE_CHECKING:
+    from ..io import Table
+
+READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
+
+
+def check_outputs_of_rank(given: Any) -> list[Path]:
+    """The reports to write; what could not be written, or would overwrite a file in use, is refused."""
+    from ..io import require_ranking_path, require_table_path
+
+    used = [given.data, given.target_file, given.ledger]
+    if given.out is not None:
+        require_ranking_path(given.out)
+        _require_other_file("out", given.out, *used)
+    if given.select is not None:
+        require_table_path(given.select)
+        _require_other_file("select", given.select, *used, given.out)
+    elif given.keep is not None:
+        raise ValueError("--keep needs --select FILE, the table that keeps them")
+    reports = report_paths(given.report, given)
+    require_report_paths("report", reports, *used, given.out, given.select)
+    return reports
+
+
+def check_outputs_of_compare(given: Any) -> None:
+    used = [given.data, given.target_file, given.run]
+    if given.out is not None:
+        from ..io import require_ranking_path
+
+        require_ranking_path(given.out)
+        _require_other_file("out", given.out, *used, given.plot)
+    if given.plot is not None:
+        from ..plots import require_picture_path
+
+        require_picture_path(given.plot)
+        _require_other_file("plot", given.plot, *used)
+
+
+def require_kept(file: Path | None, option: str, *, resume: bool) -> None:
+    if file is None:
+        if resume:
+            raise ValueError(f"--resume needs --{option} FILE, the file that keeps the run")
+    elif resume and not file.exists():
+        raise ValueError(f"there is no {option} {file} to go on with: leave --resume out to begin it")
+    elif not resume and file.exists():
+        raise ValueError(f"{file} exists already: add --resume to go on with it, or choose another file")
+
+
+def _require_other_file(option: str, written: Path, *others: Path | None) -> None:
+    for path in others:
+        if path is not None and path.resolve() == written.resolve():
+            raise ValueError(f"--{option} {written} would overwrite {path}: choose another file")
+
+
+def report_paths(paths: Sequence[Path] | None, given: Any) -> list[Path]:
+    for option, path, ending in (("json", given.json, ".json"), ("markdown", given.markdown, ".md")):
+        if path is not None and path.suffix.lower() != ending:
+            raise ValueError(f"--{option} {path}: name it *{ending}")
+    return [*(paths or ()), *(path for path in (given.json, given.markdown) if path is not None)]
+
+
+def require_report_paths(option: str, paths: Sequence[Path], *others: Path | None) -> None:
+    from ..report import require_report_path
+
+    for path in paths:
+        require_report_path(path)
+        _require_other_file(option, path, *others)
+
+
+def table_of(given: Any, *, allow_missing: bool = False) -> Table:
+    from ..io import read_table
+    from ..probing.progress import live_line
+
+    with live_line(0 if given.quiet else 1) as progress, _without_panics(given.data, given.target_file):
+        return read_table(
+            given.data,
+            **values_of(given, "target", "target_file", "id_column", "features_in"),
+            ignore=given.ignore or (),
+            weights=getattr(given, "weights", None),
+            groups=getattr(given, "groups", None),
+            categorical=[name for item in getattr(given, "categorical", None) or () for name in item.split(",")],
+            gaps=allow_missing,
+            progress=progress,
+        )
+
+
+@contextmanager
+def _without_panics(*files: Path | None) -> Iterator[None]:
+    """Keep back the pages that polars' own code prints of a file that it cannot read: the one line is ours."""
+    by_polars = any(file is not None and file.suffix.lower() in READ_BY_POLARS for file in files)
+    try:
+        kept = os.dup(2) if by_polars else -1
+    except OSError:  # there is no standard error
+        kept = -1
+    if kept < 0:
+        yield
+        return
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as held_back:
+        try:
+            os.dup2(held_back.fileno(), 2)
+            yield
+        except ValueError:
+            held_back.truncate(0)
+            raise
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)
+            held_back.seek(0)
+            for line in held_back:
+                os.write(2, line)

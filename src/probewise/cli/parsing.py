@@ -1,0 +1,236 @@
+"""What options mean: text from the command line to selectors, stopping rules, criteria and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from functools import partial, reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import probewise
+
+from .options import METHODS, WITHOUT_PROBES
+
+if TYPE_CHECKING:
+    from ..io import Table
+    from ..stopping import Rule
+
+TASKS = ("auto", "classification", "regression")
+# Options of rank that mean nothing to a method without probes.
+OF_PROBES = (
+    "probes", "time", "coverage", "settled", "screen", "error_score", "ledger", "dask", "together", "confidence",
+    "narrow", "auto", "fdr", "group", "groups_file", "keep_feature", "drop_feature", "costs",
+)  # fmt: skip
+OF_CRITERIA = ("scoring", "missing", "weights", "groups")
+
+
+def values_of(given: Any, *names: str) -> dict[str, Any]:
+    """The values of options that have the names of parameters."""
+    return {name: getattr(given, name) for name in names}
+
+
+def daf_of(given: Any, table: Table) -> Any:
+    """DAF as the options of rank say."""
+    same = ("coefficient", "max_probe_size", "inclusion", "check_every", "scoring", "device", "ledger")
+    return probewise.DAF(
+        **feature_parameters(given, table),
+        **how_many_parameters(given.auto, given.fdr),
+        **values_of(given, *same),
+        criterion=criterion_of(given, table),
+        screen=None if given.screen is None else number_or_share(given.screen),
+        narrow=None if given.narrow is None else narrowing_share(given.narrow),
+        stop=stop_rule(given),
+        cv=folds_of(given, table),
+        error_score="raise" if given.error_score is None else given.error_score,
+        n_jobs=given.jobs,
+        random_state=seed_of(given),
+        verbose=0 if given.quiet else 1,
+    )
+
+
+def without_probes(given: Any, table: Table) -> Any:
+    """A filter, or BIF, as the options of rank say; those that mean nothing to it are refused."""
+    method = given.method
+    if method not in WITHOUT_PROBES:
+        raise ValueError(f"--method {method!r} is not known: choose one of daf, {', '.join(WITHOUT_PROBES)}")
+    _require_unused(given, OF_PROBES, f"--method {method} makes no probes")
+    selector = getattr(probewise, METHODS[method])()
+    known = selector.get_params()
+    if given.device not in ("cpu", "auto") and "device" not in known:
+        raise ValueError(f"--device {given.device}: --method {method} runs on the CPU only; leave it out")
+    n_features = given.keep or min(given.top, len(table.feature_names))
+    parameters = {"n_features_to_select": n_features, "n_jobs": given.jobs, "device": given.device}
+    if "criterion" in known:
+        parameters |= {"criterion": criterion_of(given, table), "cv": folds_of(given, table), "scoring": given.scoring}
+    else:
+        _require_unused(given, OF_CRITERIA, f"--method {method} has no criterion and no folds")
+    return selector.set_params(**{name: value for name, value in parameters.items() if name in known})
+
+
+def _require_unused(given: Any, names: Iterable[str], reason: str) -> None:
+    used = [f"--{name.replace('_', '-')}" for name in names if getattr(given, name) not in (None, False)]
+    if used:
+        raise ValueError(f"{', '.join(used)}: {reason}; leave it out")
+
+
+def selectors_named(methods: str, stop: Rule | None) -> dict[str, Any]:
+    """The selectors named, each to stop by the rule if it has one."""
+    names = names_in("methods", methods, ("all", *METHODS))
+    selectors = {name: None if name == "all" else getattr(probewise, METHODS[name])() for name in names}
+    stoppable = [selector for selector in selectors.values() if hasattr(selector, "stop")]
+    if stop is not None and not stoppable:
+        raise ValueError(f"--probes and --time have no meaning for --methods {methods}: none of them stops by a rule")
+    for selector in stoppable:
+        selector.set_params(stop=stop)
+    return selectors
+
+
+def names_in(option: str, given: str, known: Collection[str]) -> list[str]:
+    names = list(dict.fromkeys(name.strip().lower() for name in given.split(",") if name.strip()))
+    for name in names or [given]:
+        if name not in known:
+            raise ValueError(f"--{option} {name!r} is not known: choose from {', '.join(known)}")
+    return names
+
+
+def whole_numbers(option: str, given: str) -> list[int]:
+    try:
+        return [int(number) for number in given.split(",")]
+    except ValueError:
+        raise ValueError(f"--{option} {given!r} is no list of whole numbers: write 5,10,20") from None
+
+
+def stop_rule(given: Any) -> Rule | None:
+    """The limits given, whichever comes first; None where none was given."""
+    from ..stopping import MaxProbes, MaxTime, MinCoverage, RelativeChange, Settled
+
+    confidence = getattr(given, "confidence", None)
+    if confidence is not None and given.settled is None:
+        raise ValueError(f"--confidence {confidence:g} needs --settled K, the top that is to be certified")
+    if confidence is not None and not 0 < confidence < 1:
+        raise ValueError(f"--confidence {confidence:g} must be above 0 and below 1, as 0.95")
+    kinds: dict[str, Callable[[Any], Rule]] = {
+        "probes": MaxProbes,
+        "time": MaxTime,
+        "coverage": MinCoverage,
+        "settled": partial(Settled, confidence=confidence),
+        "relative_change": RelativeChange,
+    }
+    limits = {name: getattr(given, name, None) for name in kinds}
+    rules = [kinds[name](limit) for name, limit in limits.items() if limit is not None]
+    return reduce(or_, rules) if rules else None
+
+
+def seed_of(given: Any) -> int | None:
+    return 0 if given.seed is None and not given.resume else given.seed
+
+
+def number_or_share(given: str) -> int | float:
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(given)
+    raise ValueError(f"--screen {given!r} is no number: write how many features pass, as 20000, or a share, as 0.1")
+
+
+def narrowing_share(given: str) -> float | str:
+    if given == "auto":
+        return given
+    with suppress(ValueError):
+        if 0 < float(given) < 1:
+            return float(given)
+    raise ValueError(f"--narrow {given!r}: write the share of features kept after each round, as 0.6, or auto")
+
+
+def feature_parameters(given: Any, table: Table) -> dict[str, Any]:
+    """What is said about single features, by their numbers, as parameters of DAF."""
+    from ..io import read_pairs
+
+    groups: dict[str, list[int]] = {}
+    for text in given.group or ():
+        name, equals, columns = text.partition("=")
+        if not equals or not columns:
+            raise ValueError(f"--group {text!r}: write its name and its columns, as NAME=col1,col2")
+        groups.setdefault(name, []).extend(_features_named(table, "group", [columns]))
+    if given.groups_file is not None:
+        for feature, name in read_pairs(given.groups_file, "group"):
+            groups.setdefault(name, []).extend(_features_named(table, "groups-file", [feature]))
+    costs = None
+    if given.costs is not None:
+        costs = {}
+        for feature, cost in read_pairs(given.costs, "cost"):
+            column = _features_named(table, "costs", [feature])[0]
+            try:
+                costs[column] = float(cost)
+            except ValueError:
+                raise ValueError(f"--costs {given.costs}: the cost of {feature!r} is {cost!r}; give a number") from None
+    return {
+        "keep": _features_named(table, "keep-feature", given.keep_feature or ()) or None,
+        "drop": _features_named(table, "drop-feature", given.drop_feature or ()) or None,
+        "feature_groups": groups or None,
+        "costs": costs,
+    }
+
+
+def _features_named(table: Table, option: str, given: Sequence[str]) -> list[int]:
+    """The numbers of the features named, each alone or some with commas."""
+    from ..io.table import TableError, missing
+
+    places = {name: place for place, name in enumerate(table.feature_names)}
+    names = [name for item in given for name in ([item] if item in places else item.split(","))]
+    for name in names:
+        if name not in places:
+            raise TableError(f"--{option}: {missing(name, table.feature_names, 'feature column')}")
+    return [places[name] for name in names]
+
+
+def how_many_parameters(auto: str | None, fdr: float | None) -> dict[str, Any]:
+    if auto is None:
+        if fdr is not None:
+            raise ValueError("--fdr needs --auto decoys")
+        return {}
+    if auto not in ("decoys", "size"):
+        raise ValueError(f"--auto {auto!r} is not known: choose decoys or size")
+    if fdr is not None and auto != "decoys":
+        raise ValueError("--fdr needs --auto decoys; --auto size allows for one standard error")
+    return {"n_features_to_select": "auto", "how_many": auto, "fdr": 0.1 if fdr is None else fdr}
+
+
+def folds_of(given: Any, table: Table) -> Any:
+    """The number of folds, or a splitter that keeps the groups of rows together."""
+    if table.groups is None:
+        return given.cv
+    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
+
+    from ..criteria.base import Target
+
+    n_groups = len(np.unique(table.groups))
+    if n_groups < given.cv:
+        raise ValueError(
+            f"--groups {given.groups} has {n_groups} groups, and --cv {given.cv} needs as many: give a smaller --cv"
+        )
+    is_classification = Target.of(table.y, given.task).is_classification
+    return (StratifiedGroupKFold if is_classification else GroupKFold)(given.cv)
+
+
+def criterion_of(given: Any, table: Table) -> Any:
+    """The criterion named, for the task and the missing values that the options say."""
+    from ..criteria import NAMES, as_criterion
+
+    name, task, missing = given.criterion, given.task, given.missing
+    if name not in ("auto", *NAMES):
+        raise ValueError(f"--criterion {name!r} is not known: choose one of auto, {', '.join(NAMES)}")
+    if task not in TASKS:
+        raise ValueError(f"--task {task!r} is not known: choose one of {', '.join(TASKS)}")
+    if task == "regression" and table.y.dtype.kind == "U":
+        raise ValueError(f"--task regression needs numbers, and the target {table.target!r} holds text")
+    criterion = as_criterion(name, table.X)
+    known = criterion.get_params()
+    if missing is not None and "missing" not in known:
+        raise ValueError(f"--missing {missing} has no meaning for --criterion {name}: use knn or linear")
+    if task != "auto" and "task" not in known:
+        raise ValueError(f"--task {task} has no meaning for --criterion {name}")
+    wanted = {"missing": missing, "task": None if task == "auto" else task}
+    return criterion.set_params(**{key: value for key, value in wanted.items() if value is not None})
