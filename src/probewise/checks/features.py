@@ -8,34 +8,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .errors import Parameter, ParameterError
+
 Columns = NDArray[np.int32]
 
 
 def named_columns(asked: Any, parameter: str, names: NDArray[Any] | None, n_features: int) -> Columns:
     """The columns that a parameter lists, by name or number (or as a mask), ascending."""
     if isinstance(asked, str) or not isinstance(asked, Sequence | np.ndarray | set | frozenset):
-        raise ValueError(f"{parameter}={asked!r}: give a list of column names or numbers")
+        raise ParameterError(Parameter(parameter, asked), ": give a list of column names or numbers")
     asked = sorted(asked, key=str) if isinstance(asked, set | frozenset) else list(asked)
     if len(asked) == n_features and all(isinstance(item, bool | np.bool_) for item in asked):
         return np.flatnonzero(asked).astype(np.int32)
     found = [_column(item, parameter, names, n_features) for item in asked]
     if len(set(found)) < len(found):
         twice = next(column for column in found if found.count(column) > 1)
-        raise ValueError(f"{parameter} names column {twice if names is None else names[twice]} twice: name it once")
+        name = twice if names is None else names[twice]
+        raise ParameterError(Parameter(parameter), f" names column {name} twice: name it once")
     return np.array(sorted(found), dtype=np.int32)
 
 
 def _column(item: Any, parameter: str, names: NDArray[Any] | None, n_features: int) -> int:
     if isinstance(item, str):
         if names is None:
-            raise ValueError(f"{parameter} names the column {item!r}, and X has no names: give numbers, or a frame")
+            raise ParameterError(
+                Parameter(parameter), f" names the column {item!r}, and X has no names: give numbers, or a frame"
+            )
         places = np.flatnonzero(np.asarray(names) == item)
         if not len(places):
-            raise ValueError(f"{parameter} names the column {item!r}, which X does not have")
+            raise ParameterError(Parameter(parameter), f" names the column {item!r}, which X does not have")
         return int(places[0])
     if isinstance(item, int | np.integer) and not isinstance(item, bool) and -n_features <= item < n_features:
         return int(item) % n_features
-    raise ValueError(f"{parameter} holds {item!r}: give names, or numbers from 0 to {n_features - 1}")
+    raise ParameterError(Parameter(parameter), f" holds {item!r}: give names, or numbers from 0 to {n_features - 1}")
 
 
 def grouped(feature_groups: Any, names: NDArray[Any] | None, n_features: int) -> list[Columns]:
@@ -47,24 +52,28 @@ def grouped(feature_groups: Any, names: NDArray[Any] | None, n_features: int) ->
         if lists and not any(isinstance(item, Sequence | np.ndarray) and not isinstance(item, str) for item in lists):
             lists = _by_label(lists, n_features)
     else:
-        raise ValueError(
-            f"feature_groups={feature_groups!r}: give lists of columns, a dict of lists, or a label for each feature"
+        raise ParameterError(
+            Parameter("feature_groups", feature_groups),
+            ": give lists of columns, a dict of lists, or a label for each feature",
         )
     groups = [named_columns(item, "feature_groups", names, n_features) for item in lists]
     if any(not len(group) for group in groups):
-        raise ValueError("feature_groups holds an empty group: leave it out")
+        raise ParameterError(Parameter("feature_groups"), " holds an empty group: leave it out")
     every = np.concatenate([np.empty(0, np.int32), *groups])
     if len(np.unique(every)) < len(every):
         twice = int(np.flatnonzero(np.bincount(every) > 1)[0])
         name = twice if names is None else names[twice]
-        raise ValueError(f"feature_groups has column {name} in two groups: a feature enters with one group only")
+        raise ParameterError(
+            Parameter("feature_groups"), f" has column {name} in two groups: a feature enters with one group only"
+        )
     return groups
 
 
 def _by_label(labels: list[Any], n_features: int) -> list[list[int]]:
     if len(labels) != n_features:
-        raise ValueError(
-            f"feature_groups has {len(labels)} labels for {n_features} features: give one for each, or lists of columns"
+        raise ParameterError(
+            Parameter("feature_groups"),
+            f" has {len(labels)} labels for {n_features} features: give one for each, or lists of columns",
         )
     places: dict[Any, list[int]] = {}
     for column, label in enumerate(labels):
@@ -85,7 +94,8 @@ def checked_costs(costs: Any, names: NDArray[Any] | None, n_features: int) -> ND
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.shape != (n_features,) or not (np.isfinite(values) & (values > 0)).all():
-        raise ValueError(
-            f"costs must hold a number above 0 for each of {n_features} features, or be a dict of those that are not 1"
+        raise ParameterError(
+            Parameter("costs"),
+            f" must hold a number above 0 for each of {n_features} features, or be a dict of those that are not 1",
         )
     return values

@@ -188,6 +188,7 @@ def rank(given: Any) -> None:
     Ctrl-C ends it at any time with the ranking so far.
     """
     from ..executors import on_dask
+    from ..probing.record import begun_by
 
     require_kept(given.ledger, "ledger", resume=given.resume)
     reports = check_outputs_of_rank(given)
@@ -201,10 +202,22 @@ def rank(given: Any) -> None:
         if given.keep is not None and given.keep > n_features:
             raise ValueError(f"--keep {given.keep} is more than the {n_features} features of the table")
         selector = (daf_of if makes_probes else without_probes)(given, table)
-        fitted(selector, table)
+        with begun_by(_repeatable(given.arguments)):
+            fitted(selector, table)
         give_ranking(selector, table, given)
         if reports:
             write_reports(selector, reports, given, table, command=shlex.join(["probewise", *given.arguments]))
+
+
+def _repeatable(arguments: Sequence[str]) -> list[str]:
+    """The arguments without those that say where the run is kept."""
+    kept, rest = [], iter(arguments)
+    for word in rest:
+        if word == "--ledger":
+            next(rest, None)
+        elif word != "--resume" and not word.startswith("--ledger="):
+            kept.append(word)
+    return kept
 
 
 @command(options.COMPARE, "probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png")

@@ -79,7 +79,7 @@ def _require_unused(given: Any, names: Iterable[str], reason: str) -> None:
 def selectors_named(methods: str, stop: Rule | None) -> dict[str, Any]:
     """The selectors named, each to stop by the rule if it has one."""
     names = names_in("methods", methods, ("all", *METHODS))
-    selectors = {name: None if name == "all" else getattr(probewise, METHODS[name])() for name in names}
+    selectors: dict[str, Any] = {name: None if name == "all" else getattr(probewise, METHODS[name])() for name in names}
     stoppable = [selector for selector in selectors.values() if hasattr(selector, "stop")]
     if stop is not None and not stoppable:
         raise ValueError(f"--probes and --time have no meaning for --methods {methods}: none of them stops by a rule")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks.errors import Parameter, ParameterError
 from ..kernels import draw
 from .ledger import Ledger
 from .probes import ProbePlan, Round, Subsets, joined
@@ -154,7 +155,9 @@ def as_share(narrow: Any) -> float:
         return AUTO
     if isinstance(narrow, float | np.floating) and 0 < narrow < 1:
         return float(narrow)
-    raise ValueError(f"narrow={narrow!r}: give the share of features kept after each round, as 0.6, 'auto', or None")
+    raise ParameterError(
+        Parameter("narrow", narrow), ": give the share of features kept after each round, as 0.6, 'auto', or None"
+    )
 
 
 def last_rounds(plan: ProbePlan) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from ..checks.errors import Parameter, ParameterError
 from ..stopping import ORDER, VALUE, Look
 from .certainty import Certainty, steady_errors
 from .decoys import chances
@@ -223,8 +224,12 @@ class Run:
 def require_coefficient(name: Any, *, in_rounds: bool) -> None:
     known = IN_ROUNDS if in_rounds else COEFFICIENTS
     if name not in known:
-        where = " with narrow" if in_rounds else ""
-        raise ValueError(f"coefficient={name!r} is not known{where}: choose one of {', '.join(known)}")
+        raise ParameterError(
+            Parameter("coefficient", name),
+            " is not known",
+            *((" with ", Parameter("narrow")) if in_rounds else ()),
+            f": choose one of {', '.join(known)}",
+        )
 
 
 def _per_cost(scores: Floats, costs: Floats) -> Floats:

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..checks.errors import ForPython, Parameter, ParameterError, Setting
 from ..checks.stores import Stored
 from .decoys import Decoys
 from .probes import ProbePlan, Round, Subsets, joined
@@ -195,9 +196,11 @@ class UnitTable:
     def with_decoys(self, seed: int) -> UnitTable:
         """The same with shuffled copies of features as further units."""
         if isinstance(self.matrix, Stored):
-            raise ValueError(
-                "n_features_to_select='auto' makes decoys, which takes a table in memory: use how_many='size', or load "
-                "it"
+            raise ParameterError(
+                ForPython("n_features_to_select='auto'", Setting("how_many", "decoys")),
+                " makes decoys, which takes a table in memory: use ",
+                Setting("how_many", "size"),
+                ", or load it",
             )
         decoys, units = Decoys.of(self.matrix, self.columns, seed), self.units
         numbers = units.n_features + np.arange(len(decoys.columns), dtype=np.int32)
@@ -261,7 +264,10 @@ def one_hot(X: Any, categorical: NDArray[np.bool_], names: NDArray[Any] | None =
     whether levels are found before or inside of the folds. What is missing is a level of its own, as in scikit-learn.
     """
     if sp.issparse(X) or isinstance(X, Stored):
-        raise ValueError("categorical_features needs a frame or a dense array: encode the columns of this table first")
+        raise ParameterError(
+            Parameter("categorical_features"),
+            " needs a frame or a dense array: encode the columns of this table first",
+        )
     parts, sizes = [], np.ones(X.shape[1], np.int64)
     for column in np.flatnonzero(categorical):
         values = X[:, column]
@@ -318,7 +324,8 @@ def units_of(
     """The units of a run, by what the user and a screen say of features."""
     both = np.intersect1d(keep, drop)
     if both.size:
-        raise ValueError(f"keep and drop both name column {both[0] if names is None else names[both[0]]}: name it once")
+        name = both[0] if names is None else names[both[0]]
+        raise ParameterError(Parameter("keep"), " and ", Parameter("drop"), f" both name column {name}: name it once")
     if not groups and not len(keep) and not len(drop) and passed is None:
         return Units.of_features(n_features)
     free = np.ones(n_features, dtype=bool) if passed is None else np.isin(np.arange(n_features), passed)
@@ -329,14 +336,21 @@ def units_of(
             inside = np.intersect1d(part, group)
             if 0 < len(inside) < len(group):
                 name = inside[0] if names is None else names[inside[0]]
-                raise ValueError(
-                    f"{parameter} names column {name} and not all others of its group in feature_groups: name all of "
-                    "them, or leave it out of the group"
+                raise ParameterError(
+                    Parameter(parameter),
+                    f" names column {name} and not all others of its group in ",
+                    Parameter("feature_groups"),
+                    ": name all of them, or leave it out of the group",
                 )
         label[group] = group[0]
     columns = np.flatnonzero(free)
     order = columns[np.argsort(label[columns], kind="stable")].astype(np.int32)
     if not len(order):
-        raise ValueError(f"keep and drop leave none of {n_features} features to be ranked: name fewer")
+        raise ParameterError(
+            Parameter("keep"),
+            " and ",
+            Parameter("drop"),
+            f" leave none of {n_features} features to be ranked: name fewer",
+        )
     starts = np.flatnonzero(np.concatenate([[True], np.diff(label[order]) != 0]))
     return Units(n_features, Subsets(order, np.append(starts, len(order)).astype(np.int64)), keep, drop)

@@ -26,15 +26,14 @@ from ..probing.record import DEFAULT_FDR
 from ..probing.run import Run, require_coefficient
 from ..probing.tally import COEFFICIENTS, positions
 from ..selectors.base import RankingSelector
-from ..selectors.daf import DEFAULT_STOP
 from ..selectors.probing import ProbingSelector
 from ..selectors.size_curve import criterion_of
-from ..stopping import MaxProbes, Rule, Sure, as_rule
+from ..stopping import MaxProbes, Rule
 from ..study import StudyError, StudyResult
 from ..study.runfile import DAMAGE, SIGNATURE, require_settings, require_trial
+from .ranking_table import TOP, watched_top
 
 Floats = NDArray[np.float64]
-TOP = 20
 WITHOUT_CONSEQUENCE = ("ledger", "n_jobs", "verbose")
 FEATURE_PARAMETERS = ("feature_groups", "keep", "drop", "costs", "categorical_features")
 LONGEST_LINE = 10_000  # of code that repeats a run
@@ -154,25 +153,12 @@ def _of_probing(selector: ProbingSelector) -> dict[str, Any]:
         "score_name": selector.coefficient.upper(),
         "run": run,
         "coefficient": selector.coefficient,
-        "top": telling_top(watched_top(getattr(selector, "stop", None) or DEFAULT_STOP), run),
+        "top": watched_top(run, getattr(selector, "stop", None)),
         "p_values": getattr(selector, "p_values_", None),
         "fdr": getattr(selector, "fdr", None),
         "seed": run.plan.seed,
         "stop_reason": run.stop_reason,
     }
-
-
-def watched_top(stop: Any) -> int:
-    """The smallest top that a stopping rule watches; 20 where it watches none."""
-    watched = as_rule(stop).watch
-    return min(
-        (item.top if isinstance(item, Sure) else item for item in watched if not isinstance(item, str)), default=TOP
-    )
-
-
-def telling_top(top: int, run: Run) -> int:
-    """A top that says something: of few features two halves always share most."""
-    return min(top, max(1, run.units.n_real // 4))
 
 
 def _code(selector: RankingSelector) -> str | None:
@@ -258,7 +244,7 @@ def _of_ledger(ledger: Ledger, coefficient: str) -> Findings:
         criterion_text=kept.get("criterion"),
         run=run,
         coefficient=coefficient,
-        top=telling_top(TOP, run),
+        top=watched_top(run),
         p_values=run.p_values(coefficient) if run.units.n_decoys else None,
         fdr=DEFAULT_FDR if record.fdr is None else record.fdr,
         settings={"criterion": kept.get("criterion"), "coefficient": coefficient, **settings},

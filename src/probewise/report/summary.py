@@ -34,6 +34,7 @@ from .evidence import (
     numbers,
 )
 from .findings import Findings, best_method, findings_of, selected_shares, selecting
+from .ranking_table import LABELS, certainty_columns
 from .words import count, decoys_beaten, listed, percent, quoted, sentences_on_features
 
 FORMAT = 1
@@ -259,17 +260,10 @@ def _sureness(found: Findings) -> list[tuple[str, str, list[Any]]]:
     """Between which ranks a feature truly is, and how probably it is in the top: for those judged, best first."""
     if found.run is None or found.coefficient is None:
         return []
-    certainty = found.run.certainty(found.coefficient)
-    if not certainty.is_of(found.ranking):
-        return []
-    order = found.order
-    judged = np.isfinite(certainty.coefficients[order])
-    low, high = np.where(judged, certainty.rank_intervals()[order].T, 0).tolist()
-    in_top = np.where(judged, certainty.in_top(found.top)[order], np.nan)
+    columns = certainty_columns(found.run, found.coefficient, found.ranking, found.top)
     return [
-        ("rank_low", "95 % sure: from rank", [rank or None for rank in low]),
-        ("rank_high", "to rank", [rank or None for rank in high]),
-        ("in_top", f"chance, top {found.top}", numbers(in_top)),
+        (name, LABELS[name].format(top=found.top), numbers(values) if name == "in_top" else values)
+        for name, values in columns.items()
     ]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ..checks.errors import ForPython, Parameter, ParameterError, Setting
 from ..probing.progress import Verbose
 from ..probing.record import DEFAULT_PROBE_SIZE
 from ..probing.rounds import FEWEST_FEATURES, Narrowing, as_share
@@ -258,9 +259,9 @@ class DAF(ProbingSelector):
     def _check_parameters(self) -> None:
         require_coefficient(self.coefficient, in_rounds=self.narrow is not None)
         if self.how_many not in ("decoys", "size"):
-            raise ValueError(f"how_many={self.how_many!r}: choose 'decoys' or 'size'")
+            raise ParameterError(Parameter("how_many", self.how_many), ": choose 'decoys' or 'size'")
         if not is_finite_number(self.fdr) or not 0 < self.fdr < 1:
-            raise ValueError(f"fdr={self.fdr!r} must be a share above 0 and below 1")
+            raise ParameterError(Parameter("fdr", self.fdr), " must be a share above 0 and below 1")
         if self.narrow is not None:
             as_share(self.narrow)
         for name, value, reason in (
@@ -268,8 +269,13 @@ class DAF(ProbingSelector):
             ("screen", self.screen, ": what passed a screen is better than luck already, and decoys are not; "),
         ):
             if self._makes_decoys and value is not None:
-                raise ValueError(
-                    f"n_features_to_select='auto' by decoys needs {name}=None{reason}use how_many='size' with {name}"
+                raise ParameterError(
+                    ForPython("n_features_to_select='auto' by decoys", Setting("how_many", "decoys")),
+                    " needs ",
+                    Setting(name, None),
+                    f"{reason}use ",
+                    Setting("how_many", "size"),
+                    ForPython(f" with {name}"),
                 )
         self._check_probing_parameters()
 

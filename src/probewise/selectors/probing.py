@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import __version__
+from ..checks.errors import Parameter, ParameterError
 from ..checks.features import Columns, checked_costs, grouped, named_columns
 from ..checks.labels import checked_weights
 from ..checks.numbers import is_whole
@@ -202,11 +203,13 @@ class ProbingSelector(WrapperSelector):
         for name in ("max_probe_size", "check_every", "block_size"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or value != int(value) or value < 1):
-                raise ValueError(f"{name}={value!r} must be a whole number of at least 1")
+                raise ParameterError(Parameter(name, value), " must be a whole number of at least 1")
         if self.error_score != "raise" and not is_finite_number(self.error_score):
-            raise ValueError(f"error_score={self.error_score!r} must be 'raise' or a finite number, which becomes J")
+            raise ParameterError(
+                Parameter("error_score", self.error_score), " must be 'raise' or a finite number, which becomes J"
+            )
         if self.inclusion is not None and not 0 < self.inclusion < 1:
-            raise ValueError(f"inclusion={self.inclusion!r} must be a probability above 0 and below 1")
+            raise ParameterError(Parameter("inclusion", self.inclusion), " must be a probability above 0 and below 1")
         if self.screen is not None:
             as_screen(self.screen)
         if self.block_size is not None and self.check_every % self.block_size:
@@ -270,7 +273,11 @@ class ProbingSelector(WrapperSelector):
         n_failed, n_probes = len(failures.probes), run.tally.n_probes
         failed = f"the criterion failed on {n_failed:,} of {n_probes:,} probes, the first time on {failures.first}"
         if n_failed == n_probes:
-            raise ValueError(f"{failed}; with no J but error_score={failures.error_score} there is nothing to rank by")
+            raise ParameterError(
+                f"{failed}; with no J but ",
+                Parameter("error_score", failures.error_score),
+                " there is nothing to rank by",
+            )
         warnings.warn(f"{failed}; their J is error_score={failures.error_score}", FitFailedWarning, stacklevel=4)
 
     @contextmanager
@@ -311,9 +318,11 @@ class ProbingSelector(WrapperSelector):
         if self.screen is None:
             return None
         if groups or self._is_category.any():
-            raise ValueError(
-                f"screen={self.screen!r} looks at one column at a time: it does not go with feature_groups or "
-                "categorical columns; leave out one of them"
+            raise ParameterError(
+                Parameter("screen", self.screen),
+                " looks at one column at a time: it does not go with ",
+                Parameter("feature_groups"),
+                " or categorical columns; leave out one of them",
             )
         return screened(self.screen, X, y, criterion=self.criterion_, n_jobs=self.n_jobs)
 
@@ -361,8 +370,9 @@ class ProbingSelector(WrapperSelector):
             return np.zeros(n_features, dtype=bool)
         if isinstance(asked, str):
             if asked != "from_dtype":
-                raise ValueError(
-                    f"categorical_features={asked!r}: give 'from_dtype', a list of columns, or None for no categories"
+                raise ParameterError(
+                    Parameter("categorical_features", asked),
+                    ": give 'from_dtype', a list of columns, or None for no categories",
                 )
             return np.zeros(n_features, dtype=bool) if found is None else found
         columns = named_columns(asked, "categorical_features", getattr(self, "feature_names_in_", None), n_features)

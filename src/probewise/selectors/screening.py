@@ -8,6 +8,7 @@ import numpy as np
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone
 
+from ..checks.errors import Parameter, ParameterError
 from ..criteria import Criterion
 from ..criteria.base import Target
 from ..criteria.scorer import stable_text
@@ -36,7 +37,9 @@ def screened(screen: Any, X: Any, y: Any, *, criterion: Criterion, n_jobs: int |
     if does_pass.all():
         return None
     if not does_pass.any():
-        raise ValueError(f"screen={screen!r} let none of {n_features:,} features pass: give a more generous one")
+        raise ParameterError(
+            Parameter("screen", screen), f" let none of {n_features:,} features pass: give a more generous one"
+        )
     passed = np.flatnonzero(does_pass).astype(np.int32)
     return Screening(passed, order[~does_pass[order]], _described(method) + remark)
 
@@ -49,9 +52,10 @@ def as_screen(screen: Any) -> tuple[Any, Any]:
         return screen, None
     if isinstance(screen, tuple) and len(screen) == 2 and _is_selector(screen[0]) and _is_cut(screen[1]):
         return screen[0], screen[1]
-    raise ValueError(
-        f"screen={screen!r}: give how many features pass, a number or a share in (0, 1], or a selector such as "
-        "FSDD(20_000), or a pair such as (FSDD(), 20_000)"
+    raise ParameterError(
+        Parameter("screen", screen),
+        ": give how many features pass, a number or a share in (0, 1], or a selector such as FSDD(20_000), or a pair "
+        "such as (FSDD(), 20_000)",
     )
 
 
@@ -74,9 +78,10 @@ def _count(cut: Any, n_features: int) -> int:
 def _classes(y: Any, criterion: Criterion, screen: Any) -> tuple[Any, str]:
     """y as FSDD wants it: numbers in five groups from low to high, as equal as ties allow."""
     if y is None:
-        raise ValueError(
-            f"screen={screen!r} ranks features by what they tell about y, and there is no y: give a selector that "
-            "needs none, for example (BIF(criterion=Separability('clusters')), 0.1)"
+        raise ParameterError(
+            Parameter("screen", screen),
+            " ranks features by what they tell about y, and there is no y: give a selector that needs none, for "
+            "example (BIF(criterion=Separability('clusters')), 0.1)",
         )
     target = Target.of(y, getattr(criterion, "task", "auto"))
     if target.is_classification:
@@ -92,7 +97,9 @@ def _order_of(method: Any, n_features: int, screen: Any) -> Columns:
         if values is not None and np.shape(values) == (n_features,):
             places = values if name == "ranking_" else positions(np.asarray(values, dtype=np.float64))
             return np.argsort(places, kind="stable").astype(np.int32)
-    raise ValueError(f"screen={screen!r} gives features neither a ranking nor scores: use one that does, as FSDD()")
+    raise ParameterError(
+        Parameter("screen", screen), " gives features neither a ranking nor scores: use one that does, as FSDD()"
+    )
 
 
 def _described(method: Any) -> str:
