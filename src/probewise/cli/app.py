@@ -15,14 +15,7 @@ from .. import __version__
 from ..checks.errors import ParameterError
 from . import options
 from .console import print_demo, print_line, print_outcome, warnings_as_lines
-from .files import (
-    check_outputs_of_compare,
-    check_outputs_of_rank,
-    report_paths,
-    require_kept,
-    require_report_paths,
-    table_of,
-)
+from .files import check_outputs_of_compare, check_outputs_of_rank, check_reports, require_kept, table_of
 from .options import TOP, Option, as_flag
 from .parsing import daf_of, names_in, seed_of, selectors_named, stop_rule, values_of, whole_numbers, without_probes
 from .results import fitted, give_comparison, give_ranking, write_reports
@@ -258,10 +251,9 @@ def report(given: Any) -> None:
 
     With the table it also says how many features are enough, which are alike, and how they rank on their own.
     """
-    paths = report_paths(given.out, given)
+    paths = check_reports("out", given, given.run, given.data, given.target_file)
     if not paths:
         raise ValueError("a report needs --out FILE: .html, .md or .json")
-    require_report_paths("out", paths, given.run, given.data, given.target_file)
     of_table = (given.target, given.target_file, given.id_column, given.ignore, given.categorical)
     if given.data is None and any(of_table):
         raise ValueError("--target and what else tells of the table need --data TABLE")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..report.ranking_table import cell, decimals_of
+from ..report.ranking_table import cell, columns_of_selector, decimals_of
 from .options import TOP
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..selectors.daf import DAF
     from ..study import StudyResult
 
-SHOWN = ("rank", "feature", "score", "std_error", "probed", "cost", "p_value", "kept")
+LEFT_OUT = ("rank_low", "rank_high", "in_top")  # of the terminal, which has room for the rest only
 PAIRS_SHOWN = 10
 SIZES_SHOWN = 6
 CONVINCING = 0.05
@@ -57,7 +57,7 @@ def warnings_as_lines(verbose: int) -> Iterator[None]:
 def print_ranking(columns: dict[str, Any], top: int) -> None:
     """The first rows of what `columns_of_selector` gives."""
     decimals = decimals_of(columns)
-    names = [name for name in SHOWN if name in columns]
+    names = [name for name in columns if name not in LEFT_OUT]
     rows = [
         [cell(name, value, decimals) for name, value in zip(names, values, strict=True)]
         for values in islice(zip(*(columns[name] for name in names), strict=True), top)
@@ -103,24 +103,13 @@ def print_together(found: Interactions, groups: Sequence[Group]) -> None:
 
 def print_demo(data: KnownTruth, daf: DAF, bif: BIF) -> None:
     informative = set(data.informative.tolist())
-    decimals = decimals_of({"std_error": daf.std_errors_})
     tick = "x" if console().options.ascii_only else "✓"
-    order = np.argsort(daf.ranking_)[:TOP].tolist()
-    _print_table(
-        ["rank", "feature", "score", "std error", "rank by BIF", "informative"],
-        [
-            [
-                f"{place}",
-                data.feature_names[feature],
-                _number(daf.scores_[feature], decimals),
-                _number(daf.std_errors_[feature], decimals),
-                f"{bif.ranking_[feature]}",
-                tick if feature in informative else "",
-            ]
-            for place, feature in enumerate(order, start=1)
-        ],
-        name_column=1,
-    )
+    columns = columns_of_selector(daf, data.feature_names)
+    order = np.argsort(daf.ranking_)
+    shown = {name: columns[name] for name in ("rank", "feature", "score", "std_error")}
+    shown["rank_by_BIF"] = bif.ranking_[order].astype(str)
+    shown["informative"] = [tick if column in informative else "" for column in order.tolist()]
+    print_ranking(shown, TOP)
     by_daf, by_bif = informative & _best(daf), informative & _best(bif)
     missed = ", ".join(data.feature_names[feature] for feature in sorted(by_daf - by_bif))
     for line in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,32 +22,43 @@ def check_outputs_of_rank(given: Any) -> list[Path]:
     """The reports to write; what could not be written, or would overwrite a file in use, is refused."""
     from ..io import require_ranking_path, require_table_path
 
-    used = [given.data, given.target_file, given.ledger]
-    if given.out is not None:
-        require_ranking_path(given.out)
-        _require_other_file("out", given.out, *used)
-    if given.select is not None:
-        require_table_path(given.select)
-        _require_other_file("select", given.select, *used, given.out)
-    elif given.keep is not None:
+    if given.keep is not None and given.select is None:
         raise ValueError("--keep needs --select FILE, the table that keeps them")
-    reports = report_paths(given.report, given)
-    require_report_paths("report", reports, *used, given.out, given.select)
-    return reports
+    used = (given.data, given.target_file, given.ledger)
+    _check_output("out", given.out, require_ranking_path, *used)
+    _check_output("select", given.select, require_table_path, *used, given.out)
+    return check_reports("report", given, *used, given.out, given.select)
 
 
 def check_outputs_of_compare(given: Any) -> None:
-    used = [given.data, given.target_file, given.run]
-    if given.out is not None:
-        from ..io import require_ranking_path
+    from ..io import require_ranking_path
+    from ..plots import require_picture_path
 
-        require_ranking_path(given.out)
-        _require_other_file("out", given.out, *used, given.plot)
-    if given.plot is not None:
-        from ..plots import require_picture_path
+    used = (given.data, given.target_file, given.run)
+    _check_output("out", given.out, require_ranking_path, *used, given.plot)
+    _check_output("plot", given.plot, require_picture_path, *used)
 
-        require_picture_path(given.plot)
-        _require_other_file("plot", given.plot, *used)
+
+def check_reports(option: str, given: Any, *used: Path | None) -> list[Path]:
+    """The reports to write: those of the option, and of --json and --markdown."""
+    from ..report import require_report_path
+
+    for name, path, ending in (("json", given.json, ".json"), ("markdown", given.markdown, ".md")):
+        if path is not None and path.suffix.lower() != ending:
+            raise ValueError(f"--{name} {path}: name it *{ending}")
+    paths = [path for path in (*(getattr(given, option) or ()), given.json, given.markdown) if path is not None]
+    for path in paths:
+        _check_output(option, path, require_report_path, *used)
+    return paths
+
+
+def _check_output(option: str, path: Path | None, require: Callable[[Path], Any], *used: Path | None) -> None:
+    if path is None:
+        return
+    require(path)
+    for other in used:
+        if other is not None and other.resolve() == path.resolve():
+            raise ValueError(f"--{option} {path} would overwrite {other}: choose another file")
 
 
 def require_kept(file: Path | None, option: str, *, resume: bool) -> None:
@@ -58,27 +69,6 @@ def require_kept(file: Path | None, option: str, *, resume: bool) -> None:
         raise ValueError(f"there is no {option} {file} to go on with: leave --resume out to begin it")
     elif not resume and file.exists():
         raise ValueError(f"{file} exists already: add --resume to go on with it, or choose another file")
-
-
-def _require_other_file(option: str, written: Path, *others: Path | None) -> None:
-    for path in others:
-        if path is not None and path.resolve() == written.resolve():
-            raise ValueError(f"--{option} {written} would overwrite {path}: choose another file")
-
-
-def report_paths(paths: Sequence[Path] | None, given: Any) -> list[Path]:
-    for option, path, ending in (("json", given.json, ".json"), ("markdown", given.markdown, ".md")):
-        if path is not None and path.suffix.lower() != ending:
-            raise ValueError(f"--{option} {path}: name it *{ending}")
-    return [*(paths or ()), *(path for path in (given.json, given.markdown) if path is not None)]
-
-
-def require_report_paths(option: str, paths: Sequence[Path], *others: Path | None) -> None:
-    from ..report import require_report_path
-
-    for path in paths:
-        require_report_path(path)
-        _require_other_file(option, path, *others)
 
 
 def table_of(given: Any, *, allow_missing: bool = False) -> Table:
