@@ -64,7 +64,7 @@ def _together(daf: Any, table: Table, top: int) -> tuple[Any, list[Any]]:
 
     found = daf.interactions(top)
     found = replace(found, names=tuple(table.feature_names[column] for column in found.features.tolist()))
-    return found, found.groups(correlations(columns_of(daf, table.frame(), found.features)))
+    return found, found.groups(correlations(columns_of(daf.as_numbers(table.frame()), found.features)))
 
 
 def write_reports(run: Any, paths: Sequence[Path], given: Any, table: Table | None, command: str | None = None) -> None:
