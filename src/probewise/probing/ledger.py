@@ -22,6 +22,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from ..checks.errors import Parameter, ParameterError, Part
 from ..checks.stores import as_dense, row_blocks, tiles
 
 APPLICATION_ID = 0x50726F62  # "Prob"
@@ -39,7 +40,7 @@ TILED_BYTES = 2**30
 Settings = Mapping[str, Any]
 
 
-class LedgerError(ValueError):
+class LedgerError(ParameterError):
     """A ledger that cannot be used: another run's, in use, damaged, or not a ledger."""
 
 
@@ -242,13 +243,16 @@ class Ledger:
     def _refuse_another_run(self, kept: dict[str, Any], asked: dict[str, Any]) -> None:
         different = [name for name in asked if kept.get(name) != asked[name]]
         if different:
-            differences = "; ".join(
-                f"its {name} is {_shown(kept.get(name))}, not {_shown(asked[name])}" for name in different
-            )
-            raise LedgerError(
-                f"the ledger {self.path} holds another run: {differences}. "
-                "Give the same data and settings to go on with it, or choose another file."
-            )
+            parts: list[Part] = []
+            for name in different:  # the other settings are called the same everywhere
+                called = Parameter(name) if name == "sample_weight" else name
+                parts += [
+                    "; its " if parts else "its ",
+                    called,
+                    f" is {_shown(kept.get(name))}, not {_shown(asked[name])}",
+                ]
+            remedy = ". Give the same data and settings to go on with it, or choose another file."
+            raise LedgerError(f"the ledger {self.path} holds another run: ", *parts, remedy)
 
     def _read(self, connection: sqlite3.Connection) -> None:
         rows = connection.execute("SELECT start, seconds, j, failures, checksum FROM blocks ORDER BY start")
