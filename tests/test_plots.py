@@ -33,7 +33,7 @@ from probewise.plots import (
 from probewise.plots.drawing import COLOURS
 from probewise.probing.interactions import interactions_between
 from probewise.report.evidence import interactions
-from probewise.report.findings import findings_of
+from probewise.report.summary import findings_of
 from probewise.stopping import MaxProbes
 from probewise.study import Study
 
@@ -370,9 +370,9 @@ def test_contrasts_are_the_four_means(daf):
 
 def test_the_map_and_the_report_tell_the_same(daf):
     display = InteractionDisplay.from_estimator(daf, top=20)
-    told = interactions(findings_of(daf))
-    np.testing.assert_allclose(display.contrast, np.array(told["contrast"], dtype=float))
-    np.testing.assert_allclose(display.std_errors, np.array(told["std_error"], dtype=float))
+    found = interactions(findings_of(daf))
+    np.testing.assert_allclose(display.contrast, np.array(found["contrast"], dtype=float))
+    np.testing.assert_allclose(display.std_errors, np.array(found["std_error"], dtype=float))
 
 
 def test_help_and_likeness_are_seen():

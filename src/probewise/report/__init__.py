@@ -1,4 +1,4 @@
-"""The report: what is known about a run as one dict, and that dict as a page (HTML), as Markdown or as JSON."""
+"""Reports: everything known about a run as one dict, and that dict as HTML, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,20 @@ def __getattr__(name: str) -> Any:
 
 
 def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:
-    """Write what `summarize` gave, in the format that the name says: .html, .md or .json."""
+    """Write a report.
+
+    Parameters
+    ----------
+    summary : dict of str to object
+        What `summarize` gave.
+    path : path-like
+        Its ending is the format: .html, .md or .json.
+
+    Returns
+    -------
+    Path
+        Of the file written.
+    """
     path = require_report_path(path)
     name = FORMATS[path.suffix.lower()]
     render: Callable[[dict[str, Any]], str] = render_json if name == "render_json" else __getattr__(name)
@@ -38,13 +51,34 @@ def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:
 
 
 def render_json(summary: dict[str, Any]) -> str:
-    """The report as JSON, all features included."""
+    """The report as JSON.
+
+    Parameters
+    ----------
+    summary : dict of str to object
+        What `summarize` gave.
+
+    Returns
+    -------
+    str
+        All of it, with all features, on one line.
+    """
     return json.dumps(summary, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def require_report_path(path: str | PathLike[str]) -> Path:
-    """The path, if `save` can write there: a known format whose libraries are at hand, in a folder that exists."""
+    """The path, if `save` can write there.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    Path
+        Of a known format, whose libraries are installed, in a folder that exists.
+    """
     path = writable_path(path, list(FORMATS), "a report cannot be written to {}: name it .html, .md or .json")
     if FORMATS[path.suffix.lower()] == "render_html":
-        import_module(".libraries", __name__).require_libraries()
+        import_module(".html", __name__).require_libraries()
     return path

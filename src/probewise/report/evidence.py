@@ -1,32 +1,27 @@
-"""What the ledger and the data say about a ranking: convergence, sizes, likeness, interplay, features on their own.
+"""Parts of a report that are computed: convergence, interactions, correlations, accuracy by size, features alone.
 
-Each function gives a dict of plain values, or raises `Unknown` with the reason why it cannot.
+Each function gives a dict of JSON values, or raises `Unknown` with the reason why it cannot.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ..checks.tables import columns_not_finite
 from ..criteria import KNN, Criterion, Linear, NaiveBayes
-from ..criteria.base import Target
 from ..probing.interactions import (
     ALIKE,
     FEWEST_IN_A_CELL,
-    Pair,
     best_probed,
+    columns_of,
     correlations,
     interactions_between,
     stand_in,
 )
-from ..probing.probes import Subsets
-from ..probing.run import CHANCE as CHANCE
 from ..probing.units import one_hot
 from ..selectors.base import WrapperSelector
 from ..selectors.bif import BIF
@@ -45,16 +40,17 @@ from ..selectors.size_curve import (
     splits_for,
     up_to_rank,
 )
+from .data import Data
 from .findings import Findings, Floats
-from .words import quoted
+from .words import plain_numbers, quoted
 
-NEEDS_DATA = "the data were not given"
+NEEDS_DATA, NO_TARGET = "the data were not given", "there is no target to predict"
 LOOKS_SHOWN = 200
 LIKENED = 30
 TOGETHER, STRONGEST = 20, 10
 REFITTED_CELLS = 4_000_000  # a filter is fitted anew in each fold up to this much data
 ALONE_CELLS = 500_000_000
-ALONE_DISTANCES = 4_000_000_000  # rows² x features, up to which k-NN judges features one at a time
+ALONE_DISTANCES = 4_000_000_000  # rows² x features, up to which k-NN scores features one at a time
 REVEALED, REVEALED_SHOWN = 20, 15
 
 Columns = NDArray[np.int64]
@@ -62,76 +58,6 @@ Columns = NDArray[np.int64]
 
 class Unknown(Exception):
     """A part of the report that cannot be made, and why, for the reader."""
-
-
-@dataclass(frozen=True, eq=False)
-class Data:
-    """The rows a ranking was made on, and what is to be predicted."""
-
-    X: Any
-    target: Target | None
-    y: NDArray[Any] | None
-    discrete: NDArray[np.bool_] | None = None
-
-    @classmethod
-    def of(cls, X: Any, y: Any, criterion: Criterion | None, discrete: NDArray[np.bool_] | None = None) -> Data:
-        X = X.tocsc() if sp.issparse(X) else X
-        y = None if y is None else np.asarray(y)
-        return cls(X, None if y is None else Target.of(y, getattr(criterion, "task", "auto")), y, discrete)
-
-    @property
-    def is_classification(self) -> bool:
-        return self.target is not None and self.target.is_classification
-
-    def numbers(self, columns: Columns) -> Floats:
-        """Some columns, dense."""
-        chosen = self.X[:, columns]
-        return np.asarray(chosen.toarray() if sp.issparse(chosen) else chosen, dtype=np.float64)
-
-
-def described(data: Data) -> dict[str, Any]:
-    """Shape, classes, missing cells and constant columns."""
-    X = data.X
-    low, high, missing = _ranges(X)
-    told: dict[str, Any] = {
-        "rows": int(X.shape[0]),
-        "features": int(X.shape[1]),
-        "sparse": bool(sp.issparse(X)),
-        "missing_cells": int(missing.sum()),
-        "missing_columns": np.flatnonzero(missing).tolist(),
-        "constant_columns": np.flatnonzero(low == high).tolist(),
-    }
-    if data.target is None or data.y is None:
-        return told
-    if data.target.classes is None:
-        y = data.target.values
-        spread = {"least": y.min(), "mean": y.mean(), "largest": y.max(), "deviation": y.std()}
-        return {**told, "task": "regression", "target_values": {name: float(value) for name, value in spread.items()}}
-    counts = np.bincount(data.target.values, minlength=len(data.target.classes))
-    classes = [
-        {"label": str(label), "rows": int(rows)} for label, rows in zip(data.target.classes, counts, strict=True)
-    ]
-    return {**told, "task": "classification", "classes": classes}
-
-
-def _ranges(X: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    """Of each column: the least and the largest value, and how many are missing."""
-    if not sp.issparse(X):
-        step = max(1, 2**22 // max(1, X.shape[0]))
-        parts = [_dense_ranges(X[:, start : start + step]) for start in range(0, X.shape[1], step)]
-        low, high, missing = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return low, high, missing
-    missing = np.zeros(X.shape[1], np.int64)
-    if X.dtype.kind == "f":
-        coordinates = X.tocoo()
-        np.add.at(missing, coordinates.col[np.isnan(coordinates.data)], 1)
-    return X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel(), missing
-
-
-def _dense_ranges(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    if X.dtype.kind != "f":
-        return X.min(axis=0), X.max(axis=0), np.zeros(X.shape[1], np.int64)
-    return np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0), np.isnan(X).sum(axis=0)
 
 
 # ---- from the ledger
@@ -143,59 +69,58 @@ def convergence(found: Findings) -> dict[str, Any]:
     assert run is not None
     assert run.record is not None
     n_probes, every = run.ledger.n_probes, run.record.check_every
-    if run.record.narrowing is None:  # which asks at every look
+    if run.record.narrowing is None:  # which needs every look
         every *= max(1, -(-n_probes // (every * LOOKS_SHOWN)))
     if n_probes < 2 * every:
         raise Unknown(f"it takes two looks, and the run of {n_probes:,} probes had one every {every:,}")
     looks = run.looks(check_every=every, tops=[top])
-    looks = looks[(len(looks) - 1) % (1 + len(looks) // LOOKS_SHOWN) :: 1 + len(looks) // LOOKS_SHOWN]
+    step = 1 + len(looks) // LOOKS_SHOWN
+    looks = looks[(len(looks) - 1) % step :: step]
     measures = ("seconds", "order_change", "value_change", "relative_change")
     return {
         "every": every,
         "top": top,
         "probes": [look.n_probes for look in looks],
-        **{name: numbers([getattr(look, name) for look in looks]) for name in measures},
-        "overlap": numbers([look.overlap[top] for look in looks]),
+        **{name: plain_numbers([getattr(look, name) for look in looks]) for name in measures},
+        "overlap": plain_numbers([look.overlap[top] for look in looks]),
     }
 
 
 def interactions(found: Findings, data: Data | None = None) -> dict[str, Any]:
-    """For each pair of the top features: do they help each other, or stand in for each other? And in what groups?
+    """What each pair of the top features does together, and which groups of them stand in for one another.
 
     The contrast is mean J of probes with both, less with only the one, less with only the other, plus with neither. J
     is less the mean of probes of like size, since larger probes hold more pairs and are better anyway. The columns, if
     there are data, are further evidence for the groups.
     """
-    run = found.run
-    assert run is not None
+    assert found.run is not None
     top = best_probed(found.ranking, found.scores)[:TOGETHER]
-    pairs = interactions_between(run, top, [found.names[k] for k in top.tolist()])
-    if np.isfinite(pairs.contrast).mean() < 0.1:
+    names = [found.names[column] for column in top.tolist()]
+    known = interactions_between(found.run, top, names)
+    if np.isfinite(known.contrast).mean() < 0.1:
         raise Unknown(
             f"pairs of the top features met in fewer than {FEWEST_IN_A_CELL} probes: more or larger probes would tell"
         )
+    pairs, measures = known.pairs(), ("first", "second", "contrast", "std_error", "z", "kind")
+    groups = known.groups(None if data is None else _correlations(found, data, top))
     return {
-        "features": top.tolist(),
-        "contrast": [numbers(row) for row in pairs.contrast],
-        "std_error": [numbers(row) for row in pairs.std_error],
-        "pairs": len(pairs.pairs()),
-        "strongest": [_pair(pair) for pair in pairs.pairs()[:STRONGEST]],
+        "features": names,
+        "contrast": plain_numbers(known.contrast),
+        "std_error": plain_numbers(known.std_error),
+        "pairs": len(pairs),
+        "strongest": [
+            {"p_holm": pair.p, **{name: getattr(pair, name) for name in measures}} for pair in pairs[:STRONGEST]
+        ],
         "groups": [
             {
-                "features": list(group.features),
+                "features": list(group.names),
                 "evidence": list(group.evidence),
                 "words": stand_in([quoted(name) for name in group.names]),
             }
-            for group in pairs.groups(None if data is None else _correlations(found, data, top))
+            for group in groups
         ],
         "by_columns": data is not None,
     }
-
-
-def _pair(pair: Pair) -> dict[str, Any]:
-    first, second = pair.columns
-    kept = {"contrast": pair.contrast, "std_error": pair.std_error, "z": pair.z, "p_holm": pair.p, "kind": pair.kind}
-    return {"first": first, "second": second, **kept}
 
 
 # ---- from the data
@@ -204,32 +129,28 @@ def _pair(pair: Pair) -> dict[str, Any]:
 def likeness(found: Findings, data: Data) -> dict[str, Any]:
     """|Pearson correlation| between the top features, and the pairs that are nearly the same."""
     top = found.order[:LIKENED]
+    names = [found.names[column] for column in top.tolist()]
     correlation = _correlations(found, data, top)
-    first, second = np.triu_indices(len(top), k=1)
-    close = np.flatnonzero(correlation[first, second] >= ALIKE)
-    close = close[np.argsort(-correlation[first[close], second[close]], kind="stable")]
+    pairs = zip(*np.triu_indices(len(top), k=1), strict=True)
+    close = [
+        {"first": names[first], "second": names[second], "correlation": float(correlation[first, second])}
+        for first, second in pairs
+        if correlation[first, second] >= ALIKE
+    ]
     return {
-        "features": top.tolist(),
-        "correlation": [numbers(row) for row in correlation],
-        "nearly_the_same": [
-            {
-                "first": int(top[first[pair]]),
-                "second": int(top[second[pair]]),
-                "correlation": float(correlation[first[pair], second[pair]]),
-            }
-            for pair in close.tolist()
-        ],
+        "features": names,
+        "correlation": plain_numbers(correlation),
+        "nearly_the_same": sorted(close, key=lambda pair: -pair["correlation"]),
         "limit": ALIKE,
     }
 
 
 def _correlations(found: Findings, data: Data, columns: Columns) -> Floats:
     """|Pearson correlation| of columns; the numbers of a category mean nothing, and go with no others."""
-    related = correlations(data.numbers(columns))
-    if len(found.categorical):
-        kinds = np.isin(columns, found.categorical)
-        related[kinds], related[:, kinds] = 0.0, 0.0
-        related[kinds, kinds] = 1.0
+    related = correlations(columns_of(data.X, columns))
+    is_category = np.isin(columns, found.categorical)
+    related[is_category], related[:, is_category] = 0.0, 0.0
+    related[is_category, is_category] = 1.0
     return related
 
 
@@ -242,8 +163,8 @@ def accuracy_by_size(found: Findings, data: Data | None) -> dict[str, Any]:
     curve = getattr(found.selector, "size_curve_", None) or _size_curve(found, data)
     return {
         "size": curve.sizes.tolist(),
-        "score": numbers(curve.mean),
-        "std_error": numbers(curve.std_error),
+        "score": plain_numbers(curve.mean),
+        "std_error": plain_numbers(curve.std_error),
         "best": curve.best,
         "suggested": curve.suggested,
         "measure": curve.measure,
@@ -252,7 +173,7 @@ def accuracy_by_size(found: Findings, data: Data | None) -> dict[str, Any]:
         "honest": curve.nested,
         "guess": curve.guess,
         "beats_guessing": curve.beats_guessing,
-        "checked": None if curve.check is None else numbers(curve.check.mean),
+        "checked": None if curve.check is None else plain_numbers(curve.check.mean),
     }
 
 
@@ -260,12 +181,14 @@ def _size_curve(found: Findings, data: Data | None) -> SizeCurve:
     if data is None:
         raise Unknown(NEEDS_DATA)
     if data.target is None or data.y is None:
-        raise Unknown("there is no target to predict")
+        raise Unknown(NO_TARGET)
     try:
         splits = splits_for(FOLDS, data.target)
     except TooFewRows as reason:
         raise Unknown(str(reason)) from None
-    selector, anew = found.selector, _is_fitted_anew(found, data)
+    selector = found.selector
+    is_quick_filter = isinstance(selector, FSDD) or data.X.shape[0] * data.X.shape[1] <= REFITTED_CELLS
+    anew = selector is not None and not isinstance(selector, WrapperSelector) and is_quick_filter
     known = ranks_known(found.ranking, found.scores)
     sizes = spaced_sizes(known) if selector is None else as_sizes(selector)
 
@@ -274,38 +197,25 @@ def _size_curve(found: Findings, data: Data | None) -> SizeCurve:
             return up_to_rank(found.ranking, sizes.tolist())
         return chosen(_fitted_anew(found, data, rows, sizes.tolist()) if anew else selector, sizes.tolist())
 
+    matrix, columns = data.X, None
+    if len(found.categorical):  # as the criterion saw them
+        matrix, columns = one_hot(data.X, np.isin(np.arange(data.X.shape[1]), found.categorical))
+    scoring = found.settings.get("scoring") if selector is None else getattr(selector, "scoring", None)
     return curve_along(
         choose,
-        *_criterion_input(found, data),
+        matrix,
+        columns,
         data.y,
         data.target,
         sizes=sizes,
         splits=splits,
-        scorer=SubsetScorer.like(found.criterion, data.X, data.target, _scoring(found)),
+        scorer=SubsetScorer.like(found.criterion, data.X, data.target, scoring),
         nested=anew,
     )
 
 
-def _criterion_input(found: Findings, data: Data) -> tuple[Any, Subsets | None]:
-    """What the criterion sees of the data, also where there is a ledger only."""
-    if len(found.categorical):
-        return one_hot(data.X, np.isin(np.arange(data.X.shape[1]), found.categorical))
-    return data.X, None
-
-
-def _scoring(found: Findings) -> Any:
-    """The score asked for; a ledger has it by name."""
-    return found.settings.get("scoring") if found.selector is None else getattr(found.selector, "scoring", None)
-
-
-def _is_fitted_anew(found: Findings, data: Data) -> bool:
-    if found.selector is None or isinstance(found.selector, WrapperSelector):
-        return False
-    return isinstance(found.selector, FSDD) or data.X.shape[0] * data.X.shape[1] <= REFITTED_CELLS
-
-
 def _fitted_anew(found: Findings, data: Data, rows: Columns, sizes: list[int]) -> Any:
-    """A copy of a filter, fitted to some rows; which columns are discrete it is told, since names are lost."""
+    """A copy of a filter, fitted to some rows; it is given which columns are discrete, since their types are lost."""
     assert data.y is not None
     selector = clone(found.selector)
     if data.discrete is not None and isinstance(selector.get_params(deep=False).get("discrete_features"), str):
@@ -313,13 +223,13 @@ def _fitted_anew(found: Findings, data: Data, rows: Columns, sizes: list[int]) -
     return ranked_anew(selector, data.X, data.y, rows, sizes, {})
 
 
-def alone(found: Findings, clear: NDArray[np.bool_] | None, data: Data) -> dict[str, Any]:
-    """The ranks of features judged one at a time (BIF, FSDD), and which of the top only company revealed.
+def alone(found: Findings, stands_out: NDArray[np.bool_] | None, data: Data) -> dict[str, Any]:
+    """The ranks of features scored one at a time (BIF, FSDD), and which of the top only probes revealed.
 
-    These are low alone by all such ranks and, where it is known, ``clear`` of chance.
+    These are low by all such ranks and, where that is known, stand out.
     """
     if data.target is None or data.y is None:
-        raise Unknown("there is no target to predict")
+        raise Unknown(NO_TARGET)
     if len(columns_not_finite(data.X)):
         raise Unknown("values are missing")
     if len(found.categorical):
@@ -329,7 +239,7 @@ def alone(found: Findings, clear: NDArray[np.bool_] | None, data: Data) -> dict[
     criterion = _alone_criterion(found, data)
     if found.method != "BIF" and criterion is not None:
         n_jobs = getattr(found.selector, "n_jobs", None)
-        cv = min(3, _rarest(data)) if data.is_classification else 3
+        cv = min(3, data.fewest_of_a_class) if data.is_classification else 3
         ranks["bif"] = BIF(criterion=criterion, cv=cv, n_jobs=n_jobs).fit(data.X, data.y).ranking_
         words["bif"] = f"BIF, {criterion.describe()} on each feature alone"
     if found.method != "FSDD" and data.is_classification:
@@ -338,36 +248,24 @@ def alone(found: Findings, clear: NDArray[np.bool_] | None, data: Data) -> dict[
     if not ranks:
         raise Unknown("the table is too large, or the run judged features alone itself")
     top = found.order[: min(REVEALED, max(1, len(found.order) // 4))]
-    best_alone = np.min([rank[top] for rank in ranks.values()], axis=0)
-    low_alone = best_alone > 3 * len(top)
-    revealed = top[low_alone if clear is None else low_alone & clear[top]]
+    is_revealed = np.min([rank[top] for rank in ranks.values()], axis=0) > 3 * len(top)
+    revealed = top[is_revealed if stands_out is None else is_revealed & stands_out[top]]
     return {
-        "ranks": {name: rank.tolist() for name, rank in ranks.items()},
+        "ranks": ranks,
         "words": words,
         "top": len(top),
         "shared": {name: int((rank[top] <= len(top)).sum()) for name, rank in ranks.items()},
-        "revealed": revealed[:REVEALED_SHOWN].tolist(),
+        "revealed": [found.names[column] for column in revealed[:REVEALED_SHOWN].tolist()],
         "n_revealed": len(revealed),
     }
-
-
-def _rarest(data: Data) -> int:
-    """Rows of the smallest class."""
-    assert data.target is not None
-    return int(np.bincount(data.target.values).min())
 
 
 def _alone_criterion(found: Findings, data: Data) -> Criterion | None:
     """The run's own where it is quick on single features, else a quick one; None where there is too much data."""
     rows, features = data.X.shape
-    if rows * features > ALONE_CELLS or (data.is_classification and _rarest(data) < 2):
+    if rows * features > ALONE_CELLS or (data.is_classification and data.fewest_of_a_class < 2):
         return None
     own = found.criterion
     if isinstance(own, Linear | NaiveBayes) or (isinstance(own, KNN) and rows**2 * features <= ALONE_DISTANCES):
         return own
     return NaiveBayes() if data.is_classification else Linear(task="regression")
-
-
-def numbers(values: Any) -> list[float | None]:
-    """Plain numbers; what is not finite is None, since JSON has no word for it."""
-    return [float(value) if np.isfinite(value) else None for value in values]

@@ -1,20 +1,31 @@
-"""The dict as Markdown: the verdict, the top features, and the numbers behind them, for a ticket or a commit."""
+"""A summary as Markdown: the verdict, the top features, and the numbers behind them, for a ticket or a commit."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..probing.interactions import IN_WORDS
-from .words import count, decimals_of, evidence, number, p_value, percent, span
+from .ranking_table import decimals_of, typeset_cell
+from .words import count, evidence, number, p_value, percent, span
 
 TOP = 30
 
 
 def render_markdown(summary: dict[str, Any]) -> str:
-    """The report as Markdown text; of the ranking the top 30."""
+    """The report as Markdown.
+
+    Parameters
+    ----------
+    summary : dict of str to object
+        What `summarize` gave.
+
+    Returns
+    -------
+    str
+        Of the ranking it has the top 30.
+    """
     parts = [
         [f"# {text(summary['asked']['question'])}", *map(text, summary["verdict"])],
         _data(summary),
@@ -23,11 +34,7 @@ def render_markdown(summary: dict[str, Any]) -> str:
         _sizes(summary["sizes"]),
         _convergence(summary["convergence"]),
         _alone(summary),
-        _pairs(
-            "Redundancy: pairs that are nearly the same",
-            (summary["likeness"] or {}).get("nearly_the_same"),
-            "correlation",
-        ),
+        _redundancy(summary["likeness"]),
         _interactions(summary),
         _run(summary),
     ]
@@ -73,42 +80,29 @@ def _data(summary: dict[str, Any]) -> list[str]:
 def _ranking(summary: dict[str, Any]) -> list[str]:
     columns, labels = summary["ranking"]["columns"], summary["ranking"]["labels"]
     decimals = decimals_of(columns)
-    apart: dict[str, Callable[[Any], str]] = {"p_value": p_value, "cost": "{:g}".format}
-
-    def shown(key: str, value: Any) -> str:
-        return value if isinstance(value, str) else apart.get(key, partial(number, decimals=decimals))(value)
-
     rows = [
-        [shown(key, value) for key, value in zip(labels, row, strict=True)]
+        [typeset_cell(key, value, decimals) for key, value in zip(labels, row, strict=True)]
         for row in zip(*(columns[key][:TOP] for key in labels), strict=True)
     ]
-    left = len(columns["feature"]) - len(rows)
-    more = [f"and {left:,} more"] if left else []
-    told = [f"- {text(sentence)}." for sentence in (summary["features"] or {}).get("told", ())]
-    way = [text(summary["asked"]["way"]), *(["\n".join(told)] if told else [])]
-    return ["## The ranking", *way, table(list(labels.values()), rows), *more]
+    n_more = len(columns["feature"]) - len(rows)
+    sentences = "\n".join(f"- {text(sentence)}." for sentence in (summary["features"] or {}).get("told", ()))
+    parts = ["## The ranking", text(summary["asked"]["way"]), sentences, table(list(labels.values()), rows)]
+    return [part for part in parts if part] + ([f"and {n_more:,} more"] if n_more else [])
 
 
 def _study(study: dict[str, Any] | None) -> list[str]:
     if study is None:
         return []
+    by_size = {f"accuracy, {name}": [of[k] for of in study["accuracy"]] for k, name in enumerate(study["classifiers"])}
+    by_size["stability, Nogueira"] = study["stability"]["nogueira"]
     parts = [f"## Methods compared: {count(study['trials'], 'split')}"]
-    for place, classifier in enumerate(study["classifiers"]):
-        rows = [
-            [name, *(number(value, 3) for value in study["accuracy"][method][place])]
-            for method, name in enumerate(study["selectors"])
-        ]
-        parts.append(table([f"accuracy, {classifier}", *study["sizes"]], rows))
-    stable = [
-        [name, *(number(value, 3) for value in study["stability"]["nogueira"][method])]
-        for method, name in enumerate(study["selectors"])
-    ]
-    parts.append(table(["stability, Nogueira", *study["sizes"]], stable))
+    for what, values in by_size.items():
+        rows = [[name, *(number(value) for value in row)] for name, row in zip(study["selectors"], values, strict=True)]
+        parts.append(table([what, *study["sizes"]], rows))
     pairs = study["pairs"]
     tests = zip(pairs["first"], pairs["second"], pairs["classifier"], pairs["difference"], pairs["p_holm"], strict=True)
     rows = [
-        [f"{first} − {second}", name, number(difference, 3), number(p, 3)]
-        for first, second, name, difference, p in tests
+        [f"{first} − {second}", name, number(difference), number(p)] for first, second, name, difference, p in tests
     ]
     return [*parts, table(["difference in accuracy", "classifier", "mean", "p (Holm)"], rows)] if rows else parts
 
@@ -118,7 +112,7 @@ def _sizes(sizes: dict[str, Any] | None) -> list[str]:
         return []
     how = "made anew in each fold" if sizes["honest"] else "made on all rows, so this is optimistic"
     rows = [
-        [size, number(score, 3), number(error, 3), "suggested" if size == sizes["suggested"] else ""]
+        [size, number(score), number(error), "suggested" if size == sizes["suggested"] else ""]
         for size, score, error in zip(sizes["size"], sizes["score"], sizes["std_error"], strict=True)
     ]
     return [
@@ -145,29 +139,29 @@ def _alone(summary: dict[str, Any]) -> list[str]:
         return []
     shared = ", ".join(f"{name.upper()} {number(amount)}" for name, amount in alone["shared"].items())
     missed, top = ", ".join(alone["revealed"]) or "none", alone["top"]
-    told = f"Of the top {top}, also in the top {top} alone: {shared}. High here, low alone: {missed}."
-    return ["## Features judged alone", text(told)]
+    words = f"Of the top {top}, also in the top {top} alone: {shared}. High here, low alone: {missed}."
+    return ["## Features judged alone", text(words)]
 
 
-def _pairs(title: str, pairs: list[dict[str, Any]] | None, key: str) -> list[str]:
-    if not pairs:
-        return []
-    return [
-        f"## {title}",
-        table(["feature", "and", key], [[p["first"], p["second"], number(p[key], 4)] for p in pairs[:10]]),
+def _redundancy(likeness: dict[str, Any] | None) -> list[str]:
+    rows = [
+        [pair["first"], pair["second"], number(pair["correlation"], 4)]
+        for pair in (likeness or {}).get("nearly_the_same", ())[:10]
     ]
+    title = "## Redundancy: pairs that are nearly the same"
+    return [title, table(["feature", "and", "correlation"], rows)] if rows else []
 
 
 def _interactions(summary: dict[str, Any]) -> list[str]:
-    told = summary["interactions"]
-    if told is None:
+    found = summary["interactions"]
+    if found is None:
         return []
     decimals = decimals_of(summary["ranking"]["columns"])
     rows = []
-    for pair in told["strongest"]:
+    for pair in found["strongest"]:
         figures = [number(pair[key], decimals) for key in ("contrast", "std_error")]
         rows.append([pair["first"], pair["second"], IN_WORDS[pair["kind"]], *figures, p_value(pair["p_holm"])])
-    groups = [f"- {text(group['words'])} ({evidence(group['evidence'])})" for group in told["groups"]]
+    groups = [f"- {text(group['words'])} ({evidence(group['evidence'])})" for group in found["groups"]]
     return [
         "## What goes together",
         table(["feature", "and", "what they do", "contrast", "std error", "p (Holm)"], rows),

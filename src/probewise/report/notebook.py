@@ -5,29 +5,26 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-import numpy as np
-
-from .words import decimals_of, number, quoted
+from .ranking_table import LABELS, columns_of_selector, decimals_of, typeset_cell
+from .words import quoted
 
 SHOWN = 10
+COLUMNS = ("rank", "feature", "score", "std_error")
 
 
 def top_features(selector: Any) -> str:
     """The best features with their scores, and the standard errors where there are any."""
-    order = np.argsort(selector.ranking_, kind="stable")[:SHOWN]
-    names = getattr(selector, "feature_names_in_", None)
-    shown: dict[str, list[Any]] = {"score": [None if np.isnan(score) else score for score in selector.scores_[order]]}
-    errors = getattr(selector, "std_errors_", None)
-    if errors is not None:
-        shown["std_error"] = [None if np.isnan(error) else error for error in errors[order]]
-    decimals = decimals_of(shown)
-    head = "".join(
-        f'<th scope="col">{escape(title)}</th>' for title in ("rank", "feature", "score", "std error")[: len(shown) + 2]
-    )
+    n_features = len(selector.ranking_)
+    names = getattr(selector, "feature_names_in_", [f"x{column}" for column in range(n_features)])
+    ranking = columns_of_selector(selector, names)
+    columns = {name: ranking[name][:SHOWN] for name in COLUMNS if name in ranking}
+    columns["feature"] = [quoted(str(name)) for name in columns["feature"]]
+    decimals = decimals_of(columns)
+    head = "".join(f'<th scope="col">{escape(LABELS[name])}</th>' for name in columns)
     rows = []
-    for place, column in enumerate(order.tolist()):
-        name = f"x{column}" if names is None else quoted(str(names[column]))
-        cells = "".join(f"<td>{number(values[place], decimals)}</td>" for values in shown.values())
-        rows.append(f'<tr><td>{selector.ranking_[column]}</td><th scope="row">{escape(name)}</th>{cells}</tr>')
-    caption = f"The top {len(rows)} of {len(selector.ranking_):,} features"
+    for values in zip(*columns.values(), strict=True):
+        cells = [escape(typeset_cell(name, value, decimals)) for name, value in zip(columns, values, strict=True)]
+        rest = "".join(f"<td>{text}</td>" for text in cells[2:])
+        rows.append(f'<tr><td>{cells[0]}</td><th scope="row">{cells[1]}</th>{rest}</tr>')
+    caption = f"The top {len(rows)} of {n_features:,} features"
     return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

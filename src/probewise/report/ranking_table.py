@@ -29,8 +29,6 @@ LABELS = {
     "left_in_round": "left after round",
     "stands_out": "stands out",
 }
-WHOLE = ("rank", "rank_low", "rank_high", "probed", "left_in_round")
-YES_OR_NO = ("kept", "stands_out")
 
 
 def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool = False) -> dict[str, Any]:
@@ -127,12 +125,18 @@ def cell(name: str, value: Any, decimals: int, *, blank: str = "-") -> str:
     """A value of the column of that name in words; ``blank`` where there is none."""
     if isinstance(value, str):
         return value
-    if name in YES_OR_NO:
+    if isinstance(value, bool | np.bool_):
         return "yes" if value else ""
     if value is None or np.isnan(value):
         return blank
-    if name == "rank":
-        return str(value)
+    if isinstance(value, int | np.integer):
+        return f"{value:,}"
     if name == "p_value":
         return "<0.0001" if value < 0.0001 else f"{value:.4f}"
-    return f"{value:,}" if name in WHOLE else f"{value:g}" if name == "cost" else f"{value:.{decimals}f}"
+    return f"{value:g}" if name == "cost" else f"{value:.{decimals}f}"
+
+
+def typeset_cell(name: str, value: Any, decimals: int) -> str:
+    """The same with a dash where there is none, and a true minus sign."""
+    text = cell(name, value, decimals, blank="–")
+    return text if isinstance(value, str) else text.replace("-", "−")

@@ -1,8 +1,7 @@
-"""Numbers and names as a reader wants them."""
+"""Numbers, names and sentences as readers of a report see them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..probing.run import Run
+from .ranking_table import typeset_cell
 
 SHOWN = 8
 
@@ -28,23 +28,16 @@ def listed(items: list[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def decimals_of(columns: dict[str, list[Any]]) -> int:
-    """Decimals that show two digits of the usual standard error, or four of the largest score."""
-    errors = sorted(error for error in columns.get("std_error", ()) if error)
-    if errors:
-        digits = 1 - math.floor(math.log10(errors[len(errors) // 2]))
-    else:
-        largest = max((abs(score) for score in columns["score"] if score), default=1.0)
-        digits = 3 - math.floor(math.log10(largest))
-    return min(max(digits, 2), 10)
+def plain_numbers(values: Any) -> list[Any]:
+    """An array as lists of Python's floats; what is not finite is None, since JSON has no word for it."""
+    values = np.asarray(values, dtype=np.float64)
+    plain = values.astype(object)
+    plain[~np.isfinite(values)] = None
+    return list(plain.tolist())
 
 
 def number(value: float | None, decimals: int = 3) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else ""
-    return f"{value:,}" if isinstance(value, int) else f"{value:.{decimals}f}".replace("-", "−")
+    return typeset_cell("", value, decimals)
 
 
 def count(amount: int, noun: str) -> str:

@@ -298,14 +298,13 @@
   // ---- the table of all features
 
   function makeTable() {
-    const { columns, labels, decimals } = known.ranking;
+    const { columns, labels, decimals, wholeNumbers } = known.ranking;
     const keys = Object.keys(labels);
     const total = columns.feature.length;
     const table = byId("features");
     const body = table.tBodies[0];
     const heads = [...table.tHead.rows[0].cells];
     const collator = new Intl.Collator(undefined, { numeric: true });
-    const counts = new Set(["rank", "rank_low", "rank_high", "probed", "bif", "fsdd"]);
     let sorted = { key: "rank", up: true };
     let page = 0;
     let perPage = known.rows_shown;
@@ -316,7 +315,9 @@
       if (value === null) return "–";
       if (key === "feature") return value;
       if (key === "stands_out") return value ? "yes" : "";
-      return counts.has(key) ? whole(value) : value.toFixed(decimals).replace("-", "−");
+      if (wholeNumbers.includes(key)) return whole(value);
+      if (key === "p_value") return value < 0.0001 ? "<0.0001" : value.toFixed(4);
+      return key === "cost" ? String(value) : value.toFixed(decimals).replace("-", "−");
     }
 
     function sortView() {

@@ -1,0 +1,136 @@
+"""What a report reads of a study: from its file or its result, its ranking, and the comparison of its methods."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..probing.tally import positions
+from ..selectors.size_curve import fewest_enough
+from ..study import StudyError, StudyResult, deviation
+from ..study.runfile import DAMAGE, require_settings, require_trial
+from .findings import Findings, Floats, checked_names
+from .words import plain_numbers
+
+NOT_SHOWN = ("shape", "data", "target", "seed")
+
+
+def read_study(path: Path) -> Findings:
+    """What the finished trials in a study's file found; a last line cut short is a trial not finished."""
+    whole, _, _ = path.read_bytes().rpartition(b"\n")
+    records: dict[int, dict[str, Any]] = {}
+    try:
+        header, *lines = [json.loads(line) for line in whole.splitlines()]
+        settings, notes = header["settings"], header.get("notes", {})
+        require_settings(settings)
+        for line in lines:
+            require_trial(line, settings)
+            records.setdefault(line["trial"], line)
+        n_rows, n_features = settings["shape"]
+        names = notes.get("feature_names")
+        if names is not None and not (len(names) == n_features and all(isinstance(name, str) for name in names)):
+            raise ValueError(f"it does not name {n_features:,} features")
+    except DAMAGE as error:
+        raise StudyError(f"{path} is damaged: {' '.join(str(error).split())}") from error
+    if not records:
+        raise StudyError(f"{path} holds no finished trial yet: go on with the study first")
+    test_size = settings["test_size"]
+    n_test = math.ceil(test_size * n_rows) if isinstance(test_size, float) else int(test_size)
+    result = StudyResult(
+        selectors=tuple(settings["selectors"]),
+        classifiers=tuple(settings["classifiers"]),
+        sizes=np.array(settings["sizes"], dtype=np.int64),
+        n_features=n_features,
+        n_train=n_rows - n_test,
+        n_test=n_test,
+        records=tuple(records[trial] for trial in sorted(records)),
+        feature_names=names,
+    )
+    return findings_of_study(result, settings, notes.get("version"))
+
+
+def findings_of_study(result: StudyResult, settings: dict[str, Any], version: str | None = None) -> Findings:
+    """What a study found; its ranking is how often its best method selected a feature."""
+    method = best_method(result)
+    shares = selected_shares(result, method)
+    scores = shares.mean(axis=0)
+    n_trials = len(result.trials)
+    texts = {name: ", ".join(map(str, getattr(result, name))) for name in ("selectors", "classifiers", "sizes")}
+    others = {name: value for name, value in settings.items() if name not in (*NOT_SHOWN, *texts)}
+    return Findings(
+        method="study",
+        score_name=f"share, {method}",
+        scores=scores,
+        ranking=positions(scores) + 1,
+        names=checked_names(result.feature_names, result.n_features),
+        std_errors=shares.std(axis=0, ddof=1) / math.sqrt(n_trials) if n_trials > 1 else None,
+        settings=texts | others,
+        seed=settings.get("seed"),
+        study=result,
+        shape=(result.n_train + result.n_test, result.n_features),
+        fingerprints=(settings.get("data"), settings.get("target")),
+        version=version or __version__,
+    )
+
+
+def best_method(result: StudyResult) -> str:
+    """The method with the largest mean accuracy, those that take all features apart."""
+    means = dict(zip(result.selectors, result.accuracy.mean(axis=(0, 2, 3)).tolist(), strict=True))
+    return max(_selecting(result) or result.selectors, key=lambda name: means[name])
+
+
+def _selecting(result: StudyResult) -> list[str]:
+    """The methods that select; the others take all features."""
+    return [name for name in result.selectors if any(each["selectors"][name]["subsets"] for each in result.records)]
+
+
+def selected_shares(result: StudyResult, method: str) -> Floats:
+    """Array (trials, features): at what share of the sizes each feature was selected."""
+    shares = np.zeros((len(result.trials), result.n_features))
+    for size in result.sizes.tolist():
+        for trial, subset in enumerate(result.subsets(method, size)):
+            shares[trial, subset] += 1 / len(result.sizes)
+    return shares
+
+
+def other_shares(result: StudyResult) -> dict[str, tuple[str, Floats]]:
+    """By the key of a column of the ranking: its label, and how often another method selected each feature."""
+    best = best_method(result)
+    return {
+        f"share_{place}": (f"share, {name}", selected_shares(result, name).mean(axis=0))
+        for place, name in enumerate(_selecting(result))
+        if name != best
+    }
+
+
+def comparison(result: StudyResult) -> dict[str, Any]:
+    """Accuracy and stability by size, the tests of pairs, and the size at which the best method is good enough."""
+    best = best_method(result)
+    accuracy, deviations = result.accuracy.mean(axis=0), deviation(result.accuracy)
+    place = result.selectors.index(best)
+    classifier, size = np.unravel_index(int(np.argmax(accuracy[place])), accuracy[place].shape)
+    error = deviations[place, classifier, size] / np.sqrt(len(result.trials))
+    return {
+        "trials": len(result.trials),
+        "rows_to_train": result.n_train,
+        "rows_to_test": result.n_test,
+        "selectors": list(result.selectors),
+        "classifiers": list(result.classifiers),
+        "sizes": result.sizes.tolist(),
+        "best": best,
+        "classifier": result.classifiers[classifier],
+        "suggested": fewest_enough(result.sizes, accuracy[place, classifier], np.full(len(result.sizes), error)),
+        "accuracy": plain_numbers(accuracy),
+        "deviation": plain_numbers(deviations),
+        "stability": {name: plain_numbers(values) for name, values in result.stability().items()},
+        "seconds": plain_numbers(result.seconds.mean(axis=0)),
+        "pairs": {
+            name: plain_numbers(values) if values.dtype.kind == "f" else [str(value) for value in values]
+            for name, values in result.verdict().items()
+        },
+    }
