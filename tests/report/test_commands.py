@@ -67,9 +67,9 @@ def test_a_sparse_table_keeps_its_names(tmp_path, capsys):
     (tmp_path / "t.svm").write_text("".join(lines))
     out = tmp_path / "r.json"
     assert run(["rank", str(tmp_path / "t.svm"), "--probes", "200", "-q", "--report", str(out)]) == 0
-    told = json.loads(out.read_text(encoding="utf-8"))
+    summary = json.loads(out.read_text(encoding="utf-8"))
     printed = capsys.readouterr().out
-    assert all(name in printed for name in told["ranking"]["columns"]["feature"])
+    assert all(name in printed for name in summary["ranking"]["columns"]["feature"])
 
 
 def test_what_is_wrong_is_said_before_any_work(table, kept, tmp_path, capsys):
@@ -115,15 +115,15 @@ def test_rank_shows_what_goes_together(tmp_path, capsys):
     rank = ["rank", str(tmp_path / "t.csv"), "--target", "label", "-q", "--probes", "3000", "--max-probe-size", "6"]
     assert run([*rank, "--top", "6", "--together", "--json", str(tmp_path / "r.json")]) == 0
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    clear = {" ".join(line[:3]): " ".join(line[-3:]) for line in lines if line[3:] and "<0.001" in line}
-    assert clear["left + right"] == "worth more together"
-    assert {clear.get(pair) for pair in ("size + again", "again + size")} == {None, "worth less together"}
+    sure = {" ".join(line[:3]): " ".join(line[-3:]) for line in lines if line[3:] and "<0.001" in line}
+    assert sure["left + right"] == "worth more together"
+    assert {sure.get(pair) for pair in ("size + again", "again + size")} == {None, "worth less together"}
     last = " ".join(lines[-1])
     assert "stand in for one another" in last
     assert {"size", "again", "left"} & set(last.split()) == {"size", "again"}
-    told = json.loads((tmp_path / "r.json").read_text())["interactions"]
-    assert {told["strongest"][0]["kind"], told["strongest"][1]["kind"]} == {"together", "instead"}
-    assert [set(group["features"]) for group in told["groups"]] == [{"size", "again"}]
+    part = json.loads((tmp_path / "r.json").read_text())["interactions"]
+    assert {part["strongest"][0]["kind"], part["strongest"][1]["kind"]} == {"together", "instead"}
+    assert [set(group["features"]) for group in part["groups"]] == [{"size", "again"}]
 
 
 def test_together_needs_probes_that_met(tmp_path, capsys):

@@ -100,7 +100,7 @@ def test_it_can_be_read_without_eyes(page):
         assert attributes["aria-labelledby"] in identities
 
 
-def test_colours_can_be_told_apart():
+def test_colours_can_be_distinguished():
     style = (TEMPLATES / "report.css").read_text()
     themes = re.findall(r"\{\s*(--paper.*?)color-scheme", style, re.DOTALL)
     assert len(themes) == 4  # light, dark by preference, dark by choice, print

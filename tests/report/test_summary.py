@@ -196,8 +196,8 @@ def test_what_stands_out_is_not_the_size_of_a_probe():
     assert summary["ranking"]["standing_out"] == 0
     assert summary["verdict"][0].startswith("None of the 12 features stands out beyond chance")
     two = summarize(game(lambda S: len(S) + len(S & {4, 7}), 12, 3000))["ranking"]["columns"]
-    clear = {name for name, stands_out in zip(two["feature"], two["stands_out"], strict=True) if stands_out}
-    assert clear == {"x4", "x7"}
+    standing_out = {name for name, stands_out in zip(two["feature"], two["stands_out"], strict=True) if stands_out}
+    assert standing_out == {"x4", "x7"}
 
 
 def naive_contrast(daf, first, second):
@@ -231,7 +231,7 @@ def test_interactions_are_the_contrast_of_four_means():
     assert signs[frozenset({"x1", "x2"})] < -0.7
 
 
-def test_pairs_and_groups_are_told_in_every_format():
+def test_pairs_and_groups_are_in_every_format():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 12))
     y = X[:, 0] * X[:, 1] + X[:, 2] > 0
@@ -241,9 +241,9 @@ def test_pairs_and_groups_are_told_in_every_format():
     part, best = summary["interactions"], daf.redundancy(X)[0].names
     assert part["pairs"] == 66
     assert part["groups"] == [{"features": list(best), "evidence": ["both"], "words": str(daf.redundancy(X)[0])}]
-    for pair, told in zip(daf.interactions().pairs(), part["strongest"], strict=False):
-        assert (told["first"], told["second"], told["kind"]) == (pair.first, pair.second, pair.kind)
-        assert (told["z"], told["p_holm"], told["std_error"]) == (pair.z, pair.p, pair.std_error)
+    for pair, given in zip(daf.interactions().pairs(), part["strongest"], strict=False):
+        assert (given["first"], given["second"], given["kind"]) == (pair.first, pair.second, pair.kind)
+        assert (given["z"], given["p_holm"], given["std_error"]) == (pair.z, pair.p, pair.std_error)
     sentence = f"{best[0]} and {best[1]} stand in for one another; {best[0]} alone is enough"
     for text in (render_html(summary), render_markdown(summary), render_json(summary)):
         assert sentence in text
@@ -285,7 +285,7 @@ def test_accuracy_by_size_is_cross_validated_accuracy(madelon):
     assert sizes["guess"] == max(np.mean(y == label) for label in np.unique(y))
 
 
-def test_a_filter_is_judged_on_rows_it_has_not_seen():
+def test_a_filter_is_tested_on_rows_it_has_not_seen():
     random = np.random.default_rng(1)
     X, y = random.standard_normal((60, 3000)), np.arange(60) % 2
     honest, seen = summarize(FSDD().fit(X, y), X, y), summarize(BIF(criterion="naive_bayes").fit(X, y), X, y)
@@ -294,7 +294,7 @@ def test_a_filter_is_judged_on_rows_it_has_not_seen():
     assert "somewhat optimistic" in seen["verdict"][1]
 
 
-def test_the_curve_that_the_run_made_is_the_one_told(madelon):
+def test_the_curve_that_the_run_made_is_the_one_shown(madelon):
     X, y = madelon
     bif = BIF(criterion="linear").fit(X, y)
     bif.size_curve_ = bif.size_curve(X, y, sizes=[1, 5], cv=3, nested=True)
@@ -455,6 +455,6 @@ def test_madelon_needs_company():
     data = make_madelon(400, 60, random_state=0)
     summary = summarize(DAF(stop=MaxProbes(3000), random_state=0).fit(data.X, data.y), data.X, data.y)
     columns = summary["ranking"]["columns"]
-    clear = [int(name[1:]) for name, yes in zip(columns["feature"], columns["stands_out"], strict=True) if yes]
-    assert len(clear) >= 8
-    assert len(set(clear) - set(data.informative.tolist())) <= 1
+    standing_out = [int(name[1:]) for name, yes in zip(columns["feature"], columns["stands_out"], strict=True) if yes]
+    assert len(standing_out) >= 8
+    assert len(set(standing_out) - set(data.informative.tolist())) <= 1

@@ -51,33 +51,12 @@ def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:
 
 
 def render_json(summary: dict[str, Any]) -> str:
-    """The report as JSON.
-
-    Parameters
-    ----------
-    summary : dict of str to object
-        What `summarize` gave.
-
-    Returns
-    -------
-    str
-        All of it, with all features, on one line.
-    """
+    """What `summarize` gave as JSON, with all features, on one line."""
     return json.dumps(summary, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def require_report_path(path: str | PathLike[str]) -> Path:
-    """The path, if `save` can write there.
-
-    Parameters
-    ----------
-    path : path-like
-
-    Returns
-    -------
-    Path
-        Of a known format, whose libraries are installed, in a folder that exists.
-    """
+    """The path, if `save` can write there: a known format whose libraries are installed, in a folder that exists."""
     path = writable_path(path, list(FORMATS), "a report cannot be written to {}: name it .html, .md or .json")
     if FORMATS[path.suffix.lower()] == "render_html":
         import_module(".html", __name__).require_libraries()

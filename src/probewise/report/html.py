@@ -28,7 +28,8 @@ def render_html(summary: dict[str, Any]) -> str:
 
     Returns
     -------
-    str
+    page : str
+        With plotly.js inside it, about 5 MB.
     """
     jinja2, offline = require_libraries()
     environment = jinja2.Environment(
