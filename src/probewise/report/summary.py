@@ -104,9 +104,9 @@ def summarize(
     3
     """
     found = findings_of(run, coefficient=coefficient)
+    data = None if X is None else checked_data(found, X, y)
     if feature_names is not None:
         found = replace(found, names=checked_names(feature_names, len(found.names)))
-    data = None if X is None else checked_data(found, X, y)
     stands_out = None if found.run is None else found.run.stands_out()[: len(found.names)]
     gaps: dict[str, str] = {}
 
