@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from probewise.cli.app import PAPERS, run
+from probewise.cli import run
+from probewise.cli.options import PAPERS
 from probewise.papers import PAPERS as KNOWN
 from probewise.papers import fsdd_2008
 from probewise.papers.fsdd_2008 import Settings
