@@ -146,6 +146,80 @@ def knn_score(X, y, splits, n_neighbors, classification):
     return np.mean(scores)
 
 
+def left_out(splits, weights=None):
+    """(row, training rows, share in the mean) of every test."""
+    tests = [(row, train, 1.0 if weights is None else weights[row]) for train, rows in splits for row in rows]
+    total = sum(weight for _, _, weight in tests)
+    return [(row, train, weight / total) for row, train, weight in tests]
+
+
+def soft_knn(X, y, splits, n_neighbors, weights=None):
+    """Mean weight of neighbours of the row's own class: softmax(-d^2 / T), T a fifth of the mean d^2 of the fifth."""
+    X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
+    tests, near = left_out(splits, weights), []
+    for row, train, _ in tests:
+        near.append(sorted((float(np.sum((X[row] - X[other]) ** 2)), other) for other in train)[:n_neighbors])
+    temperature = max(np.mean([neighbors[min(5, n_neighbors) - 1][0] for neighbors in near]) / 5, 1e-300)
+    total = 0.0
+    for (row, _, share), neighbors in zip(tests, near, strict=True):
+        votes = np.exp([-(square - neighbors[0][0]) / temperature for square, _ in neighbors])
+        own = [y[other] == y[row] for _, other in neighbors]
+        total += share * votes[own].sum() / votes.sum()
+    return total
+
+
+def ridge_decision(X, targets, row, train, alpha, weights=None):
+    """What ridge regression with a free intercept, fitted to the training rows, says of a row."""
+    weights = np.ones(len(X)) if weights is None else np.asarray(weights, float)
+    share = weights[train] / weights[train].sum()
+    means, level = share @ X[train], share @ targets[train]
+    apart = X[train] - means
+    gram = apart.T @ (weights[train, None] * apart) + alpha * np.eye(X.shape[1])
+    return level + (X[row] - means) @ np.linalg.solve(gram, apart.T @ (weights[train] * (targets[train] - level)))
+
+
+def soft_linear(X, y, splits, alpha, weights=None):
+    """Mean of softmax(2 decisions) for the row's own class, among classes with training rows; decisions are of +-1."""
+    X, classes, total = np.asarray(X, float), np.unique(y), 0.0
+    for row, train, share in left_out(splits, weights):
+        counted = train if weights is None else train[np.asarray(weights)[train] > 0]
+        known = [c for c in classes if (y[counted] == c).any()]
+        decisions = [ridge_decision(X, np.where(y == c, 1.0, -1.0), row, train, alpha, weights) for c in known]
+        odds = np.exp(2 * (np.array(decisions) - max(decisions)))
+        total += share * sum(odds[known.index(c)] for c in known if c == y[row]) / odds.sum()
+    return total
+
+
+def bayes_posteriors(X, y, row, train, smoothing, weights=None):
+    """{class: probability} of a row by Gaussian naive Bayes; a column with nothing to divide by is left out."""
+    weights = np.ones(len(X)) if weights is None else np.asarray(weights, float)
+    counted = train[weights[train] > 0]
+    pooled = X[train].var(axis=0)
+    moments = {}
+    for c in np.unique(y[counted]):
+        own = counted[y[counted] == c]
+        share = weights[own] / weights[own].sum()
+        mean = share @ X[own]
+        moments[c] = weights[own].sum() / weights[counted].sum(), mean, share @ (X[own] - mean) ** 2
+    epsilon = smoothing * pooled.max()
+    says = (pooled > 0) & (np.min([variance for _, _, variance in moments.values()], axis=0) + epsilon > 0)
+    logs = {}
+    for c, (prior, mean, variance) in moments.items():
+        v, off = (variance + epsilon)[says], (X[row] - mean)[says]
+        logs[c] = np.log(prior) - 0.5 * np.sum(np.log(v) + off**2 / v)
+    highest = max(logs.values())
+    total = sum(np.exp(value - highest) for value in logs.values())
+    return {c: np.exp(value - highest) / total for c, value in logs.items()}
+
+
+def soft_bayes(X, y, splits, smoothing=1e-9, weights=None):
+    """Mean posterior of the row's own class."""
+    return sum(
+        share * bayes_posteriors(X, y, row, train, smoothing, weights).get(y[row], 0.0)
+        for row, train, share in left_out(splits, weights)
+    )
+
+
 def philox_words(seed, probe):
     """The 32-bit words of a probe: Philox4x32-10 at counters (j, low, high, 0), key (low seed, high seed)."""
     j = 0

@@ -8,6 +8,7 @@ from typing import Any
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
+from .average import Average
 from .base import Criterion
 from .knn import KNN
 from .linear import Linear
@@ -31,6 +32,7 @@ __all__ = [
     "KNN",
     "NAMES",
     "SVM",
+    "Average",
     "Criterion",
     "Function",
     "Linear",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -84,7 +85,8 @@ class Criterion(BaseEstimator):
         ----------
         X : array, sparse matrix or `Stored`, shape (n_samples, n_features)
         y : array of shape (n_samples,), or None for a criterion that needs none
-        cv : int, cross-validation splitter or iterable, default=3
+        cv : int, cross-validation splitter, iterable or "loo", default=3
+            "loo" leaves out one row at a time.
         groups : array of shape (n_samples,), optional
             Groups of rows for a splitter that keeps them together.
         scoring : str, callable or None
@@ -154,12 +156,16 @@ class Target:
 class Folds:
     """Train and test rows of each split, fixed once per fit."""
 
-    splits: tuple[Split, ...]
+    splits: Sequence[Split]
     n_rows: int
 
     @classmethod
     def of(cls, cv: Any, y: NDArray[Any], *, is_classification: bool, groups: Any = None) -> Folds:
-        """The splits scikit-learn would make: stratified for classes; ``cv`` a number, splitter or iterable."""
+        """The splits scikit-learn would make: stratified for classes; ``cv`` a number, splitter, iterable or "loo"."""
+        if isinstance(cv, str) and cv == "loo":
+            if len(y) < 2:
+                raise ParameterError(Parameter("cv", cv), f" needs at least 2 rows, n_samples={len(y)}")
+            return cls(OneRowLeftOut(len(y)), len(y))
         splitter = check_cv(cv, y, classifier=is_classification)
         if is_classification and isinstance(splitter, StratifiedKFold):
             _require_rows_per_class(y, splitter.n_splits)
@@ -179,21 +185,53 @@ class Folds:
         return cls(splits, len(y))
 
     @property
+    def is_loo(self) -> bool:
+        """Whether one row is left out at a time, and no fold of which has a score of its own."""
+        return isinstance(self.splits, OneRowLeftOut)
+
+    @property
     def order(self) -> NDArray[np.int64]:
         """All tested rows, fold after fold."""
-        return np.concatenate([np.sort(test) for _, test in self.splits])
+        return np.arange(self.n_rows) if self.is_loo else np.concatenate([np.sort(test) for _, test in self.splits])
+
+    @property
+    def test_sizes(self) -> NDArray[np.int64]:
+        return np.ones(self.n_rows, np.int64) if self.is_loo else np.array([len(test) for _, test in self.splits])
 
     @property
     def is_partition(self) -> bool:
         """Whether every row is tested once, against all rows of the other folds."""
-        return np.array_equal(np.sort(self.order), np.arange(self.n_rows)) and all(
-            np.array_equal(np.union1d(train, test), np.arange(self.n_rows)) and len(train) + len(test) == self.n_rows
-            for train, test in self.splits
+        return self.is_loo or (
+            np.array_equal(np.sort(self.order), np.arange(self.n_rows))
+            and all(
+                np.array_equal(np.union1d(train, test), np.arange(self.n_rows))
+                and len(train) + len(test) == self.n_rows
+                for train, test in self.splits
+            )
         )
 
     @property
     def smallest_train(self) -> int:
-        return min(len(train) for train, _ in self.splits)
+        return self.n_rows - 1 if self.is_loo else min(len(train) for train, _ in self.splits)
+
+    @property
+    def identity(self) -> Sequence[Split]:
+        """What tells these folds from others: the splits, or in a word that each row is left out (none trains on 0)."""
+        return ((np.empty(0, np.int64), np.array([self.n_rows])),) if self.is_loo else self.splits
+
+
+class OneRowLeftOut(Sequence[Split]):
+    """The splits that leave out one row each, made when asked for: together they hold n_rows squared numbers."""
+
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows = n_rows
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, k: Any) -> Any:
+        row = range(self.n_rows)[k]
+        return np.delete(np.arange(self.n_rows), row), np.array([row])
 
 
 def require_few_classes(classes: NDArray[Any] | None, method: str, remedy: str) -> None:

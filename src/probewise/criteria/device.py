@@ -24,6 +24,12 @@ def to_device(bound: Any, device: str) -> BoundCriterion:
     only_on_cpu = getattr(bound, "only_on_cpu", None)
     if torch_device is None or (device == "auto" and (only_on_cpu or not hasattr(bound, "to"))):
         return bound
+    if only_on_cpu:
+        raise ParameterError(
+            Parameter("device", device),
+            f": {only_on_cpu} can be had on the CPU only: use ",
+            Setting("device", "cpu"),
+        )
     if not hasattr(bound, "to"):
         raise ParameterError(
             Parameter("device", device),
@@ -32,12 +38,6 @@ def to_device(bound: Any, device: str) -> BoundCriterion:
             ", or ",
             Setting("criterion", "knn"),
             ", 'linear', 'naive_bayes' or 'separability'",
-        )
-    if only_on_cpu:
-        raise ParameterError(
-            Parameter("device", device),
-            f": {only_on_cpu} can be had on the CPU only: use ",
-            Setting("device", "cpu"),
         )
     return OnDevice(bound, device)
 

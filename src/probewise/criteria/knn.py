@@ -15,6 +15,7 @@ from ..kernels.integers import largest_integer
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
 from .columns import SubsetColumns
+from .left_out import SoftKNN, column_lines
 from .missing import BoundToColumns, Missing, require_fillable
 from .scoring import Measure, bind_target
 
@@ -32,6 +33,12 @@ class KNN(Criterion):
     score; neighbours vote alike. Among rows at equal distance the lower row number wins,
     among equally frequent classes the lower; scikit-learn leaves the first open, so values can differ where
     distances tie.
+
+    With ``scoring="probability"`` J is the mean, over tested rows, of the vote for the row's own class: its neighbours
+    at squared distances d count softmax(-d / T), T being a fifth of the mean squared distance to the fifth neighbour
+    (or the last, if there are fewer) of all tested rows. J then changes with every small change of the distances,
+    where the accuracy changes only with a vote; ten neighbours are a good number. With ``cv="loo"`` each row is
+    left out by itself, and a score is that of all rows together.
 
     On processors with AVX512-VNNI, dense columns are rounded to 16 bits to find candidates, with a margin that no
     rounding can exceed, and distances in float64 decide among these: the result is that of float64. On others
@@ -69,7 +76,7 @@ class KNN(Criterion):
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
-    ) -> BoundKNN:
+    ) -> BoundKNN | SoftKNN:
         require_fillable(X, self.missing)
         estimators = f"KNeighborsClassifier({self.n_neighbors})", f"KNeighborsRegressor({self.n_neighbors})"
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
@@ -78,6 +85,9 @@ class KNN(Criterion):
                 f"n_neighbors={self.n_neighbors} must be from 1 to the rows of the smallest training fold, "
                 f"n_samples={folds.smallest_train}"
             )
+        if measure.is_probability:
+            lines = column_lines(X, self.missing, measure, float32=True)
+            return SoftKNN(lines, target, folds, measure, self.n_neighbors)
         return BoundKNN.of(X, target, folds, self.n_neighbors, measure, self.missing)
 
     def describe(self) -> str:
@@ -98,8 +108,7 @@ class BoundKNN(BoundToColumns):
     ) -> BoundKNN:
         fold_end, order = None, np.arange(folds.n_rows)
         if folds.is_partition:
-            sizes = [len(test) for _, test in folds.splits]
-            fold_end, order = np.repeat(np.cumsum(sizes), sizes), folds.order
+            fold_end, order = np.repeat(np.cumsum(folds.test_sizes), folds.test_sizes), folds.order
         columns = SubsetColumns(X, order, missing=missing is not None)
         return cls(columns, target, folds, measure, Missing.of(columns, folds, missing), n_neighbors, fold_end)
 
@@ -194,7 +203,7 @@ class BoundKNN(BoundToColumns):
     def places(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
         """Train and test rows of each fold, by their places in the present order."""
         if self.fold_end is None:
-            return self.folds.splits
+            return tuple(self.folds.splits)
         everything = np.arange(self.folds.n_rows)
         parts = [everything[a:b] for a, b in zip(self.borders[:-1], self.borders[1:], strict=True)]
         return tuple((np.delete(everything, part), part) for part in parts)

@@ -17,6 +17,7 @@ from ..kernels import linear as kernels
 from ..probing.probes import Subsets
 from .base import Criterion, Floats
 from .columns import SubsetColumns
+from .left_out import LeftOutLinear, column_lines
 from .missing import BoundToColumns, Missing, require_fillable
 from .scoring import bind_target
 
@@ -37,6 +38,10 @@ class Linear(Criterion):
     ``scoring`` of ``bind``, or of the selector, is "accuracy", "balanced_accuracy", "f1_macro" or "roc_auc" for
     classes, "r2" or "neg_mean_squared_error" for numbers, the first of each if None. ``sample_weight`` counts in the
     fit and in the score.
+
+    With ``scoring="probability"`` J is the mean, over tested rows, of the share of the row's own class in
+    softmax(2 f), f being the decisions, fitted to 1 and -1. With ``cv="loo"`` each row is left out by itself, in
+    closed form, and a score is that of all rows together.
 
     Parameters
     ----------
@@ -68,12 +73,14 @@ class Linear(Criterion):
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
-    ) -> BoundLinear:
+    ) -> BoundLinear | LeftOutLinear:
         if not self.alpha > 0:
             raise ValueError(f"alpha={self.alpha!r} must be above 0; a small value is nearly least squares")
         require_fillable(X, self.missing)
         estimators = ("RidgeClassifier()", "Ridge()")
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
+        if folds.is_loo or measure.is_probability:
+            return LeftOutLinear(column_lines(X, self.missing, measure), target, folds, measure, float(self.alpha))
         order = folds.order if folds.is_partition else np.arange(folds.n_rows)
         columns = SubsetColumns(X, order, missing=self.missing is not None)
         missing = Missing.of(columns, folds, self.missing)

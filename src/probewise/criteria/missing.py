@@ -39,6 +39,14 @@ def require_fillable(X: Any, missing: Any) -> None:
             )
 
 
+def refuse_filling(missing: Any, where: str) -> None:
+    raise ParameterError(
+        f"X contains NaN, and with {where} ",
+        Parameter("missing", missing),
+        " cannot fill it inside the folds: fill X first, or use another cv and scoring",
+    )
+
+
 @dataclass(frozen=True)
 class Missing:
     """The columns of dense X that hold NaN.
@@ -60,6 +68,8 @@ class Missing:
     @classmethod
     def of(cls, columns: SubsetColumns, folds: Folds, missing: str | None) -> Missing:
         found = np.flatnonzero([] if columns.is_sparse else columns.extent.is_incomplete)
+        if len(found) and folds.is_loo:
+            refuse_filling(missing, "cv='loo'")
         number = np.full(columns.n_features, -1)
         number[found] = np.arange(len(found))
         fills = np.empty((len(folds.splits), len(found)))
@@ -116,7 +126,9 @@ class BoundToColumns:
     @property
     def only_on_cpu(self) -> str | None:
         """What of it no device knows, in words."""
-        return "missing values" if len(self.missing.columns) else self.measure.only_on_cpu
+        if len(self.missing.columns):
+            return "missing values"
+        return self.measure.only_on_cpu or ("cv='loo'" if self.folds.is_loo else None)
 
     @cached_property
     def targets(self) -> NDArray[Any]:
@@ -128,8 +140,8 @@ class BoundToColumns:
 
     @cached_property
     def borders(self) -> NDArray[np.int64]:
-        """Where folds start and end in fold order."""
-        return np.cumsum([0] + [len(test) for _, test in self.folds.splits])
+        """Where the rows that are scored together start and end in fold order: folds, or all where each is one row."""
+        return np.cumsum([0, self.folds.n_rows] if self.folds.is_loo else [0, *self.folds.test_sizes])
 
 
 def _values(X: Any, columns: NDArray[np.int64]) -> Floats:

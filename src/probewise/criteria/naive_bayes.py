@@ -16,6 +16,7 @@ from ..checks.tables import SQUARED, canonical
 from ..kernels import bayes as kernels
 from ..probing.probes import Subsets
 from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
+from .left_out import LeftOutBayes, column_lines
 from .scoring import Measure, bind_target
 
 MEMORY_LIMIT = 2**30
@@ -38,6 +39,9 @@ class NaiveBayes(Criterion):
     For the last, rows are ordered by the log of the odds: scikit-learn takes the probability, and where that comes out
     as 1 for many rows it sees them as equal. ``sample_weight`` counts in the moments, the shares of the classes, and
     the score.
+
+    With ``scoring="probability"`` J is the mean, over tested rows, of the posterior of the row's own class. With
+    ``cv="loo"`` each row is left out by itself, in closed form, and a score is that of all rows together.
 
     The classifier never looks at two features together, so all it knows of a feature is found once, and a probe
     costs little more than a pass over its columns. For the same reason J rewards features that separate the
@@ -85,7 +89,7 @@ class NaiveBayes(Criterion):
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
-    ) -> BoundNaiveBayes:
+    ) -> BoundNaiveBayes | LeftOutBayes:
         if not Target.of(y).is_classification:
             raise ParameterError(
                 "y is continuous and NaiveBayes needs classes: give class labels, or use ", FOR_QUANTITIES
@@ -94,6 +98,9 @@ class NaiveBayes(Criterion):
             raise ValueError(f"var_smoothing={self.var_smoothing!r} must be 0 or more; scikit-learn's is 1e-9")
         remedy = ("GaussianNB()",) * 2
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=remedy)
+        if folds.is_loo:
+            lines = column_lines(X, None, measure)
+            return LeftOutBayes(lines, target, folds, measure, float(self.var_smoothing))
         return BoundNaiveBayes.of(X, target.values, folds, float(self.var_smoothing), measure)
 
 
@@ -125,9 +132,18 @@ class BoundNaiveBayes:
         total = np.zeros(len(subsets))
         if not len(subsets):
             return total
-        for model in self.fold_models():
-            total += model.scores(self.X, subsets, self.var_smoothing)
-        return total / len(self.folds.splits)
+        shares = self._fold_shares()
+        for model, share in zip(self.fold_models(), shares, strict=True):
+            total += share * model.scores(self.X, subsets, self.var_smoothing)
+        return total / sum(shares)
+
+    def _fold_shares(self) -> list[float]:
+        """How much each fold counts: alike, but probabilities are averaged over rows."""
+        if not self.measure.is_probability:
+            return [1.0] * len(self.folds.splits)
+        if not self.measure.is_weighted:
+            return [float(len(test)) for _, test in self.folds.splits]
+        return [float(self.measure.weights[test].sum()) for _, test in self.folds.splits]
 
     def fold_models(self) -> Iterator[FoldModel]:
         """Those kept, or made again, one after the other."""

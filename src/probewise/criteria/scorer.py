@@ -22,6 +22,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
+from .scoring import refuse_one_row
 
 
 class Scorer(Criterion):
@@ -76,6 +77,8 @@ class Scorer(Criterion):
         elif chosen is None and not is_regressor(self.estimator) and not hasattr(self.estimator, "score"):
             raise ValueError(f"criterion={self.estimator!r} has no score method: give scoring, for example 'accuracy'")
         folds = Folds.of(cv, y, is_classification=is_classifier(self.estimator), groups=groups)
+        if folds.is_loo and (chosen == "r2" or (chosen is None and is_regressor(self.estimator))):
+            refuse_one_row("r2", type(self.estimator).__name__)
         if sample_weight is not None:
             _require_use_of_weights(self.estimator, chosen)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)

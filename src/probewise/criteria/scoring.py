@@ -17,14 +17,26 @@ FOR_CLASSES = {
     "f1_macro": kernels.F1_MACRO,
     "roc_auc": kernels.ROC_AUC,
 }
+SOFT = {"probability": kernels.PROBABILITY}
 FOR_NUMBERS = {"r2": kernels.R2, "neg_mean_squared_error": kernels.SQUARED_ERROR}
 
 
-def scoring_name(scoring: Any, target: Target, *, criterion: str, estimator: str) -> str:
-    """The score asked for, or the usual one; another is refused with an estimator as the remedy."""
-    known = FOR_CLASSES if target.is_classification else FOR_NUMBERS
+def scoring_name(scoring: Any, target: Target, *, criterion: str, estimator: str, soft: bool = False) -> str:
+    """The score asked for, or the usual one; another is refused with an estimator as the remedy.
+
+    ``soft``: whether the criterion has probabilities.
+    """
+    known = FOR_CLASSES | (SOFT if soft else {}) if target.is_classification else FOR_NUMBERS
     if scoring is None:
         return next(iter(known))
+    if soft and isinstance(scoring, str) and scoring in SOFT and not target.is_classification:
+        raise ParameterError(
+            Parameter("scoring", scoring),
+            " is that of a row's own class, and y is a quantity here: use ",
+            Setting("scoring", "r2"),
+            ", or ",
+            Setting("task", "classification"),
+        )
     if not isinstance(scoring, str) or scoring not in known:
         names = ", ".join(repr(name) for name in known)
         raise ParameterError(
@@ -53,15 +65,25 @@ class Measure:
 
     @classmethod
     def of(
-        cls, scoring: Any, target: Target, folds: Folds, weights: Any = None, *, criterion: str, estimator: str
+        cls,
+        scoring: Any,
+        target: Target,
+        folds: Folds,
+        weights: Any = None,
+        *,
+        criterion: str,
+        estimator: str,
+        soft: bool = False,
     ) -> Measure:
-        name = scoring_name(scoring, target, criterion=criterion, estimator=estimator)
+        name = scoring_name(scoring, target, criterion=criterion, estimator=estimator, soft=soft)
+        if folds.is_loo and not soft and name not in ("accuracy", "neg_mean_squared_error"):
+            refuse_one_row(name, criterion)
         own = np.empty(0) if weights is None else np.asarray(weights, dtype=np.float64)
         if len(own):
             _require_weight(own, folds)
         if name == "roc_auc":
             _require_both_classes(target, folds, own)
-        return cls(name, {**FOR_CLASSES, **FOR_NUMBERS}[name], own)
+        return cls(name, (FOR_CLASSES | SOFT | FOR_NUMBERS)[name], own)
 
     @property
     def is_weighted(self) -> bool:
@@ -71,6 +93,10 @@ class Measure:
     def is_plain(self) -> bool:
         """Whether it is the usual score, of rows that count alike: accuracy or R^2."""
         return self.code in (kernels.ACCURACY, kernels.R2) and not self.is_weighted
+
+    @property
+    def is_probability(self) -> bool:
+        return self.code == kernels.PROBABILITY
 
     @property
     def is_of_labels(self) -> bool:
@@ -96,11 +122,24 @@ class Measure:
 def bind_target(
     criterion: Criterion, y: Any, cv: Any, groups: Any, scoring: Any, weights: Any, *, estimators: tuple[str, str]
 ) -> tuple[Target, Folds, Measure]:
-    """Target, folds and measure of a criterion; ``estimators`` are its remedies for other scores, for either task."""
+    """Target, folds and measure of a criterion that has probabilities too.
+
+    ``estimators`` are its remedies for other scores, for either task.
+    """
     target = Target.of(y, getattr(criterion, "task", "auto"))
     folds = Folds.of(cv, np.asarray(y), is_classification=target.is_classification, groups=groups)
     name, estimator = type(criterion).__name__, estimators[0 if target.is_classification else 1]
-    return target, folds, Measure.of(scoring, target, folds, weights, criterion=name, estimator=estimator)
+    return target, folds, Measure.of(scoring, target, folds, weights, criterion=name, estimator=estimator, soft=True)
+
+
+def refuse_one_row(scoring: Any, criterion: str) -> None:
+    """Where scores are made fold by fold, and a fold of one row has none."""
+    raise ParameterError(
+        Parameter("cv", "loo"),
+        f": a single row has no {scoring}, which {criterion} finds fold by fold: use a number of folds, or ",
+        Setting("criterion", "knn"),
+        " or 'linear'",
+    )
 
 
 def _require_weight(weights: Floats, folds: Folds) -> None:
@@ -109,6 +148,13 @@ def _require_weight(weights: Floats, folds: Folds) -> None:
             Parameter("sample_weight"),
             f" is of shape {weights.shape}: give one number for each of {folds.n_rows} rows",
         )
+    if folds.is_loo:
+        if np.count_nonzero(weights > 0) < 2:
+            raise ParameterError(
+                Parameter("sample_weight"),
+                " is above 0 for fewer than two rows: one is left out, and none to train on remains",
+            )
+        return
     for number, split in enumerate(folds.splits):
         for rows, what in zip(split, ("train on", "test"), strict=True):
             if not weights[rows].sum() > 0:
@@ -121,6 +167,14 @@ def _require_weight(weights: Floats, folds: Folds) -> None:
 
 def _require_both_classes(target: Target, folds: Folds, weights: Floats) -> None:
     share = weights if len(weights) else np.ones(folds.n_rows)
+    if folds.is_loo:
+        if np.bincount(target.values, share > 0, minlength=2).min() < 2:
+            raise ParameterError(
+                Parameter("scoring", "roc_auc"),
+                " needs two rows of each class where one is left out: use ",
+                Setting("scoring", "balanced_accuracy"),
+            )
+        return
     for number, split in enumerate(folds.splits):
         for rows, what in zip(split, ("train on", "test"), strict=True):
             if not np.bincount(target.values[rows], share[rows], minlength=2).all():

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .jit import kernel
-from .scores import ROC_AUC, score
+from .scores import PROBABILITY, ROC_AUC, score
 
 BLOCK = 64  # columns whose sums are kept together
 TILE = 2048  # rows whose costs stay in the cache
@@ -209,14 +209,31 @@ def choose(cost, predicted, winner):
 
 
 @kernel
-def predict_exactly(values, columns, center, scale, start, begin, end, measure, cost, winner, predicted):
-    """Classes of the rows begin, ..., end - 1, in float64; for the area under the curve the log odds of class 1."""
+def posterior(cost, own):
+    """The probability of a class from the costs of all; 0 of one that is not among them, or costs infinitely much."""
+    if own >= len(cost):
+        return 0.0
+    least, total = cost.min(), 0.0
+    for c in range(len(cost)):
+        total += math.exp(least - cost[c])
+    return math.exp(least - cost[own]) / total
+
+
+@kernel
+def predict_exactly(values, columns, center, scale, start, begin, end, measure, truth, cost, winner, predicted):
+    """Classes of the rows begin, ..., end - 1, in float64, or what else the measure is of.
+
+    For the area under the curve the log odds of class 1, for the probability that of the row's own class.
+    """
     for first in range(begin, end, TILE):
         stop = min(first + TILE, end)
         find_costs(values, columns, center, scale, start, first, stop, cost)
         if measure == ROC_AUC:
             for row in range(stop - first):
                 predicted[first + row] = cost[0, row] - cost[1, row]
+        elif measure == PROBABILITY:
+            for row in range(stop - first):
+                predicted[first + row] = posterior(cost[:, row], truth[first + row])
         else:
             choose(cost, predicted[first:stop], winner)
 
@@ -235,7 +252,9 @@ def dense_scores(values, truth, weights, columns, features, offsets, moments, sm
     for probe in range(len(scores)):
         begin, end = offsets[probe], offsets[probe + 1]
         probe_model(features[begin:end], moments, smoothing, center, scale, start)
-        predict_exactly(values, columns[begin:end], center, scale, start, 0, n_rows, measure, cost, winner, predicted)
+        predict_exactly(
+            values, columns[begin:end], center, scale, start, 0, n_rows, measure, truth, cost, winner, predicted
+        )
         scores[probe] = score(measure, truth, predicted, weights, n_classes)
 
 
@@ -376,7 +395,7 @@ def quick_scores(values, standard, truth, weights, features, offsets, moments, s
     for probe in range(len(scores)):
         chosen = features[offsets[probe] : offsets[probe + 1]]
         n_doubtful = n_rows
-        if measure != ROC_AUC:
+        if measure != ROC_AUC and measure != PROBABILITY:
             bound = difference_model(chosen, moments, standard, smoothing, bend, slope, less)
             if bound <= DOUBT:
                 n_doubtful = predict_quickly(
@@ -386,10 +405,12 @@ def quick_scores(values, standard, truth, weights, features, offsets, moments, s
         if n_doubtful > 0:
             probe_model(chosen, moments, smoothing, center, scale, start)
         if n_doubtful == n_rows:
-            predict_exactly(values, chosen, center, scale, start, 0, n_rows, measure, cost, winner, predicted)
+            predict_exactly(values, chosen, center, scale, start, 0, n_rows, measure, truth, cost, winner, predicted)
         else:
             for row in doubtful[:n_doubtful]:
-                predict_exactly(values, chosen, center, scale, start, row, row + 1, measure, cost, winner, predicted)
+                predict_exactly(
+                    values, chosen, center, scale, start, row, row + 1, measure, truth, cost, winner, predicted
+                )
         scores[probe] = score(measure, truth, predicted, weights, n_classes)
 
 
@@ -423,7 +444,10 @@ def sparse_scores(
                     t = value * sharp[c]
                     line[c] += t * (t - pull[c])
         for row in range(n_rows):
-            predicted[row] = cost[row, 0] - cost[row, 1] if measure == ROC_AUC else np.argmin(cost[row])
+            if measure == PROBABILITY:
+                predicted[row] = posterior(cost[row], truth[row])
+            else:
+                predicted[row] = cost[row, 0] - cost[row, 1] if measure == ROC_AUC else np.argmin(cost[row])
         scores[probe] = score(measure, truth, predicted, weights, n_classes)
 
 

@@ -1,14 +1,15 @@
 """Scores of the predictions for a fold, as scikit-learn's metrics define them, with weights of the rows.
 
 truth holds class numbers, or numbers to be predicted. predicted holds a class number, for the area under the curve a
-decision that is higher where class 1 is likelier, or a number. weights has no entries where all rows count alike.
+decision that is higher where class 1 is likelier, the probability of the row's own class, or a number. weights has no
+entries where all rows count alike.
 """
 
 import numpy as np
 
 from .jit import kernel, part
 
-ACCURACY, BALANCED_ACCURACY, F1_MACRO, ROC_AUC, R2, SQUARED_ERROR = range(6)
+ACCURACY, BALANCED_ACCURACY, F1_MACRO, ROC_AUC, R2, SQUARED_ERROR, PROBABILITY = range(7)
 FEW_PAIRS = 2**20
 
 
@@ -23,6 +24,8 @@ def score(measure, truth, predicted, weights, n_classes):
         return _r2(truth, predicted, weights)
     if measure == SQUARED_ERROR:
         return _minus_squared_error(truth, predicted, weights)
+    if measure == PROBABILITY:
+        return _mean(predicted, weights)
     hits, claims, owned, met = _by_class(truth, predicted, weights, n_classes)
     return _mean_recall(hits, owned) if measure == BALANCED_ACCURACY else _mean_f1(hits, claims, owned, met)
 
@@ -180,3 +183,13 @@ def _minus_squared_error(truth, predicted, weights):
         unexplained += weight * (truth[row] - predicted[row]) ** 2
         total += weight
     return -unexplained / total
+
+
+@part
+def _mean(predicted, weights):
+    total, weight = 0.0, 0.0
+    for row in range(len(predicted)):
+        own = weights[row] if len(weights) else 1.0
+        total += own * predicted[row]
+        weight += own
+    return total / weight

@@ -174,7 +174,7 @@ class ProbingSelector(WrapperSelector):
         record = self._new_record(X, table.units, seed, default_size, isinstance(score, OnDevice))
         self._n_selected_of(table.units)
         if self.ledger is not None:
-            record = record.with_data(X, y, score.folds.splits, checked_weights(sample_weight, X.shape[0]))
+            record = record.with_data(X, y, score.folds.identity, checked_weights(sample_weight, X.shape[0]))
         with (
             Ledger() if self.ledger is None else record.write(self.ledger) as ledger,
             live_progress(self.verbose, _unit_names(record)) as progress,
@@ -236,7 +236,7 @@ class ProbingSelector(WrapperSelector):
             check_every=self.check_every,
             block_size=block_size,
             feature_names=None if names is None else [str(name) for name in names],
-            cv=str(self.cv) if isinstance(self.cv, int | np.integer) or is_splitter else "splits",
+            cv=str(self.cv) if isinstance(self.cv, int | np.integer | str) or is_splitter else "splits",
             costs=checked_costs(self.costs, names, X.shape[1]),
             fdr=getattr(self, "fdr", None) if units.n_decoys else None,
             version=__version__,

@@ -1,0 +1,108 @@
+"""The mean of several criteria as a criterion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..checks.errors import Parameter, ParameterError
+from ..probing.probes import Subsets
+from .base import BoundCriterion, Criterion, Floats, Folds
+
+
+class Average(Criterion):
+    """The mean of the J of several criteria, bound to the same data, folds and score.
+
+    Features that only one of the models can use still show, and what is good for all of them shows most.
+
+    Parameters
+    ----------
+    parts : sequence of Criterion
+        The criteria. Their J should be on one scale, as all are with ``scoring="probability"`` or "accuracy".
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from probewise.criteria import KNN, Average, Linear
+    >>> from probewise.probing.probes import Subsets
+    >>> X, y = load_iris(return_X_y=True)
+    >>> both = Average((KNN(10), Linear()))
+    >>> both.bind(X, y, cv="loo", scoring="probability")(Subsets.of([[0, 1], [2, 3]])).round(3)
+    array([0.641, 0.83 ])
+    """
+
+    def __init__(self, parts: Any) -> None:
+        self.parts = parts
+
+    @property
+    def block_size(self) -> int:  # type: ignore[override]
+        return min((part.block_size for part in self.parts), default=50)
+
+    @property
+    def prefer(self) -> str:  # type: ignore[override]
+        return "processes" if any(part.prefer == "processes" for part in self.parts) else "threads"
+
+    @property
+    def streams(self) -> bool:  # type: ignore[override]
+        return all(part.streams for part in self.parts)
+
+    @property
+    def widths(self) -> tuple[float, float] | None:  # type: ignore[override]
+        known = [part.widths for part in self.parts if part.widths is not None]
+        return (max(low for low, _ in known), min(high for _, high in known)) if known else None
+
+    @property
+    def allow_nan(self) -> bool:
+        return all(part.allow_nan for part in self.parts)
+
+    @property
+    def needs_target(self) -> bool:
+        return any(part.needs_target for part in self.parts)
+
+    def bind(
+        self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
+    ) -> BoundAverage:
+        if not len(self.parts) or not all(isinstance(part, Criterion) for part in self.parts):
+            raise ParameterError(
+                Parameter("parts", self.parts), ": give one or more criteria, such as (KNN(10), Linear())"
+            )
+        options = {"groups": groups, "scoring": scoring}
+        if sample_weight is not None:
+            options["sample_weight"] = sample_weight
+        return BoundAverage(tuple(part.bind(X, y, cv, **options) for part in self.parts))
+
+    def describe(self) -> str:
+        return f"Average({', '.join(part.describe() for part in self.parts)})"
+
+
+@dataclass(frozen=True)
+class BoundAverage:
+    parts: tuple[BoundCriterion, ...]
+
+    @property
+    def folds(self) -> Folds:
+        """The first part's; all were made alike."""
+        return self.parts[0].folds
+
+    def __call__(self, subsets: Subsets) -> Floats:
+        return np.mean([part(subsets) for part in self.parts], axis=0)
+
+    @property
+    def only_on_cpu(self) -> str | None:
+        """What of it no device knows, in words."""
+        for part in self.parts:
+            reason: str | None = getattr(part, "only_on_cpu", None)
+            if reason is None and not hasattr(part, "to"):
+                reason = type(part).__name__.removeprefix("Bound")
+            if reason is not None:
+                return reason
+        return None
+
+    def to(self, device: str) -> Callable[[NDArray[np.int32], NDArray[np.int64]], Floats]:
+        """The same on a torch device: a function of (indices, offsets)."""
+        parts: list[Any] = [part.to(device) for part in self.parts]  # type: ignore[attr-defined]
+        return lambda indices, offsets: np.mean([part(indices, offsets) for part in parts], axis=0)
