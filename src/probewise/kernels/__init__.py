@@ -3,9 +3,9 @@
 Those for the CPU are compiled by numba, which only this package imports, and release the GIL (`jit`). Those for GPUs
 are in `device`: torch, which also runs on the CPU, with Triton where one kernel for several steps pays.
 
-==============  =================================================  ===============================  ===================
+==============  ================================================  ==============================  ===================
 module          what it computes                                  in `device`                     used by
-==============  =================================================  ===============================  ===================
+==============  ================================================  ==============================  ===================
 draw            random subsets from counters (Philox)                                             probing.probes
 sums            per-feature sums over probes, DAF0 from them                                      probing.tally, engine
 order           places in descending order, by radix                                              probing.tally
@@ -28,5 +28,5 @@ intervals       cut points: optimal, greedy, MDL                                
 contingency     joint counts of coded columns                     contingency, filters_triton     information
 vectors         vector instructions for the kernels above
 jit             how kernels are compiled
-==============  =================================================  ===============================  ===================
+==============  ================================================  ==============================  ===================
 """
