@@ -231,6 +231,7 @@ def test_average():
     assert (both.streams, both.needs_target, both.allow_nan, both.prefer) == (True, True, False, "threads")
     assert Average((KNN(missing="mean"), Linear(missing="mean"))).allow_nan
     assert not Average((Separability(), KNN())).allow_nan
+    assert (both.task, Average((KNN(), Linear(task="regression"))).task) == ("auto", "regression")
     with pytest.raises(ValueError, match=r"parts=\(\): give one or more criteria"):
         Average(()).bind(X, y)
     with pytest.raises(ValueError, match="give one or more criteria"):
@@ -288,6 +289,8 @@ def test_what_is_refused(monkeypatch):
             criterion.bind(X, X[:, 0], "loo")
     with pytest.raises(ValueError, match="n_neighbors=40 must be from 1 to the rows of the smallest training fold"):
         KNN(40).bind(X, y, "loo", **PROBABILITY)
+    with pytest.raises(ValueError, match="smallest training fold, n_samples=2"):
+        KNN(3).bind(X, y, [([0, 1, 1, 0], [2, 3])], **PROBABILITY)
     with pytest.raises(ValueError, match="sample_weight is above 0 for fewer than two rows"):
         KNN().bind(X, y, "loo", sample_weight=np.eye(len(y))[0])
     with pytest.raises(ValueError, match="scoring='roc_auc' needs two rows of each class"):

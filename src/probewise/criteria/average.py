@@ -63,6 +63,12 @@ class Average(Criterion):
     def needs_target(self) -> bool:
         return any(part.needs_target for part in self.parts)
 
+    @property
+    def task(self) -> str:
+        """What y is to the first part that says so."""
+        tasks = (getattr(part, "task", "auto") for part in self.parts)
+        return next((task for task in tasks if task != "auto"), "auto")
+
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundAverage:

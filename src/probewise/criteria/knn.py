@@ -80,10 +80,13 @@ class KNN(Criterion):
         require_fillable(X, self.missing)
         estimators = f"KNeighborsClassifier({self.n_neighbors})", f"KNeighborsRegressor({self.n_neighbors})"
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
-        if not 1 <= self.n_neighbors <= folds.smallest_train:
+        most = folds.smallest_train
+        if measure.is_probability and not folds.is_loo:  # a row that a fold trains on twice is one neighbour
+            most = min(len(np.unique(train)) for train, _ in folds.splits)
+        if not 1 <= self.n_neighbors <= most:
             raise ValueError(
                 f"n_neighbors={self.n_neighbors} must be from 1 to the rows of the smallest training fold, "
-                f"n_samples={folds.smallest_train}"
+                f"n_samples={most}"
             )
         if measure.is_probability:
             lines = column_lines(X, self.missing, measure, float32=True)
