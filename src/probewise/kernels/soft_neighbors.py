@@ -107,16 +107,19 @@ def _insert(distance, place, near, others):
 @inline
 def _limit(closeness, peaks, k):
     """The k-th largest of the maxima of groups: k groups hold a candidate that is as near."""
-    n_groups = len(peaks)
-    if k > n_groups or len(closeness) < 3 * n_groups:
+    n = len(closeness)
+    if k > GROUPS or n < GROUPS:
         return closeness.dtype.type(-np.inf)
-    peaks[:] = -np.inf
-    for first in range(0, len(closeness) - n_groups + 1, n_groups):
-        for group in range(n_groups):
+    peaks[:] = closeness[:GROUPS]
+    whole = n - n % GROUPS
+    for first in range(GROUPS, whole, GROUPS):
+        for group in range(GROUPS):
             value = closeness[first + group]
             peaks[group] = value if value > peaks[group] else peaks[group]
+    for place in range(whole, n):
+        peaks[place - whole] = max(peaks[place - whole], closeness[place])
     limit = closeness.dtype.type(-np.inf)
-    for group in range(n_groups):
+    for group in range(GROUPS):
         if peaks[group] > limit:
             reached = popcount(not_below_one(peaks, 0, peaks[group])) + popcount(
                 not_below_one(peaks, LANES, peaks[group])
