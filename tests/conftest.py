@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+from compiling import share_compilation
 from sampling import covering
 
 QUICK = settings(max_examples=25, deadline=None, derandomize="CI" in os.environ)  # kernels compile: no deadline
@@ -18,6 +19,13 @@ DATA = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared
 
 def pytest_configure(config):
     settings.load_profile("quick" if "not exhaustive" in config.getoption("markexpr") else "thorough")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels(tmp_path_factory):
+    """Kernels that are compiled before the first test, where several workers run the tests."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        share_compilation(tmp_path_factory.getbasetemp().parent)
 
 
 @pytest.fixture(scope="session")
