@@ -58,6 +58,6 @@ def share_compilation(folder):
                         fcntl.flock(marker, how)
                     except BlockingIOError:
                         continue
-                    if not marker.tell():
+                    if not marker.seek(0, 2):  # nobody has run it to its end
                         fit(what)
                         marker.write("done")
