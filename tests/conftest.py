@@ -4,6 +4,9 @@ import os
 from functools import partial
 from pathlib import Path
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # before numpy: threads of a worker that wait would spin on the other's core
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import numpy as np
 import pytest
 from hypothesis import settings

@@ -158,7 +158,8 @@ def soft_knn(X, y, splits, n_neighbors, weights=None):
     X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
     tests, near = left_out(splits, weights), []
     for row, train, _ in tests:
-        near.append(sorted((float(np.sum((X[row] - X[other]) ** 2)), other) for other in train)[:n_neighbors])
+        squares = np.sum((X[row] - X[train]) ** 2, axis=1)
+        near.append(sorted(zip(squares.tolist(), train, strict=True))[:n_neighbors])
     temperature = max(np.mean([neighbors[min(5, n_neighbors) - 1][0] for neighbors in near]) / 5, 1e-300)
     total = 0.0
     for (row, _, share), neighbors in zip(tests, near, strict=True):

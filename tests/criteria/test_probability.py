@@ -176,15 +176,15 @@ OF_NUMBERS = {"knn": (KNN(3), KNeighborsRegressor(3, algorithm="brute")), "linea
 
 @pytest.mark.parametrize("name", OF_CLASSES)
 @pytest.mark.parametrize("n_classes", [2, 3])
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
-def test_other_scores_of_all_left_out_rows_together(name, n_classes, make):
+def test_other_scores_of_all_left_out_rows_together(name, n_classes):
     X, y = table(n_classes=n_classes)
     y[y == 1] = np.where(np.arange((y == 1).sum()) < 2, 1, 0)  # a class of two rows
     criterion, estimator = OF_CLASSES[name]
     predicted = [cross_val_predict(estimator, X[:, subset], y, cv=LeaveOneOut()) for subset in SUBSETS]
-    for scoring, score in SCORES.items():
-        ours = criterion.bind(make(X), y, "loo", scoring=scoring)(SUBSETS)
-        np.testing.assert_allclose(ours, [score(y, said) for said in predicted], rtol=1e-12)
+    for make in (np.asarray, sp.csr_matrix):
+        for scoring, score in SCORES.items():
+            ours = criterion.bind(make(X), y, "loo", scoring=scoring)(SUBSETS)
+            np.testing.assert_allclose(ours, [score(y, said) for said in predicted], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["linear", "naive_bayes"])
@@ -199,16 +199,16 @@ def test_area_under_the_curve_of_all_left_out_rows_together(name):
 
 @pytest.mark.parametrize("name", OF_NUMBERS)
 @pytest.mark.parametrize("n", [12, 40])
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix, Stored])
-def test_numbers_left_out_one_by_one(name, n, make):
+def test_numbers_left_out_one_by_one(name, n):
     X, _ = table(n)
     y = X[:, 0] + X[:, 3] + 0.3 * np.random.default_rng(0).standard_normal(n)
     criterion, estimator = OF_NUMBERS[name]
     predicted = [cross_val_predict(estimator, X[:, subset], y, cv=LeaveOneOut()) for subset in SUBSETS]
-    ours = criterion.bind(make(X), y, "loo")(SUBSETS)
-    np.testing.assert_allclose(ours, [metrics.r2_score(y, said) for said in predicted], rtol=1e-9)
-    ours = criterion.bind(make(X), y, "loo", scoring="neg_mean_squared_error")(SUBSETS)
-    np.testing.assert_allclose(ours, [-metrics.mean_squared_error(y, said) for said in predicted], rtol=1e-9)
+    for make in (np.asarray, sp.csr_matrix, Stored):
+        ours = criterion.bind(make(X), y, "loo")(SUBSETS)
+        np.testing.assert_allclose(ours, [metrics.r2_score(y, said) for said in predicted], rtol=1e-9)
+        ours = criterion.bind(make(X), y, "loo", scoring="neg_mean_squared_error")(SUBSETS)
+        np.testing.assert_allclose(ours, [-metrics.mean_squared_error(y, said) for said in predicted], rtol=1e-9)
 
 
 def test_linear_numbers_with_weights():

@@ -345,18 +345,19 @@ def test_progress_sees_every_block():
 
 
 def test_blas_is_pinned_inside_and_put_back():
-    from threadpoolctl import threadpool_info
+    from threadpoolctl import threadpool_info, threadpool_limits
 
     def threads(_=None):
         return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
-    before = threads()
-    with one_blas_thread():
-        assert threads() == {1}
-        assert list(executor(2)(threads, range(4))) == [{1}] * 4
-        assert threads() == {1}
-    assert list(serial(threads, range(1))) == [{1}]
-    assert threads() == before
+    with threadpool_limits(2, user_api="blas"):
+        assert threads() == {2}
+        with one_blas_thread():
+            assert threads() == {1}
+            assert list(executor(2)(threads, range(4))) == [{1}] * 4
+            assert threads() == {1}
+        assert list(serial(threads, range(1))) == [{1}]
+        assert threads() == {2}
 
 
 def test_the_map_is_lazy_and_in_order():

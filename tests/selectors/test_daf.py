@@ -131,7 +131,7 @@ sys.path[:0] = sys.argv[2:]
 from test_daf import daf, table
 from probewise.stopping import MaxProbes
 print("ready", flush=True)
-daf(stop=MaxProbes(20_000), ledger=sys.argv[1], n_jobs=2).fit(*table(n=300))
+daf(stop=MaxProbes(20_000), ledger=sys.argv[1], n_jobs=2).fit(*table())
 print("done", flush=True)
 """
 
@@ -150,7 +150,7 @@ def test_kill_9_and_go_on(tmp_path):
         assert process.stdout.read() == ""
     with Ledger(path) as ledger:
         assert 0 < ledger.n_probes < 20_000
-    X, y = table(n=300)
+    X, y = table()
     resumed = daf(stop=MaxProbes(20_000), ledger=path).fit(X, y)
     assert resumed.scores_.tobytes() == daf(stop=MaxProbes(20_000)).fit(X, y).scores_.tobytes()
 
@@ -242,7 +242,6 @@ def test_daf_finds_what_bif_misses_on_madelons_recipe():
 
 
 @pytest.mark.shared_data
-@pytest.mark.exhaustive  # on the paper's own data what the test before this one shows by its recipe
 def test_uci_madelon(real_data):
     """The 2011 paper's data: 8,000 probes put at least 16 of the 20 informative features into the top 20."""
     data = real_data("madelon")
