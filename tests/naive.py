@@ -717,3 +717,34 @@ def discoveries(p, q):
         if sorted(p)[k - 1] <= q * k / len(p):
             best = k
     return [bool(best) and value <= sorted(p)[best - 1] for value in p]
+
+
+def tournament_rounds(plan, values, schedule, ridge=10.0, like_size=20):
+    """The features of each round of a `Tournament`, by dense matrices: J less the mean of probes of like size in its
+    round, regressed on which features are in, centred over those of the round; the best go on."""
+    sizes = [len(part.active) for part in plan.rounds]
+    rounds = [plan.rounds[0].active.tolist()]
+    rows, targets = [], []
+    for number in range(len(sizes)):
+        active = np.array(rounds[number])
+        start, stop = ([0, *schedule.ends, len(values)][number + k] for k in (0, 1))
+        probes = [plan.probe(i) for i in range(start, stop)]
+        counts = np.array([len(probe) for probe in probes])
+        block = np.zeros((len(probes), plan.n_features))
+        for row, probe in zip(block, probes, strict=True):
+            row[active] = -len(probe) / len(active)
+            row[probe] += 1
+        group = np.array([(counts < count).sum() // like_size for count in counts])
+        j = np.array(values[start:stop])
+        rows.append(block)
+        targets.append(j - np.array([j[group == each].mean() for each in group]))
+        if number == len(sizes) - 1:
+            break
+        X, z = np.vstack(rows), np.concatenate(targets)
+        w = np.linalg.solve(X.T @ X + ridge * np.eye(plan.n_features), X.T @ z)[active]
+        order = sorted(range(len(active)), key=lambda k: -w[k])
+        if sizes[number + 1] > schedule.protected_above:
+            order.sort(key=lambda k: active[k] not in schedule.protected)
+        best = order[: sizes[number + 1]]
+        rounds.append(sorted(active[best].tolist()))
+    return rounds

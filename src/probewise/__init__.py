@@ -21,6 +21,7 @@ _HOME = {
     "MRMR": "selectors.mrmr",
     "ReliefF": "selectors.relieff",
     "SFFS": "selectors.sffs",
+    "Tournament": "selectors.tournament",
 }
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .selectors.mrmr import MRMR as MRMR
     from .selectors.relieff import ReliefF as ReliefF
     from .selectors.sffs import SFFS as SFFS
+    from .selectors.tournament import Tournament as Tournament
 
 __all__ = [
     "BIF",
@@ -50,6 +52,7 @@ __all__ = [
     "SFFS",
     "AdaptiveRandomForestClassifier",
     "ReliefF",
+    "Tournament",
 ]
 
 

@@ -17,7 +17,17 @@ from . import options
 from .console import print_demo, print_line, print_outcome, warnings_as_lines
 from .files import check_outputs_of_compare, check_outputs_of_rank, check_reports, require_kept, table_of
 from .options import TOP, Option, as_flag
-from .parsing import daf_of, names_in, seed_of, selectors_named, stop_rule, values_of, whole_numbers, without_probes
+from .parsing import (
+    daf_of,
+    names_in,
+    seed_of,
+    selectors_named,
+    stop_rule,
+    tournament_of,
+    values_of,
+    whole_numbers,
+    without_probes,
+)
 from .results import fitted, give_comparison, give_ranking, write_reports
 
 try:
@@ -187,14 +197,15 @@ def rank(given: Any) -> None:
     reports = check_outputs_of_rank(given)
     if given.missing not in (None, "mean", "median"):
         raise ValueError(f"--missing {given.missing!r} is not known: choose mean or median")
-    makes_probes = given.method == "daf"
+    makes_probes = given.method in ("daf", "tournament")
     takes_nan = given.missing is not None or (makes_probes and given.criterion == "tree") or given.method == "fsdd"
     with on_dask(given.dask) if given.dask is not None and makes_probes else nullcontext():
         table = table_of(given, allow_missing=takes_nan)
         n_features = len(table.feature_names)
         if given.keep is not None and given.keep > n_features:
             raise ValueError(f"--keep {given.keep} is more than the {n_features} features of the table")
-        selector = (daf_of if makes_probes else without_probes)(given, table)
+        make = {"daf": daf_of, "tournament": tournament_of}.get(given.method, without_probes)
+        selector = make(given, table)
         with begun_by(_repeatable(given.arguments)):
             fitted(selector, table)
         give_ranking(selector, table, given)

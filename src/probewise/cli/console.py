@@ -69,7 +69,7 @@ def summary_of(daf: DAF, names: Sequence[str]) -> str:
     """What was asked about single features, how the run went, and why it ended."""
     from ..report.words import decoys_beaten, sentences_on_features
 
-    decoys = decoys_beaten(daf.run_, getattr(daf, "p_values_", None), daf.fdr)
+    decoys = decoys_beaten(daf.run_, getattr(daf, "p_values_", None), getattr(daf, "fdr", None))
     sentences = sentences_on_features(daf.run_, names, decoys)
     sentences += [] if daf.screen_ is None else [daf.screen_.sentence]
     seconds = daf.ledger_.seconds

@@ -11,7 +11,7 @@ from .. import _HOME
 from ..checks.errors import UNSAID, Parameter, Setting
 
 METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
-WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs")]
+WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs", "tournament")]
 PAPERS = ("daf-2011", "daf-2013", "efs-2004", "fsdd-2008")
 TOP = 20
 
@@ -120,7 +120,8 @@ RANK = (
         Option("check_every", int, "N", "Probes between two looks at what has changed.", 400, at_least=1),
     ),
     *panel("How to judge",
-        Option("method", str, "NAME", f"daf, or a method without probes: {', '.join(WITHOUT_PROBES)}.", "daf"),
+        Option("method", str, "NAME", "daf; tournament, for the few that predict best; or a method without probes: "
+               f"{', '.join(WITHOUT_PROBES)}.", "daf"),
         Option("task", str, None,
             "classification, regression, or auto: regression if the target has fractions.", "auto"),
         Option("criterion", str, None,

@@ -24,6 +24,10 @@ OF_PROBES = (
     "probes", "time", "coverage", "settled", "screen", "error_score", "ledger", "dask", "together", "confidence",
     "narrow", "auto", "fdr", "group", "groups_file", "keep_feature", "drop_feature", "costs",
 )  # fmt: skip
+OF_DAF = (
+    "coverage", "settled", "confidence", "relative_change", "max_probe_size", "inclusion", "screen", "narrow", "auto",
+    "fdr",
+)  # fmt: skip
 OF_CRITERIA = ("scoring", "missing", "weights", "groups")
 
 
@@ -51,11 +55,30 @@ def daf_of(given: Any, table: Table) -> Any:
     )
 
 
+def tournament_of(given: Any, table: Table) -> Any:
+    """Tournament as the options of rank say; those of DAF alone are refused."""
+    _require_unused(given, OF_DAF, "--method tournament plans its rounds by --probes, and ends by --time")
+    is_auto, folds = given.criterion == "auto" and given.missing is None, folds_of(given, table)
+    return probewise.Tournament(
+        **feature_parameters(given, table),
+        **values_of(given, "scoring", "device", "ledger"),
+        criterion="auto" if is_auto and given.task == "auto" else criterion_of(given, table),
+        n_probes="auto" if given.probes is None else given.probes,
+        time_limit=given.time,
+        cv="auto" if folds == 3 else folds,
+        error_score="raise" if given.error_score is None else given.error_score,
+        n_jobs=given.jobs,
+        random_state=seed_of(given),
+        verbose=0 if given.quiet else 1,
+    )
+
+
 def without_probes(given: Any, table: Table) -> Any:
     """A filter, or BIF, as the options of rank say; those that mean nothing to it are refused."""
     method = given.method
     if method not in WITHOUT_PROBES:
-        raise ValueError(f"--method {method!r} is not known: choose one of daf, {', '.join(WITHOUT_PROBES)}")
+        known = ", ".join(["daf", "tournament", *WITHOUT_PROBES])
+        raise ValueError(f"--method {method!r} is not known: choose one of {known}")
     _require_unused(given, OF_PROBES, f"--method {method} makes no probes")
     selector = getattr(probewise, METHODS[method])()
     known = selector.get_params()

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from .ledger import Ledger, LedgerError, fingerprint
 from .probes import ProbePlan, Subsets
 from .rounds import Narrowing, PlanInRounds
+from .schedule import Schedule, TournamentPlan
 from .units import Columns, Screening, Units, one_each
 
 Floats = NDArray[np.float64]
@@ -57,7 +58,7 @@ class Record:
         How probes are drawn.
     screening : Screening or None
         What a screen did before the probes.
-    narrowing : Narrowing or None
+    narrowing : Narrowing, Schedule or None
         How the run goes on among fewer features, if it does.
     categorical : array of int64
         The columns that are categories.
@@ -86,7 +87,7 @@ class Record:
     max_probe_size: int | None = None
     inclusion: float | None = None
     screening: Screening | None = None
-    narrowing: Narrowing | None = None
+    narrowing: Narrowing | Schedule | None = None
     categorical: NDArray[np.int64] | None = None
     scoring: str | None = None
     data: str | None = None
@@ -102,10 +103,16 @@ class Record:
     version: str | None = None
     command: list[str] | None = None
 
+    @property
+    def method(self) -> str:
+        """The selector that the run is of."""
+        return "Tournament" if isinstance(self.narrowing, Schedule) else "DAF"
+
     def first_plan(self) -> ProbePlan:
         """The plan over units that the run begins with."""
         n_units = self.units.n_units
-        kind = ProbePlan if self.narrowing is None else PlanInRounds
+        kinds = {Narrowing: PlanInRounds, Schedule: TournamentPlan}
+        kind = ProbePlan if self.narrowing is None else kinds[type(self.narrowing)]
         size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
         return kind(n_units, min(size, n_units), self.inclusion, self.seed)
 
@@ -143,7 +150,11 @@ class Record:
             "narrow": None,
             "categorical": None if self.categorical is None else self.categorical.tolist() or None,
         }
-        if self.narrowing is not None:
+        if isinstance(self.narrowing, Schedule):
+            schedule = self.narrowing
+            settings["tournament"] = [schedule.n_probes, *schedule.ends]
+            settings["protected"] = [schedule.protected_above, fingerprint(schedule.protected)]
+        elif self.narrowing is not None:
             settings["narrow"] = self.narrowing.share
             settings["narrow_to"] = self.narrowing.fewest
             settings["narrow_blocks"] = self.narrowing.block_size
@@ -176,6 +187,8 @@ class Record:
             notes["unit_always"] = _packed(self.units.kept)
             notes["unit_dropped"] = _packed(self.units.dropped)
             notes["unit_decoys"] = self.units.n_decoys
+        if isinstance(self.narrowing, Schedule):
+            notes["protected_units"] = _packed(self.narrowing.protected)
         if self.costs is not None:
             notes["costs"] = self.costs.tolist()
         if self.fdr is not None:
@@ -210,6 +223,7 @@ def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
     sizes = _read_sizes(kept)
     n_features = sizes["shape"][1]
     screening = _read_screening(kept, n_features)
+    units = _read_units(kept, n_features, screening)
     fingerprints = {name: kept.get(name) for name in ("data", "target", "folds", "sample_weight")}
     return {
         **sizes,
@@ -218,8 +232,8 @@ def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
         "criterion": str(kept.get("criterion")),
         "scoring": kept.get("scoring"),
         "screening": screening,
-        "units": _read_units(kept, n_features, screening),
-        "narrowing": _read_narrowing(kept),
+        "units": units,
+        "narrowing": _read_narrowing(kept, units),
     }
 
 
@@ -266,7 +280,14 @@ def _read_units(kept: Mapping[str, Any], n_features: int, screening: Screening |
     return Units(n_features, Subsets(members, offsets), always, dropped, n_decoys)
 
 
-def _read_narrowing(kept: Mapping[str, Any]) -> Narrowing | None:
+def _read_narrowing(kept: Mapping[str, Any], units: Units) -> Narrowing | Schedule | None:
+    if kept.get("tournament") is not None:
+        n_probes, *ends = kept["tournament"]
+        above, protected = kept["protected"][0], _unpacked(kept["protected_units"])
+        for number in (n_probes, *ends, above):
+            _require(isinstance(number, int), 0 <= number <= 2**53)
+        _require((np.diff([0, *ends]) > 0).all(), ((protected >= 0) & (protected < units.n_units)).all())
+        return Schedule(n_probes, tuple(ends), protected, above)
     if kept.get("narrow") is None:
         return None
     share, fewest = kept["narrow"], kept["narrow_to"]

@@ -43,16 +43,27 @@ class Regression:
     penalty: float
 
     @classmethod
-    def of(cls, plan: ProbePlan, ledger: Ledger, *, penalty: float | None = None) -> Regression:
+    def of(
+        cls,
+        plan: ProbePlan,
+        ledger: Ledger,
+        *,
+        penalty: float | None = None,
+        ridge: float | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> Regression:
         """Over the ledger's probes; the penalty, in units of the matrix's mean diagonal, chosen by them unless given.
 
         It is chosen by leaving out one probe in four, four times: the penalty that predicts the J left out best.
+        ``ridge`` is a penalty in units of a probe instead.
         """
         design = Design(plan, ledger)
-        if penalty is None:
+        if ridge is not None:
+            penalty = ridge / design.unit
+        elif penalty is None:
             few = CHOOSING_INDICES * 2 // (plan.largest + 1)
             penalty = (design if len(design.values) <= few else Design(plan, ledger.until(few))).best_penalty()
-        w = design.solve(penalty * design.unit)
+        w = design.solve(penalty * design.unit, tolerance=tolerance)
         rest = design.values - design.times(w)
         spread = float(np.mean(rest**2))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -121,7 +132,7 @@ class Design:
             out[active] -= spread / len(active)
         return out
 
-    def solve(self, penalty: float, guess: Floats | None = None) -> Floats:
+    def solve(self, penalty: float, guess: Floats | None = None, tolerance: float = TOLERANCE) -> Floats:
         """Weights by conjugate gradients."""
 
         def normal(w: Floats) -> Floats:
@@ -130,7 +141,7 @@ class Design:
         n_features = self.plan.n_features
         matrix = LinearOperator((n_features, n_features), matvec=normal, dtype=np.float64)
         goal = self.transposed_times(self.weights * self.values)
-        w: Floats = cg(matrix, goal, guess, rtol=TOLERANCE, maxiter=MOST_STEPS)[0]
+        w: Floats = cg(matrix, goal, guess, rtol=tolerance, maxiter=MOST_STEPS)[0]
         return w
 
     def best_penalty(self) -> float:

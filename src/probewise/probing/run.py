@@ -23,6 +23,7 @@ from .record import Record
 from .regression import Regression
 from .replay import adjusted, replay, size_scaled_tally
 from .rounds import PENALTY, PlanInRounds, last_rounds, pooled_differences, ranked
+from .schedule import Schedule
 from .tally import COEFFICIENTS, Tally, TallySheet, positions
 from .units import Units
 
@@ -102,7 +103,11 @@ class Run:
     def _coefficient(self, name: str) -> tuple[Floats, Floats]:
         require_coefficient(name, in_rounds=self.in_rounds)
         if name == "regression":
-            fitted = Regression.of(self.plan, self.ledger, penalty=PENALTY if self.in_rounds else None)
+            rule = None if self.record is None else self.record.narrowing
+            if isinstance(rule, Schedule):
+                fitted = rule.fit(self.plan, self.ledger)
+            else:
+                fitted = Regression.of(self.plan, self.ledger, penalty=PENALTY if self.in_rounds else None)
             return fitted.coefficients, fitted.std_errors
         if self.in_rounds:
             return pooled_differences(self.plan, self.ledger)

@@ -26,7 +26,8 @@ def code_of(selector: RankingSelector) -> str | None:
     parameters = again.get_params(deep=False)
     again.set_params(**{name: value for name, value in WITHOUT_CONSEQUENCE.items() if name in parameters})
     if isinstance(selector, ProbingSelector):
-        again.set_params(stop=MaxProbes(selector.n_probes_), random_state=selector.run_.plan.seed)
+        limit = {"stop": MaxProbes(selector.n_probes_)} if "stop" in parameters else {"n_probes": selector.budget_}
+        again.set_params(**limit, random_state=selector.run_.plan.seed)
     assignments = _assigned_before(again)
     text = repr(again)
     if " at 0x" in text or any(len(line) > LONGEST_LINE for line in assignments):

@@ -128,18 +128,19 @@ def findings_of_selector(selector: RankingSelector) -> Findings:
     )
 
 
-def findings_of_ledger(ledger: Ledger, coefficient: str) -> Findings:
-    """What the run in a ledger found, by this coefficient."""
+def findings_of_ledger(ledger: Ledger, coefficient: str | None = None) -> Findings:
+    """What the run in a ledger found, by this coefficient or the usual one of its method."""
     if not ledger.n_probes:
         raise ValueError(f"the ledger {ledger.path} holds no probes yet: go on with the run first")
     run, kept = Run.read(ledger), ledger.settings
     record = run.record
     assert record is not None
+    coefficient = coefficient or ("regression" if record.method == "Tournament" else "daf0")
     require_coefficient(coefficient, in_rounds=run.in_rounds)
     scores, errors = run.coefficient(coefficient)
     settings = {name: kept[name] for name in LEDGER_SETTINGS if kept.get(name) is not None}
     return Findings(
-        method="DAF",
+        method=record.method,
         score_name=coefficient.upper(),
         scores=scores,
         ranking=run.ranking(coefficient),

@@ -58,7 +58,9 @@ def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool 
         kept=selector.support_ if run is not None and selector.n_features_to_select == "auto" else None,
     )
     if certainty and run is not None:
-        columns |= certainty_columns(run, selector.coefficient, selector.ranking_, watched_top(run, selector.stop))
+        columns |= certainty_columns(
+            run, selector.coefficient, selector.ranking_, watched_top(run, getattr(selector, "stop", None))
+        )
     return columns
 
 

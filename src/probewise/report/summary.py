@@ -40,6 +40,8 @@ A_KEPT_RUN = (
 )
 WAYS = {
     "DAF": "Random groups of features are tried. A feature ranks high if groups with it do better than groups without.",
+    "Tournament": "Random groups of features are tried in rounds. After each the weaker part leaves; what is left last "
+    "helped the others most.",
     "BIF": "Each feature is tried alone.",
     "SFFS": "A group of features is built one by one, each step the best there is, with steps back where they pay.",
     "EFS": "Features are taken one by one: each tells much about the target and is unlike those taken before.",
@@ -172,7 +174,7 @@ def findings_of(run: Any, *, coefficient: str | None = None) -> Findings:
         return findings_of_study(run, {})
     if not isinstance(run, str | PathLike):
         raise ValueError(f"run={run!r} cannot be reported: give a fitted selector, a StudyResult, or the file of a run")
-    path, coefficient = Path(run), coefficient or "daf0"
+    path = Path(run)
     if not path.is_file():
         raise ParameterError(f"there is no run at {path}: ", *A_KEPT_RUN)
     if not path.stat().st_size:
@@ -180,7 +182,7 @@ def findings_of(run: Any, *, coefficient: str | None = None) -> Findings:
     with path.open("rb") as file:
         if file.read(len(SIGNATURE)) == SIGNATURE:
             return read_study(path)
-    if coefficient not in COEFFICIENTS:
+    if coefficient not in (None, *COEFFICIENTS):
         known = ", ".join(COEFFICIENTS)
         raise ParameterError(Parameter("coefficient", coefficient), f" is not known: choose one of {known}")
     with Ledger(path) as ledger:

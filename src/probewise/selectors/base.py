@@ -255,12 +255,13 @@ class WrapperSelector(RankingSelector):
         return self._criterion_or_default().widths
 
     def _checked(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
-        as_criterion(self.criterion)
+        self._criterion_for()
         return super()._checked(X, y, reset=reset)
 
     def _bound(self, criterion: Criterion, X: Any, y: Any, groups: Any, sample_weight: Any = None) -> Any:
         """The criterion bound to the data, on the device asked for."""
-        options = {"groups": groups, "scoring": self.scoring}
+        cv, scoring = self._folds_and_score(criterion, y)
+        options = {"groups": groups, "scoring": scoring}
         given = {"groups": groups, "sample_weight": sample_weight}
         self.fit_arguments_ = [name for name, value in given.items() if value is not None]
         if sample_weight is not None:  # a criterion of the user's own need not know of it
@@ -270,7 +271,15 @@ class WrapperSelector(RankingSelector):
                     "criterion='linear' or 'knn'"
                 )
             options["sample_weight"] = checked_weights(sample_weight, X.shape[0])
-        return to_device(criterion.bind(X, y, self.cv, **options), self.device)
+        return to_device(criterion.bind(X, y, cv, **options), self.device)
+
+    def _folds_and_score(self, criterion: Criterion, y: Any) -> tuple[Any, Any]:
+        """``cv`` and ``scoring`` as the criterion is to be bound with them."""
+        return self.cv, self.scoring
+
+    def _criterion_for(self, X: Any = None) -> Criterion:
+        """The criterion meant; "auto" depends on X."""
+        return as_criterion(self.criterion, X)
 
     def _map(self, criterion: Criterion, X: Any, score: Any) -> Map:
         """Where the criterion runs: in threads, if there is a choice, where X cannot be sent to another process.
@@ -291,6 +300,6 @@ class WrapperSelector(RankingSelector):
     def _criterion_or_default(self) -> Criterion:
         """The criterion meant, or, before parameters are checked, what stands in for one that is not known."""
         try:
-            return as_criterion(self.criterion)
+            return self._criterion_for()
         except ValueError:
             return as_criterion("auto")

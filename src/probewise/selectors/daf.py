@@ -14,8 +14,9 @@ from ..probing.progress import Verbose
 from ..probing.record import DEFAULT_PROBE_SIZE
 from ..probing.rounds import FEWEST_FEATURES, Narrowing, as_share
 from ..probing.run import require_coefficient
+from ..probing.units import Units
 from ..stopping import MaxTime, Rule, Settled, as_rule
-from .probing import ProbingSelector, is_finite_number
+from .probing import ProbingSelector, Rounds, is_finite_number
 from .size_curve import checked_size_curve_of
 
 LARGEST_IN_ROUNDS = 1000
@@ -244,7 +245,6 @@ class DAF(ProbingSelector):
         self._probe(
             X,
             y,
-            stop=as_rule(DEFAULT_STOP if self.stop is None else self.stop),
             default_size=DEFAULT_PROBE_SIZE if self.narrow is None else LARGEST_IN_ROUNDS,
             decoys=self._makes_decoys,
             groups=groups,
@@ -258,6 +258,7 @@ class DAF(ProbingSelector):
 
     def _check_parameters(self) -> None:
         require_coefficient(self.coefficient, in_rounds=self.narrow is not None)
+        self._stop_rule(0)
         if self.how_many not in ("decoys", "size"):
             raise ParameterError(Parameter("how_many", self.how_many), ": choose 'decoys' or 'size'")
         if not is_finite_number(self.fdr) or not 0 < self.fdr < 1:
@@ -287,12 +288,20 @@ class DAF(ProbingSelector):
     def _makes_decoys(self) -> bool:
         return self._is_auto and self.how_many == "decoys"
 
-    def _narrowing(self, block_size: int) -> Narrowing | None:
+    def _stop_rule(self, n_rows: int) -> Rule:
+        return as_rule(DEFAULT_STOP if self.stop is None else self.stop)
+
+    def _rounds(self, X: Any, y: Any, units: Units, on_device: bool) -> Rounds:
+        block_size = self.block_size
+        if block_size is None:  # the largest divisor of check_every up to the criterion's own choice
+            largest = min(self._usual_block(on_device), self.check_every)
+            block_size = next(size for size in range(largest, 0, -1) if self.check_every % size == 0)
         if self.narrow is None:
-            return None
+            return Rounds(self.check_every, block_size)
         asked = self.n_features_to_select
         n_asked = 0 if asked is None or self._is_auto else self._n_selected(self.n_features_in_)
-        return Narrowing(as_share(self.narrow), max(FEWEST_FEATURES, 2 * n_asked), block_size)
+        rule = Narrowing(as_share(self.narrow), max(FEWEST_FEATURES, 2 * n_asked), block_size)
+        return Rounds(self.check_every, block_size, rule)
 
     # ---- how many
 

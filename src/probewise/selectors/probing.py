@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,6 @@ from ..checks.features import Columns, checked_costs, grouped, named_columns
 from ..checks.labels import checked_weights
 from ..checks.numbers import is_whole
 from ..checks.tables import are_categories, is_frame, kinds_of_columns, number_categories, require_plain
-from ..criteria import as_criterion
 from ..criteria.device import DEVICE_BLOCK_SIZE, OnDevice
 from ..kernels.device import find
 from ..probing.certainty import Certainty
@@ -42,11 +41,20 @@ from ..probing.progress import live_progress
 from ..probing.record import COMMAND, Record
 from ..probing.rounds import Narrowing
 from ..probing.run import Run
+from ..probing.schedule import Schedule
 from ..probing.tally import Tally
 from ..probing.units import NO_COLUMNS, Screening, Units, UnitTable, one_hot, unit_table, units_of
 from ..stopping import Rule
 from .base import WrapperSelector
 from .screening import as_screen, screened
+
+
+class Rounds(NamedTuple):
+    """Probes between two looks and in a block, and the rule, asked at looks, for which features go on."""
+
+    check_every: int
+    block_size: int
+    rule: Narrowing | Schedule | None = None
 
 
 class ProbingSelector(WrapperSelector):
@@ -160,7 +168,6 @@ class ProbingSelector(WrapperSelector):
         X: Any,
         y: Any,
         *,
-        stop: Rule,
         default_size: int,
         decoys: bool = False,
         groups: Any = None,
@@ -168,22 +175,23 @@ class ProbingSelector(WrapperSelector):
     ) -> None:
         """Check, bind, probe until the rule says enough, and rank."""
         X, y = self._checked(X, y)
-        self.criterion_, seed = as_criterion(self.criterion, X), self._seed()
+        self.criterion_, seed = self._criterion_for(X), self._seed()
         table = self._unit_table(X, y, decoys_seed=seed if decoys else None)
         score = self._bound(self.criterion_, table.matrix, y, groups, sample_weight)
-        record = self._new_record(X, table.units, seed, default_size, isinstance(score, OnDevice))
+        rounds = self._rounds(X, y, table.units, isinstance(score, OnDevice))
+        record = self._new_record(X, y, table.units, seed, default_size, rounds, isinstance(score, OnDevice))
         self._n_selected_of(table.units)
         if self.ledger is not None:
             record = record.with_data(X, y, score.folds.identity, checked_weights(sample_weight, X.shape[0]))
         with (
             Ledger() if self.ledger is None else record.write(self.ledger) as ledger,
-            live_progress(self.verbose, _unit_names(record)) as progress,
+            live_progress(self.verbose, _unit_names(record), title=record.method) as progress,
             self._explained_failure(record, groups, sample_weight),
         ):
             self.run_ = run_probes(
                 record.first_plan(),
                 table.score_of_units(score),
-                stop=stop,
+                stop=self._stop_rule(X.shape[0]),
                 map=self._map(self.criterion_, table.matrix, score),
                 ledger=ledger,
                 block_size=record.block_size,
@@ -218,10 +226,12 @@ class ProbingSelector(WrapperSelector):
                 "so that looks fall on block borders"
             )
 
-    def _new_record(self, X: Any, units: Units, seed: int, default_size: int, on_device: bool) -> Record:
-        block_size = self._block_size(on_device)
+    def _new_record(
+        self, X: Any, y: Any, units: Units, seed: int, default_size: int, rounds: Rounds, on_device: bool
+    ) -> Record:
+        cv, scoring = self._folds_and_score(self.criterion_, y)
         size = default_size if self.max_probe_size is None else int(self.max_probe_size)
-        names, is_splitter = getattr(self, "feature_names_in_", None), hasattr(self.cv, "split")
+        names = getattr(self, "feature_names_in_", None)
         return Record(
             seed=seed,
             shape=X.shape,
@@ -230,28 +240,29 @@ class ProbingSelector(WrapperSelector):
             max_probe_size=min(size, units.n_units),
             inclusion=self.inclusion,
             screening=self._screening,
-            narrowing=self._narrowing(block_size),
+            narrowing=rounds.rule,
             categorical=np.flatnonzero(self._is_category),
-            scoring=None if self.scoring is None else str(self.scoring),
-            check_every=self.check_every,
-            block_size=block_size,
+            scoring=None if scoring is None else str(scoring),
+            check_every=rounds.check_every,
+            block_size=rounds.block_size,
             feature_names=None if names is None else [str(name) for name in names],
-            cv=str(self.cv) if isinstance(self.cv, int | np.integer | str) or is_splitter else "splits",
+            cv=str(cv) if isinstance(cv, int | np.integer | str) or hasattr(cv, "split") else "splits",
             costs=checked_costs(self.costs, names, X.shape[1]),
             fdr=getattr(self, "fdr", None) if units.n_decoys else None,
             version=__version__,
             command=COMMAND.get(),
         )
 
-    def _narrowing(self, block_size: int) -> Narrowing | None:
-        return None
+    def _stop_rule(self, n_rows: int) -> Rule:
+        """When enough is known: a matter of the subclass."""
+        raise TypeError(f"{type(self).__name__} does not say when it stops")
 
-    def _block_size(self, on_device: bool) -> int:
-        """The one given, or the largest divisor of check_every up to the criterion's own choice."""
-        if self.block_size is not None:
-            return self.block_size
-        largest = min(DEVICE_BLOCK_SIZE if on_device else self.criterion_.block_size, self.check_every)
-        return next(size for size in range(largest, 0, -1) if self.check_every % size == 0)
+    def _rounds(self, X: Any, y: Any, units: Units, on_device: bool) -> Rounds:
+        """How often is looked, and what happens then: a matter of the subclass."""
+        raise TypeError(f"{type(self).__name__} does not say how it looks")
+
+    def _usual_block(self, on_device: bool) -> int:
+        return DEVICE_BLOCK_SIZE if on_device else self.criterion_.block_size
 
     def _seed(self) -> int:
         """The seed asked for; without one, the ledger's if it has a run, else a new one."""

@@ -1,0 +1,177 @@
+"""The board: how well the best 5, 10, 20 and 50 features of each method predict rows that it has not seen.
+
+For each data set (.npz files in the folder that PROBEWISE_DATA names) and each of some stratified halves: columns are
+standardised by the half, a method ranks on it, and a linear SVM, 1-NN and a forest, trained on the same rows with the
+first d features, are scored on the other half. Answers are kept in benchmarks/unseen.jsonl and not computed again.
+"""
+
+import json
+import os
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from joblib import Parallel, delayed
+
+from benchmarks.measure import print_table
+
+SIZES = (5, 10, 20, 50)
+SETS = (
+    "colon", "leukemia", "lymphoma", "prostate_ge", "tox_171", "arcene",
+    "khan", "gravier", "warpar10p", "isolet", "pcmac", "madelon",
+)  # fmt: skip
+HALVES = 5
+FOLDER = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
+KEPT = Path(__file__).with_suffix(".jsonl")
+
+
+def ours(make):
+    return lambda X, y, half: np.argsort(make(half).fit(X, y).ranking_, kind="stable")
+
+
+def by_scores(scores):
+    return np.argsort(-np.nan_to_num(scores, nan=-np.inf), kind="stable")
+
+
+def f_test(X, y, half):
+    from sklearn.feature_selection import f_classif
+
+    return by_scores(f_classif(X, y)[0])
+
+
+def rfe(X, y, half):
+    """A tenth of the features leaves at a time down to 200, then one by one."""
+    from sklearn.feature_selection import RFE
+    from sklearn.svm import LinearSVC
+
+    few = np.arange(X.shape[1])
+    if len(few) > 200:
+        few = np.flatnonzero(RFE(LinearSVC(dual="auto"), n_features_to_select=200, step=0.1).fit(X, y).support_)
+    ranking = RFE(LinearSVC(dual="auto"), n_features_to_select=1).fit(X[:, few], y).ranking_
+    return few[np.argsort(ranking, kind="stable")]
+
+
+def forest(X, y, half):
+    from sklearn.ensemble import RandomForestClassifier
+
+    return by_scores(RandomForestClassifier(500, random_state=half).fit(X, y).feature_importances_)
+
+
+def lightgbm(X, y, half):
+    from lightgbm import LGBMClassifier
+
+    model = LGBMClassifier(min_child_samples=5, random_state=half, importance_type="gain", verbose=-1, n_jobs=1)
+    return by_scores(model.fit(X, y).feature_importances_.astype(float))
+
+
+def l1_path(X, y, half):
+    """How early along a path of L1 penalties a feature enters."""
+    from sklearn.linear_model import LogisticRegression
+
+    seen = np.zeros(X.shape[1])
+    for C in np.logspace(-2, 1.5, 12):
+        solver = {"solver": "liblinear"} if y.max() == 1 else {"solver": "saga", "max_iter": 60}
+        weights = np.abs(LogisticRegression(penalty="l1", C=C, **solver).fit(X, y).coef_).max(axis=0)
+        seen += weights > 0
+    return by_scores(seen + 1e-3 * weights / (weights.max() + 1e-9))
+
+
+def methods():
+    from probewise import BIF, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, ReliefF, Tournament
+    from probewise.stopping import MaxProbes
+
+    return {
+        "Tournament": ours(lambda half: Tournament(random_state=half)),
+        "EFS": ours(lambda half: EFS(50)),
+        "MRMR": ours(lambda half: MRMR(50)),
+        "JMI": ours(lambda half: JMI(50)),
+        "CMIM": ours(lambda half: CMIM(50)),
+        "FSDD": ours(lambda half: FSDD()),
+        "ReliefF": ours(lambda half: ReliefF()),
+        "DFE": ours(lambda half: DFE()),
+        "BIF": ours(lambda half: BIF()),
+        "DAF": ours(lambda half: DAF(stop=MaxProbes(12_000), random_state=half)),
+        "RFE, linear SVM": rfe,
+        "LightGBM's gain": lightgbm,
+        "forest's importance": forest,
+        "L1 path": l1_path,
+        "F test": f_test,
+    }
+
+
+def load(name):
+    with np.load(FOLDER / f"{name}.npz", allow_pickle=False) as arrays:
+        y = np.unique(arrays["y"], return_inverse=True)[1]
+        if "indptr" in arrays.files:
+            parts = arrays["data"].astype(np.float32), arrays["indices"], arrays["indptr"]
+            return sp.csr_matrix(parts, shape=tuple(arrays["shape"])), y
+        return arrays["X"].astype(np.float32), y
+
+
+def judged(name, method, half):
+    """Seconds to rank, and the mean accuracy of the three classifiers at each size."""
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.model_selection import train_test_split
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+    from sklearn.svm import LinearSVC
+
+    warnings.filterwarnings("ignore")
+    X, y = load(name)
+    seen, unseen = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=half)
+    scaler = (MaxAbsScaler() if sp.issparse(X) else StandardScaler()).fit(X[seen])
+    train, test = (scaler.transform(X[rows]).astype(np.float32) for rows in (seen, unseen))
+    started = time.perf_counter()
+    order = methods()[method](train, y[seen], half)
+    answer = {"set": name, "method": method, "half": half, "seconds": time.perf_counter() - started}
+    for size in SIZES:
+        first = order[:size]
+        classifiers = LinearSVC(dual="auto"), KNeighborsClassifier(1), RandomForestClassifier(100, random_state=0)
+        scores = [each.fit(train[:, first], y[seen]).score(test[:, first], y[unseen]) for each in classifiers]
+        answer[str(size)] = float(np.mean(scores))
+    return answer
+
+
+def main(only=None, small=False, **_):
+    sets = [name for name in (SETS[:3] if small else SETS) if (FOLDER / f"{name}.npz").exists()]
+    names = only.split(",") if only else list(methods())
+    halves = range(2 if small else HALVES)
+    kept = {}
+    if KEPT.exists() and not small:
+        for line in KEPT.read_text().splitlines():
+            answer = json.loads(line)
+            kept[answer["set"], answer["method"], answer["half"]] = answer
+    todo = [(s, m, h) for s in sets for m in names for h in halves if (s, m, h) not in kept]
+    for answer in Parallel(n_jobs=2, return_as="generator")(delayed(judged)(*cell) for cell in todo):
+        kept[answer["set"], answer["method"], answer["half"]] = answer
+        if not small:
+            with KEPT.open("a") as file:
+                file.write(json.dumps(answer) + "\n")
+    show(kept, sets, names, halves)
+
+
+def show(kept, sets, names, halves):
+    """Means over sets; behind the best on the worst set and differences to the first method, both at 20 features."""
+    accuracy = np.array([[[[kept[s, m, h][str(d)] for d in SIZES] for h in halves] for s in sets] for m in names]).mean(
+        axis=2
+    )
+    at_20 = 100 * accuracy[:, :, SIZES.index(20)]
+    behind, difference = (at_20 - at_20.max(axis=0)).min(axis=1), at_20 - at_20[0]
+    error = difference.std(axis=1, ddof=1) / np.sqrt(len(sets)) if len(sets) > 1 else np.full(len(names), np.nan)
+    seconds = [np.mean([kept[s, m, h]["seconds"] for s in sets for h in halves]) for m in names]
+    rows = [
+        [
+            names[k],
+            *(f"{100 * value:.1f}" for value in accuracy[k].mean(axis=0)),
+            f"{behind[k]:.1f}",
+            f"{difference[k].mean():+.1f} ± {error[k]:.1f}",
+            f"{seconds[k]:.2f}",
+        ]
+        for k in np.argsort(-at_20.mean(axis=1))
+    ]
+    header = ["method", *(f"{d}" for d in SIZES), "behind, worst set", "difference at 20", "seconds"]
+    print_table(f"Accuracy on unseen rows, per cent: {len(sets)} sets, {len(halves)} halves each", header, rows)
+    best = [[s, *(f"{value:.1f}" for value in at_20[:, k])] for k, s in enumerate(sets)]
+    print_table("At 20 features, by set", ["set", *names], best)

@@ -1,0 +1,104 @@
+"""Rounds of a tournament, planned by a budget of probes: after each the weaker part of the features leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .ledger import Ledger
+from .probes import ProbePlan, Round, Subsets
+from .regression import Regression
+from .rounds import PlanInRounds
+from .tally import positions
+
+SHARE, FEWEST = 0.7, 20  # of the features that go on after a round, and how many play the last one
+LARGEST_SHARE = 0.3  # of the features of a round, in its largest probe
+RIDGE = 10.0  # a feature that was in ten probes is shrunk by half
+TOLERANCE = 1e-4  # of its solution, which is far below what the luck of probes leaves open
+
+
+@dataclass(frozen=True, eq=False)
+class TournamentPlan(PlanInRounds):
+    """Probes of uniform size, up to ``max_size`` or three tenths of the features of their round."""
+
+    def _round_plan(self, part: Round) -> ProbePlan:
+        size = self.n_features if self.max_size is None else self.max_size
+        largest = max(1, min(size, int(LARGEST_SHARE * len(part.active))))
+        return ProbePlan(len(part.active), largest, self.inclusion, self.seed)
+
+    @staticmethod
+    def _draw(plan: ProbePlan, start: int, stop: int) -> Subsets:
+        return plan.draw(start, stop)
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """When rounds end and who goes on; a function of the plan and of the ledger up to there.
+
+    Rounds have as many probes each, to a block; the last one has the rest.
+
+    Attributes
+    ----------
+    n_probes : int
+        The budget.
+    ends : tuple of int
+        Probes after which features leave.
+    protected : array of int32
+        Units that cannot leave while more than ``protected_above`` go on.
+    """
+
+    n_probes: int
+    ends: tuple[int, ...]
+    protected: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    protected_above: int = 0
+
+    @classmethod
+    def of_budget(cls, n_units: int, n_probes: int, block_size: int) -> Schedule:
+        """Rounds until few are left, each of whole blocks; with few probes, fewer rounds in which more leave."""
+        n_blocks = n_probes // block_size
+        n_rounds = min(len(sizes_of_rounds(n_units)) - 1, max(0, n_blocks // 2 - 1))
+        ends = np.arange(1, n_rounds + 1) * n_blocks // (n_rounds + 1)
+        return cls(n_probes, tuple((block_size * ends).tolist()))
+
+    def __call__(self, plan: ProbePlan, ledger: Ledger, n_probes: int) -> ProbePlan:
+        """The plan after a look at so many probes: the same, or one that goes on with fewer features."""
+        ended = len(plan.rounds)
+        if n_probes not in self.ends[ended - 1 : ended] or not isinstance(plan, PlanInRounds):
+            return plan
+        so_far = ledger if n_probes == ledger.n_probes else ledger.until(n_probes)
+        active = plan.rounds[-1].active
+        scores = self.fit(plan, so_far).coefficients[active]
+        scores = np.round(scores, 12 - int(np.ceil(np.log10(np.abs(scores).max() or 1.0))))  # not a matter of BLAS
+        n_kept = sizes_of_rounds(plan.n_features, len(self.ends))[ended]
+        order = np.argsort(positions(scores))
+        if n_kept > self.protected_above:
+            order = order[np.argsort(~np.isin(active[order], self.protected), kind="stable")]
+        return plan.narrowed(n_probes, active[order[:n_kept]])
+
+    @staticmethod
+    def fit(plan: ProbePlan, ledger: Ledger) -> Regression:
+        """One regression over the probes of all rounds."""
+        return Regression.of(plan, ledger, ridge=RIDGE, tolerance=TOLERANCE)
+
+    def rounds_of(self, plan: ProbePlan, ledger: Ledger, check_every: int) -> ProbePlan:
+        """The plan of a run that is in the ledger already."""
+        for n_probes in self.ends:
+            plan = self(plan, ledger, n_probes) if n_probes <= ledger.n_probes else plan
+        return plan
+
+
+def sizes_of_rounds(n_units: int, n_rounds: int | None = None) -> list[int]:
+    """Units in each round, of which the first has all; where rounds are fewer than 0.7 asks for, more leave in each."""
+    sizes = _sizes(n_units, SHARE)
+    if n_rounds is None or len(sizes) - 1 <= n_rounds:
+        return sizes
+    return [*_sizes(n_units, (FEWEST / n_units) ** (1 / n_rounds))[:n_rounds], FEWEST] if n_rounds else [n_units]
+
+
+def _sizes(n_units: int, share: float) -> list[int]:
+    sizes = [n_units]
+    while sizes[-1] > FEWEST:
+        sizes.append(max(FEWEST, int(share * sizes[-1])))
+    return sizes

@@ -1,0 +1,215 @@
+"""Tournament: rounds of probes planned by a budget, after each of which the weaker part of the features leaves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..checks.errors import Parameter, ParameterError
+from ..checks.numbers import is_whole
+from ..checks.stores import Stored
+from ..checks.tables import columns_not_finite
+from ..criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
+from ..criteria.base import Target
+from ..probing.progress import Verbose
+from ..probing.schedule import Schedule
+from ..probing.units import NO_COLUMNS, Columns, Units
+from ..stopping import MaxProbes, MaxTime, Rule
+from .fsdd import FSDD
+from .mrmr import JMI, MRMR
+from .probing import ProbingSelector, Rounds
+from .relieff import ReliefF
+
+LARGEST_PROBE = 100
+NEIGHBORS = 10
+MOST_BLOCKS = 100  # of a small budget, so that rounds can end where they should
+MOST_PROBES, FEWEST_PROBES, USUAL_ROWS = 12_000, 2_000, 150  # the budget falls with rows, so that time hardly grows
+IN_NET = 60  # of each filter
+FEWEST_ROWS_OF_NET = 200  # with fewer, filters that see pairs protect luck: genes were ranked worse
+RELIEF_CELLS = 4e9  # rows times rows looked at times features, up to which ReliefF takes seconds
+MOST_ROWS_LEFT_OUT = 2000  # leave-one-out of more rows costs time and tells no more than folds
+
+
+class Tournament(ProbingSelector):
+    """Finds the features that predict best together, by rounds of random subsets planned by a budget.
+
+    All features are in the first round. A round scores random subsets (probes) of those still in by how probable a
+    model finds the right class of each row left out; one ridge regression over the probes of all rounds gives every
+    feature a coefficient, what it adds to others; the better seven tenths go on. When 20 are left, the rest of the
+    budget is spent on them. A feature ranks by the round it reached, then by its coefficient. The best of some cheap
+    filters cannot leave while many are in, which protects what only shows in company.
+
+    Use `DAF` to learn which features matter and how sure that is; `Tournament` to predict with few features.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        How many features to keep: a number, a share in (0, 1], or half. May be changed after ``fit``.
+    criterion : str, Criterion, estimator or callable, default="auto"
+        What a probe is scored by: the mean of 10-nearest-neighbour and linear models, both leaving out one row; or as
+        in `DAF`.
+    n_probes : int or "auto", default="auto"
+        The budget. "auto" is 12,000 for up to 150 rows, and falls with more to 2,000.
+    net : bool or "auto", default="auto"
+        Whether the 60 best of `ReliefF`, `JMI`, `MRMR` and `FSDD` are protected while more than 200 features go on (a
+        fifth of fewer). "auto": from 200 rows on, and where these can use the table.
+    time_limit : float or None, default=None
+        Seconds after which it ends with the ranking so far.
+    feature_groups, keep, drop, costs, categorical_features
+        As in `DAF`.
+    cv : "auto", "loo", int, splitter or iterable of splits, default="auto"
+        Folds for the criterion; "auto" leaves out one row where the criterion gives probabilities and rows are up to
+        2,000, else 3 folds.
+    scoring : str or None, default=None
+        None: "probability" for criteria that know it, else the criterion's own.
+    error_score, device, n_jobs, ledger, random_state, verbose
+        As in `DAF`.
+
+    Attributes
+    ----------
+    ranking_ : array of shape (n_features,)
+        1 is best.
+    scores_ : array of shape (n_features,)
+        What each feature adds to the score of a probe; compare those of one round only.
+    run_ : Run
+        The finished run: plan with its rounds, ledger, tally.
+    n_probes_, stop_reason_, ledger_, history_, criterion_
+        As in `DAF`; ``history_["left_in_round"]`` is the round after which each feature left, 0 for those that stayed.
+
+    Examples
+    --------
+    >>> from probewise import Tournament
+    >>> from probewise.datasets import make_madelon
+    >>> data = make_madelon(n_samples=200, n_features=60, random_state=0)
+    >>> tournament = Tournament(20, n_probes=1000, random_state=0).fit(data.X, data.y)
+    >>> int(tournament.support_[data.informative].sum()) >= 15
+    True
+    """
+
+    coefficient = "regression"
+    screen = inclusion = max_probe_size = block_size = None
+    check_every = 1
+
+    def __init__(
+        self,
+        n_features_to_select: Any = None,
+        *,
+        criterion: Any = "auto",
+        n_probes: int | str = "auto",
+        net: bool | str = "auto",
+        time_limit: float | None = None,
+        feature_groups: Any = None,
+        keep: Any = None,
+        drop: Any = None,
+        costs: Any = None,
+        categorical_features: Any = "from_dtype",
+        cv: Any = "auto",
+        scoring: Any = None,
+        error_score: Any = "raise",
+        device: str = "cpu",
+        n_jobs: int | None = None,
+        ledger: Any = None,
+        random_state: Any = None,
+        verbose: Verbose = 0,
+    ) -> None:
+        self.n_features_to_select = n_features_to_select
+        self.criterion = criterion
+        self.n_probes = n_probes
+        self.net = net
+        self.time_limit = time_limit
+        self.feature_groups = feature_groups
+        self.keep = keep
+        self.drop = drop
+        self.costs = costs
+        self.categorical_features = categorical_features
+        self.cv = cv
+        self.scoring = scoring
+        self.error_score = error_score
+        self.device = device
+        self.n_jobs = n_jobs
+        self.ledger = ledger
+        self.random_state = random_state
+        self.verbose: Any = verbose
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Tournament:
+        """Play the rounds; ``groups`` and ``sample_weight`` are as in `DAF`."""
+        self._check_parameters()
+        self._probe(X, y, default_size=LARGEST_PROBE, groups=groups, sample_weight=sample_weight)
+        return self
+
+    @property
+    def budget_(self) -> int:
+        """The probes planned."""
+        rounds = self._record.narrowing
+        assert isinstance(rounds, Schedule)
+        return rounds.n_probes
+
+    def _check_parameters(self) -> None:
+        if self.n_probes != "auto" and not is_whole(self.n_probes, 1):
+            raise ParameterError(
+                Parameter("n_probes", self.n_probes), " must be a whole number of at least 1, or 'auto'"
+            )
+        if not isinstance(self.net, bool) and self.net != "auto":
+            raise ParameterError(Parameter("net", self.net), ": choose True, False or 'auto'")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise ParameterError(Parameter("time_limit", self.time_limit), " must be above 0 seconds, or None")
+        self._check_probing_parameters()
+
+    def _stop_rule(self, n_rows: int) -> Rule:
+        budget = MaxProbes(self._budget(n_rows))
+        return budget if self.time_limit is None else budget | MaxTime(self.time_limit)
+
+    def _budget(self, n_rows: int) -> int:
+        if not isinstance(self.n_probes, str):
+            return int(self.n_probes)
+        return int(np.clip(MOST_PROBES * USUAL_ROWS // n_rows, FEWEST_PROBES, MOST_PROBES))
+
+    def _criterion_for(self, X: Any = None) -> Criterion:
+        if not (isinstance(self.criterion, str) and self.criterion == "auto"):
+            return as_criterion(self.criterion, X)
+        n_neighbors = NEIGHBORS if X is None else int(np.clip(X.shape[0] // 2, 1, NEIGHBORS))
+        return Average((KNN(n_neighbors), Linear()))
+
+    def _folds_and_score(self, criterion: Criterion, y: Any) -> tuple[Any, Any]:
+        is_soft = isinstance(criterion, KNN | Linear | NaiveBayes | Average)
+        of_classes = y is not None and Target.of(y, getattr(criterion, "task", "auto")).is_classification
+        cv, scoring = self.cv, self.scoring
+        if isinstance(cv, str) and cv == "auto":
+            cv = "loo" if is_soft and len(y) <= MOST_ROWS_LEFT_OUT else 3
+        if scoring is None and is_soft and of_classes:
+            scoring = "probability"
+        return cv, scoring
+
+    def _rounds(self, X: Any, y: Any, units: Units, on_device: bool) -> Rounds:
+        budget = self._budget(X.shape[0])
+        block_size = min(self._usual_block(on_device), max(1, budget // MOST_BLOCKS))
+        schedule = Schedule.of_budget(units.n_units, budget, block_size)
+        above = max(100, min(200, units.n_units // 5))
+        if schedule.ends and units.n_units > above:
+            schedule = replace(schedule, protected=self._protected(X, y, units), protected_above=above)
+        return Rounds(block_size, block_size, schedule)
+
+    def _protected(self, X: Any, y: Any, units: Units) -> Columns:
+        """The units of the features that filters rank best."""
+        is_wanted = X.shape[0] >= FEWEST_ROWS_OF_NET if self.net == "auto" else self.net
+        if not is_wanted or y is None or isinstance(X, Stored) or self._is_category.any():
+            return NO_COLUMNS
+        if len(columns_not_finite(X)):
+            return NO_COLUMNS
+        best = np.zeros(units.n_features, dtype=bool)
+        for method in self._filters(X, y):
+            best |= method.fit(X, y).ranking_ <= IN_NET
+        protected = np.unique(units.unit_of[best])
+        return protected[protected >= 0].astype(np.int32)
+
+    def _filters(self, X: Any, y: Any) -> list[Any]:
+        n_rows, n_features = X.shape
+        n_samples = int(np.clip(RELIEF_CELLS / (n_rows * n_features), 1, n_rows))
+        relief = ReliefF(n_samples=None if n_samples >= n_rows else n_samples)
+        if not Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification:
+            return [relief]
+        of_columns = [MRMR(IN_NET), FSDD()]
+        return of_columns if sp.issparse(X) else [relief, JMI(IN_NET), *of_columns]

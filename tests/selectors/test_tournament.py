@@ -1,0 +1,217 @@
+"""Tournament: its rounds against a literal twin, the laws of probing, its net, and what it finds."""
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import naive
+from probewise import Tournament
+from probewise.datasets import make_madelon
+from probewise.probing.ledger import Ledger
+from probewise.probing.run import Run
+from probewise.probing.schedule import FEWEST, SHARE, Schedule, sizes_of_rounds
+from probewise.report import render_markdown, summarize
+
+DATA = make_madelon(120, 80, random_state=1)
+
+
+def tournament(**options):
+    return Tournament(10, **{"n_probes": 600, "random_state": 0, **options})
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return tournament().fit(DATA.X, DATA.y)
+
+
+def same(first, second):
+    assert first.ledger_.values().tobytes() == second.ledger_.values().tobytes()
+    assert first.scores_.tobytes() == second.scores_.tobytes()
+    assert first.ranking_.tolist() == second.ranking_.tolist()
+
+
+def test_rounds_are_those_of_a_literal_twin(fitted):
+    """Who goes on, round by round, by a dense ridge regression over all probes so far."""
+    plan, values, schedule = fitted.run_.plan, fitted.ledger_.values(), fitted.run_.record.narrowing
+    active = naive.tournament_rounds(plan, values, schedule)
+    assert [part.active.tolist() for part in plan.rounds] == active
+
+
+def test_ranks_go_by_the_round_reached_and_then_by_the_coefficient(fitted):
+    left = fitted.history_["left_in_round"]
+    order = np.argsort(fitted.ranking_)
+    reached = np.where(left == 0, 99, left)[order]
+    assert (np.diff(reached) <= 0).all()
+    for number in np.unique(reached):
+        assert (np.diff(fitted.scores_[order][reached == number]) <= 0).all()
+
+
+@given(st.integers(1, 10**6), st.integers(1, 50_000), st.sampled_from([1, 5, 50, 4000]))
+def test_a_budget_is_spent_on_rounds_of_whole_blocks(n_units, n_probes, block_size):
+    schedule = Schedule.of_budget(n_units, n_probes, block_size)
+    sizes = sizes_of_rounds(n_units, len(schedule.ends))
+    assert len(sizes) == len(schedule.ends) + 1
+    assert sizes[0] == n_units
+    assert all(FEWEST <= after < before for before, after in itertools.pairwise(sizes))
+    assert all(end % block_size == 0 for end in schedule.ends)
+    assert all(before < after for before, after in itertools.pairwise([0, *schedule.ends, n_probes]))
+    if n_probes > 100 * block_size:
+        assert sizes[-1] == min(n_units, FEWEST)
+        assert all(after >= int(SHARE * before) for before, after in itertools.pairwise(sizes))
+
+
+@pytest.mark.parametrize("backend", ["threading", "loky"])
+def test_any_workers_give_the_same_bits(fitted, backend):
+    with joblib.parallel_config(backend=backend):
+        same(fitted, tournament(n_jobs=2).fit(DATA.X, DATA.y))
+
+
+@pytest.mark.parametrize("n_first", [30, 37, 100, 333, 600])
+def test_a_run_that_went_on_is_the_run(fitted, tmp_path, n_first):
+    """Broken off inside of a round, or of a block."""
+    path = tmp_path / "run.ledger"
+    tournament(ledger=path).fit(DATA.X, DATA.y)
+    with Ledger(path) as whole:
+        settings, values = whole.settings, whole.values()
+    path.unlink()
+    with Ledger(path, {name: value for name, value in settings.items() if name != "stopped"}) as ledger:
+        ledger.append(values[:n_first], seconds=0.1)
+    same(fitted, tournament(ledger=path).fit(DATA.X, DATA.y))
+
+
+SESSION = """
+import sys
+from probewise import Tournament
+from probewise.datasets import make_madelon
+data = make_madelon(120, 80, random_state=1)
+print("ready", flush=True)
+Tournament(10, n_probes=60_000, random_state=0, ledger=sys.argv[1]).fit(data.X, data.y)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is of POSIX")
+def test_kill_9_and_go_on(tmp_path):
+    path = tmp_path / "run.ledger"
+    with subprocess.Popen(
+        [sys.executable, "-c", SESSION, str(path)], stdout=subprocess.PIPE, env=os.environ
+    ) as process:
+        process.stdout.readline()
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not Path(f"{path}-wal").exists():
+            time.sleep(0.01)
+        time.sleep(0.5)
+        process.kill()
+    options = {"n_probes": 60_000, "time_limit": 0.2}
+    resumed = tournament(ledger=path, **options).fit(DATA.X, DATA.y)
+    unbroken = tournament(n_probes=60_000, time_limit=2.0).fit(DATA.X, DATA.y)
+    n_known = min(resumed.n_probes_, unbroken.n_probes_)
+    assert resumed.n_probes_ >= 50
+    assert resumed.ledger_.values(0, n_known).tobytes() == unbroken.ledger_.values(0, n_known).tobytes()
+
+
+def test_a_ledger_says_what_its_selector_says(tmp_path):
+    kept = tournament(ledger=tmp_path / "run.ledger").fit(DATA.X, DATA.y)
+    with Ledger(tmp_path / "run.ledger") as ledger:
+        again = Run.read(ledger)
+    assert again.ranking("regression").tolist() == kept.ranking_.tolist()
+    ours, theirs = summarize(kept), summarize(tmp_path / "run.ledger", coefficient="regression")
+    assert ours["ranking"] == theirs["ranking"]
+    assert theirs["asked"]["method"] == "Tournament"
+    assert "Rounds among 80, 56, 39" in render_markdown(theirs)
+
+
+def test_the_net_protects_while_many_are_in():
+    data = make_madelon(150, 600, random_state=0)
+    fitted = Tournament(20, n_probes=400, net=True, random_state=0).fit(data.X, data.y)
+    schedule = fitted.run_.record.narrowing
+    assert 60 <= len(schedule.protected) <= 240
+    for part in fitted.run_.plan.rounds:
+        if len(part.active) > max(schedule.protected_above, len(schedule.protected)):
+            assert np.isin(schedule.protected, part.active).all()
+    for net, rows in ((False, 150), ("auto", 150)):
+        few = Tournament(net=net, n_probes=40).fit(data.X[:rows], data.y[:rows])
+        assert not len(few.run_.record.narrowing.protected)
+
+
+def test_it_finds_madelon_with_an_eighth_of_the_probes():
+    data = make_madelon(random_state=0)
+    found = Tournament(20, n_probes=1000, random_state=0).fit(data.X, data.y)
+    assert found.support_[data.informative].sum() >= 17
+
+
+def test_a_class_of_two_rows():
+    X, y = DATA.X[:60], DATA.y[:60].copy()
+    y[:2] = 7
+    assert tournament(n_probes=100).fit(X, y).n_probes_ == 100
+
+
+def test_numbers_to_predict():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 60))
+    y = X[:, 3] - 2 * X[:, 17] + 0.1 * rng.normal(size=80)
+    best = Tournament(2, n_probes=400, random_state=0).fit(X, y)
+    assert set(best.get_support(indices=True)) == {3, 17}
+
+
+def test_sparse_text():
+    rng = np.random.default_rng(0)
+    X = sp.csr_matrix(rng.poisson(0.2, size=(100, 70)).astype(np.float32))
+    y = (X[:, 4].toarray().ravel() > 0).astype(int)
+    assert tournament(n_probes=300).fit(X, y).ranking_[4] == 1
+
+
+def test_units_of_features():
+    frame = pd.DataFrame(DATA.X, columns=[f"g{k}" for k in range(80)])
+    fitted = tournament(feature_groups=[["g0", "g1"]], keep=["g5"], drop=["g6"]).fit(frame, DATA.y)
+    assert fitted.ranking_[0] == fitted.ranking_[1]
+    assert fitted.support_[5]
+    assert not fitted.support_[6]
+
+
+def test_any_criterion():
+    for criterion in ("knn", "linear", "naive_bayes", LogisticRegression()):
+        assert tournament(criterion=criterion, n_probes=60).fit(DATA.X, DATA.y).n_probes_ == 60
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"n_probes": 0}, "n_probes=0 must be a whole number of at least 1"),
+        ({"n_probes": "many"}, "n_probes='many' must be"),
+        ({"net": 3}, "net=3: choose True, False or 'auto'"),
+        ({"time_limit": 0}, "time_limit=0 must be above 0"),
+    ],
+)
+def test_bad_input_is_named(options, words):
+    with pytest.raises(ValueError, match=words):
+        tournament(**options).fit(DATA.X, DATA.y)
+
+
+def test_time_ends_it_with_the_ranking_so_far():
+    fitted = tournament(n_probes=10**7, time_limit=0.5).fit(DATA.X, DATA.y)
+    assert 0 < fitted.n_probes_ < 10**7
+    assert sorted(fitted.ranking_) == list(range(1, 81))
+
+
+def test_it_clones():
+    assert clone(tournament()).get_params() == tournament().get_params()
+
+
+@parametrize_with_checks([Tournament(n_probes=60, random_state=0)])
+def test_sklearn_checks(estimator, check):
+    check(estimator)
