@@ -83,7 +83,7 @@ class Tournament(ProbingSelector):
     --------
     >>> from probewise import Tournament
     >>> from probewise.datasets import make_madelon
-    >>> data = make_madelon(n_samples=200, n_features=60, random_state=0)
+    >>> data = make_madelon(n_samples=300, n_features=60, random_state=0)
     >>> tournament = Tournament(20, n_probes=1000, random_state=0).fit(data.X, data.y)
     >>> int(tournament.support_[data.informative].sum()) >= 15
     True
