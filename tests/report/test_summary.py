@@ -50,7 +50,7 @@ def test_every_selector_can_be_summarized(name, madelon):
     assert len(summary["verdict"]) == 2
     assert all(sentence.endswith(".") for sentence in summary["verdict"])
     assert summary["sizes"]["suggested"] in summary["sizes"]["size"]
-    assert summary["sizes"]["honest"] == (name not in ("DAF", "BIF", "SFFS"))
+    assert summary["sizes"]["honest"] == (name not in ("DAF", "Tournament", "BIF", "SFFS"))
     assert summary["asked"]["way"]
     assert f"from probewise import {name}" in summary["repeat"]["code"]
     assert render_markdown(summary).startswith("# Which features of a table matter to predict label?")
