@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ class Batch(NamedTuple):
     sizes: NDArray[np.int64]
 
 
-class DeviceScorer:
+class DeviceScorer(ABC):
     """A bound criterion on a device: a function of subsets as (indices, offsets) that gives J of each."""
 
     size_steps = SIZE_STEPS
@@ -40,16 +41,16 @@ class DeviceScorer:
         self._prepare()
         self.streams.synchronize()
 
+    @abstractmethod
     def _prepare(self) -> None:
         """Send what every call needs."""
-        raise NotImplementedError
 
     def __call__(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
         with self.streams():
             return self._scores(Batch(indices, offsets, self._send(indices), self._send(offsets), np.diff(offsets)))
 
-    def _scores(self, batch: Batch) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def _scores(self, batch: Batch) -> Floats: ...
 
     def _send(self, values: Any) -> Tensor:
         return send_array(values, self.device)

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,7 +25,7 @@ NO_WEIGHT = 1e-200  # stands for a weight of 0, as a share of the largest: its r
 
 
 @dataclass(frozen=True)
-class BoundLeftOut:
+class BoundLeftOut(ABC):
     """Columns of X as lines, rows in their own order."""
 
     lines: ColumnLines
@@ -38,10 +39,10 @@ class BoundLeftOut:
             self._score(lines, indices, offsets, scores[some])
         return scores
 
+    @abstractmethod
     def _score(
         self, lines: NDArray[Any], indices: NDArray[np.int32], offsets: NDArray[np.int64], scores: Floats
-    ) -> None:
-        raise NotImplementedError
+    ) -> None: ...
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -287,7 +288,7 @@ class Sums:
         return Sums(*(operation(getattr(self, name), getattr(other, name)) for name in names))
 
 
-class Design:
+class Design(ABC):
     """The design matrix of a probe, with sums and scores of groups of rows; dense or sparse."""
 
     is_sparse = False
@@ -301,14 +302,14 @@ class Design:
         self.n_targets = max(1, self.target.n_classes)
         self.system = np.empty((largest, largest + self.n_targets + 1))
 
-    def load(self, subset: Any) -> Design:
-        raise NotImplementedError
+    @abstractmethod
+    def load(self, subset: Any) -> Design: ...
 
-    def sums(self, rows: Rows) -> Sums:
-        raise NotImplementedError
+    @abstractmethod
+    def sums(self, rows: Rows) -> Sums: ...
 
-    def score(self, rows: Rows, weights: Floats, intercepts: Floats, allowed: NDArray[np.bool_]) -> float:
-        raise NotImplementedError
+    @abstractmethod
+    def score(self, rows: Rows, weights: Floats, intercepts: Floats, allowed: NDArray[np.bool_]) -> float: ...
 
     def _target_sums(self, rows: Rows) -> Floats:
         targets = self.targets[rows]
