@@ -153,20 +153,52 @@ def left_out(splits, weights=None):
     return [(row, train, weight / total) for row, train, weight in tests]
 
 
+def outcomes_by_group(scoring, y, parts, group_of, weights=None):
+    """J, {row: share in J}, {group: mean outcome}; ``parts`` are (rows, what was predicted of them) scored together."""
+    weights, told = np.ones(len(y)) if weights is None else weights, []
+    for rows, predicted in parts:
+        mean = np.average(y[rows], weights=weights[rows]) if scoring == "r2" else None
+        classes = {y[row] for row in rows if weights[row] > 0}
+        for row, said in zip(rows, predicted, strict=True):
+            share = weights[row] / sum(weights[other] for other in rows)
+            if scoring == "balanced_accuracy":
+                alike = sum(weights[other] for other in rows if y[other] == y[row])
+                share = weights[row] / alike / len(classes) if alike else 0.0
+            if scoring == "probability":
+                outcome = said
+            elif scoring == "r2":
+                outcome = 1 - (y[row] - said) ** 2 / np.average((y[rows] - mean) ** 2, weights=weights[rows])
+            else:
+                outcome = -((y[row] - said) ** 2) if scoring == "neg_mean_squared_error" else float(said == y[row])
+            told.append((row, share / len(parts), outcome))
+    shares = {row: sum(share for other, share, _ in told if other == row) for row in range(len(y))}
+    means = {}
+    for group in set(group_of) - {-1}:
+        own = [(share, outcome) for row, share, outcome in told if group_of[row] == group]
+        means[group] = sum(share * outcome for share, outcome in own) / sum(share for share, _ in own)
+    return sum(share * outcome for _, share, outcome in told), shares, means
+
+
 def soft_knn(X, y, splits, n_neighbors, weights=None):
-    """Mean weight of neighbours of the row's own class: softmax(-d^2 / T), T a fifth of the mean d^2 of the fifth."""
+    """Mean over tests, by weight, of the votes for the row's own class."""
+    votes = soft_votes(X, y, splits, n_neighbors)
+    return sum(share * vote for (_, _, share), vote in zip(left_out(splits, weights), votes, strict=True))
+
+
+def soft_votes(X, y, splits, n_neighbors):
+    """Weights of neighbours of the row's own class: softmax(-d^2 / T), T a fifth of the mean d^2 of the fifth."""
     X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
-    tests, near = left_out(splits, weights), []
+    tests, near = left_out(splits), []
     for row, train, _ in tests:
         squares = np.sum((X[row] - X[train]) ** 2, axis=1)
         near.append(sorted(zip(squares.tolist(), train, strict=True))[:n_neighbors])
     temperature = max(np.mean([neighbors[min(5, n_neighbors) - 1][0] for neighbors in near]) / 5, 1e-300)
-    total = 0.0
-    for (row, _, share), neighbors in zip(tests, near, strict=True):
+    said = []
+    for (row, _, _), neighbors in zip(tests, near, strict=True):
         votes = np.exp([-(square - neighbors[0][0]) / temperature for square, _ in neighbors])
         own = [y[other] == y[row] for _, other in neighbors]
-        total += share * votes[own].sum() / votes.sum()
-    return total
+        said.append(votes[own].sum() / votes.sum())
+    return said
 
 
 def ridge_decision(X, targets, row, train, alpha, weights=None):

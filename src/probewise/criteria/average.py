@@ -98,6 +98,16 @@ class BoundAverage:
         return np.mean([part(subsets) for part in self.parts], axis=0)
 
     @property
+    def row_shares(self) -> Floats | None:
+        """The first part's, where all parts have the same."""
+        shares: list[Any] = [getattr(part, "row_shares", None) for part in self.parts]
+        return shares[0] if all(own is not None and np.array_equal(own, shares[0]) for own in shares) else None
+
+    def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
+        scores, means = zip(*(part.outcomes(subsets, group_of) for part in self.parts), strict=True)  # type: ignore[attr-defined]
+        return np.mean(scores, axis=0), np.asarray(np.mean(means, axis=0, dtype=np.float64), np.float32)
+
+    @property
     def only_on_cpu(self) -> str | None:
         """What of it no device knows, in words."""
         for part in self.parts:

@@ -17,11 +17,13 @@ from .base import Criterion, Floats, Folds, Target
 from .columns import SubsetColumns
 from .left_out import SoftKNN, column_lines
 from .missing import BoundToColumns, Missing, require_fillable
-from .scoring import Measure, bind_target
+from .scoring import NO_GROUPS, Measure, Outcomes, OutcomesByGroup, RowGroups, bind_target
 
 LARGEST_BASE = 2**28  # bytes of distances kept between candidates of `plus_each`
 FEW_FEATURES = 8  # below, rounding to integers costs more time than their products save
 MOST_ROUNDING = 0.05  # of the typical distance: with more, most pairs of rows would need their exact distance
+
+NO_OUTCOMES: Outcomes = (NO_GROUPS.group, NO_GROUPS.share, np.empty(0))
 
 
 class KNN(Criterion):
@@ -99,7 +101,7 @@ class KNN(Criterion):
 
 
 @dataclass(frozen=True)
-class BoundKNN(BoundToColumns):
+class BoundKNN(OutcomesByGroup, BoundToColumns):
     """X, seen with its rows in fold order, and what the kernels need."""
 
     n_neighbors: int
@@ -115,20 +117,21 @@ class BoundKNN(BoundToColumns):
         columns = SubsetColumns(X, order, missing=missing is not None)
         return cls(columns, target, folds, measure, Missing.of(columns, folds, missing), n_neighbors, fold_end)
 
-    def __call__(self, subsets: Subsets) -> Floats:
+    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
         rounding = self._rounding(subsets, subsets.sizes) if kernels.INTEGERS_AVAILABLE else None
         is_incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
-        scores = np.empty(len(subsets))
+        scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
         largest = int(subsets.sizes.max(initial=1))
         integers, floats = IntegerScorer(self, largest), FloatScorer(self, largest)
         for k, subset in enumerate(subsets):
+            by_group = groups.group, groups.share, means[k]
             if is_incomplete[k]:
-                scores[k] = floats.score_filled(subset)
+                scores[k] = floats.score_filled(subset, by_group)
             elif rounding is not None and rounding.pays[k] and len(subset) >= FEW_FEATURES:
-                scores[k] = integers.score(subset, rounding.scale[k], rounding.slack[k])
+                scores[k] = integers.score(subset, rounding.scale[k], rounding.slack[k], by_group)
             else:
-                scores[k] = floats.score(subset)
-        return scores
+                scores[k] = floats.score(subset, by_group)
+        return scores, means
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
@@ -168,7 +171,7 @@ class BoundKNN(BoundToColumns):
             kernels.neighbors_with_one_more(
                 base, extra, exact, slack, self.fold_end, self.columns.rows, self.n_neighbors, products, work
             )
-            scores[k] = self.fold_scores(work[4])
+            scores[k] = self.fold_scores(work[4], NO_OUTCOMES)
         return scores
 
     def _rounding(self, subsets: Subsets, sizes: Any) -> Rounding | None:
@@ -184,18 +187,30 @@ class BoundKNN(BoundToColumns):
         slack = np.where(is_exact, 0.0, 2 * np.sqrt(sizes))
         return Rounding(scale, slack, slack < MOST_ROUNDING * apart * scale)
 
-    def fold_scores(self, rows: NDArray[np.int64]) -> float:
+    def fold_scores(self, rows: NDArray[np.int64], by_group: Outcomes) -> float:
         """Mean score over folds from each row's neighbours."""
         return kernels.mean_fold_score(
-            rows, self.borders, self.n_neighbors, self.targets, self.target.n_classes, self.measure.code, self.weights
-        )
+            rows, self.borders, self.n_neighbors, self.targets, self.target.n_classes, self.measure.code, self.weights,
+            *by_group,
+        )  # fmt: skip
 
-    def fold_score(self, rows: NDArray[np.int64], test: NDArray[np.int64]) -> float:
-        """Score of one fold from the neighbours of its rows; ``test`` says where these are in the present order."""
+    def fold_score(self, rows: NDArray[np.int64], fold: int, by_group: Outcomes) -> float:
+        """Score of one fold from the neighbours of its rows."""
+        (_, test), (group, share, means) = self.places[fold], by_group
         near, weights = rows[: len(test), : self.n_neighbors], self.weights[test] if len(self.weights) else self.weights
+        own = slice(self.test_starts[fold], self.test_starts[fold + 1])
         return kernels.fold_score(
-            near, self.targets[test], self.targets, self.target.n_classes, self.measure.code, weights
-        )
+            near, self.targets[test], self.targets, self.target.n_classes, self.measure.code, weights,
+            group[own], share[own], means,
+        )  # fmt: skip
+
+    @cached_property
+    def test_starts(self) -> NDArray[np.int64]:
+        return np.cumsum([0, *self.folds.test_sizes])
+
+    @cached_property
+    def tests(self) -> Any:
+        return super().tests if self.fold_end is not None else tuple(test for _, test in self.folds.splits)
 
     @property
     def float_dtype(self) -> np.dtype[Any]:
@@ -226,12 +241,13 @@ class IntegerScorer:
     def __init__(self, bound: BoundKNN, largest: int) -> None:
         self.bound, self.largest = bound, largest
 
-    def score(self, subset: NDArray[np.int32], scale: float, slack: float) -> float:
+    def score(self, subset: NDArray[np.int32], scale: float, slack: float, by_group: Outcomes) -> float:
         bound, values = self.bound, self.room[0][: self.bound.folds.n_rows * len(subset)].reshape(-1, len(subset))
         bound.columns.take(subset, values)
         return kernels.score_by_integers(
             values, scale, slack, bound.fold_end, bound.columns.rows, bound.borders, bound.n_neighbors,
-            bound.targets, bound.target.n_classes, bound.measure.code, bound.weights, *self.room[1:],
+            bound.targets, bound.target.n_classes, bound.measure.code, bound.weights, *by_group,
+            *self.room[1:],
         )  # fmt: skip
 
     @cached_property
@@ -283,19 +299,19 @@ class FloatScorer:
         kernels.add_norms(left, right)
         return left, right
 
-    def score(self, subset: NDArray[np.int32]) -> float:
+    def score(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
         bound, order, k = self.bound, self.columns.rows, self.bound.n_neighbors
         left, right = self.sides_of(subset)
         if bound.fold_end is not None:
             kernels.neighbors_across_folds(left, right, bound.fold_end, order, k, self.products, self.work)
-            return bound.fold_scores(self.work[4])
+            return bound.fold_scores(self.work[4], by_group)
         total = 0.0
-        for train, test in bound.folds.splits:
+        for fold, (train, test) in enumerate(bound.places):
             kernels.neighbors_between(left, right, test, train, order, k, self.products, self.work)
-            total += bound.fold_score(self.work[4], test)
-        return total / len(bound.folds.splits)
+            total += bound.fold_score(self.work[4], fold, by_group)
+        return total / len(bound.places)
 
-    def score_filled(self, subset: NDArray[np.int32]) -> float:
+    def score_filled(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
         """Each fold fills missing values in its own way, so that each has its own distances."""
         bound, order, k = self.bound, self.columns.rows, self.bound.n_neighbors
         left, right = self.sides_of(subset)
@@ -306,5 +322,5 @@ class FloatScorer:
             left[rows, places] = bound.missing.fills[fold, which]
             kernels.add_norms(left, right)
             kernels.neighbors_between(left, right, test, train, order, k, self.products_of_all, self.work)
-            total += bound.fold_score(self.work[4], test)
+            total += bound.fold_score(self.work[4], fold, by_group)
         return total / len(bound.places)

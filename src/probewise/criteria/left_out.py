@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -18,14 +18,16 @@ from ..probing.probes import Subsets
 from .base import Floats, Folds, Target
 from .columns import ColumnLines, SubsetColumns
 from .missing import refuse_filling
-from .scoring import Measure
+from .scoring import Measure, Outcomes, OutcomesByGroup, RowGroups
 
 FLOAT32_RANGE = (1e-12, 1e12)  # widths of columns whose squared distances float32 can hold
 NO_WEIGHT = 1e-200  # stands for a weight of 0, as a share of the largest: its row is predicted, and changes nothing
 
+Probes = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int64]]  # lines, places of features among them, offsets
+
 
 @dataclass(frozen=True)
-class BoundLeftOut(ABC):
+class BoundLeftOut(OutcomesByGroup):
     """Columns of X as lines, rows in their own order."""
 
     lines: ColumnLines
@@ -33,16 +35,14 @@ class BoundLeftOut(ABC):
     folds: Folds
     measure: Measure
 
-    def __call__(self, subsets: Subsets) -> Floats:
-        scores = np.empty(len(subsets))
+    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+        scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
         for some, lines, indices, offsets in self.lines.batches(subsets):
-            self._score(lines, indices, offsets, scores[some])
-        return scores
+            self._score((lines, indices, offsets), (groups.group, groups.share, means[some]), scores[some])
+        return scores, means
 
     @abstractmethod
-    def _score(
-        self, lines: NDArray[Any], indices: NDArray[np.int32], offsets: NDArray[np.int64], scores: Floats
-    ) -> None: ...
+    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None: ...
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added."""
@@ -66,7 +66,11 @@ class SoftKNN(BoundLeftOut):
     n_neighbors: int
 
     @cached_property
-    def tests(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    def tests(self) -> Any:
+        return (self.votes[0],)
+
+    @cached_property
+    def votes(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
         """Tested rows, the fold of each, and the groups of rows that say which rows a fold does not train on."""
         folds = np.arange(len(self.folds.splits), dtype=np.int32)
         if self.folds.is_partition:
@@ -78,12 +82,10 @@ class SoftKNN(BoundLeftOut):
             groups[number, train] = -1
         return self.tested, np.repeat(folds, self.folds.test_sizes), groups
 
-    def _score(
-        self, lines: NDArray[Any], indices: NDArray[np.int32], offsets: NDArray[np.int64], scores: Floats
-    ) -> None:
+    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
         soft_neighbors.soft_scores(
-            lines, indices, offsets, *self.tests, self.n_neighbors, self.target.values,
-            self.measure.of_rows(self.tests[0]), scores,
+            *probes, *self.votes, self.n_neighbors, self.target.values, self.measure.of_rows(self.votes[0]),
+            *by_group, scores,
         )  # fmt: skip
 
 
@@ -126,18 +128,18 @@ class LeftOutLinear(BoundLeftOut):
         trains = [np.asarray(train, np.int64) for train, _ in self.folds.splits]
         return np.concatenate(trains), np.cumsum([0, *map(len, trains)])
 
-    def _score(
-        self, lines: NDArray[Any], indices: NDArray[np.int32], offsets: NDArray[np.int64], scores: Floats
-    ) -> None:
-        fit = (lines, indices, offsets, self.targets, self.roots, self.alpha, self.target.values)
+    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
+        fit = (*probes, self.targets, self.roots, self.alpha, self.target.values)
         if self.folds.is_loo:
             codes, n_classes = self.target.values, self.target.n_classes
             counts = np.bincount(codes[self.counted], minlength=n_classes) if n_classes else np.empty(0, np.int64)
-            ridge_left_out.one_out_scores(*fit, counts, self.measure.code, self.measure.weights, scores)
+            ridge_left_out.one_out_scores(*fit, counts, self.measure.code, self.measure.weights, *by_group, scores)
         else:
             tests = np.cumsum([0, *self.folds.test_sizes])
             weights = self.measure.of_rows(self.tested)
-            ridge_left_out.fold_probabilities(*fit, self.known, *self.training, self.tested, tests, weights, scores)
+            ridge_left_out.fold_probabilities(
+                *fit, self.known, *self.training, self.tested, tests, weights, *by_group, scores
+            )
 
 
 @dataclass(frozen=True)
@@ -146,12 +148,10 @@ class LeftOutBayes(BoundLeftOut):
 
     var_smoothing: float
 
-    def _score(
-        self, lines: NDArray[Any], indices: NDArray[np.int32], offsets: NDArray[np.int64], scores: Floats
-    ) -> None:
+    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
         bayes_left_out.one_out_scores(
-            lines, indices, offsets, self.target.values, self.measure.weights, self.target.n_classes,
-            self.var_smoothing, self.measure.code, scores,
+            *probes, self.target.values, self.measure.weights, self.target.n_classes, self.var_smoothing,
+            self.measure.code, *by_group, scores,
         )  # fmt: skip
 
 

@@ -1,14 +1,22 @@
-"""The scores that built-in criteria give to predictions for a fold, by name, with the weights of the rows."""
+"""The scores that built-in criteria give to predictions for a fold, by name, with the weights of the rows.
+
+And what each row gives to them, where they are means over rows.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..checks.errors import ForPython, Parameter, ParameterError, Setting
 from ..kernels import scores as kernels
+from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
 
 FOR_CLASSES = {
@@ -107,6 +115,19 @@ class Measure:
         """The weights of some rows."""
         return self.weights[rows] if self.is_weighted else self.weights
 
+    @property
+    def is_mean_over_rows(self) -> bool:
+        return self.code not in (kernels.F1_MACRO, kernels.ROC_AUC)
+
+    def shares(self, rows: NDArray[np.int64], target: Target) -> Floats:
+        """How much each of some rows counts in the score of them together, where that is a mean over rows."""
+        weights = self.weights[rows] if self.is_weighted else np.ones(len(rows))
+        if self.code != kernels.BALANCED_ACCURACY:
+            return weights / weights.sum()
+        own = target.values[rows]
+        by_class = np.bincount(own, weights, minlength=target.n_classes)
+        return weights / np.where(by_class > 0, by_class, 1.0)[own] / np.count_nonzero(by_class)
+
     def score(self, truth: Any, predictions: Floats, weights: Floats, n_classes: int) -> float:
         """The score of one fold."""
         return kernels.score(self.code, truth, predictions, weights, n_classes)
@@ -117,6 +138,67 @@ class Measure:
         if self.is_weighted:
             return "sample_weight"
         return None if self.is_plain else f"scoring={self.name!r}"
+
+
+class RowGroups(NamedTuple):
+    """Of each test, in the order of `OutcomesByGroup.tests`: the group of its row, and its share in that group's mean.
+
+    Without entries, and with 0 groups, where outcomes of groups are not asked for.
+    """
+
+    group: NDArray[np.int64]
+    share: Floats
+    n_groups: int
+
+
+Outcomes = tuple[NDArray[np.int64], Floats, Floats]  # for kernels: groups and shares of tests, the means to add to
+NO_GROUPS = RowGroups(np.empty(0, np.int64), np.empty(0), 0)
+
+
+class OutcomesByGroup(ABC):
+    """J, and the outcomes of row groups beside it, from one method that a bound criterion owes: see `MeanOverRows`."""
+
+    target: Target
+    folds: Folds
+    measure: Measure
+
+    @abstractmethod
+    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+        """J, and the mean outcomes (subsets, groups)."""
+
+    def __call__(self, subsets: Subsets) -> Floats:
+        return self._scores(subsets, NO_GROUPS)[0]
+
+    def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
+        scores, table = self._scores(subsets, self._row_groups(group_of))
+        return scores, table.astype(np.float32)
+
+    @cached_property
+    def row_shares(self) -> Floats | None:
+        rows, shares = np.concatenate(self.tests), self._test_shares
+        return None if shares is None else np.bincount(rows, shares, self.folds.n_rows).astype(np.float64)
+
+    @cached_property
+    def tests(self) -> Sequence[NDArray[np.int64]]:
+        """The rows that are scored together: folds, or all where a row is left out or J is a mean over all tests."""
+        if self.folds.is_loo or self.measure.is_probability:
+            return (self.folds.order,)
+        return tuple(np.sort(test) for _, test in self.folds.splits)
+
+    @cached_property
+    def _test_shares(self) -> Floats | None:
+        """Of each test in J."""
+        if not self.measure.is_mean_over_rows:
+            return None
+        return np.concatenate([self.measure.shares(rows, self.target) for rows in self.tests]) / len(self.tests)
+
+    def _row_groups(self, group_of: NDArray[Any]) -> RowGroups:
+        shares = self._test_shares
+        if shares is None:
+            raise ParameterError(Parameter("scoring", self.measure.name), " is not a mean over rows")
+        group = np.asarray(group_of, np.int64)[np.concatenate(self.tests)]
+        totals = np.bincount(group + 1, shares)
+        return RowGroups(group, shares / np.where(totals > 0, totals, 1.0)[group + 1], len(totals) - 1)
 
 
 def bind_target(

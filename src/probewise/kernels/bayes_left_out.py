@@ -10,14 +10,16 @@ import numpy as np
 
 from .bayes import posterior
 from .jit import inline, kernel
-from .scores import PROBABILITY, ROC_AUC, score
+from .scores import PROBABILITY, ROC_AUC, score_and_outcomes
 
 NOTHING = 1e-12  # a sum of squares that is smaller than this share of what it was is rounding
 MOST = 1e150  # products of variances stay below, so that one logarithm serves many of them
 
 
 @kernel
-def one_out_scores(lines, indices, offsets, labels, weights, n_classes, smoothing, measure, scores):
+def one_out_scores(
+    lines, indices, offsets, labels, weights, n_classes, smoothing, measure, groups, shares, means, scores
+):
     """The score of each probe over all rows, from columns as lines (features, rows); weights are of rows, or none."""
     n = lines.shape[1]
     sizes, counts = np.zeros(n_classes), np.zeros(n_classes, np.int64)
@@ -79,7 +81,7 @@ def one_out_scores(lines, indices, offsets, labels, weights, n_classes, smoothin
             for c in range(n_classes):
                 cost[i, c] += 0.5 * math.log(product[i, c])
             predicted[i] = _prediction(cost[i], labels[i], measure)
-        scores[probe] = score(measure, labels, predicted, weights, n_classes)
+        scores[probe] = score_and_outcomes(measure, labels, predicted, weights, n_classes, groups, shares, means[probe])
 
 
 @inline

@@ -13,7 +13,7 @@ import numpy as np
 from . import integers
 from .integers import BLOCK, minus_distances, pack, round_to_integers
 from .jit import inline, kernel, part
-from .scores import ROC_AUC, score
+from .scores import ROC_AUC, score_and_outcomes
 from .vectors import LANES, lowest_bit, not_below, not_below_one, raise_along
 
 TILE = 512  # rows, and
@@ -52,7 +52,7 @@ def tile_end(start, fold_end):
 @kernel
 def score_by_integers(
     values, scale, slack, fold_end, order, borders, k, targets, n_classes, measure, weights,
-    wholes, packed, squares, products, work,
+    groups, shares, means, wholes, packed, squares, products, work,
 ):  # fmt: skip
     """The score of dense columns by products of 16-bit integers; targets are in fold order."""
     n_rows, d = values.shape
@@ -62,7 +62,7 @@ def score_by_integers(
     pairs = halves.view(np.int32)
     pack(pairs, n_rows, width, packed)
     _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, order, k, products, work)
-    return mean_fold_score(work[4], borders, k, targets, n_classes, measure, weights)
+    return mean_fold_score(work[4], borders, k, targets, n_classes, measure, weights, groups, shares, means)
 
 
 @kernel
@@ -433,25 +433,29 @@ def _swap_larger_up(top, value, width):
 
 
 @kernel
-def mean_fold_score(rows, borders, k, targets, n_classes, measure, weights):
-    """Mean over folds of the score of what the neighbours say; targets and weights are in fold order."""
+def mean_fold_score(rows, borders, k, targets, n_classes, measure, weights, groups, shares, means):
+    """Mean over folds of the score of what the neighbours say; all that is of rows is in fold order."""
     total = 0.0
     for fold in range(len(borders) - 1):
         own = slice(borders[fold], borders[fold + 1])
         near, own_weights = rows[own, :k], weights[own] if len(weights) else weights
-        total += fold_score(near, targets[own], targets, n_classes, measure, own_weights)
+        own_groups, own_shares = (groups[own], shares[own]) if len(groups) else (groups, shares)
+        total += fold_score(near, targets[own], targets, n_classes, measure, own_weights, own_groups, own_shares, means)
     return total / (len(borders) - 1)
 
 
 @kernel
-def fold_score(near, truth, targets, n_classes, measure, weights):
-    """The score of what the neighbours' targets say about rows whose own are truth: a vote, or a mean of numbers."""
+def fold_score(near, truth, targets, n_classes, measure, weights, groups, shares, means):
+    """The score of what the neighbours' targets say about rows whose own are truth: a vote, or a mean of numbers.
+
+    Outcomes of groups of rows are added to means.
+    """
     predicted = np.empty(len(near))
     if n_classes and measure != ROC_AUC:
         _vote(near, targets, n_classes, predicted)
     else:
         _average(near, targets, predicted)  # of two classes: the share of class 1
-    return score(measure, truth, predicted, weights, n_classes)
+    return score_and_outcomes(measure, truth, predicted, weights, n_classes, groups, shares, means)
 
 
 @part

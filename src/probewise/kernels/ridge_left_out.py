@@ -13,14 +13,16 @@ import math
 import numpy as np
 
 from .jit import inline, kernel
-from .scores import PROBABILITY, ROC_AUC, score
+from .scores import PROBABILITY, ROC_AUC, score_and_outcomes
 
 RIDGE = 1e-12
 SLOPE = 2.0  # probabilities are softmax(SLOPE * decisions), decisions being of targets 1 and -1
 
 
 @kernel
-def one_out_scores(lines, indices, offsets, targets, roots, alpha, truth, counts, measure, weights, scores):
+def one_out_scores(
+    lines, indices, offsets, targets, roots, alpha, truth, counts, measure, weights, groups, shares, means, scores
+):
     """The score of each probe over all rows, each left out once.
 
     lines (features, rows) are columns, targets (rows, K) what is fitted: 1 or -1 for each class (of two, for the
@@ -56,13 +58,16 @@ def one_out_scores(lines, indices, offsets, targets, roots, alpha, truth, counts
                 predicted[i] = _prediction(decisions[i], known, own, measure)
             else:
                 predicted[i] = decisions[i, 0]
-        scores[probe] = score(measure, truth, predicted, weights, len(counts))
+        scores[probe] = score_and_outcomes(
+            measure, truth, predicted, weights, len(counts), groups, shares, means[probe]
+        )
 
 
 @kernel
 def fold_probabilities(
-    lines, indices, offsets, targets, roots, alpha, truth, known, train, trains, test, tests, weights, scores
-):
+    lines, indices, offsets, targets, roots, alpha, truth, known, train, trains, test, tests, weights, groups, shares,
+    means, scores,
+):  # fmt: skip
     """The mean probability of the tested rows' own classes, for each probe.
 
     Fold f trains on train[trains[f]:trains[f + 1]] and tests test[tests[f]:tests[f + 1]], and knows the classes
@@ -96,7 +101,7 @@ def fold_probabilities(
                     decisions[i, c] += level[c]
                 own = int(truth[asked[i]])
                 predicted[tests[fold] + i] = _prediction(decisions[i], known[fold], own, PROBABILITY)
-        scores[probe] = score(PROBABILITY, truth, predicted, weights, 0)
+        scores[probe] = score_and_outcomes(PROBABILITY, truth, predicted, weights, 0, groups, shares, means[probe])
 
 
 @inline

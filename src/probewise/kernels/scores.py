@@ -30,6 +30,43 @@ def score(measure, truth, predicted, weights, n_classes):
     return _mean_recall(hits, owned) if measure == BALANCED_ACCURACY else _mean_f1(hits, claims, owned, met)
 
 
+@kernel
+def score_and_outcomes(measure, truth, predicted, weights, n_classes, groups, shares, means):
+    """The score, and where there are groups of rows their outcomes: see `add_outcomes`."""
+    if len(groups):
+        add_outcomes(measure, truth, predicted, weights, groups, shares, means)
+    return score(measure, truth, predicted, weights, n_classes)
+
+
+@kernel
+def add_outcomes(measure, truth, predicted, weights, groups, shares, means):
+    """means[g] += the outcomes of rows scored together that are of group g (-1: of none), times their shares in it."""
+    level, scale = (1.0, -_inverse_mean_scatter(truth, weights)) if measure == R2 else (0.0, -1.0)
+    if scale == 0.0:  # all to be predicted are equal: each row has the score of all
+        level = _r2(truth, predicted, weights)
+    for row in range(len(predicted)):
+        if groups[row] >= 0:
+            if measure in (R2, SQUARED_ERROR):
+                outcome = level + scale * (truth[row] - predicted[row]) ** 2
+            else:
+                outcome = predicted[row] if measure == PROBABILITY else np.float64(predicted[row] == truth[row])
+            means[groups[row]] += shares[row] * outcome
+
+
+@part
+def _inverse_mean_scatter(truth, weights):
+    """1 / the mean squared distance from the mean; 0 where there is none."""
+    mean, total, scatter = 0.0, 0.0, 0.0
+    for row in range(len(truth)):
+        weight = weights[row] if len(weights) else 1.0
+        mean += weight * truth[row]
+        total += weight
+    mean /= total
+    for row in range(len(truth)):
+        scatter += (weights[row] if len(weights) else 1.0) * (truth[row] - mean) ** 2
+    return total / scatter if scatter > 0.0 else 0.0
+
+
 @part
 def _accuracy(truth, predicted, weights):
     """The share of rows, or of their weight, predicted rightly."""

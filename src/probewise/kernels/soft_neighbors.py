@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from .jit import inline, kernel
-from .scores import PROBABILITY, score
+from .scores import PROBABILITY, score_and_outcomes
 from .vectors import LANES, lowest_bit, not_below_one, popcount
 
 TILE = 256  # rows whose distances to all others are held at a time
@@ -18,7 +18,7 @@ TYPICAL = 5  # the neighbour whose distance sets the temperature
 
 
 @kernel
-def soft_scores(lines, indices, offsets, tested, fold, groups, k, labels, weights, scores):
+def soft_scores(lines, indices, offsets, tested, fold, groups, k, labels, weights, row_groups, shares, means, scores):
     """J of each probe, from columns as lines (features, rows).
 
     Test t is of row tested[t] in fold[t]; weights are of tests, or none. Row j trains it unless groups[fold[t], j] is
@@ -63,7 +63,7 @@ def soft_scores(lines, indices, offsets, tested, fold, groups, k, labels, weight
                 if labels[others[t, q]] == labels[tested[t]]:
                     right += vote
             predicted[t] = right / total
-        scores[probe] = score(PROBABILITY, labels, predicted, weights, 0)
+        scores[probe] = score_and_outcomes(PROBABILITY, labels, predicted, weights, 0, row_groups, shares, means[probe])
 
 
 @inline

@@ -1,0 +1,158 @@
+"""What each group of rows gave to J: equal to the twin, and together J."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import LeaveOneOut, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+import naive
+from probewise.criteria import KNN, Average
+from probewise.criteria.base import Folds
+from probewise.probing.probes import ProbePlan, Subsets
+
+SUBSETS = ProbePlan(20, max_size=14, seed=3).draw(0, 4)
+LAST = len(SUBSETS) - 1
+GROUPS = np.random.default_rng(2).permutation(np.arange(40) % 5)
+CVS = {
+    "folds": StratifiedKFold(3, shuffle=True, random_state=1),
+    "loo": "loo",
+    "some rows twice, some never": [(np.arange(25), np.arange(39, 20, -1)), (np.arange(20, 40), np.arange(15))],
+}
+OF_CLASSES = {"knn": (KNN(3), KNeighborsClassifier(3, algorithm="brute"))}
+OF_NUMBERS = {"knn": (KNN(3), KNeighborsRegressor(3, algorithm="brute"))}
+
+
+def table(n=40):
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1, 1, 2, 2, 2], -(-n // 6))[:n])
+    X = rng.standard_normal((n, 20))
+    X[:, :6] += 0.7 * y[:, None]
+    return X, y
+
+
+def weights_of(is_weighted):
+    return np.random.default_rng(1).choice([0.0, 0.5, 1.0, 3.0], 40) if is_weighted else None
+
+
+def bind(criterion, X, y, cv, scoring, weights):
+    return criterion.bind(X, y, CVS[cv], scoring=scoring, **({} if weights is None else {"sample_weight": weights}))
+
+
+def splits_of(cv, y):
+    is_classification = y.dtype.kind == "i"
+    return list(Folds.of(LeaveOneOut() if cv == "loo" else CVS[cv], y, is_classification=is_classification).splits)
+
+
+def predictions(estimator, X, y, cv, weights=None):
+    """(rows, what is said of them) of the rows that are scored together."""
+    fit = {} if weights is None else {"sample_weight": weights}
+    parts = []
+    for train, test in splits_of(cv, y):
+        own = {name: values[train] for name, values in fit.items()}
+        parts.append((test, estimator.fit(X[train], y[train], **own).predict(X[test])))
+    if cv == "loo":
+        return [tuple(np.concatenate(part) for part in zip(*parts, strict=True))]
+    return parts
+
+
+def check(bound, scoring, y, parts, weights, groups=GROUPS):
+    """Of the last subset."""
+    J, shares, means = naive.outcomes_by_group(scoring, y, parts, groups, weights)
+    scores, found = bound.outcomes(SUBSETS, groups)
+    np.testing.assert_array_equal(scores, bound(SUBSETS))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(scores[LAST], J, rtol=1e-9)
+    np.testing.assert_allclose(bound.row_shares, [shares[row] for row in range(len(y))], rtol=1e-12)
+    np.testing.assert_allclose(found[LAST], [means[group] for group in range(groups.max() + 1)], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.matrix(pairs=True)
+@pytest.mark.parametrize("name", OF_CLASSES)
+@pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy"])
+@pytest.mark.parametrize("cv", CVS)
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_of_classes(name, scoring, cv, is_weighted):
+    (X, y), weights, (criterion, estimator) = table(), weights_of(is_weighted), OF_CLASSES[name]
+    in_fit = None if name == "knn" else weights
+    check(
+        bind(criterion, X, y, cv, scoring, weights),
+        scoring,
+        y,
+        predictions(estimator, X[:, SUBSETS[LAST]], y, cv, in_fit),
+        weights,
+    )
+
+
+@pytest.mark.matrix(pairs=True)
+@pytest.mark.parametrize("name", OF_NUMBERS)
+@pytest.mark.parametrize("scoring", ["r2", "neg_mean_squared_error"])
+@pytest.mark.parametrize("cv", ["folds", "loo"])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_of_numbers(name, scoring, cv, is_weighted):
+    (X, classes), weights, (criterion, estimator) = table(), weights_of(is_weighted), OF_NUMBERS[name]
+    y = X[:, 0] + 0.5 * classes
+    cv = "some rows twice, some never" if cv == "folds" else cv
+    in_fit = None if name == "knn" else weights
+    check(
+        bind(criterion, X, y, cv, scoring, weights),
+        scoring,
+        y,
+        predictions(estimator, X[:, SUBSETS[LAST]], y, cv, in_fit),
+        weights,
+    )
+
+
+@pytest.mark.parametrize("cv", CVS)
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_soft_votes(cv, is_weighted):
+    """A mean over all tests, not over folds."""
+    (X, y), weights = table(), weights_of(is_weighted)
+    splits = splits_of(cv, y)
+    votes = naive.soft_votes(X[:, SUBSETS[LAST]], y, splits, 6)
+    parts = [(np.concatenate([test for _, test in splits]), votes)]
+    check(bind(KNN(6), X, y, cv, "probability", weights), "probability", y, parts, weights)
+
+
+def test_rows_in_no_group_and_in_any_form_of_X():
+    X, y = table()
+    groups = np.where(GROUPS == 4, -1, GROUPS)
+    X[np.abs(X) < 0.3] = 0
+    expected = KNN().bind(X, y).outcomes(SUBSETS, groups)
+    assert expected[1].shape == (len(SUBSETS), 4)
+    all_groups = KNN().bind(X, y).outcomes(SUBSETS, GROUPS)[1]
+    np.testing.assert_array_equal(expected[1], all_groups[:, :4])
+    for ours, theirs in zip(KNN().bind(sp.csr_matrix(X), y).outcomes(SUBSETS, groups), expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+    few = Subsets.of([[0, 1], [2]])
+    filled = np.where(np.arange(40)[:, None] == 7, np.nan, X)
+    scores, means = KNN(missing="mean").bind(filled, y).outcomes(few, np.zeros(40, int))
+    np.testing.assert_allclose(means[:, 0], scores, rtol=1e-6)
+
+
+def test_a_fold_of_equal_numbers_has_the_score_of_all():
+    X, _ = table()
+    y = np.where(np.arange(40) < 20, 1.0, X[:, 0])
+    splits = [(np.arange(20, 40), np.arange(10)), (np.arange(10, 20), np.arange(10, 15)), (np.arange(20), [20, 21, 22])]
+    scores, means = KNN().bind(X, y, splits).outcomes(SUBSETS, np.zeros(40, int))
+    np.testing.assert_allclose(means[:, 0], scores, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scoring", ["f1_macro", "roc_auc"])
+def test_other_scores_are_no_means(scoring):
+    X, y = table()
+    bound = KNN().bind(X, np.minimum(y, 1), scoring=scoring)
+    assert bound.row_shares is None
+    with pytest.raises(ValueError, match=f"scoring='{scoring}' is not a mean over rows"):
+        bound.outcomes(SUBSETS, GROUPS)
+
+
+def test_of_an_average():
+    X, y = table()
+    both = Average((KNN(3), KNN(5))).bind(X, y, 3)
+    scores, means = both.outcomes(SUBSETS, GROUPS)
+    np.testing.assert_array_equal(scores, both(SUBSETS))
+    parts = [part.outcomes(SUBSETS, GROUPS)[1] for part in both.parts]
+    np.testing.assert_allclose(means, np.mean(parts, axis=0), rtol=1e-6)
+    np.testing.assert_array_equal(both.row_shares, both.parts[0].row_shares)
+    assert Average((KNN(),)).bind(X, np.minimum(y, 1), 3, scoring="roc_auc").row_shares is None
