@@ -448,6 +448,27 @@ def first_best(values):
     return next(i for i, value in enumerate(values) if value >= max(values) - 1e-10)
 
 
+def levels(x, method):
+    """The level of each value without a look at classes, by exact fractions: which borders are below it, and more."""
+    n_levels = {"mean": 2, "sigma": 3}.get(method, method)
+    if len(set(x)) <= max(3, n_levels):
+        return list(x)
+    exact = [Fraction(value) for value in x]
+    mean, low, high = sum(exact) / len(x), min(exact), max(exact)
+    variance = sum((value - mean) ** 2 for value in exact) / len(x)
+
+    def level(value):
+        if method == "mean":
+            return value > mean
+        if method == "sigma":
+            beyond = (value - mean) ** 2 > variance or ((value - mean) ** 2 == variance and value in (low, high))
+            return beyond * (1 if value > mean else -1)
+        return sum(value > low + (high - low) * k / method for k in range(1, method))
+
+    common = next((value for value in exact if 2 * exact.count(value) > len(x)), None)
+    return [(level(value), common is None or (value > common) - (value < common)) for value in exact]
+
+
 def efs(codes, y, size, threshold, normalize="all"):
     """2004, Algorithm 1 on columns of codes: (selected, in order, with importances), (discarded with importances)."""
     features = range(len(codes))

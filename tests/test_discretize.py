@@ -134,10 +134,21 @@ def test_levels_at_the_mean_and_one_deviation():
     x = np.array([[0.0], [1.0], [2.0], [3.0], [14.0]])  # mean 4, deviation 5.099
     assert Discretizer("mean").fit_transform(x).ravel().tolist() == [0, 0, 0, 0, 1]
     assert Discretizer("sigma").fit_transform(x).ravel().tolist() == [1, 1, 1, 1, 2]
-    edges = np.array([[-1.0], [1.0], [-1.0], [1.0]])  # exactly one deviation away is within
-    assert Discretizer("sigma").fit_transform(edges).ravel().tolist() == [1, 1, 1, 1]
+    edges = np.array([[-1.0], [1.0], [-1.0], [1.0]])  # exactly one deviation away, but few values are levels
+    assert Discretizer("sigma").fit_transform(edges).ravel().tolist() == [0, 1, 0, 1]
     assert Discretizer("sigma").fit_transform(np.full((3, 1), 7.0)).ravel().tolist() == [0, 0, 0]
     assert Discretizer(4).fit_transform(np.arange(9.0)[:, None]).ravel().tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3]
+
+
+@examples(200)
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=20), st.integers(0, 25), st.sampled_from([0, -3, 2**40]))
+@pytest.mark.parametrize("method", ["mean", "sigma", 2, 4])
+def test_levels_equal_their_twin(method, values, n_common, offset):
+    """Values on a border, few values, one that most rows have: the same rows are in one level."""
+    x = [value + offset for value in [*values, *[values[0]] * n_common]]
+    levels = Discretizer(method).fit_transform(np.array(x, dtype=float)[:, None]).ravel().tolist()
+    expected = naive.levels(x, method)
+    assert len(set(zip(levels, expected, strict=True))) == len(set(levels)) == len(set(expected))
 
 
 def test_cut_points_apply_to_new_data():

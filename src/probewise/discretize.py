@@ -27,7 +27,7 @@ from .criteria.base import Target, require_few_classes
 from .executors import Map, in_turn, threads
 from .information import Codes
 from .kernels import columns as kernels
-from .kernels import intervals
+from .kernels import intervals, levels
 
 Floats = NDArray[np.float64]
 SUPERVISED = {"optimal": intervals.optimal, "greedy": intervals.greedy, "mdl": intervals.mdl}
@@ -61,7 +61,8 @@ def cut_points(
 
     ``y`` are class codes 0, 1, ...; the methods that look at classes are "optimal", "greedy" and "mdl". "mean" cuts
     in two at the mean, "sigma" in three at the mean less and plus the standard deviation (1/N), a whole number in
-    that many parts of equal width.
+    that many parts of equal width; of these a column of no more values, or of three, has a level for each, and a value
+    that more than half of the rows share has one of its own.
     """
     n_rows, n_columns = X.shape
     discrete = np.zeros(n_columns, dtype=bool) if discrete is None else discrete
@@ -128,35 +129,37 @@ def _method(method: str | int, n_rows: int, y: NDArray[np.int64] | None) -> Call
             return cuts, counts
 
         return find
-    if method in LEVELS:
-        return _at_the_mean if method == "mean" else _at_one_deviation
-    if is_whole(method, 2):
-        return lambda columns: _equal_width(columns, int(method))
+    if method in LEVELS or is_whole(method, 2):
+        return lambda columns: _levels(columns, method)
     raise ValueError(
         f"{method!r} is no way to discretise: choose "
         f"{', '.join(map(repr, [*SUPERVISED, *LEVELS]))} or a number of equal widths, at least 2"
     )
 
 
-def _at_the_mean(columns: Floats) -> tuple[Floats, Any]:
-    return _means_and_deviations(columns)[0][:, None], np.ones(len(columns), np.int64)
+def _levels(columns: Floats, method: str | int) -> tuple[Floats, Any]:
+    """Cuts that do not look at classes; few values, and one that most rows share, are levels of their own."""
+    means, deviations, low, high, common = np.empty((5, len(columns)))
+    levels.describe(columns, means, deviations, low, high, common)
+    if method == "mean":
+        cuts = means[:, None]
+    elif method == "sigma":
+        cuts = _at_one_deviation(means, deviations, low, high)
+    else:
+        cuts = low[:, None] + (high - low)[:, None] * np.arange(1, int(method)) / int(method)
+    n_cuts, n_kept = np.full(len(columns), cuts.shape[1]), max(3, cuts.shape[1] + 1)
+    cuts = np.concatenate([cuts, np.empty((len(columns), 2))], axis=1)
+    levels.keep_values(columns, common, n_kept, cuts, n_cuts)
+    return cuts, n_cuts
 
 
-def _at_one_deviation(columns: Floats) -> tuple[Floats, Any]:
-    means, deviations = _means_and_deviations(columns)
-    return np.stack([np.nextafter(means - deviations, -np.inf), means + deviations], axis=1), 2 * (deviations > 0)
-
-
-def _means_and_deviations(columns: Floats) -> tuple[Floats, Floats]:
-    means, deviations = np.empty(len(columns)), np.empty(len(columns))
-    kernels.means_and_deviations(columns, means, deviations)
-    return means, deviations
-
-
-def _equal_width(columns: Floats, n_parts: int) -> tuple[Floats, Any]:
-    low, high = columns.min(axis=1), columns.max(axis=1)
-    steps = np.arange(1, n_parts) / n_parts
-    return low[:, None] + (high - low)[:, None] * steps, np.where(high > low, n_parts - 1, 0)
+def _at_one_deviation(means: Floats, deviations: Floats, low: Floats, high: Floats) -> Floats:
+    """A value on a border is within, unless there were none without."""
+    rounding = np.spacing(np.maximum(abs(low), abs(high))) + 1e-14 * deviations
+    below, above = means - deviations, means + deviations
+    below = np.where(abs(low - below) <= rounding, low, below - rounding)
+    above = np.where(abs(high - above) <= rounding, np.nextafter(high, -np.inf), above + rounding)
+    return np.stack([below, above], axis=1)
 
 
 class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -169,7 +172,8 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         gain rises; "mdl", Fayyad and Irani's description length; these three look at y and cut only between values
         whose samples do not all share one class, half-way. "mean": two levels, above the mean or not; "sigma": three
         levels, below the mean less one standard deviation, up to the mean plus one, above; a number: that many parts of
-        equal width. The last three need no y.
+        equal width. The last three need no y, and keep what their borders would lose: a column of no more values, or of
+        three, has a level for each, and a value that more than half of the rows share is a level of its own.
     discrete_features : "auto", bool or array-like, default="auto"
         Columns whose values are used as they are, one code each: "auto" for category and boolean columns of a frame
         (and arrays of booleans), True, False, a mask, column numbers or names.

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,7 +11,7 @@ import naive
 from probewise import CFS, CMIM, DFE, EFS, JMI, MRMR
 from probewise.datasets import make_madelon
 from probewise.discretize import Discretizer
-from probewise.information import Codes
+from probewise.information import Codes, entropy
 from sampling import examples
 
 GREEDY = [
@@ -135,6 +136,31 @@ def test_madelon_by_jmi():
     found = {type(s).__name__: set(s.fit(data.X, data.y).order_) & set(data.informative) for s in (JMI(20), MRMR(20))}
     assert len(found["JMI"]) == 20
     assert len(found["MRMR"]) < 15
+
+
+RNG = np.random.default_rng(1)
+CLASS = np.arange(120) % 2
+THE_CLASS = {  # columns that tell all about it
+    "balanced 0/1": CLASS,
+    "balanced -5/5": 10.0 * CLASS - 5,
+    "far from 0": 1e9 + CLASS,
+    "ternary": np.where(CLASS == 1, 7.0, RNG.integers(0, 2, 120) * 500),
+    "mostly zero": np.where(np.arange(120) < 40, np.exp(3 * RNG.standard_normal(120)), 0),
+    "skewed": np.where(np.arange(120) < 5, 1e6, 1.0),
+}
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csc_array], ids=["dense", "sparse"])
+@pytest.mark.parametrize("selector", [MRMR(1), MRMR(1, levels="mean"), JMI(1), CMIM(1)], ids=str)
+def test_a_column_that_tells_all_of_the_class_comes_first(selector, make):
+    for name, column in THE_CLASS.items():
+        y = (column > 0).astype(int) if name == "mostly zero" else CLASS
+        y = (column > 1).astype(int) if name == "skewed" else y
+        X = np.random.default_rng(0).standard_normal((120, 6))
+        X[:, 3] = column
+        fitted = selector.fit(make(X), y)
+        assert fitted.order_.tolist() == [3], name
+        assert fitted.relevance_[3] == pytest.approx(entropy(y)), name
 
 
 @pytest.mark.parametrize("selector", [EFS(3), MRMR(3), JMI(3), CMIM(3), CFS()], ids=lambda s: type(s).__name__)

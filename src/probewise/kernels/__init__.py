@@ -25,6 +25,7 @@ scores          accuracy, F1, area under the curve, R^2                         
 moments         class means and scatters in one pass              moments, filters_triton         selectors.fsdd
 relief          nearest rows of each class, sums of differences   relief, filters_triton          selectors.relieff
 intervals       cut points: optimal, greedy, MDL                                                  discretize
+levels          mean, deviation, few or common values of columns                                  discretize
 contingency     joint counts of coded columns                     contingency, filters_triton     information
 vectors         vector instructions for the kernels above
 jit             how kernels are compiled

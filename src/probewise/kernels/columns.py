@@ -91,21 +91,3 @@ def distances(matrix, start, piece, centers, totals):
                 part[j] += abs(line[j] - centers[j])
         for j in range(n_columns):
             totals[j] += part[j]
-
-
-@kernel
-def means_and_deviations(values, means, deviations):
-    """Mean and population standard deviation of each row."""
-    n = values.shape[1]
-    for c in range(values.shape[0]):
-        line = values[c]
-        total = 0.0
-        for i in range(n):
-            total += line[i] - line[0]
-        mean = total / n
-        square = 0.0
-        for i in range(n):
-            apart = line[i] - line[0] - mean
-            square += apart * apart
-        means[c] = line[0] + mean
-        deviations[c] = np.sqrt(square / n)

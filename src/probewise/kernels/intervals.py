@@ -81,7 +81,7 @@ def every_value(values, order, y, n_classes, table, scale, cuts, n_cuts):
         for place in range(values.shape[1] - 1):
             low, high = values[column, order[column, place]], values[column, order[column, place + 1]]
             if low < high:
-                cuts[column, found] = _between(low, high)
+                cuts[column, found] = between(low, high)
                 found += 1
         n_cuts[column] = found
 
@@ -106,7 +106,7 @@ def _write_cuts(work, n_cuts, out):
 
 
 @part
-def _between(low, high):
+def between(low, high):
     middle = low + (high - low) / 2
     return middle if middle < high else low
 
@@ -129,7 +129,7 @@ def _blocks(values, order, y, n_classes, work):
             stop += 1
         if n_blocks == 0 or pure < 0 or pure != pure_before:
             if n_blocks > 0:
-                edges[n_blocks] = _between(values[order[start - 1]], value)
+                edges[n_blocks] = between(values[order[start - 1]], value)
             for k in range(n_classes + 1):
                 cum[k, n_blocks + 1] = cum[k, n_blocks] if n_blocks > 0 else 0
             n_blocks += 1

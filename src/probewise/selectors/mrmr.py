@@ -77,7 +77,8 @@ class MRMR(InformationFilter):
     levels : str or int, default="sigma"
         How numbers become levels: "sigma", three at the mean less and plus one standard deviation; "mean", two; a
         number of equal widths; "auto", two to ten of equal width, as many as leave 15 rows for each joint level of two
-        features and the class; or "optimal", "greedy", "mdl" of `probewise.discretize.Discretizer`.
+        features and the class; or "optimal", "greedy", "mdl" of `probewise.discretize.Discretizer`. A column of at most
+        three values has a level for each of them, a value that more than half of the rows share one of its own.
     scheme : {"difference", "quotient"}, default="difference"
         MID, I(f; C) - mean I(f; g), or MIQ, I(f; C) / mean I(f; g).
     discrete_features, n_jobs
@@ -102,6 +103,12 @@ class MRMR(InformationFilter):
         it in words.
     cut_points_, classes_
         As in `DFE`.
+
+    Notes
+    -----
+    Departures: with the paper's borders alone, mean and deviation, both values of a balanced 0/1 column are within, and
+    such a column tells nothing, even if it is the class. So a column of at most three values keeps them as levels, a
+    value that most rows share is one, and a value on a border is beyond it where no other value is.
 
     References
     ----------
