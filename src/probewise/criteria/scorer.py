@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from inspect import Parameter, signature
@@ -13,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
@@ -22,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
+from .identity import stable_text
 from .scoring import refuse_one_row
 
 
@@ -35,6 +34,8 @@ class Scorer(Criterion):
         same whenever it is asked.
     scoring : str, callable or None, default=None
         As in scikit-learn; None takes what ``fit`` was given, or the estimator's own score.
+    name : str or None, default=None
+        What a ledger knows the criterion by, in place of its parameters and code.
 
     Notes
     -----
@@ -56,9 +57,10 @@ class Scorer(Criterion):
     prefer = "processes"
     streams = True
 
-    def __init__(self, estimator: Any, *, scoring: Any = None) -> None:
+    def __init__(self, estimator: Any, *, scoring: Any = None, name: str | None = None) -> None:
         self.estimator = estimator
         self.scoring = scoring
+        self.name = name
 
     @property
     def allow_nan(self) -> bool:
@@ -85,6 +87,8 @@ class Scorer(Criterion):
         return BoundScorer(_seeded(self.estimator), _by_columns(X), y, folds, chosen, weights)
 
     def describe(self) -> str:
+        if self.name is not None:
+            return f"Scorer(name={self.name!r})"
         return f"Scorer({stable_text(self.estimator)}, scoring={stable_text(self.scoring)})"
 
 
@@ -129,13 +133,18 @@ class Function(Criterion):
     ----------
     function : callable
         Of (X_subset, y), giving J; columns come in the order of the probe, and y may be None.
+    name : str or None, default=None
+        What a ledger knows the criterion by; None takes the function's code and all that it captures (defaults,
+        closures, globals, the functions it calls), so that no run goes on with another criterion. Give a name to what
+        changes without consequence, as a function that counts its calls does.
     """
 
     block_size = 5
     streams = True
 
-    def __init__(self, function: Callable[[Any, Any], float]) -> None:
+    def __init__(self, function: Callable[[Any, Any], float], *, name: str | None = None) -> None:
         self.function = function
+        self.name = name
 
     @property
     def allow_nan(self) -> bool:
@@ -158,7 +167,7 @@ class Function(Criterion):
         return BoundFunction(self.function, _by_columns(X), y, Folds((), len(y) if y is not None else X.shape[0]))
 
     def describe(self) -> str:
-        return f"Function({stable_text(self.function)})"
+        return f"Function({stable_text(self.function) if self.name is None else f'name={self.name!r}'})"
 
 
 @dataclass(frozen=True)
@@ -217,16 +226,3 @@ def _seeded(estimator: Any) -> Any:
         if value is None and (name == "random_state" or name.endswith("__random_state"))
     ]
     return estimator.set_params(**dict.fromkeys(open_states, 0))
-
-
-def stable_text(thing: Any) -> str:
-    """A description without memory addresses: class and parameters, or a function's name and code."""
-    if isinstance(thing, BaseEstimator):
-        parts = [f"{name}={stable_text(value)}" for name, value in sorted(thing.get_params(deep=False).items())]
-        return f"{type(thing).__name__}({', '.join(parts)})"
-    code = getattr(thing, "__code__", None)
-    if code is not None:
-        constants = [constant for constant in code.co_consts if not hasattr(constant, "co_code")]
-        body = code.co_code + repr((constants, code.co_names)).encode()
-        return f"{thing.__module__}.{thing.__qualname__}#{hashlib.sha256(body).hexdigest()[:12]}"
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(thing))

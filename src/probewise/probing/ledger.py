@@ -252,6 +252,8 @@ class Ledger:
                     f" is {_shown(kept.get(name))}, not {_shown(asked[name])}",
                 ]
             remedy = ". Give the same data and settings to go on with it, or choose another file."
+            if "#" in str(asked.get("criterion")) and {"criterion", "scoring"} & {*different}:
+                remedy += " A function is known by its code and all that it captures; Function(f, name=...) names it."
             raise LedgerError(f"the ledger {self.path} holds another run: ", *parts, remedy)
 
     def _read(self, connection: sqlite3.Connection) -> None:

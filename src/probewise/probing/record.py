@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from os import PathLike
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 DEFAULT_PROBE_SIZE = 200
 COMMAND: ContextVar[list[str] | None] = ContextVar("COMMAND", default=None)
 DEFAULT_FDR = 0.1
+UNKNOWN = "#not to be identified"  # ends the description of what cannot be compared between processes
 # What ledgers from before these settings were kept were run with.
 CHECK_EVERY, BLOCK_SIZE = 400, 50
 MOST_FEATURES = 10**8  # a file that claims more would only make us run out of memory
@@ -130,6 +131,13 @@ class Record:
 
     def write(self, path: str | PathLike[str]) -> Ledger:
         """The ledger at ``path``, begun with this record; one that is there must hold this very run."""
+        if any(UNKNOWN in str(words) for words in (self.criterion, self.scoring)):
+            raise LedgerError(
+                f"the ledger {fspath(path)} cannot be kept: it could go on with another criterion, since "
+                f"{self.criterion}{'' if self.scoring is None else f' with scoring {self.scoring}'} holds what "
+                "cannot be compared between two processes; give it a name, as in criterion=Function(my_function, "
+                "name='first') or Scorer(estimator, scoring=my_scoring, name='first')"
+            )
         return Ledger(path, self.settings(), notes=self.notes())
 
     def settings(self) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from ..checks.labels import checked_weights
 from ..checks.numbers import is_whole
 from ..checks.tables import are_categories, is_frame, kinds_of_columns, number_categories, require_plain
 from ..criteria.device import DEVICE_BLOCK_SIZE, OnDevice
+from ..criteria.identity import stable_text
 from ..kernels.device import find
 from ..probing.certainty import Certainty
 from ..probing.engine import ProbeError, run_probes
@@ -242,7 +243,7 @@ class ProbingSelector(WrapperSelector):
             screening=self._screening,
             narrowing=rounds.rule,
             categorical=np.flatnonzero(self._is_category),
-            scoring=None if scoring is None else str(scoring),
+            scoring=scoring if scoring is None or isinstance(scoring, str) else stable_text(scoring),
             check_every=rounds.check_every,
             block_size=rounds.block_size,
             feature_names=None if names is None else [str(name) for name in names],

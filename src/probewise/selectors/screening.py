@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from ..checks.errors import Parameter, ParameterError
 from ..criteria import Criterion
 from ..criteria.base import Target
-from ..criteria.scorer import stable_text
+from ..criteria.identity import stable_text
 from ..probing.tally import positions
 from ..probing.units import Columns, Screening
 from .fsdd import FSDD

@@ -15,7 +15,8 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import train_test_split
 
-from ..criteria import Function
+from ..criteria import Function, Scorer
+from ..criteria.identity import stable_text
 from ..probing.engine import Clock
 from ..probing.ledger import fingerprint
 from ..selectors.base import RankingSelector
@@ -170,6 +171,8 @@ def _warnings_kept(name: str, trial: int, warned: Warned) -> Iterator[None]:
 
 def _described(thing: Any, name: str) -> dict[str, str]:
     """The class and parameters of an estimator, by name, the same in every process."""
+    if isinstance(thing, Function | Scorer) and thing.name is not None:
+        return {name: thing.describe()}
     if isinstance(thing, BaseEstimator):
         described = {name: type(thing).__name__}
         for parameter, value in thing.get_params(deep=False).items():
@@ -181,6 +184,4 @@ def _described(thing: Any, name: str) -> dict[str, str]:
         return {key: text for part in parts for key, text in part.items()} or {name: repr(thing)}
     if isinstance(thing, np.ndarray):
         return {name: fingerprint(thing)}
-    if hasattr(thing, "__code__"):
-        return {name: Function(thing).describe()}
-    return {name: repr(thing).split(" at 0x")[0]}
+    return {name: stable_text(thing)}

@@ -1,0 +1,174 @@
+"""What a function or an object of the user is, the same in every process: its code and all that it captures."""
+
+from __future__ import annotations
+
+import dis
+import hashlib
+import sys
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import is_dataclass
+from functools import cache
+from pathlib import Path
+from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from ..probing.ledger import fingerprint
+from ..probing.record import UNKNOWN
+
+PLAIN = (str, bytes, bool, int, float, complex, type(None), type(...), range, slice, np.generic, np.dtype)
+WITHOUT_CONSEQUENCE = frozenset(
+    ("__dict__", "__weakref__", "__doc__", "__annotations__", "__firstlineno__", "__static_attributes__", "_abc_impl")
+)
+STANDARD_LIBRARY = sysconfig.get_path("stdlib")
+
+
+def stable_text(thing: Any) -> str:
+    """A description without memory addresses: class and parameters, or a name and a digest of all that matters.
+
+    It ends in ``UNKNOWN`` where something, such as an open file or a lock, cannot be compared between processes.
+    """
+    if isinstance(thing, BaseEstimator):
+        parts = [f"{name}={stable_text(value)}" for name, value in sorted(thing.get_params(deep=False).items())]
+        return f"{type(thing).__name__}({', '.join(parts)})"
+    if isinstance(thing, list | tuple):
+        opening, closing = "[]" if isinstance(thing, list) else "()"
+        return f"{opening}{', '.join(map(stable_text, thing))}{closing}"
+    if isinstance(thing, dict):
+        return f"{{{', '.join(f'{stable_text(name)}: {stable_text(value)}' for name, value in thing.items())}}}"
+    if isinstance(thing, PLAIN) or _tells_all(thing):
+        return repr(thing)
+    try:
+        return f"{_name(thing)}#{_digest(thing)[:12]}"
+    except (_Unidentified, RecursionError):
+        return _name(thing) + UNKNOWN
+
+
+def _tells_all(thing: Any) -> bool:
+    """Whether it is a stopping rule or the like, which shows all its fields."""
+    return is_dataclass(thing) and _is_installed(type(thing).__module__) and " at 0x" not in repr(thing)
+
+
+class _Unidentified(Exception):
+    pass
+
+
+def _name(thing: Any) -> str:
+    named = thing if hasattr(thing, "__qualname__") else type(thing)
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _digest(thing: Any, open_: tuple[int, ...] = (), known: dict[int, Any] | None = None) -> str:
+    """Of the parts that a thing is made of; one inside of itself is known by how far up it is."""
+    known = {} if known is None else known
+    if isinstance(thing, PLAIN):
+        return _hashed(type(thing).__name__, repr(thing))
+    if id(thing) in open_:
+        return _hashed("itself", str(open_[::-1].index(id(thing))))
+    if id(thing) not in known:
+        inner = (*open_, id(thing))
+        parts = [_digest(part, inner, known) for part in _parts(thing)]
+        ordered = sorted(parts) if isinstance(thing, set | frozenset | dict) else parts
+        known[id(thing)] = _hashed(type(thing).__qualname__, *ordered), thing  # kept, or its address is used again
+    return str(known[id(thing)][0])
+
+
+def _hashed(*texts: str) -> str:
+    return hashlib.sha256("\0".join(texts).encode(errors="surrogatepass")).hexdigest()
+
+
+def _parts(thing: Any) -> Iterator[Any]:
+    """What a thing is made of; for what is installed its name, for an object what it would be pickled as."""
+    match thing:
+        case list() | tuple() | set() | frozenset():
+            yield from thing
+        case dict():
+            yield from thing.items()
+        case np.ndarray() if thing.dtype != object:
+            yield fingerprint(thing)
+        case np.ndarray():
+            yield from (thing.shape, thing.tolist())
+        case ModuleType():
+            yield from (thing.__name__, _source(thing.__name__))
+        case CodeType():
+            yield from (thing.co_code, thing.co_names, thing.co_varnames, thing.co_freevars, thing.co_flags)
+            yield from thing.co_consts
+        case MethodType():
+            yield from (thing.__func__, thing.__self__)
+        case staticmethod() | classmethod():
+            yield thing.__func__
+        case property():
+            yield from (thing.fget, thing.fset)
+        case FunctionType() | type() if _is_installed(thing.__module__):
+            yield _name(thing)
+        case FunctionType():
+            yield from (thing.__code__, thing.__defaults__, thing.__kwdefaults__)
+            yield from (cell.cell_contents for cell in _filled(thing.__closure__))
+            yield from (
+                (name, thing.__globals__[name]) for name in _globals(thing.__code__) if name in thing.__globals__
+            )
+        case type():
+            yield from (_name(thing), *thing.__bases__)
+            yield from sorted(
+                (item for item in vars(thing).items() if item[0] not in WITHOUT_CONSEQUENCE), key=lambda item: item[0]
+            )
+        case BuiltinFunctionType():
+            yield from (_name(thing), None if isinstance(thing.__self__, ModuleType) else thing.__self__)
+        case _ if hasattr(thing, "__wrapped__"):
+            yield thing.__wrapped__
+        case BaseEstimator():
+            yield from (type(thing), vars(thing))
+        case _ if sp.issparse(thing):
+            yield fingerprint(thing)
+        case _:
+            yield from _pickled(thing)
+
+
+def _pickled(thing: Any) -> Iterator[Any]:
+    try:
+        parts = thing.__reduce_ex__(4)
+    except Exception as error:
+        raise _Unidentified from error
+    if isinstance(parts, str):
+        yield from (getattr(thing, "__module__", ""), parts)
+    else:
+        yield from (list(part) if hasattr(part, "__next__") else part for part in parts)
+
+
+def _filled(cells: Any) -> Iterator[Any]:
+    for cell in cells or ():
+        try:
+            cell.cell_contents  # noqa: B018 - empty while the function that fills it is being defined
+        except ValueError:
+            continue
+        yield cell
+
+
+def _globals(code: CodeType) -> list[str]:
+    """The names of the module that a code, or one inside of it, looks up."""
+    own = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    inner = (name for constant in code.co_consts if isinstance(constant, CodeType) for name in _globals(constant))
+    return sorted(own.union(inner))
+
+
+@cache
+def _is_installed(module: str | None) -> bool:
+    """Whether it is of a library, which is known by name; a library's new version may go on with a run."""
+    if module is None or module.partition(".")[0] in ("probewise", *sys.builtin_module_names):
+        return True
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return (
+        module != "__main__"
+        and file is not None
+        and (file.startswith(STANDARD_LIBRARY) or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts))
+    )
+
+
+def _source(module: str) -> bytes | None:
+    """What the file of a user's module holds."""
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return None if file is None or _is_installed(module) or not Path(file).is_file() else Path(file).read_bytes()
