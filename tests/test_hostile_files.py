@@ -181,7 +181,21 @@ def test_what_would_not_fit_into_memory_is_not_unpacked(tmp_path, monkeypatch):
     )
     assert path.stat().st_size < 2**14  # zeros pack well
     monkeypatch.setattr(tables.os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__)
-    assert "unpacked, and this machine has 0.0 GiB: is the file damaged?" in refusal(path)
+    assert "unpacked, and this machine has room for 0.0 GiB: is the file damaged?" in refusal(path)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_small_file_that_claims_many_rows_is_not_unpacked(tmp_path, monkeypatch, ending):
+    path, ones = tmp_path / f"t.{ending}", pl.repeat(1, 10**6, dtype=pl.Int64, eager=True)
+    frame = pl.DataFrame({"a": ones, "b": ones, "y": ones})
+    frame.write_parquet(path) if ending == "parquet" else frame.write_ipc(path, compression="zstd")
+    assert path.stat().st_size < 2**15
+    monkeypatch.setattr(tables, "memory", lambda: 2**23)
+    assert "takes 0.0 GiB unpacked" in refusal(path, target="y")
+    assert tables.memory() == 2**23
+    monkeypatch.undo()
+    assert 2**20 < tables.memory() < 2**50
+    assert read_table(path, target="y").X.shape == (10**6, 2)
 
 
 SPARSE = sp.csr_matrix(np.eye(3))

@@ -66,6 +66,33 @@ def test_csv_gives_numbers_labels_and_names(write):
     assert table.target == "label"
 
 
+def test_codes_that_are_apart_only_as_words_stay_apart(write):
+    path = write("code,same,label\n01234,001,7\n1234,002,07\n0042,010,7\n")
+    table = read_table(path, target="label", categorical=["code", "same"])
+    assert table.levels[0] == ["0042", "01234", "1234"]
+    assert table.X[:, 0].tolist() == [1, 2, 0]
+    assert table.y.tolist() == ["7", "07", "7"]
+    assert read_table(path, target="same").y.tolist() == [1, 2, 10]  # none of these merge as numbers
+
+
+HEADERLESS = {
+    "numbers": "5.1,3.5,0\n4.9,3.6,1\n5.3,3.4,0\n5.0,3.5,1\n",
+    "words": "5.1,3.5,a\n4.9,3.6,b\n5.3,3.4,a\n5.0,3.5,b\n",
+    "quoted": '"5.1","3.5","a"\n"4.9","3.6","b"\n"5.3","3.4","a"\n',
+}
+
+
+@pytest.mark.parametrize("text", HEADERLESS.values(), ids=HEADERLESS)
+def test_a_first_line_of_data_is_not_lost(write, text):
+    assert "holds data, not names: put a header above it" in refusal(write(text), target="2")
+
+
+@pytest.mark.parametrize("header", ["0,1,2", "1,2,3", "400,402.5,label", "5.1,3.5,label", "700,3.5,0"])
+def test_a_header_may_be_of_numbers(write, header):
+    rows = HEADERLESS["numbers"].splitlines()
+    assert read_table(write("\n".join([header, *rows])), target="2").X.shape == (4, 2)
+
+
 @pytest.mark.parametrize("name", ["data.tsv", "data.txt", "DATA.TSV"])
 def test_tab_separated_text(write, name):
     table = read_table(write("a\tlabel\n1\t0\n2\t1\n", name), target="label")

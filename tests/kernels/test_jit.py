@@ -3,6 +3,9 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
+
+from probewise.kernels import jit
 
 CODE = """
 import numpy as np
@@ -20,3 +23,34 @@ def test_the_first_call_says_that_it_compiles_and_the_second_is_silent(tmp_path)
     assert first.stderr.count("Compiling the numerical kernels") == 1
     assert second.stderr == ""
     assert any(path.suffix == ".nbc" for path in tmp_path.rglob("*"))
+
+
+def ran(code, **environment):
+    environment = {**os.environ, **environment}
+    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+
+
+def test_without_a_folder_to_write_kernels_are_compiled_every_time():
+    own = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator", "NUMBA_CACHE_DIR": ""}
+    assert "there is no folder to keep them in; name one" in ran(CODE, **own).stderr
+
+
+def test_a_processor_named_by_the_user_gets_no_instructions_that_it_lacks():
+    named = "from probewise.kernels.integers import AVAILABLE; print(AVAILABLE)"
+    assert ran(named, NUMBA_CPU_NAME="generic").stdout == "False\n"
+    assert ran(named, NUMBA_CPU_FEATURES="+avx512f,+avx512vnni").stdout == "True\n"
+
+
+def test_an_edit_of_a_part_in_another_file_is_not_overlooked(tmp_path):
+    """As it happens in an editable install, or to who writes a kernel."""
+    package = tmp_path / "copied"
+    package.mkdir()
+    (package / "jit.py").write_bytes(Path(jit.__file__).read_bytes())
+    (package / "whole.py").write_text(
+        "from .jit import kernel\nfrom .parts import number\n\n@kernel\ndef told():\n    return number()\n"
+    )
+    for number in (1, 2):
+        lines = ["from .jit import part", "@part", "def number():", f"    return {number}"]
+        (package / "parts.py").write_text("\n".join(lines) + "\n")
+        code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from copied.whole import told; print(told())"
+        assert ran(code, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1").stdout == f"{number}\n"

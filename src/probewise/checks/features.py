@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,31 +13,44 @@ from .errors import Parameter, ParameterError
 Columns = NDArray[np.int32]
 
 
-def named_columns(asked: Any, parameter: str, names: NDArray[Any] | None, n_features: int) -> Columns:
+Names: TypeAlias = NDArray[Any] | dict[str, int] | None  # of columns, or their places by name
+
+
+def named_columns(asked: Any, parameter: str, names: Names, n_features: int) -> Columns:
     """The columns that a parameter lists, by name or number (or as a mask), ascending."""
     if isinstance(asked, str) or not isinstance(asked, Sequence | np.ndarray | set | frozenset):
         raise ParameterError(Parameter(parameter, asked), ": give a list of column names or numbers")
     asked = sorted(asked, key=str) if isinstance(asked, set | frozenset) else list(asked)
     if len(asked) == n_features and all(isinstance(item, bool | np.bool_) for item in asked):
         return np.flatnonzero(asked).astype(np.int32)
-    found = [_column(item, parameter, names, n_features) for item in asked]
+    places = _places(names)
+    found = [_column(item, parameter, places, n_features) for item in asked]
     if len(set(found)) < len(found):
-        twice = next(column for column in found if found.count(column) > 1)
-        name = twice if names is None else names[twice]
-        raise ParameterError(Parameter(parameter), f" names column {name} twice: name it once")
+        twice = int(np.flatnonzero(np.bincount(found) > 1)[0])
+        raise ParameterError(Parameter(parameter), f" names column {_name(twice, places)} twice: name it once")
     return np.array(sorted(found), dtype=np.int32)
 
 
-def _column(item: Any, parameter: str, names: NDArray[Any] | None, n_features: int) -> int:
+def _places(names: Names) -> dict[str, int] | None:
+    """Where each name stands, the first time; made once for many that are asked for."""
+    if names is None or isinstance(names, dict):
+        return names
+    return dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True))
+
+
+def _name(column: int, places: dict[str, int] | None) -> Any:
+    return column if places is None else next(name for name, place in places.items() if place == column)
+
+
+def _column(item: Any, parameter: str, places: dict[str, int] | None, n_features: int) -> int:
     if isinstance(item, str):
-        if names is None:
+        if places is None:
             raise ParameterError(
                 Parameter(parameter), f" names the column {item!r}, and X has no names: give numbers, or a frame"
             )
-        places = np.flatnonzero(np.asarray(names) == item)
-        if not len(places):
+        if item not in places:
             raise ParameterError(Parameter(parameter), f" names the column {item!r}, which X does not have")
-        return int(places[0])
+        return places[item]
     if isinstance(item, int | np.integer) and not isinstance(item, bool) and -n_features <= item < n_features:
         return int(item) % n_features
     raise ParameterError(Parameter(parameter), f" holds {item!r}: give names, or numbers from 0 to {n_features - 1}")
@@ -56,13 +69,13 @@ def grouped(feature_groups: Any, names: NDArray[Any] | None, n_features: int) ->
             Parameter("feature_groups", feature_groups),
             ": give lists of columns, a dict of lists, or a label for each feature",
         )
-    groups = [named_columns(item, "feature_groups", names, n_features) for item in lists]
+    places = _places(names)
+    groups = [named_columns(item, "feature_groups", places, n_features) for item in lists]
     if any(not len(group) for group in groups):
         raise ParameterError(Parameter("feature_groups"), " holds an empty group: leave it out")
     every = np.concatenate([np.empty(0, np.int32), *groups])
     if len(np.unique(every)) < len(every):
-        twice = int(np.flatnonzero(np.bincount(every) > 1)[0])
-        name = twice if names is None else names[twice]
+        name = _name(int(np.flatnonzero(np.bincount(every) > 1)[0]), places)
         raise ParameterError(
             Parameter("feature_groups"), f" has column {name} in two groups: a feature enters with one group only"
         )
@@ -86,7 +99,8 @@ def checked_costs(costs: Any, names: NDArray[Any] | None, n_features: int) -> ND
     if costs is None:
         return None
     if isinstance(costs, Mapping):
-        columns = [int(named_columns([key], "costs", names, n_features)[0]) for key in costs]
+        places = _places(names)
+        columns = [_column(key, "costs", places, n_features) for key in costs]
         given = dict(zip(columns, costs.values(), strict=True))
         costs = [given.get(column, 1.0) for column in range(n_features)]
     try:

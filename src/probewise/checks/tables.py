@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -18,12 +19,14 @@ from .stores import Stored, column_slices, lies_by_columns, readable_type, row_b
 REMEDY: Message = ("impute or leave out those columns or rows",)
 CATEGORIES = ("category", "Categorical", "Enum")
 TEXTS = ("object", "str", "string", "String", "Utf8")
+EXACT = 2**53  # whole numbers up to it are exact as float64
 SQUARED = (1e-150, 1e150)  # how wide a column may be for sums of squares neither to vanish nor to overflow
 
 
 def validated(estimator: Any, X: Any, y: Any = None, *, with_target: bool = True, **options: Any) -> tuple[Any, Any]:
     """X and y by scikit-learn's ``validate_data``, and what it lets pass refused or converted."""
     require_plain(X, y)
+    warn_of_rounding(X)
     with explained(X):
         if with_target:
             X, y = validate_data(estimator, X, None if y is None else plain_labels(y), **options)
@@ -34,6 +37,35 @@ def validated(estimator: Any, X: Any, y: Any = None, *, with_target: bool = True
         if sp.issparse(X):
             X = canonical(X.astype(readable_type(X.dtype), copy=False))
     return X, y
+
+
+def warn_of_rounding(X: Any) -> None:
+    """Say so where whole numbers are so large that, as floats, they are too coarse for how far they are apart."""
+    kinds = kinds_of_columns(X)
+    if kinds is not None:
+        long = np.flatnonzero(np.isin(kinds, ("int64", "uint64", "Int64", "UInt64")))
+        columns = [X.iloc[:, c].dropna() if hasattr(X, "iloc") else X.to_series(c).drop_nulls() for c in long.tolist()]
+        ranges = [(int(column.min()), int(column.max())) for column in columns if len(column)]
+        names = [str(X.columns[c]) for c, column in zip(long.tolist(), columns, strict=True) if len(column)]
+    elif isinstance(X, np.ndarray) and X.dtype in (np.int64, np.uint64) and X.ndim == 2 and X.size:
+        low, high = X.min(axis=0), X.max(axis=0)
+        long = np.flatnonzero((high > EXACT) | (low < -EXACT))
+        ranges, names = [(int(low[c]), int(high[c])) for c in long], [str(c) for c in long]
+    else:
+        return
+    coarse = [name for name, ends in zip(names, ranges, strict=True) if _is_coarse(*ends)]
+    if coarse:
+        more = f" (and {len(coarse) - 1:,} more)" if len(coarse) > 1 else ""
+        warnings.warn(
+            f"column {coarse[0]!r}{more} of X holds whole numbers beyond 2**53, which are rounded, and close to one "
+            "another: subtract the column's smallest value first",
+            stacklevel=4,
+        )
+
+
+def _is_coarse(low: int, high: int) -> bool:
+    largest = max(abs(low), abs(high))
+    return largest > EXACT and 0 < high - low < 1e6 * np.spacing(float(largest))
 
 
 def canonical(X: Any) -> Any:

@@ -171,41 +171,41 @@ def feature_parameters(given: Any, table: Table) -> dict[str, Any]:
     """What is said about single features, by their numbers, as parameters of DAF."""
     from ..io import read_pairs
 
+    named = partial(_features_named, {name: place for place, name in enumerate(table.feature_names)})
     groups: dict[str, list[int]] = {}
     for text in given.group or ():
         name, equals, columns = text.partition("=")
         if not equals or not columns:
             raise ValueError(f"--group {text!r}: write its name and its columns, as NAME=col1,col2")
-        groups.setdefault(name, []).extend(_features_named(table, "group", [columns]))
+        groups.setdefault(name, []).extend(named("group", [columns]))
     if given.groups_file is not None:
         for feature, name in read_pairs(given.groups_file, "group"):
-            groups.setdefault(name, []).extend(_features_named(table, "groups-file", [feature]))
+            groups.setdefault(name, []).extend(named("groups-file", [feature]))
     costs = None
     if given.costs is not None:
         costs = {}
         for feature, cost in read_pairs(given.costs, "cost"):
-            column = _features_named(table, "costs", [feature])[0]
+            column = named("costs", [feature])[0]
             try:
                 costs[column] = float(cost)
             except ValueError:
                 raise ValueError(f"--costs {given.costs}: the cost of {feature!r} is {cost!r}; give a number") from None
     return {
-        "keep": _features_named(table, "keep-feature", given.keep_feature or ()) or None,
-        "drop": _features_named(table, "drop-feature", given.drop_feature or ()) or None,
+        "keep": named("keep-feature", given.keep_feature or ()) or None,
+        "drop": named("drop-feature", given.drop_feature or ()) or None,
         "feature_groups": groups or None,
         "costs": costs,
     }
 
 
-def _features_named(table: Table, option: str, given: Sequence[str]) -> list[int]:
+def _features_named(places: dict[str, int], option: str, given: Sequence[str]) -> list[int]:
     """The numbers of the features named, each alone or some with commas."""
     from ..io.table import TableError, missing
 
-    places = {name: place for place, name in enumerate(table.feature_names)}
     names = [name for item in given for name in ([item] if item in places else item.split(","))]
     for name in names:
         if name not in places:
-            raise TableError(f"--{option}: {missing(name, table.feature_names, 'feature column')}")
+            raise TableError(f"--{option}: {missing(name, list(places), 'feature column')}")
     return [places[name] for name in names]
 
 

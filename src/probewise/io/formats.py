@@ -176,10 +176,25 @@ def _read_frame(path: Path, ending: str) -> FrameSource:
     pl = polars()
     with _explained(path, ending):
         if ending == ".parquet":
+            _require_room(path, pl.scan_parquet(path, glob=False, hive_partitioning=False))
             frame = pl.read_parquet(path, glob=False, hive_partitioning=False)
+        elif _is_arrow_file(path):
+            content = path.read_bytes()
+            _require_room(path, pl.scan_ipc(content))
+            frame = pl.read_ipc(content)
         else:
-            frame = (pl.read_ipc if _is_arrow_file(path) else pl.read_ipc_stream)(path.read_bytes())
+            frame = pl.read_ipc_stream(path.read_bytes())
     return FrameSource(path, frame.columns, frame=frame)
+
+
+def _require_room(path: Path, frame: pl.LazyFrame) -> None:
+    """By what the file claims before it is unpacked: a column of one value takes no room in it, however long."""
+    pl = polars()
+    widths = [
+        _numbers(pl.DataFrame(schema={"": kind})).itemsize if kind.is_numeric() else 1
+        for kind in frame.collect_schema().dtypes()
+    ]
+    require_memory(path, frame.select(pl.len()).collect().item() * sum(widths))
 
 
 @contextmanager

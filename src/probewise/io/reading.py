@@ -189,8 +189,9 @@ def _checked_table(
 def _categorical_among(features: list[int], source: Source, asked: _Request) -> list[int]:
     """The places in the file of features that are categories."""
     places = [source.place(name, "categorical") for name in asked.categorical]
+    among = set(features)
     for name, place in zip(asked.categorical, places, strict=True):
-        if place not in features:
+        if place not in among:
             raise TableError(f"column {name!r} cannot be categorical: it is the target, ignored, or no feature")
     return places
 
@@ -338,8 +339,9 @@ def _key(source: Source, ids: list[str], id_column: str | None, *, by_rows: bool
 
 def _found(source: Source, key: int, ids: list[str]) -> list[int]:
     rows: dict[str, int] = {}
+    wanted = set(ids)
     for row, name in enumerate(source.keys(key)):
-        if rows.setdefault(name, row) != row and name in set(ids):
+        if rows.setdefault(name, row) != row and name in wanted:
             raise TableError(f"the id {name!r} stands in rows {rows[name] + 1:,} and {row + 1:,} of {source.path}")
     lost = [name for name in ids if name not in rows]
     if lost:

@@ -6,7 +6,9 @@ import difflib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +110,15 @@ class Source(ABC):
         """Those columns as one array of numbers, or a sparse matrix; a `TableError` where they hold none."""
 
     def place(self, asked: str, role: str) -> int:
-        return place_of(asked, self.names, role, self.beside)
+        found = self._places.get(asked)
+        return place_of(asked, self.names, role, self.beside) if found is None else found
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        """By name; of two of one name the first, those beside the features before."""
+        start = len(self.names) - self.beside
+        order = [*range(start - 1, -1, -1), *range(len(self.names) - 1, start - 1, -1)]
+        return {self.names[place]: place for place in order}
 
 
 def place_of(asked: str, names: list[str], role: str, beside: int = 0) -> int:
@@ -141,13 +151,24 @@ def numbered(path: Path, start: int, stop: int) -> list[str]:
 
 
 def require_memory(path: Path, n_bytes: int) -> None:
-    """Refuse what could never be held, before it is unpacked."""
-    pages, size = (os.sysconf(name) if hasattr(os, "sysconf") else 0 for name in ("SC_PHYS_PAGES", "SC_PAGE_SIZE"))
-    if 0 < pages * size < n_bytes:
+    """Refuse what cannot be held, before it is unpacked."""
+    if 0 < (room := memory()) < n_bytes:
         raise TableError(
-            f"{path} takes {n_bytes / 2**30:,.1f} GiB unpacked, and this machine has {pages * size / 2**30:,.1f} GiB: "
-            "is the file damaged?"
+            f"{path} takes {n_bytes / 2**30:,.1f} GiB unpacked, and this machine has room for {room / 2**30:,.1f} GiB: "
+            "is the file damaged? One that is meant to be so large can be converted to .npy, and is mapped then"
         )
+
+
+def memory() -> int:
+    """Bytes that this machine, or the part of it that is lent, has for us; 0 where it does not say."""
+    pages, size = (os.sysconf(name) if hasattr(os, "sysconf") else 0 for name in ("SC_PHYS_PAGES", "SC_PAGE_SIZE"))
+    limits = [pages * size]
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        limits.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]))
+    with suppress(OSError, ValueError):  # "max" where there is none
+        limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
+    return min(limits)
 
 
 def polars() -> Any:

@@ -167,7 +167,27 @@ def read_separated(path: Path, separator: str, wanted: Wanted, progress: Progres
             names = ["", *names]  # R leaves the name of its column of row names out
         source = _source(path, names, wanted)
         _fill(source, chain(first, lines), separator)
+    if not wanted.by_rows and _are_data(names, source):
+        raise TableError(f"the first line of {path}, {some(names, str)}, holds data, not names: put a header above it")
     return source
+
+
+def _are_data(names: list[str], source: TextSource) -> bool:
+    """Whether names look like one more row: each is a number between those of its column, or a word that occurs there.
+
+    Numbers from 0 or 1 on are names that other programs give.
+    """
+    if not source.n_rows or names in ([str(place + first) for place in range(len(names))] for first in (0, 1)):
+        return False
+    low, high = (extreme.reduce([extreme.reduce(block) for block in source.blocks]) for extreme in (np.fmin, np.fmax))
+    for place, name in enumerate(names):
+        value = _float(name.strip())
+        if value is None or place in source.texts:
+            if place not in source.texts or name.strip() not in source.keys(place):
+                return False
+        elif not low[place] <= value <= high[place]:
+            return False
+    return True
 
 
 def _quoted(line: str, lines: Iterator[str]) -> str:
@@ -424,10 +444,16 @@ def typed(text: pl.Series) -> pl.Series:
     for kind in (pl.Int64,) if is_long else (pl.Int64, pl.Float64):
         numbers = given.cast(kind, strict=False)
         if numbers.null_count() == given.null_count():
-            return numbers
+            return given if _are_codes(given, numbers) else numbers
     if low.filter(given.is_not_null()).is_in(["true", "false"]).all():
         return (low == "true").set(given.is_null(), None).alias(text.name)
     return text.set(low.is_in(NO_LABEL), None)
+
+
+def _are_codes(given: pl.Series, numbers: pl.Series) -> bool:
+    """Whether some of them, as 01234 and 1234, are apart only as words."""
+    padded = given.str.contains(r"^[+-]?0[0-9]")
+    return bool(padded.any() and numbers.n_unique() < given.n_unique())
 
 
 def _cell(row: int, word: str) -> str:

@@ -7,7 +7,7 @@ import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 from .jit import part
@@ -16,10 +16,19 @@ from .vectors import address_in, plus, repeated
 BLOCK = 32  # columns at a time: two vectors
 ROWS = 4  # rows at a time: what keeps all sums in registers
 
-try:
-    AVAILABLE = bool(llvmlite.binding.get_host_cpu_features().get("avx512vnni", False))
-except RuntimeError:  # the processor cannot be asked
-    AVAILABLE = False
+
+def _can_add_pairs() -> bool:
+    """Whether the processor that numba compiles for, which the user may name, has the instruction."""
+    named: str | None = getattr(config, "CPU_FEATURES", None)
+    if named is not None:
+        return "+avx512vnni" in named.split(",")
+    try:
+        return bool(llvmlite.binding.get_host_cpu_features().get("avx512vnni", False))
+    except RuntimeError:  # the processor cannot be asked
+        return False
+
+
+AVAILABLE = _can_add_pairs()
 
 INT = ir.IntType(32)
 INTS = ir.VectorType(INT, 16)

@@ -1,19 +1,75 @@
 """How kernels are compiled: once per machine, cached on disk, with a notice that it takes a while."""
 
+import hashlib
 import logging
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core import event
 
 log = logging.getLogger("probewise")
+KEPT = "Compiling the numerical kernels for this machine: once, up to half a minute; later runs load them."
+NOT_KEPT = (
+    "Compiling the numerical kernels, up to half a minute in every run: there is no folder to keep them in; name one "
+    "that may be written in the environment variable NUMBA_CACHE_DIR."
+)
+
+
+class CompileNotice(event.Listener):
+    """Says once per process that kernels are being compiled, so that a first call does not seem to hang.
+
+    numba announces a compilation only when the disk cache has nothing to offer.
+    """
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.seconds = 0.0
+        self.said = False
+        self.is_kept = True
+
+    def on_start(self, event: Any) -> None:
+        self.depth += 1
+        if self.depth == 1:
+            self.started = time.perf_counter()
+        if not self.said and "probewise" in event.data["dispatcher"].py_func.__module__:
+            self.said = True
+            log.warning(KEPT if self.is_kept else NOT_KEPT)
+
+    def on_end(self, event: Any) -> None:
+        self.depth -= 1
+        if self.depth == 0:
+            self.seconds += time.perf_counter() - self.started
+
+
+notice = CompileNotice()
+event.register("numba:compile", notice)
+
+
+def _sources() -> str:
+    """A digest of all kernels: one may be made of parts that stand in other files."""
+    digest = hashlib.blake2b(digest_size=12)
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+SOURCES = _sources()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile ``function`` on its first call, keep the machine code on disk, release the GIL."""
-    return numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    """Compile ``function`` on its first call, keep the machine code on disk where that can be, release the GIL."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    try:
+        compiled = numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # no folder that may be written
+        notice.is_kept = False
+        return numba.njit(**options)(function)
+    # numba looks at the function's own file only, and has no public way to say more.
+    compiled._cache._cache_file._source_stamp = SOURCES
+    return compiled
 
 
 def part(function: Callable[..., Any]) -> Any:
@@ -30,34 +86,3 @@ def read_only(array: Any) -> Any:
     view = array.view()
     view.flags.writeable = False
     return view
-
-
-class CompileNotice(event.Listener):
-    """Says once per process that kernels are being compiled, so that a first call does not seem to hang.
-
-    numba announces a compilation only when the disk cache has nothing to offer.
-    """
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self.seconds = 0.0
-        self.said = False
-
-    def on_start(self, event: Any) -> None:
-        self.depth += 1
-        if self.depth == 1:
-            self.started = time.perf_counter()
-        if not self.said and "probewise" in event.data["dispatcher"].py_func.__module__:
-            self.said = True
-            log.warning(
-                "Compiling the numerical kernels for this machine: once, up to half a minute; later runs load them."
-            )
-
-    def on_end(self, event: Any) -> None:
-        self.depth -= 1
-        if self.depth == 0:
-            self.seconds += time.perf_counter() - self.started
-
-
-notice = CompileNotice()
-event.register("numba:compile", notice)
