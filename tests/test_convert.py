@@ -373,7 +373,19 @@ def test_command_with_ledger_selection_and_report(tmp_path, capsys, monkeypatch)
     write(frame(n=60, d=20), tmp_path / "table.parquet")
     assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id", "who", "--quiet"]) == 0
     assert capsys.readouterr().err == ""
-    command = ["rank", "wide.npy", "--ledger", "run.ledger", "--select", "best.csv", "--keep", "3", "--quiet"]
+    command = [
+        "rank",
+        "wide.npy",
+        "--method",
+        "daf",
+        "--ledger",
+        "run.ledger",
+        "--select",
+        "best.csv",
+        "--keep",
+        "3",
+        "--quiet",
+    ]
     assert run([*command, "--probes", "400", "--ignore", "gene 0"]) == 0
     assert pl.read_csv("best.csv").shape == (60, 4)
     assert run([*command, "--probes", "800", "--ignore", "gene 0", "--resume", "--json", "report.json"]) == 0

@@ -166,7 +166,10 @@ REFUSED_OPTIONS = {
         "--keep 9 is more than the 2 features",
     ),
     # how
-    "rank, an unknown method": ([*RANK, "--method", "magic"], "--method 'magic' is not known: choose one of daf"),
+    "rank, an unknown method": (
+        [*RANK, "--method", "magic"],
+        "--method 'magic' is not known: choose one of tournament, daf",
+    ),
     "rank, probes for a filter": ([*RANK, "--method", "fsdd"], "--probes: --method fsdd makes no probes; leave it out"),
     "rank, a device that is not there": ([*RANK, "--device", "abacus"], "abacus"),
     "rank, inclusion 0": ([*RANK, "--inclusion", "0"], "--inclusion 0.0 must be a probability above 0 and below 1"),

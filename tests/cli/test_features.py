@@ -33,7 +33,7 @@ def patients(tmp_path, monkeypatch):
 
 
 def rank(options):
-    command = f"rank patients.csv --target label --probes 400 -q --jobs 1 --out ranking.csv {options}"
+    command = f"rank patients.csv --target label --method daf --probes 400 -q --jobs 1 --out ranking.csv {options}"
     return run(shlex.split(command))
 
 

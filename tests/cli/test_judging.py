@@ -15,7 +15,7 @@ from probewise.io import TableError, read_table
 from probewise.stopping import MaxProbes
 
 N, D = 90, 8
-SHORT = ("--probes", "60", "--jobs", "1", "--quiet")
+SHORT = ("--method", "daf", "--probes", "60", "--jobs", "1", "--quiet")
 
 
 def made():
@@ -131,7 +131,21 @@ def test_what_takes_gaps_gets_them(data, method, capsys):
 
 def test_a_run_goes_on_with_the_same_options_only(data, tmp_path, capsys):
     ledger = tmp_path / "run.ledger"
-    command = ["rank", data, "--target", "class", "--missing", "median", "--jobs", "1", "--quiet", "--ledger", ledger]
+    command = [
+        "rank",
+        data,
+        "--target",
+        "class",
+        "--missing",
+        "median",
+        "--jobs",
+        "1",
+        "--quiet",
+        "--ledger",
+        ledger,
+        "--method",
+        "daf",
+    ]
     options = ["--weights", "weight", "--groups", "patient", "--scoring", "roc_auc"]
     assert run([*map(str, command), *options, "--probes", "40"]) == 0
     assert run([*map(str, command), *options, "--probes", "80", "--resume"]) == 0

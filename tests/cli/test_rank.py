@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from probewise import BIF, DAF, __version__
+from probewise import BIF, DAF, Tournament, __version__
 from probewise.cli import run
 from probewise.datasets import make_madelon
 from probewise.io import read_table
@@ -78,7 +78,7 @@ def table_rows(text):
 
 
 def test_rank_prints_what_daf_finds(data):
-    done = command("rank", data, "--target", "label", "--probes", 800, "--top", 7, "--seed", 3)
+    done = command("rank", data, "--target", "label", "--method", "daf", "--probes", 800, "--top", 7, "--seed", 3)
     assert done.returncode == 0
     table = read_table(data, target="label")
     daf = DAF(stop=MaxProbes(800), random_state=3).fit(table.X, table.y)
@@ -96,7 +96,7 @@ def test_rank_prints_what_daf_finds(data):
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".json", ".tsv"])
 def test_out_holds_the_whole_ranking(data, tmp_path, capsys, ending):
     out = tmp_path / f"ranking{ending}"
-    printed = ranked(capsys, data, "--target", "label", "--probes", 100, "--top", 3, "--out", out)
+    printed = ranked(capsys, data, "--target", "label", "--method", "daf", "--probes", 100, "--top", 3, "--out", out)
     readers = {".tsv": lambda p: pl.read_csv(p, separator="\t"), ".parquet": pl.read_parquet, ".json": pl.read_json}
     frame = readers.get(ending, pl.read_csv)(out)
     sure = ["rank_low", "rank_high", "in_top"]
@@ -138,12 +138,13 @@ def test_every_parameter_reaches_daf(data, tmp_path, capsys, monkeypatch):
     assert {name: seen[name] for name in expected} == expected
 
 
-def test_defaults_are_those_of_daf_and_the_command_repeats(data, capsys, monkeypatch):
+@pytest.mark.parametrize(("method", "kind"), [([], Tournament), (["--method", "daf"], DAF)])
+def test_defaults_are_those_of_the_selector_and_the_command_repeats(data, monkeypatch, method, kind):
     seen = {}
-    monkeypatch.setattr(DAF, "fit", lambda self, X, y: seen.update(self.get_params(deep=False)) or 1 / 0)
+    monkeypatch.setattr(kind, "fit", lambda self, X, y: seen.update(self.get_params(deep=False)) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        run(["rank", str(data), "--target", "label"])
-    usual = DAF().get_params(deep=False)
+        run(["rank", str(data), "--target", "label", *method])
+    usual = kind().get_params(deep=False)
     different = {name for name in usual if name != "criterion" and seen[name] != usual[name]}
     assert different == {"random_state", "n_jobs", "verbose"}
     assert (seen["random_state"], seen["n_jobs"]) == (0, -1)
@@ -163,6 +164,29 @@ def test_defaults_are_those_of_daf_and_the_command_repeats(data, capsys, monkeyp
 def test_each_limit_ends_the_run(data, capsys, limits, reason):
     printed = ranked(capsys, data, "--target", "label", "--check-every", 50, *limits)
     assert reason in printed.err
+    assert "ranked by DAF, as only DAF knows --" in printed.err
+
+
+def test_a_tournament_unless_said_otherwise(data, tmp_path, capsys):
+    """With the tables in memory as in Python; a run that goes on keeps its method and its budget."""
+    options, ledger = [data, "--target", "label", "--probes", 200, "--seed", 3], tmp_path / "run.ledger"
+    printed = ranked(capsys, *options, "--ledger", ledger)
+    assert "DAF" not in printed.err
+    table = read_table(data, target="label")
+    best = np.argsort(Tournament(n_probes=200, random_state=3).fit(table.X, table.y).ranking_)[:20]
+    assert [row[1] for row in table_rows(printed.out)] == [table.feature_names[feature] for feature in best]
+    resumed = ranked(capsys, data, "--target", "label", "--ledger", ledger, "--resume")
+    assert resumed.out == printed.out
+    more = refusal(capsys, "rank", *options[:3], "--probes", 300, "--ledger", ledger, "--resume")
+    assert "holds a tournament of 200 probes, by which its rounds are planned: leave out --probes 300" in more
+    assert "only --method daf knows it" in refusal(capsys, "rank", *options, "--method", "tournament", "--settled", 5)
+
+
+def test_one_row_left_out(data, capsys):
+    options = [data, "--target", "label", "--probes", 50, "-q", "--criterion", "knn"]
+    alone = ranked(capsys, *options, "--cv", "loo").out
+    assert alone == ranked(capsys, *options).out
+    assert alone != ranked(capsys, *options, "--cv", "3").out
 
 
 def test_quiet_prints_the_ranking_and_nothing_else(data, capsys):
@@ -248,7 +272,7 @@ def test_long_names_are_folded_in_a_narrow_terminal(write, capsys, monkeypatch):
 
 
 def test_a_resumed_run_ends_as_if_never_stopped(data, tmp_path, capsys):
-    ledger, options = tmp_path / "run.ledger", [data, "--target", "label", "-q"]
+    ledger, options = tmp_path / "run.ledger", [data, "--target", "label", "-q", "--method", "daf"]
     ranked(capsys, *options, "--seed", 5, "--probes", 230, "--ledger", ledger)
     resumed = ranked(capsys, *options, "--probes", 600, "--ledger", ledger, "--resume")
     whole = ranked(capsys, *options, "--seed", 5, "--probes", 600)
@@ -304,7 +328,8 @@ def wait_for_blocks(ledger, process, blocks=4, seconds=90):
 
 
 def test_ctrl_c_gives_the_ranking_so_far_and_the_run_can_go_on(data, tmp_path, capsys):
-    ledger, options = tmp_path / "run.ledger", [data, "--target", "label", "--ledger", tmp_path / "run.ledger"]
+    data = [data, "--target", "label", "--method", "daf"]
+    ledger, options = tmp_path / "run.ledger", [*data, "--ledger", tmp_path / "run.ledger"]
     arguments = [*COMMAND, "rank", *map(str, options), "--probes", "100000000"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", "env": ENVIRONMENT}
     with ctrl_c_heard(), subprocess.Popen(arguments, **pipes) as process:
@@ -318,7 +343,7 @@ def test_ctrl_c_gives_the_ranking_so_far_and_the_run_can_go_on(data, tmp_path, c
     assert "Warning" not in err
     n_probes = int(re.search(r"interrupted after ([\d,]+) probes", err)[1].replace(",", ""))
     resumed = ranked(capsys, *options, "--resume", "--probes", n_probes + 75, "-q")
-    whole = ranked(capsys, data, "--target", "label", "--probes", n_probes + 75, "-q")
+    whole = ranked(capsys, *data, "--probes", n_probes + 75, "-q")
     assert resumed.out == whole.out
 
 
@@ -326,7 +351,7 @@ def test_ctrl_c_before_the_first_probe_says_so(data, capsys, monkeypatch):
     def fit(self, X, y):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(DAF, "fit", fit)
+    monkeypatch.setattr(Tournament, "fit", fit)
     assert run(["rank", str(data), "--target", "label"]) == 130
     printed = capsys.readouterr()
     assert printed.out == ""
@@ -355,7 +380,8 @@ def test_a_real_command_refuses_in_one_line_with_code_2(tmp_path):
     ],
 )
 def test_tables_that_cannot_be_ranked(write, capsys, columns, reason):
-    assert reason in refusal(capsys, "rank", write(columns), "--target", "label")
+    method = ["--method", "daf"] if "folds" in reason else []
+    assert reason in refusal(capsys, "rank", write(columns), "--target", "label", *method)
 
 
 @pytest.mark.parametrize(
@@ -375,7 +401,7 @@ def test_tables_that_cannot_be_ranked(write, capsys, columns, reason):
         (["--confidence", "0.9"], "--confidence 0.9 needs --settled K"),
         (["--settled", "3", "--confidence", "95"], "--confidence 95 must be above 0 and below 1"),
         (["--check-every", "0"], "'--check-every'"),
-        (["--cv", "1"], "'--cv'"),
+        (["--cv", "1"], "--cv '1': write a number of folds, at least 2, or loo"),
         (["--cv", "60"], "fewer than --cv 60 folds"),
         (["--top", "0"], "'--top'"),
         (["--seed", "-1"], "'--seed'"),
@@ -457,7 +483,7 @@ def test_help_of_rank_names_every_parameter_of_daf_a_person_sets(capsys):
     assert "Example: probewise rank" in text
 
 
-def test_demo_shows_what_daf_finds_and_bif_misses():
+def test_demo_shows_what_tournament_finds_and_bif_misses():
     done = command("demo", "--time", 2, "--seed", 1)
     assert done.returncode == 0, done.stderr
     rows = table_rows(done.stdout)
@@ -468,7 +494,7 @@ def test_demo_shows_what_daf_finds_and_bif_misses():
     bif = BIF().fit(truth.X, truth.y)
     places = dict(zip(truth.feature_names, bif.ranking_.tolist(), strict=True))
     assert [int(row[4]) for row in rows] == [places[row[1]] for row in rows]
-    found, by_bif = map(int, re.search(r"DAF puts (\d+) of the 20 .*, BIF (\d+)\.", done.stdout).groups())
+    found, by_bif = map(int, re.search(r"Tournament puts (\d+) of the 20 .*, BIF (\d+)\.", done.stdout).groups())
     assert found == len(informative & {row[1] for row in rows}) > by_bif
     assert by_bif == sum(places[name] <= 20 for name in informative)
     missed = re.search(r"missed by BIF: (.*)\.", done.stdout)[1].split(", ")

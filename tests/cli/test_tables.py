@@ -16,7 +16,7 @@ from probewise.io import read_table
 
 MADE = make_madelon(90, 30, random_state=0)
 LABELS = np.where(MADE.y == 1, "yes", "no")
-SHORT = ["--probes", 60, "-q"]
+SHORT = ["--method", "daf", "--probes", 60, "-q"]
 
 
 @pytest.fixture(scope="module")

@@ -278,7 +278,20 @@ def ranked(name: str) -> dict[str, Any]:
 
 # ---- the command line
 
-SHORT = ("--target", "label", "--probes", "300", "--max-probe-size", "8", "--jobs", "1", "--top", "6")
+SHORT = (
+    "--method",
+    "daf",
+    "--target",
+    "label",
+    "--probes",
+    "300",
+    "--max-probe-size",
+    "8",
+    "--jobs",
+    "1",
+    "--top",
+    "6",
+)
 COMMANDS = {
     "rank": ["rank", "table.csv", *SHORT],
     "together": ["rank", "table.csv", *SHORT, "--together"],

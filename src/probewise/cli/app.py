@@ -18,12 +18,14 @@ from .console import print_demo, print_line, print_outcome, warnings_as_lines
 from .files import check_outputs_of_compare, check_outputs_of_rank, check_reports, require_kept, table_of
 from .options import TOP, Option, as_flag
 from .parsing import (
+    OF_DAF,
     daf_of,
+    method_of,
     names_in,
     seed_of,
     selectors_named,
-    stop_rule,
     tournament_of,
+    used_of,
     values_of,
     whole_numbers,
     without_probes,
@@ -163,7 +165,7 @@ def probewise(
 
 @command(options.DEMO)
 def demo(given: Any) -> None:
-    """See it work: data whose informative features are known, ranked by DAF and by BIF.
+    """See it work: data whose informative features are known, ranked by Tournament, by DAF and by BIF.
 
     The data follow Madelon's recipe: 1,000 rows, 500 features, 20 of them informative, mostly only together.
     Takes less than a minute.
@@ -172,28 +174,31 @@ def demo(given: Any) -> None:
     from ..io import Table
     from ..selectors.bif import BIF
     from ..selectors.daf import DAF
+    from ..selectors.tournament import Tournament
     from ..stopping import MaxTime, Settled
 
     data = make_madelon(random_state=given.seed)
     table = Table(data.X, data.y, data.feature_names, "class")
     stop = Settled(top=TOP, overlap=0.9) | MaxTime(given.time)
-    daf = fitted(DAF(stop=stop, n_jobs=given.jobs, random_state=given.seed, verbose=1), table)
-    bif = BIF(n_jobs=given.jobs).fit(table.frame(), table.y)
-    print_demo(data, daf, bif)
+    run = {"n_jobs": given.jobs, "random_state": given.seed, "verbose": 1}
+    tournament, daf = fitted(Tournament(**run), table), fitted(DAF(stop=stop, **run), table)
+    print_demo(data, tournament, daf, BIF(n_jobs=given.jobs).fit(table.frame(), table.y))
 
 
 @command(options.RANK, "probewise rank data.csv --target label --time 300 --out ranking.csv")
 def rank(given: Any) -> None:
     """Rank the features of a table by what they add to others.
 
-    Random subsets of the features (probes) are scored. A feature ranks high if the probes with it are better than the
-    probes without it. With no limit given it stops when the top 20 have settled, or after a minute.
-    Ctrl-C ends it at any time with the ranking so far.
+    Random subsets of the features (probes) are scored, in rounds, after each of which the weaker part of the features
+    leaves: those that predict best together come first. With --method daf all stay to the end, and each ranks by how
+    much better the probes with it are than those without it; with no limit given that stops when the top 20 have
+    settled, or after a minute. Ctrl-C ends it at any time with the ranking so far.
     """
     from ..executors import on_dask
     from ..probing.record import begun_by
 
     require_kept(given.ledger, "ledger", resume=given.resume)
+    asked, given.method = given.method, method_of(given)
     reports = check_outputs_of_rank(given)
     if given.missing not in (None, "mean", "median"):
         raise ValueError(f"--missing {given.missing!r} is not known: choose mean or median")
@@ -209,6 +214,8 @@ def rank(given: Any) -> None:
         with begun_by(_repeatable(given.arguments)):
             fitted(selector, table)
         give_ranking(selector, table, given)
+        if asked is None and given.method == "daf" and not (given.resume or given.quiet):
+            print_line(f"ranked by DAF, as only DAF knows {used_of(given, OF_DAF)}; --method daf says so")
         if reports:
             write_reports(selector, reports, given, table, command=shlex.join(["probewise", *given.arguments]))
 
@@ -233,7 +240,7 @@ def compare(given: Any) -> None:
     pair of methods whether the difference could be chance. Ctrl-C ends it with the trials done so far.
     """
     require_kept(given.run, "run", resume=given.resume)
-    selectors = selectors_named(given.methods, stop_rule(given))
+    selectors = selectors_named(given)
     sizes = None if given.sizes is None else whole_numbers("sizes", given.sizes)
     check_outputs_of_compare(given)
     table = table_of(given)

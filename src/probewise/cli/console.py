@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ..probing.interactions import Group, Interactions
     from ..selectors.bif import BIF
     from ..selectors.daf import DAF
+    from ..selectors.probing import ProbingSelector
+    from ..selectors.tournament import Tournament
     from ..study import StudyResult
 
 LEFT_OUT = ("rank_low", "rank_high", "in_top")  # of the terminal, which has room for the rest only
@@ -65,7 +67,7 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
     _print_table([name.replace("_", " ") for name in names], rows, name_column=1)
 
 
-def summary_of(daf: DAF, names: Sequence[str]) -> str:
+def summary_of(daf: ProbingSelector, names: Sequence[str]) -> str:
     """What was asked about single features, how the run went, and why it ended."""
     from ..report.words import decoys_beaten, sentences_on_features
 
@@ -101,20 +103,22 @@ def print_together(found: Interactions, groups: Sequence[Group]) -> None:
         _print_plain(f"None of the {len(found.names)} features shown was seen to stand in for another.")
 
 
-def print_demo(data: KnownTruth, daf: DAF, bif: BIF) -> None:
+def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> None:
     informative = set(data.informative.tolist())
     tick = "x" if console().options.ascii_only else "✓"
-    columns = columns_of_selector(daf, data.feature_names)
-    order = np.argsort(daf.ranking_)
-    shown = {name: columns[name] for name in ("rank", "feature", "score", "std_error")}
-    shown["rank_by_BIF"] = bif.ranking_[order].astype(str)
+    columns = columns_of_selector(tournament, data.feature_names)
+    order = np.argsort(tournament.ranking_)
+    shown = {name: columns[name] for name in ("rank", "feature", "score")}
+    shown |= {f"rank_by_{name}": each.ranking_[order].astype(str) for name, each in (("DAF", daf), ("BIF", bif))}
     shown["informative"] = [tick if column in informative else "" for column in order.tolist()]
     print_ranking(shown, TOP)
-    by_daf, by_bif = informative & _best(daf), informative & _best(bif)
-    missed = ", ".join(data.feature_names[feature] for feature in sorted(by_daf - by_bif))
+    found, by_daf, by_bif = (informative & _best(each) for each in (tournament, daf, bif))
+    missed = ", ".join(data.feature_names[feature] for feature in sorted(found - by_bif))
     for line in (
-        f"DAF puts {len(by_daf)} of the {len(informative)} informative features in its top {TOP}, BIF {len(by_bif)}.",
-        f"Found by DAF, missed by BIF: {missed or 'none'}.",
+        f"Tournament puts {len(found)} of the {len(informative)} informative features in its top {TOP}, "
+        f"DAF {len(by_daf)}, BIF {len(by_bif)}.",
+        f"Found by Tournament, missed by BIF: {missed or 'none'}.",
+        f"Tournament: {summary_of(tournament, data.feature_names)}",
         f"DAF: {summary_of(daf, data.feature_names)}",
     ):
         _print_plain(line)
@@ -175,7 +179,7 @@ def print_outcome(outcome: Outcome) -> None:
         _print_plain(line)
 
 
-def _best(selector: DAF | BIF) -> set[int]:
+def _best(selector: ProbingSelector | BIF) -> set[int]:
     return set(np.flatnonzero(selector.ranking_ <= TOP).tolist())
 
 

@@ -90,8 +90,8 @@ RANK = (
     ),
     *panel("How many features to keep",
         Option("auto", str, "decoys|size",
-            "Find how many: decoys, those that beat shuffled copies; size, the fewest that predict as well as the "
-            "best number."),
+            "Find how many, by daf: decoys, those that beat shuffled copies; size, the fewest that predict as well as "
+            "the best number."),
         Option("fdr", float, "Q", "With --auto decoys: the share of false ones allowed. Default: 0.1."),
     ),
     *panel(OUTPUT,
@@ -108,8 +108,8 @@ RANK = (
             "Also show which features are worth more, or less, together, and which stand in for one another.", False),
         replace(QUIET, help="Print the ranking and nothing else."),
     ),
-    *panel("When to stop: at the first of these",
-        Option("probes", int, "N", "Stop after this many probes.", at_least=1),
+    *panel("When to stop: at the first of these; all but the first two are DAF's",
+        Option("probes", int, "N", "Stop after this many probes; a tournament's rounds are planned by it.", at_least=1),
         Option("time", float, "SECONDS", "Stop after this much work; a resumed run counts on.", above_zero=True),
         Option("coverage", int, "N", "Stop when every feature was in, and out of, so many probes.", at_least=1),
         Option("settled", int, "K", "Stop when two halves of the probes agree on 90 % of the top K.", at_least=1),
@@ -117,31 +117,34 @@ RANK = (
             "With --settled: stop instead when 90 % of the top K truly belong there, with this confidence."),
         Option("relative_change", float, "T",
             "Stop when scores change by less than this share of their first change.", above_zero=True),
-        Option("check_every", int, "N", "Probes between two looks at what has changed.", 400, at_least=1),
+        Option("check_every", int, "N", "Probes between two looks at what has changed. Default: 400.", at_least=1),
     ),
     *panel("How to judge",
-        Option("method", str, "NAME", "daf; tournament, for the few that predict best; or a method without probes: "
-               f"{', '.join(WITHOUT_PROBES)}.", "daf"),
+        Option("method", str, "NAME", "tournament, for the few that predict best; daf, for which matter and how sure "
+               f"that is; or a method without probes: {', '.join(WITHOUT_PROBES)}. Default: tournament, or daf where "
+               "an option is its own; a resumed run keeps its own."),
         Option("task", str, None,
             "classification, regression, or auto: regression if the target has fractions.", "auto"),
         Option("criterion", str, None,
-            "How good a subset is: knn, linear, naive_bayes, svm, tree or separability; auto is knn, or linear above "
-            "5,000 rows.", "auto"),
+            "How good a subset is: knn, linear, naive_bayes, svm, tree or separability; auto is knn and linear "
+            "together; of daf knn, or linear above 5,000 rows.", "auto"),
         Option("scoring", str, "NAME",
             "Its score: accuracy; for rare classes balanced_accuracy, f1_macro, or, of two classes, roc_auc; for "
-            "numbers r2 or neg_mean_squared_error. Default: accuracy, or r2."),
+            "numbers r2 or neg_mean_squared_error. Default: probability, of daf accuracy; or r2."),
         Option("missing", str, "mean|median",
             "Fill missing values with the mean or the median of the rows each fold trains on. Default: they are "
             "refused."),
-        Option("cv", int, "N", "Folds of its cross-validation.", 3, at_least=2),
+        Option("cv", str, "N|loo",
+            "Folds of its cross-validation; loo leaves out one row at a time. Default: loo for up to 2,000 rows; 3 for "
+            "more, and of daf."),
         Option("coefficient", str, None,
-            "daf0; daf1, wary of unstable features; daf2, balanced over probe sizes; regression, without the luck of "
-            "a feature's companions.", "daf0"),
-        Option("max_probe_size", int, "N", "Most features in a probe. Default: 200, or all if fewer.", at_least=1),
-        Option("inclusion", float, "P", "Instead of a size: each feature is in with this chance."),
+            "Of daf: daf0, the default; daf1, wary of unstable features; daf2, balanced over probe sizes; regression, "
+            "without the luck of a feature's companions."),
+        Option("max_probe_size", int, "N", "Of daf: most features in a probe. Default: 200.", at_least=1),
+        Option("inclusion", float, "P", "Of daf, instead of a size: each feature is in with this chance."),
         Option("screen", str, "N",
-            "For far more than 100,000 features: probe only the N (or the share, as 0.1) that FSDD ranks best. What "
-            "matters only together with others may be lost."),
+            "Of daf, for far more than 100,000 features: probe only the N (or the share, as 0.1) that FSDD ranks "
+            "best. What matters only together with others may be lost."),
         Option("narrow", str, "SHARE",
             "Probe in rounds, each among this share of the features of the round before, as 0.6, or auto."),
         Option("error_score", float, "J", "Where the criterion fails on a probe, go on with this J. Default: stop."),
@@ -168,7 +171,7 @@ COMPARE = (
         Option("trials", int, "N", "Random splits to repeat it on.", 20, at_least=1),
         Option("test_size", float, "SHARE", "Share of the rows to test on.", 0.5),
         Option("sizes", str, "NUMBERS", "How many features, with commas: 5,10,20. Default: from 1 to at most 100."),
-        Option("probes", int, "N", "DAF and SFFS stop after so many subsets in each trial.", at_least=1),
+        Option("probes", int, "N", "Tournament, DAF and SFFS try so many subsets in each trial.", at_least=1),
         Option("time", float, "SECONDS", "They stop after so much work in each trial.", above_zero=True),
     ),
     *panel(OUTPUT,
@@ -192,7 +195,8 @@ REPORT = (
     Option("data", Path, "TABLE", "The table of the run: then the report says more."),
     *TABLE,
     *panel("The features: names of columns; more than one with commas", CATEGORICAL),
-    Option("coefficient", str, None, "Of a ledger: daf0, daf1, daf2 or regression.", "daf0"),
+    Option("coefficient", str, None,
+        "Of a ledger: daf0, daf1, daf2 or regression. Default: regression of a tournament, else daf0."),
     *panel(OUTPUT, QUIET),
 )
 CONVERT = (
@@ -228,6 +232,7 @@ REPRODUCE = (
 
 OPTION_OF = {
     "sample_weight": "weights",
+    "n_probes": "probes",
     "how_many": "auto",
     "keep": "keep_feature",
     "drop": "drop_feature",

@@ -25,8 +25,8 @@ OF_PROBES = (
     "narrow", "auto", "fdr", "group", "groups_file", "keep_feature", "drop_feature", "costs",
 )  # fmt: skip
 OF_DAF = (
-    "coverage", "settled", "confidence", "relative_change", "max_probe_size", "inclusion", "screen", "narrow", "auto",
-    "fdr",
+    "coverage", "settled", "confidence", "relative_change", "check_every", "coefficient", "max_probe_size", "inclusion",
+    "screen", "narrow", "auto", "fdr",
 )  # fmt: skip
 OF_CRITERIA = ("scoring", "missing", "weights", "groups")
 
@@ -36,18 +36,37 @@ def values_of(given: Any, *names: str) -> dict[str, Any]:
     return {name: getattr(given, name) for name in names}
 
 
+def method_of(given: Any) -> str:
+    """The method asked for; else that of the run that goes on, DAF where an option is its own, and Tournament."""
+    if given.method is not None:
+        return str(given.method)
+    if given.resume:
+        from ..probing.ledger import peek
+
+        return "daf" if peek(given.ledger, "tournament") is None else "tournament"
+    return "daf" if used_of(given, OF_DAF) else "tournament"
+
+
+def used_of(given: Any, names: Iterable[str]) -> str:
+    """The flags of those options that were given, with commas."""
+    used = (name for name in names if getattr(given, name) is not None and getattr(given, name) is not False)
+    return ", ".join(f"--{name.replace('_', '-')}" for name in used)
+
+
 def daf_of(given: Any, table: Table) -> Any:
     """DAF as the options of rank say."""
-    same = ("coefficient", "max_probe_size", "inclusion", "check_every", "scoring", "device", "ledger")
+    same = ("max_probe_size", "inclusion", "scoring", "device", "ledger")
     return probewise.DAF(
         **feature_parameters(given, table),
         **how_many_parameters(given.auto, given.fdr),
         **values_of(given, *same),
+        coefficient=given.coefficient or "daf0",
+        check_every=given.check_every or 400,
         criterion=criterion_of(given, table),
         screen=None if given.screen is None else number_or_share(given.screen),
         narrow=None if given.narrow is None else narrowing_share(given.narrow),
         stop=stop_rule(given),
-        cv=folds_of(given, table),
+        cv=folds_of(given, table, 3),
         error_score="raise" if given.error_score is None else given.error_score,
         n_jobs=given.jobs,
         random_state=seed_of(given),
@@ -57,15 +76,14 @@ def daf_of(given: Any, table: Table) -> Any:
 
 def tournament_of(given: Any, table: Table) -> Any:
     """Tournament as the options of rank say; those of DAF alone are refused."""
-    _require_unused(given, OF_DAF, "--method tournament plans its rounds by --probes, and ends by --time")
-    is_auto, folds = given.criterion == "auto" and given.missing is None, folds_of(given, table)
+    _require_unused(given, OF_DAF, "only --method daf knows it; --method tournament ends by --probes and --time")
     return probewise.Tournament(
         **feature_parameters(given, table),
         **values_of(given, "scoring", "device", "ledger"),
-        criterion="auto" if is_auto and given.task == "auto" else criterion_of(given, table),
+        criterion=criterion_of(given, table, of_tournament=True),
         n_probes="auto" if given.probes is None else given.probes,
         time_limit=given.time,
-        cv="auto" if folds == 3 else folds,
+        cv=folds_of(given, table, "auto"),
         error_score="raise" if given.error_score is None else given.error_score,
         n_jobs=given.jobs,
         random_state=seed_of(given),
@@ -77,7 +95,7 @@ def without_probes(given: Any, table: Table) -> Any:
     """A filter, or BIF, as the options of rank say; those that mean nothing to it are refused."""
     method = given.method
     if method not in WITHOUT_PROBES:
-        known = ", ".join(["daf", "tournament", *WITHOUT_PROBES])
+        known = ", ".join(["tournament", "daf", *WITHOUT_PROBES])
         raise ValueError(f"--method {method!r} is not known: choose one of {known}")
     _require_unused(given, OF_PROBES, f"--method {method} makes no probes")
     selector = getattr(probewise, METHODS[method])()
@@ -87,27 +105,35 @@ def without_probes(given: Any, table: Table) -> Any:
     n_features = given.keep or min(given.top, len(table.feature_names))
     parameters = {"n_features_to_select": n_features, "n_jobs": given.jobs, "device": given.device}
     if "criterion" in known:
-        parameters |= {"criterion": criterion_of(given, table), "cv": folds_of(given, table), "scoring": given.scoring}
+        parameters |= {
+            "criterion": criterion_of(given, table),
+            "cv": folds_of(given, table, 3),
+            "scoring": given.scoring,
+        }
     else:
         _require_unused(given, OF_CRITERIA, f"--method {method} has no criterion and no folds")
     return selector.set_params(**{name: value for name, value in parameters.items() if name in known})
 
 
 def _require_unused(given: Any, names: Iterable[str], reason: str) -> None:
-    used = [f"--{name.replace('_', '-')}" for name in names if getattr(given, name) not in (None, False)]
+    used = used_of(given, names)
     if used:
-        raise ValueError(f"{', '.join(used)}: {reason}; leave it out")
+        raise ValueError(f"{used}: {reason}; leave it out")
 
 
-def selectors_named(methods: str, stop: Rule | None) -> dict[str, Any]:
-    """The selectors named, each to stop by the rule if it has one."""
+def selectors_named(given: Any) -> dict[str, Any]:
+    """The selectors that compare names, each with the limits given, if it makes probes."""
+    methods, stop = given.methods, stop_rule(given)
     names = names_in("methods", methods, ("all", *METHODS))
     selectors: dict[str, Any] = {name: None if name == "all" else getattr(probewise, METHODS[name])() for name in names}
-    stoppable = [selector for selector in selectors.values() if hasattr(selector, "stop")]
-    if stop is not None and not stoppable:
-        raise ValueError(f"--probes and --time have no meaning for --methods {methods}: none of them stops by a rule")
-    for selector in stoppable:
-        selector.set_params(stop=stop)
+    limited = [
+        selector for selector in selectors.values() if hasattr(selector, "stop") or hasattr(selector, "n_probes")
+    ]
+    if stop is not None and not limited:
+        raise ValueError(f"--probes and --time have no meaning for --methods {methods}: none of them makes probes")
+    for selector in limited if stop is not None else ():
+        of_budget = {"n_probes": given.probes or "auto", "time_limit": given.time}
+        selector.set_params(**({"stop": stop} if hasattr(selector, "stop") else of_budget))
     return selectors
 
 
@@ -221,24 +247,37 @@ def how_many_parameters(auto: str | None, fdr: float | None) -> dict[str, Any]:
     return {"n_features_to_select": "auto", "how_many": auto, "fdr": 0.1 if fdr is None else fdr}
 
 
-def folds_of(given: Any, table: Table) -> Any:
-    """The number of folds, or a splitter that keeps the groups of rows together."""
+def folds_of(given: Any, table: Table, usual: Any) -> Any:
+    """The folds asked for, or the usual ones; a splitter that keeps the groups of rows together, where there are."""
+    cv = usual if given.cv is None else _folds_in(given.cv)
     if table.groups is None:
-        return given.cv
+        return cv
+    if cv == "loo":
+        raise ValueError("--cv loo leaves out single rows, and --groups keeps rows together: give a number of folds")
+    n_folds = 3 if cv == "auto" else int(cv)
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
     from ..criteria.base import Target
 
     n_groups = len(np.unique(table.groups))
-    if n_groups < given.cv:
+    if n_groups < n_folds:
         raise ValueError(
-            f"--groups {given.groups} has {n_groups} groups, and --cv {given.cv} needs as many: give a smaller --cv"
+            f"--groups {given.groups} has {n_groups} groups, and --cv {n_folds} needs as many: give a smaller --cv"
         )
     is_classification = Target.of(table.y, given.task).is_classification
-    return (StratifiedGroupKFold if is_classification else GroupKFold)(given.cv)
+    return (StratifiedGroupKFold if is_classification else GroupKFold)(n_folds)
 
 
-def criterion_of(given: Any, table: Table) -> Any:
+def _folds_in(given: str) -> int | str:
+    if given == "loo":
+        return given
+    with suppress(ValueError):
+        if int(given) >= 2:
+            return int(given)
+    raise ValueError(f"--cv {given!r}: write a number of folds, at least 2, or loo")
+
+
+def criterion_of(given: Any, table: Table, *, of_tournament: bool = False) -> Any:
     """The criterion named, for the task and the missing values that the options say."""
     from ..criteria import NAMES, as_criterion
 
@@ -249,11 +288,16 @@ def criterion_of(given: Any, table: Table) -> Any:
         raise ValueError(f"--task {task!r} is not known: choose one of {', '.join(TASKS)}")
     if task == "regression" and table.y.dtype.kind == "U":
         raise ValueError(f"--task regression needs numbers, and the target {table.target!r} holds text")
+    wanted = {"missing": missing, "task": None if task == "auto" else task}
+    wanted = {key: value for key, value in wanted.items() if value is not None}
+    if of_tournament and name == "auto":
+        from ..selectors.tournament import usual_criterion
+
+        return usual_criterion(len(table.y), **wanted)
     criterion = as_criterion(name, table.X)
     known = criterion.get_params()
     if missing is not None and "missing" not in known:
         raise ValueError(f"--missing {missing} has no meaning for --criterion {name}: use knn or linear")
     if task != "auto" and "task" not in known:
         raise ValueError(f"--task {task} has no meaning for --criterion {name}")
-    wanted = {"missing": missing, "task": None if task == "auto" else task}
-    return criterion.set_params(**{key: value for key, value in wanted.items() if value is not None})
+    return criterion.set_params(**wanted)

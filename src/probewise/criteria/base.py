@@ -188,6 +188,8 @@ class Folds:
         if isinstance(cv, str) and cv == "loo":
             if len(y) < 2:
                 raise ParameterError(Parameter("cv", cv), f" needs at least 2 rows, n_samples={len(y)}")
+            if is_classification:
+                _require_company(y)
             return cls(OneRowLeftOut(len(y)), len(y))
         splitter = check_cv(cv, y, classifier=is_classification)
         if is_classification and isinstance(splitter, StratifiedKFold):
@@ -312,6 +314,16 @@ def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:
             f"class {rare} has n_samples={counts.min()}, fewer than ",
             Parameter("cv", n_splits),
             " folds: use a smaller cv, leave out or merge rare classes, or, if y is a quantity, use ",
+            FOR_QUANTITIES,
+        )
+
+
+def _require_company(y: NDArray[Any]) -> None:
+    n_alone = int((np.unique(y, return_counts=True)[1] == 1).sum())
+    if 2 * n_alone > len(y):
+        raise ParameterError(
+            f"{n_alone:,} of {len(y):,} rows are the only ones of their class, and left out they leave nothing to know it "
+            "by: merge rare classes, or, if y is a quantity, use ",
             FOR_QUANTITIES,
         )
 

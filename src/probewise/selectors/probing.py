@@ -182,6 +182,7 @@ class ProbingSelector(WrapperSelector):
         rounds = self._rounds(X, y, table.units, isinstance(score, OnDevice))
         record = self._new_record(X, y, table.units, seed, default_size, rounds, isinstance(score, OnDevice))
         self._n_selected_of(table.units)
+        stop = self._stop_rule(X.shape[0])
         if self.ledger is not None:
             record = record.with_data(X, y, score.folds.identity, checked_weights(sample_weight, X.shape[0]))
         with (
@@ -192,7 +193,7 @@ class ProbingSelector(WrapperSelector):
             self.run_ = run_probes(
                 record.first_plan(),
                 table.score_of_units(score),
-                stop=self._stop_rule(X.shape[0]),
+                stop=stop,
                 map=self._map(self.criterion_, table.matrix, score),
                 ledger=ledger,
                 block_size=record.block_size,

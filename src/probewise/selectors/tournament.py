@@ -14,6 +14,7 @@ from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite
 from ..criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
 from ..criteria.base import Target
+from ..probing.ledger import LedgerError, peek
 from ..probing.progress import Verbose
 from ..probing.schedule import Schedule
 from ..probing.units import NO_COLUMNS, Columns, Units
@@ -52,7 +53,7 @@ class Tournament(ProbingSelector):
         What a probe is scored by: the mean of 10-nearest-neighbour and linear models, both leaving out one row; or as
         in `DAF`.
     n_probes : int or "auto", default="auto"
-        The budget. "auto" is 12,000 for up to 150 rows, and falls with more to 2,000.
+        The budget. "auto" is 12,000 for up to 150 rows, and falls with more to 2,000; a run that goes on keeps its own.
     net : bool or "auto", default="auto"
         Whether the 60 best of `ReliefF`, `JMI`, `MRMR` and `FSDD` are protected while more than 200 features go on (a
         fifth of fewer). "auto": from 200 rows on, and where these can use the table.
@@ -64,7 +65,7 @@ class Tournament(ProbingSelector):
         Folds for the criterion; "auto" leaves out one row where the criterion gives probabilities and rows are up to
         2,000, else 3 folds.
     scoring : str or None, default=None
-        None: "probability" for criteria that know it, else the criterion's own.
+        None: "probability" for criteria that know it and fill no missing values, else the criterion's own.
     error_score, device, n_jobs, ledger, random_state, verbose
         As in `DAF`.
 
@@ -163,18 +164,31 @@ class Tournament(ProbingSelector):
         return budget if self.time_limit is None else budget | MaxTime(self.time_limit)
 
     def _budget(self, n_rows: int) -> int:
-        if not isinstance(self.n_probes, str):
+        """The probes asked for; else those that the run in the ledger was planned for, or the usual ones."""
+        kept = None if self.ledger is None else peek(self.ledger, "tournament")
+        if self.n_probes != "auto":
+            self._require_same_budget(kept)
             return int(self.n_probes)
+        if kept is not None:
+            return int(kept[0])
         return int(np.clip(MOST_PROBES * USUAL_ROWS // n_rows, FEWEST_PROBES, MOST_PROBES))
+
+    def _require_same_budget(self, kept: list[int] | None) -> None:
+        if kept is not None and kept[0] != self.n_probes:
+            raise LedgerError(
+                f"the ledger {self.ledger} holds a tournament of {kept[0]:,} probes, by which its rounds are planned: ",
+                "leave out ",
+                Parameter("n_probes", self.n_probes),
+                " to go on with it, or choose another file",
+            )
 
     def _criterion_for(self, X: Any = None) -> Criterion:
         if not (isinstance(self.criterion, str) and self.criterion == "auto"):
             return as_criterion(self.criterion, X)
-        n_neighbors = NEIGHBORS if X is None else int(np.clip(X.shape[0] // 2, 1, NEIGHBORS))
-        return Average((KNN(n_neighbors), Linear()))
+        return usual_criterion(2 * NEIGHBORS if X is None else X.shape[0])
 
     def _folds_and_score(self, criterion: Criterion, y: Any) -> tuple[Any, Any]:
-        is_soft = isinstance(criterion, KNN | Linear | NaiveBayes | Average)
+        is_soft = isinstance(criterion, KNN | Linear | NaiveBayes | Average) and not _fills(criterion)
         of_classes = y is not None and Target.of(y, getattr(criterion, "task", "auto")).is_classification
         cv, scoring = self.cv, self.scoring
         if isinstance(cv, str) and cv == "auto":
@@ -213,3 +227,13 @@ class Tournament(ProbingSelector):
             return [relief]
         of_columns = [MRMR(IN_NET), FSDD()]
         return of_columns if sp.issparse(X) else [relief, JMI(IN_NET), *of_columns]
+
+
+def _fills(criterion: Criterion) -> bool:
+    """Whether missing values are filled in each fold, which no soft score knows."""
+    return any(getattr(part, "missing", None) is not None for part in getattr(criterion, "parts", (criterion,)))
+
+
+def usual_criterion(n_rows: int, **options: Any) -> Average:
+    """What a probe is scored by unless said otherwise; ``options`` are those that both its models have."""
+    return Average((KNN(int(np.clip(n_rows // 2, 1, NEIGHBORS)), **options), Linear(**options)))
