@@ -322,8 +322,8 @@ def _require_company(y: NDArray[Any]) -> None:
     n_alone = int((np.unique(y, return_counts=True)[1] == 1).sum())
     if 2 * n_alone > len(y):
         raise ParameterError(
-            f"{n_alone:,} of {len(y):,} rows are the only ones of their class, and left out they leave nothing to know it "
-            "by: merge rare classes, or, if y is a quantity, use ",
+            f"{n_alone:,} of {len(y):,} rows are the only ones of their class, and left out they leave nothing to know "
+            "it by: merge rare classes, or, if y is a quantity, use ",
             FOR_QUANTITIES,
         )
 

@@ -201,6 +201,7 @@ def _size_curve(found: Findings, data: Data | None) -> SizeCurve:
     if len(found.categorical):  # as the criterion saw them
         matrix, columns = one_hot(data.X, np.isin(np.arange(data.X.shape[1]), found.categorical))
     scoring = found.settings.get("scoring") if selector is None else getattr(selector, "scoring", None)
+    scoring = None if scoring == "probability" else scoring  # people ask how many rows are right
     return curve_along(
         choose,
         matrix,

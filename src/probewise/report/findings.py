@@ -23,6 +23,7 @@ from ..probing.units import Screening
 from ..selectors.base import RankingSelector
 from ..selectors.probing import ProbingSelector
 from ..selectors.size_curve import criterion_of
+from ..selectors.tournament import NEIGHBORS, usual_criterion
 from ..study import StudyResult
 from .code import WITHOUT_CONSEQUENCE
 from .ranking_table import watched_top
@@ -159,13 +160,15 @@ def findings_of_ledger(ledger: Ledger, coefficient: str | None = None) -> Findin
 
 def _criterion_described(text: str) -> Criterion | None:
     """The built-in criterion with that description, if it has default parameters (task and missing values aside)."""
-    for kind in NAMES.values():
-        known = kind().get_params()
-        for task, missing in product(("auto", "classification", "regression"), (None, "mean", "median")):
-            given = {"task": task, "missing": missing}
-            candidate = kind().set_params(**{name: value for name, value in given.items() if name in known})
-            if candidate.describe() == text:
-                return candidate
+    for task, missing in product(("auto", "classification", "regression"), (None, "mean", "median")):
+        given = {"task": task, "missing": missing}
+        known: list[Criterion] = [usual_criterion(2 * k, **given) for k in range(1, NEIGHBORS + 1)]
+        for criterion in (kind() for kind in NAMES.values()):
+            names = criterion.get_params()
+            known.append(criterion.set_params(**{name: value for name, value in given.items() if name in names}))
+        found = next((criterion for criterion in known if criterion.describe() == text), None)
+        if found is not None:
+            return found
     return None
 
 
