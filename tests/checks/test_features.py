@@ -71,9 +71,7 @@ FAR = 2**60 + np.arange(40)  # as floats all are equal
     ids=["array", "pandas", "polars"],
 )
 def test_whole_numbers_that_floats_cannot_tell_apart_are_told_of(X):
-    with pytest.warns(
-        UserWarning, match=r"column '(1|t)' of X holds whole numbers beyond 2\*\*53.*smallest value"
-    ):
+    with pytest.warns(UserWarning, match=r"column '(1|t)' of X holds whole numbers beyond 2\*\*53.*smallest value"):
         FSDD().fit(X, np.arange(40) % 2)
 
 

@@ -474,7 +474,8 @@ def test_help_shows_the_commands_and_an_example(capsys, arguments):
 def test_help_of_rank_names_every_parameter_of_daf_a_person_sets(capsys):
     assert run(["rank", "--help"]) == 0
     text = capsys.readouterr().out
-    not_for_people = {"n_features_to_select", "block_size", "device"}
+    assert "--narrow" not in text  # on its way out
+    not_for_people = {"n_features_to_select", "block_size", "device", "narrow"}
     spelled = {"stop": "probes", "n_jobs": "jobs", "random_state": "seed", "verbose": "quiet"}
     spelled |= {"feature_groups": "group", "keep": "keep-feature", "drop": "drop-feature"}
     spelled |= {"categorical_features": "categorical", "how_many": "auto"}

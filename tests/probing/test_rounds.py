@@ -181,6 +181,12 @@ def test_those_that_left_rank_behind_with_their_round_in_the_history(whole):
     assert len(whole.history_["probes"]) == 7
 
 
+@pytest.mark.filterwarnings("error")
+def test_narrow_is_on_its_way_out():
+    with pytest.raises(FutureWarning, match="narrow leaves DAF with the next release: use Tournament"):
+        narrowed().fit(MADELON.X, MADELON.y)
+
+
 def test_ranked_puts_later_rounds_first():
     plan = PlanInRounds(4, 2).narrowed(50, np.array([1, 2]))
     assert ranked(plan, np.array([9.0, 1.0, 2.0, 8.0])).tolist() == [2, 1, 0, 3]

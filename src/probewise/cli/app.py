@@ -125,6 +125,7 @@ def _parameter(option: Option) -> inspect.Parameter:
             metavar=option.metavar,
             help=option.help,
             rich_help_panel=option.panel,
+            hidden=option.hidden,
             min=option.at_least,
             callback=_require_above_zero if option.above_zero else None,
         )

@@ -33,6 +33,7 @@ class Option:
     at_least: int | None = None
     above_zero: bool = False
     is_argument: bool = False
+    hidden: bool = False
 
     @property
     def flag(self) -> str:
@@ -146,7 +147,8 @@ RANK = (
             "Of daf, for far more than 100,000 features: probe only the N (or the share, as 0.1) that FSDD ranks "
             "best. What matters only together with others may be lost."),
         Option("narrow", str, "SHARE",
-            "Probe in rounds, each among this share of the features of the round before, as 0.6, or auto."),
+            "Deprecated: use --method tournament. Rounds, each among this share of the features of the one before.",
+            hidden=True),
         Option("error_score", float, "J", "Where the criterion fails on a probe, go on with this J. Default: stop."),
     ),
     *panel(RUN,

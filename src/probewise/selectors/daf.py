@@ -20,6 +20,9 @@ from .probing import ProbingSelector, Rounds, is_finite_number
 from .size_curve import checked_size_curve_of
 
 LARGEST_IN_ROUNDS = 1000
+LEAVES = (
+    "narrow leaves DAF with the next release: use Tournament, which plays rounds too and finds more with as many probes"
+)
 DEFAULT_STOP: Rule = Settled(top=20, overlap=0.9) | MaxTime(60)
 
 
@@ -48,8 +51,7 @@ class DAF(ProbingSelector):
         features are in the probe, so that a feature is not credited with the luck of its companions.
     max_probe_size : int or None, default=None
         Largest probe, tau; sizes are uniform in 1..tau. Too small hides what works only together, too large blurs the
-        single feature. None: 200, the papers' value for wide data (1,000 with ``narrow``, where smaller ones are mixed
-        in), or the number of features if that is less.
+        single feature. None: 200, the papers' value for wide data, or the number of features if that is less.
     inclusion : float or None, default=None
         If given, every feature is in a probe with this probability instead.
     screen : int, float, selector or tuple, default=None
@@ -57,9 +59,8 @@ class DAF(ProbingSelector):
         (of a number y in five groups); or a selector, which lets pass what it selects; or a pair of a selector and how
         many pass. For far more than 100,000 features; see Notes for what it can lose.
     narrow : float, "auto" or None, default=None
-        Probe in rounds; after each keep this share of the features, the better part, and probe only those; "auto" is
-        0.6. A round ends when two halves of it agree, so that nothing is dropped without evidence; with few probes
-        there may be one round only. What left ranks behind what stayed. With "daf0" or "regression" only.
+        Deprecated, use `Tournament`. Probe in rounds; after each keep this share of the features ("auto" is 0.6) and
+        probe only those. A round ends when two halves of it agree. With "daf0" or "regression" only.
     feature_groups : list of lists, dict of lists or list of labels, default=None
         Features that enter and leave probes as one, and share score and rank. Columns are given by name or number,
         here and below.
@@ -131,8 +132,7 @@ class DAF(ProbingSelector):
         Probes scored.
     history_ : dict of arrays
         One entry per look: probes, seconds, order_change (C), value_change (C2), relative_change, left_out. Replayed
-        from the ledger when first asked for. With ``narrow`` also left_in_round, for each feature the number of the
-        round after which it left, 0 if it stayed.
+        from the ledger when first asked for.
     stop_reason_ : str
         Why it stopped, in words.
     ledger_ : Ledger
@@ -265,6 +265,7 @@ class DAF(ProbingSelector):
             raise ParameterError(Parameter("fdr", self.fdr), " must be a share above 0 and below 1")
         if self.narrow is not None:
             as_share(self.narrow)
+            warnings.warn(LEAVES, FutureWarning, stacklevel=3)
         for name, value, reason in (
             ("narrow", self.narrow, ", since decoys must stay to the end: "),
             ("screen", self.screen, ": what passed a screen is better than luck already, and decoys are not; "),
