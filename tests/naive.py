@@ -801,3 +801,65 @@ def tournament_rounds(plan, values, schedule, ridge=10.0, like_size=20):
         best = order[: sizes[number + 1]]
         rounds.append(sorted(active[best].tolist()))
     return rounds
+
+
+# ---- other rows
+
+
+def row_effects(probes, rows, shares, n_features, like_size=20):
+    """Mean outcome of each group with a feature less without, of outcomes less the mean of probes of like size."""
+    sizes = np.array([len(probe) for probe in probes])
+    counts = np.bincount(sizes)
+    kind = np.array([int(counts[:size].sum()) // like_size for size in sizes])
+    left = np.array([row - rows[kind == own].mean(axis=0, dtype=float) for row, own in zip(rows, kind, strict=True)])
+    effects, errors = [], []
+    for feature in range(n_features):
+        inside = np.array([feature in probe for probe in probes])
+        by_group = left[inside].mean(axis=0) - left[~inside].mean(axis=0)
+        mean, n_groups = float(shares @ by_group), len(shares)
+        squares = sum(share**2 * (value - mean) ** 2 for share, value in zip(shares, by_group, strict=True))
+        effects.append(mean)
+        errors.append(np.sqrt(squares * n_groups / (n_groups - 1)))
+    return np.array(effects), np.array(errors)
+
+
+def chances_alone(X, y, of_classes, seed, n_shuffles, rate=0.1):
+    """Lines fitted without each row in turn, for the target as it is and for shuffled ones."""
+    random = np.random.default_rng([seed, 0xA10E])
+    random.permutation(len(y))
+    targets = [y, *(y[random.permutation(len(y))] for _ in range(n_shuffles))]
+
+    def explained(x, target):
+        labels = np.unique(y)
+        columns = (
+            [target == label for label in (labels[1:] if len(labels) == 2 else labels)] if of_classes else [target]
+        )
+        left = total = 0.0
+        for column in np.array(columns, dtype=float):
+            total += ((column - column.mean()) ** 2).sum()
+            for row in range(len(x)):
+                others = np.arange(len(x)) != row
+                slope, level = np.polyfit(x[others], column[others], 1)
+                left += (column[row] - level - slope * x[row]) ** 2
+        return 1 - left / total
+
+    scores = np.array(
+        [[round(explained(X[:, feature], target), 9) for target in targets] for feature in range(X.shape[1])]
+    )
+    luck = scores[:, 1:].ravel()
+
+    def needed(chances):
+        """The rate at which something is found."""
+        return min(chance * len(chances) / place for place, chance in enumerate(sorted(chances), 1))
+
+    finds = sorted(needed([np.mean(luck >= score) for score in scores[:, 1 + k]]) for k in range(n_shuffles))
+    factor = max(1.0, rate / finds[max(int(rate * (n_shuffles + 1)) - 1, 0)])
+    return np.array([min(1.0, factor * (1 + np.sum(luck >= score)) / (1 + len(luck))) for score in scores[:, 0]])
+
+
+def fewest_enough(sizes, scores):
+    """The smallest size within one standard error, over folds, of the best mean."""
+    means = scores.mean(axis=0)
+    best = int(np.argmax(means))
+    limit = means[best] - scores[:, best].std(ddof=1) / np.sqrt(len(scores))
+    return next(int(size) for size, mean in zip(sizes, means, strict=True) if mean >= limit)

@@ -100,7 +100,7 @@ def test_out_holds_the_whole_ranking(data, tmp_path, capsys, ending):
     readers = {".tsv": lambda p: pl.read_csv(p, separator="\t"), ".parquet": pl.read_parquet, ".json": pl.read_json}
     frame = readers.get(ending, pl.read_csv)(out)
     sure = ["rank_low", "rank_high", "in_top"]
-    assert frame.columns == ["feature", "rank", "score", "std_error", "probed", *sure]
+    assert frame.columns == ["feature", "rank", "score", "std_error", "probed", "p_value", *sure]
     assert (frame["rank_low"] <= frame["rank_high"]).all()
     assert frame["rank"].to_list() == list(range(1, 31))
     assert frame["score"].is_sorted(descending=True)
@@ -211,7 +211,7 @@ def test_a_feature_never_probed_has_a_dash_for_a_score(data, tmp_path, capsys):
     out = tmp_path / "r.csv"
     options = ["--probes", 1, "--max-probe-size", 1, "--top", 30, "--out", out]
     printed = ranked(capsys, data, "--target", "label", *options)
-    assert table_rows(printed.out)[-1][2:] == ["-", "-", "0"]
+    assert table_rows(printed.out)[-1][2:5] == ["-", "-", "0"]
     assert pl.read_csv(out)["score"].null_count() == 30
 
 
@@ -253,7 +253,7 @@ def test_long_names_lose_nothing_without_a_terminal(write, capsys):
     names = [letter * 300 for letter in "abc"]
     rows = table_rows(ranked(capsys, odd_table(write, names), "--target", "label", "--probes", 50, "-q").out)
     assert sorted(row[1] for row in rows) == names
-    assert all(len(row) == 5 for row in rows)
+    assert all(len(row) == 6 for row in rows)
 
 
 def test_long_names_are_folded_in_a_narrow_terminal(write, capsys, monkeypatch):
@@ -475,10 +475,10 @@ def test_help_of_rank_names_every_parameter_of_daf_a_person_sets(capsys):
     assert run(["rank", "--help"]) == 0
     text = capsys.readouterr().out
     assert "--narrow" not in text  # on its way out
-    not_for_people = {"n_features_to_select", "block_size", "device", "narrow"}
+    not_for_people = {"n_features_to_select", "min_features_to_select", "block_size", "device", "narrow"}
     spelled = {"stop": "probes", "n_jobs": "jobs", "random_state": "seed", "verbose": "quiet"}
     spelled |= {"feature_groups": "group", "keep": "keep-feature", "drop": "drop-feature"}
-    spelled |= {"categorical_features": "categorical", "how_many": "auto"}
+    spelled |= {"categorical_features": "categorical", "how_many": "auto", "rows": "no-rows"}
     for name in DAF().get_params(deep=False).keys() - not_for_people:
         assert f"--{spelled.get(name, name).replace('_', '-')}" in text
     assert "Example: probewise rank" in text

@@ -221,4 +221,4 @@ def test_any_method_ranks_a_table(method, tmp_path, capsys):
 def test_an_unknown_method_is_named(tmp_path, capsys):
     pl.DataFrame({"a": [1.0, 2, 3, 4], "label": [0, 1, 0, 1]}).write_csv(tmp_path / "t.csv")
     assert run(["rank", str(tmp_path / "t.csv"), "--target", "label", "--method", "magic"]) == 2
-    assert "--method 'magic' is not known: choose one of daf, tournament, bif, cfs" in capsys.readouterr().err
+    assert "--method 'magic' is not known: choose one of tournament, daf, bif, cfs" in capsys.readouterr().err

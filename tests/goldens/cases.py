@@ -156,8 +156,17 @@ RUNS = {
     "screened-kept": Kept({"screen": 12, "keep": [1], "drop": [4]}),
     "grouped": Kept({"feature_groups": GROUPS}),
     "kept-dropped": Kept({"keep": [3, 4], "drop": [0, 23]}),
-    "decoys": Kept({"n_features_to_select": "auto", "fdr": 0.2}),
-    "decoys-grouped": Kept({"n_features_to_select": "auto", "feature_groups": GROUPS, "keep": [5], "drop": [6]}),
+    "decoys": Kept({"n_features_to_select": "auto", "how_many": "decoys", "fdr": 0.2}),
+    "decoys-grouped": Kept(
+        {
+            "n_features_to_select": "auto",
+            "how_many": "decoys",
+            "min_features_to_select": 0,
+            "feature_groups": GROUPS,
+            "keep": [5],
+            "drop": [6],
+        }
+    ),
     "costs": Kept({"costs": {0: 2.5, 7: 0.5, 11: 4.0}}),
     "categories": Kept({"categorical_features": [2, 9]}, "levels"),
     "categories-frame": Kept({"categorical_features": ["f09"]}, "frame"),
@@ -212,6 +221,10 @@ def numbers(values: Any) -> Any:
 def observed(selector: Any, warned: list[str] | None = None) -> dict[str, Any]:
     """What a fitted selector knows, as JSON has it."""
     seen = {name: numbers(getattr(selector, name)) for name in OBSERVED if hasattr(selector, name)}
+    if isinstance(selector, DAF):  # at the time standard errors were about probes, and only decoys gave p-values
+        seen["std_errors_"] = numbers(selector.probe_std_errors_)
+        if not selector.units_.n_decoys:
+            seen.pop("p_values_", None)
     if isinstance(selector, DAF):
         history = {name: numbers(part) for name, part in selector.history_.items() if name not in TIMES}
         failures = selector.ledger_.failures

@@ -39,6 +39,8 @@ def daf(n_features_to_select="auto", **options):
     options.setdefault("criterion", "naive_bayes")
     options.setdefault("stop", MaxProbes(1000))
     options.setdefault("random_state", 0)
+    options.setdefault("how_many", "decoys")
+    options.setdefault("min_features_to_select", 0)
     return DAF(n_features_to_select, **options)
 
 
@@ -189,7 +191,7 @@ def test_p_values_are_of_the_coefficient_of_the_run():
         ({"fdr": 1}, "fdr=1 must be a share above 0 and below 1"),
         ({"fdr": float("nan")}, "fdr=nan must be a share"),
         ({"fdr": "small"}, "fdr='small' must be a share"),
-        ({"how_many": "all"}, "how_many='all': choose 'decoys' or 'size'"),
+        ({"how_many": "all"}, "how_many='all': choose one of stands_out, decoys, size"),
         ({"narrow": 0.5}, "by decoys needs narrow=None, since decoys must stay to the end: use how_many='size'"),
         ({"screen": 10}, "by decoys needs screen=None: what passed a screen is better than luck already"),
         ({"n_features_to_select": "some"}, "n_features_to_select='some' with 40 features"),

@@ -44,8 +44,10 @@ def test_rank_writes_reports_and_report_makes_them_again(table, tmp_path, capsys
     arguments = ["report", ledger, "--data", table, "--target", "label", "--out", again]
     assert run(list(map(str, arguments))) == 0
     second = json.loads(again.read_text(encoding="utf-8"))
-    for part in ("ranking", "sizes", "data", "convergence", "interactions", "verdict"):
+    for part in ("ranking", "data", "convergence", "interactions"):
         assert first[part] == second[part], part
+    assert first["honest"] is not None
+    assert "use rank --report" in second["gaps"]["honest"]
 
     assert run(["report", str(ledger), "--out", str(again), "-q"]) == 0
     assert json.loads(again.read_text(encoding="utf-8"))["sizes"] is None

@@ -56,7 +56,7 @@ def expected_to_fail(estimator):
 BY_FILTERS_OF_THE_SAME_KIND = [DFE(), JMI(), CMIM(), CFS()]
 IN_OTHER_WAYS = [
     DAF(random_state=0),
-    DAF("auto", stop=MaxProbes(200), random_state=0),
+    DAF("auto", how_many="decoys", stop=MaxProbes(200), random_state=0),
     DAF("auto", how_many="size", stop=MaxProbes(100), random_state=0),
     DAF(narrow="auto", coefficient="regression", stop=MaxProbes(800), random_state=0),
 ]

@@ -49,8 +49,8 @@ def test_coefficients_equal_the_twin_on_the_ledgers_probes(sampler):
         np.testing.assert_allclose(fitted.coefficients(name), twin, rtol=1e-9)
         again = daf(coefficient=name, **sampler).fit(X, y)
         np.testing.assert_array_equal(again.scores_, fitted.coefficients(name))
-        assert (again.std_errors_ > 0).all()
-    np.testing.assert_allclose(fitted.std_errors_, naive.welch(subsets, values, 12), rtol=1e-8)
+        assert (again.probe_std_errors_ > 0).all()
+    np.testing.assert_allclose(fitted.probe_std_errors_, naive.welch(subsets, values, 12), rtol=1e-8)
     assert fitted.tally_.counts.tolist() == [sum(f in s for s in subsets) for f in range(12)]
 
 
@@ -193,7 +193,7 @@ def test_ctrl_c_gives_the_ranking_so_far():
         ({"device": "gpu"}, "device='gpu' is not known: choose 'cpu', 'auto'"),
         ({"narrow": 1.5}, "narrow=1.5"),
         ({"narrow": 0.6, "coefficient": "daf2"}, "with narrow"),
-        ({"narrow": 0.6, "n_features_to_select": "auto"}, "needs narrow=None"),
+        ({"narrow": 0.6, "n_features_to_select": "auto", "how_many": "decoys"}, "needs narrow=None"),
         ({"how_many": "most"}, "how_many=.most."),
         ({"fdr": 0}, "fdr=0"),
         ({"cv": 1}, "k-fold"),

@@ -180,7 +180,7 @@ OPTIONS = {
     "screen": {"screen": 8, "keep": [7], "drop": [2]},
     "costs": {"costs": {3: 5.0, 8: 0.5}},
     "categories": {"categorical_features": [6, 7]},
-    "decoys": {"n_features_to_select": "auto"},
+    "decoys": {"n_features_to_select": "auto", "how_many": "decoys"},
     "all": {
         "feature_groups": GROUPS,
         "keep": [7],
@@ -188,6 +188,7 @@ OPTIONS = {
         "costs": np.arange(1.0, 13.0),
         "categorical_features": [6, 7],
         "n_features_to_select": "auto",
+        "how_many": "decoys",
     },
 }
 laws = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
@@ -664,7 +665,7 @@ def test_a_failing_criterion_says_how_to_see_it_again():
         raise RuntimeError("no luck")
 
     with pytest.raises(ValueError, match="see it again with the same fit and n_jobs=1"):
-        daf("auto", criterion=fails).fit(X, y)
+        daf("auto", how_many="decoys", criterion=fails).fit(X, y)
     with pytest.raises(ValueError, match=r"daf.criterion_.bind\(X, y, daf.cv\)\(daf.plan_.draw\(0, 1\)\)"):
         daf(keep=[1], criterion=fails).fit(X, y)
 

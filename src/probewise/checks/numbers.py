@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
+
+from .errors import Parameter, ParameterError
 
 
 def is_whole(value: Any, least: float = -np.inf, most: float = np.inf) -> bool:
     """Whether it is an integer between the two, and no boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether it is a number, no boolean, and neither NaN nor infinite."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def require_rate(name: str, value: Any) -> None:
+    if not is_finite(value) or not 0 < value < 1:
+        raise ParameterError(Parameter(name, value), " must be a share above 0 and below 1")
 
 
 def number_of(name: str, asked: Any, total: int, what: str, otherwise: str) -> int | None:

@@ -69,10 +69,16 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
 
 def summary_of(daf: ProbingSelector, names: Sequence[str]) -> str:
     """What was asked about single features, how the run went, and why it ended."""
-    from ..report.words import decoys_beaten, sentences_on_features
+    from ..probing.record import DEFAULT_FDR
+    from ..report.words import beyond_luck, decoys_beaten, sentences_on_features
 
-    decoys = decoys_beaten(daf.run_, getattr(daf, "p_values_", None), getattr(daf, "fdr", None))
-    sentences = sentences_on_features(daf.run_, names, decoys)
+    rate = getattr(daf, "fdr", DEFAULT_FDR)
+    stands_out = daf.run_.stands_out(daf.coefficient, rate)
+    decoys = decoys_beaten(daf.run_, stands_out, rate)
+    sentences = (
+        [] if decoys is not None or stands_out is None else [beyond_luck(int(stands_out.sum()), len(names), rate)]
+    )
+    sentences += sentences_on_features(daf.run_, names, decoys)
     sentences += [] if daf.screen_ is None else [daf.screen_.sentence]
     seconds = daf.ledger_.seconds
     speed = f"{daf.n_probes_ / seconds:,.0f} a second" if seconds else "at once"

@@ -90,10 +90,10 @@ RANK = (
             "Rank by benefit per cost: a table of two columns, feature, cost; others cost 1."),
     ),
     *panel("How many features to keep",
-        Option("auto", str, "decoys|size",
-            "Find how many, by daf: decoys, those that beat shuffled copies; size, the fewest that predict as well as "
-            "the best number."),
-        Option("fdr", float, "Q", "With --auto decoys: the share of false ones allowed. Default: 0.1."),
+        Option("auto", str, "HOW",
+            "Find how many, by daf: stands_out, those that beat luck on other rows as well; decoys, those that beat "
+            "shuffled copies; size, the fewest that predict as well as the best number."),
+        Option("fdr", float, "Q", "With --auto stands_out or decoys: the share of false ones allowed. Default: 0.1."),
     ),
     *panel(OUTPUT,
         Option("top", int, "N", "How many features to show.", TOP, at_least=1),
@@ -158,6 +158,8 @@ RANK = (
         replace(JOBS, help="Workers; -1 is all cores. The result does not depend on it."),
         Option("ledger", Path, "FILE", "Keep the run in this file, so that it can go on."),
         Option("resume", bool, None, "Go on with the run in the ledger.", False),
+        Option("no_rows", bool, None,
+            "Leave out what says how other rows might change the answer: 128 bytes a probe in the ledger.", False),
         Option("dask", str, "ADDRESS",
             "Score the probes on the Dask cluster whose scheduler is there: tcp://host:8786."),
     ),

@@ -22,7 +22,7 @@ TASKS = ("auto", "classification", "regression")
 # Options of rank that mean nothing to a method without probes.
 OF_PROBES = (
     "probes", "time", "coverage", "settled", "screen", "error_score", "ledger", "dask", "together", "confidence",
-    "narrow", "auto", "fdr", "group", "groups_file", "keep_feature", "drop_feature", "costs",
+    "narrow", "auto", "fdr", "group", "groups_file", "keep_feature", "drop_feature", "costs", "no_rows",
 )  # fmt: skip
 OF_DAF = (
     "coverage", "settled", "confidence", "relative_change", "check_every", "coefficient", "max_probe_size", "inclusion",
@@ -65,6 +65,7 @@ def daf_of(given: Any, table: Table) -> Any:
         criterion=criterion_of(given, table),
         screen=None if given.screen is None else number_or_share(given.screen),
         narrow=None if given.narrow is None else narrowing_share(given.narrow),
+        rows=not given.no_rows,
         stop=stop_rule(given),
         cv=folds_of(given, table, 3),
         error_score="raise" if given.error_score is None else given.error_score,
@@ -83,6 +84,7 @@ def tournament_of(given: Any, table: Table) -> Any:
         criterion=criterion_of(given, table, of_tournament=True),
         n_probes="auto" if given.probes is None else given.probes,
         time_limit=given.time,
+        rows=not given.no_rows,
         cv=folds_of(given, table, "auto"),
         error_score="raise" if given.error_score is None else given.error_score,
         n_jobs=given.jobs,
@@ -238,13 +240,16 @@ def _features_named(places: dict[str, int], option: str, given: Sequence[str]) -
 def how_many_parameters(auto: str | None, fdr: float | None) -> dict[str, Any]:
     if auto is None:
         if fdr is not None:
-            raise ValueError("--fdr needs --auto decoys")
+            raise ValueError("--fdr needs --auto stands_out or decoys")
         return {}
-    if auto not in ("decoys", "size"):
-        raise ValueError(f"--auto {auto!r} is not known: choose decoys or size")
-    if fdr is not None and auto != "decoys":
-        raise ValueError("--fdr needs --auto decoys; --auto size allows for one standard error")
-    return {"n_features_to_select": "auto", "how_many": auto, "fdr": 0.1 if fdr is None else fdr}
+    from ..selectors.daf import HOW_MANY
+
+    if auto not in HOW_MANY:
+        raise ValueError(f"--auto {auto!r} is not known: choose one of {', '.join(HOW_MANY)}")
+    if fdr is not None and auto == "size":
+        raise ValueError("--fdr needs --auto stands_out or decoys; --auto size allows for one standard error")
+    found = {"n_features_to_select": "auto", "min_features_to_select": 0, "how_many": auto}
+    return {**found, "fdr": 0.1 if fdr is None else fdr}
 
 
 def folds_of(given: Any, table: Table, usual: Any) -> Any:

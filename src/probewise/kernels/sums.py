@@ -22,6 +22,18 @@ def add_probes(table, totals, indices, offsets, values):
 
 
 @kernel
+def add_rows(table, place, indices, offsets, rows):
+    """Add each probe's numbers, and 1 in the last column, to the table row at the place of each of its features."""
+    for probe in range(len(rows)):
+        for position in range(offsets[probe], offsets[probe + 1]):
+            row = place[indices[position]]
+            if row >= 0:
+                for group in range(rows.shape[1]):
+                    table[row, group] += rows[probe, group]
+                table[row, -1] += 1.0
+
+
+@kernel
 def mean_differences(table, n_probes, total, out):
     """DAF0 of every feature into out: mean value with it less mean value without it; NaN where undefined."""
     for feature in range(len(out)):

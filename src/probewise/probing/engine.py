@@ -19,6 +19,7 @@ from .ledger import Failures, Ledger, LedgerError, LedgerWriteError
 from .looks import Knowledge, Narrow
 from .probes import ProbePlan, Subsets
 from .record import Record
+from .rows import RowGroups
 from .run import Run
 
 Floats = NDArray[np.float64]
@@ -69,11 +70,13 @@ def run_probes(
     progress: Progress | None = None,
     narrow: Narrow | None = None,
     record: Record | None = None,
+    rows: RowGroups | None = None,
 ) -> Run:
     """Score probes, from where the ledger ends, until ``stop`` says enough at a block border, or Ctrl-C.
 
     ``narrow`` is asked at every look for the plan from there on, a function of the plan and the ledger so far; blocks
-    that were begun by the plan before are dropped. The result depends on the plan, the criterion and the rules, never
+    that were begun by the plan before are dropped. With ``rows``, ``score.outcomes`` is asked what its groups gave,
+    too, and the ledger keeps it. The result depends on the plan, the criterion and the rules, never
     on the map (`MaxTime` excepted). Where the criterion fails, J is ``error_score``, or, if that is None, a
     `ProbeError` is raised. A ledger that cannot be written ends the run as Ctrl-C does, and so does a lost cluster
     where the ledger is in memory only.
@@ -93,9 +96,11 @@ def run_probes(
             if results is None or knowledge.plan is not plan:
                 getattr(results, "close", bool)()
                 plan = knowledge.plan
-                results = map(_BlockScorer(plan, score), _blocks_after(ledger.n_probes, block_size, stop.max_probes))
-            values, failures = _to_keep(next(results), error_score)
-            ledger.append(values, seconds=clock.seconds, failures=failures)
+                scorer = _BlockScorer(plan, score, rows)
+                results = map(scorer, _blocks_after(ledger.n_probes, block_size, stop.max_probes))
+            scored = next(results)
+            values, failures = _to_keep(scored, error_score)
+            ledger.append(values, seconds=clock.seconds, failures=failures, rows=scored.rows)
             state = knowledge.learn()
             if progress:
                 progress(state)
@@ -179,10 +184,11 @@ def _blocks_after(n_probes: int, block_size: int, limit: int | None) -> Iterator
 
 @dataclass(frozen=True)
 class Scored:
-    """J of a block's probes, and where the criterion failed."""
+    """J of a block's probes, where the criterion failed, and what each group of rows gave."""
 
     values: Floats
     failures: tuple[Failure, ...] = ()
+    rows: NDArray[np.float32] | None = None
 
 
 @dataclass(frozen=True)
@@ -190,40 +196,50 @@ class _BlockScorer:
     """What a worker does: draw a block's probes and score them. Failures are results too: in order, for any map."""
 
     plan: ProbePlan
-    score: Score
+    score: Any
+    rows: RowGroups | None = None
 
     def __call__(self, block: Block) -> Scored:
         start, stop = block
         try:
-            values = self._values(start, stop)
+            values, rows = self._values(start, stop)
         except Exception:
             scored = self._one_by_one(start, stop)
             if not scored.failures:  # so it is not a probe's fault
                 raise
             return scored
         failed = np.flatnonzero(~np.isfinite(values)).tolist()
-        return Scored(values, tuple(self._failure(start + i, f"J is {values[i]}") for i in failed))
+        return Scored(values, tuple(self._failure(start + i, f"J is {values[i]}") for i in failed), rows)
 
-    def _values(self, start: int, stop: int) -> Floats:
-        values = np.asarray(self.score(self.plan.draw(start, stop)), dtype=np.float64)
+    def _values(self, start: int, stop: int) -> tuple[Floats, NDArray[np.float32] | None]:
+        subsets, rows = self.plan.draw(start, stop), None
+        if self.rows is None:
+            scores = self.score(subsets)
+        else:
+            scores, rows = self.score.outcomes(subsets, self.rows.group_of)
+            rows = rows / np.float32(self.rows.unit)
+        values = np.asarray(scores, dtype=np.float64)
         if values.shape != (stop - start,):
             raise ValueError(f"the criterion returned {values.shape} values for {stop - start} subsets")
-        return np.where(np.abs(values) > LARGEST_J, np.copysign(np.inf, values), values)
+        return np.where(np.abs(values) > LARGEST_J, np.copysign(np.inf, values), values), rows
 
     def _one_by_one(self, start: int, stop: int) -> Scored:
-        values = np.full(stop - start, np.nan)
-        failures: list[Failure] = []
+        values, failures = np.full(stop - start, np.nan), list[Failure]()
+        rows = None if self.rows is None else np.zeros((stop - start, len(self.rows.shares)), np.float32)
         for probe in range(start, stop):
             try:
-                values[probe - start] = value = self._values(probe, probe + 1)[0]
+                (value,), given = self._values(probe, probe + 1)
             except Exception as error:
                 words = " ".join(f"{type(error).__name__}: {error}".split())
                 trace = "" if failures else traceback.format_exc()
                 failures.append(self._failure(probe, words[:LONGEST_ERROR], trace))
-            else:
-                if not math.isfinite(value):
-                    failures.append(self._failure(probe, f"J is {value}"))
-        return Scored(values, tuple(failures))
+                continue
+            values[probe - start] = value
+            if rows is not None:
+                rows[probe - start] = given
+            if not math.isfinite(value):
+                failures.append(self._failure(probe, f"J is {value}"))
+        return Scored(values, tuple(failures), rows)
 
     def _failure(self, probe: int, error: str, trace: str = "") -> Failure:
         return Failure(probe, len(self.plan.probe(probe)), error, trace)

@@ -1,4 +1,4 @@
-"""The ledger of a run: its settings and one number per probe, in memory or in a SQLite file that survives kill -9."""
+"""The ledger of a run: its settings and what each probe gave, in memory or in a SQLite file that survives kill -9."""
 
 from __future__ import annotations
 
@@ -26,14 +26,20 @@ from ..checks.errors import Parameter, ParameterError, Part
 from ..checks.stores import as_dense, row_blocks, tiles
 
 APPLICATION_ID = 0x50726F62  # "Prob"
-FORMAT = 2
+FORMAT = 3
 SETTINGS_TABLE = "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
-BLOCKS_TABLE = {  # by format; the first had no checksums, and is brought to the second when it is opened
+BLOCKS_TABLE = {  # by format: without checksums, without rows, the present one, to which others are brought when opened
     1: "CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL)",
     2: "CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL, failures TEXT, "
     "checksum INTEGER NOT NULL)",
+    3: "CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL, failures TEXT, "
+    "rows BLOB, checksum INTEGER NOT NULL)",
 }
+INSERT_BLOCK = "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)"
 CHECKSUM, STOPPED = "checksum", "stopped"
+MOST_ROW_GROUPS = 64
+ROW_LEVELS, LAST_LEVEL = (4.0, 3), 2**16 - 1  # see `packed_rows`
+ROW_GROUPS = "row_groups"  # the setting that says how many numbers a probe has besides J
 NOT_A_DATABASE = 26  # SQLITE_NOTADB
 TILED_BYTES = 2**30
 
@@ -58,7 +64,9 @@ class Failures:
 
 
 class Ledger:
-    """One number per probe, in order, kept in memory or, given a path, in a file as well as its settings.
+    """J of every probe, in order, kept in memory or, given a path, in a file as well as its settings.
+
+    Where the setting ``row_groups`` is a number, also what each of so many groups of rows gave to J, to 16 bits.
 
     A block is one row, written in one transaction: after a crash the file holds every block that was
     appended, whole. While open the file is locked; a second process gets a clear error at once.
@@ -91,6 +99,7 @@ class Ledger:
         self._blocks = array("q")
         self._seconds = array("d")
         self._failures: list[Failures] = []
+        self._rows = bytearray()
         self._connection: sqlite3.Connection | None = None
         if self.path is None:
             self.settings = {**(settings or {}), **(notes or {})}
@@ -125,6 +134,17 @@ class Ledger:
         """J of probes start, ..., stop - 1."""
         return np.array(self._values[start:stop], dtype=np.float64)
 
+    @property
+    def n_row_groups(self) -> int:
+        """Groups of rows of which the ledger says what they gave; 0 where it does not."""
+        return int(self.settings.get(ROW_GROUPS) or 0)
+
+    def rows(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
+        """What each group of rows gave in probes start, ..., stop - 1; of shape (probes, groups)."""
+        width, stop = self.n_row_groups, self.n_probes if stop is None else stop
+        levels = np.frombuffer(self._rows, "<u2", (stop - start) * width, 2 * start * width).reshape(-1, width)
+        return unpacked_rows(levels)
+
     def until(self, n_probes: int) -> Ledger:
         """Its first probes, in memory."""
         part = Ledger(settings=self.settings)
@@ -136,19 +156,25 @@ class Ledger:
         block = int(np.searchsorted(np.frombuffer(self._blocks, np.int64), n_probes)) if self._blocks else 0
         return self._seconds[block] if block < len(self._seconds) else self.seconds
 
-    def append(self, values: Any, *, seconds: float, failures: Failures | None = None) -> None:
-        """Add a block: the next probes' J, the run's working time at its end, and which of them stand for failures."""
+    def append(self, values: Any, *, seconds: float, failures: Failures | None = None, rows: Any = None) -> None:
+        """Add a block: the next probes' J, the run's working time at its end, and which of them stand for failures.
+
+        ``rows`` is what the groups of rows gave, if the ledger keeps that.
+        """
         block = np.ascontiguousarray(values, dtype="<f8")
+        packed = b"" if rows is None else packed_rows(rows).tobytes()
+        if len(packed) != 2 * len(block) * self.n_row_groups:
+            raise ValueError(f"rows: give {self.n_row_groups} numbers for each probe, as the ledger's settings say")
         if self._connection is not None:
             text = None if failures is None else json.dumps(asdict(failures))
             try:
-                _write_block(self._connection, (self.n_probes, float(seconds), block.tobytes(), text))
+                _write_block(self._connection, (self.n_probes, float(seconds), block.tobytes(), text, packed or None))
             except sqlite3.Error as error:
                 raise LedgerWriteError(
                     f"the ledger {self.path} cannot be written ({error}); it keeps the {self.n_probes:,} probes it "
                     "holds: make room on the disk, or make the file writable, and the same run goes on from there"
                 ) from error
-        self._remember(block, seconds, failures)
+        self._remember(block, seconds, failures, packed)
 
     def conclude(self, reason: str) -> None:
         """Note why the run stops here, if the file takes it."""
@@ -176,7 +202,8 @@ class Ledger:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_connection": None}
 
-    def _remember(self, block: NDArray[np.float64], seconds: float, failures: Failures | None = None) -> None:
+    def _remember(self, block: NDArray[np.float64], seconds: float, failures: Failures | None, rows: bytes) -> None:
+        self._rows += rows
         self._values.frombytes(block.astype("=f8", copy=False).tobytes())
         self._blocks.append(self.n_probes)
         self._seconds.append(seconds)
@@ -197,6 +224,7 @@ class Ledger:
             self._connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
             try:
                 self.settings = self._prepare(self._connection, settings, notes)
+                self._require_row_groups()
                 self._read(self._connection)
             except BaseException:
                 self.close()
@@ -230,8 +258,8 @@ class Ledger:
         tables = {("table", "settings", SETTINGS_TABLE), ("table", "blocks", BLOCKS_TABLE[version])}
         if schema != {*tables, ("index", "sqlite_autoindex_settings_1", None)}:
             raise self._damaged("its tables are not those of a ledger")
-        if version == 1:
-            _upgrade(connection)
+        if version < FORMAT:
+            _upgrade(connection, version)
 
     def _read_settings(self, connection: sqlite3.Connection) -> dict[str, Any]:
         rows = dict(connection.execute("SELECT name, value FROM settings"))
@@ -239,6 +267,11 @@ class Ledger:
         if checksum != _digest(rows):
             raise self._damaged("its settings are not as they were written")
         return {name: self._loaded(value) for name, value in rows.items()}
+
+    def _require_row_groups(self) -> None:
+        n_groups = self.settings.get(ROW_GROUPS) or 0
+        if not isinstance(n_groups, int) or not 0 <= n_groups <= MOST_ROW_GROUPS:
+            raise self._damaged("it says what no run can be")
 
     def _refuse_another_run(self, kept: dict[str, Any], asked: dict[str, Any]) -> None:
         different = [name for name in asked if kept.get(name) != asked[name]]
@@ -257,11 +290,15 @@ class Ledger:
             raise LedgerError(f"the ledger {self.path} holds another run: ", *parts, remedy)
 
     def _read(self, connection: sqlite3.Connection) -> None:
-        rows = connection.execute("SELECT start, seconds, j, failures, checksum FROM blocks ORDER BY start")
-        for start, seconds, blob, text, checksum in rows:
-            if start != self.n_probes or checksum != _checksum(start, seconds, blob, text) or checksum < 0:
+        blocks = connection.execute("SELECT start, seconds, j, failures, rows, checksum FROM blocks ORDER BY start")
+        for *block, checksum in blocks:
+            start, seconds, blob, text, rows = block
+            if start != self.n_probes or checksum != _checksum(*block) or checksum < 0:
                 raise self._damaged(f"the block at probe {self.n_probes:,} is not as it was written")
-            self._remember(np.frombuffer(blob, dtype="<f8"), seconds, None if text is None else self._failed(text))
+            if 4 * len(rows or b"") != len(blob) * self.n_row_groups:
+                raise self._damaged(f"the block at probe {self.n_probes:,} does not say what rows gave")
+            failures = None if text is None else self._failed(text)
+            self._remember(np.frombuffer(blob, dtype="<f8"), seconds, failures, rows or b"")
 
     def _failed(self, text: str) -> Failures:
         kept = self._loaded(text)
@@ -312,16 +349,19 @@ def _create(connection: sqlite3.Connection, settings: Settings) -> None:
     _write_settings(connection, _as_rows(settings))
 
 
-def _upgrade(connection: sqlite3.Connection) -> None:
-    """From the first format to this one, in the transaction of the caller."""
-    blocks = connection.execute("SELECT start, seconds, j, NULL FROM blocks ORDER BY start").fetchall()
-    settings = dict(connection.execute("SELECT name, value FROM settings"))
-    _write_settings(connection, {CHECKSUM: _digest(settings)})
+def _upgrade(connection: sqlite3.Connection, version: int) -> None:
+    """From an older format to this one, in the transaction of the caller; checksums stay as they were."""
+    if version == 1:
+        settings = dict(connection.execute("SELECT name, value FROM settings"))
+        _write_settings(connection, {CHECKSUM: _digest(settings)})
+        blocks = connection.execute("SELECT start, seconds, j, NULL, NULL FROM blocks ORDER BY start").fetchall()
+        checked = [(*block, _checksum(*block)) for block in blocks]
+    else:
+        checked = connection.execute("SELECT start, seconds, j, failures, NULL, checksum FROM blocks").fetchall()
     connection.execute("DROP TABLE blocks")
     connection.execute(BLOCKS_TABLE[FORMAT])
     connection.execute(f"PRAGMA user_version = {FORMAT}")
-    for block in blocks:
-        _write_block(connection, block)
+    connection.executemany(INSERT_BLOCK, checked)
 
 
 def _as_rows(settings: Settings) -> dict[str, str]:
@@ -333,26 +373,42 @@ def _write_settings(connection: sqlite3.Connection, rows: Mapping[str, str]) -> 
     connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", list(rows.items()))
 
 
-def _write_block(connection: sqlite3.Connection, block: tuple[int, float, bytes, str | None]) -> None:
+def _write_block(connection: sqlite3.Connection, block: tuple[int, float, bytes, str | None, bytes | None]) -> None:
     checksum = _checksum(*block)
     if checksum < 0:
         raise LedgerError(f"the block at probe {block[0]:,} cannot be kept: J and seconds must be finite numbers")
-    connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?)", (*block, checksum))
+    connection.execute(INSERT_BLOCK, (*block, checksum))
 
 
 def _digest(rows: Mapping[str, str]) -> str:
     return hashlib.blake2b(repr(sorted(rows.items(), key=repr)).encode(), digest_size=12).hexdigest()
 
 
-def _checksum(start: int, seconds: float, values: bytes, failures: str | None) -> int:
+def _checksum(start: int, seconds: float, values: bytes, failures: str | None, rows: bytes | None) -> int:
     """0 to 2**32 - 1; -1 for what cannot be a block."""
     try:
         header = struct.pack("<qd", start, seconds)
         if len(values) % 8 == 0 and math.isfinite(seconds) and np.isfinite(np.frombuffer(values, "<f8")).all():
-            return zlib.crc32((failures or "").encode(), zlib.crc32(values, zlib.crc32(header)))
+            said = zlib.crc32((failures or "").encode(), zlib.crc32(values, zlib.crc32(header)))
+            return zlib.crc32(rows or b"", said)
     except (TypeError, AttributeError, struct.error):
         pass
     return -1
+
+
+def packed_rows(rows: Any) -> NDArray[np.uint16]:
+    """Numbers from -3 to 1 in steps of 1/16,384; what is less becomes -3, so that a few rows far off do not rule.
+
+    What a row gives to an accuracy or a probability is from 0 to 1, to R^2 at most 1.
+    """
+    scale, shift = ROW_LEVELS
+    levels = (np.asarray(rows, dtype=np.float64) + shift) * (LAST_LEVEL / scale)
+    return np.rint(np.clip(np.nan_to_num(levels), 0, LAST_LEVEL)).astype("<u2")
+
+
+def unpacked_rows(levels: NDArray[np.uint16]) -> NDArray[np.float32]:
+    scale, shift = ROW_LEVELS
+    return levels.astype(np.float32) * np.float32(scale / LAST_LEVEL) - np.float32(shift)
 
 
 def peek(path: str | PathLike[str], name: str) -> Any:

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .ledger import Ledger, LedgerError, fingerprint
+from .ledger import ROW_GROUPS, Ledger, LedgerError, fingerprint
 from .probes import ProbePlan, Subsets
 from .rounds import Narrowing, PlanInRounds
+from .rows import RowGroups
 from .schedule import Schedule, TournamentPlan
-from .units import Columns, Screening, Units, one_each
+from .units import Screening, Units, one_each
 
 Floats = NDArray[np.float64]
 DEFAULT_PROBE_SIZE = 200
@@ -79,6 +80,14 @@ class Record:
         Of Probewise, that began the run.
     command : list of str or None
         The arguments of the command line, if it began the run.
+    row_shares : array of float64 or None
+        Of J, for each group of rows of which the ledger keeps what it gave.
+    row_unit : float
+        In which they are kept.
+    rows : str or None
+        Which rows are in which group, as a fingerprint.
+    chances_alone : array of float64 or None
+        Of each unit, that luck gives as much as it tells on its own.
     """
 
     seed: int
@@ -103,6 +112,10 @@ class Record:
     fdr: float | None = None
     version: str | None = None
     command: list[str] | None = None
+    row_shares: Floats | None = None
+    row_unit: float = 1.0
+    rows: str | None = None
+    chances_alone: Floats | None = None
 
     @property
     def method(self) -> str:
@@ -127,10 +140,18 @@ class Record:
             sample_weight=None if sample_weight is None else fingerprint(sample_weight),
         )
 
+    def with_rows(self, groups: RowGroups | None) -> Record:
+        """The same for a run that keeps what groups of rows gave."""
+        if groups is None:
+            return self
+        return replace(self, row_shares=groups.shares, row_unit=groups.unit, rows=fingerprint(groups.group_of))
+
     # ---- written
 
-    def write(self, path: str | PathLike[str]) -> Ledger:
-        """The ledger at ``path``, begun with this record; one that is there must hold this very run."""
+    def write(self, path: str | PathLike[str] | None) -> Ledger:
+        """The ledger at ``path``, or in memory, begun with this record; one that is there must hold this very run."""
+        if path is None:
+            return Ledger(settings={ROW_GROUPS: None if self.row_shares is None else len(self.row_shares)})
         if any(UNKNOWN in str(words) for words in (self.criterion, self.scoring)):
             raise LedgerError(
                 f"the ledger {fspath(path)} cannot be kept: it could go on with another criterion, since "
@@ -157,6 +178,8 @@ class Record:
             "units": None,
             "narrow": None,
             "categorical": None if self.categorical is None else self.categorical.tolist() or None,
+            ROW_GROUPS: None if self.row_shares is None else len(self.row_shares),
+            "rows": self.rows,
         }
         if isinstance(self.narrowing, Schedule):
             schedule = self.narrowing
@@ -203,6 +226,10 @@ class Record:
             notes["fdr"] = self.fdr
         if self.command is not None:
             notes["command"] = self.command
+        if self.row_shares is not None:
+            notes["row_shares"], notes["row_unit"] = self.row_shares.tolist(), self.row_unit
+        if self.chances_alone is not None:
+            notes["chances_alone"] = _packed(self.chances_alone, "<f4")
         return notes
 
     @property
@@ -242,6 +269,7 @@ def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
         "screening": screening,
         "units": units,
         "narrowing": _read_narrowing(kept, units),
+        **_read_rows(kept, units),
     }
 
 
@@ -303,6 +331,19 @@ def _read_narrowing(kept: Mapping[str, Any], units: Units) -> Narrowing | Schedu
     return Narrowing(share, fewest, int(kept.get("block_size", BLOCK_SIZE)))
 
 
+def _read_rows(kept: Mapping[str, Any], units: Units) -> dict[str, Any]:
+    n_groups, shares, chances = kept.get(ROW_GROUPS), kept.get("row_shares"), kept.get("chances_alone")
+    unit = float(kept.get("row_unit", 1.0))
+    _require(math.isfinite(unit), unit > 0)
+    if n_groups is not None:
+        shares = np.array(shares, dtype=np.float64)
+        _require(shares.shape == (n_groups,), (shares > 0).all(), abs(shares.sum() - 1) < 1e-6)
+    if chances is not None:
+        chances = _unpacked(chances, "<f4").astype(np.float64)
+        _require(chances.shape == (units.n_units,), ((chances >= 0) & (chances <= 1)).all())
+    return {"row_shares": shares, "row_unit": unit, "rows": kept.get("rows"), "chances_alone": chances}
+
+
 def _read_notes(kept: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     names, command, fdr = kept.get("feature_names"), kept.get("command"), kept.get("fdr")
     costs = None if kept.get("costs") is None else np.array(kept["costs"], dtype=np.float64)
@@ -316,9 +357,9 @@ def _read_notes(kept: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     return {**notes, "cv": kept.get("cv"), "version": version}
 
 
-def _packed(values: NDArray[Any]) -> str:
-    return base64.b64encode(values.astype("<i4").tobytes()).decode()
+def _packed(values: NDArray[Any], dtype: str = "<i4") -> str:
+    return base64.b64encode(values.astype(dtype).tobytes()).decode()
 
 
-def _unpacked(text: str) -> Columns:
-    return np.frombuffer(base64.b64decode(text, validate=True), dtype="<i4").astype(np.int32)
+def _unpacked(text: str, dtype: str = "<i4") -> NDArray[Any]:
+    return np.frombuffer(base64.b64decode(text, validate=True), dtype).astype(np.dtype(dtype).newbyteorder("="))

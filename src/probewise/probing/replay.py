@@ -18,7 +18,7 @@ LIKE_SIZE = 20  # probes of neighbouring sizes that share a mean, so that no mea
 
 def replay(plan: ProbePlan, ledger: Ledger) -> Iterator[tuple[Subsets, Floats]]:
     """The probes of the ledger with their J, in batches."""
-    for start, stop in _batches(plan, 0, ledger.n_probes):
+    for start, stop in batches(plan, 0, ledger.n_probes):
         yield plan.draw(start, stop), ledger.values(start, stop)
 
 
@@ -31,7 +31,7 @@ def adjusted(plan: ProbePlan, ledger: Ledger, only: int | None = None) -> Iterat
     rounds = list(zip(starts, [*starts[1:], ledger.n_probes], strict=True))
     for first, end in rounds if only is None else [rounds[only]]:
         typical = mean_by_size(plan, ledger, first, end)
-        for start, stop in _batches(plan, first, end):
+        for start, stop in batches(plan, first, end):
             subsets = plan.draw(start, stop)
             yield subsets, ledger.values(start, stop) - typical[subsets.sizes]
 
@@ -39,16 +39,29 @@ def adjusted(plan: ProbePlan, ledger: Ledger, only: int | None = None) -> Iterat
 def mean_by_size(plan: ProbePlan, ledger: Ledger, start: int, stop: int) -> Floats:
     """Mean J of the probes of each size, of those from start to stop; neighbouring sizes with few share one."""
     counts, sums_of_j = np.zeros(plan.largest + 1), np.zeros(plan.largest + 1)
-    for low, high in _batches(plan, start, stop):
+    for low, high in batches(plan, start, stop):
         sizes = plan.draw(low, high).sizes
         counts += np.bincount(sizes, minlength=len(counts))
         sums_of_j += np.bincount(sizes, ledger.values(low, high), minlength=len(counts))
-    group = ((np.cumsum(counts) - counts) // LIKE_SIZE).astype(np.int64)
+    group = _alike(counts)
     with np.errstate(invalid="ignore"):
         return (np.bincount(group, sums_of_j) / np.bincount(group, counts))[group]
 
 
-def _batches(plan: ProbePlan, start: int, stop: int) -> Iterator[tuple[int, int]]:
+def sizes_alike(plan: ProbePlan, start: int, stop: int) -> NDArray[np.int64]:
+    """For each size the number of the means that probes of that size share with those of neighbouring ones."""
+    counts = np.zeros(plan.largest + 1)
+    for low, high in batches(plan, start, stop):
+        counts += np.bincount(plan.draw(low, high).sizes, minlength=len(counts))
+    return _alike(counts)
+
+
+def _alike(counts: Floats) -> NDArray[np.int64]:
+    return ((np.cumsum(counts) - counts) // LIKE_SIZE).astype(np.int64)
+
+
+def batches(plan: ProbePlan, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Where a replay is cut, so that memory is bounded."""
     batch = max(1, min(BATCH_PROBES, BATCH_FEATURES // plan.largest))
     return ((low, min(low + batch, stop)) for low in range(start, stop, batch))
 

@@ -1,4 +1,4 @@
-"""A finished run: its plan, ledger and tally, and the coefficients, ranking and certainty that follow from them."""
+"""A finished run: its plan, ledger and tally; the coefficients, ranking, certainty and luck that follow from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ..checks.errors import Parameter, ParameterError
 from ..stopping import ORDER, VALUE, Look
@@ -19,10 +18,11 @@ from .ledger import Ledger
 from .looks import looks_at
 from .multiplicity import discoveries
 from .probes import ProbePlan
-from .record import Record
+from .record import DEFAULT_FDR, Record
 from .regression import Regression
 from .replay import adjusted, replay, size_scaled_tally
 from .rounds import PENALTY, PlanInRounds, last_rounds, pooled_differences, ranked
+from .rows import LEARNING, RowEffects, group_effects, in_either_way
 from .schedule import Schedule
 from .tally import COEFFICIENTS, Tally, TallySheet, positions
 from .units import Units
@@ -121,13 +121,15 @@ class Run:
         scores, errors = self.unit_coefficient(name)
         return self.units.per_feature(scores), self.units.per_feature(errors)
 
-    def certainty(self, name: str) -> Certainty:
+    def certainty(self, name: str, *, about_rows: bool = False) -> Certainty:
         """How sure the coefficient of every feature is; NaN for those not probed, or not up to the last round."""
         scores, errors = self.unit_coefficient(name)
         if self.in_rounds:
             scores = np.where(last_rounds(self.plan) == len(self.plan.rounds) - 1, scores, np.nan)
         elif name in ("daf0", "daf1"):
             errors = steady_errors(self.tally, name)
+        if about_rows and self.row_effects is not None:
+            errors = np.hypot(errors, self.unit_row_errors(name))
         return Certainty(self.units.per_feature(scores), self.units.per_feature(errors))
 
     def ranking(self, name: str) -> NDArray[np.int64]:
@@ -157,17 +159,75 @@ class Run:
         every[self.units.kept] = True
         return every | (self.units.unit_of >= 0)
 
-    # ---- decoys
+    # ---- other rows
 
-    def p_values(self, name: str) -> Floats:
-        """The chance of each feature that luck alone gives it its coefficient, by those of the decoys."""
+    @cached_property
+    def row_effects(self) -> RowEffects | None:
+        """What units gave to groups of rows while all took part; None where the ledger does not keep it."""
+        shares = None if self.record is None else self.record.row_shares
+        if self.record is None or shares is None or self.ledger.n_probes < 2:
+            return None
+        return RowEffects.of(self.plan, self.ledger, shares, 0, self._first_end, self.record.row_unit)
+
+    @property
+    def _first_end(self) -> int:
+        """Where the probes end in which all units took part."""
+        later = self.plan.rounds[1:2]
+        return min([self.ledger.n_probes, *(part.start for part in later)])
+
+    def unit_row_errors(self, name: str) -> Floats:
+        """How far the coefficient of each unit may be off for the luck of which rows there are."""
+        effects = self.row_effects
+        if effects is None:
+            return np.full(self.plan.n_features, np.nan)
+        errors = LEARNING * effects.row_errors
+        if name not in IN_ROUNDS:  # in another unit
+            with np.errstate(divide="ignore", invalid="ignore"):
+                errors = errors * (self.unit_coefficient(name)[1] / self.unit_coefficient("daf0")[1])
+        return errors
+
+    def row_errors(self, name: str) -> Floats:
+        """Standard errors of the coefficient of every feature, had there been other rows and other probes."""
+        errors = np.hypot(self.unit_row_errors(name), self.unit_coefficient(name)[1])
+        return self.units.per_feature(errors)
+
+    def std_errors(self, name: str) -> Floats:
+        """The same where rows are known, else had there been other probes."""
+        return self.coefficient(name)[1] if self.row_effects is None else self.row_errors(name)
+
+    def effects_by_group(self, features: NDArray[Any]) -> Floats:
+        """What features did for each group of rows: of shape (features, groups)."""
+        units, places = np.unique(self.units.unit_of[features], return_inverse=True)
+        return group_effects(self.plan, self.ledger, units, 0, self._first_end)[places]
+
+    @cached_property
+    def unit_chances(self) -> Floats | None:
+        """Of each unit that is no decoy, that luck gives as much as it tells, alone or in company; None: not known."""
+        alone = None if self.record is None else self.record.chances_alone
+        company = None if self.row_effects is None else self.row_effects.p_values
+        if alone is None and company is None:
+            return None
+        n_real = self.units.n_real
+        return in_either_way(alone, company)[:n_real]
+
+    def p_values(self, name: str) -> Floats | None:
+        """The chance of each feature that luck gives it as much, by decoys if there are any; None where not known."""
         scores, n_real = self.unit_coefficient(name)[0], self.units.n_real
-        return self.units.per_feature(chances(scores[:n_real], scores[n_real:]))
+        known = chances(scores[:n_real], scores[n_real:]) if self.units.n_decoys else self.unit_chances
+        return None if known is None else self.units.per_feature(known)
 
-    def beats_decoys(self, p_values: Floats, fdr: float) -> NDArray[np.bool_]:
-        """Which features beat the decoys at a false-discovery rate."""
-        found = discoveries(p_values[self.units.first_features()], fdr)
-        return self.units.per_feature(found, False)
+    def stands_out(self, name: str, fdr: float = DEFAULT_FDR) -> NDArray[np.bool_] | None:
+        """Which features beat luck at a false-discovery rate, also on other rows; None where that is not known.
+
+        What a screen left out counts among those tested.
+        """
+        p_values = self.p_values(name)
+        if p_values is None:
+            return None
+        screening = None if self.record is None else self.record.screening
+        others = np.ones(0 if screening is None else len(screening.rest))
+        tested = p_values[self.units.first_features()]
+        return self.units.per_feature(discoveries(np.concatenate([tested, others]), fdr)[: len(tested)], False)
 
     # ---- along the ledger
 
@@ -209,21 +269,6 @@ class Run:
         for subsets, values in adjusted(self.feature_plan, self.ledger):
             sheet.add(subsets, values)
         return sheet.view()
-
-    def stands_out(self) -> NDArray[np.bool_]:
-        """Which features do more for a probe than the average feature in their place, beyond the luck of the draw.
-
-        By the size-adjusted tally. Chance is held at 5 % for all features together (Bonferroni).
-        """
-        tally = self.size_adjusted_tally
-        enough = np.minimum(tally.counts, tally.n_probes - tally.counts) >= FEWEST_IN_A_CELL
-        if not enough.any():
-            return enough
-        gains = tally.daf0()
-        rounding = 1e-9 * float(self.ledger.values().std())
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = (gains - gains[enough].mean()) / (tally.std_errors() + rounding)
-        return enough & (ratio > -ndtri(CHANCE / tally.n_features))
 
 
 def require_coefficient(name: Any, *, in_rounds: bool) -> None:

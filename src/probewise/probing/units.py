@@ -6,7 +6,6 @@ that the criterion sees.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -217,12 +216,15 @@ class UnitTable:
 class UnitScore:
     """A criterion bound to a matrix, as a function of subsets of units."""
 
-    score: Callable[[Subsets], Any]
+    score: Any
     columns: Subsets
     kept: Columns
 
     def __call__(self, subsets: Subsets) -> Any:
         return self.score(spelled_out(subsets, self.columns, self.kept))
+
+    def outcomes(self, subsets: Subsets, group_of: NDArray[np.int64]) -> Any:
+        return self.score.outcomes(spelled_out(subsets, self.columns, self.kept), group_of)
 
 
 def unit_table(

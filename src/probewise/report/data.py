@@ -21,8 +21,12 @@ NAMED = 10  # columns with missing values, or constant ones
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """The rows a ranking was made on, what is to be predicted, and which columns are categories by their type."""
+    """The rows a ranking was made on, what is to be predicted, and which columns are categories by their type.
 
+    ``given`` is X as it came, with the names of a frame.
+    """
+
+    given: Any
     X: Any
     y: NDArray[Any] | None
     target: Target | None
@@ -41,6 +45,7 @@ class Data:
 
 def checked_data(found: Findings, X: Any, y: Any) -> Data:
     """The data; refused where the run knows that its own were others."""
+    as_given = X
     if len(found.categorical):
         X, discrete = number_categories(X, -1, found.categorical.astype(np.int32))
     else:
@@ -62,7 +67,7 @@ def checked_data(found: Findings, X: Any, y: Any) -> Data:
                 f"the {what} given are not those of the run: give the same table, target and ignored columns"
             )
     target = None if y is None else Target.of(y, getattr(found.criterion, "task", "auto"))
-    return Data(X.tocsc() if sp.issparse(X) else X, y, target, discrete)
+    return Data(as_given, X.tocsc() if sp.issparse(X) else X, y, target, discrete)
 
 
 def described(found: Findings, data: Data) -> dict[str, Any]:

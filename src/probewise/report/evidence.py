@@ -48,6 +48,7 @@ NEEDS_DATA, NO_TARGET = "the data were not given", "there is no target to predic
 LOOKS_SHOWN = 200
 LIKENED = 30
 TOGETHER, STRONGEST = 20, 10
+QUICK_SECONDS = 5.0  # of a run that is repeated on shuffled targets, too
 REFITTED_CELLS = 4_000_000  # a filter is fitted anew in each fold up to this much data
 ALONE_CELLS = 500_000_000
 ALONE_DISTANCES = 4_000_000_000  # rows² x features, up to which k-NN scores features one at a time
@@ -154,13 +155,13 @@ def _correlations(found: Findings, data: Data, columns: Columns) -> Floats:
     return related
 
 
-def accuracy_by_size(found: Findings, data: Data | None) -> dict[str, Any]:
+def accuracy_by_size(found: Findings, honest: SizeCurve | None, data: Data | None) -> dict[str, Any]:
     """Cross-validated score of the best 1, 2, ... features, and the smallest number that is good enough.
 
-    It is the curve that the run made itself, if it did. Else a filter is fitted anew on the training rows of each fold;
-    other rankings were made on all rows, so that their scores are optimistic.
+    It is the curve that the run made itself, if it did, or the honest one. Else a filter is fitted anew on the
+    training rows of each fold; other rankings were made on all rows, so that their scores are optimistic.
     """
-    curve = getattr(found.selector, "size_curve_", None) or _size_curve(found, data)
+    curve = getattr(found.selector, "size_curve_", None) or honest or _size_curve(found, data)
     return {
         "size": curve.sizes.tolist(),
         "score": plain_numbers(curve.mean),
@@ -177,6 +178,38 @@ def accuracy_by_size(found: Findings, data: Data | None) -> dict[str, Any]:
     }
 
 
+def honest(found: Findings, data: Data) -> dict[str, Any]:
+    """What the method reaches on rows kept apart, with all that is chosen chosen on the others."""
+    if found.selector is None:
+        raise Unknown("the method is run again for it: use rank --report, or report() of a fitted selector")
+    if data.y is None:
+        raise Unknown(NO_TARGET)
+    if found.run is None and not _is_refitted(found, data):
+        raise Unknown("it takes as long as five fits: honest_score() of the selector makes it")
+    more = getattr(found.selector, "fit_arguments_", [])
+    if more:
+        raise Unknown(f"fit was given {' and '.join(more)}: honest_score() of the selector takes them, too")
+    try:
+        score = found.selector.honest_score(data.given, data.y, shuffled=_is_quick(found))
+    except ValueError as reason:
+        raise Unknown(str(reason)) from None
+    return {
+        "score": score.mean,
+        "std_error": score.std_error,
+        "measure": score.curve.measure,
+        "guess": score.guess,
+        "beats_guessing": score.beats_guessing,
+        "folds": len(score.scores),
+        "shuffled": score.shuffled,
+        "curve": score.curve,
+    }
+
+
+def _is_quick(found: Findings) -> bool:
+    """Whether there is time to do it twice."""
+    return found.run is not None and found.run.ledger.seconds <= QUICK_SECONDS
+
+
 def _size_curve(found: Findings, data: Data | None) -> SizeCurve:
     if data is None:
         raise Unknown(NEEDS_DATA)
@@ -187,8 +220,7 @@ def _size_curve(found: Findings, data: Data | None) -> SizeCurve:
     except TooFewRows as reason:
         raise Unknown(str(reason)) from None
     selector = found.selector
-    is_quick_filter = isinstance(selector, FSDD) or data.X.shape[0] * data.X.shape[1] <= REFITTED_CELLS
-    anew = selector is not None and not isinstance(selector, WrapperSelector) and is_quick_filter
+    anew = _is_refitted(found, data)
     known = ranks_known(found.ranking, found.scores)
     sizes = spaced_sizes(known) if selector is None else as_sizes(selector)
 
@@ -213,6 +245,13 @@ def _size_curve(found: Findings, data: Data | None) -> SizeCurve:
         scorer=SubsetScorer.like(found.criterion, data.X, data.target, scoring),
         nested=anew,
     )
+
+
+def _is_refitted(found: Findings, data: Data) -> bool:
+    """Whether a filter is quick enough to be fitted anew in each fold."""
+    if found.selector is None or isinstance(found.selector, WrapperSelector):
+        return False
+    return isinstance(found.selector, FSDD) or data.X.shape[0] * data.X.shape[1] <= REFITTED_CELLS
 
 
 def _fitted_anew(found: Findings, data: Data, rows: Columns, sizes: list[int]) -> Any:

@@ -86,10 +86,15 @@ class Findings:
 
     @cached_property
     def p_values(self) -> Floats | None:
-        """The chance of each feature that luck alone gives it its score; None without decoys."""
-        if self.run is None or self.coefficient is None or not self.run.units.n_decoys:
+        """The chance of each feature that luck gives as much; None where that is not known."""
+        return None if self.run is None or self.coefficient is None else self.run.p_values(self.coefficient)
+
+    @cached_property
+    def stands_out(self) -> NDArray[np.bool_] | None:
+        """Which features beat luck, on other rows as well; None where that is not known."""
+        if self.run is None or self.coefficient is None:
             return None
-        return self.run.p_values(self.coefficient)
+        return self.run.stands_out(self.coefficient, self.fdr)
 
     @property
     def fdr(self) -> float:
@@ -138,7 +143,7 @@ def findings_of_ledger(ledger: Ledger, coefficient: str | None = None) -> Findin
     assert record is not None
     coefficient = coefficient or ("regression" if record.method == "Tournament" else "daf0")
     require_coefficient(coefficient, in_rounds=run.in_rounds)
-    scores, errors = run.coefficient(coefficient)
+    scores = run.coefficient(coefficient)[0]
     settings = {name: kept[name] for name in LEDGER_SETTINGS if kept.get(name) is not None}
     return Findings(
         method=record.method,
@@ -146,7 +151,7 @@ def findings_of_ledger(ledger: Ledger, coefficient: str | None = None) -> Findin
         scores=scores,
         ranking=run.ranking(coefficient),
         names=checked_names(record.feature_names, record.shape[1]),
-        std_errors=errors,
+        std_errors=run.std_errors(coefficient),
         settings={"criterion": record.criterion, "coefficient": coefficient, **settings},
         seed=record.seed,
         criterion=_criterion_described(record.criterion),

@@ -24,7 +24,7 @@ LABELS = {
     "in_top": "chance, top {top}",
     "probed": "probed",
     "cost": "cost",
-    "p_value": "p, by decoys",
+    "p_value": "p",
     "kept": "kept",
     "left_in_round": "left after round",
     "stands_out": "stands out",
@@ -95,7 +95,7 @@ def certainty_columns(run: Run, coefficient: str, ranking: NDArray[np.int64], to
     None or NaN for features that were not probed, or not to the end; nothing at all where the ranking is not by the
     coefficient alone, as with costs.
     """
-    certainty, order = run.certainty(coefficient), np.argsort(ranking, kind="stable")
+    certainty, order = run.certainty(coefficient, about_rows=True), np.argsort(ranking, kind="stable")
     if not certainty.is_of(ranking):
         return {}
     is_known = np.isfinite(certainty.coefficients[order])

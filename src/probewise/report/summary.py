@@ -24,7 +24,7 @@ from ..study import StudyResult
 from ..study.runfile import SIGNATURE
 from .code import code_of
 from .data import checked_data, described
-from .evidence import NEEDS_DATA, Unknown, accuracy_by_size, alone, convergence, interactions, likeness
+from .evidence import NEEDS_DATA, Unknown, accuracy_by_size, alone, convergence, honest, interactions, likeness
 from .findings import Findings, checked_names, findings_of_ledger, findings_of_selector
 from .ranking_table import LABELS, certainty_columns, ranking_columns
 from .study import comparison, findings_of_study, other_shares, read_study
@@ -109,7 +109,7 @@ def summarize(
     data = None if X is None else checked_data(found, X, y)
     if feature_names is not None:
         found = replace(found, names=checked_names(feature_names, len(found.names)))
-    stands_out = None if found.run is None else found.run.stands_out()[: len(found.names)]
+    stands_out = found.stands_out
     gaps: dict[str, str] = {}
 
     def part(name: str, make: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any] | None:
@@ -125,6 +125,8 @@ def summarize(
             return None
         return part(name, make, *arguments, data)
 
+    on_rows_not_seen = None if found.study else part_of_data("honest", honest, found)
+    curve = None if on_rows_not_seen is None else on_rows_not_seen.pop("curve")
     rows = None if found.shape is None else found.shape[0]
     screening = found.screening
     summary: dict[str, Any] = {
@@ -132,7 +134,8 @@ def summarize(
         "asked": _asked(found, source, target),
         "data": part_of_data("data", described, found) or {"rows": rows, "features": len(found.names)},
         "convergence": part("convergence", convergence, found) if found.run else None,
-        "sizes": None if found.study else part("sizes", accuracy_by_size, found, data),
+        "sizes": None if found.study else part("sizes", accuracy_by_size, found, curve, data),
+        "honest": on_rows_not_seen,
         "alone": part_of_data("alone", alone, found, stands_out),
         "likeness": part_of_data("likeness", likeness, found),
         "interactions": part("interactions", interactions, found, data) if found.run else None,
@@ -222,7 +225,9 @@ def _ranking(
     if run is not None and found.coefficient is not None:
         columns |= certainty_columns(run, found.coefficient, found.ranking, found.top)
         labels["in_top"] = LABELS["in_top"].format(top=found.top)
-        columns["stands_out"] = None if stands_out is None else stands_out[order]
+        labels["p_value"] = "p, by decoys" if run.units.n_decoys else LABELS["p_value"]
+        if stands_out is not None:
+            columns["stands_out"] = stands_out[order]
         if run.in_rounds:
             columns["left_in_round"] = [left or None for left in run.rounds_left()[order].tolist()]
     columns = {name: columns[name] for name in LABELS if name in columns}
@@ -236,6 +241,7 @@ def _ranking(
         "labels": {name: labels[name] for name in columns},
         "column_numbers": order.tolist(),
         "standing_out": None if stands_out is None else int(stands_out.sum()),
+        "rate": found.fdr,
     }
 
 
@@ -248,7 +254,7 @@ def _as_list(values: Any) -> list[Any]:
 def _features(found: Findings, run: Run) -> dict[str, Any]:
     """What was asked about single features, and what became of it; "told" has it in sentences."""
     units, names = run.units, found.names
-    decoys = decoys_beaten(run, found.p_values, found.fdr)
+    decoys = decoys_beaten(run, found.stands_out, found.fdr)
     rounds = [{"from_probe": part.start, "features": len(part.active)} for part in run.plan.rounds]
     return {
         "told": sentences_on_features(run, names, decoys),

@@ -9,6 +9,7 @@ from .words import count, listed, percent, quoted
 
 SETTLED = 0.9  # of the top that two halves of a run share
 STABLE, FAIRLY_STABLE = 0.75, 0.4  # Nogueira's measure; the limits of Fleiss for agreement
+SHOWN = 3  # leaders named, of those that stand out
 CERTIFIED = "certified: "
 
 
@@ -21,23 +22,33 @@ def verdict(summary: dict[str, Any]) -> list[str]:
 def _which(summary: dict[str, Any]) -> str:
     ranking = summary["ranking"]
     features, scores = ranking["columns"]["feature"], ranking["columns"]["score"]
-    scored = [name for name, score in zip(features, scores, strict=True) if score is not None]
-    names = listed([quoted(name) for name in (scored or features)[:3]])
+    scored = [name for name, score in zip(features, scores, strict=True) if score is not None] or features
     target, n_features = summary["asked"]["target"], summary["data"]["features"]
-    screen = summary["screen"]
+    screen, n_standing_out = summary["screen"], ranking["standing_out"]
     probed = f" ({screen['passed']:,} of them probed, after a screen by {screen['method']})" if screen else ""
-    n_standing_out = ranking["standing_out"]
     if n_standing_out is None:
-        return f"Of {n_features:,} features, {names} rank first for what they tell about {target or 'the target'}."
-    if not n_standing_out:
+        names = _named(scored[:SHOWN])
+        luck = "; whether that is more than luck is not known" if summary["run"]["probes"] else ""
         return (
-            f"None of the {n_features:,} features{probed} stands out beyond chance; {names} rank first, "
-            "and more probes may tell whether they matter."
+            f"Of {n_features:,} features, {names} rank first for what they tell about {target or 'the target'}{luck}."
         )
+    rate = f"at a false-discovery rate of {ranking['rate']:g}"
+    if not n_standing_out:
+        together = " one by one" if (summary["honest"] or {}).get("beats_guessing") else ""
+        return (
+            f"Nothing here beats luck{together}: none of the {n_features:,} features{probed} stands out, {rate}. "
+            f"{_named(scored[:SHOWN])} rank first, as something always does."
+        )
+    stands_out = ranking["columns"]["stands_out"]
+    leaders = [name for name, stands in zip(features, stands_out, strict=True) if stands][:SHOWN]
     stand = "stands" if n_standing_out == 1 else "stand"
     aim = f"predict {quoted(target)}" if target else "predict the target"
-    found = f"{n_standing_out:,} clearly {stand} out in helping to {aim}, led by {names}"
-    return f"Of {n_features:,} features{probed}, {found}{_how_settled(summary)}."
+    found = f"{n_standing_out:,} {stand} out in helping to {aim}, beyond luck and on other rows as well ({rate})"
+    return f"Of {n_features:,} features{probed}, {found}, led by {_named(leaders)}{_how_settled(summary)}."
+
+
+def _named(names: list[str]) -> str:
+    return listed([quoted(name) for name in names])
 
 
 def _how_settled(summary: dict[str, Any]) -> str:
@@ -45,38 +56,48 @@ def _how_settled(summary: dict[str, Any]) -> str:
         if reason.startswith(CERTIFIED):
             return f"; {reason.removeprefix(CERTIFIED)}"
     looks = summary["convergence"]
-    if looks is None:
+    if looks is None or (summary["features"] or {}).get("rounds"):  # the last round is of few features
         return ""
     share, top = looks["overlap"][-1], looks["top"]
-    halves = f"two independent halves of the run share {percent(share)} of their top {top}"
-    return f"; {halves}, so the top of the ranking is {'settled' if share >= SETTLED else 'not settled yet'}"
+    halves = f"two halves of the probes share {percent(share)} of their top {top}"
+    return f"; {halves}, so more probes would {'hardly' if share >= SETTLED else 'still'} change it"
 
 
 def _how_many(summary: dict[str, Any]) -> str:
-    sizes = summary["sizes"]
+    sizes, honest = summary["sizes"], summary["honest"]
     if sizes is None:
         return f"How many of them are enough cannot be said here: {summary['gaps']['sizes']}."
-    size, scores = sizes["suggested"], sizes["checked"] or sizes["score"]
-    if sizes["beats_guessing"] is False:
-        best = _score_in_words(sizes, sizes["score"][sizes["size"].index(sizes["best"])])
-        return f"No number of features predicts convincingly better than guessing: at best {best}."
-    optimistic = not sizes["honest"] and sizes["checked"] is None
-    caution = ", somewhat optimistic since the ranking has seen all rows" if optimistic else ""
-    reached = f"{_score_in_words(sizes, scores[sizes['size'].index(size)])}{caution}"
-    if summary["ranking"]["standing_out"] == 0:
-        return f"With the first {count(size, 'feature')} {reached}."
-    are, them = ("are", "them") if size > 1 else ("is", "it")
-    return f"{count(size, 'feature')} {are} enough: with {them} {reached}."
+    if honest is None and sizes["honest"] and sizes["guess"] is not None:
+        honest = {**sizes, "score": sizes["score"][sizes["size"].index(sizes["suggested"])], "std_error": None}
+    if honest is None:
+        enough = f"{count(sizes['suggested'], 'feature')} score about as well as more do"
+        return f"{enough}; how well on rows not seen was not measured: {summary['gaps']['honest']}."
+    reached = f"{_score_in_words(honest, honest['score'])}{_noise(honest)}"
+    if honest["beats_guessing"] is False:
+        return f"No number of features predicts convincingly better than guessing: on rows kept apart {reached}."
+    are = "is" if sizes["suggested"] == 1 else "are"
+    how = "with features ranked and chosen on other rows"
+    return f"{count(sizes['suggested'], 'feature')} {are} enough: {how}, {reached}."
+
+
+def _noise(honest: dict[str, Any]) -> str:
+    shuffled = honest.get("shuffled")
+    if shuffled is None:
+        return ""
+    shown = percent(shuffled) if honest["measure"] in ("accuracy", "R²") else f"{shuffled:.3g}"
+    return f" (on shuffled targets the same gives {shown})"
 
 
 def _score_in_words(sizes: dict[str, Any], score: float) -> str:
-    guess = sizes["guess"]
+    guess, error = sizes["guess"], sizes["std_error"]
+    is_share = sizes["measure"] in ("accuracy", "R²")
+    about = "" if error is None else f" ± {100 * error:.0f}" if is_share else f" ± {error:.2g}"
     if sizes["measure"] == "accuracy" and guess is not None:
         guessing = f"{percent(guess)} by always guessing the most frequent class"
-        return f"{percent(score)} of rows are predicted correctly, against {guessing}"
+        return f"{percent(score)}{about} of rows are predicted correctly, against {guessing}"
     if sizes["measure"] == "R²":
-        return f"{percent(score)} of the target's variation is explained"
-    return f"the score ({sizes['measure']}) is {score:.3g}"
+        return f"{percent(score)}{about} of the target's variation is explained"
+    return f"the score ({sizes['measure']}) is {score:.3g}{about}"
 
 
 def _which_method(study: dict[str, Any]) -> str:

@@ -90,11 +90,20 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
     return sentences
 
 
-def decoys_beaten(run: Run, p_values: NDArray[np.float64] | None, fdr: float | None) -> dict[str, Any] | None:
+def decoys_beaten(run: Run, stands_out: NDArray[np.bool_] | None, fdr: float) -> dict[str, Any] | None:
     """How many decoys there were, how many features beat them, and at which rate; None where there were none."""
-    if p_values is None or fdr is None:
+    if stands_out is None or not run.units.n_decoys:
         return None
-    return {"made": run.units.n_decoys, "beaten_by": int(run.beats_decoys(p_values, fdr).sum()), "rate": fdr}
+    return {"made": run.units.n_decoys, "beaten_by": int(stands_out.sum()), "rate": fdr}
+
+
+def beyond_luck(n_standing_out: int, n_features: int, rate: float) -> str:
+    """How many features stand out, in words."""
+    at_rate = f"at a false-discovery rate of {rate:g}"
+    if not n_standing_out:
+        return f"Nothing here beats luck: none of the {n_features:,} features stands out, {at_rate}"
+    stand = "feature stands" if n_standing_out == 1 else "features stand"
+    return f"{n_standing_out:,} {stand} out beyond luck, on other rows as well ({at_rate})"
 
 
 def _naming(what: str, columns: NDArray[Any], names: Sequence[str]) -> list[str]:

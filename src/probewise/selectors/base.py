@@ -33,6 +33,7 @@ from ..criteria.device import OnDevice, to_device
 from ..executors import Map, ahead, executor, serial, stays_here
 from ..probing.probes import Subsets
 from ..probing.tally import positions
+from .honest import HonestScore, honest_score_of
 from .size_curve import SizeCurve, size_curve_of
 
 IN_FLIGHT = 3  # batches on their way through a device
@@ -191,6 +192,39 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         if curve is None:
             raise ValueError("X=None: no size curve was made when this selector was fitted; give X and y, those of fit")
         return curve
+
+    def honest_score(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        seconds: float | None = None,
+        shuffled: bool = False,
+        groups: Any = None,
+        sample_weight: Any = None,
+    ) -> HonestScore:
+        """What this method reaches on rows that it has not seen: ranked, cut and trained on some, scored on others.
+
+        Parameters
+        ----------
+        X, y : array-like
+            The data of ``fit``.
+        seconds : float or None, default=None
+            How long to repeat it, after five folds, which are made in any case; with less time copies of the run have
+            fewer probes. None: as long as ``fit`` took, at least 1.
+        shuffled : bool, default=False
+            Whether to do the same with the target shuffled, which says how good it looks on noise.
+        groups, sample_weight : array-like or None, default=None
+            Of the rows, as in ``fit``.
+
+        Returns
+        -------
+        HonestScore
+            Its ``mean``, ``std_error``, ``guess`` and ``beats_guessing``.
+        """
+        return honest_score_of(
+            self, X, y, seconds=seconds, shuffled=shuffled, groups=groups, sample_weight=sample_weight
+        )
 
     @property
     def _repr_html_(self) -> Any:

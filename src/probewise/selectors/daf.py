@@ -10,19 +10,21 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.errors import ForPython, Parameter, ParameterError, Setting
+from ..checks.numbers import is_whole, require_rate
 from ..probing.progress import Verbose
 from ..probing.record import DEFAULT_PROBE_SIZE
 from ..probing.rounds import FEWEST_FEATURES, Narrowing, as_share
 from ..probing.run import require_coefficient
 from ..probing.units import Units
 from ..stopping import MaxTime, Rule, Settled, as_rule
-from .probing import ProbingSelector, Rounds, is_finite_number
+from .probing import ProbingSelector, Rounds
 from .size_curve import checked_size_curve_of
 
 LARGEST_IN_ROUNDS = 1000
 LEAVES = (
     "narrow leaves DAF with the next release: use Tournament, which plays rounds too and finds more with as many probes"
 )
+HOW_MANY = ("stands_out", "decoys", "size")
 DEFAULT_STOP: Rule = Settled(top=20, overlap=0.9) | MaxTime(60)
 
 
@@ -72,11 +74,13 @@ class DAF(ProbingSelector):
     categorical_features : "from_dtype", list of columns or None, default="from_dtype"
         Columns that are categories, of text or numbers: each enters as a whole, a column of 0 and 1 for every level.
         "from_dtype": those a frame has as such; a list: these, too.
-    how_many : {"decoys", "size"}, default="decoys"
-        What "auto" keeps: the features that beat shuffled copies of features, which take part in the probes; or as
-        many as the size curve suggests.
+    how_many : {"stands_out", "decoys", "size"}, default="stands_out"
+        What "auto" keeps: the features that stand out, which beat luck on other rows; those that beat shuffled copies
+        of features, which take part in the probes; or as many as the size curve suggests.
     fdr : float, default=0.1
-        With decoys, the share of false ones among those kept that is allowed, on average. May be changed after ``fit``.
+        The share of false ones among those kept that is allowed, on average. May be changed after ``fit``.
+    min_features_to_select : int, default=1
+        What "auto" keeps at least, of the best, where fewer stand out; a warning says so.
     stop : Rule, default=None
         When to stop, a rule of `probewise.stopping`; rules join by ``|`` and ``&``. None: when two halves of the
         probes agree on 90 % of the top 20, or after a minute: ``Settled(20, 0.9) | MaxTime(60)``.
@@ -104,6 +108,9 @@ class DAF(ProbingSelector):
         ends as if it had never stopped.
     random_state : int, RandomState or None, default=None
         An int for a result that can be repeated.
+    rows : bool, default=True
+        Whether to keep what each of up to 64 groups of rows gave to a probe, 128 bytes each: it says how far other rows
+        may change the answer. False also leaves out the test for luck.
     verbose : int or callable, default=0
         1 shows live progress, in a terminal or a notebook; a function is called now and then with a line of text that
         says where the run stands.
@@ -114,7 +121,11 @@ class DAF(ProbingSelector):
         The coefficient; NaN for a feature never in, or never out of, a probe, and for those that did not pass the
         screen.
     std_errors_ : array of shape (n_features,)
-        Welch's standard error of the coefficient.
+        Standard error of the coefficient: ``row_std_errors_`` where known, else ``probe_std_errors_``.
+    row_std_errors_ : array of shape (n_features,)
+        Had other rows been drawn, and other probes. Only of criteria and scores that are a mean over rows.
+    probe_std_errors_ : array of shape (n_features,)
+        Had other probes of the same rows been drawn (Welch's).
     ranking_ : array of shape (n_features,)
         1 is best; ties to the lower column, NaN last. Features that did not pass the screen come behind all that did,
         in the order of the screen.
@@ -125,7 +136,7 @@ class DAF(ProbingSelector):
     screen_ : Screening or None
         The columns ``passed``, the ``rest`` best first; None where everything passed.
     p_values_ : array of shape (n_features,)
-        With decoys: the chance that luck gives a score as high.
+        The chance that luck gives as much as the feature tells, alone or in company; with decoys: a score as high.
     size_curve_ : SizeCurve
         With ``how_many="size"``.
     n_probes_ : int
@@ -192,8 +203,9 @@ class DAF(ProbingSelector):
         drop: Any = None,
         costs: Any = None,
         categorical_features: Any = "from_dtype",
-        how_many: str = "decoys",
+        how_many: str = "stands_out",
         fdr: float = 0.1,
+        min_features_to_select: int = 1,
         stop: Any = None,
         check_every: int = 400,
         block_size: int | None = None,
@@ -204,6 +216,7 @@ class DAF(ProbingSelector):
         n_jobs: int | None = None,
         ledger: Any = None,
         random_state: Any = None,
+        rows: bool = True,
         verbose: Verbose = 0,
     ) -> None:
         self.n_features_to_select = n_features_to_select
@@ -220,6 +233,7 @@ class DAF(ProbingSelector):
         self.categorical_features = categorical_features
         self.how_many = how_many
         self.fdr = fdr
+        self.min_features_to_select = min_features_to_select
         self.stop = stop
         self.check_every = check_every
         self.block_size = block_size
@@ -230,6 +244,7 @@ class DAF(ProbingSelector):
         self.n_jobs = n_jobs
         self.ledger = ledger
         self.random_state = random_state
+        self.rows = rows
         self.verbose: Any = verbose
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> DAF:
@@ -239,9 +254,8 @@ class DAF(ProbingSelector):
         weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the score only. A screen knows none.
         """
         self._check_parameters()
-        for name in ("p_values_", "size_curve_"):
-            if hasattr(self, name):
-                delattr(self, name)
+        if hasattr(self, "size_curve_"):
+            del self.size_curve_
         self._probe(
             X,
             y,
@@ -250,19 +264,25 @@ class DAF(ProbingSelector):
             groups=groups,
             sample_weight=sample_weight,
         )
-        if self._makes_decoys:
-            self._find_by_decoys()
-        elif self._is_auto:
+        if self._is_auto and self.how_many == "size":
             self._find_by_size(X, y, groups, sample_weight)
+        elif self._is_auto:
+            self._warn_of_none()
         return self
 
     def _check_parameters(self) -> None:
         require_coefficient(self.coefficient, in_rounds=self.narrow is not None)
         self._stop_rule(0)
-        if self.how_many not in ("decoys", "size"):
-            raise ParameterError(Parameter("how_many", self.how_many), ": choose 'decoys' or 'size'")
-        if not is_finite_number(self.fdr) or not 0 < self.fdr < 1:
-            raise ParameterError(Parameter("fdr", self.fdr), " must be a share above 0 and below 1")
+        if self.how_many not in HOW_MANY:
+            raise ParameterError(Parameter("how_many", self.how_many), f": choose one of {', '.join(HOW_MANY)}")
+        require_rate("fdr", self.fdr)
+        if not is_whole(self.min_features_to_select, 0):
+            given = Parameter("min_features_to_select", self.min_features_to_select)
+            raise ParameterError(given, " must be a whole number of at least 0")
+        if self._is_auto and self.how_many == "stands_out" and not self.rows:
+            raise ParameterError(
+                Parameter("rows", self.rows), " keeps nothing to tell luck by: use ", Setting("how_many", "size")
+            )
         if self.narrow is not None:
             as_share(self.narrow)
             warnings.warn(LEAVES, FutureWarning, stacklevel=3)
@@ -306,19 +326,18 @@ class DAF(ProbingSelector):
 
     # ---- how many
 
-    def _find_by_decoys(self) -> None:
-        self.p_values_ = self.run_.p_values(self.coefficient)
-        if not self._beats_decoys().any():
+    def _warn_of_none(self) -> None:
+        if not self.stands_out(self.fdr).any():
+            beaten = "beats the decoys" if self._makes_decoys else "stands out"
+            kept = self.min_features_to_select
             warnings.warn(
-                f"no feature beats the decoys at a false-discovery rate of {self.fdr:g}: none is kept; give more "
-                "probes, a larger fdr, or a number of features"
+                f"no feature {beaten} at a false-discovery rate of {self.fdr:g}: "
+                + (f"the best {kept} kept may be luck" if kept else "none is kept")
+                + "; give more probes, a larger fdr, or a number of features"
                 + ("" if self.keep is None else "; what keep names stays"),
                 UserWarning,
                 stacklevel=3,
             )
-
-    def _beats_decoys(self) -> NDArray[np.bool_]:
-        return self.run_.beats_decoys(self.p_values_, self.fdr)
 
     def _find_by_size(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
         self.size_curve_ = checked_size_curve_of(self, X, y, groups=groups, sample_weight=sample_weight)
@@ -334,8 +353,8 @@ class DAF(ProbingSelector):
         if not self._is_auto:
             return super()._get_support_mask()
         check_is_fitted(self, "ranking_")
-        if hasattr(self, "p_values_"):
-            selected = self._beats_decoys()
+        if self.how_many == "stands_out" or (self.how_many == "decoys" and self.units_.n_decoys):
+            selected = self.stands_out(self.fdr) | (self.ranking_ <= self.min_features_to_select)
         elif hasattr(self, "size_curve_"):
             selected = self.ranking_ <= self.size_curve_.suggested
         else:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Real
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,26 +20,20 @@ from .. import __version__
 from ..checks.errors import Parameter, ParameterError
 from ..checks.features import Columns, checked_costs, grouped, named_columns
 from ..checks.labels import checked_weights
-from ..checks.numbers import is_whole
+from ..checks.numbers import is_finite
 from ..checks.tables import are_categories, is_frame, kinds_of_columns, number_categories, require_plain
+from ..criteria.base import Target
 from ..criteria.device import DEVICE_BLOCK_SIZE, OnDevice
 from ..criteria.identity import stable_text
 from ..kernels.device import find
-from ..probing.certainty import Certainty
+from ..probing.alone import chances_alone
 from ..probing.engine import ProbeError, run_probes
-from ..probing.interactions import (
-    Group,
-    Interactions,
-    best_probed,
-    columns_of,
-    correlations,
-    interactions_between,
-)
-from ..probing.ledger import Ledger, peek
-from ..probing.probes import ProbePlan, Subsets
+from ..probing.ledger import ROW_GROUPS, Ledger, peek
+from ..probing.probes import Subsets
 from ..probing.progress import live_progress
 from ..probing.record import COMMAND, Record
 from ..probing.rounds import Narrowing
+from ..probing.rows import RowGroups
 from ..probing.run import Run
 from ..probing.schedule import Schedule
 from ..probing.tally import Tally
@@ -48,6 +41,7 @@ from ..probing.units import NO_COLUMNS, Screening, Units, UnitTable, one_hot, un
 from ..stopping import Rule
 from .base import WrapperSelector
 from .screening import as_screen, screened
+from .shows_run import ShowsRun
 
 
 class Rounds(NamedTuple):
@@ -58,7 +52,7 @@ class Rounds(NamedTuple):
     rule: Narrowing | Schedule | None = None
 
 
-class ProbingSelector(WrapperSelector):
+class ProbingSelector(ShowsRun, WrapperSelector):
     """A selector whose ``fit`` calls ``_probe``; the subclass says by which coefficient it ranks and when it stops."""
 
     coefficient: str
@@ -75,92 +69,11 @@ class ProbingSelector(WrapperSelector):
     error_score: Any
     ledger: Any
     random_state: Any
+    rows: bool
     verbose: Any
 
-    run_: Run
     missing_category = -1  # a value of its own, as the criterion sees categories
     _is_category: NDArray[np.bool_]
-
-    # ---- what a fitted selector shows of its run
-
-    @property
-    def plan_(self) -> ProbePlan:
-        return self.run_.feature_plan
-
-    @property
-    def ledger_(self) -> Ledger:
-        return self.run_.ledger
-
-    @property
-    def tally_(self) -> Tally:
-        return self.run_.feature_tally
-
-    @property
-    def n_probes_(self) -> int:
-        return self.run_.tally.n_probes
-
-    @property
-    def stop_reason_(self) -> str:
-        return self.run_.stop_reason or ""
-
-    @property
-    def units_(self) -> Units:
-        return self.run_.units
-
-    @property
-    def screen_(self) -> Screening | None:
-        return self._record.screening
-
-    @property
-    def passed_(self) -> NDArray[np.bool_]:
-        return self.run_.probed_features()
-
-    @property
-    def history_(self) -> dict[str, NDArray[Any]]:
-        """C, C2, relative C2 and the features left out, at every look; and the round in which each feature left."""
-        check_is_fitted(self, "run_")
-        return self.run_.history
-
-    @property
-    def _record(self) -> Record:
-        assert self.run_.record is not None
-        return self.run_.record
-
-    def coefficients(self, name: str) -> NDArray[np.float64]:
-        """Another coefficient of the same run, replayed from the ledger."""
-        check_is_fitted(self, "run_")
-        return self.run_.coefficient(name)[0]
-
-    def certainty(self, coefficient: str | None = None) -> Certainty:
-        """How sure the ranking is: intervals of coefficients and ranks, and the chance to be in the true top k.
-
-        Of the coefficient of the run, or another one. True is what endless probes of the same data would give. For
-        "daf2" that is with J scaled by the deviations found so far; "regression" is shrunken, and its intervals are of
-        what the penalty leaves: they say how steady the number is, not how large the effect. Features that were not
-        probed, or not up to the last round of narrowing, are NaN; costs play no part, and those of a group count one
-        by one.
-        """
-        check_is_fitted(self, "run_")
-        return self.run_.certainty(coefficient or self.coefficient)
-
-    def interactions(self, top: int = 20) -> Interactions:
-        """What the first ``top`` features do in pairs, by the ledger: which help, and which replace each other."""
-        check_is_fitted(self, "run_")
-        if not is_whole(top, 2):
-            raise ValueError(f"top={top!r} must be a whole number of at least 2: pairs are made of them")
-        best = best_probed(self.ranking_, self.scores_)[:top]
-        names = getattr(self, "feature_names_in_", None)
-        named = [f"x{column}" if names is None else str(names[column]) for column in best.tolist()]
-        return interactions_between(self.run_, best, named)
-
-    def redundancy(self, X: Any = None, top: int = 20) -> list[Group]:
-        """Groups among the first ``top`` features that stand in for one another, the best of each group first.
-
-        By the probes: what one is worth is gone where the other is. With X, the data of ``fit``, also by the columns:
-        those that are nearly the same (|correlation| of 0.9 and more).
-        """
-        found = self.interactions(top)
-        return found.groups(None if X is None else correlations(columns_of(self.as_numbers(X), found.features)))
 
     # ---- probing
 
@@ -180,13 +93,17 @@ class ProbingSelector(WrapperSelector):
         table = self._unit_table(X, y, decoys_seed=seed if decoys else None)
         score = self._bound(self.criterion_, table.matrix, y, groups, sample_weight)
         rounds = self._rounds(X, y, table.units, isinstance(score, OnDevice))
-        record = self._new_record(X, y, table.units, seed, default_size, rounds, isinstance(score, OnDevice))
+        row_groups = self._row_groups(score, y, seed, groups)
+        record = replace(
+            self._new_record(X, y, table.units, seed, default_size, rounds, isinstance(score, OnDevice)),
+            chances_alone=self._chances_alone(table, y, seed, groups),
+        ).with_rows(row_groups)
         self._n_selected_of(table.units)
         stop = self._stop_rule(X.shape[0])
         if self.ledger is not None:
             record = record.with_data(X, y, score.folds.identity, checked_weights(sample_weight, X.shape[0]))
         with (
-            Ledger() if self.ledger is None else record.write(self.ledger) as ledger,
+            record.write(self.ledger) as ledger,
             live_progress(self.verbose, _unit_names(record), title=record.method) as progress,
             self._explained_failure(record, groups, sample_weight),
         ):
@@ -202,8 +119,9 @@ class ProbingSelector(WrapperSelector):
                 progress=progress,
                 narrow=record.narrowing,
                 record=record,
+                rows=row_groups,
             )
-        self.scores_, self.std_errors_ = self.run_.coefficient(self.coefficient)
+        self.scores_ = self.run_.coefficient(self.coefficient)[0]
         self.ranking_ = self.run_.ranking(self.coefficient)
         self._warn()
 
@@ -214,7 +132,7 @@ class ProbingSelector(WrapperSelector):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or value != int(value) or value < 1):
                 raise ParameterError(Parameter(name, value), " must be a whole number of at least 1")
-        if self.error_score != "raise" and not is_finite_number(self.error_score):
+        if self.error_score != "raise" and not is_finite(self.error_score):
             raise ParameterError(
                 Parameter("error_score", self.error_score), " must be 'raise' or a finite number, which becomes J"
             )
@@ -254,6 +172,25 @@ class ProbingSelector(WrapperSelector):
             version=__version__,
             command=COMMAND.get(),
         )
+
+    def _row_groups(self, score: Any, y: Any, seed: int, groups: Any) -> RowGroups | None:
+        """Groups of rows, if J is a mean over rows; a ledger that was begun without them goes on so."""
+        shares = getattr(score, "row_shares", None) if self.rows and y is not None else None
+        begun = self.ledger is not None and peek(self.ledger, "seed") is not None
+        if shares is None or (begun and peek(self.ledger, ROW_GROUPS) is None):
+            return None
+        is_squared = self._folds_and_score(self.criterion_, y)[1] == "neg_mean_squared_error"
+        return RowGroups.of(shares, y, seed, groups, float(np.var(y)) if is_squared else 1.0)
+
+    def _chances_alone(self, table: UnitTable, y: Any, seed: int, groups: Any) -> NDArray[np.float64] | None:
+        """Of each unit by its columns; of several the least, times their number."""
+        if not self.rows or y is None:
+            return None
+        of_classes = Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification
+        columns = chances_alone(table.matrix, y, of_classes=of_classes, seed=seed, together=groups)
+        least = np.minimum.reduceat(columns[table.columns.indices], table.columns.offsets[:-1])
+        chances = np.minimum(least * table.columns.sizes, 1.0)
+        return chances.astype(np.float32).astype(np.float64)  # as a ledger keeps them
 
     def _stop_rule(self, n_rows: int) -> Rule:
         """When enough is known: a matter of the subclass."""
@@ -422,7 +359,3 @@ def _unit_names(record: Record) -> list[str] | None:
         return names
     real = [str(column) if names is None else names[column] for column in units.first_features().tolist()]
     return [*real, *("decoy" for _ in range(units.n_decoys))]
-
-
-def is_finite_number(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)

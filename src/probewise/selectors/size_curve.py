@@ -164,8 +164,8 @@ def size_curve_of(
     target = Target.of(y, getattr(criterion, "task", "auto"))
     asked = as_sizes(selector, sizes)
     if nested:
-        _require_splittable(selector)
-        given = X if _has_names(X) else seen
+        require_splittable(selector)
+        given = X if has_names(X) else seen
 
     def choose(rows: Columns) -> list[Columns]:
         ranked = ranked_anew(selector, given, y, rows, asked.tolist(), of_rows) if nested else selector
@@ -221,7 +221,7 @@ def curve_along(
     if sp.issparse(X):
         X = X.tocsc()
     scores = np.array(
-        [scorer.scores(X, y, split, _columns_of_each(choose(split[0]), columns), sample_weight) for split in splits]
+        [scorer.scores(X, y, split, columns_of_each(choose(split[0]), columns), sample_weight) for split in splits]
     )
     guess, chance = scorer.guessing(y, target, splits)
     share = float(np.mean([len(test) / len(train) for train, test in splits]))
@@ -291,8 +291,8 @@ def criterion_of(selector: Any, X: Any = None) -> Criterion | None:
     return as_criterion(selector.criterion, X)
 
 
-def splits_for(cv: Any, target: Target, groups: Any = None) -> list[Split]:
-    """The folds: for a number shuffled, always in the same way, and stratified by class (or made of whole groups)."""
+def splits_for(cv: Any, target: Target, groups: Any = None, *, seed: int = 0) -> list[Split]:
+    """The folds: for a number shuffled, by the seed, and stratified by class (or made of whole groups)."""
     if not is_whole(cv):
         return list(Folds.of(cv, target.values, is_classification=target.is_classification, groups=groups).splits)
     if cv < 2:
@@ -308,11 +308,11 @@ def splits_for(cv: Any, target: Target, groups: Any = None) -> list[Split]:
         by_group = StratifiedGroupKFold if target.is_classification else GroupKFold
         return list(by_group(min(cv, n_groups)).split(nothing, target.values, groups))
     if not target.is_classification:
-        return list(KFold(cv, shuffle=True, random_state=0).split(nothing))
+        return list(KFold(cv, shuffle=True, random_state=seed).split(nothing))
     rarest = int(np.bincount(target.values).min())
     if rarest < 2:
         raise TooFewRows("a class has a single row, so that it cannot be both learnt and tested")
-    return list(StratifiedKFold(min(cv, rarest), shuffle=True, random_state=0).split(nothing, target.values))
+    return list(StratifiedKFold(min(cv, rarest), shuffle=True, random_state=seed).split(nothing, target.values))
 
 
 def as_sizes(selector: Any, sizes: Iterable[int] | None = None) -> Columns:
@@ -363,9 +363,16 @@ def up_to_rank(ranking: Columns, sizes: Iterable[int]) -> list[Columns]:
 
 
 def ranked_anew(
-    selector: Any, X: Any, y: NDArray[Any], rows: Columns, sizes: list[int], of_rows: dict[str, NDArray[Any]]
+    selector: Any,
+    X: Any,
+    y: NDArray[Any],
+    rows: Columns,
+    sizes: list[int],
+    of_rows: dict[str, NDArray[Any]],
+    *,
+    n_probes: int | None = None,
 ) -> Any:
-    """A copy of the selector fitted to some rows: as many probes from the same seed, and no ledger.
+    """A copy of the selector fitted to some rows: as many probes, or ``n_probes``, from the same seed, and no ledger.
 
     ``of_rows`` are further arguments of ``fit``, with a value for each row.
     """
@@ -376,7 +383,9 @@ def ranked_anew(
     if hasattr(selector, "plan_"):
         asked = selector.n_features_to_select  # rounds may depend on it
         settings |= {"n_features_to_select": None if isinstance(asked, str) else asked}
-        settings |= {"stop": MaxProbes(selector.n_probes_), "random_state": selector.plan_.seed}
+        n_probes = selector.n_probes_ if n_probes is None else n_probes
+        settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": selector.plan_.seed}
+        settings |= {"rows": False, "how_many": "size"}  # only its ranking is asked for
     copy.set_params(**{name: value for name, value in settings.items() if name in known})
     copy.fit(rows_of(X, rows), y[rows], **{name: values[rows] for name, values in of_rows.items()})
     if str(getattr(copy, "stop_reason_", "")).startswith("interrupted"):
@@ -384,7 +393,7 @@ def ranked_anew(
     return copy
 
 
-def _columns_of_each(subsets: list[Columns], columns: Subsets | None) -> list[Columns]:
+def columns_of_each(subsets: list[Columns], columns: Subsets | None) -> list[Columns]:
     if columns is None:
         return subsets
     return [np.concatenate([columns[feature] for feature in subset]).astype(np.int64) for subset in subsets]
@@ -401,12 +410,12 @@ def rows_of(X: Any, rows: Columns) -> Any:
     return np.asarray(X)[rows] if isinstance(X, list | tuple) else X[rows]
 
 
-def _has_names(X: Any) -> bool:
+def has_names(X: Any) -> bool:
     """Whether X is a frame, whose rows can be taken with the names of its columns."""
     return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "to_numpy"))
 
 
-def _require_splittable(selector: Any) -> None:
+def require_splittable(selector: Any) -> None:
     """Folds given as lists of rows are those of all rows, and of no use to a copy fitted to some."""
     cv = getattr(selector, "cv", None)
     if cv is not None and not isinstance(cv, int | np.integer) and not hasattr(cv, "split"):

@@ -66,7 +66,7 @@ class Tournament(ProbingSelector):
         2,000, else 3 folds.
     scoring : str or None, default=None
         None: "probability" for criteria that know it and fill no missing values, else the criterion's own.
-    error_score, device, n_jobs, ledger, random_state, verbose
+    error_score, device, n_jobs, ledger, random_state, rows, verbose
         As in `DAF`.
 
     Attributes
@@ -75,6 +75,8 @@ class Tournament(ProbingSelector):
         1 is best.
     scores_ : array of shape (n_features,)
         What each feature adds to the score of a probe; compare those of one round only.
+    std_errors_, row_std_errors_, probe_std_errors_, p_values_
+        As in `DAF`; about rows they are of the first round, in which all features are: later ones are chosen ones.
     run_ : Run
         The finished run: plan with its rounds, ledger, tally.
     n_probes_, stop_reason_, ledger_, history_, criterion_
@@ -114,6 +116,7 @@ class Tournament(ProbingSelector):
         n_jobs: int | None = None,
         ledger: Any = None,
         random_state: Any = None,
+        rows: bool = True,
         verbose: Verbose = 0,
     ) -> None:
         self.n_features_to_select = n_features_to_select
@@ -133,6 +136,7 @@ class Tournament(ProbingSelector):
         self.n_jobs = n_jobs
         self.ledger = ledger
         self.random_state = random_state
+        self.rows = rows
         self.verbose: Any = verbose
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Tournament:

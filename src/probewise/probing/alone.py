@@ -1,0 +1,111 @@
+"""What each feature tells on its own about rows left out, and how often shuffled targets look as good.
+
+A feature alone predicts the target by a straight line (of classes: the indicator of each), each row by the line through
+the others; its score is the share of variation so explained, at most 1 and below 0 for most useless features. The same
+with the target shuffled says what luck gives, for features as they are: correlated, skewed, of few values. A chance
+is the share of all shuffled scores, of all features, that are as high.
+
+Correlated features are lucky together. So chances are multiplied by the least number with which at most a tenth of the
+shuffled targets would have anything stand out at a false-discovery rate of a tenth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+RATE = 0.1
+MOST_SHUFFLES, FEWEST_SHUFFLES = 100, 20
+MOST_PRODUCTS = 2e10  # a second or two
+MOST_ROWS = 5000  # of more a part is drawn: what stands out there does so among all
+CELLS_AT_A_TIME = 2**21
+STREAM = 0xA10E  # apart from what else is drawn with the same seed
+
+
+def chances_alone(X: Any, y: Any, *, of_classes: bool, seed: int, together: Any = None) -> Floats:
+    """The chance that luck gives each column of X what it tells about y.
+
+    Rows with the same value in ``together`` are shuffled as one where they have one target, else among themselves.
+    Missing values count as the column's mean.
+    """
+    random = np.random.default_rng([seed, STREAM])
+    rows = np.sort(random.permutation(X.shape[0])[:MOST_ROWS])
+    target = np.unique(np.asarray(y)[rows], return_inverse=True)[1] if of_classes else np.asarray(y, np.float64)[rows]
+    n_targets = max(1, int(target.max()) * (target.max() > 1) + 1) if of_classes else 1
+    work = 6.0 * len(rows) * X.shape[1] * n_targets
+    n_shuffles = int(np.clip(MOST_PRODUCTS / work, FEWEST_SHUFFLES, MOST_SHUFFLES))
+    group = None if together is None else np.unique(np.asarray(together)[rows], return_inverse=True)[1]
+    shuffled = [_shuffled(target, group, random) for _ in range(n_shuffles)]
+    targets = np.stack([_columns(values, of_classes, n_targets) for values in (target, *shuffled)], axis=1)
+    scores = np.vstack([_explained(part, targets) for part in _parts(X, rows)])
+    return _chances(scores)
+
+
+def _shuffled(target: NDArray[Any], group: Ints | None, random: np.random.Generator) -> NDArray[Any]:
+    if group is None:
+        return target[random.permutation(len(target))]
+    first = np.unique(group, return_index=True)[1]
+    if (target == target[first][group]).all():
+        return target[first][random.permutation(len(first))][group]
+    order, drawn = np.argsort(group, kind="stable"), np.lexsort((random.random(len(group)), group))
+    out = np.empty_like(target)
+    out[order] = target[drawn]
+    return out
+
+
+def _columns(target: NDArray[Any], of_classes: bool, n_targets: int) -> Floats:
+    """(rows, targets), centred and together of variation 1: indicators of classes, one for two of them."""
+    columns = target[:, None] == (np.arange(n_targets) if n_targets > 1 else 1) if of_classes else target[:, None]
+    centred = columns - columns.mean(axis=0, dtype=np.float64)
+    return np.asarray(centred / (np.sqrt((centred**2).sum()) or 1.0))
+
+
+def _parts(X: Any, rows: Ints) -> Iterator[Floats]:
+    """Columns, some at a time, less their means and of length 1 (constant ones 0), missing values 0."""
+    X = X.tocsc() if sp.issparse(X) else X
+    step = max(1, CELLS_AT_A_TIME // X.shape[0])
+    for first in range(0, X.shape[1], step):
+        part = X[:, first : first + step]
+        part = np.asarray(part.toarray() if sp.issparse(part) else part)[rows].astype(np.float64)
+        part -= np.where(np.isfinite(part).any(axis=0), np.nanmean(part, axis=0), 0.0)
+        part[np.isnan(part)] = 0.0
+        part /= np.maximum(np.abs(part).max(axis=0), np.finfo(float).tiny)
+        length = np.sqrt((part**2).sum(axis=0))
+        yield part / np.where(length > 0, length, 1.0)
+
+
+def _explained(part: Floats, targets: Floats) -> Floats:
+    """(columns, shuffles): the share of variation explained by lines through all rows but the one predicted.
+
+    Leaving out row i changes its residual from e to e / (1 - h), h being its leverage 1 / n + x^2.
+    """
+    n_rows, n_shuffles, n_targets = targets.shape
+    flat = targets.reshape(n_rows, -1)
+    weights = 1 / np.maximum(1 - 1 / n_rows - part**2, 1 / n_rows) ** 2
+    weighted = weights * part
+    slopes = part.T @ flat
+    left = weights.T @ flat**2 - 2 * slopes * (weighted.T @ flat) + slopes**2 * (weighted * part).sum(axis=0)[:, None]
+    return np.asarray(1 - left.reshape(-1, n_shuffles, n_targets).sum(axis=2))
+
+
+def _chances(scores: Floats) -> Floats:
+    """From scores (columns, 1 + shuffles), of which the first is of the target as it is."""
+    scores = np.round(scores, 9)
+    ordered = np.sort(scores[:, 1:], axis=None)
+    beyond = len(ordered) - np.searchsorted(ordered, scores)
+    return np.asarray(np.minimum(_factor(beyond[:, 1:] / len(ordered)) * (1 + beyond[:, 0]) / (1 + len(ordered)), 1.0))
+
+
+def _factor(chances: Floats) -> float:
+    """By what chances must grow so that few shuffled targets would have a feature stand out."""
+    n_columns, n_shuffles = chances.shape
+    ordered = np.sort(chances, axis=0)
+    needed = np.min(ordered * n_columns / np.arange(1, n_columns + 1)[:, None], axis=0)  # the rate that finds something
+    allowed = int(RATE * (n_shuffles + 1)) - 1
+    return max(1.0, RATE / max(float(np.sort(needed)[max(allowed, 0)]), 1e-12))

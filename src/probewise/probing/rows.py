@@ -1,0 +1,186 @@
+"""What a run says about other rows: groups of rows, what each feature gave to each of them, and how far that is luck.
+
+J is a mean over rows, so the coefficient of a feature is the mean of what it does for each row. How much that differs
+from row to row says what other rows would say. It is counted by at most 64 groups of rows.
+
+A standard error has two parts: that of rows, and that of the luck of which companions a feature was probed with. The
+part of rows is taken larger than it is seen: a row counts when it is predicted and again when others are predicted from
+it, and only the first is seen. Where neighbours are mutual that comes to twice the variance. The factors are measured,
+by drawing tables again and again and by shuffled targets (``python -m benchmarks rows``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student_t
+
+from ..kernels import sums
+from .certainty import steady_errors
+from .ledger import MOST_ROW_GROUPS, Ledger
+from .probes import ProbePlan, Subsets
+from .replay import batches, sizes_alike
+from .tally import TallySheet
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+LEARNING = 1.5  # of errors of features that tell something
+LEARNING_BY_LUCK = 1.2  # of those that tell nothing
+SPENT_ALONE = 0.5  # of the rate of false discoveries, on the test of features alone
+STREAM = 0x0520  # apart from what else is drawn with the same seed
+FEATURES_AT_A_TIME = 2**15  # times 64 groups: 16 MiB
+FEWEST_GROUPS = 5  # with fewer, a spread over groups is a guess
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroups:
+    """Rows in groups, of which a run keeps what each gave to J.
+
+    Attributes
+    ----------
+    group_of : array of int64
+        The group of each row; -1 for a row that J does not count.
+    shares : array of float64
+        With which J is the mean over groups.
+    unit : float
+        What groups gave is kept in this unit, so that it is about 1.
+    """
+
+    group_of: Ints
+    shares: Floats
+    unit: float = 1.0
+
+    @classmethod
+    def of(cls, row_shares: Floats, y: Any, seed: int, together: Any = None, unit: float = 1.0) -> RowGroups | None:
+        """Each row a group, or, of more than 64, dealt out so that all groups have like targets.
+
+        Rows with the same value in ``together`` stay in one group. None where so few groups come of it that their
+        differences tell nothing.
+        """
+        counts = np.flatnonzero(row_shares > 0)
+        clusters = np.arange(len(counts)) if together is None else _numbered(np.asarray(together)[counts])
+        first = np.unique(clusters, return_index=True)[1]
+        target = _numbered(np.asarray(y)[counts[first]])
+        random = np.random.default_rng([seed, STREAM])
+        order = np.lexsort((random.random(len(first)), target))
+        places = np.empty(len(first), np.int64)
+        places[order] = np.arange(len(first)) % MOST_ROW_GROUPS
+        if len(first) < FEWEST_GROUPS:
+            return None
+        group_of = np.full(len(row_shares), -1)
+        group_of[counts] = np.arange(len(first))[clusters] if len(first) <= MOST_ROW_GROUPS else places[clusters]
+        shares = np.bincount(group_of[counts], row_shares[counts]).astype(np.float64)
+        return cls(group_of, shares, unit)
+
+
+def _numbered(labels: NDArray[Any]) -> Ints:
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class RowEffects:
+    """What units gave in some probes of a run, by groups of rows.
+
+    Attributes
+    ----------
+    effects : array of float64, shape (n_units,)
+        J with the unit less J without it, in probes of like size.
+    row_errors, probe_errors : arrays of float64, shape (n_units,)
+        Standard errors: had there been other rows, and other probes.
+    n_groups : int
+        Of rows.
+    """
+
+    effects: Floats
+    row_errors: Floats
+    probe_errors: Floats
+    n_groups: int
+
+    @classmethod
+    def of(
+        cls, plan: ProbePlan, ledger: Ledger, shares: Floats, start: int, stop: int, unit: float = 1.0
+    ) -> RowEffects:
+        """Of the probes from start to stop, which must be of one round."""
+        sheet, errors = TallySheet(plan.n_features), np.empty(plan.n_features)
+        for subsets, values, _ in _residuals(plan, ledger, start, stop, with_rows=False):
+            sheet.add(subsets, values)
+        for first in range(0, plan.n_features, FEATURES_AT_A_TIME):
+            some = np.arange(first, min(first + FEATURES_AT_A_TIME, plan.n_features))
+            errors[some] = _error_of_mean(group_effects(plan, ledger, some, start, stop), shares)
+        tally = sheet.view()
+        return cls(tally.daf0(), unit * errors, steady_errors(tally, "daf0"), len(shares))
+
+    @property
+    def std_errors(self) -> Floats:
+        """Had there been other rows and other probes."""
+        return np.hypot(LEARNING * self.row_errors, self.probe_errors)
+
+    @cached_property
+    def p_values(self) -> Floats:
+        """The chance that luck with rows and probes gives an effect as far above the average; 1 for what is unknown."""
+        above = self.effects - np.nanmean(self.effects)
+        errors = np.hypot(LEARNING_BY_LUCK * self.row_errors, self.probe_errors)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.where(errors > 0, above / errors, 0.0)
+        return np.asarray(student_t.sf(np.nan_to_num(ratio), self.n_groups - 1))
+
+
+def in_either_way(alone: Floats | None, company: Floats | None) -> Floats:
+    """One chance of two for the same feature, which was tested alone and in company."""
+    if alone is None or company is None:
+        known = company if alone is None else alone
+        assert known is not None
+        return known
+    return np.minimum(np.minimum(alone / SPENT_ALONE, company / (1 - SPENT_ALONE)), 1.0)
+
+
+def group_effects(plan: ProbePlan, ledger: Ledger, units: Ints, start: int, stop: int) -> Floats:
+    """What units, numbered in ascending order, did for each group of rows: of shape (units, groups)."""
+    table = np.zeros((len(units), ledger.n_row_groups + 1))
+    place = np.full(plan.n_features, -1)
+    place[units] = np.arange(len(units))
+    total = np.zeros(ledger.n_row_groups)
+    for subsets, _, rows in _residuals(plan, ledger, start, stop):
+        sums.add_rows(table, place, subsets.indices, subsets.offsets, rows)
+        total += rows.sum(axis=0)
+    inside, outside = table[:, -1:], stop - start - table[:, -1:]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(table[:, :-1] / inside - (total - table[:, :-1]) / outside)
+
+
+def _error_of_mean(by_group: Floats, shares: Floats) -> Floats:
+    """The standard error of a weighted mean over groups."""
+    n_groups = len(shares)
+    deviations = by_group - (by_group @ shares)[:, None]
+    return np.sqrt((deviations**2 @ shares**2) * (n_groups / (n_groups - 1)))
+
+
+def _residuals(
+    plan: ProbePlan, ledger: Ledger, start: int, stop: int, *, with_rows: bool = True
+) -> Iterator[tuple[Subsets, Floats, Floats]]:
+    """Probes with J, and what rows gave, less the means of probes of like size; failed probes count as average."""
+    like = sizes_alike(plan, start, stop)
+    failed = np.array([] if ledger.failures is None else ledger.failures.probes, dtype=np.int64)
+
+    def parts() -> Iterator[tuple[int, Subsets, NDArray[np.int64], Floats]]:
+        for low, high in batches(plan, start, stop):
+            subsets, values = plan.draw(low, high), ledger.values(low, high)[:, None]
+            if with_rows:
+                values = np.hstack([values, ledger.rows(low, high)])
+            yield low, subsets, like[subsets.sizes], values
+
+    means = np.zeros((int(like.max(initial=0)) + 1, 1 + ledger.n_row_groups * with_rows))
+    counts = np.zeros(len(means))
+    for _, _, kind, values in parts():
+        np.add.at(means, kind, values)
+        counts += np.bincount(kind, minlength=len(counts))
+    means /= np.maximum(counts, 1)[:, None]
+    for low, subsets, kind, values in parts():
+        values = values - means[kind]
+        values[failed[(failed >= low) & (failed < low + len(values))] - low] = 0.0
+        yield subsets, values[:, 0], np.ascontiguousarray(values[:, 1:])

@@ -1,0 +1,211 @@
+"""What a run says about other rows, against literal twins; and that noise is not praised."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import naive
+from probewise import DAF, Tournament
+from probewise.criteria import KNN, Linear
+from probewise.probing.alone import chances_alone
+from probewise.probing.ledger import Ledger, packed_rows, unpacked_rows
+from probewise.probing.multiplicity import discoveries
+from probewise.probing.rows import RowGroups
+from probewise.probing.run import Run
+from probewise.stopping import MaxProbes
+
+
+def table(n_rows=40, n_features=12, seed=0):
+    random = np.random.default_rng(seed)
+    y = np.arange(n_rows) % 2
+    X = random.standard_normal((n_rows, n_features))
+    X[:, :2] += 1.5 * y[:, None]
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = table()
+    return DAF(criterion=KNN(3), stop=MaxProbes(300), max_probe_size=6, random_state=0).fit(X, y)
+
+
+# ---- groups of rows
+
+
+def test_groups_are_alike_and_keep_rows_together():
+    y = np.repeat([0, 1, 2], [100, 60, 40])
+    groups = RowGroups.of(np.full(200, 1 / 200), y, seed=0)
+    assert groups.group_of.max() == 63
+    counts = np.array([np.bincount(groups.group_of[y == label], minlength=64) for label in range(3)])
+    assert (np.ptp(counts, axis=1) <= 1).all()
+    np.testing.assert_allclose(groups.shares.sum(), 1)
+    patients = np.arange(200) // 4
+    together = RowGroups.of(np.full(200, 1 / 200), y, seed=0, together=patients)
+    assert len(np.unique(together.group_of)) == 50
+    assert all(len(np.unique(together.group_of[patients == patient])) == 1 for patient in range(50))
+    some = RowGroups.of(np.where(np.arange(200) < 150, 1 / 150, 0.0), y, seed=0)
+    assert (some.group_of[150:] == -1).all()
+    assert RowGroups.of(np.full(4, 0.25), y[:4], seed=0) is None
+
+
+def test_rows_are_kept_to_16_bits():
+    rows = np.array([[0.0, 1.0, 0.3333], [-2.5, -7.0, 0.9]])
+    np.testing.assert_allclose(unpacked_rows(packed_rows(rows)), np.maximum(rows, -3), atol=4 / 65535)
+
+
+# ---- effects
+
+
+def test_effects_and_errors_equal_their_twin(fitted):
+    run = fitted.run_
+    probes = [set(fitted.plan_.probe(i).tolist()) for i in range(fitted.n_probes_)]
+    effects, row_errors = naive.row_effects(probes, run.ledger.rows(), run.record.row_shares, 12)
+    np.testing.assert_allclose(run.row_effects.row_errors, row_errors, rtol=1e-9)
+    np.testing.assert_allclose(run.row_effects.effects, effects, atol=1e-4)  # of rows kept to 16 bits
+    by_group = run.effects_by_group(np.array([3, 0]))
+    np.testing.assert_allclose(by_group @ run.record.row_shares, effects[[3, 0]], atol=1e-9)
+
+
+def test_j_is_the_mean_over_groups(fitted):
+    run = fitted.run_
+    np.testing.assert_allclose(run.ledger.rows() @ run.record.row_shares, run.ledger.values(), atol=1e-4)
+
+
+def test_errors_about_rows_are_wider(fitted):
+    assert (fitted.row_std_errors_ > fitted.probe_std_errors_).all()
+    assert fitted.std_errors_.tolist() == fitted.row_std_errors_.tolist()
+    rows, probes = fitted.certainty(), fitted.certainty(about="probes")
+    assert (np.diff(rows.intervals()) > np.diff(probes.intervals())).all()
+    with pytest.raises(ValueError, match="about='patients': choose 'rows' or 'probes'"):
+        fitted.certainty(about="patients")
+
+
+def test_a_ledger_keeps_rows_and_a_leaner_one_does_not(fitted, tmp_path):
+    X, y = table()
+    options = {"criterion": KNN(3), "max_probe_size": 6, "random_state": 0}
+    for stop in (130, 300):  # inside a block, then on
+        kept = DAF(stop=MaxProbes(stop), ledger=tmp_path / "run", **options).fit(X, y)
+    assert kept.ledger_.rows().tobytes() == fitted.ledger_.rows().tobytes()
+    with Ledger(tmp_path / "run") as ledger:
+        read = Run.read(ledger)
+    assert read.p_values("daf0").tolist() == pytest.approx(kept.p_values_.tolist(), rel=1e-6)
+    assert read.row_errors("daf0").tolist() == kept.row_std_errors_.tolist()
+    lean = DAF(stop=MaxProbes(300), rows=False, ledger=tmp_path / "lean", **options).fit(X, y)
+    assert lean.scores_.tobytes() == kept.scores_.tobytes()
+    assert (tmp_path / "lean").stat().st_size < (tmp_path / "run").stat().st_size
+    with pytest.raises(AttributeError, match="row_std_errors_ is not known: this run kept nothing about rows"):
+        _ = lean.row_std_errors_
+    assert not hasattr(lean, "p_values_")
+    assert lean.std_errors_.tolist() == lean.probe_std_errors_.tolist()
+    gone_on = DAF(stop=MaxProbes(350), ledger=tmp_path / "lean", **options).fit(X, y)
+    assert gone_on.run_.row_effects is None
+
+
+def test_any_number_of_workers_gives_the_same_rows(fitted):
+    X, y = table()
+    two = DAF(criterion=KNN(3), stop=MaxProbes(300), max_probe_size=6, random_state=0, n_jobs=2).fit(X, y)
+    assert two.ledger_.rows().tobytes() == fitted.ledger_.rows().tobytes()
+    assert two.p_values_.tobytes() == fitted.p_values_.tobytes()
+
+
+def test_a_criterion_that_gives_j_only_has_no_such_errors():
+    X, y = table()
+    only_j = DAF(criterion=lambda X, y: float(X[:, 0].sum()), stop=MaxProbes(50), random_state=0).fit(X, y)
+    assert only_j.run_.row_effects is None
+    assert only_j.p_values_.shape == (12,)  # what features tell alone is known all the same
+
+
+def test_squared_errors_have_a_unit():
+    X, y = table()
+    target = 1e6 * (X[:, 0] + y)
+    options = {"criterion": KNN(3, task="regression"), "stop": MaxProbes(100), "random_state": 0}
+    errors = [DAF(scoring=name, **options).fit(X, target).row_std_errors_ for name in ("neg_mean_squared_error", "r2")]
+    assert np.isfinite(errors[0]).all()
+    assert np.median(errors[0]) > 1e9 * np.median(errors[1])
+
+
+# ---- alone
+
+
+@pytest.mark.parametrize("kind", ["two classes", "three classes", "numbers"])
+def test_what_a_feature_tells_alone_equals_its_twin(kind, monkeypatch):
+    monkeypatch.setattr("probewise.probing.alone.MOST_SHUFFLES", 20)
+    X, y = table(24, 7)
+    y = {"two classes": y, "three classes": np.arange(24) % 3, "numbers": X[:, 1] + y}[kind]
+    ours = chances_alone(X, y, of_classes=kind != "numbers", seed=3)
+    np.testing.assert_allclose(ours, naive.chances_alone(X, y, kind != "numbers", 3, 20), rtol=1e-9)
+    assert chances_alone(sp.csc_array(X), y, of_classes=kind != "numbers", seed=3).tolist() == ours.tolist()
+
+
+def test_permuted_columns_have_permuted_chances():
+    X, y = table(30, 20)
+    order = np.random.default_rng(1).permutation(20)
+    plain = chances_alone(X, y, of_classes=True, seed=0)
+    assert chances_alone(X[:, order], y, of_classes=True, seed=0).tolist() == plain[order].tolist()
+
+
+NOISES = {
+    "gaussian": lambda random, shape: random.standard_normal(shape),
+    "counts": lambda random, shape: random.negative_binomial(1, 0.02, shape) * random.lognormal(0, 1, shape[1]),
+    "heavy": lambda random, shape: random.standard_t(1.5, shape),
+    "binary": lambda random, shape: random.random(shape) < random.uniform(0.02, 0.5, shape[1]),
+    "correlated": lambda random, shape: random.standard_normal((shape[0], 3)) @ random.standard_normal((3, shape[1])),
+    "patients": lambda random, shape: np.repeat(random.standard_normal((shape[0] // 4, shape[1])), 4, axis=0),
+}
+
+
+@pytest.mark.parametrize("noise", NOISES)
+def test_noise_seldom_stands_out(noise):
+    """Nominally a tenth of tables; of 60 at most 13 by luck, once in a thousand trials."""
+    found = 0
+    for trial in range(60):
+        random = np.random.default_rng(trial)
+        X = np.asarray(NOISES[noise](random, (48, 100)), dtype=float)
+        patients = np.arange(48) // 4 if noise == "patients" else None
+        y = random.permutation(np.arange(48) % 2)
+        y = y if patients is None else random.permutation(np.arange(12) % 2)[patients]
+        found += discoveries(chances_alone(X, y, of_classes=True, seed=trial, together=patients), 0.1).any()
+    assert found <= 13
+
+
+@pytest.mark.parametrize("selector", [DAF(stop=MaxProbes(400)), Tournament(n_probes=400)], ids=["DAF", "Tournament"])
+def test_signal_stands_out_and_noise_does_not(selector):
+    X, y = table(60, 100)
+    fitted = selector.set_params(random_state=0).fit(X, y)
+    assert fitted.stands_out()[:2].all()
+    assert fitted.stands_out().sum() <= 4
+    assert (fitted.stands_out(1e-9) <= fitted.stands_out()).all()
+    with pytest.raises(ValueError, match="fdr=2 must be a share above 0 and below 1"):
+        fitted.stands_out(2)
+    noise = selector.fit(X, np.random.default_rng(5).permutation(y))
+    assert not noise.stands_out().any()
+
+
+def test_auto_keeps_what_stands_out_and_at_least_one():
+    X, y = table(60, 30)
+    auto = DAF("auto", stop=MaxProbes(300), random_state=0).fit(X, y)
+    assert auto.support_.tolist() == (auto.stands_out() | (auto.ranking_ == 1)).tolist()
+    shuffled = np.random.default_rng(5).permutation(y)
+    with pytest.warns(UserWarning, match="no feature stands out at a false-discovery rate of 0.1: the best 1 kept may"):
+        nothing = DAF("auto", stop=MaxProbes(300), random_state=0).fit(X, shuffled)
+    assert nothing.transform(X).shape == (60, 1)
+
+
+# ---- honest scores
+
+
+def test_an_honest_score_is_made_of_folds_that_rank_anew():
+    X, y = table(60, 60)
+    fitted = DAF(criterion=Linear(), stop=MaxProbes(200), random_state=0).fit(X, y)
+    score = fitted.honest_score(X, y, seconds=0.0, shuffled=True)
+    nested = fitted.size_curve(X, y, nested=True)
+    np.testing.assert_allclose(score.curve.scores, nested.scores)
+    expected = []
+    for fold in range(5):
+        enough = naive.fewest_enough(nested.sizes, np.delete(nested.scores, fold, axis=0))
+        expected.append(nested.scores[fold, nested.sizes.tolist().index(enough)])
+    assert score.scores.tolist() == expected
+    assert score.guess == 0.5
+    assert score.beats_guessing
+    assert score.shuffled < score.mean
+    assert score.std_error >= np.std(expected, ddof=1) * np.sqrt(1 / 5 + 1 / 4) - 1e-12
