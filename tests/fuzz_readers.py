@@ -23,6 +23,7 @@ import random
 import re
 import resource
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -41,6 +42,7 @@ import scipy.sparse as sp
 from probewise.io import TableError, read_table
 
 CORPUS = Path(__file__).parent / "corpus"
+LEDGERS = Path(__file__).parent / "goldens"
 SECONDS_A_FILE = 10  # of work; the wall clock of a busy machine may show six times as much
 KNOWN = ("memory allocation of",)  # polars ends the process where a damaged Parquet page claims more than there is
 BYTES_A_FILE = 2**30
@@ -70,6 +72,17 @@ WORDS = (
     *("1000000000000:1", "-1:1", "1:nan", "qid:3", "label", "a"),
 )
 NUMBERS = (0, 1, 127, 128, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**63 - 1, 2**63, 2**64 - 1)
+VALUES = (0.0, 0.5, 1.0, -1.0, 1e300, 1e-300, float("nan"), float("inf"))
+ODD = (
+    *(None, True, False, 0, 1, -1, 3, 10**9, 2**53, 2**64, 10**30, 0.0, 0.5, 1e-9, 1.0, -0.5, 1e308),
+    *(float("nan"), float("inf"), "", "x", "\ud800", "<script>", "AAAAAA==", [], [0], [1, 2, 3], [[]], {}, {"a": 1}),
+)
+SETTINGS = (
+    *("seed", "shape", "max_probe_size", "inclusion", "criterion", "scoring", "screen", "screen_passed", "screen_rest"),
+    *("units", "unit_members", "unit_sizes", "unit_always", "unit_dropped", "unit_decoys", "narrow", "narrow_to"),
+    *("tournament", "protected", "protected_units", "categorical", "costs", "fdr", "command", "version", "cv"),
+    *("feature_names", "block_size", "check_every", "stopped", "data", "target", "folds", "sample_weight"),
+)
 ASKED = (
     {"target": "label"},
     {"target": "label"},
@@ -178,7 +191,7 @@ def seeds() -> dict[str, Callable[[], list[bytes]]]:
         "npy": lambda: [npy(X), npy(np.asfortranarray(X.astype(np.float32)))],
         "parquet": lambda: [binary("write_parquet"), binary("write_parquet", compression="uncompressed")],
         "arrow": lambda: [binary("write_ipc"), binary("write_ipc_stream"), binary("write_ipc", compression="zstd")],
-        "ledger": lambda: [a_run("rank")],
+        "ledger": lambda: [a_run("rank"), *(path.read_bytes() for path in sorted(LEDGERS.glob("*.ledger")))],
         "run": lambda: [a_run("compare")],
     }
 
@@ -191,6 +204,67 @@ def damaged(data: bytes, others: list[bytes], draw: random.Random) -> bytes:
     for _ in range(draw.choice((1, 1, 1, 2, 4, 16))):
         draw.choice(DAMAGE)(out, others, draw)
     return bytes(out[: 2**20])
+
+
+def crafted(data: bytes, draw: random.Random) -> bytes:
+    """A ledger as someone writes it who wants harm: other settings and blocks, with checksums that are right."""
+    settings = settings_of(data)
+    changed = {
+        name: json.dumps(_odd(json.loads(settings.get(name, "null")), draw))
+        for name in draw.sample(sorted({*settings, *SETTINGS}), draw.choice((1, 1, 2, 4)))
+    }
+    gone = {draw.choice(sorted(settings))} if draw.random() < 0.3 else set()
+    return with_settings(data, changed, gone, None if draw.random() < 0.7 else _block(draw))
+
+
+def settings_of(data: bytes) -> dict[str, str]:
+    with _as_database(data) as (connection, _):
+        return dict(connection.execute("SELECT name, value FROM settings WHERE name != 'checksum'"))
+
+
+def with_settings(data: bytes, changed: dict[str, str], gone=frozenset(), block=None) -> bytes:
+    """The ledger with other settings, as JSON, and perhaps another block; all checksums are right."""
+    from probewise.probing.ledger import _checksum, _digest
+
+    rows = {name: value for name, value in {**settings_of(data), **changed}.items() if name not in gone}
+    with _as_database(data) as (connection, path):
+        connection.execute("DELETE FROM settings")
+        connection.executemany("INSERT INTO settings VALUES (?, ?)", [*rows.items(), ("checksum", _digest(rows))])
+        if block is not None and connection.execute("PRAGMA user_version").fetchone() == (2,):
+            connection.execute("DELETE FROM blocks WHERE start = ?", block[:1])
+            connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?)", (*block, max(0, _checksum(*block))))
+        connection.close()
+        return path.read_bytes()
+
+
+@contextlib.contextmanager
+def _as_database(data: bytes):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger"
+        path.write_bytes(data)
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            yield connection, path
+
+
+def _block(draw: random.Random) -> tuple:
+    values = np.array([draw.choice(VALUES) for _ in range(draw.choice((1, 20, 40)))], "<f8").tobytes()
+    failures = json.dumps(_odd({"probes": [0], "error_score": 0.0, "first": "x"}, draw))
+    return draw.choice((0, 20)), draw.choice((0.0, 1e300, -1.0)), values, draw.choice((None, failures))
+
+
+def _odd(value, draw):
+    """Another JSON value: of another kind, far off, or the same but for a part."""
+    if isinstance(value, list) and value and draw.random() < 0.6:
+        place = draw.randrange(len(value))
+        return [*value[:place], _odd(value[place], draw), *value[place + draw.choice((0, 1)) :]]
+    if isinstance(value, dict) and value and draw.random() < 0.6:
+        name = draw.choice(sorted(value))
+        return {**value, name: _odd(value[name], draw)}
+    if isinstance(value, int | float) and not isinstance(value, bool) and draw.random() < 0.5:
+        return draw.choice((value + 1, -value, value * 10**6, value / 3, float(value)))
+    if isinstance(value, str) and value and draw.random() < 0.5:
+        return draw.choice((value[:-1], value * 100, value.upper(), "AAAA", "AAAAAAEAAAACAAAA"))
+    return draw.choice(ODD)
 
 
 def _place(out, draw):
@@ -298,7 +372,9 @@ def work(ending: str, seed: int, seconds: float, folder: Path) -> None:
         read(path)
     limit_memory()
     while time.monotonic() < end:
-        path.write_bytes(damaged(draw.choice(whole), whole, draw))
+        data = draw.choice(whole)
+        by_hand = ending == "ledger" and draw.random() < 0.8  # else checksums tell of nearly all damage
+        path.write_bytes(crafted(data, draw) if by_hand else damaged(data, whole, draw))
         before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
         try:
             count[read(path)] += 1

@@ -4,6 +4,7 @@ import gzip
 import io
 import json
 import pickle
+import random
 import signal
 import sqlite3
 import subprocess
@@ -377,6 +378,19 @@ SETTINGS = {"shape": [24, 3], "seed": 0, "max_probe_size": 3, "inclusion": None,
         {"feature_names": ["a"]},
         {"feature_names": [1, 2, 3]},
         {"feature_names": 3},
+        {"inclusion": 1e-9},
+        {"shape": [24, 10**7 + 1]},
+        {"categorical": 5},
+        {"categorical": [[0]]},
+        {"scoring": ["accuracy"]},
+        {"cv": {"folds": 3}},
+        {"data": 5},
+        {"fdr": "0.1"},
+        {"costs": [1.0]},
+        {"units": "x"},
+        {"narrow": 0.5},
+        {"tournament": [40, 20, 10]},
+        {"block_size": 10**7, "max_probe_size": 10**7},
     ],
     ids=lambda lie: json.dumps(lie),
 )
@@ -451,3 +465,22 @@ def test_a_study_of_nested_brackets(tmp_path, capfd, kept):
     table = tmp_path / "t.csv"
     pl.DataFrame({"a": range(24), "b": range(24), "label": ["x", "y"] * 12}).write_csv(table)
     assert "deep.run is damaged in line 2" in told(capfd, "compare", table, "--target", "label", *options)
+
+
+# ---- ledgers whose checksums are right
+
+
+@pytest.mark.parametrize("stopped", ["x", 5, {"n_probes": 40, "reason": 5}], ids=str)
+def test_a_reason_to_stop_that_is_none(tmp_path, capfd, stopped):
+    path = tmp_path / "lie.ledger"
+    with Ledger(path, {**SETTINGS, "stopped": stopped}) as ledger:
+        ledger.append(np.linspace(0, 1, 40), seconds=1.0)
+    assert "lie.ledger is damaged: why it stopped cannot be read" in reported(capfd, path)
+
+
+@pytest.mark.exhaustive
+def test_crafted_ledgers_are_reported_or_refused(tmp_path):
+    draw, whole, path = random.Random(3), fuzz_readers.seeds_of("ledger"), tmp_path / "crafted.ledger"
+    for _ in range(300):
+        path.write_bytes(fuzz_readers.crafted(draw.choice(whole), draw))
+        assert fuzz_readers.read(path) in ("a table", "refused")

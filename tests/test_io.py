@@ -814,3 +814,14 @@ def test_without_polars_one_sentence_says_what_to_install(write, monkeypatch):
     monkeypatch.setitem(sys.modules, "polars", None)
     with pytest.raises(ImportError, match=r"reading tables needs the cli extra: pip install 'probewise\[cli\]'"):
         read_table(write(HEADER), target="label")
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv"])
+def test_names_that_a_spreadsheet_would_run_are_words(tmp_path, ending):
+    names = ["=cmd|' /C calc'!A0", "@SUM(1)", "+x|y", "-2+3!z", "-log10 p", "+1", "plain", "1e-3"]
+    write_ranking(tmp_path / f"r.{ending}", {"feature": names, "score": [-1.0] * 8})
+    found = pl.read_csv(tmp_path / f"r.{ending}", separator="," if ending == "csv" else "\t")
+    assert found["feature"].to_list() == [f"'{name}" for name in names[:4]] + names[4:]
+    assert found["score"].to_list() == [-1.0] * 8
+    write_ranking(tmp_path / "r.json", {"feature": names})
+    assert [row["feature"] for row in json.loads((tmp_path / "r.json").read_text())] == names

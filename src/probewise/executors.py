@@ -49,8 +49,8 @@ def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
     Parameters
     ----------
     n_jobs : int, default=None
-        Number of workers; None: 1, or what ``joblib.parallel_config`` says; -1: all cores. The joblib backends
-        "dask" and "ray" use the whole cluster, whatever ``n_jobs``.
+        Number of workers, up to two a core, or 16; None: 1, or what ``joblib.parallel_config`` says; -1: all cores. The
+        joblib backends "dask" and "ray" use the whole cluster, whatever ``n_jobs``.
     prefer : {"threads", "processes"}, default="threads"
         Kind of workers, unless ``joblib.parallel_config(backend=...)`` is active.
 
@@ -62,15 +62,23 @@ def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
     cluster_map = _cluster_map()
     if cluster_map is not None:
         return cluster_map
-    if joblib.effective_n_jobs(n_jobs) == 1:
+    n_workers = _n_workers(n_jobs)
+    if n_workers == 1:
         return serial
-    options = {"n_jobs": n_jobs, "prefer": prefer, "batch_size": 1, "pre_dispatch": "2 * n_jobs"}
+    options = {"n_jobs": n_workers, "prefer": prefer, "batch_size": 1, "pre_dispatch": "2 * n_jobs"}
     parallel = partial(joblib.Parallel, **options)
     try:
         parallel(return_as="generator")
     except ValueError:  # some backends only give whole lists
         return partial(_by_rounds, parallel())
     return partial(_stream, partial(parallel, return_as="generator"))
+
+
+def _n_workers(n_jobs: int | None) -> int:
+    """As many as asked for, but on this machine no more than it can bear: more are not faster, and a crash."""
+    asked = int(joblib.effective_n_jobs(n_jobs))
+    backend, _ = joblib.parallel.get_active_backend()
+    return min(asked, max(16, 2 * int(joblib.cpu_count()))) if type(backend).__module__.startswith("joblib.") else asked
 
 
 def stays_here(n_jobs: int | None = None) -> bool:
@@ -355,7 +363,7 @@ def threads(n_jobs: int | None = None) -> Map:
 
     A call costs a tenth of what joblib's does (1 ms against 10); the items are all taken at once.
     """
-    n_threads = joblib.effective_n_jobs(n_jobs)
+    n_threads = _n_workers(n_jobs)
     return in_turn if n_threads == 1 else ThreadPoolExecutor(n_threads).map
 
 

@@ -127,6 +127,10 @@ COMPARE = [
     "1",
 ]
 REFUSED_OPTIONS = {
+    "inclusion, too small": (
+        ["rank", "good.csv", "--target", "label", "--method", "daf", "--inclusion", "1e-6", "--probes", "9"],
+        "--inclusion 1e-06 leaves probes of 2 features empty, and they are drawn again without end: give at",
+    ),
     # which columns
     "rank, no target": (["rank", "good.csv"], "say which column is the target (--target COL)"),
     "rank, a misspelt target": (
@@ -299,6 +303,32 @@ def test_options_that_cannot_be_meant_are_refused_in_one_line(here, capfd, name)
     before = listed(here)
     assert reason in refusal(capfd, arguments)
     assert {name: content for name, content in listed(here).items() if name in before} == before
+
+
+OVER = {  # what would be lost, and the options that would overwrite it
+    "a sidecar": ("t.npy.json", ["rank", "t.npy", "--target", "label", "--json", "t.npy.json"]),
+    "costs": ("costs.csv", ["rank", "good.csv", "--target", "label", "--costs", "costs.csv", "--out", "costs.csv"]),
+    "groups": ("g.csv", ["rank", "good.csv", "--target", "label", "--groups-file", "g.csv", "--select", "g.csv"]),
+    "a hard link": ("good.csv", ["rank", "good.csv", "--target", "label", "--out", "link.csv"]),
+    "a report": ("r.json", ["rank", "good.csv", "--target", "label", "--out", "r.json", "--json", "./r.json"]),
+    "a plot": ("p.png", ["compare", "good.csv", "--target", "label", "--plot", "p.png", "--out", "p.png"]),
+    "the table of a report": ("good.csv", ["report", "old.run", "--data", "good.csv", "--out", "link.html"]),
+}
+
+
+@pytest.mark.parametrize("name", OVER)
+def test_outputs_that_are_inputs_are_refused(here, capfd, name):
+    lost, arguments = OVER[name]
+    np.save("t.npy", np.arange(6.0).reshape(3, 2))
+    for file in ("t.npy.json", "costs.csv", "g.csv"):
+        (here / file).write_text("{}")
+    for link in ("link.csv", "link.html"):
+        (here / link).hardlink_to(here / "good.csv")
+    before = listed(here)
+    said = refusal(capfd, arguments)
+    assert "would overwrite" in said or "cannot be written" in said or "no format" in said
+    assert lost in said
+    assert listed(here) == before
 
 
 def test_a_lack_of_memory_is_told_in_one_line(here, capfd, monkeypatch):

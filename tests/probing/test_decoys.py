@@ -259,3 +259,34 @@ def test_the_report_says_how_many_beat_how_many(tmp_path):
         assert len(summary["ranking"]["columns"]["p_value"]) == 40
         told = f"100 decoys took part; {found} features beat them at a false-discovery rate of 0.1"
         assert told in render_markdown(summary)
+
+
+# ---- groups of rows
+
+
+def test_decoys_of_grouped_rows_are_shuffled_by_whole_groups():
+    """What is the same in all rows of a patient is so in every decoy of it."""
+    groups = np.repeat([7, 3, 5, 9], 5)[np.random.default_rng(0).permutation(20)]
+    X = np.stack([groups, groups * 10.0, np.arange(20)], axis=1)
+    decoys = Decoys.of(X, Subsets.of([[0], [1, 2]]), seed=1, groups=groups.tolist())
+    made = decoys.matrix[:, 3:]
+    moved = set()
+    for decoy in range(len(decoys.originals)):
+        columns = decoys.columns[decoy] - 3
+        first = made[:, columns[0]]
+        assert all(len(set(first[groups == group])) == 1 for group in (3, 5, 7, 9))
+        assert sorted(first) == sorted(X[:, [0, 1][len(columns) - 1]])
+        moved.add(tuple(first))
+    assert len(moved) > 10
+
+
+def test_the_run_of_decoys_by_groups_is_another_run(tmp_path):
+    X, y = planted()
+    options = {"stop": MaxProbes(100), "check_every": 100, "ledger": tmp_path / "run.ledger"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        daf(**options).fit(X, y)
+        with pytest.raises(LedgerError, match="its units is"):
+            daf(**options).fit(X, y, groups=np.arange(100) // 2)
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            daf(**options).fit(X, y, groups=[1, 2])

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from probewise.executors import executor, one_blas_thread, serial
+from probewise import executors
+from probewise.executors import executor, one_blas_thread, serial, threads
 from probewise.probing.engine import run_probes
 from probewise.probing.ledger import Ledger
 from probewise.probing.looks import Knowledge
@@ -376,3 +377,12 @@ def test_the_map_is_lazy_and_in_order():
     assert [next(results) for _ in range(20)] == [i * i for i in range(20)]
     results.close()
     assert len(taken) < 30
+
+
+def test_more_workers_than_a_machine_can_bear_are_not_started():
+    most = max(16, 2 * joblib.cpu_count())
+    assert executors._n_workers(100_000) == most
+    assert executors._n_workers(3) == 3
+    with joblib.parallel_config(backend="loky", n_jobs=10**6):
+        assert executors._n_workers(None) == most
+    assert list(threads(100_000)(abs, range(3))) == list(executor(100_000)(abs, range(3))) == [0, 1, 2]

@@ -350,3 +350,58 @@ def test_fingerprints_tell_data_apart():
     assert fingerprint(sp.csr_matrix(X)) == fingerprint(sp.csc_matrix(X))
     assert fingerprint(np.array(["a", "b"])) != fingerprint(np.array(["a", "c"]))
     assert fingerprint(np.array(["a", "b"], dtype=object)) == fingerprint(np.array(["a", "b"], dtype=object))
+
+
+def test_an_empty_file_is_no_ledger_and_can_become_one(tmp_path):
+    path = tmp_path / "run.ledger"
+    path.touch()
+    assert peek(path, "seed") is None
+    with pytest.raises(LedgerError, match="is empty: no ledger"):
+        Ledger(path)
+    assert path.stat().st_size == 0
+    with Ledger(path, {"seed": 7}) as ledger:
+        ledger.append([0.5], seconds=1.0)
+    assert peek(path, "seed") == 7
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are of POSIX")
+def test_a_pipe_is_no_ledger(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for settings in (None, {"seed": 7}):
+        with pytest.raises(LedgerError, match="is not a Probewise ledger"):
+            Ledger(tmp_path / "pipe", settings)
+
+
+def test_a_ledger_that_may_not_be_written_is_read(tmp_path, monkeypatch):
+    """Also with what a kill -9 left beside it; nothing is changed, and its folder may be read-only."""
+    path = tmp_path / "run.ledger"
+    values, settings, live = written(path)
+    killed = tmp_path / "killed"
+    killed.mkdir()
+    for ending, content in live.items():
+        (killed / f"run.ledger{ending}").write_bytes(content)
+    for place in (tmp_path, killed):
+        before = {file.name: file.read_bytes() for file in place.iterdir() if file.is_file()}
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "access", lambda path, mode: False)
+            with Ledger(place / "run.ledger") as ledger:
+                np.testing.assert_array_equal(ledger.values(), values)
+                assert ledger.settings["criterion"] == settings["criterion"]
+        assert {file.name: file.read_bytes() for file in place.iterdir() if file.is_file()} == before
+
+
+def test_the_file_alone_holds_the_run_up_to_a_few_seconds_ago(tmp_path, monkeypatch):
+    """Who copies it without the file that SQLite keeps beside it loses little."""
+    path, copy = tmp_path / "run.ledger", tmp_path / "copy.ledger"
+
+    def copied():
+        copy.write_bytes(path.read_bytes())
+        with Ledger(copy) as found:
+            return found.n_probes
+
+    with Ledger(path, {"seed": 7}) as ledger:
+        ledger.append([0.5], seconds=1.0)
+        assert copied() == 0
+        monkeypatch.setattr("probewise.probing.ledger.CHECKPOINT_SECONDS", -1.0)
+        ledger.append([0.25], seconds=2.0)
+        assert copied() == 2

@@ -15,7 +15,7 @@ from .. import __version__
 from ..checks.errors import ParameterError
 from . import options
 from .console import print_demo, print_line, print_outcome, warnings_as_lines
-from .files import check_outputs_of_compare, check_outputs_of_rank, check_reports, require_kept, table_of
+from .files import check_outputs_of_compare, check_outputs_of_rank, check_outputs_of_report, require_kept, table_of
 from .options import TOP, Option, as_flag
 from .parsing import (
     OF_DAF,
@@ -270,7 +270,7 @@ def report(given: Any) -> None:
 
     With the table it also says how many features are enough, which are alike, and how they rank on their own.
     """
-    paths = check_reports("out", given, given.run, given.data, given.target_file)
+    paths = check_outputs_of_report(given)
     if not paths:
         raise ValueError("a report needs --out FILE: .html, .md or .json")
     of_table = (given.target, given.target_file, given.id_column, given.ignore, given.categorical)

@@ -18,47 +18,68 @@ if TYPE_CHECKING:
 READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
 
 
+INPUTS = ("data", "target_file", "costs", "groups_file")
+KEPT = ("ledger", "run")
+
+
 def check_outputs_of_rank(given: Any) -> list[Path]:
     """The reports to write; what could not be written, or would overwrite a file in use, is refused."""
     from ..io import require_ranking_path, require_table_path
 
     if given.keep is not None and given.select is None:
         raise ValueError("--keep needs --select FILE, the table that keeps them")
-    used = (given.data, given.target_file, given.ledger)
-    _check_output("out", given.out, require_ranking_path, *used)
-    _check_output("select", given.select, require_table_path, *used, given.out)
-    return check_reports("report", given, *used, given.out, given.select)
+    used = _in_use(given)
+    _check_output("out", given.out, require_ranking_path, used)
+    _check_output("select", given.select, require_table_path, used)
+    return _check_reports("report", given, used)
 
 
 def check_outputs_of_compare(given: Any) -> None:
     from ..io import require_ranking_path
     from ..plots import require_picture_path
 
-    used = (given.data, given.target_file, given.run)
-    _check_output("out", given.out, require_ranking_path, *used, given.plot)
-    _check_output("plot", given.plot, require_picture_path, *used)
+    used = _in_use(given)
+    _check_output("out", given.out, require_ranking_path, used)
+    _check_output("plot", given.plot, require_picture_path, used)
 
 
-def check_reports(option: str, given: Any, *used: Path | None) -> list[Path]:
+def check_outputs_of_report(given: Any) -> list[Path]:
+    return _check_reports("out", given, _in_use(given))
+
+
+def _check_reports(option: str, given: Any, used: list[Path]) -> list[Path]:
     """The reports to write: those of the option, and of --json and --markdown."""
     from ..report import require_report_path
 
+    named = [(option, path) for path in getattr(given, option) or ()]
     for name, path, ending in (("json", given.json, ".json"), ("markdown", given.markdown, ".md")):
         if path is not None and path.suffix.lower() != ending:
             raise ValueError(f"--{name} {path}: name it *{ending}")
-    paths = [path for path in (*(getattr(given, option) or ()), given.json, given.markdown) if path is not None]
-    for path in paths:
-        _check_output(option, path, require_report_path, *used)
-    return paths
+        named += [] if path is None else [(name, path)]
+    for name, path in named:
+        _check_output(name, path, require_report_path, used)
+    return [path for _, path in named]
 
 
-def _check_output(option: str, path: Path | None, require: Callable[[Path], Any], *used: Path | None) -> None:
+def _in_use(given: Any) -> list[Path]:
+    """The files that a command reads or keeps, with those that stand beside them."""
+    from ..io.npy import sidecar_of
+
+    read = [path for path in (getattr(given, name, None) for name in INPUTS) if path is not None]
+    kept = [path for path in (getattr(given, name, None) for name in KEPT) if path is not None]
+    beside = [path.with_name(path.name + ending) for path in kept for ending in ("-wal", "-journal", "-shm")]
+    return [*read, *(sidecar_of(path) for path in read), *kept, *beside]
+
+
+def _check_output(option: str, path: Path | None, require: Callable[[Path], Any], used: list[Path]) -> None:
+    """Refuse what is in use, by whatever name; from here on the file is in use itself."""
     if path is None:
         return
     require(path)
     for other in used:
-        if other is not None and other.resolve() == path.resolve():
+        if other.resolve() == path.resolve() or (other.exists() and path.exists() and other.samefile(path)):
             raise ValueError(f"--{option} {path} would overwrite {other}: choose another file")
+    used.append(path)
 
 
 def require_kept(file: Path | None, option: str, *, resume: bool) -> None:

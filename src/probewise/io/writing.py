@@ -19,8 +19,17 @@ TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
 
 
 def write_ranking(path: str | PathLike[str], columns: dict[str, Any]) -> None:
-    """Write equally long columns to a .csv, .tsv, .parquet or .json file; NaN becomes an empty value."""
-    _write(polars().DataFrame(columns).fill_nan(None), require_ranking_path(path))
+    """Write equally long columns to a .csv, .tsv, .parquet or .json file; NaN becomes an empty value.
+
+    In text, words that a spreadsheet would run as a formula, such as names that begin with =, get a ' before them.
+    """
+    frame = polars().DataFrame(columns).fill_nan(None)
+    path = require_ranking_path(path)
+    _write(_without_formulas(frame) if path.suffix.lower() in (".csv", ".tsv") else frame, path)
+
+
+def _without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(polars().col(polars().String).str.replace(r"^([=@\t\r]|[+-].*[(|!])", "'${1}"))
 
 
 def write_table(path: str | PathLike[str], table: Table) -> None:

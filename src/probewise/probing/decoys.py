@@ -14,6 +14,7 @@ held at q as Benjamini and Hochberg do.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,22 +44,36 @@ class Decoys:
     matrix: Any
 
     @classmethod
-    def of(cls, X: Any, columns: Subsets, seed: int) -> Decoys:
+    def of(cls, X: Any, columns: Subsets, seed: int, groups: Any = None) -> Decoys:
         """Decoys of units, whose columns of X are given: of all, of some if they are many, of each more if few.
 
-        Each is shuffled on its own, the columns of a unit alike. The result holds a copy of X.
+        Each is shuffled on its own, the columns of a unit alike, and groups of rows as wholes: rows of a patient are
+        alike in their decoys, too. The result holds a copy of X.
         """
         random = np.random.default_rng([seed, STREAM])
         n_units = len(columns)
         n_decoys = int(np.clip(n_units, FEWEST, MOST))
         whole, rest = divmod(n_decoys, n_units)
         originals = np.concatenate([np.tile(np.arange(n_units), whole), random.permutation(n_units)[:rest]])
-        n_rows = X.shape[0]
-        parts = [_shuffled(X, columns[unit], random.permutation(n_rows)) for unit in originals.tolist()]
+        order_of = _order_of_rows if groups is None else partial(_order_of_groups, np.asarray(groups))
+        parts = [_shuffled(X, columns[unit], order_of(X.shape[0], random)) for unit in originals.tolist()]
         sizes = [columns.sizes[unit] for unit in originals]
         offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         indices = X.shape[1] + np.arange(offsets[-1], dtype=np.int32)
         return cls(originals, Subsets(indices, offsets), _side_by_side(X, parts))
+
+
+def _order_of_rows(n_rows: int, random: np.random.Generator) -> NDArray[np.int64]:
+    return random.permutation(n_rows)
+
+
+def _order_of_groups(groups: NDArray[Any], n_rows: int, random: np.random.Generator) -> NDArray[np.int64]:
+    """The rows one group after the other come from the rows of the groups in another order."""
+    numbers = np.unique(groups, return_inverse=True)[1]
+    shuffled = random.permutation(numbers.max() + 1)[numbers]
+    order = np.empty(n_rows, np.int64)
+    order[np.argsort(numbers, kind="stable")] = np.argsort(shuffled, kind="stable")
+    return order
 
 
 def _shuffled(X: Any, columns: NDArray[np.int32], order: NDArray[np.int64]) -> Any:

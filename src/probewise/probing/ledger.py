@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
+import shutil
 import sqlite3
 import struct
+import time
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
@@ -40,6 +44,7 @@ CHECKSUM, STOPPED = "checksum", "stopped"
 MOST_ROW_GROUPS = 64
 ROW_LEVELS, LAST_LEVEL = (4.0, 3), 2**16 - 1  # see `packed_rows`
 ROW_GROUPS = "row_groups"  # the setting that says how many numbers a probe has besides J
+CHECKPOINT_SECONDS = 10.0
 NOT_A_DATABASE = 26  # SQLITE_NOTADB
 TILED_BYTES = 2**30
 
@@ -174,7 +179,15 @@ class Ledger:
                     f"the ledger {self.path} cannot be written ({error}); it keeps the {self.n_probes:,} probes it "
                     "holds: make room on the disk, or make the file writable, and the same run goes on from there"
                 ) from error
+            if time.monotonic() - self._checkpointed > CHECKPOINT_SECONDS:
+                self._checkpoint(self._connection)
         self._remember(block, seconds, failures, packed)
+
+    def _checkpoint(self, connection: sqlite3.Connection) -> None:
+        """From SQLite's file beside the ledger into the ledger itself: who copies that alone loses little."""
+        with suppress(sqlite3.Error):
+            connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._checkpointed = time.monotonic()
 
     def conclude(self, reason: str) -> None:
         """Note why the run stops here, if the file takes it."""
@@ -211,14 +224,17 @@ class Ledger:
             self._failures.append(failures)
 
     def _open(self, path: Path, settings: Settings | None, notes: Settings) -> None:
-        if settings is None and not path.exists():
-            raise LedgerError(f"there is no ledger at {path}")
+        if settings is None and not _has_run(path):
+            raise LedgerError(f"there is no ledger at {path}" if not path.exists() else f"{path} is empty: no ledger")
         if not path.parent.is_dir():
             raise LedgerError(f"the ledger {path} cannot be made: the folder {path.parent} does not exist")
         # SQLite takes a very short file for an empty database and would write over it: look first.
-        if path.exists() and _first_bytes(path) not in (b"", b"SQLite format 3\0"):
+        if path.exists() and (not path.is_file() or _first_bytes(path) not in (b"", b"SQLite format 3\0")):
             raise LedgerError(f"{path} is not a Probewise ledger: choose another file")
-        with self._explained():
+        with ExitStack() as until_read, self._explained():
+            if settings is None and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+                path = _copied(path, until_read.enter_context(TemporaryDirectory()))
+                until_read.callback(self.close)
             # Autocommit: each INSERT is a transaction of its own.
             self._connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             self._connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
@@ -246,6 +262,7 @@ class Ledger:
         self._require_format(connection)
         kept = self._read_settings(connection)
         connection.execute("COMMIT")
+        self._checkpoint(connection)
         if settings is not None:
             self._refuse_another_run(kept, json.loads(json.dumps(dict(settings))))
         return kept
@@ -266,7 +283,11 @@ class Ledger:
         checksum = rows.pop(CHECKSUM, None)
         if checksum != _digest(rows):
             raise self._damaged("its settings are not as they were written")
-        return {name: self._loaded(value) for name, value in rows.items()}
+        kept = {name: self._loaded(value) for name, value in rows.items()}
+        stopped = kept.get(STOPPED) or {}
+        if not isinstance(stopped, dict) or not isinstance(stopped.get("reason", ""), str):
+            raise self._damaged("why it stopped cannot be read")
+        return kept
 
     def _require_row_groups(self) -> None:
         n_groups = self.settings.get(ROW_GROUPS) or 0
@@ -334,6 +355,20 @@ class Ledger:
             raise self._damaged(ascii(str(error))[1:-1]) from error  # it may quote what stands in the file
         except UnicodeDecodeError as error:  # in a message of SQLite about a name
             raise self._damaged("its tables are not those of a ledger") from error
+
+
+def _has_run(path: Path) -> bool:
+    """Whether there is a file with something in it, be it in what SQLite keeps beside."""
+    beside = path.with_name(f"{path.name}-wal")
+    return path.exists() and (not path.is_file() or path.stat().st_size > 0 or beside.exists())
+
+
+def _copied(path: Path, folder: str) -> Path:
+    """A copy that SQLite may write to, as it does when it reads; with what a kill -9 left beside it."""
+    for beside in (path, path.with_name(f"{path.name}-wal")):
+        if beside.exists():
+            shutil.copyfile(beside, Path(folder) / beside.name)
+    return Path(folder) / path.name
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -413,7 +448,7 @@ def unpacked_rows(levels: NDArray[np.uint16]) -> NDArray[np.float32]:
 
 def peek(path: str | PathLike[str], name: str) -> Any:
     """A setting of the ledger at path, or None where there is no file or no such setting."""
-    if not Path(fspath(path)).exists():
+    if not _has_run(Path(fspath(path))):
         return None
     with Ledger(path) as ledger:
         return ledger.settings.get(name)

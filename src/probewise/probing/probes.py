@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels import draw
 
 GAP_TABLE = 1024
+FEWEST_EXPECTED = 0.01  # features in a probe by inclusion; with less it is drawn again and again
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .ledger import ROW_GROUPS, Ledger, LedgerError, fingerprint
-from .probes import ProbePlan, Subsets
+from .probes import FEWEST_EXPECTED, ProbePlan, Subsets
 from .rounds import Narrowing, PlanInRounds
 from .rows import RowGroups
 from .schedule import Schedule, TournamentPlan
@@ -28,7 +28,8 @@ DEFAULT_FDR = 0.1
 UNKNOWN = "#not to be identified"  # ends the description of what cannot be compared between processes
 # What ledgers from before these settings were kept were run with.
 CHECK_EVERY, BLOCK_SIZE = 400, 50
-MOST_FEATURES = 10**8  # a file that claims more would only make us run out of memory
+MOST_IN_A_BLOCK = 2**30  # features of all its probes
+MOST_FEATURES = 10**7  # a file that claims more would only make us run out of memory
 DAMAGE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError)
 
 
@@ -76,6 +77,8 @@ class Record:
     costs : array of float64 or None
     fdr : float or None
         The false-discovery rate, of a run with decoys.
+    decoys_by_groups : bool
+        Whether decoys were shuffled by whole groups of rows.
     version : str or None
         Of Probewise, that began the run.
     command : list of str or None
@@ -110,6 +113,7 @@ class Record:
     cv: str | None = None
     costs: Floats | None = None
     fdr: float | None = None
+    decoys_by_groups: bool = False
     version: str | None = None
     command: list[str] | None = None
     row_shares: Floats | None = None
@@ -197,7 +201,7 @@ class Record:
         if self._tells_units:
             units = self.units
             parts = (units.members.indices, units.members.offsets, units.kept, units.dropped)
-            settings["units"] = fingerprint(*parts) + f"/{units.n_decoys}"
+            settings["units"] = fingerprint(*parts) + f"/{units.n_decoys}{' by groups' * self.decoys_by_groups}"
         return settings
 
     def notes(self) -> dict[str, Any]:
@@ -259,16 +263,20 @@ def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
     n_features = sizes["shape"][1]
     screening = _read_screening(kept, n_features)
     units = _read_units(kept, n_features, screening)
-    fingerprints = {name: kept.get(name) for name in ("data", "target", "folds", "sample_weight")}
+    narrowing = _read_narrowing(kept, units)
+    inclusion, fewest = sizes["inclusion"], min(units.n_units, getattr(narrowing, "fewest", units.n_units))
+    _require(inclusion is None or inclusion * fewest >= FEWEST_EXPECTED)
+    _require(sizes["block_size"] * (units.n_units if inclusion else sizes["max_probe_size"] or 1) <= MOST_IN_A_BLOCK)
+    words = {name: kept.get(name) for name in ("data", "target", "folds", "sample_weight", "scoring", "cv")}
+    _require(all(text is None or isinstance(text, str) for text in words.values()))
     return {
         **sizes,
-        **fingerprints,
+        **words,
         **_read_notes(kept, n_features),
         "criterion": str(kept.get("criterion")),
-        "scoring": kept.get("scoring"),
         "screening": screening,
         "units": units,
-        "narrowing": _read_narrowing(kept, units),
+        "narrowing": narrowing,
         **_read_rows(kept, units),
     }
 
@@ -350,11 +358,12 @@ def _read_notes(kept: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     categorical = np.array(kept.get("categorical") or [], dtype=np.int64)
     _require(names is None or (len(names) == n_features and all(isinstance(name, str) for name in names)))
     _require(costs is None or (costs.shape == (n_features,) and (np.isfinite(costs) & (costs > 0)).all()))
-    _require(((categorical >= 0) & (categorical < n_features)).all(), fdr is None or 0 < float(fdr) < 1)
+    _require(categorical.ndim == 1, ((categorical >= 0) & (categorical < n_features)).all())
+    _require(fdr is None or (isinstance(fdr, float) and 0 < fdr < 1))
     _require(command is None or all(isinstance(word, str) for word in command))
     notes = {"feature_names": names, "costs": costs, "categorical": categorical, "fdr": fdr, "command": command}
     version = None if kept.get("version") is None else str(kept["version"])
-    return {**notes, "cv": kept.get("cv"), "version": version}
+    return {**notes, "version": version}
 
 
 def _packed(values: NDArray[Any], dtype: str = "<i4") -> str:

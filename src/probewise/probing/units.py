@@ -192,8 +192,8 @@ class UnitTable:
             return score
         return UnitScore(score, self.columns, self.kept)
 
-    def with_decoys(self, seed: int) -> UnitTable:
-        """The same with shuffled copies of features as further units."""
+    def with_decoys(self, seed: int, groups: Any = None) -> UnitTable:
+        """The same with shuffled copies of features as further units; groups of rows are shuffled as wholes."""
         if isinstance(self.matrix, Stored):
             raise ParameterError(
                 ForPython("n_features_to_select='auto'", Setting("how_many", "decoys")),
@@ -201,7 +201,7 @@ class UnitTable:
                 Setting("how_many", "size"),
                 ", or load it",
             )
-        decoys, units = Decoys.of(self.matrix, self.columns, seed), self.units
+        decoys, units = Decoys.of(self.matrix, self.columns, seed, groups), self.units
         numbers = units.n_features + np.arange(len(decoys.columns), dtype=np.int32)
         members = joined([units.members, one_each(numbers)])
         return replace(

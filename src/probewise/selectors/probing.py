@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import __version__
@@ -29,7 +29,7 @@ from ..kernels.device import find
 from ..probing.alone import chances_alone
 from ..probing.engine import ProbeError, run_probes
 from ..probing.ledger import ROW_GROUPS, Ledger, peek
-from ..probing.probes import Subsets
+from ..probing.probes import FEWEST_EXPECTED, Subsets
 from ..probing.progress import live_progress
 from ..probing.record import COMMAND, Record
 from ..probing.rounds import Narrowing
@@ -90,7 +90,10 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         """Check, bind, probe until the rule says enough, and rank."""
         X, y = self._checked(X, y)
         self.criterion_, seed = self._criterion_for(X), self._seed()
-        table = self._unit_table(X, y, decoys_seed=seed if decoys else None)
+        table = self._unit_table(X, y)
+        if decoys:
+            check_consistent_length(X, groups)
+            table = table.with_decoys(seed, groups)
         score = self._bound(self.criterion_, table.matrix, y, groups, sample_weight)
         rounds = self._rounds(X, y, table.units, isinstance(score, OnDevice))
         row_groups = self._row_groups(score, y, seed, groups)
@@ -101,6 +104,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         self._n_selected_of(table.units)
         stop = self._stop_rule(X.shape[0])
         if self.ledger is not None:
+            record = replace(record, decoys_by_groups=decoys and groups is not None)
             record = record.with_data(X, y, score.folds.identity, checked_weights(sample_weight, X.shape[0]))
         with (
             record.write(self.ledger) as ledger,
@@ -150,6 +154,13 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         self, X: Any, y: Any, units: Units, seed: int, default_size: int, rounds: Rounds, on_device: bool
     ) -> Record:
         cv, scoring = self._folds_and_score(self.criterion_, y)
+        fewest = min(units.n_units, getattr(rounds.rule, "fewest", units.n_units))
+        if self.inclusion is not None and self.inclusion * fewest < FEWEST_EXPECTED:
+            raise ParameterError(
+                Parameter("inclusion", self.inclusion),
+                f" leaves probes of {fewest:,} features empty, and they are drawn again without end: give at least "
+                f"{FEWEST_EXPECTED / fewest:.1g}",
+            )
         size = default_size if self.max_probe_size is None else int(self.max_probe_size)
         names = getattr(self, "feature_names_in_", None)
         return Record(
@@ -250,8 +261,8 @@ class ProbingSelector(ShowsRun, WrapperSelector):
 
     # ---- units
 
-    def _unit_table(self, X: Any, y: Any, *, decoys_seed: int | None) -> UnitTable:
-        """The units that groups, keep, drop, categories, a screen and decoys make of the features of X."""
+    def _unit_table(self, X: Any, y: Any) -> UnitTable:
+        """The units that groups, keep, drop, categories and a screen make of the features of X."""
         names, n_features = getattr(self, "feature_names_in_", None), X.shape[1]
         groups = [] if self.feature_groups is None else grouped(self.feature_groups, names, n_features)
         keep = NO_COLUMNS if self.keep is None else named_columns(self.keep, "keep", names, n_features)
@@ -261,8 +272,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         self._screening = self._screened(X, y, groups)
         passed = None if self._screening is None else self._screening.passed
         units = units_of(n_features, groups=groups, keep=keep, drop=drop, passed=passed, names=names)
-        table = unit_table(X, units, categorical=self._is_category, screening=self._screening, names=names)
-        return table if decoys_seed is None else table.with_decoys(decoys_seed)
+        return unit_table(X, units, categorical=self._is_category, screening=self._screening, names=names)
 
     def _screened(self, X: Any, y: Any, groups: list[Columns]) -> Screening | None:
         if self.screen is None:

@@ -50,6 +50,8 @@ class RunFile:
         if self.path is not None:
             if not self.path.parent.is_dir():
                 raise StudyError(Parameter("run", str(self.path)), f": the folder {self.path.parent} does not exist")
+            if self.path.exists() and not self.path.is_file():
+                raise StudyError(f"{self.path} is not the run of a Probewise study: choose another file")
             self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
             try:
                 self._lock(self._file)
