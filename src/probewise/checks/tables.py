@@ -53,7 +53,19 @@ def warn_of_rounding(X: Any) -> None:
         ranges, names = [(int(low[c]), int(high[c])) for c in long], [str(c) for c in long]
     else:
         return
-    coarse = [name for name, ends in zip(names, ranges, strict=True) if _is_coarse(*ends)]
+    tell_coarse([name for name, ends in zip(names, ranges, strict=True) if _is_coarse(*ends)])
+
+
+def warn_of_rounded(X: Any, names: Sequence[str]) -> None:
+    """The same for floats that were read from whole numbers: those of a column that is narrow beyond 2**53."""
+    if isinstance(X, np.ndarray) and X.dtype == np.float64 and not isinstance(X, np.memmap):
+        low, high = extremes(X, allow_nan=True)
+        largest = np.maximum(np.abs(low), np.abs(high))
+        coarse = (largest > EXACT) & (largest < 2**64) & (high - low < 1e6 * np.spacing(largest))
+        tell_coarse([names[column] for column in np.flatnonzero(coarse).tolist()])
+
+
+def tell_coarse(coarse: list[str]) -> None:
     if coarse:
         more = f" (and {len(coarse) - 1:,} more)" if len(coarse) > 1 else ""
         warnings.warn(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ..checks.errors import ForPython, Message, Parameter, Setting
 from ..checks.stores import Stored
-from ..checks.tables import columns_not_finite
+from ..checks.tables import columns_not_finite, warn_of_rounded
 from .formats import open_source
 from .table import Progress, Source, Table, TableError, missing, polars, some
 from .text import Wanted
@@ -181,6 +181,7 @@ def _checked_table(
 ) -> Table:
     """The table, if all of it can be used."""
     _require_finite(X, names, spot, allow_nan=gaps and not sp.issparse(X))
+    warn_of_rounded(X, names)
     y = _checked_labels(labels, spot)
     more: dict[str, Any] = {role: _CHECKED[role](values, spot) for role, values in of_rows.items()}
     return Table(X, y, names, labels.name, **more)

@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 
 from ..checks.errors import ForPython, Message, Parameter, Setting
 from .table import LONGEST_NUMBER, Progress, Source, TableError, place_of, polars, some
+from .words import MISSING, as_float, typed
 
 if TYPE_CHECKING:
     import polars as pl
 
-MISSING = ("", "na", "n/a", "nan", "null", "none", "?")
-NO_LABEL = ("", "na", "n/a", "nan", "?")
 OTHER_SEPARATORS = (",", ";", "\t")
 CHARACTERS_AT_A_TIME = 2**24
 QUIET_SECONDS = 1.0  # of reading before progress is shown
@@ -181,7 +180,7 @@ def _are_data(names: list[str], source: TextSource) -> bool:
         return False
     low, high = (extreme.reduce([extreme.reduce(block) for block in source.blocks]) for extreme in (np.fmin, np.fmax))
     for place, name in enumerate(names):
-        value = _float(name.strip())
+        value = as_float(name.strip())
         if value is None or place in source.texts:
             if place not in source.texts or name.strip() not in source.keys(place):
                 return False
@@ -244,7 +243,7 @@ def _sparse_arff(
     path: Path, names: list[str], defaults: list[str], lines: Iterator[str], quote: str, wanted: Wanted
 ) -> SparseSource:
     texts: dict[int, list[str]] = {place: [] for place in wanted.places(names)}
-    strays = {place: (1, word) for place, word in enumerate(defaults) if place not in texts and _float(word) != 0}
+    strays = {place: (1, word) for place, word in enumerate(defaults) if place not in texts and as_float(word) != 0}
     data, indices, ends = [], [], [0]
     for row, line in enumerate(lines, start=1):
         for text, default in ((texts[place], defaults[place]) for place in texts):
@@ -258,7 +257,7 @@ def _sparse_arff(
             if place in texts:
                 texts[place][-1] = word
                 continue
-            value = _float(word)
+            value = as_float(word)
             if value is None:
                 strays.setdefault(place, (row, word))
                 continue
@@ -269,13 +268,6 @@ def _sparse_arff(
     X.sort_indices()
     columns = {place: [polars().Series(words, dtype=polars().String)] for place, words in texts.items()}
     return SparseSource(path, names, X=X, texts=columns, strays=strays)
-
-
-def _float(word: str) -> float | None:
-    try:
-        return float("nan" if word.lower() in MISSING else word)
-    except ValueError:
-        return None
 
 
 def _attribute(path: Path, line: str) -> tuple[str, str]:
@@ -433,27 +425,6 @@ def _where(error: UnicodeError) -> str:
         near = error.object[max(0, error.start - 12) : error.start + 1]
         return f"byte 0x{error.object[error.start]:02x} after {near[:-1].decode('ascii', 'replace')!r}"
     return str(error)
-
-
-def typed(text: pl.Series) -> pl.Series:
-    """Whole numbers, numbers or truth values, if the words are such, else text; null where one is missing."""
-    pl = polars()
-    low = text.str.to_lowercase()
-    given = text.set(low.is_in(MISSING), None)
-    is_long = given.str.contains(r"^\s*[+-]?[0-9]{19,}\s*$").any()  # digits that a float would not keep
-    for kind in (pl.Int64,) if is_long else (pl.Int64, pl.Float64):
-        numbers = given.cast(kind, strict=False)
-        if numbers.null_count() == given.null_count():
-            return given if _are_codes(given, numbers) else numbers
-    if low.filter(given.is_not_null()).is_in(["true", "false"]).all():
-        return (low == "true").set(given.is_null(), None).alias(text.name)
-    return text.set(low.is_in(NO_LABEL), None)
-
-
-def _are_codes(given: pl.Series, numbers: pl.Series) -> bool:
-    """Whether some of them, as 01234 and 1234, are apart only as words."""
-    padded = given.str.contains(r"^[+-]?0[0-9]")
-    return bool(padded.any() and numbers.n_unique() < given.n_unique())
 
 
 def _cell(row: int, word: str) -> str:
