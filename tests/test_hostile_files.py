@@ -473,8 +473,9 @@ def test_a_study_of_nested_brackets(tmp_path, capfd, kept):
 @pytest.mark.parametrize("stopped", ["x", 5, {"n_probes": 40, "reason": 5}], ids=str)
 def test_a_reason_to_stop_that_is_none(tmp_path, capfd, stopped):
     path = tmp_path / "lie.ledger"
-    with Ledger(path, {**SETTINGS, "stopped": stopped}) as ledger:
+    with Ledger(path, SETTINGS) as ledger:
         ledger.append(np.linspace(0, 1, 40), seconds=1.0)
+    path.write_bytes(fuzz_readers.with_settings(path.read_bytes(), {"stopped": json.dumps(stopped)}))
     assert "lie.ledger is damaged: why it stopped cannot be read" in reported(capfd, path)
 
 

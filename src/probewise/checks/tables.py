@@ -58,7 +58,7 @@ def warn_of_rounding(X: Any) -> None:
 
 def warn_of_rounded(X: Any, names: Sequence[str]) -> None:
     """The same for floats that were read from whole numbers: those of a column that is narrow beyond 2**53."""
-    if isinstance(X, np.ndarray) and X.dtype == np.float64 and not isinstance(X, np.memmap):
+    if isinstance(X, np.ndarray) and X.dtype == np.float64 and not isinstance(X, np.memmap) and len(X) > 1:
         low, high = extremes(X, allow_nan=True)
         largest = np.maximum(np.abs(low), np.abs(high))
         coarse = (largest > EXACT) & (largest < 2**64) & (high - low < 1e6 * np.spacing(largest))

@@ -250,8 +250,9 @@ class DAF(ProbingSelector):
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> DAF:
         """Probe until the stopping rule says enough.
 
-        ``groups`` goes to the splitter. ``sample_weight`` counts in the score, and in the fit of a model that knows
-        weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the score only. A screen knows none.
+        ``groups`` goes to the splitter, and decoys are shuffled by whole groups. ``sample_weight`` counts in the score,
+        and in the fit of a model that knows weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the
+        score only. A screen knows none.
         """
         self._check_parameters()
         if hasattr(self, "size_curve_"):
