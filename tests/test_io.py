@@ -413,6 +413,7 @@ def test_the_target_is_numbers_or_labels(write, words, expected):
     assert isinstance(y.tolist()[0], type(expected[0]))
 
 
+@pytest.mark.filterwarnings("ignore:column 'b' of X holds whole numbers")
 @pytest.mark.parametrize(("cells", "kind"), [("1,2", "i"), ("1,2.0", "f"), ("1,2e3", "f"), (f"1,{2**60}", "f")])
 def test_whole_numbers_stay_whole(write, cells, kind):
     assert read_table(write(f"a,b,label\n{cells},0\n{cells},1\n"), target="label").X.dtype.kind == kind
