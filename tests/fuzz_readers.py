@@ -82,6 +82,7 @@ SETTINGS = (
     *("units", "unit_members", "unit_sizes", "unit_always", "unit_dropped", "unit_decoys", "narrow", "narrow_to"),
     *("tournament", "protected", "protected_units", "categorical", "costs", "fdr", "command", "version", "cv"),
     *("feature_names", "block_size", "check_every", "stopped", "data", "target", "folds", "sample_weight"),
+    *("row_groups", "row_shares", "row_unit", "rows", "chances_alone"),
 )
 ASKED = (
     {"target": "label"},
@@ -224,15 +225,18 @@ def settings_of(data: bytes) -> dict[str, str]:
 
 def with_settings(data: bytes, changed: dict[str, str], gone=frozenset(), block=None) -> bytes:
     """The ledger with other settings, as JSON, and perhaps another block; all checksums are right."""
-    from probewise.probing.ledger import _checksum, _digest
+    from probewise.probing.fingerprints import block_checksum, settings_digest
+    from probewise.probing.ledger import FORMAT, INSERT_BLOCK
 
     rows = {name: value for name, value in {**settings_of(data), **changed}.items() if name not in gone}
     with _as_database(data) as (connection, path):
         connection.execute("DELETE FROM settings")
-        connection.executemany("INSERT INTO settings VALUES (?, ?)", [*rows.items(), ("checksum", _digest(rows))])
-        if block is not None and connection.execute("PRAGMA user_version").fetchone() == (2,):
+        connection.executemany(
+            "INSERT INTO settings VALUES (?, ?)", [*rows.items(), ("checksum", settings_digest(rows))]
+        )
+        if block is not None and connection.execute("PRAGMA user_version").fetchone() == (FORMAT,):
             connection.execute("DELETE FROM blocks WHERE start = ?", block[:1])
-            connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?)", (*block, max(0, _checksum(*block))))
+            connection.execute(INSERT_BLOCK, (*block, max(0, block_checksum(*block))))
         connection.close()
         return path.read_bytes()
 
@@ -249,7 +253,8 @@ def _as_database(data: bytes):
 def _block(draw: random.Random) -> tuple:
     values = np.array([draw.choice(VALUES) for _ in range(draw.choice((1, 20, 40)))], "<f8").tobytes()
     failures = json.dumps(_odd({"probes": [0], "error_score": 0.0, "first": "x"}, draw))
-    return draw.choice((0, 20)), draw.choice((0.0, 1e300, -1.0)), values, draw.choice((None, failures))
+    rows = draw.choice((None, None, b"", b"ab" * 40, b"abc"))
+    return draw.choice((0, 20)), draw.choice((0.0, 1e300, -1.0)), values, draw.choice((None, failures)), rows
 
 
 def _odd(value, draw):

@@ -16,8 +16,8 @@ from probewise.checks import stores
 from probewise.checks.stores import ReadAhead, Stored, column_slices, is_stored
 from probewise.criteria import KNN, Criterion, Linear, Separability
 from probewise.criteria.columns import Extent
-from probewise.probing import ledger
-from probewise.probing.ledger import fingerprint
+from probewise.probing import fingerprints
+from probewise.probing.fingerprints import fingerprint
 from probewise.stopping import MaxProbes
 from sampling import examples
 
@@ -368,7 +368,7 @@ def test_fingerprints_of_large_tables(tmp_path, monkeypatch):
     """Read in tiles, some of them not whole."""
     X = np.arange(12 * 9, dtype=np.float32).reshape(12, 9) ** 2
     small = fingerprint(X)
-    monkeypatch.setattr(ledger, "TILED_BYTES", 100)
+    monkeypatch.setattr(fingerprints, "TILED_BYTES", 100)
     monkeypatch.setattr(stores, "TILE", 5)
     for form in FORMS:
         folder = tmp_path / form

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from probewise.probing.ledger import Failures, Ledger, LedgerError, fingerprint, peek
+from probewise.probing.fingerprints import fingerprint
+from probewise.probing.ledger import Failures, Ledger, LedgerError, peek
 
 
 def test_values_and_times_come_back(tmp_path):

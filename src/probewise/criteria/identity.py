@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from ..probing.ledger import fingerprint
+from ..probing.fingerprints import fingerprint
 from ..probing.record import UNKNOWN
 
 PLAIN = (str, bytes, bool, int, float, complex, type(None), type(...), range, slice, np.generic, np.dtype)

@@ -22,7 +22,8 @@ from ..criteria import KNN, Criterion, Linear
 from ..datasets import Dataset
 from ..plots import save_study
 from ..probing.engine import run_probes
-from ..probing.ledger import Ledger, fingerprint
+from ..probing.fingerprints import fingerprint
+from ..probing.ledger import Ledger
 from ..probing.tally import Tally
 from ..selectors.base import RankingSelector
 from ..selectors.bif import BIF

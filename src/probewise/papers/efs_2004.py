@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from ..feedback import relevance_feedback
 from ..forest import AdaptiveRandomForestClassifier
-from ..probing.ledger import fingerprint
+from ..probing.fingerprints import fingerprint
 from ..selectors.cfs import CFS
 from ..selectors.dfe import DFE
 from ..selectors.efs import EFS

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 import os
 import shutil
 import sqlite3
-import struct
 import time
-import zlib
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -23,11 +19,10 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..checks.errors import Parameter, ParameterError, Part
-from ..checks.stores import as_dense, row_blocks, tiles
+from .fingerprints import block_checksum, settings_digest
 
 APPLICATION_ID = 0x50726F62  # "Prob"
 FORMAT = 3
@@ -46,7 +41,6 @@ ROW_LEVELS, LAST_LEVEL = (4.0, 3), 2**16 - 1  # see `packed_rows`
 ROW_GROUPS = "row_groups"  # the setting that says how many numbers a probe has besides J
 CHECKPOINT_SECONDS = 10.0
 NOT_A_DATABASE = 26  # SQLITE_NOTADB
-TILED_BYTES = 2**30
 
 Settings = Mapping[str, Any]
 
@@ -281,7 +275,7 @@ class Ledger:
     def _read_settings(self, connection: sqlite3.Connection) -> dict[str, Any]:
         rows = dict(connection.execute("SELECT name, value FROM settings"))
         checksum = rows.pop(CHECKSUM, None)
-        if checksum != _digest(rows):
+        if checksum != settings_digest(rows):
             raise self._damaged("its settings are not as they were written")
         kept = {name: self._loaded(value) for name, value in rows.items()}
         stopped = kept.get(STOPPED) or {}
@@ -314,7 +308,7 @@ class Ledger:
         blocks = connection.execute("SELECT start, seconds, j, failures, rows, checksum FROM blocks ORDER BY start")
         for *block, checksum in blocks:
             start, seconds, blob, text, rows = block
-            if start != self.n_probes or checksum != _checksum(*block) or checksum < 0:
+            if start != self.n_probes or checksum != block_checksum(*block) or checksum < 0:
                 raise self._damaged(f"the block at probe {self.n_probes:,} is not as it was written")
             if 4 * len(rows or b"") != len(blob) * self.n_row_groups:
                 raise self._damaged(f"the block at probe {self.n_probes:,} does not say what rows gave")
@@ -388,9 +382,9 @@ def _upgrade(connection: sqlite3.Connection, version: int) -> None:
     """From an older format to this one, in the transaction of the caller; checksums stay as they were."""
     if version == 1:
         settings = dict(connection.execute("SELECT name, value FROM settings"))
-        _write_settings(connection, {CHECKSUM: _digest(settings)})
+        _write_settings(connection, {CHECKSUM: settings_digest(settings)})
         blocks = connection.execute("SELECT start, seconds, j, NULL, NULL FROM blocks ORDER BY start").fetchall()
-        checked = [(*block, _checksum(*block)) for block in blocks]
+        checked = [(*block, block_checksum(*block)) for block in blocks]
     else:
         checked = connection.execute("SELECT start, seconds, j, failures, NULL, checksum FROM blocks").fetchall()
     connection.execute("DROP TABLE blocks")
@@ -401,7 +395,7 @@ def _upgrade(connection: sqlite3.Connection, version: int) -> None:
 
 def _as_rows(settings: Settings) -> dict[str, str]:
     rows = {name: json.dumps(value) for name, value in settings.items()}
-    return {**rows, CHECKSUM: _digest(rows)}
+    return {**rows, CHECKSUM: settings_digest(rows)}
 
 
 def _write_settings(connection: sqlite3.Connection, rows: Mapping[str, str]) -> None:
@@ -409,26 +403,10 @@ def _write_settings(connection: sqlite3.Connection, rows: Mapping[str, str]) -> 
 
 
 def _write_block(connection: sqlite3.Connection, block: tuple[int, float, bytes, str | None, bytes | None]) -> None:
-    checksum = _checksum(*block)
+    checksum = block_checksum(*block)
     if checksum < 0:
         raise LedgerError(f"the block at probe {block[0]:,} cannot be kept: J and seconds must be finite numbers")
     connection.execute(INSERT_BLOCK, (*block, checksum))
-
-
-def _digest(rows: Mapping[str, str]) -> str:
-    return hashlib.blake2b(repr(sorted(rows.items(), key=repr)).encode(), digest_size=12).hexdigest()
-
-
-def _checksum(start: int, seconds: float, values: bytes, failures: str | None, rows: bytes | None) -> int:
-    """0 to 2**32 - 1; -1 for what cannot be a block."""
-    try:
-        header = struct.pack("<qd", start, seconds)
-        if len(values) % 8 == 0 and math.isfinite(seconds) and np.isfinite(np.frombuffer(values, "<f8")).all():
-            said = zlib.crc32((failures or "").encode(), zlib.crc32(values, zlib.crc32(header)))
-            return zlib.crc32(rows or b"", said)
-    except (TypeError, AttributeError, struct.error):
-        pass
-    return -1
 
 
 def packed_rows(rows: Any) -> NDArray[np.uint16]:
@@ -457,35 +435,3 @@ def peek(path: str | PathLike[str], name: str) -> Any:
 def _shown(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def fingerprint(*parts: Any) -> str:
-    """A short digest of arrays (dense, stored, sparse, text): the same for equal shape, type and content.
-
-    In memory or not, in whatever order: it is read in the order in which it is kept, 64 MiB at a time.
-    """
-    digest = hashlib.blake2b(digest_size=12)
-    for part in parts:
-        if sp.issparse(part):
-            columns = part.tocsc()
-            pieces: Iterable[Any] = (columns.data, columns.indices, columns.indptr)
-        else:
-            array = as_dense(part)
-            array = array.astype(str) if array.dtype.kind in "OSU" else array
-            pieces = _digests(array) if _n_bytes(array) > TILED_BYTES else row_blocks(array)
-        digest.update(f"{part.shape} {part.dtype.str};".encode())
-        for piece in pieces:
-            if piece.nbytes:
-                digest.update(np.ascontiguousarray(piece).reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
-
-
-def _digests(table: Any) -> Iterator[NDArray[np.uint8]]:
-    """Of squares of a table: a large one, whatever its order, is read once, and not once for every few rows."""
-    for tile in tiles(table):
-        yield np.frombuffer(hashlib.blake2b(tile.tobytes(), digest_size=12).digest(), np.uint8)
-
-
-def _n_bytes(array: Any) -> int:
-    """Of a table; 0 for anything else."""
-    return array.dtype.itemsize * array.shape[0] * array.shape[1] if array.ndim == 2 else 0

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .ledger import ROW_GROUPS, Ledger, LedgerError, fingerprint
+from .fingerprints import fingerprint
+from .ledger import ROW_GROUPS, Ledger, LedgerError
 from .probes import FEWEST_EXPECTED, ProbePlan, Subsets
 from .rounds import Narrowing, PlanInRounds
 from .rows import RowGroups

@@ -13,7 +13,7 @@ from sklearn.utils.validation import validate_data
 
 from ..checks.tables import number_categories
 from ..criteria.base import Target
-from ..probing.ledger import fingerprint
+from ..probing.fingerprints import fingerprint
 from .findings import Findings
 
 NAMED = 10  # columns with missing values, or constant ones

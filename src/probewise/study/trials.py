@@ -18,7 +18,7 @@ from sklearn.model_selection import train_test_split
 from ..criteria import Function, Scorer
 from ..criteria.identity import stable_text
 from ..probing.engine import Clock
-from ..probing.ledger import fingerprint
+from ..probing.fingerprints import fingerprint
 from ..selectors.base import RankingSelector
 from .runfile import Record
 
