@@ -87,10 +87,10 @@ def test_a_run_that_went_on_is_the_run(fitted, tmp_path, n_first):
     path = tmp_path / "run.ledger"
     tournament(ledger=path).fit(DATA.X, DATA.y)
     with Ledger(path) as whole:
-        settings, values = whole.settings, whole.values()
+        settings, values, rows = whole.settings, whole.values(), whole.rows()
     path.unlink()
     with Ledger(path, {name: value for name, value in settings.items() if name != "stopped"}) as ledger:
-        ledger.append(values[:n_first], seconds=0.1)
+        ledger.append(values[:n_first], rows=rows[:n_first], seconds=0.1)
     same(fitted, tournament(ledger=path).fit(DATA.X, DATA.y))
 
 
@@ -212,6 +212,11 @@ def test_it_clones():
     assert clone(tournament()).get_params() == tournament().get_params()
 
 
-@parametrize_with_checks([Tournament(n_probes=60, random_state=0)])
+def expected_to_fail(estimator):
+    reason = "neighbours vote alike, and a row left out has its copies for neighbours: weights count in the score only"
+    return {"check_sample_weight_equivalence_on_dense_data": reason}
+
+
+@parametrize_with_checks([Tournament(n_probes=60, random_state=0)], expected_failed_checks=expected_to_fail)
 def test_sklearn_checks(estimator, check):
     check(estimator)

@@ -158,6 +158,8 @@ RANK = (
         replace(JOBS, help="Workers; -1 is all cores. The result does not depend on it."),
         Option("ledger", Path, "FILE", "Keep the run in this file, so that it can go on."),
         Option("resume", bool, None, "Go on with the run in the ledger.", False),
+        Option("scale", str, "HOW",
+            "Bring columns to one scale first: standard, rank or none. Default: standard; of daf none."),
         Option("no_rows", bool, None,
             "Leave out what says how other rows might change the answer: 128 bytes a probe in the ledger.", False),
         Option("dask", str, "ADDRESS",

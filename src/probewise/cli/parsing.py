@@ -23,6 +23,7 @@ TASKS = ("auto", "classification", "regression")
 OF_PROBES = (
     "probes", "time", "coverage", "settled", "screen", "error_score", "ledger", "dask", "together", "confidence",
     "narrow", "auto", "fdr", "group", "groups_file", "keep_feature", "drop_feature", "costs", "no_rows",
+    "scale",
 )  # fmt: skip
 OF_DAF = (
     "coverage", "settled", "confidence", "relative_change", "check_every", "coefficient", "max_probe_size", "inclusion",
@@ -65,6 +66,7 @@ def daf_of(given: Any, table: Table) -> Any:
         criterion=criterion_of(given, table),
         screen=None if given.screen is None else number_or_share(given.screen),
         narrow=None if given.narrow is None else narrowing_share(given.narrow),
+        scale=_scale_of(given, None),
         rows=not given.no_rows,
         stop=stop_rule(given),
         cv=folds_of(given, table, 3),
@@ -84,6 +86,7 @@ def tournament_of(given: Any, table: Table) -> Any:
         criterion=criterion_of(given, table, of_tournament=True),
         n_probes="auto" if given.probes is None else given.probes,
         time_limit=given.time,
+        scale=_scale_of(given, "auto"),
         rows=not given.no_rows,
         cv=folds_of(given, table, "auto"),
         error_score="raise" if given.error_score is None else given.error_score,
@@ -235,6 +238,10 @@ def _features_named(places: dict[str, int], option: str, given: Sequence[str]) -
         if name not in places:
             raise TableError(f"--{option}: {missing(name, list(places), 'feature column')}")
     return [places[name] for name in names]
+
+
+def _scale_of(given: Any, usual: str | None) -> str | None:
+    return usual if given.scale is None else None if given.scale == "none" else given.scale
 
 
 def how_many_parameters(auto: str | None, fdr: float | None) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from .console import print_comparison, print_line, print_ranking, print_together
 if TYPE_CHECKING:
     from ..io import Table
 
+MANY_CLASSES = 25
+
 
 def fitted(selector: Any, table: Table) -> Any:
     with warnings_as_lines(getattr(selector, "verbose", 0)):
@@ -36,6 +38,9 @@ def give_ranking(selector: Any, table: Table, given: Any) -> None:
     finally:  # a disk that is full takes no ranking, but the screen does
         print_ranking(columns, given.top)
     if not given.quiet:
+        n_classes = classes_like_a_quantity(table.y) if given.task == "auto" else None
+        if n_classes is not None:
+            print_line(f"the target is read as {n_classes} classes; --task regression if it is a quantity")
         if hasattr(selector, "run_"):
             print_line(summary_of(selector, table.feature_names))
         if given.out is not None:
@@ -46,6 +51,14 @@ def give_ranking(selector: Any, table: Table, given: Any) -> None:
         print_line(f"no feature is kept, so there is no {given.select}")
     if given.together:
         print_together(*_together(selector, table, max(given.top, 2)))
+
+
+def classes_like_a_quantity(y: Any) -> int | None:
+    """How many classes whole numbers make, where they are so many that they may be meant as a quantity."""
+    labels = np.unique(y)
+    if np.asarray(y).dtype.kind not in "iuf" or len(labels) < MANY_CLASSES:
+        return None
+    return len(labels) if (labels == np.round(labels)).all() else None
 
 
 def _best(selector: Any, n_best: int | None) -> Any:
@@ -73,7 +86,7 @@ def write_reports(run: Any, paths: Sequence[Path], given: Any, table: Table | No
     of_table: dict[str, Any] = {}
     if table is not None:
         of_table = {"X": table.frame(), "y": table.y, "target": table.target, "feature_names": table.feature_names}
-        of_table["source"] = given.data.name
+        of_table |= {"source": given.data.name, "groups": table.groups, "sample_weight": table.weights}
     with warnings_as_lines(0 if given.quiet else 1):
         summary = summarize(run, **of_table, command=command, coefficient=given.coefficient)
         for path in paths:

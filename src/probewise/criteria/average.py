@@ -51,6 +51,10 @@ class Average(Criterion):
         return all(part.streams for part in self.parts)
 
     @property
+    def goes_by_width(self) -> bool:  # type: ignore[override]
+        return any(part.goes_by_width for part in self.parts)
+
+    @property
     def widths(self) -> tuple[float, float] | None:  # type: ignore[override]
         known = [part.widths for part in self.parts if part.widths is not None]
         return (max(low for low, _ in known), min(high for _, high in known)) if known else None

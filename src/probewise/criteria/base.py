@@ -75,6 +75,8 @@ class Criterion(BaseEstimator):
         Whether there must be a y.
     widths : tuple of float or None
         Bounds on max - min of a column that is not constant, beyond which J would be wrong; None where there are none.
+    goes_by_width : bool
+        Whether wide columns count more than narrow ones, as they do in distances.
     streams : bool
         Whether X may be a `Stored`, of which only ``X[:, columns]`` is asked; if not, X is read as a whole first.
     """
@@ -82,6 +84,7 @@ class Criterion(BaseEstimator):
     block_size = 50
     prefer = "threads"
     streams = False
+    goes_by_width = False
     widths: tuple[float, float] | None = None
 
     @property

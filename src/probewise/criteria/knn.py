@@ -69,6 +69,7 @@ class KNN(Criterion):
     """
 
     streams = True
+    goes_by_width = True
     widths = SQUARED
 
     def __init__(self, n_neighbors: int = 3, *, task: str = "auto", missing: str | None = None) -> None:

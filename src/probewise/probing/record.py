@@ -90,6 +90,10 @@ class Record:
         In which they are kept.
     rows : str or None
         Which rows are in which group, as a fingerprint.
+    scale : str or None
+        On which columns were brought before they were probed.
+    uneven : tuple of float or None
+        Between which deviations columns lie that differ so much in width that the wide ones rule the criterion.
     chances_alone : array of float64 or None
         Of each unit, that luck gives as much as it tells on its own.
     """
@@ -120,6 +124,8 @@ class Record:
     row_shares: Floats | None = None
     row_unit: float = 1.0
     rows: str | None = None
+    scale: str | None = None
+    uneven: tuple[float, float] | None = None
     chances_alone: Floats | None = None
 
     @property
@@ -185,6 +191,7 @@ class Record:
             "categorical": None if self.categorical is None else self.categorical.tolist() or None,
             ROW_GROUPS: None if self.row_shares is None else len(self.row_shares),
             "rows": self.rows,
+            "scale": self.scale,
         }
         if isinstance(self.narrowing, Schedule):
             schedule = self.narrowing
@@ -233,6 +240,8 @@ class Record:
             notes["command"] = self.command
         if self.row_shares is not None:
             notes["row_shares"], notes["row_unit"] = self.row_shares.tolist(), self.row_unit
+        if self.uneven is not None:
+            notes["uneven"] = list(self.uneven)
         if self.chances_alone is not None:
             notes["chances_alone"] = _packed(self.chances_alone, "<f4")
         return notes
@@ -350,7 +359,11 @@ def _read_rows(kept: Mapping[str, Any], units: Units) -> dict[str, Any]:
     if chances is not None:
         chances = _unpacked(chances, "<f4").astype(np.float64)
         _require(chances.shape == (units.n_units,), ((chances >= 0) & (chances <= 1)).all())
-    return {"row_shares": shares, "row_unit": unit, "rows": kept.get("rows"), "chances_alone": chances}
+    _require(kept.get("scale") in (None, "standard", "rank"))
+    uneven = None if kept.get("uneven") is None else tuple(float(width) for width in kept["uneven"])
+    _require(uneven is None or len(uneven) == 2)
+    known = {"rows": kept.get("rows"), "scale": kept.get("scale"), "uneven": uneven}
+    return {"row_shares": shares, "row_unit": unit, "chances_alone": chances, **known}
 
 
 def _read_notes(kept: Mapping[str, Any], n_features: int) -> dict[str, Any]:

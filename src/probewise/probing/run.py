@@ -192,8 +192,9 @@ class Run:
         return self.units.per_feature(errors)
 
     def std_errors(self, name: str) -> Floats:
-        """The same where rows are known, else had there been other probes."""
-        return self.coefficient(name)[1] if self.row_effects is None else self.row_errors(name)
+        """The same where rows are known, else had there been other probes; NaN of a feature in a single probe."""
+        errors = self.coefficient(name)[1] if self.row_effects is None else self.row_errors(name)
+        return np.where(self.feature_tally.counts == 1, np.nan, errors)
 
     def effects_by_group(self, features: NDArray[Any]) -> Floats:
         """What features did for each group of rows: of shape (features, groups)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ class Data:
     y: NDArray[Any] | None
     target: Target | None
     discrete: NDArray[np.bool_] | None
+    of_rows: dict[str, Any] = field(default_factory=dict)
 
     @property
     def is_classification(self) -> bool:

@@ -186,11 +186,11 @@ def honest(found: Findings, data: Data) -> dict[str, Any]:
         raise Unknown(NO_TARGET)
     if found.run is None and not _is_refitted(found, data):
         raise Unknown("it takes as long as five fits: honest_score() of the selector makes it")
-    more = getattr(found.selector, "fit_arguments_", [])
+    more = [name for name in getattr(found.selector, "fit_arguments_", []) if name not in data.of_rows]
     if more:
-        raise Unknown(f"fit was given {' and '.join(more)}: honest_score() of the selector takes them, too")
+        raise Unknown(f"fit was given {' and '.join(more)}: give them here, too")
     try:
-        score = found.selector.honest_score(data.given, data.y, shuffled=_is_quick(found))
+        score = found.selector.honest_score(data.given, data.y, shuffled=_is_quick(found), **data.of_rows)
     except ValueError as reason:
         raise Unknown(str(reason)) from None
     return {

@@ -67,6 +67,8 @@ def summarize(
     command: str | None = None,
     feature_names: Sequence[str] | None = None,
     coefficient: str | None = None,
+    groups: Any = None,
+    sample_weight: Any = None,
 ) -> dict[str, Any]:
     """Everything known about a run, as one dict of JSON values.
 
@@ -87,6 +89,8 @@ def summarize(
         Names for a run that does not know them, as of sparse data.
     coefficient : {"daf0", "daf1", "daf2", "regression"}, default=None
         What a ledger is ranked by; None is "daf0". A fitted selector has its own.
+    groups, sample_weight : array-like of shape (n_samples,), default=None
+        Of the rows, as they were given to ``fit``: the score on rows not seen is made with them.
 
     Returns
     -------
@@ -106,7 +110,9 @@ def summarize(
     3
     """
     found = findings_of(run, coefficient=coefficient)
-    data = None if X is None else checked_data(found, X, y)
+    of_rows = {"groups": groups, "sample_weight": sample_weight}
+    known_of_rows = {name: values for name, values in of_rows.items() if values is not None}
+    data = None if X is None else replace(checked_data(found, X, y), of_rows=known_of_rows)
     if feature_names is not None:
         found = replace(found, names=checked_names(feature_names, len(found.names)))
     stands_out = found.stands_out

@@ -78,6 +78,12 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
     if run.record is not None and run.record.costs is not None:
         low, high = run.record.costs.min(), run.record.costs.max()
         sentences.append(f"Ranked by benefit per cost; costs are from {low:g} to {high:g}")
+    if run.record is not None and run.record.uneven is not None:
+        low, high = run.record.uneven
+        sentences.append(
+            f"Columns differ in width (deviations from {low:.3g} to {high:.3g}), and the criterion goes by distances, "
+            "in which wide ones rule: scale='standard', or --scale standard, brings them to one width"
+        )
     if run.units.n_decoys and decoys is not None:
         beat = f"{decoys['beaten_by']:,} {'feature beats' if decoys['beaten_by'] == 1 else 'features beat'} them"
         rate = f"at a false-discovery rate of {decoys['rate']:g}"

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.errors import ForPython, Parameter, ParameterError, Setting
@@ -25,7 +26,8 @@ LEAVES = (
     "narrow leaves DAF with the next release: use Tournament, which plays rounds too and finds more with as many probes"
 )
 HOW_MANY = ("stands_out", "decoys", "size")
-DEFAULT_STOP: Rule = Settled(top=20, overlap=0.9) | MaxTime(60)
+USUAL_TOP, USUAL_SECONDS = 20, 60
+DEFAULT_STOP: Rule = Settled(top=USUAL_TOP, overlap=0.9) | MaxTime(USUAL_SECONDS)
 
 
 class DAF(ProbingSelector):
@@ -74,6 +76,10 @@ class DAF(ProbingSelector):
     categorical_features : "from_dtype", list of columns or None, default="from_dtype"
         Columns that are categories, of text or numbers: each enters as a whole, a column of 0 and 1 for every level.
         "from_dtype": those a frame has as such; a list: these, too.
+    scale : {"standard", "rank", "auto"} or None, default=None
+        What columns are brought to before they are probed: deviation 1 (sparse ones to a largest value of 1), or ranks;
+        "auto" is "standard" for tables in memory of up to 1 GiB. Distances and penalties go by the width of columns, so
+        that with None wide ones count more. It takes a copy of X.
     how_many : {"stands_out", "decoys", "size"}, default="stands_out"
         What "auto" keeps: the features that stand out, which beat luck on other rows; those that beat shuffled copies
         of features, which take part in the probes; or as many as the size curve suggests.
@@ -203,6 +209,7 @@ class DAF(ProbingSelector):
         drop: Any = None,
         costs: Any = None,
         categorical_features: Any = "from_dtype",
+        scale: str | None = None,
         how_many: str = "stands_out",
         fdr: float = 0.1,
         min_features_to_select: int = 1,
@@ -231,6 +238,7 @@ class DAF(ProbingSelector):
         self.drop = drop
         self.costs = costs
         self.categorical_features = categorical_features
+        self.scale = scale
         self.how_many = how_many
         self.fdr = fdr
         self.min_features_to_select = min_features_to_select
@@ -265,6 +273,9 @@ class DAF(ProbingSelector):
             groups=groups,
             sample_weight=sample_weight,
         )
+        if self.stop is None and not self.run_.interrupted and self.run_.ledger.seconds >= USUAL_SECONDS:
+            message = f"{USUAL_SECONDS} s were over before the top {USUAL_TOP} had settled: more probes may change it"
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
         if self._is_auto and self.how_many == "size":
             self._find_by_size(X, y, groups, sample_weight)
         elif self._is_auto:

@@ -40,6 +40,7 @@ from ..probing.tally import Tally
 from ..probing.units import NO_COLUMNS, Screening, Units, UnitTable, one_hot, unit_table, units_of
 from ..stopping import Rule
 from .base import WrapperSelector
+from .scaling import require_scale, scale_for, scaled, uneven_widths
 from .screening import as_screen, screened
 from .shows_run import ShowsRun
 
@@ -70,6 +71,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
     ledger: Any
     random_state: Any
     rows: bool
+    scale: str | None
     verbose: Any
 
     missing_category = -1  # a value of its own, as the criterion sees categories
@@ -90,12 +92,14 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         """Check, bind, probe until the rule says enough, and rank."""
         X, y = self._checked(X, y)
         self.criterion_, seed = self._criterion_for(X), self._seed()
-        table = self._unit_table(X, y)
+        self.scale_ = scale_for(self.scale, X)
+        seen = scaled(X, self.scale_, self._is_category, sample_weight)
+        table = self._unit_table(seen, y)
         if decoys:
             check_consistent_length(X, groups)
             table = table.with_decoys(seed, groups)
         score = self._bound(self.criterion_, table.matrix, y, groups, sample_weight)
-        rounds = self._rounds(X, y, table.units, isinstance(score, OnDevice))
+        rounds = self._rounds(seen, y, table.units, isinstance(score, OnDevice))
         row_groups = self._row_groups(score, y, seed, groups)
         record = replace(
             self._new_record(X, y, table.units, seed, default_size, rounds, isinstance(score, OnDevice)),
@@ -132,6 +136,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
     def _check_probing_parameters(self) -> None:
         """Refuse what cannot be meant before any work is done."""
         find(self.device)
+        require_scale(self.scale)
         for name in ("max_probe_size", "check_every", "block_size"):
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or value != int(value) or value < 1):
@@ -182,6 +187,8 @@ class ProbingSelector(ShowsRun, WrapperSelector):
             fdr=getattr(self, "fdr", None) if units.n_decoys else None,
             version=__version__,
             command=COMMAND.get(),
+            scale=self.scale_,
+            uneven=uneven_widths(X) if self.scale_ is None and self.criterion_.goes_by_width else None,
         )
 
     def _row_groups(self, score: Any, y: Any, seed: int, groups: Any) -> RowGroups | None:
@@ -358,7 +365,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
 
     def criterion_input(self, X: Any) -> tuple[Any, Subsets | None]:
         """As of any selector; a category has a column for each of its values."""
-        names = getattr(self, "feature_names_in_", None)
+        names, X = getattr(self, "feature_names_in_", None), scaled(X, self.scale_, self._is_category)
         return one_hot(X, self._is_category, names) if self._is_category.any() else (X, None)
 
 

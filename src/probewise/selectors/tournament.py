@@ -61,6 +61,8 @@ class Tournament(ProbingSelector):
         Seconds after which it ends with the ranking so far.
     feature_groups, keep, drop, costs, categorical_features
         As in `DAF`.
+    scale : {"auto", "standard", "rank"} or None, default="auto"
+        As in `DAF`; "auto" is "standard" for tables in memory of up to 1 GiB.
     cv : "auto", "loo", int, splitter or iterable of splits, default="auto"
         Folds for the criterion; "auto" leaves out one row where the criterion gives probabilities and rows are up to
         2,000, else 3 folds.
@@ -109,6 +111,7 @@ class Tournament(ProbingSelector):
         drop: Any = None,
         costs: Any = None,
         categorical_features: Any = "from_dtype",
+        scale: str | None = "auto",
         cv: Any = "auto",
         scoring: Any = None,
         error_score: Any = "raise",
@@ -129,6 +132,7 @@ class Tournament(ProbingSelector):
         self.drop = drop
         self.costs = costs
         self.categorical_features = categorical_features
+        self.scale = scale
         self.cv = cv
         self.scoring = scoring
         self.error_score = error_score

@@ -1,0 +1,105 @@
+"""Columns brought to one scale before they are probed: distances and penalties go by the width of columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.stats import rankdata
+
+from ..checks.errors import Parameter, ParameterError
+from ..checks.stores import Stored
+
+SCALES = ("auto", "standard", "rank", None)
+LARGEST_COPY = 2**30  # bytes, up to which "auto" makes a scaled copy
+CELLS_AT_A_TIME = 2**21
+UNEVEN = 100.0  # between the widths of usual columns, from which the wide ones rule distances
+
+
+def require_scale(scale: Any) -> None:
+    if scale not in SCALES:
+        raise ParameterError(Parameter("scale", scale), ": choose 'standard', 'rank', 'auto' or None")
+
+
+def scale_for(scale: str | None, X: Any) -> str | None:
+    """The scale meant: "auto" is "standard" for a table in memory of which a copy is affordable."""
+    if scale == "rank" and sp.issparse(X):
+        raise ParameterError(Parameter("scale", scale), " would fill a sparse table: use scale='standard', or None")
+    if scale is not None and scale != "auto" and isinstance(X, Stored):
+        raise ParameterError(Parameter("scale", scale), " copies the table, which is not in memory: use scale=None")
+    if scale != "auto":
+        return scale
+    n_bytes = X.nnz * 8 if sp.issparse(X) else X.shape[0] * X.shape[1] * max(4, X.dtype.itemsize)
+    return None if isinstance(X, Stored) or n_bytes > LARGEST_COPY else "standard"
+
+
+def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = None, weights: Any = None) -> Any:
+    """X with its columns on one scale, missing values and categories as they are; X itself where that changes nothing.
+
+    "standard" takes off the mean and divides by the deviation; sparse columns are divided by their largest size, so
+    that zeros stay. "rank" puts ranks, from 0 to 1, for values.
+    """
+    if scale is None:
+        return X
+    if sp.issparse(X):
+        return _by_largest(X)
+    if scale == "standard" and _is_standard(X, weights):
+        return X
+    out = np.empty(X.shape, np.result_type(X.dtype, np.float32), order="F")
+    step = max(1, CELLS_AT_A_TIME // X.shape[0])
+    for first in range(0, X.shape[1], step):
+        some = slice(first, first + step)
+        out[:, some] = _standard(X[:, some], weights) if scale == "standard" else _ranks(X[:, some])
+    if categorical is not None:
+        out[:, categorical] = X[:, categorical]
+    return out
+
+
+def uneven_widths(X: Any) -> tuple[float, float] | None:
+    """The deviations between which nine in ten columns lie, if they are so uneven that the wide ones rule distances."""
+    if isinstance(X, Stored) or sp.issparse(X):
+        return None
+    deviations = _moments(X)[1]
+    deviations = deviations[deviations > 0]
+    if len(deviations) < 2:
+        return None
+    low, high = (float(width) for width in np.quantile(deviations, [0.05, 0.95]))
+    return (low, high) if high > UNEVEN * low else None
+
+
+def _moments(X: Any, weights: Any = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means and deviations of columns, some at a time."""
+    share = np.ones((X.shape[0], 1)) if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
+    step, parts = max(1, CELLS_AT_A_TIME // X.shape[0]), []
+    for first in range(0, X.shape[1], step):
+        part = np.asarray(X[:, first : first + step], dtype=np.float64)
+        known = np.maximum((share * np.isfinite(part)).sum(axis=0), np.finfo(float).tiny)
+        mean = np.nansum(share * part, axis=0) / known
+        parts.append((mean, np.sqrt(np.nansum(share * (part - mean) ** 2, axis=0) / known)))
+    means, deviations = zip(*parts, strict=True)
+    return np.concatenate(means), np.concatenate(deviations)
+
+
+def _is_standard(X: Any, weights: Any) -> bool:
+    means, deviations = _moments(X, weights)
+    even = (deviations == 0) | (np.abs(deviations - 1) < 1e-3)
+    return X.dtype.kind == "f" and bool((even & (np.abs(means) < 1e-3)).all())
+
+
+def _standard(part: NDArray[Any], weights: Any) -> NDArray[np.float64]:
+    means, deviations = _moments(part, weights)
+    return np.asarray((part - means) / np.where(deviations > 0, deviations, 1.0))
+
+
+def _ranks(part: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(rankdata(part, axis=0, nan_policy="omit") / part.shape[0])
+
+
+def _by_largest(X: Any) -> Any:
+    largest = np.asarray(abs(X).max(axis=0).toarray()).ravel()
+    if (np.abs(largest[largest > 0] - 1) < 1e-6).all():
+        return X
+    factors = sp.diags_array(1 / np.where(largest > 0, largest, 1.0))
+    return (X @ factors).asformat(X.format).astype(np.result_type(X.dtype, np.float32))

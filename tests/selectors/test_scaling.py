@@ -1,0 +1,77 @@
+"""Columns on one scale before they are probed."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from probewise import DAF, Tournament
+from probewise.checks.stores import Stored
+from probewise.selectors.scaling import scale_for, scaled, uneven_widths
+from probewise.stopping import MaxProbes
+
+
+def table(seed=0):
+    random = np.random.default_rng(seed)
+    X, y = random.standard_normal((60, 30)), np.arange(60) % 2
+    X[:, 1:] *= 1e4
+    X[:, 0] = y  # a copy of the target among raw intensities
+    return X, y
+
+
+def test_standard_and_ranks():
+    X, _ = table()
+    X[3, 5] = np.nan
+    standard = scaled(X, "standard")
+    np.testing.assert_allclose(np.nanstd(standard, axis=0), 1)
+    np.testing.assert_allclose(np.nanmean(standard, axis=0), 0, atol=1e-12)
+    assert np.isnan(standard[3, 5])
+    assert scaled(standard, "standard") is standard
+    ranks = scaled(X, "rank")
+    assert np.nanmax(ranks) == 1
+    assert (np.argsort(ranks[:, 2]) == np.argsort(X[:, 2])).all()
+    assert scaled(X, None) is X
+    kept = scaled(X, "standard", np.arange(30) == 4)
+    assert kept[:, 4].tolist() == X[:, 4].tolist()
+    assert scaled(np.ones((4, 2)), "standard").tolist() == np.zeros((4, 2)).tolist()
+
+
+def test_sparse_stays_sparse():
+    X = sp.random_array((20, 8), density=0.3, rng=0, format="csr") * 50
+    divided = scaled(X, "standard")
+    assert divided.format == "csr"
+    assert divided.nnz == X.nnz
+    assert abs(divided).max() == 1
+    assert scaled(divided, "standard") is divided
+    with pytest.raises(ValueError, match="scale='rank' would fill a sparse table"):
+        scale_for("rank", X)
+
+
+def test_auto_makes_no_copy_of_what_is_not_in_memory():
+    stored = Stored(np.zeros((4, 3)))
+    assert scale_for("auto", stored) is None
+    with pytest.raises(ValueError, match="scale='standard' copies the table, which is not in memory: use scale=None"):
+        scale_for("standard", stored)
+    with pytest.raises(ValueError, match="scale='log': choose 'standard', 'rank', 'auto' or None"):
+        DAF(scale="log").fit(np.zeros((4, 3)), [0, 1, 0, 1])
+
+
+def test_a_copy_of_the_target_is_found_among_wide_columns(tmp_path):
+    X, y = table()
+    assert uneven_widths(X) is None  # one narrow column of thirty is not the usual one
+    options = {"stop": MaxProbes(600), "random_state": 0}
+    assert DAF(scale="standard", **options).fit(X, y).ranking_[0] == 1
+    assert DAF(**options).fit(X, y).ranking_[0] > 1
+    assert Tournament(n_probes=300, random_state=0).fit(X, y).ranking_[0] == 1
+    kept = DAF(scale="rank", ledger=tmp_path / "run", **options).fit(X, y)
+    with pytest.raises(ValueError, match='its scale is "rank", not null'):
+        DAF(ledger=tmp_path / "run", **options).fit(X, y)
+    assert kept.size_curve(X, y, sizes=[1]).mean[0] == 1  # scored as the run saw the columns
+
+
+def test_uneven_columns_are_said():
+    X, y = table()
+    X[:, :10] /= 1e5
+    daf = DAF(stop=MaxProbes(50), random_state=0).fit(X, y)
+    assert daf.run_.record.uneven[1] > 100 * daf.run_.record.uneven[0]
+    assert DAF(scale="standard", stop=MaxProbes(50), random_state=0).fit(X, y).run_.record.uneven is None
+    assert DAF(criterion="naive_bayes", stop=MaxProbes(50), random_state=0).fit(X, y).run_.record.uneven is None
