@@ -6,7 +6,7 @@ import importlib
 from benchmarks.measure import machine
 
 ALL = ["engine", "criteria", "search", "filters"]
-LONG = ["scale", "device", "faults", "trust", "precision", "discoveries", "unseen"]
+LONG = ["scale", "device", "faults", "trust", "precision", "discoveries", "unseen", "rows"]
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed and memory.")

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.base import clone
 
 import naive
 from probewise import DAF, Tournament
@@ -122,6 +123,15 @@ def test_squared_errors_have_a_unit():
     errors = [DAF(scoring=name, **options).fit(X, target).row_std_errors_ for name in ("neg_mean_squared_error", "r2")]
     assert np.isfinite(errors[0]).all()
     assert np.median(errors[0]) > 1e9 * np.median(errors[1])
+
+
+def test_what_is_clear_is_expected_to_be_stable():
+    X, y = table(60, 40)
+    clear = DAF(criterion=KNN(3), stop=MaxProbes(600), max_probe_size=6, random_state=0).fit(X, y)
+    noise = clone(clear).fit(X, np.random.default_rng(5).permutation(y))
+    assert clear.expected_stability(2) > 0.8 > 0.5 > noise.expected_stability(2)
+    with pytest.raises(ValueError, match="top=40 must be a whole number from 1 to 39"):
+        clear.expected_stability(40)
 
 
 # ---- alone

@@ -30,6 +30,7 @@ from .units import Units
 Floats = NDArray[np.float64]
 IN_ROUNDS = ("daf0", "regression")  # the others divide by deviations that differ between rounds
 CHANCE = 0.05
+MOST_CANDIDATES = 5000  # of the best features, among which a top of other rows is sought
 FEWEST_IN_A_CELL = 10  # probes with, or without, a feature or a pair, below which a difference of means is mostly luck
 
 
@@ -200,6 +201,28 @@ class Run:
         """What features did for each group of rows: of shape (features, groups)."""
         units, places = np.unique(self.units.unit_of[features], return_inverse=True)
         return group_effects(self.plan, self.ledger, units, 0, self._first_end)[places]
+
+    def expected_halves(self, top: int, n_halves: int = 20) -> list[NDArray[np.int64]]:
+        """The top units of this many halves of the rows, as if each had been run on its own.
+
+        What groups gave is averaged over half of them; what a run on half of the rows would learn less, and the luck of
+        its probes, is drawn.
+        """
+        effects, record = self.row_effects, self.record
+        assert effects is not None
+        assert record is not None
+        assert record.row_shares is not None
+        candidates = np.sort(np.argsort(-np.nan_to_num(effects.effects, nan=-np.inf))[: max(MOST_CANDIDATES, 10 * top)])
+        by_group = np.nan_to_num(group_effects(self.plan, self.ledger, candidates, 0, self._first_end))
+        learnt = np.sqrt(2 * (LEARNING**2 - 1)) * effects.row_errors[candidates]
+        luck = np.nan_to_num(np.hypot(learnt, effects.probe_errors[candidates]))
+        random, n_groups = np.random.default_rng(self.plan.seed), len(record.row_shares)
+        halves = []
+        for _ in range(n_halves):
+            shares = np.where(random.permutation(n_groups) < n_groups // 2, record.row_shares, 0.0)
+            drawn = by_group @ (shares / shares.sum()) + luck * random.standard_normal(len(candidates))
+            halves.append(candidates[np.argsort(-drawn)[:top]])
+        return halves
 
     @cached_property
     def unit_chances(self) -> Floats | None:

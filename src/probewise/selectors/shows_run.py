@@ -17,6 +17,7 @@ from ..probing.record import DEFAULT_FDR, Record
 from ..probing.run import Run
 from ..probing.tally import Tally
 from ..probing.units import Screening, Units
+from ..stability import cw_rel
 
 
 class ShowsRun:
@@ -104,6 +105,21 @@ class ShowsRun:
         self._require_rows("stands_out", found)
         assert found is not None
         return found
+
+    def expected_stability(self, top: int = 20) -> float:
+        """How much of its top features the same method would share between halves of the rows, from this run alone.
+
+        CW_rel, 0 to 1, of `probewise.stability`; a study of repeated halves measures it. Features of a group count as
+        one. Of a tournament it is that of its first round.
+        """
+        check_is_fitted(self, "run_")
+        n_units = self.run_.units.n_real
+        if not is_whole(top, 1, n_units - 1):
+            raise ValueError(
+                f"top={top!r} must be a whole number from 1 to {n_units - 1}, fewer than there are features"
+            )
+        self._require_rows("expected_stability", self.run_.row_effects)
+        return cw_rel(self.run_.expected_halves(int(top)), self.run_.plan.n_features)
 
     def _require_rows(self, name: str, known: Any) -> None:
         if known is None:
