@@ -87,7 +87,7 @@ def noise(small=False):
             true = [str(answer[0]) for shuffle, answer in answers if shuffle < 0]
             near = np.mean([abs(score - guess) <= 2 * error for _, score, error, guess in luck])
             rows.append([name, method, *(true or ["-"]), f"{np.mean([n > 0 for n, *_ in luck]):.2f}", f"{near:.2f}"])
-    print_table(["table", "method", "stand out", "runs in which noise does", "honest score near guessing"], rows)
+    print_table("Noise", ["table", "method", "stand out", "runs in which noise does", "honest score near guessing"], rows)
 
 
 def _told(selector, X, y, groups, shuffle):
@@ -153,7 +153,7 @@ def cover(small=False):
             errors.append(found.std_errors)
         inside = np.abs(np.array(effects) - np.mean(effects, axis=0)) < 1.96 * np.array(errors)
         rows.append([name, f"{100 * inside[:, :10].mean():.1f}", f"{100 * inside[:, 10:].mean():.1f}"])
-    print_table(["95 % intervals about rows", "of features that tell something", "of the others"], rows)
+    print_table("Coverage", ["95 % intervals about rows", "of features that tell something", "of the others"], rows)
 
 
 # ---- stability
@@ -175,7 +175,7 @@ def stability(small=False):
             chosen.append(np.flatnonzero(part.support_))
         real = cw_rel(chosen, X.shape[1])
         rows.append([name, f"{fitted.expected_stability(20):.2f}", f"{real:.2f}"])
-    print_table(["CW_rel of the top 20", "as one run expects", "of ten real halves"], rows)
+    print_table("Stability", ["CW_rel of the top 20", "as one run expects", "of ten real halves"], rows)
 
 
 # ---- cost
@@ -193,4 +193,4 @@ def cost(small=False):
                 best[kept] = min(best.get(kept, np.inf), daf.ledger_.seconds)
         speeds = [f"{2000 / best[kept]:,.0f}" for kept in (False, True)]
         rows.append([f"{n_rows} x {n_features:,}", *speeds, f"{best[False] / best[True]:.2f}"])
-    print_table(["3-NN, tau = 100, one core", "probes/s without rows", "with", "ratio"], rows)
+    print_table("Cost", ["3-NN, tau = 100, one core", "probes/s without rows", "with", "ratio"], rows)
