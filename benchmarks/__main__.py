@@ -5,7 +5,7 @@ import importlib
 
 from benchmarks.measure import machine
 
-ALL = ["engine", "criteria", "search", "filters"]
+ALL = ["engine", "criteria", "few_rows", "search", "filters"]
 LONG = ["scale", "device", "faults", "trust", "precision", "discoveries", "unseen", "rows"]
 
 if __name__ == "__main__":

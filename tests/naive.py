@@ -125,15 +125,30 @@ def value_change(before, after):
     return change, len(before) - len(known)
 
 
+def tie_keys(n_rows):
+    """Of each row its place in the order of a hash of its number, in 32 bits: the last step of MurmurHash3."""
+
+    def mixed(number):
+        number ^= number >> 16
+        number = number * 0x85EBCA6B % 2**32
+        number ^= number >> 13
+        number = number * 0xC2B2AE35 % 2**32
+        return number ^ (number >> 16)
+
+    place = {row: key for key, row in enumerate(sorted(range(n_rows), key=mixed))}
+    return [place[row] for row in range(n_rows)]
+
+
 def knn_score(X, y, splits, n_neighbors, classification):
-    """k-NN by looking at every pair; the lower row wins among equal distances, the lower class among equal votes."""
+    """k-NN by looking at every pair; keys decide among equal distances, the lower class wins among equal votes."""
+    keys = tie_keys(len(X))
     X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
     scores = []
     for train, test in splits:
         predicted = []
         for row in test:
-            distances = [(float(np.sum((X[row] - X[other]) ** 2)), other) for other in train]
-            nearest = [y[other] for _, other in sorted(distances)[:n_neighbors]]
+            apart = [(float(np.sum((X[row] - X[other]) ** 2)), keys[row] ^ keys[other], other) for other in train]
+            nearest = [y[other] for _, _, other in sorted(apart)[:n_neighbors]]
             if classification:
                 labels, counts = np.unique(nearest, return_counts=True)
                 predicted.append(labels[np.argmax(counts)])
@@ -188,10 +203,11 @@ def soft_knn(X, y, splits, n_neighbors, weights=None):
 def soft_votes(X, y, splits, n_neighbors):
     """Weights of neighbours of the row's own class: softmax(-d^2 / T), T a fifth of the mean d^2 of the fifth."""
     X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
-    tests, near = left_out(splits), []
+    tests, near, keys = left_out(splits), [], np.array(tie_keys(len(X)))
     for row, train, _ in tests:
         squares = np.sum((X[row] - X[train]) ** 2, axis=1)
-        near.append(sorted(zip(squares.tolist(), train, strict=True))[:n_neighbors])
+        ordered = sorted(zip(squares.tolist(), keys[row] ^ keys[train], train, strict=True))
+        near.append([(square, other) for square, _, other in ordered[:n_neighbors]])
     temperature = max(np.mean([neighbors[min(5, n_neighbors) - 1][0] for neighbors in near]) / 5, 1e-300)
     said = []
     for (row, _, _), neighbors in zip(tests, near, strict=True):

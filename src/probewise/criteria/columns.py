@@ -57,12 +57,13 @@ class SubsetColumns:
             part.X, part.rows = read_only(self.X.rows(part.rows)), np.arange(len(part.rows))
         return part
 
-    def take(self, subset: NDArray[np.int32], out: NDArray[Any]) -> None:
+    def take(self, subset: NDArray[np.int32], out: NDArray[Any], *, centred: bool = True) -> None:
         if self.is_sparse:
             kernels.take_sparse(self.X.data, self.X.indices, self.X.indptr, self.place, subset, out)
         else:
             matrix, places, centers = self.held(subset)
-            kernels.take_dense(matrix, self.rows, places, centers, out)
+            own = centers[places] if centred else np.zeros(len(places))
+            kernels.take_dense(matrix, self.rows, places, own, out)
 
     def held(self, subset: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32], Floats]:
         """Of dense data: a matrix that holds these columns, where in it each of them is, and its columns' centres."""
@@ -75,13 +76,21 @@ class SubsetColumns:
 
 
 class ColumnLines:
-    """Columns of X as lines of a matrix (features, rows), centred, for kernels that take many probes in one call.
+    """Columns of X as lines of a matrix (features, rows), for kernels that take many probes in one call.
 
-    All of them, made at the first call and kept, where that is little; or those that some probes need.
+    All of them, made at the first call and kept, where that is little; or those that some probes need. Dense ones are
+    centred, if so wished; ``places`` says which row comes where, if not each in its turn.
     """
 
-    def __init__(self, columns: SubsetColumns, dtype: Any = np.float64) -> None:
-        self.columns, self.dtype = columns, np.dtype(dtype)
+    def __init__(
+        self,
+        columns: SubsetColumns,
+        dtype: Any = np.float64,
+        *,
+        centred: bool = True,
+        places: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.columns, self.dtype, self.centred, self.places = columns, np.dtype(dtype), centred, places
 
     def batches(self, subsets: Subsets) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.int32], NDArray[np.int64]]]:
         """(which subsets, lines, places of their features among the lines, offsets)."""
@@ -101,7 +110,8 @@ class ColumnLines:
     @cached_property
     def lines(self) -> NDArray[Any]:
         """Of all columns."""
-        lines = np.empty((self.columns.n_features, len(self.columns.rows)), self.dtype)
+        n_rows = len(self.columns.rows if self.places is None else self.places)
+        lines = np.empty((self.columns.n_features, n_rows), self.dtype)
         step = max(1, CELLS_AT_A_TIME // max(1, len(self.columns.rows)))
         for start in range(0, len(lines), step):
             some = np.arange(start, min(start + step, len(lines)), dtype=np.int32)
@@ -110,12 +120,12 @@ class ColumnLines:
 
     def _take(self, features: NDArray[np.int32]) -> NDArray[Any]:
         values = np.empty((len(self.columns.rows), len(features)), self.dtype)
-        self.columns.take(features, values)
-        return np.ascontiguousarray(values.T)
+        self.columns.take(features, values, centred=self.centred)
+        return np.ascontiguousarray(values.T if self.places is None else values.T[:, self.places])
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the lines: another process makes its own."""
-        return {"columns": self.columns, "dtype": self.dtype}
+        return {name: value for name, value in self.__dict__.items() if name != "lines"}
 
 
 class Extent:

@@ -12,18 +12,21 @@ from numpy.typing import NDArray
 from ..checks.tables import SQUARED
 from ..kernels import neighbors as kernels
 from ..kernels.integers import largest_integer
+from ..kernels.votes import EXACT, tie_keys
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
-from .columns import SubsetColumns
+from .columns import ColumnLines, SubsetColumns
 from .left_out import SoftKNN, column_lines
 from .missing import BoundToColumns, Missing, require_fillable
 from .scoring import NO_GROUPS, Measure, Outcomes, OutcomesByGroup, RowGroups, bind_target
+from .votes import Votes, raw_lines, row_order
 
 LARGEST_BASE = 2**28  # bytes of distances kept between candidates of `plus_each`
+FEW_ROWS = 500  # up to so many, all subsets are scored in one compiled call
 FEW_FEATURES = 8  # below, rounding to integers costs more time than their products save
 MOST_ROUNDING = 0.05  # of the typical distance: with more, most pairs of rows would need their exact distance
 
-NO_OUTCOMES: Outcomes = (NO_GROUPS.group, NO_GROUPS.share, np.empty(0))
+NO_OUTCOMES: Outcomes = (NO_GROUPS.group, NO_GROUPS.share, np.empty((1, 0)))
 
 
 class KNN(Criterion):
@@ -32,9 +35,9 @@ class KNN(Criterion):
     Equal to ``cross_val_score`` of scikit-learn's ``KNeighborsClassifier`` or ``KNeighborsRegressor`` on the same
     folds. ``scoring`` of ``bind``, or of the selector, is "accuracy", "balanced_accuracy", "f1_macro" or "roc_auc" for
     classes, "r2" or "neg_mean_squared_error" for numbers, the first of each if None. ``sample_weight`` counts in the
-    score; neighbours vote alike. Among rows at equal distance the lower row number wins,
-    among equally frequent classes the lower; scikit-learn leaves the first open, so values can differ where
-    distances tie.
+    score; neighbours vote alike. Among rows at equal distance chance decides, fixed once for each pair of rows, so that
+    the order of rows has no say; among equally frequent classes the lower wins. scikit-learn leaves the first open, so
+    values can differ where distances tie.
 
     With ``scoring="probability"`` J is the mean, over tested rows, of the vote for the row's own class: its neighbours
     at squared distances d count softmax(-d / T), T being a fifth of the mean squared distance to the fifth neighbour
@@ -42,9 +45,10 @@ class KNN(Criterion):
     where the accuracy changes only with a vote; ten neighbours are a good number. With ``cv="loo"`` each row is
     left out by itself, and a score is that of all rows together.
 
-    On processors with AVX512-VNNI, dense columns are rounded to 16 bits to find candidates, with a margin that no
-    rounding can exceed, and distances in float64 decide among these: the result is that of float64. On others
-    float32 data is measured in float32, where near-ties may fall the other way, and all other data in float64.
+    Distances come from products in float32, or of dense columns with many rows rounded to 16 bits where the processor
+    has AVX512-VNNI, with a margin that no rounding can exceed; where that leaves a neighbour open, differences in
+    float64 decide. So units, offsets and a column with -999,999,999 for what is missing do no harm but that of their
+    distances; probabilities of float32 data are in float32.
 
     Parameters
     ----------
@@ -92,7 +96,7 @@ class KNN(Criterion):
                 f"n_samples={most}"
             )
         if measure.is_probability:
-            lines = column_lines(X, self.missing, measure, float32=True)
+            lines = column_lines(X, self.missing, measure, folds=folds)
             return SoftKNN(lines, target, folds, measure, self.n_neighbors)
         return BoundKNN.of(X, target, folds, self.n_neighbors, measure, self.missing)
 
@@ -112,27 +116,61 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
     def of(
         cls, X: Any, target: Target, folds: Folds, n_neighbors: int, measure: Measure, missing: str | None
     ) -> BoundKNN:
-        fold_end, order = None, np.arange(folds.n_rows)
-        if folds.is_partition:
-            fold_end, order = np.repeat(np.cumsum(folds.test_sizes), folds.test_sizes), folds.order
-        columns = SubsetColumns(X, order, missing=missing is not None)
+        ends = np.repeat(np.cumsum(folds.test_sizes), folds.test_sizes)
+        columns = SubsetColumns(X, row_order(folds), missing=missing is not None)
+        fold_end = ends if folds.is_partition else None
         return cls(columns, target, folds, measure, Missing.of(columns, folds, missing), n_neighbors, fold_end)
 
     def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
-        rounding = self._rounding(subsets, subsets.sizes) if kernels.INTEGERS_AVAILABLE else None
-        is_incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
         scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
-        largest = int(subsets.sizes.max(initial=1))
-        integers, floats = IntegerScorer(self, largest), FloatScorer(self, largest)
-        for k, subset in enumerate(subsets):
-            by_group = groups.group, groups.share, means[k]
-            if is_incomplete[k]:
-                scores[k] = floats.score_filled(subset, by_group)
-            elif rounding is not None and rounding.pays[k] and len(subset) >= FEW_FEATURES:
-                scores[k] = integers.score(subset, rounding.scale[k], rounding.slack[k], by_group)
-            else:
-                scores[k] = floats.score(subset, by_group)
+        is_incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
+        is_tall = self.folds.n_rows > FEW_ROWS and kernels.INTEGERS_AVAILABLE
+        rounding = self._rounding(subsets, subsets.sizes) if is_tall else None
+        rest = ~is_incomplete
+        if rounding is not None:
+            by_integers = rest & rounding.pays & (subsets.sizes >= FEW_FEATURES)
+            rest &= ~by_integers
+            IntegerScorer(self, subsets).score(by_integers, rounding, (groups.group, groups.share, means), scores)
+        if rest.any():
+            scores[rest], means[rest] = self._vote(subsets if rest.all() else subsets.only(rest), groups)
+        for k in np.flatnonzero(is_incomplete).tolist():
+            scores[k] = self._score_filled(subsets[k], (groups.group, groups.share, means[k : k + 1]))
         return scores, means
+
+    def _vote(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+        scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
+        for some, lines, indices, offsets in self.lines.batches(subsets):
+            self.votes.score((lines, indices, offsets), (groups.group, groups.share, means[some]), scores[some])
+        return scores, means
+
+    def _score_filled(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
+        """Each fold fills missing values in its own way, so that each has its own distances."""
+        values, scores = np.empty((self.folds.n_rows, len(subset))), np.empty((len(self.folds.splits), 1))
+        self.columns.take(subset, values)
+        rows, places = np.nonzero(np.isnan(values))
+        which = self.missing.number[subset[places]]
+        for fold, score in enumerate(scores):
+            values[rows, places] = self.missing.fills[fold, which]
+            lines = values.T if self.lines.places is None else values.T[:, self.lines.places]
+            self.votes_of_folds.score_fold(fold, np.ascontiguousarray(lines), by_group, score)
+        return float(scores.mean())
+
+    @cached_property
+    def lines(self) -> ColumnLines:
+        return raw_lines(self.columns, self.folds)
+
+    @cached_property
+    def votes(self) -> Votes:
+        return Votes(self.target, self.folds, self.measure, self.n_neighbors, self.columns.dtype)
+
+    @cached_property
+    def votes_of_folds(self) -> Votes:
+        return Votes(self.target, self.folds, self.measure, self.n_neighbors, np.float64, one_by_one=True)
+
+    @cached_property
+    def tie_keys(self) -> NDArray[np.int64]:
+        """Of the rows in the present order."""
+        return tie_keys(self.folds.n_rows)[self.columns.rows]
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
@@ -157,22 +195,24 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
     ) -> Floats:
         """Distances of rounded values, kept in float32 for all pairs of rows; exact ones decide."""
         n_rows, size = self.folds.n_rows, len(subset)
-        floats = FloatScorer(self, size, np.float64)
-        left, right = floats.sides_of(subset)
-        exact = np.empty((n_rows, size + 1))
-        exact[:, :size] = left[:, :size]
+        exact, left, right = np.empty((n_rows, size + 1)), np.empty((n_rows, size + 2)), np.empty((n_rows, size + 2))
+        self.columns.take(subset, left[:, :size])
+        self.columns.take(subset, exact[:, :size], centred=False)
         left[:, :size] = np.rint(left[:, :size] * scale)
         kernels.add_norms(left, right)
-        kernels.distances_across_folds(left, right, self.fold_end, floats.products, base)
-        products, work = floats.products.view(np.float32), kernels.room_to_work(n_rows, self.n_neighbors, np.float32)
-        scores = np.empty(len(candidates))
+        products = np.empty(kernels.TILE * min(n_rows, kernels.PANEL))
+        kernels.distances_across_folds(left, right, self.fold_end, products, base)
+        work = kernels.room_to_work(n_rows, self.n_neighbors, np.float32)
+        scores, extra = np.empty(len(candidates)), left[:, :1]
         for k, candidate in enumerate(candidates):
-            self.columns.take(np.array([candidate], np.int32), exact[:, size:])
-            extra = np.rint(exact[:, size] * scale).astype(np.float32)
+            one = np.array([candidate], np.int32)
+            self.columns.take(one, extra)
+            self.columns.take(one, exact[:, size:], centred=False)
             kernels.neighbors_with_one_more(
-                base, extra, exact, slack, self.fold_end, self.columns.rows, self.n_neighbors, products, work
-            )
-            scores[k] = self.fold_scores(work[4], NO_OUTCOMES)
+                base, np.rint(extra[:, 0] * scale).astype(np.float32), exact, slack, self.fold_end, self.tie_keys,
+                self.n_neighbors, products.view(np.float32), work,
+            )  # fmt: skip
+            scores[k] = kernels.score_neighbors(work[4], self.n_neighbors, self.truth, NO_OUTCOMES, 0)
         return scores
 
     def _rounding(self, subsets: Subsets, sizes: Any) -> Rounding | None:
@@ -183,49 +223,16 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
         reach = np.maximum.reduceat(extent.reach[subsets.indices], starts)
         apart = np.sqrt(2 * np.add.reduceat(extent.distance[subsets.indices] ** 2, starts))
         largest = largest_integer(np.asarray(sizes))
-        is_exact = np.logical_and.reduceat(extent.is_whole[subsets.indices], starts) & (reach <= largest)
+        is_exact = np.logical_and.reduceat(extent.is_whole[subsets.indices], starts) & (4 * sizes * reach**2 <= EXACT)
         scale = np.where(is_exact | (reach == 0), 1.0, largest / np.where(reach == 0, 1.0, reach))
         slack = np.where(is_exact, 0.0, 2 * np.sqrt(sizes))
         return Rounding(scale, slack, slack < MOST_ROUNDING * apart * scale)
 
-    def fold_scores(self, rows: NDArray[np.int64], by_group: Outcomes) -> float:
-        """Mean score over folds from each row's neighbours."""
-        return kernels.mean_fold_score(
-            rows, self.borders, self.n_neighbors, self.targets, self.target.n_classes, self.measure.code, self.weights,
-            *by_group,
-        )  # fmt: skip
-
-    def fold_score(self, rows: NDArray[np.int64], fold: int, by_group: Outcomes) -> float:
-        """Score of one fold from the neighbours of its rows."""
-        (_, test), (group, share, means) = self.places[fold], by_group
-        near, weights = rows[: len(test), : self.n_neighbors], self.weights[test] if len(self.weights) else self.weights
-        own = slice(self.test_starts[fold], self.test_starts[fold + 1])
-        return kernels.fold_score(
-            near, self.targets[test], self.targets, self.target.n_classes, self.measure.code, weights,
-            group[own], share[own], means,
-        )  # fmt: skip
-
     @cached_property
-    def test_starts(self) -> NDArray[np.int64]:
-        return np.cumsum([0, *self.folds.test_sizes])
-
-    @cached_property
-    def tests(self) -> Any:
-        return super().tests if self.fold_end is not None else tuple(test for _, test in self.folds.splits)
-
-    @property
-    def float_dtype(self) -> np.dtype[Any]:
-        """Where integers do the bulk of the work, floats can afford to be float64."""
-        return np.dtype(np.float64) if kernels.INTEGERS_AVAILABLE else self.columns.dtype
-
-    @cached_property
-    def places(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
-        """Train and test rows of each fold, by their places in the present order."""
-        if self.fold_end is None:
-            return tuple(self.folds.splits)
-        everything = np.arange(self.folds.n_rows)
-        parts = [everything[a:b] for a, b in zip(self.borders[:-1], self.borders[1:], strict=True)]
-        return tuple((np.delete(everything, part), part) for part in parts)
+    def truth(self) -> tuple[Any, ...]:
+        """What kernels are told of tests, which are all rows in fold order."""
+        targets = self.targets.astype(np.float64)
+        return targets, self.target.n_classes, self.measure.code, self.weights, self.borders
 
 
 class Rounding(NamedTuple):
@@ -239,89 +246,25 @@ class Rounding(NamedTuple):
 class IntegerScorer:
     """Scores one subset after another by 16-bit integers, in work space made once."""
 
-    def __init__(self, bound: BoundKNN, largest: int) -> None:
-        self.bound, self.largest = bound, largest
-
-    def score(self, subset: NDArray[np.int32], scale: float, slack: float, by_group: Outcomes) -> float:
-        bound, values = self.bound, self.room[0][: self.bound.folds.n_rows * len(subset)].reshape(-1, len(subset))
-        bound.columns.take(subset, values)
-        return kernels.score_by_integers(
-            values, scale, slack, bound.fold_end, bound.columns.rows, bound.borders, bound.n_neighbors,
-            bound.targets, bound.target.n_classes, bound.measure.code, bound.weights, *by_group,
-            *self.room[1:],
-        )  # fmt: skip
-
-    @cached_property
-    def room(self) -> tuple[Any, ...]:
-        n_rows, width = self.bound.folds.n_rows, (self.largest + 1) // 2
-        padded = (n_rows // kernels.BLOCK + 2) * kernels.BLOCK
-        return (
-            np.empty(n_rows * self.largest),
+    def __init__(self, bound: BoundKNN, subsets: Subsets) -> None:
+        n_rows, largest = bound.folds.n_rows, int(subsets.sizes.max())
+        padded, width = (n_rows // kernels.BLOCK + 2) * kernels.BLOCK, (largest + 1) // 2
+        self.bound, self.subsets, self.values = bound, subsets, np.empty(n_rows * largest)
+        self.room = (
             np.zeros(2 * padded * width, np.int16),
             np.zeros(padded * width, np.int32),
             np.zeros(padded, np.int32),
             np.empty(kernels.TILE * min(padded, kernels.PANEL), np.float32),
-            kernels.room_to_work(n_rows, self.bound.n_neighbors, np.float32),
+            kernels.room_to_work(n_rows, bound.n_neighbors, np.float32),
         )
 
-
-class FloatScorer:
-    """Scores one subset after another by floats, in work space made once."""
-
-    def __init__(self, bound: BoundKNN, largest: int, dtype: Any = None) -> None:
-        self.bound, self.columns, self.largest = bound, bound.columns, largest
-        self.dtype = np.dtype(dtype or bound.float_dtype)
-
-    @cached_property
-    def sides(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        size = self.bound.folds.n_rows * (self.largest + 2)
-        return np.empty(size, self.dtype), np.empty(size, self.dtype)
-
-    @cached_property
-    def products(self) -> NDArray[Any]:
-        n_rows = self.bound.folds.n_rows
-        return np.empty(
-            kernels.TILE * (n_rows if self.bound.fold_end is None else min(n_rows, kernels.PANEL)), self.dtype
-        )
-
-    @cached_property
-    def products_of_all(self) -> NDArray[Any]:
-        return np.empty(kernels.TILE * self.bound.folds.n_rows, self.dtype)
-
-    @cached_property
-    def work(self) -> tuple[NDArray[Any], ...]:
-        return kernels.room_to_work(self.bound.folds.n_rows, self.bound.n_neighbors, self.dtype)
-
-    def sides_of(self, subset: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The two sides of the matrix product whose entries are closeness."""
-        n_rows, width = self.bound.folds.n_rows, len(subset) + 2
-        left, right = (side[: n_rows * width].reshape(n_rows, width) for side in self.sides)
-        self.columns.take(subset, left[:, :-2])
-        kernels.add_norms(left, right)
-        return left, right
-
-    def score(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
-        bound, order, k = self.bound, self.columns.rows, self.bound.n_neighbors
-        left, right = self.sides_of(subset)
-        if bound.fold_end is not None:
-            kernels.neighbors_across_folds(left, right, bound.fold_end, order, k, self.products, self.work)
-            return bound.fold_scores(self.work[4], by_group)
-        total = 0.0
-        for fold, (train, test) in enumerate(bound.places):
-            kernels.neighbors_between(left, right, test, train, order, k, self.products, self.work)
-            total += bound.fold_score(self.work[4], fold, by_group)
-        return total / len(bound.places)
-
-    def score_filled(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
-        """Each fold fills missing values in its own way, so that each has its own distances."""
-        bound, order, k = self.bound, self.columns.rows, self.bound.n_neighbors
-        left, right = self.sides_of(subset)
-        rows, places = np.nonzero(np.isnan(left[:, :-2]))
-        which = bound.missing.number[subset[places]]
-        total = 0.0
-        for fold, (train, test) in enumerate(bound.places):
-            left[rows, places] = bound.missing.fills[fold, which]
-            kernels.add_norms(left, right)
-            kernels.neighbors_between(left, right, test, train, order, k, self.products_of_all, self.work)
-            total += bound.fold_score(self.work[4], fold, by_group)
-        return total / len(bound.places)
+    def score(self, chosen: NDArray[np.bool_], rounding: Rounding, by_group: Outcomes, scores: Floats) -> None:
+        bound = self.bound
+        for k in np.flatnonzero(chosen).tolist():
+            subset = self.subsets[k]
+            values = self.values[: bound.folds.n_rows * len(subset)].reshape(-1, len(subset))
+            bound.columns.take(subset, values, centred=False)
+            scores[k] = kernels.score_by_integers(
+                values, bound.columns.centers[subset], rounding.scale[k], rounding.slack[k], bound.fold_end,
+                bound.tie_keys, bound.n_neighbors, bound.truth, by_group, k, *self.room,
+            )  # fmt: skip

@@ -13,6 +13,7 @@ from torch import Tensor
 from ..kernels.device import has_triton
 from ..kernels.device.columns import free_bytes, send, send_array
 from ..kernels.device.neighbors import BYTES_PER_PAIR, nearest, vote
+from ..kernels.votes import tie_keys
 from .base import Floats
 from .base_device import Batch, DeviceScorer, r2
 
@@ -51,7 +52,8 @@ class DeviceKNN(DeviceScorer):
     """J of many subsets at a time: X on the device in float32, and in half precision where that keeps its digits.
 
     Half precision serves subsets of eight features and more: products of 11-bit numbers summed in float32. Fewer
-    features are compared in float32. Among rows at equal distance the first in the order of the folds wins.
+    features are compared in float32. Ties are broken as on the CPU, but by Triton's kernels, which take the first in
+    the order of the folds.
     """
 
     def _prepare(self) -> None:
@@ -88,6 +90,7 @@ class Search:
         groups = np.full(self.lines.shape[1], -1)
         groups[: self.n_rows] = part.groups
         self.groups = send_array(groups.astype(np.int32), self.device)
+        self.ties = self._ties(part.rows)
         self.layout = self._triton and self._triton.Layout.of(part.groups, part.n_queries, self.device)
         self.targets = send_array(scorer.bound.target.values[part.rows], self.device)
         _, fold, sizes = np.unique(part.fold, return_inverse=True, return_counts=True)
@@ -97,6 +100,14 @@ class Search:
         longest = np.arange(sizes.max())  # rows of each fold, which lie together; padded with one past the last
         members = np.where(longest < sizes[:, None], self.starts[:, None] + longest, self.n_queries)
         self.members = send_array(members, self.device)
+
+    def _ties(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Keys of rows for ties, and the row that has a key; of one that is tested and trained on, the latter."""
+        of_rows = tie_keys(self.scorer.bound.folds.n_rows)
+        keys, row_of = np.zeros(self.lines.shape[1], np.int64), np.zeros(1 << len(of_rows).bit_length(), np.int64)
+        keys[: len(rows)] = of_rows[rows]
+        row_of[keys[: len(rows)]] = np.arange(len(rows))
+        return send_array(keys, self.device), send_array(row_of, self.device)
 
     @cached_property
     def _triton(self) -> Any:
@@ -120,7 +131,7 @@ class Search:
             return scores
         step = max(1, free_bytes(self.device) // (BYTES_PER_PAIR * self.n_queries * self.lines.shape[1]))
         for places, table in self.scorer.tables(batch, np.arange(len(sizes)), lambda width: step):
-            near = nearest(self.lines[table], self.groups, self.n_queries, self.k)
+            near = nearest(self.lines[table], self.groups, self.ties, self.n_queries, self.k)
             scores[places] = self._score_folds(near)
         return scores
 

@@ -13,17 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import bayes_left_out, ridge_left_out, soft_neighbors
+from ..kernels import bayes_left_out, ridge_left_out
 from ..probing.probes import Subsets
 from .base import Floats, Folds, Target
 from .columns import ColumnLines, SubsetColumns
 from .missing import refuse_filling
 from .scoring import Measure, Outcomes, OutcomesByGroup, RowGroups
+from .votes import Probes, Votes, raw_lines, row_order
 
-FLOAT32_RANGE = (1e-12, 1e12)  # widths of columns whose squared distances float32 can hold
 NO_WEIGHT = 1e-200  # stands for a weight of 0, as a share of the largest: its row is predicted, and changes nothing
-
-Probes = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int64]]  # lines, places of features among them, offsets
 
 
 @dataclass(frozen=True)
@@ -66,27 +64,11 @@ class SoftKNN(BoundLeftOut):
     n_neighbors: int
 
     @cached_property
-    def tests(self) -> Any:
-        return (self.votes[0],)
-
-    @cached_property
-    def votes(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
-        """Tested rows, the fold of each, and the groups of rows that say which rows a fold does not train on."""
-        folds = np.arange(len(self.folds.splits), dtype=np.int32)
-        if self.folds.is_partition:
-            fold = np.empty(self.folds.n_rows, np.int32)
-            fold[self.tested] = np.repeat(folds, self.folds.test_sizes)
-            return np.arange(self.folds.n_rows), fold, fold[None, :]
-        groups = np.repeat(folds[:, None], self.folds.n_rows, axis=1)
-        for number, (train, _) in enumerate(self.folds.splits):
-            groups[number, train] = -1
-        return self.tested, np.repeat(folds, self.folds.test_sizes), groups
+    def votes(self) -> Votes:
+        return Votes(self.target, self.folds, self.measure, self.n_neighbors, self.lines.dtype)
 
     def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
-        soft_neighbors.soft_scores(
-            *probes, *self.votes, self.n_neighbors, self.target.values, self.measure.of_rows(self.votes[0]),
-            *by_group, scores,
-        )  # fmt: skip
+        self.votes.score(probes, by_group, scores)
 
 
 @dataclass(frozen=True)
@@ -155,14 +137,10 @@ class LeftOutBayes(BoundLeftOut):
         )  # fmt: skip
 
 
-def column_lines(X: Any, missing: str | None, measure: Measure, *, float32: bool = False) -> ColumnLines:
-    """X by columns, which must be complete; float64, or as ``float32`` allows the narrower type of X."""
-    columns = SubsetColumns(X, np.arange(X.shape[0]), missing=missing is not None)
+def column_lines(X: Any, missing: str | None, measure: Measure, *, folds: Folds | None = None) -> ColumnLines:
+    """X by columns, which must be complete: centred and in float64, or as they are, in the order of ``folds``."""
+    rows = np.arange(X.shape[0]) if folds is None else row_order(folds)
+    columns = SubsetColumns(X, rows, missing=missing is not None)
     if not columns.is_sparse and columns.extent.is_incomplete.any():
         refuse_filling(missing, f"scoring={measure.name!r}" if measure.is_probability else "cv='loo'")
-    narrow = float32 and columns.dtype == np.float32
-    if narrow and not columns.is_sparse:
-        reach = columns.extent.reach[columns.extent.reach > 0]
-        low, high = FLOAT32_RANGE
-        narrow = bool(reach.min(initial=low) >= low and reach.max(initial=high) <= high)
-    return ColumnLines(columns, np.float32 if narrow else np.float64)
+    return ColumnLines(columns) if folds is None else raw_lines(columns, folds)

@@ -12,8 +12,9 @@ order           places in descending order, by radix                            
 inclusion       products with the matrix of probes by features                                    probing.regression
 columns         columns of a wide matrix, gathered and centred    columns, streaming (X sent      criteria, discretize
                                                                   once, or slice by slice)
-neighbors       k nearest neighbours across folds, their vote     neighbors, neighbors_triton     criteria.knn
-soft_neighbors  votes of neighbours weighted by distance                                          criteria.left_out
+neighbors       k nearest neighbours across folds of many rows    neighbors, neighbors_triton     criteria.knn
+votes           k nearest rows in any folds, what they say                                        criteria.votes
+products        inner products of columns, some by some                                           votes
 integers        distances of 16-bit integers (AVX512-VNNI)                                        neighbors
 linear          ridge regression from sums, and predictions       linear (Cholesky in batches)    criteria.linear
 ridge_left_out  ridge regression of rows left out, closed form                                    criteria.left_out

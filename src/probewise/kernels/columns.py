@@ -7,13 +7,13 @@ from .jit import kernel
 
 @kernel
 def take_dense(matrix, rows, columns, centers, out):
-    """out[i, k] = matrix[rows[i], columns[k]] - centers[columns[k]], read in the order of memory.
+    """out[i, k] = matrix[rows[i], columns[k]] - centers[k], read in the order of memory.
 
     Row by row is also the faster way where the matrix lies by columns: what is fetched serves the next rows.
     """
     ascending = np.argsort(columns)
     ordered = columns[ascending].astype(np.uint64)
-    own_centers = centers[columns[ascending]]
+    own_centers = centers[ascending]
     for i in range(len(rows)):
         line, to = matrix[rows[i]], out[i]
         for k in range(len(ordered)):

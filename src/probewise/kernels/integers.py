@@ -3,32 +3,20 @@
 Processors with AVX512-VNNI add products of 16-bit integers in pairs: twice the speed of float32, and exact.
 """
 
-import llvmlite.binding
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils, config
+from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .jit import part
-from .vectors import address_in, plus, repeated
+from .vectors import address_in, has_feature, plus, repeated
 
 BLOCK = 32  # columns at a time: two vectors
 ROWS = 4  # rows at a time: what keeps all sums in registers
 
 
-def _can_add_pairs() -> bool:
-    """Whether the processor that numba compiles for, which the user may name, has the instruction."""
-    named: str | None = getattr(config, "CPU_FEATURES", None)
-    if named is not None:
-        return "+avx512vnni" in named.split(",")
-    try:
-        return bool(llvmlite.binding.get_host_cpu_features().get("avx512vnni", False))
-    except RuntimeError:  # the processor cannot be asked
-        return False
-
-
-AVAILABLE = _can_add_pairs()
+AVAILABLE = has_feature("avx512vnni")
 
 INT = ir.IntType(32)
 INTS = ir.VectorType(INT, 16)
@@ -113,13 +101,13 @@ def largest_integer(n_features):
 
 
 @part
-def round_to_integers(values, scale, integers, squares):
-    """integers (n, even) = values * scale, rounded, a last odd column 0; squares (n) = their row sums of squares."""
+def round_to_integers(values, centers, scale, integers, squares):
+    """integers (n, even) = (values - centers) * scale, rounded, a last odd column 0; squares (n): of rows, summed."""
     for i in range(len(values)):
         line, out = values[i], integers[i]
         out[-1] = 0
         for k in range(len(line)):
-            out[k] = np.int16(np.rint(line[k] * scale))
+            out[k] = np.int16(np.rint((line[k] - centers[k]) * scale))
         total = 0
         for k in range(len(line)):
             total += np.int32(out[k]) * np.int32(out[k])

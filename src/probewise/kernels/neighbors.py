@@ -1,11 +1,11 @@
-"""Nearest neighbours across folds, from matrix products, and the scores they give.
+"""Nearest neighbours across folds of many rows, from distances of rounded values, and the scores they give.
 
-Closeness of two rows is a.b - |a|^2/2 - |b|^2/2, which is minus half their squared distance: one product
-of matrices with two columns more. The larger, the nearer. Where the processor has them, products of 16-bit integers
-are twice as fast: they find candidates, with a margin for the rounding, among which exact distances decide.
+Closeness of two rows is minus their squared distance, from products of 16-bit integers, which are twice as fast as
+those of floats: they find candidates, with a margin for the rounding, among which exact distances decide. Of rows
+equally far away the lower key for this row is the nearer (`votes.tie_keys`).
 
-Rows are sorted by fold, so that each pair of rows in different folds is looked at once, for both. Row i of a fold that
-ends at fold_end[i] was row order[i] before.
+Rows are sorted by fold, so that each pair of rows in different folds is looked at once, for both; the fold of row i
+ends at fold_end[i].
 """
 
 import numpy as np
@@ -13,8 +13,9 @@ import numpy as np
 from . import integers
 from .integers import BLOCK, minus_distances, pack, round_to_integers
 from .jit import inline, kernel, part
-from .scores import ROC_AUC, score_and_outcomes
+from .scores import ROC_AUC
 from .vectors import LANES, lowest_bit, not_below, not_below_one, raise_along
+from .votes import average, mean_score, vote
 
 TILE = 512  # rows, and
 PANEL = 1024  # others, whose closeness stays in the cache
@@ -26,7 +27,7 @@ def room_to_work(n_rows, k, dtype):
     """Arrays the search writes in.
 
     peaks: maxima of groups of candidates. kth (n): a lower bound of each row's k-th largest closeness. limits (n): what
-    a candidate must reach. near, rows (n, room), counts (n): each row's candidates, as closeness and row. keys (room):
+    a candidate must reach. near, rows (n, room), counts (n): each row's candidates, as closeness and row. far (room):
     what they are compared by. found (m, 2): pairs of a row and a candidate that is not yet on its list.
     """
     room = max(24, 2 * k)
@@ -51,18 +52,17 @@ def tile_end(start, fold_end):
 
 @kernel
 def score_by_integers(
-    values, scale, slack, fold_end, order, borders, k, targets, n_classes, measure, weights,
-    groups, shares, means, wholes, packed, squares, products, work,
-):  # fmt: skip
+    values, centers, scale, slack, fold_end, keys, k, truth, by_group, probe, wholes, packed, squares, products, work
+):
     """The score of dense columns by products of 16-bit integers; targets are in fold order."""
     n_rows, d = values.shape
     width = (d + 1) // 2
     halves = wholes[: n_rows * 2 * width]
-    round_to_integers(values, scale, halves.reshape(n_rows, 2 * width), squares)
+    round_to_integers(values, centers, scale, halves.reshape(n_rows, 2 * width), squares)
     pairs = halves.view(np.int32)
     pack(pairs, n_rows, width, packed)
-    _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, order, k, products, work)
-    return mean_fold_score(work[4], borders, k, targets, n_classes, measure, weights, groups, shares, means)
+    _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, keys, k, products, work)
+    return score_neighbors(work[4], k, truth, by_group, probe)
 
 
 @kernel
@@ -82,38 +82,21 @@ def add_norms(left, right):
         right[row, width - 1] = half
 
 
-@kernel
-def neighbors_across_folds(left, right, fold_end, order, k, products, work):
-    """Of every row the k nearest in other folds: the first k of its line in work's rows."""
-    none = np.empty((0, 0))
-    _reset(work)
-    start = 0
-    while start < len(order) and fold_end[start] < len(order):
-        end = tile_end(start, fold_end)
-        for first in range(fold_end[start], len(order), PANEL):
-            last = min(first + PANEL, len(order))
-            closeness = products[: (end - start) * (last - first)].reshape(end - start, last - first)
-            np.dot(left[start:end], right[first:last].T, closeness)
-            _search_tile(closeness, start, first, last, fold_end, order, k, none, 0.0, work)
-        start = end
-    _decide(order, k, none, 0.0, work)
-
-
 @part
-def _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, order, k, products, work):
+def _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, keys, k, products, work):
     """The same from distances of rounded values, which are off by at most slack / 2, and exact values to decide."""
     _reset(work)
     start = 0
-    while start < len(order) and fold_end[start] < len(order):
+    while start < len(keys) and fold_end[start] < len(keys):
         end = tile_end(start, fold_end)
-        for first in range(fold_end[start] // BLOCK * BLOCK, len(order), PANEL):
-            last = min(first + PANEL, len(order))
+        for first in range(fold_end[start] // BLOCK * BLOCK, len(keys), PANEL):
+            last = min(first + PANEL, len(keys))
             stride = (last - first + BLOCK - 1) // BLOCK * BLOCK
             minus_distances(pairs, packed, squares, width, start, end, first, last, products)
             closeness = products[: (end - start) * stride].reshape(end - start, stride)
-            _search_tile(closeness, start, first, last, fold_end, order, k, values, slack, work)
+            _search_tile(closeness, start, first, last, fold_end, keys, k, values, slack, work)
         start = end
-    _decide(order, k, values, slack, work)
+    _decide(keys, k, values, slack, work)
 
 
 @kernel
@@ -145,24 +128,25 @@ def distances_across_folds(left, right, fold_end, products, base):
 
 
 @kernel
-def neighbors_with_one_more(base, extra, exact, slack, fold_end, order, k, products, work):
-    """As `neighbors_across_folds`, for the rounded features that base is of and one more, whose values are extra.
+def neighbors_with_one_more(base, extra, exact, slack, fold_end, keys, k, products, work):
+    """The k nearest of every row in other folds, first in its line of work's rows.
 
-    Exact values of all of them, and how much two distances may be off by rounding, decide.
+    base is of rounded features, extra of one more. Exact values of all of them, and how much two distances may be off
+    by rounding, decide.
     """
     _reset(work)
     start, position = 0, 0
-    while start < len(order) and fold_end[start] < len(order):
+    while start < len(keys) and fold_end[start] < len(keys):
         end = tile_end(start, fold_end)
-        for first in range(fold_end[start], len(order), PANEL):
-            last = min(first + PANEL, len(order))
+        for first in range(fold_end[start], len(keys), PANEL):
+            last = min(first + PANEL, len(keys))
             closeness = products[: (end - start) * (last - first)].reshape(end - start, last - first)
             for i in range(start, end):
                 _add_apart(base[position : position + last - first], extra[i], extra[first:last], closeness[i - start])
                 position += last - first
-            _search_tile(closeness, start, first, last, fold_end, order, k, exact, slack, work)
+            _search_tile(closeness, start, first, last, fold_end, keys, k, exact, slack, work)
         start = end
-    _decide(order, k, exact, slack, work)
+    _decide(keys, k, exact, slack, work)
 
 
 @inline
@@ -170,28 +154,6 @@ def _add_apart(base, own, others, out):
     for j in range(len(out)):
         apart = own - others[j]
         out[j] = base[j] - apart * apart
-
-
-@kernel
-def neighbors_between(left, right, test, train, order, k, products, work):
-    """As `neighbors_across_folds`, for the i-th test row among the train rows."""
-    none = np.empty((0, 0))
-    _reset(work)
-    _, _, limits, values, rows, counts, _, _ = work
-    candidates = right[train]
-    for tile in range(0, len(test), TILE):
-        height = min(TILE, len(test) - tile)
-        closeness = products[: height * len(train)].reshape(height, len(train))
-        np.dot(left[test[tile : tile + height]], candidates.T, closeness)
-        for i in range(height):
-            for j in range(len(train)):
-                if closeness[i, j] >= limits[tile + i]:
-                    values[tile + i, counts[tile + i]] = closeness[i, j]
-                    rows[tile + i, counts[tile + i]] = train[j]
-                    counts[tile + i] += 1
-                    if counts[tile + i] == values.shape[1]:
-                        _prune(tile + i, order, k, none, 0.0, work)
-    _decide(order, k, none, 0.0, work)
 
 
 @part
@@ -203,7 +165,7 @@ def _reset(work):
 
 
 @part
-def _search_tile(closeness, start, first, last, fold_end, order, k, exact, slack, work):
+def _search_tile(closeness, start, first, last, fold_end, keys, k, exact, slack, work):
     """Put the rows of every pair of the tile on each other's list, if they reach its limit."""
     peaks, kth, limits, _, _, _, _, found = work
     if k <= GROUPS:
@@ -213,10 +175,10 @@ def _search_tile(closeness, start, first, last, fold_end, order, k, exact, slack
     count = 0
     for i in range(start, start + len(closeness)):
         if count + 2 * (last - first) > len(found):
-            _add_candidates(found, count, closeness, start, first, order, k, exact, slack, work)
+            _add_candidates(found, count, closeness, start, first, keys, k, exact, slack, work)
             count = 0
         count = _find_candidates(closeness[i - start], i, first, last, fold_end[i], limits, found, count)
-    _add_candidates(found, count, closeness, start, first, order, k, exact, slack, work)
+    _add_candidates(found, count, closeness, start, first, keys, k, exact, slack, work)
 
 
 @part
@@ -251,7 +213,7 @@ def _find_candidates(line, i, first, last, begin, limits, found, count):
 
 
 @part
-def _add_candidates(found, n_found, closeness, start, first, order, k, exact, slack, work):
+def _add_candidates(found, n_found, closeness, start, first, keys, k, exact, slack, work):
     """Put the candidates noted on their owners' lists."""
     _, _, limits, values, rows, counts, _, _ = work
     for number in range(n_found):
@@ -264,7 +226,7 @@ def _add_candidates(found, n_found, closeness, start, first, order, k, exact, sl
             rows[owner, count] = other
             counts[owner] = count + 1
             if count + 1 == values.shape[1]:
-                _prune(owner, order, k, exact, slack, work)
+                _prune(owner, keys, k, exact, slack, work)
 
 
 @part
@@ -282,17 +244,17 @@ def _limit(kth, slack):
 
 
 @part
-def _prune(i, order, k, exact, slack, work):
+def _prune(i, keys, k, exact, slack, work):
     """Drop from the list of i what cannot be among its k nearest; if that is too little, let exact distances decide."""
-    _, kth, limits, values, rows, counts, keys, _ = work
-    kth[i] = max(kth[i], _kth_largest(values[i], counts[i], k, keys))
+    _, kth, limits, values, rows, counts, far, _ = work
+    kth[i] = max(kth[i], _kth_largest(values[i], counts[i], k, far))
     if slack == 0.0:
         limits[i] = kth[i]
     else:
         limits[i] = _limit(kth[i], slack)
         _drop_below(i, limits[i], values, rows, counts)
     if slack == 0.0 or counts[i] > values.shape[1] // 2:
-        _keep_nearest(i, order, k, exact, slack, values[i], rows[i], counts, keys)
+        _keep_nearest(i, keys, k, exact, slack, values[i], rows[i], counts, far)
 
 
 @inline
@@ -307,18 +269,20 @@ def _drop_below(i, limit, values, rows, counts):
 
 
 @part
-def _keep_nearest(i, order, k, exact, slack, values, rows, counts, keys):
-    """Leave the k nearest; of two equally near the lower row, as it was before sorting, stays."""
+def _keep_nearest(i, keys, k, exact, slack, values, rows, counts, far):
+    """Leave the k nearest; of two equally near that of the lower key stays."""
     count = counts[i]
     for place in range(count):
-        keys[place] = -values[place] if slack == 0.0 else _distance(exact, i, rows[place])
+        far[place] = -values[place] if slack == 0.0 else _distance(exact, i, rows[place])
     while count > k:
         worst = 0
         for place in range(1, count):
-            if keys[place] > keys[worst] or (keys[place] == keys[worst] and order[rows[place]] > order[rows[worst]]):
+            if far[place] > far[worst] or (
+                far[place] == far[worst] and keys[i] ^ keys[rows[place]] > keys[i] ^ keys[rows[worst]]
+            ):
                 worst = place
         count -= 1
-        keys[worst] = keys[count]
+        far[worst] = far[count]
         values[worst] = values[count]
         rows[worst] = rows[count]
     counts[i] = count
@@ -347,19 +311,19 @@ def _distance(exact, i, j):
 
 
 @part
-def _decide(order, k, exact, slack, work):
+def _decide(keys, k, exact, slack, work):
     """Shorten every list to the k nearest."""
-    _, _, _, values, rows, counts, keys, _ = work
+    _, _, _, values, rows, counts, far, _ = work
     for i in range(len(counts)):
         if counts[i] > k:
-            limit = _kth_largest(values[i], counts[i], k, keys)
+            limit = _kth_largest(values[i], counts[i], k, far)
             _drop_below(i, limit if slack == 0.0 else _limit(limit, slack), values, rows, counts)
             if counts[i] > k:
-                _keep_nearest(i, order, k, exact, slack, values[i], rows[i], counts, keys)
+                _keep_nearest(i, keys, k, exact, slack, values[i], rows[i], counts, far)
 
 
 @part
-def _kth_largest(values, count, k, keys):
+def _kth_largest(values, count, k, far):
     """The k-th largest of the first ``count`` values; for the usual k without leaving the registers."""
     if k == 3:
         first = second = third = -np.inf
@@ -372,14 +336,14 @@ def _kth_largest(values, count, k, keys):
             third = max(third, value)
         return third
     for place in range(k):
-        keys[place] = -np.inf
+        far[place] = -np.inf
     for candidate in range(count):
         value = np.float64(values[candidate])
         for place in range(k):
-            lower = min(keys[place], value)
-            keys[place] = max(keys[place], value)
+            lower = min(far[place], value)
+            far[place] = max(far[place], value)
             value = lower
-    return keys[k - 1]
+    return far[k - 1]
 
 
 @part
@@ -433,53 +397,12 @@ def _swap_larger_up(top, value, width):
 
 
 @kernel
-def mean_fold_score(rows, borders, k, targets, n_classes, measure, weights, groups, shares, means):
-    """Mean over folds of the score of what the neighbours say; all that is of rows is in fold order."""
-    total = 0.0
-    for fold in range(len(borders) - 1):
-        own = slice(borders[fold], borders[fold + 1])
-        near, own_weights = rows[own, :k], weights[own] if len(weights) else weights
-        own_groups, own_shares = (groups[own], shares[own]) if len(groups) else (groups, shares)
-        total += fold_score(near, targets[own], targets, n_classes, measure, own_weights, own_groups, own_shares, means)
-    return total / (len(borders) - 1)
-
-
-@kernel
-def fold_score(near, truth, targets, n_classes, measure, weights, groups, shares, means):
-    """The score of what the neighbours' targets say about rows whose own are truth: a vote, or a mean of numbers.
-
-    Outcomes of groups of rows are added to means.
-    """
-    predicted = np.empty(len(near))
+def score_neighbors(rows, k, truth, by_group, probe):
+    """Mean over folds of the score of what the neighbours say; all that is of rows is in fold keys."""
+    targets, n_classes, measure, weights, borders = truth
+    near, predicted = rows[:, :k], np.empty(len(rows))
     if n_classes and measure != ROC_AUC:
-        _vote(near, targets, n_classes, predicted)
+        vote(near, targets.astype(np.int64), predicted)
     else:
-        _average(near, targets, predicted)  # of two classes: the share of class 1
-    return score_and_outcomes(measure, truth, predicted, weights, n_classes, groups, shares, means)
-
-
-@part
-def _vote(near, targets, n_classes, predicted):
-    """The most frequent label of the neighbours; the lowest, if several are."""
-    counts = np.zeros(n_classes, np.int64)
-    for row in range(len(near)):
-        winner = 0
-        for neighbor in near[row]:
-            counts[int(targets[neighbor])] += 1
-        for neighbor in near[row]:
-            label = int(targets[neighbor])
-            if counts[label] > counts[winner] or (counts[label] == counts[winner] and label < winner):
-                winner = label
-        predicted[row] = winner
-        for neighbor in near[row]:
-            counts[int(targets[neighbor])] = 0
-
-
-@part
-def _average(near, targets, predicted):
-    """The mean target of the neighbours."""
-    for row in range(len(near)):
-        total = 0.0
-        for neighbor in near[row]:
-            total += targets[neighbor]
-        predicted[row] = total / near.shape[1]
+        average(near, targets, predicted)  # of two classes: the share of class 1
+    return mean_score(targets, predicted, borders, n_classes, measure, weights, by_group, probe)

@@ -1,11 +1,23 @@
 """Vector instructions that numba does not make of loops on its own, written in LLVM's intermediate language."""
 
+import llvmlite.binding
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
+from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 LANES = 16
+
+
+def has_feature(name: str) -> bool:
+    """Whether the processor that numba compiles for, which the user may name, has such instructions."""
+    named: str | None = getattr(config, "CPU_FEATURES", None)
+    if named is not None:
+        return f"+{name}" in named.split(",")
+    try:
+        return bool(llvmlite.binding.get_host_cpu_features().get(name, False))
+    except RuntimeError:  # the processor cannot be asked
+        return False
 
 
 def address_in(context, builder, array, array_type, index, kind):
@@ -90,6 +102,51 @@ def raise_along(typing_context, peaks, values, start, stop, lanes):
         return context.get_dummy_value()
 
     return types.void(peaks, values, types.int64, types.int64, lanes), generate
+
+
+@intrinsic
+def keep_nearest(typing_context, products, place, own, squares, at, keys, own_key, mask, tops, start, step, count):
+    """Put LANES squared distances, own + squares - 2 products, each into its own ascending list of ``count``.
+
+    The lists hold float64 as bits, whose order is that of numbers from 0 on, with keys ^ own_key in the lowest bits:
+    number q of a list is tops[start + q * step].
+    """
+
+    def generate(context, builder, signature, arguments):
+        products, place, own, squares, at, keys, own_key, mask, tops, start, step, count = arguments
+        integer, double = ir.IntType(64), ir.VectorType(ir.DoubleType(), LANES)
+        integers = ir.VectorType(integer, LANES)
+        product = _load(context, builder, products, signature.args[0], place)
+        both = builder.fadd(
+            repeated(builder, own, product.type), _load(context, builder, squares, signature.args[3], at)
+        )
+        apart = builder.fsub(both, builder.fadd(product, product))
+        if apart.type != double:
+            apart = builder.fpext(apart, double)
+        key = builder.xor(_load(context, builder, keys, signature.args[5], at), repeated(builder, own_key, integers))
+        new = builder.or_(
+            builder.and_(builder.bitcast(apart, integers), repeated(builder, builder.not_(mask), integers)), key
+        )
+        last = builder.add(start, builder.mul(builder.sub(count, ir.Constant(count.type, 1)), step))
+        worst = _load(context, builder, tops, signature.args[8], last)
+        is_near = builder.bitcast(builder.icmp_signed("<", new, worst), ir.IntType(LANES))
+        value = cgutils.alloca_once(builder, integers)
+        with builder.if_then(builder.icmp_unsigned("!=", is_near, ir.Constant(is_near.type, 0))):
+            builder.store(new, value)
+            with cgutils.for_range(builder, count) as loop:
+                index = builder.add(start, builder.mul(loop.index, step))
+                top = _vector_at(context, builder, tops, signature.args[8], index)
+                old, rest = builder.load(top, align=8), builder.load(value)
+                is_less = builder.icmp_signed("<", rest, old)
+                builder.store(builder.select(is_less, rest, old), top, align=8)
+                builder.store(builder.select(is_less, old, rest), value)
+        return context.get_dummy_value()
+
+    number = types.int64
+    signature = types.void(
+        products, number, products.dtype, squares, number, keys, number, number, tops, number, number, number
+    )
+    return signature, generate
 
 
 @intrinsic

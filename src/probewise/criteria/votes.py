@@ -1,0 +1,116 @@
+"""Votes of the nearest rows: data, folds and target as the kernels of `kernels.votes` want them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import votes as kernels
+from ..kernels.products import ROWS
+from .base import Floats, Folds, Target
+from .columns import ColumnLines, SubsetColumns
+from .scoring import Measure, Outcomes
+
+Probes = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int64]]  # lines, places of features among them, offsets
+
+
+def row_order(folds: Folds) -> NDArray[np.int64]:
+    """Rows of X in an order in which those tested together lie together; each once where folds are a partition."""
+    return folds.order if folds.is_partition else np.arange(folds.n_rows)
+
+
+def raw_lines(columns: SubsetColumns, folds: Folds) -> ColumnLines:
+    """Columns as they are, as lines; tests follow the rows where these are not tested once each."""
+    places = None if folds.is_partition else np.append(np.arange(folds.n_rows), folds.order)
+    return ColumnLines(columns, columns.dtype, centred=False, places=places)
+
+
+class Votes:
+    """J of many subsets in one compiled call, whatever the folds: hard votes in float32, soft ones in the type of X.
+
+    ``one_by_one``: whether each fold is to be scored by a call of its own.
+    """
+
+    def __init__(
+        self, target: Target, folds: Folds, measure: Measure, n_neighbors: int, dtype: Any, *, one_by_one: bool = False
+    ) -> None:
+        self.target, self.folds, self.measure, self.n_neighbors = target, folds, measure, n_neighbors
+        kind = np.dtype(dtype) if measure.is_probability else np.dtype(np.float32)
+        self.precision = np.array([np.finfo(kind).eps, np.finfo(kind).tiny], kind)
+        self.is_alone = folds.is_partition and bool(np.all(folds.test_sizes == 1)) and not one_by_one
+        self._extents: tuple[Any, Any] = None, None
+
+    def score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
+        lines, indices, offsets = probes
+        columns = lines, *self._extents_of(lines)
+        kernels.vote_scores(
+            columns, (indices, offsets), self.layout, self.n_neighbors, self.truth, by_group, self.precision, scores
+        )
+
+    def score_fold(self, fold: int, lines: NDArray[Any], by_group: Outcomes, scores: Floats) -> None:
+        """The score of one fold, of a single subset of all lines, which are its own."""
+        (tests, trains, train, _), (targets, keys, keepers, n_classes, code, weights, _) = self.layout, self.truth
+        own = slice(tests[fold] - tests[0], tests[fold + 1] - tests[0])
+        some = tests[fold : fold + 2], trains[fold : fold + 2], train, False
+        borders = np.array([0, own.stop - own.start])
+        groups, shares, means = by_group
+        truth = targets, keys, keepers, n_classes, code, weights[own], borders
+        probe = np.arange(len(lines), dtype=np.int32), np.array([0, len(lines)])
+        columns = lines, *extents(lines)
+        kernels.vote_scores(
+            columns, probe, some, self.n_neighbors, truth, (groups[own], shares[own], means), self.precision, scores
+        )
+
+    @cached_property
+    def layout(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
+        """Where each fold's tests start among the columns, where its training rows start in a list, that list."""
+        folds, everything = self.folds, np.arange(self.folds.n_rows)
+        if self.is_alone:
+            tests, parts = np.array([0, folds.n_rows]), [everything]
+        elif folds.is_partition:
+            tests = np.cumsum([0, *folds.test_sizes])
+            parts = [np.delete(everything, slice(*own)) for own in pairwise(tests)]
+        else:
+            tests = folds.n_rows + np.cumsum([0, *folds.test_sizes])
+            once = np.unique if self.measure.is_probability else np.asarray
+            parts = [once(train) for train, _ in folds.splits]
+        train = np.concatenate([*parts, np.zeros(ROWS, np.int64)])
+        return tests, np.cumsum([0, *map(len, parts)]), train, self.is_alone
+
+    @cached_property
+    def truth(self) -> tuple[Any, ...]:
+        """What the kernel is told of columns and tests."""
+        n, order = self.folds.n_rows, self.folds.order
+        of_rows = kernels.tie_keys(n)
+        rows = order if self.folds.is_partition else np.append(np.arange(n), order)
+        keys = np.append(of_rows[rows], np.zeros(kernels.WIDEST, np.int64))
+        keepers = np.zeros(1 << (n - 1).bit_length(), np.int64)
+        keepers[keys[:n]] = np.arange(n)
+        together = self.folds.is_loo or self.measure.is_probability
+        borders = np.array([0, len(order)]) if together else np.cumsum([0, *self.folds.test_sizes])
+        targets = self.target.values[rows].astype(np.float64)
+        weights = self.measure.of_rows(order)
+        return targets, keys, keepers, self.target.n_classes, self.measure.code, weights, borders
+
+    def _extents_of(self, lines: NDArray[Any]) -> Any:
+        """Those of the lines that are held are found once."""
+        known, found = self._extents
+        if known is not lines:
+            found = extents(lines)
+            self._extents = lines, found
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what another process makes for itself."""
+        return self.__dict__ | {"_extents": (None, None)}
+
+
+def extents(lines: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    middles, reach = np.empty(len(lines), lines.dtype), np.empty(len(lines), lines.dtype)
+    is_whole = np.empty(len(lines), bool)
+    kernels.extents(lines, middles, reach, is_whole)
+    return middles, reach, is_whole

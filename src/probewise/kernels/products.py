@@ -1,0 +1,93 @@
+"""Inner products of columns of a small matrix, some by some: what distances between rows of X are made of."""
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from .jit import part
+from .vectors import LANES, address_in, has_feature, plus, repeated
+
+CHUNK = 64  # lines added up before the sum goes to memory: rounding grows with this, not with all lines
+ROWS = 6 if has_feature("avx512f") else 2  # whose sums registers can hold
+
+
+def _block_products(n_vectors):
+    @intrinsic
+    def block_products(typing_context, values, stride, first, stop, rows, at, column, out, place):
+        """out[place + r * n_vectors * LANES + j] += sum of values[line, rows[at + r]] * values[line, column + j].
+
+        The sum is over lines first..stop - 1, each ``stride`` long.
+        """
+
+        def generate(context, builder, signature, arguments):
+            values, stride, first, stop, rows, at, column, out, place = arguments
+            number, size = context.get_value_type(signature.args[0].dtype), signature.args[0].dtype.bitwidth // 8
+            vector = ir.VectorType(number, LANES)
+            add_product = cgutils.get_or_insert_function(
+                builder.module, ir.FunctionType(vector, [vector] * 3), f"llvm.fmuladd.v{LANES}f{8 * size}"
+            )
+
+            def address(array, position, index, kind):
+                return address_in(context, builder, array, signature.args[position], index, kind)
+
+            owners = [builder.load(address(rows, 4, plus(builder, at, r), at.type)) for r in range(ROWS)]
+            zeros = ir.Constant(vector, [ir.Constant(number, 0.0)] * LANES)
+            sums = [[cgutils.alloca_once(builder, vector) for _ in range(n_vectors)] for _ in range(ROWS)]
+            for totals in sums:
+                for total in totals:
+                    builder.store(zeros, total)
+            with cgutils.for_range_slice(builder, first, stop, ir.Constant(first.type, 1), inc=True) as (line, _):
+                start = builder.mul(line, stride)
+                begin = builder.add(start, column)
+                others = [
+                    builder.load(address(values, 0, plus(builder, begin, LANES * v), vector), align=size)
+                    for v in range(n_vectors)
+                ]
+                for owner, totals in zip(owners, sums, strict=True):
+                    value = builder.load(address(values, 0, builder.add(start, owner), number), align=size)
+                    own = repeated(builder, value, vector)
+                    for total, other in zip(totals, others, strict=True):
+                        builder.store(builder.call(add_product, [own, other, builder.load(total)]), total)
+            for r, totals in enumerate(sums):
+                for v, total in enumerate(totals):
+                    to = address(out, 7, plus(builder, place, (r * n_vectors + v) * LANES), vector)
+                    builder.store(builder.fadd(builder.load(to, align=size), builder.load(total)), to, align=size)
+            return context.get_dummy_value()
+
+        number = types.int64
+        return types.void(values, number, number, number, rows, number, number, out, number), generate
+
+    return block_products
+
+
+_one_vector, _two_vectors, _three_vectors = (_block_products(count) for count in (1, 2, 3))
+
+
+@part
+def strip_width(wanted, itemsize):
+    """How many columns to take at a time: whole vectors, as many as registers can hold."""
+    vectors = min((wanted + LANES - 1) // LANES, 3 if itemsize == 4 else 1)
+    return LANES * (2 if vectors == 3 and wanted > 3 * LANES and wanted <= 4 * LANES else vectors)
+
+
+@part
+def strip_products(values, n_lines, stride, rows, some, out):
+    """out[i * width + j] = the inner product of columns rows[start + i], i below stop - start, and column + j.
+
+    some: start, stop, column, width. values holds n_lines lines of ``stride`` numbers. Up to ROWS - 1 more rows are
+    read, and as many lines of out written.
+    """
+    start, stop, column, width = some
+    for place in range((stop - start + ROWS) * width):
+        out[place] = 0
+    for first in range(0, n_lines, CHUNK):
+        last = min(first + CHUNK, n_lines)
+        for at in range(start, stop, ROWS):
+            place = (at - start) * width
+            if width == LANES:
+                _one_vector(values, stride, first, last, rows, at, column, out, place)
+            elif width == 2 * LANES:
+                _two_vectors(values, stride, first, last, rows, at, column, out, place)
+            else:
+                _three_vectors(values, stride, first, last, rows, at, column, out, place)
