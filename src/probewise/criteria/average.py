@@ -32,7 +32,7 @@ class Average(Criterion):
     >>> X, y = load_iris(return_X_y=True)
     >>> both = Average((KNN(10), Linear()))
     >>> both.bind(X, y, cv="loo", scoring="probability")(Subsets.of([[0, 1], [2, 3]])).round(3)
-    array([0.686, 0.816])
+    array([0.686, 0.815])
     """
 
     def __init__(self, parts: Any) -> None:

@@ -69,7 +69,7 @@ class KNN(Criterion):
     >>> X, y = load_iris(return_X_y=True)
     >>> millimetres = (10 * X).round()
     >>> KNN(n_neighbors=3).bind(millimetres, y, cv=3)(Subsets.of([[0, 1], [0, 1, 2, 3]])).round(3)
-    array([0.74 , 0.973])
+    array([0.773, 0.973])
     """
 
     streams = True
