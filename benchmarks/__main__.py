@@ -6,15 +6,16 @@ import importlib
 from benchmarks.measure import machine
 
 ALL = ["engine", "criteria", "few_rows", "search", "filters"]
-LONG = ["scale", "device", "faults", "trust", "precision", "discoveries", "unseen", "rows"]
+LONG = ["scale", "device", "faults", "trust", "precision", "discoveries", "unseen", "rows", "tournament"]
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed and memory.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(ALL)} (the default), {', '.join(LONG)}")
     parts = "of scale: million, growth, load or screen; of device: knn, linear, others, papers or fsdd; "
-    parts += "of trust: its parts; of discoveries: naive_bayes or knn; of unseen: methods, with commas"
+    parts += "of trust and tournament: their parts; of discoveries: naive_bayes or knn; of unseen: methods, with commas"
     parser.add_argument("--only", metavar="PART", help=parts)
-    small = "of scale, trust, discoveries and unseen: less, to see that it works"
+    parser.add_argument("--jobs", type=int, metavar="N", help="of unseen and tournament: at a time, 2 if not said")
+    small = "of scale, trust, discoveries, unseen and tournament: less, to see that it works"
     parser.add_argument("--small", action="store_true", help=small)
     parser.add_argument("--kills", type=int, metavar="N", help="of faults: how many, 50 if not said")
     asked = parser.parse_args()

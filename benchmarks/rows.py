@@ -87,7 +87,9 @@ def noise(small=False):
             true = [str(answer[0]) for shuffle, answer in answers if shuffle < 0]
             near = np.mean([abs(score - guess) <= 2 * error for _, score, error, guess in luck])
             rows.append([name, method, *(true or ["-"]), f"{np.mean([n > 0 for n, *_ in luck]):.2f}", f"{near:.2f}"])
-    print_table("Noise", ["table", "method", "stand out", "runs in which noise does", "honest score near guessing"], rows)
+    print_table(
+        "Noise", ["table", "method", "stand out", "runs in which noise does", "honest score near guessing"], rows
+    )
 
 
 def _told(selector, X, y, groups, shuffle):

@@ -75,6 +75,34 @@ def l1_path(X, y, half):
     return by_scores(seen + 1e-3 * weights / (weights.max() + 1e-9))
 
 
+def boruta(X, y, half):
+    """How often a feature is more important to a forest than all shuffled copies of features, then how important."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    rng, n_features = np.random.default_rng(half), X.shape[1]
+    wins, importance = np.zeros(n_features), np.zeros(n_features)
+    for turn in range(20):
+        both = np.hstack([X, rng.permuted(X, axis=0)])
+        model = RandomForestClassifier(100, max_depth=5, random_state=1000 * half + turn).fit(both, y)
+        wins += model.feature_importances_[:n_features] > model.feature_importances_[n_features:].max()
+        importance += model.feature_importances_[:n_features]
+    return by_scores(wins + importance / (importance.max() + 1e-9) / 2)
+
+
+def mrmrs(X, y, half):
+    import mrmrs
+    import polars
+
+    frame = polars.DataFrame(X, schema=[str(column) for column in range(X.shape[1])])
+    return np.array([int(name) for name in mrmrs.mrmr(frame, polars.Series("target", y), 50, "classification")])
+
+
+def fast_select(X, y, half):
+    from fast_select import ReliefF
+
+    return by_scores(ReliefF(n_features_to_select=10, n_neighbors=10, backend="cpu").fit(X, y).feature_importances_)
+
+
 def methods():
     from probewise import BIF, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, ReliefF, Tournament
     from probewise.stopping import MaxProbes
@@ -94,6 +122,9 @@ def methods():
         "LightGBM's gain": lightgbm,
         "forest's importance": forest,
         "L1 path": l1_path,
+        "Boruta": boruta,
+        "MRMR of mrmrs": mrmrs,
+        "ReliefF of fast-select": fast_select,
         "F test": f_test,
     }
 
@@ -107,8 +138,8 @@ def load(name):
         return arrays["X"].astype(np.float32), y
 
 
-def scored(name, method, half):
-    """Seconds to rank, and the mean accuracy of the three classifiers at each size."""
+def scored(name, method, half, rank=None):
+    """Seconds to rank by a method, or by a function, and the mean accuracy of the three classifiers at each size."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import train_test_split
     from sklearn.neighbors import KNeighborsClassifier
@@ -121,7 +152,7 @@ def scored(name, method, half):
     scaler = (MaxAbsScaler() if sp.issparse(X) else StandardScaler()).fit(X[seen])
     train, test = (scaler.transform(X[rows]).astype(np.float32) for rows in (seen, unseen))
     started = time.perf_counter()
-    order = methods()[method](train, y[seen], half)
+    order = (rank or methods()[method])(train, y[seen], half)
     answer = {"set": name, "method": method, "half": half, "seconds": time.perf_counter() - started}
     for size in SIZES:
         first = order[:size]
@@ -131,10 +162,15 @@ def scored(name, method, half):
     return answer
 
 
-def main(only=None, small=False, **_):
-    sets = [name for name in (SETS[:3] if small else SETS) if (FOLDER / f"{name}.npz").exists()]
-    if not sets:
+def present(sets):
+    """Those of the sets that are in the folder; ends where none of the board is there."""
+    if not any((FOLDER / f"{name}.npz").exists() for name in SETS):
         raise SystemExit(f"no data set in {FOLDER}: set PROBEWISE_DATA to the folder of .npz files")
+    return [name for name in sets if (FOLDER / f"{name}.npz").exists()]
+
+
+def main(only=None, small=False, jobs=2, **_):
+    sets = present(SETS[:3] if small else SETS)
     names = only.split(",") if only else list(methods())
     halves = range(2 if small else HALVES)
     kept = {}
@@ -143,7 +179,7 @@ def main(only=None, small=False, **_):
             answer = json.loads(line)
             kept[answer["set"], answer["method"], answer["half"]] = answer
     todo = [(s, m, h) for s in sets for m in names for h in halves if (s, m, h) not in kept]
-    for answer in Parallel(n_jobs=2, return_as="generator")(delayed(scored)(*cell) for cell in todo):
+    for answer in Parallel(n_jobs=jobs, return_as="generator")(delayed(scored)(*cell) for cell in todo):
         kept[answer["set"], answer["method"], answer["half"]] = answer
         if not small:
             with KEPT.open("a") as file:

@@ -15,7 +15,7 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.naive_bayes import GaussianNB
 
 from clusters import CountingProxy, DaskCluster, fails_on_some, leaves_a_trace, mean_and_more
-from probewise import BIF, DAF, executors
+from probewise import BIF, DAF, Tournament, executors
 from probewise.cli import run
 from probewise.datasets import make_madelon
 from probewise.executors import ClusterError, executor, on_dask
@@ -54,11 +54,11 @@ def on(client, **options):
 
 def test_rounds_are_the_same_bits_too(client):
     made = make_madelon(250, 120, random_state=3)
-    daf = DAF(10, narrow=0.6, criterion="knn", stop=MaxProbes(2000), random_state=0)
-    here = daf.fit(made.X, made.y)
+    tournament = Tournament(10, n_probes=500, random_state=0)
+    here = tournament.fit(made.X, made.y)
     expected = here.ledger_.values().tobytes(), [part.active.tolist() for part in here.plan_.rounds]
     with on(client):
-        there = daf.fit(made.X, made.y)
+        there = tournament.fit(made.X, made.y)
     assert (there.ledger_.values().tobytes(), [part.active.tolist() for part in there.plan_.rounds]) == expected
     assert len(expected[1]) > 1
 

@@ -1,7 +1,9 @@
 """Tournament: its rounds against a literal twin, the laws of probing, its net, and what it finds."""
 
 import itertools
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import naive
 from probewise import Tournament
 from probewise.datasets import make_madelon
+from probewise.probing.fingerprints import fingerprint
 from probewise.probing.ledger import Ledger
 from probewise.probing.run import Run
 from probewise.probing.schedule import FEWEST, SHARE, Schedule, sizes_of_rounds
@@ -94,6 +97,28 @@ def test_a_run_that_went_on_is_the_run(fitted, tmp_path, n_first):
     same(fitted, tournament(ledger=path).fit(DATA.X, DATA.y))
 
 
+@pytest.mark.parametrize("n_first", [300, 600])
+def test_a_ledger_of_before_is_read_and_gone_on_with(tmp_path, n_first):
+    """Its rounds were planned otherwise: as many probes in the first as in the others."""
+    golden = Path(__file__).parents[1] / "goldens" / "tournament.ledger"
+    known = json.loads(golden.with_suffix(".json").read_text())
+    path = Path(shutil.copy(golden, tmp_path / "old.ledger"))
+    with Ledger(path) as old:
+        settings, values = old.settings, old.values()
+        assert Run.read(old).ranking("regression").tolist() == known["ranking"]
+    settings |= {"data": fingerprint(DATA.X), "target": fingerprint(DATA.y)}  # the last bit of them is the machine's
+    path.unlink()
+    with Ledger(path, {name: value for name, value in settings.items() if name != "stopped"}) as ledger:
+        ledger.append(values[:n_first], seconds=0.1)
+    later = tournament(ledger=path, scale=None).fit(DATA.X, DATA.y)
+    assert later.n_probes_ == 600
+    assert later.ledger_.values(0, n_first).tobytes() == values[:n_first].tobytes()
+    assert list(later.run_.record.narrowing.ends) == known["ends"]
+    assert [len(part.active) for part in later.run_.plan.rounds] == known["rounds"]
+    if n_first == 600:
+        assert later.ranking_.tolist() == known["ranking"]
+
+
 SESSION = """
 import sys
 from probewise import Tournament
@@ -139,7 +164,7 @@ def test_the_net_protects_while_many_are_in():
     data = make_madelon(150, 600, random_state=0)
     fitted = Tournament(20, n_probes=400, net=True, random_state=0).fit(data.X, data.y)
     schedule = fitted.run_.record.narrowing
-    assert 60 <= len(schedule.protected) <= 240
+    assert 30 <= len(schedule.protected) <= 150
     for part in fitted.run_.plan.rounds:
         if len(part.active) > max(schedule.protected_above, len(schedule.protected)):
             assert np.isin(schedule.protected, part.active).all()
@@ -158,6 +183,24 @@ def test_a_class_of_two_rows():
     X, y = DATA.X[:60], DATA.y[:60].copy()
     y[:2] = 7
     assert tournament(n_probes=100).fit(X, y).n_probes_ == 100
+
+
+def test_of_many_rows_a_sample_is_used(tmp_path, monkeypatch):
+    """Each class in its share; weights, groups and the net follow; another seed is another sample, and another run."""
+    monkeypatch.setattr("probewise.selectors.tournament.MOST_ROWS", 60)
+    y, weights = np.repeat([0, 1, 2], [60, 40, 20]), np.linspace(0.5, 2, 120)
+    fitted = tournament(n_probes=100, ledger=tmp_path / "run").fit(DATA.X, y, sample_weight=weights)
+    rows = fitted.sampled_rows_
+    assert np.bincount(y[rows]).tolist() == [30, 20, 10]
+    criterion = fitted.criterion_.bind(
+        fitted.criterion_input(DATA.X)[0][rows], y[rows], "loo", scoring="probability", sample_weight=weights[rows]
+    )
+    assert criterion(fitted.plan_.draw(0, 20)).tobytes() == fitted.ledger_.values(0, 20).tobytes()
+    resumed = tournament(n_probes=100, ledger=tmp_path / "run").fit(DATA.X, y, sample_weight=weights)
+    same(fitted, resumed)
+    assert (tournament(n_probes=20, random_state=1).fit(DATA.X, y).sampled_rows_ != rows).any()
+    assert tournament(n_probes=20, cv=[(np.arange(60), np.arange(60, 120))]).fit(DATA.X, DATA.y).sampled_rows_ is None
+    assert Run.read(Ledger(tmp_path / "run")).record.shape == (120, 80)
 
 
 def test_numbers_to_predict():

@@ -80,6 +80,7 @@ def summary_of(daf: ProbingSelector, names: Sequence[str]) -> str:
     )
     sentences += sentences_on_features(daf.run_, names, decoys)
     sentences += [] if daf.screen_ is None else [daf.screen_.sentence]
+    sentences += [] if daf.sampled_rows_ is None else [f"Scored on a sample of {len(daf.sampled_rows_):,} rows"]
     seconds = daf.ledger_.seconds
     speed = f"{daf.n_probes_ / seconds:,.0f} a second" if seconds else "at once"
     sentences.append(f"{daf.n_probes_:,} probes in {seconds:.1f} s, {speed}, seed {daf.plan_.seed}")

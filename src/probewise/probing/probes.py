@@ -106,6 +106,10 @@ class ProbePlan:
             indices = draw.bernoulli_indices(self.n_features, self._tail, seed, start, offsets)
         return Subsets(indices, offsets)
 
+    def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
+        """How many features probes start, ..., stop - 1 hold."""
+        return self.draw(start, stop).sizes
+
     def probe(self, i: int) -> NDArray[np.int32]:
         """The features of probe i."""
         return self.draw(i, i + 1)[0]

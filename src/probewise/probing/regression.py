@@ -20,7 +20,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 
 from ..kernels import inclusion as kernels
 from .ledger import Ledger
-from .probes import ProbePlan, Subsets
+from .probes import ProbePlan, Subsets, joined
 from .replay import adjusted
 
 Floats = NDArray[np.float64]
@@ -69,68 +69,90 @@ class Regression:
         with np.errstate(divide="ignore", invalid="ignore"):
             errors = np.sqrt(spread * design.diagonal) / (design.diagonal + penalty * design.unit)
         seen = design.diagonal > 0
-        return cls(np.where(seen, w, np.nan), np.where(seen, errors, np.nan), penalty)
+        return cls(np.where(seen, w, np.nan)[design.place], np.where(seen, errors, np.nan)[design.place], penalty)
 
 
 class Design:
     """Products with the centred matrix of inclusion, over all probes or those of non-zero weight.
 
-    In a run of several rounds a feature's column is centred in the rounds it took part in, and 0 in others.
+    In a run of several rounds a feature's column is centred in the rounds it took part in, and 0 in others. Features
+    are numbered here by ``place``, those that stayed longest first, so that those of a round are the first so many.
     """
 
     def __init__(self, plan: ProbePlan, ledger: Ledger) -> None:
         self.plan, self.ledger = plan, ledger
-        batches = [(values, len(subsets.indices)) for subsets, values in adjusted(plan, ledger)]
-        self.values = np.concatenate([values for values, _ in batches])
-        self.n_indices = sum(n_indices for _, n_indices in batches)
+        last = np.zeros(plan.n_features, np.int64)
+        for number, part in enumerate(plan.rounds):
+            last[part.active] = number
+        self.place = np.empty(plan.n_features, np.int32)
+        self.place[np.argsort(-last, kind="stable")] = np.arange(plan.n_features)
+        self.n_active = np.array([len(part.active) for part in plan.rounds])
+        self.values, self.sizes, self._kept = self._read()
+        starts = [part.start for part in plan.rounds]
+        self.round_of = np.searchsorted(starts, np.arange(len(self.values)), side="right") - 1
         self.weights = np.ones(len(self.values))
 
-    def _batches(self) -> Iterator[tuple[slice, NDArray[np.int32], Subsets]]:
-        """Which probes, the features of their round, and the subsets."""
-        rounds = list(self.plan.rounds)
+    def _read(self) -> tuple[Floats, NDArray[np.int64], Subsets | None]:
+        """J of the probes, less that of like size, their sizes, and where they are few enough what they hold."""
+        values, sizes, kept, n_indices = [], [], [], 0
+        for subsets, part in adjusted(self.plan, self.ledger):
+            values.append(part)
+            sizes.append(subsets.sizes)
+            n_indices += len(subsets.indices)
+            if n_indices <= KEPT_INDICES:
+                kept.append(self._placed(subsets))
+        return np.concatenate(values), np.concatenate(sizes), joined(kept) if n_indices <= KEPT_INDICES else None
+
+    def _placed(self, subsets: Subsets) -> Subsets:
+        return Subsets(self.place[subsets.indices], subsets.offsets)
+
+    def _batches(self) -> Iterator[tuple[slice, Subsets]]:
+        """Which probes, and what they hold."""
+        if self._kept is not None:
+            yield slice(0, len(self.values)), self._kept
+            return
         start = 0
-        for subsets in self._kept if self._kept is not None else self._drawn():
-            while len(rounds) > 1 and rounds[1].start <= start:
-                rounds.pop(0)
-            yield slice(start, start + len(subsets)), rounds[0].active, subsets
+        for subsets, _ in adjusted(self.plan, self.ledger):
+            yield slice(start, start + len(subsets)), self._placed(subsets)
             start += len(subsets)
-
-    def _drawn(self) -> Iterator[Subsets]:
-        return (subsets for subsets, _ in adjusted(self.plan, self.ledger))
-
-    @cached_property
-    def _kept(self) -> list[Subsets] | None:
-        """The probes drawn once, where they are few enough to keep."""
-        return list(self._drawn()) if self.n_indices <= KEPT_INDICES else None
 
     @cached_property
     def diagonal(self) -> Floats:
         """Weighted sum of squares of each column."""
+        share = self.sizes / self.n_active[self.round_of]
+        out = self._summed(self.weights * (1 - 2 * share))
+        return np.maximum(self._by_round(self.weights * share**2, out), 0.0)
+
+    def _summed(self, values: Floats) -> Floats:
+        """For each feature, the sum of the values of the probes that hold it."""
         out = np.zeros(self.plan.n_features)
-        for probes, active, subsets in self._batches():
-            weights, share = self.weights[probes], subsets.sizes / len(active)
-            kernels.transposed_times(subsets.indices, subsets.offsets, weights * (1 - 2 * share), out)
-            out[active] += float(weights @ share**2)
-        return np.maximum(out, 0.0)
+        for probes, subsets in self._batches():
+            kernels.transposed_times(subsets.indices, subsets.offsets, values[probes], out)
+        return out
+
+    def _by_round(self, values: Floats, out: Floats) -> Floats:
+        """To each feature, add the sum of the values of the probes of its rounds."""
+        totals = np.bincount(self.round_of, values, minlength=len(self.n_active))
+        for n_active, total in zip(self.n_active.tolist(), totals.tolist(), strict=True):
+            out[:n_active] += total
+        return out
 
     @cached_property
     def unit(self) -> float:
-        return float(self.diagonal[self.plan.rounds[-1].active].mean()) or 1.0
+        return float(self.diagonal[: self.n_active[-1]].mean()) or 1.0
 
     def times(self, w: Floats) -> Floats:
         """The matrix times w: for each probe, the sum of its features' weights above the mean of its round's."""
+        means = np.cumsum(w)[self.n_active - 1] / self.n_active
         out = np.empty(len(self.values))
-        for probes, active, subsets in self._batches():
-            kernels.times(subsets.indices, subsets.offsets, w, float(w[active].mean()), out[probes])
+        for probes, subsets in self._batches():
+            kernels.times(subsets.indices, subsets.offsets, w, out[probes])
+        out -= self.sizes * means[self.round_of]
         return out
 
     def transposed_times(self, values: Floats) -> Floats:
         """The transposed matrix times a number for each probe."""
-        out = np.zeros(self.plan.n_features)
-        for probes, active, subsets in self._batches():
-            spread = kernels.transposed_times(subsets.indices, subsets.offsets, values[probes], out)
-            out[active] -= spread / len(active)
-        return out
+        return self._by_round(-values * self.sizes / self.n_active[self.round_of], self._summed(values))
 
     def solve(self, penalty: float, guess: Floats | None = None, tolerance: float = TOLERANCE) -> Floats:
         """Weights by conjugate gradients."""

@@ -40,7 +40,7 @@ def mean_by_size(plan: ProbePlan, ledger: Ledger, start: int, stop: int) -> Floa
     """Mean J of the probes of each size, of those from start to stop; neighbouring sizes with few share one."""
     counts, sums_of_j = np.zeros(plan.largest + 1), np.zeros(plan.largest + 1)
     for low, high in batches(plan, start, stop):
-        sizes = plan.draw(low, high).sizes
+        sizes = plan.sizes(low, high)
         counts += np.bincount(sizes, minlength=len(counts))
         sums_of_j += np.bincount(sizes, ledger.values(low, high), minlength=len(counts))
     group = _alike(counts)
@@ -52,7 +52,7 @@ def sizes_alike(plan: ProbePlan, start: int, stop: int) -> NDArray[np.int64]:
     """For each size the number of the means that probes of that size share with those of neighbouring ones."""
     counts = np.zeros(plan.largest + 1)
     for low, high in batches(plan, start, stop):
-        counts += np.bincount(plan.draw(low, high).sizes, minlength=len(counts))
+        counts += np.bincount(plan.sizes(low, high), minlength=len(counts))
     return _alike(counts)
 
 

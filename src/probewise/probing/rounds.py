@@ -7,6 +7,7 @@ to a look, so that any number of workers, and a run that was resumed, narrow ali
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -64,14 +65,18 @@ class PlanInRounds(ProbePlan):
         return self._round_plan(self.rounds[0]).largest
 
     def draw(self, start: int, stop: int) -> Subsets:
-        ends = [*(part.start for part in self.later), stop]
         parts = []
-        for part, end in zip(self.rounds, ends, strict=True):
+        for part, low, high in self._stretches(start, stop):
+            drawn = self._draw(self._round_plan(part), low, high)
+            parts.append(Subsets(part.active[drawn.indices], drawn.offsets))
+        return joined(parts)
+
+    def _stretches(self, start: int, stop: int) -> Iterator[tuple[Round, int, int]]:
+        """The rounds that these probes are of, with the first of each and the one after its last."""
+        for part, end in zip(self.rounds, [*(part.start for part in self.later), stop], strict=True):
             low, high = max(start, part.start), min(stop, end)
             if low < high:
-                drawn = self._draw(self._round_plan(part), low, high)
-                parts.append(Subsets(part.active[drawn.indices], drawn.offsets))
-        return joined(parts)
+                yield part, low, high
 
     def _round_plan(self, part: Round) -> ProbePlan:
         size = self.n_features if self.max_size is None else self.max_size

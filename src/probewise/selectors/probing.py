@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
@@ -44,6 +45,8 @@ from .scaling import require_scale, scale_for, scaled, uneven_widths
 from .screening import as_screen, screened
 from .shows_run import ShowsRun
 
+Rows = NDArray[np.int64]
+
 
 class Rounds(NamedTuple):
     """Probes between two looks and in a block, and the rule, asked at looks, for which features go on."""
@@ -74,6 +77,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
     scale: str | None
     verbose: Any
 
+    sampled_rows_: Rows | None
     missing_category = -1  # a value of its own, as the criterion sees categories
     _is_category: NDArray[np.bool_]
 
@@ -98,18 +102,21 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         if decoys:
             check_consistent_length(X, groups)
             table = table.with_decoys(seed, groups)
-        score = self._bound(self.criterion_, table.matrix, y, groups, sample_weight)
-        rounds = self._rounds(seen, y, table.units, isinstance(score, OnDevice))
-        row_groups = self._row_groups(score, y, seed, groups)
+        self.sampled_rows_ = self._sampled(X, y, seed)
+        (X_used, y_used, matrix), of_rows = self._used(seen, y, table.matrix), self._used(groups, sample_weight)
+        score = self._bound(self.criterion_, matrix, y_used, *of_rows)
+        rounds = self._rounds(X_used, y_used, table.units, isinstance(score, OnDevice))
+        row_groups = self._row_groups(score, y_used, seed, of_rows[0])
         record = replace(
-            self._new_record(X, y, table.units, seed, default_size, rounds, isinstance(score, OnDevice)),
+            self._new_record(X, y_used, table.units, seed, default_size, rounds, isinstance(score, OnDevice)),
             chances_alone=self._chances_alone(table, y, seed, groups),
         ).with_rows(row_groups)
         self._n_selected_of(table.units)
         stop = self._stop_rule(X.shape[0])
         if self.ledger is not None:
             record = replace(record, decoys_by_groups=decoys and groups is not None)
-            record = record.with_data(X, y, score.folds.identity, checked_weights(sample_weight, X.shape[0]))
+            folds = [*score.folds.identity, *([] if self.sampled_rows_ is None else [(self.sampled_rows_,)])]
+            record = record.with_data(X, y, folds, checked_weights(sample_weight, X.shape[0]))
         with (
             record.write(self.ledger) as ledger,
             live_progress(self.verbose, _unit_names(record), title=record.method) as progress,
@@ -119,7 +126,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
                 record.first_plan(),
                 table.score_of_units(score),
                 stop=stop,
-                map=self._map(self.criterion_, table.matrix, score),
+                map=self._map(self.criterion_, matrix, score),
                 ledger=ledger,
                 block_size=record.block_size,
                 check_every=record.check_every,
@@ -132,6 +139,19 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         self.scores_ = self.run_.coefficient(self.coefficient)[0]
         self.ranking_ = self.run_.ranking(self.coefficient)
         self._warn()
+
+    def _sampled(self, X: Any, y: Any, seed: int) -> Rows | None:
+        """The rows that probes are scored on; None where these are all."""
+        return None
+
+    def _used(self, *parts: Any) -> list[Any]:
+        """Arrays over rows, or None, at the rows that are used."""
+        if self.sampled_rows_ is None:
+            return list(parts)
+        return [
+            None if part is None else (part if sp.issparse(part) else np.asarray(part))[self.sampled_rows_]
+            for part in parts
+        ]
 
     def _check_probing_parameters(self) -> None:
         """Refuse what cannot be meant before any work is done."""
@@ -262,7 +282,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
             options += "" if sample_weight is None else ", sample_weight=sample_weight"
             draw = f"{name}.plan_.draw({error.failure.probe}, {error.failure.probe + 1})"
             error.again = f"{name}.criterion_.bind({data}, y, {name}.cv{options})({draw})"
-            if self._is_category.any() or record.units.n_decoys:  # columns that X does not have
+            if self._is_category.any() or record.units.n_decoys or self.sampled_rows_ is not None:  # not the X at hand
                 error.again = "the same fit and n_jobs=1"
             raise
 

@@ -14,34 +14,37 @@ from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite
 from ..criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
 from ..criteria.base import Target
-from ..probing.ledger import LedgerError, peek
+from ..probing.ledger import Ledger, LedgerError, peek
 from ..probing.progress import Verbose
+from ..probing.record import Record
 from ..probing.schedule import Schedule
 from ..probing.units import NO_COLUMNS, Columns, Units
 from ..stopping import MaxProbes, MaxTime, Rule
+from .efs import EFS
 from .fsdd import FSDD
 from .mrmr import JMI, MRMR
-from .probing import ProbingSelector, Rounds
+from .probing import ProbingSelector, Rounds, Rows
 from .relieff import ReliefF
 
 LARGEST_PROBE = 100
 NEIGHBORS = 10
 MOST_BLOCKS = 100  # of a small budget, so that rounds can end where they should
 MOST_PROBES, FEWEST_PROBES, USUAL_ROWS = 12_000, 2_000, 150  # the budget falls with rows, so that time hardly grows
-IN_NET = 60  # of each filter
+IN_NET = 30  # of each filter; with 60 a net among 500 features leaves no room for what only probes show
 FEWEST_ROWS_OF_NET = 200  # with fewer, filters that see pairs protect luck: genes were ranked worse
 RELIEF_CELLS = 4e9  # rows times rows looked at times features, up to which ReliefF takes seconds
-MOST_ROWS_LEFT_OUT = 2000  # leave-one-out of more rows costs time and tells no more than folds
+MOST_ROWS = 2000  # of which more would cost time in proportion, or its square, and hardly change who stays
 
 
 class Tournament(ProbingSelector):
     """Finds the features that predict best together, by rounds of random subsets planned by a budget.
 
-    All features are in the first round. A round scores random subsets (probes) of those still in by how probable a
-    model finds the right class of each row left out; one ridge regression over the probes of all rounds gives every
-    feature a coefficient, what it adds to others; the better seven tenths go on. When 20 are left, the rest of the
-    budget is spent on them. A feature ranks by the round it reached, then by its coefficient. The best of some cheap
-    filters cannot leave while many are in, which protects what only shows in company.
+    All features are in the first round, which has up to a quarter of the budget. A round scores random subsets, probes,
+    of those still in by how probable a model finds the right class of each row left out; one ridge regression over the
+    probes of all rounds gives every feature a coefficient, what it adds to others; the better seven tenths go on. When
+    20 are left, the rest of the budget is spent on them. A feature ranks by the round it reached, then by its
+    coefficient. The best of some cheap filters cannot leave while many are in, which protects what only shows in
+    company.
 
     Use `DAF` to learn which features matter and how sure that is; `Tournament` to predict with few features.
 
@@ -55,8 +58,8 @@ class Tournament(ProbingSelector):
     n_probes : int or "auto", default="auto"
         The budget. "auto" is 12,000 for up to 150 rows, and falls with more to 2,000; a run that goes on keeps its own.
     net : bool or "auto", default="auto"
-        Whether the 60 best of `ReliefF`, `JMI`, `MRMR` and `FSDD` are protected while more than 200 features go on (a
-        fifth of fewer). "auto": from 200 rows on, and where these can use the table.
+        Whether the 30 best of `EFS`, `ReliefF`, `JMI`, `MRMR` and `FSDD` are protected while more than 200 features go
+        on (a fifth of fewer). "auto": from 200 rows on, and where these can use the table.
     time_limit : float or None, default=None
         Seconds after which it ends with the ranking so far.
     feature_groups, keep, drop, costs, categorical_features
@@ -64,8 +67,9 @@ class Tournament(ProbingSelector):
     scale : {"auto", "standard", "rank"} or None, default="auto"
         As in `DAF`; "auto" is "standard" for tables in memory of up to 1 GiB.
     cv : "auto", "loo", int, splitter or iterable of splits, default="auto"
-        Folds for the criterion; "auto" leaves out one row where the criterion gives probabilities and rows are up to
-        2,000, else 3 folds.
+        Folds for the criterion; "auto" leaves out one row where the criterion gives probabilities, else 3 folds.
+        Of more than 2,000 rows a sample of 2,000 is used, even over y, unless ``cv`` is a list of splits or X is in a
+        store.
     scoring : str or None, default=None
         None: "probability" for criteria that know it and fill no missing values, else the criterion's own.
     error_score, device, n_jobs, ledger, random_state, rows, verbose
@@ -81,6 +85,8 @@ class Tournament(ProbingSelector):
         As in `DAF`; about rows they are of the first round, in which all features are: later ones are chosen ones.
     run_ : Run
         The finished run: plan with its rounds, ledger, tally.
+    sampled_rows_ : array of int or None
+        The rows that probes were scored on, where these were not all.
     n_probes_, stop_reason_, ledger_, history_, criterion_
         As in `DAF`; ``history_["left_in_round"]`` is the round after which each feature left, 0 for those that stayed.
 
@@ -200,12 +206,23 @@ class Tournament(ProbingSelector):
         of_classes = y is not None and Target.of(y, getattr(criterion, "task", "auto")).is_classification
         cv, scoring = self.cv, self.scoring
         if isinstance(cv, str) and cv == "auto":
-            cv = "loo" if is_soft and len(y) <= MOST_ROWS_LEFT_OUT else 3
+            cv = "loo" if is_soft and len(y) <= MOST_ROWS else 3
         if scoring is None and is_soft and of_classes:
             scoring = "probability"
         return cv, scoring
 
+    def _sampled(self, X: Any, y: Any, seed: int) -> Rows | None:
+        """A sample of many rows that has each class, or each range of y, in its share; None where all are used."""
+        n_rows, has_splits = X.shape[0], np.iterable(self.cv) and not isinstance(self.cv, str)
+        if n_rows <= MOST_ROWS or y is None or isinstance(X, Stored) or has_splits:
+            return None
+        order = np.lexsort((np.random.default_rng(seed).permutation(n_rows), y))
+        return np.sort(order[np.arange(MOST_ROWS) * n_rows // MOST_ROWS])
+
     def _rounds(self, X: Any, y: Any, units: Units, on_device: bool) -> Rounds:
+        kept = self._kept_rounds()
+        if kept is not None:
+            return kept
         budget = self._budget(X.shape[0])
         block_size = min(self._usual_block(on_device), max(1, budget // MOST_BLOCKS))
         schedule = Schedule.of_budget(units.n_units, budget, block_size)
@@ -213,6 +230,14 @@ class Tournament(ProbingSelector):
         if schedule.ends and units.n_units > above:
             schedule = replace(schedule, protected=self._protected(X, y, units), protected_above=above)
         return Rounds(block_size, block_size, schedule)
+
+    def _kept_rounds(self) -> Rounds | None:
+        """Those of the run in the ledger: one that was begun by another release goes on as it was planned."""
+        if self.net != "auto" or self.ledger is None or peek(self.ledger, "tournament") is None:
+            return None
+        with Ledger(self.ledger) as ledger:
+            record = Record.read(ledger)
+        return Rounds(record.check_every, record.block_size, record.narrowing)
 
     def _protected(self, X: Any, y: Any, units: Units) -> Columns:
         """The units of the features that filters rank best."""
@@ -234,7 +259,7 @@ class Tournament(ProbingSelector):
         if not Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification:
             return [relief]
         of_columns = [MRMR(IN_NET), FSDD()]
-        return of_columns if sp.issparse(X) else [relief, JMI(IN_NET), *of_columns]
+        return of_columns if sp.issparse(X) else [EFS(IN_NET), relief, JMI(IN_NET), *of_columns]
 
 
 def _fills(criterion: Criterion) -> bool:
