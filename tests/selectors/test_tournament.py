@@ -189,14 +189,13 @@ def test_of_many_rows_a_sample_is_used(tmp_path, monkeypatch):
     """Each class in its share; weights, groups and the net follow; another seed is another sample, and another run."""
     monkeypatch.setattr("probewise.selectors.tournament.MOST_ROWS", 60)
     y, weights = np.repeat([0, 1, 2], [60, 40, 20]), np.linspace(0.5, 2, 120)
-    fitted = tournament(n_probes=100, ledger=tmp_path / "run").fit(DATA.X, y, sample_weight=weights)
+    options = {"n_probes": 100, "scale": None, "ledger": tmp_path / "run"}
+    fitted = tournament(**options).fit(DATA.X, y, sample_weight=weights)
     rows = fitted.sampled_rows_
     assert np.bincount(y[rows]).tolist() == [30, 20, 10]
-    criterion = fitted.criterion_.bind(
-        fitted.criterion_input(DATA.X)[0][rows], y[rows], "loo", scoring="probability", sample_weight=weights[rows]
-    )
+    criterion = fitted.criterion_.bind(DATA.X[rows], y[rows], "loo", scoring="probability", sample_weight=weights[rows])
     assert criterion(fitted.plan_.draw(0, 20)).tobytes() == fitted.ledger_.values(0, 20).tobytes()
-    resumed = tournament(n_probes=100, ledger=tmp_path / "run").fit(DATA.X, y, sample_weight=weights)
+    resumed = tournament(**options).fit(DATA.X, y, sample_weight=weights)
     same(fitted, resumed)
     assert (tournament(n_probes=20, random_state=1).fit(DATA.X, y).sampled_rows_ != rows).any()
     assert tournament(n_probes=20, cv=[(np.arange(60), np.arange(60, 120))]).fit(DATA.X, DATA.y).sampled_rows_ is None
