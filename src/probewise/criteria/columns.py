@@ -94,8 +94,8 @@ class ColumnLines:
 
     def batches(self, subsets: Subsets) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.int32], NDArray[np.int64]]]:
         """(which subsets, lines, places of their features among the lines, offsets)."""
-        n_rows, n_features = len(self.columns.rows), self.columns.n_features
-        if not self.columns.is_stored and n_rows * n_features <= CELLS_HELD:
+        n_rows = len(self.columns.rows)
+        if self.are_held:
             yield slice(0, len(subsets)), self.lines, subsets.indices, subsets.offsets
             return
         start = 0
@@ -106,6 +106,11 @@ class ColumnLines:
             features, places = np.unique(subsets.indices[offsets[0] : offsets[-1]], return_inverse=True)
             yield slice(start, stop), self._take(features), places.astype(np.int32), offsets - offsets[0]
             start = stop
+
+    @property
+    def are_held(self) -> bool:
+        """Whether all columns are kept as lines."""
+        return not self.columns.is_stored and len(self.columns.rows) * self.columns.n_features <= CELLS_HELD
 
     @cached_property
     def lines(self) -> NDArray[Any]:

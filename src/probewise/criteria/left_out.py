@@ -1,6 +1,7 @@
 """Criteria in one compiled call for all probes of a block: probabilities of left-out rows, and one row left out.
 
-`KNN`, `Linear` and `NaiveBayes` bind to these where ``scoring="probability"`` or ``cv="loo"`` asks for it.
+`KNN` and `NaiveBayes` bind to these where ``scoring="probability"`` or ``cv="loo"`` asks for it, and so does `Linear`
+to what is in `linear_left_out`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import bayes_left_out, ridge_left_out
+from ..kernels import bayes_left_out
 from ..probing.probes import Subsets
 from .base import Floats, Folds, Target
 from .columns import ColumnLines, SubsetColumns
@@ -21,7 +22,6 @@ from .missing import refuse_filling
 from .scoring import Measure, Outcomes, OutcomesByGroup, RowGroups
 from .votes import Probes, Votes, raw_lines, row_order
 
-NO_WEIGHT = 1e-200  # stands for a weight of 0, as a share of the largest: its row is predicted, and changes nothing
 
 
 @dataclass(frozen=True)
@@ -69,59 +69,6 @@ class SoftKNN(BoundLeftOut):
 
     def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
         self.votes.score(probes, by_group, scores)
-
-
-@dataclass(frozen=True)
-class LeftOutLinear(BoundLeftOut):
-    """Ridge regression: one row left out in closed form, or the probabilities of any folds."""
-
-    alpha: float
-
-    @cached_property
-    def targets(self) -> Floats:
-        """What is fitted: 1 or -1 for each class, of two for the second; or y."""
-        values, n_classes = self.target.values, self.target.n_classes
-        if not n_classes:
-            return values[:, None].astype(np.float64)
-        labels = np.arange(n_classes) if n_classes > 2 else np.array([1])
-        return np.where(values[:, None] == labels, 1.0, -1.0)
-
-    @cached_property
-    def roots(self) -> Floats:
-        """Square roots of the weights."""
-        weights = self.measure.weights if self.measure.is_weighted else np.ones(self.folds.n_rows)
-        return np.sqrt(np.maximum(weights, NO_WEIGHT * weights.max()) if self.folds.is_loo else weights)
-
-    @cached_property
-    def counted(self) -> NDArray[np.bool_]:
-        return self.measure.weights > 0 if self.measure.is_weighted else np.ones(self.folds.n_rows, bool)
-
-    @cached_property
-    def known(self) -> NDArray[np.bool_]:
-        """Which classes each fold trains on."""
-        trained = (train[self.counted[train]] for train, _ in self.folds.splits)
-        return np.array(
-            [np.bincount(self.target.values[rows], minlength=self.target.n_classes) > 0 for rows in trained]
-        )
-
-    @cached_property
-    def training(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Training rows, fold after fold, and where each fold starts."""
-        trains = [np.asarray(train, np.int64) for train, _ in self.folds.splits]
-        return np.concatenate(trains), np.cumsum([0, *map(len, trains)])
-
-    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
-        fit = (*probes, self.targets, self.roots, self.alpha, self.target.values)
-        if self.folds.is_loo:
-            codes, n_classes = self.target.values, self.target.n_classes
-            counts = np.bincount(codes[self.counted], minlength=n_classes) if n_classes else np.empty(0, np.int64)
-            ridge_left_out.one_out_scores(*fit, counts, self.measure.code, self.measure.weights, *by_group, scores)
-        else:
-            tests = np.cumsum([0, *self.folds.test_sizes])
-            weights = self.measure.of_rows(self.tested)
-            ridge_left_out.fold_probabilities(
-                *fit, self.known, *self.training, self.tested, tests, weights, *by_group, scores
-            )
 
 
 @dataclass(frozen=True)

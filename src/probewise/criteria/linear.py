@@ -17,8 +17,8 @@ from ..checks.tables import SQUARED
 from ..kernels import linear as kernels
 from ..probing.probes import Subsets
 from .base import Criterion, Floats
-from .columns import SubsetColumns
-from .left_out import LeftOutLinear, column_lines
+from .columns import ColumnLines, SubsetColumns
+from .linear_left_out import LeftOutLinear
 from .missing import BoundToColumns, Missing, require_fillable
 from .scoring import bind_target
 
@@ -80,11 +80,11 @@ class Linear(Criterion):
         require_fillable(X, self.missing)
         estimators = ("RidgeClassifier()", "Ridge()")
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
-        if folds.is_loo or measure.is_probability:
-            return LeftOutLinear(column_lines(X, self.missing, measure), target, folds, measure, float(self.alpha))
         order = folds.order if folds.is_partition else np.arange(folds.n_rows)
         columns = SubsetColumns(X, order, missing=self.missing is not None)
         missing = Missing.of(columns, folds, self.missing)
+        if folds.is_loo or measure.is_probability:
+            return LeftOutLinear(ColumnLines(columns), target, folds, measure, float(self.alpha), missing)
         bound = BoundLinear(columns, target, folds, measure, missing, float(self.alpha), folds.is_partition)
         return replace(bound, sums=bound.all_sums())
 
@@ -107,8 +107,26 @@ class BoundLinear(BoundToColumns):
             return np.concatenate([self._scores_from_sums(Subsets.of([subset])) for subset in subsets])
         if self.sums:
             return np.concatenate([self._scores_from_sums(piece) for piece in self._pieces(subsets)])
-        design = self._design(subsets)
-        return np.array([self._score(design.load(subset)) for subset in subsets], dtype=np.float64)
+        scores, by_lines = np.empty(len(subsets)), self._by_lines(subsets.sizes)
+        if by_lines.any():
+            scores[by_lines] = self.lines(subsets.only(by_lines))
+        if not by_lines.all():
+            rest = subsets.only(~by_lines)
+            design = self._design(rest)
+            scores[~by_lines] = [self._score(design.load(subset)) for subset in rest]
+        return scores
+
+    def _by_lines(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which probes are scored from columns as lines: all where these are held, and those of few rows."""
+        held = self.lines.lines.are_held and not self.columns.is_sparse
+        return np.full(len(sizes), held) | (sizes >= self.folds.n_rows)
+
+    @cached_property
+    def lines(self) -> LeftOutLinear:
+        """The same criterion, from lines."""
+        return LeftOutLinear(
+            ColumnLines(self.columns), self.target, self.folds, self.measure, self.alpha, self.missing
+        )
 
     def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """Gram matrices only gain a row."""

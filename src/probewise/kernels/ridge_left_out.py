@@ -1,184 +1,523 @@
 """Ridge regression with a free intercept: what it says of rows that are left out of the fit, one by one or by folds.
 
-Leaving out row i changes its residual from e_i to e_i / (1 - h_i), h_i being its leverage: one inverse serves all
-rows and targets. With more features than rows it is that of the matrix (rows, rows) of products of rows. Rows are
-weighted by the roots r of their weights; u = r / |r| is what the intercept fits.
+Rows come in problems. The folds of a partition are one: each segment of its rows is left out in turn. Any other split
+is a problem by itself, of which the last segment is left out. There are three ways to the same decisions:
 
-Matrices are scaled to a diagonal of 1 before they are inverted, and RIDGE is added: copies of a column, with alpha
-too small to be seen beside them, do not make them singular.
+- by folds: sums of the segments are added up, and each fold solves its own system (features, features);
+- by columns: one system (features, features) for all folds. With H the matrix that maps targets to fitted values, rows
+  F that are left out have the residuals (I - H_FF)^-1 e_F, e being those of the fit to all rows;
+- by rows: one system (rows, rows) for all folds, the small one where features are many. With P the inverse of the
+  products of rows plus alpha I, less what the intercept takes of it, they are (P_FF)^-1 (P t)_F.
+
+Rows are weighted by the roots r of their weights. No way is trusted where its pivots say that digits were lost: the
+next is tried, and in the end there is no score.
 """
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 
-from .jit import inline, kernel
+from .jit import kernel, part, summing
 from .scores import PROBABILITY, ROC_AUC, score_and_outcomes
 
-RIDGE = 1e-12
+LEAST_PIVOT = 1e-9  # as a share of the diagonal; below, fewer than six or seven digits are left
 SLOPE = 2.0  # probabilities are softmax(SLOPE * decisions), decisions being of targets 1 and -1
+ROWS_OF_FACTOR = 16  # solved one by one; what they take from those before is one product of matrices
+STRIPS = 3  # of rows, whose products with each other are made apart: half of them by symmetry
+MOST_SEGMENTS = 16  # whose sums are kept
+FEW_ROWS = 1000  # for which the way by rows is tried where another has lost digits
 
 
-@kernel
-def one_out_scores(
-    lines, indices, offsets, targets, roots, alpha, truth, counts, measure, weights, groups, shares, means, scores
-):
-    """The score of each probe over all rows, each left out once.
+class Problems(NamedTuple):
+    """Segments of problem p start at borders[starts[p]:starts[p + 1] - 1], and the last of them ends at the next.
 
-    lines (features, rows) are columns, targets (rows, K) what is fitted: 1 or -1 for each class (of two, for the
-    second), or a number. roots are those of the rows' weights, above 0. counts holds the rows of each class, empty for
-    numbers; a class whose only row is left out is not known.
+    Borders are places in rows. ``first`` is 0 where every segment is left out in turn, or 1: all but the first.
+    ``in_order``: whether rows are 0, 1, 2, ...
     """
-    n, n_targets = targets.shape
-    decisions, predicted = np.empty((n, n_targets)), np.empty(n)
-    known = np.ones(max(len(counts), 1), np.bool_)
-    total = np.dot(roots, roots)
-    u = roots / math.sqrt(total)
-    shifted = np.empty((n, n_targets))
-    level = np.zeros(n_targets)
-    for c in range(n_targets):
-        for i in range(n):
-            level[c] += roots[i] * roots[i] / total * targets[i, c]
-        for i in range(n):
-            shifted[i, c] = roots[i] * (targets[i, c] - level[c])
-    for probe in range(len(scores)):
-        values = _weighted(lines, indices[offsets[probe] : offsets[probe + 1]], roots, total)
-        if len(values) > n:
-            _by_rows(values, shifted, u, alpha, decisions)
-        else:
-            _by_columns(values, shifted, u, alpha, decisions)
-        for i in range(n):
-            for c in range(n_targets):
-                decisions[i, c] = targets[i, c] - decisions[i, c] / roots[i]
-        for i in range(n):
-            if len(counts):
-                own = int(truth[i])
-                for c in range(len(counts)):
-                    known[c] = counts[c] - (c == own) * (len(weights) == 0 or weights[i] > 0.0) > 0
-                predicted[i] = _prediction(decisions[i], known, own, measure)
-            else:
-                predicted[i] = decisions[i, 0]
-        scores[probe] = score_and_outcomes(
-            measure, truth, predicted, weights, len(counts), groups, shares, means[probe]
-        )
+
+    rows: Any
+    borders: Any
+    starts: Any
+    first: Any
+    in_order: Any
+
+
+class Fit(NamedTuple):
+    """What is fitted to all rows: targets (outputs, rows), roots of weights, and the penalty."""
+
+    targets: Any
+    roots: Any
+    alpha: Any
+
+
+class Probe(NamedTuple):
+    """A probe in a problem: lines of all features, those chosen, which fill stands in for their gaps, and the rows."""
+
+    lines: Any
+    chosen: Any
+    gaps: Any
+    fill: Any
+    rows: Any
+    borders: Any
+    first: Any
+    in_order: Any
+
+
+class Room(NamedTuple):
+    """Work space for the largest probe and problem, as lines of numbers."""
+
+    values: Any
+    square: Any
 
 
 @kernel
-def fold_probabilities(
-    lines, indices, offsets, targets, roots, alpha, truth, known, train, trains, test, tests, weights, groups, shares,
-    means, scores,
+def left_out_scores(
+    lines, indices, offsets, gaps, fills, problems, fit, truth, known, measure, weights, n_classes, is_pooled, groups,
+    shares, means, scores,
 ):  # fmt: skip
-    """The mean probability of the tested rows' own classes, for each probe.
+    """The score of each probe, over all rows left out or as the mean of its folds; NaN where digits were lost.
 
-    Fold f trains on train[trains[f]:trains[f + 1]] and tests test[tests[f]:tests[f + 1]], and knows the classes
-    known[f]; weights are of the tested rows, or none.
+    lines (features, rows) are columns about a value in their middle. gaps[i], where there are any, says which fill of
+    fills[fold] stands in for NaN in the feature at place i of indices. truth and weights are of tested rows, fold after
+    fold; fold f knows the classes known[f].
     """
-    n_targets, predicted = targets.shape[1], np.empty(len(test))
+    n_targets, n_tested = len(fit.targets), len(truth)
+    decisions, predicted = np.empty((n_tested, n_targets)), np.empty(n_tested)
+    room = _room(offsets, problems, n_targets)
+    no_gaps, no_fill = np.empty(0, np.int64), np.empty(0)
     for probe in range(len(scores)):
-        chosen = indices[offsets[probe] : offsets[probe + 1]]
-        for fold in range(len(trains) - 1):
-            rows, asked = train[trains[fold] : trains[fold + 1]], test[tests[fold] : tests[fold + 1]]
-            own_roots = roots[rows]
-            total = np.dot(own_roots, own_roots)
-            part, values = np.empty((len(chosen), len(rows))), np.empty((len(chosen), len(asked)))
-            for f in range(len(chosen)):
-                line, mean = lines[chosen[f]], 0.0
-                for i in range(len(rows)):
-                    mean += own_roots[i] * own_roots[i] / total * line[rows[i]]
-                for i in range(len(rows)):
-                    part[f, i] = own_roots[i] * (line[rows[i]] - mean)
-                for i in range(len(asked)):
-                    values[f, i] = line[asked[i]] - mean
-            level, shifted = np.zeros(n_targets), np.empty((len(rows), n_targets))
-            for c in range(n_targets):
-                for i in range(len(rows)):
-                    level[c] += own_roots[i] * own_roots[i] / total * targets[rows[i], c]
-                for i in range(len(rows)):
-                    shifted[i, c] = own_roots[i] * (targets[rows[i], c] - level[c])
-            decisions = np.dot(values.T, _coefficients(part, shifted, alpha))
-            for i in range(len(asked)):
-                for c in range(n_targets):
-                    decisions[i, c] += level[c]
-                own = int(truth[asked[i]])
-                predicted[tests[fold] + i] = _prediction(decisions[i], known[fold], own, PROBABILITY)
-        scores[probe] = score_and_outcomes(PROBABILITY, truth, predicted, weights, 0, groups, shares, means[probe])
+        span = slice(offsets[probe], offsets[probe + 1])
+        own_gaps = gaps[span] if len(gaps) else no_gaps
+        done, is_sure = 0, True
+        for p in range(len(problems.starts) - 1):
+            borders = problems.borders[problems.starts[p] : problems.starts[p + 1]]
+            fill = fills[p] if len(gaps) else no_fill
+            width = borders[-1] - borders[problems.first]
+            if is_sure:
+                asked = Probe(
+                    lines, indices[span], own_gaps, fill, problems.rows, borders, problems.first, problems.in_order
+                )
+                is_sure = _decide(asked, fit, room, decisions[done : done + width])
+            done += width
+        scores[probe] = np.nan
+        if is_sure:
+            scores[probe] = score_decisions(
+                decisions, problems, truth, known, measure, weights, n_classes, is_pooled, groups, shares,
+                means[probe], predicted,
+            )  # fmt: skip
 
 
-@inline
-def _weighted(lines, chosen, roots, total):
-    """The probe's columns less their weighted means, times the roots of the weights."""
-    n = lines.shape[1]
-    values = np.empty((len(chosen), n))
-    for f in range(len(chosen)):
-        line, to, mean = lines[chosen[f]], values[f], 0.0
-        for i in range(n):
-            mean += roots[i] * roots[i] * line[i]
-        mean /= total
-        for i in range(n):
-            to[i] = roots[i] * (line[i] - mean)
-    return values
+@kernel
+def score_decisions(
+    decisions, problems, truth, known, measure, weights, n_classes, is_pooled, groups, shares, means, predicted
+):
+    """The score of decisions (tested rows, outputs), and the mean outcomes of groups; predicted is work space."""
+    fold, start, total = 0, 0, 0.0
+    for p in range(len(problems.starts) - 1):
+        borders = problems.borders[problems.starts[p] : problems.starts[p + 1]]
+        for segment in range(problems.first, len(borders) - 1):
+            stop = start + borders[segment + 1] - borders[segment]
+            for i in range(start, stop):
+                if n_classes:
+                    predicted[i] = _prediction(decisions[i], known[fold], int(truth[i]), measure)
+                else:
+                    predicted[i] = decisions[i, 0]
+            if not is_pooled:
+                total += score_and_outcomes(
+                    measure, truth[start:stop], predicted[start:stop], weights[start:stop], n_classes,
+                    groups[start:stop], shares[start:stop], means,
+                )  # fmt: skip
+            fold += 1
+            start = stop
+    if is_pooled:
+        return score_and_outcomes(measure, truth, predicted, weights, n_classes, groups, shares, means)
+    return total / fold
 
 
-@inline
-def _inverse(matrix, alpha):
-    """The inverse of matrix + alpha I."""
+def decisions_exactly(train, targets, roots, alpha, test):
+    """Decisions (rows, outputs) for test rows, from targets (outputs, rows) of those to train on.
+
+    No product of columns is made: the penalty joins them as rows or columns of their own, and a QR factorisation keeps
+    the digits of columns of any size beside each other, the more so as long rows come first (A. J. Cox, N. J. Higham,
+    *Stability of Householder QR factorization for weighted least squares problems*, 1998).
+    """
+    shares = roots**2 / (roots @ roots)
+    mean, level = shares @ train, targets @ shares
+    apart, sides = (train - mean) * roots[:, None], ((targets.T - level) * roots[:, None])
+    n, d = apart.shape
+    unit = np.ones(n) if d > n else np.exp2(-np.round(np.log2(np.sqrt((apart * apart).sum(axis=0) + alpha))))
+    table = np.vstack([apart.T if d > n else apart * unit, np.diag(math.sqrt(alpha) * unit)])
+    order = np.argsort(-np.abs(table).max(axis=1), kind="stable")
+    Q, R, pivots = scipy.linalg.qr(table[order], mode="economic", pivoting=True)
+    weights = np.empty((max(d, n + d if d > n else 0), len(targets)))
+    if d > n:
+        weights[order] = Q @ scipy.linalg.solve_triangular(R, sides[pivots], trans="T")
+    else:
+        sides = np.vstack([sides, np.zeros((d, len(targets)))])
+        weights[pivots] = scipy.linalg.solve_triangular(R, Q.T @ sides[order])
+        weights *= unit[:, None]
+    return level + (test - mean) @ weights[:d]
+
+
+@part
+def _room(offsets, problems, n_targets):
+    widest, longest, most = 1, 1, 1
+    for probe in range(len(offsets) - 1):
+        widest = max(widest, offsets[probe + 1] - offsets[probe])
+    for p in range(len(problems.starts) - 1):
+        first, last = problems.starts[p], problems.starts[p + 1] - 1
+        longest = max(longest, problems.borders[last] - problems.borders[first])
+        most = max(most, last - first)
+    side = min(widest, longest)
+    square = min(most, MOST_SEGMENTS) * side * (side + n_targets + 1)
+    return Room(np.empty(widest * longest), np.empty(max(square, longest * longest if widest >= longest else 0)))
+
+
+@part
+def _decide(probe, fit, room, decisions):
+    """The decisions for the rows left out of a problem, in the way that takes the fewest operations; are they sure?"""
+    n, d, segments = probe.borders[-1] - probe.borders[0], len(probe.chosen), len(probe.borders) - 1
+    if d < n:
+        by_folds, by_columns = float(segments - probe.first) * d * d * d / 3.0, float(n) * d * d
+        for s in range(probe.first, segments):
+            m = float(probe.borders[s + 1] - probe.borders[s])
+            by_columns += m * m * d + m * m * m / 3.0 if m > 1.0 else 0.0
+        if by_folds < by_columns and segments <= MOST_SEGMENTS:
+            is_sure = _by_folds(probe, fit, room, decisions)
+        else:
+            is_sure = _by_columns(probe, fit, room, decisions)
+        if is_sure or n > FEW_ROWS:
+            return is_sure
+    return _by_rows(probe, fit, room, decisions)
+
+
+@part
+def _gather(probe, begin, end, roots, values):
+    """Rows begin, ..., end - 1 of the problem's rows as columns of values, times their roots."""
+    rows = probe.rows[begin:end]
+    for f in range(len(probe.chosen)):
+        line, to = probe.lines[probe.chosen[f]], values[f]
+        if probe.in_order:
+            for i in range(end - begin):
+                to[i] = line[begin + i] * roots[begin + i]
+        else:
+            for i in range(end - begin):
+                to[i] = line[rows[i]] * roots[rows[i]]
+        if len(probe.gaps) and probe.gaps[f] >= 0:
+            for i in range(end - begin):
+                if np.isnan(to[i]):
+                    to[i] = probe.fill[probe.gaps[f]] * roots[rows[i]]
+
+
+@part
+def factor(matrix):
+    """Cholesky factor L of a matrix, of which this is a copy if it has one, and its least pivot (0 if not)."""
+    least = 0.0
+    try:
+        found = np.linalg.cholesky(matrix)
+        least = np.inf
+        for i in range(len(found)):
+            least = min(least, found[i, i] * found[i, i])
+    except Exception:  # noqa: BLE001  numba knows no other
+        found = matrix
+    return found, least
+
+
+@part
+def scaled_factor(matrix, alpha, scale):
+    """The same for the matrix plus alpha I, scaled to a diagonal of 1: the scale of its rows goes into scale."""
     n = len(matrix)
-    scale = np.empty(n)
     for i in range(n):
         scale[i] = 1.0 / math.sqrt(matrix[i, i] + alpha)
     for i in range(n):
+        own, line = scale[i], matrix[i]
         for j in range(n):
-            matrix[i, j] *= scale[i] * scale[j]
-        matrix[i, i] = 1.0 + RIDGE
-    inverse = np.linalg.inv(matrix)
+            line[j] *= own * scale[j]
+        line[i] = 1.0
+    return factor(matrix)
+
+
+@summing
+def dot(a, b):
+    total = 0.0
+    for i in range(len(a)):
+        total += a[i] * b[i]
+    return total
+
+
+@part
+def solve(L, sides):
+    """Every line x of sides becomes L^-T L^-1 x."""
+    for x in range(len(sides)):
+        side = sides[x]
+        for i in range(len(L)):
+            side[i] = (side[i] - dot(L[i, :i], side[:i])) / L[i, i]
+        for i in range(len(L) - 1, -1, -1):
+            side[i] /= L[i, i]
+            value, line = side[i], L[i]
+            for j in range(i):
+                side[j] -= value * line[j]
+
+
+@part
+def _solve_lower(L, values):
+    """values (n, m) become L^-1 values, some rows at a time."""
+    n = len(L)
+    for first in range(0, n, ROWS_OF_FACTOR):
+        last = min(n, first + ROWS_OF_FACTOR)
+        if first:
+            values[first:last] -= np.dot(L[first:last, :first].copy(), values[:first])
+        for i in range(first, last):
+            line = values[i]
+            for j in range(first, i):
+                share, other = L[i, j], values[j]
+                for k in range(len(line)):
+                    line[k] -= share * other[k]
+            share = 1.0 / L[i, i]
+            for k in range(len(line)):
+                line[k] *= share
+
+
+@part
+def _by_folds(probe, fit, room, decisions):
+    """Sums of all segments but the one left out, about the middle of the columns, then about their means."""
+    rows, borders = probe.rows, probe.borders
+    d, k, n_segments = len(probe.chosen), len(fit.targets), len(borders) - 1
+    sums = room.square[: n_segments * d * (d + k + 1)].reshape(n_segments, d, d + k + 1)
+    sizes = np.zeros((n_segments, k + 1))
+    for s in range(n_segments):
+        begin, end = borders[s], borders[s + 1]
+        start = (begin - borders[0]) * d
+        values = room.values[start : start + (end - begin) * d].reshape(d, end - begin)
+        _gather(probe, begin, end, fit.roots, values)
+        sides = np.empty((end - begin, k + 1))
+        for i in range(end - begin):
+            row, root = rows[begin + i], fit.roots[rows[begin + i]]
+            for c in range(k):
+                sides[i, c] = root * fit.targets[c, row]
+            sides[i, k] = root
+            for c in range(k + 1):
+                sizes[s, c] += root * sides[i, c]
+        sums[s, :, :d] = np.dot(values, values.T)
+        sums[s, :, d:] = np.dot(values, sides)
+    gram, weights, scale, mean = np.empty((d, d)), np.empty((k, d)), np.empty(d), np.empty(d)
+    for s in range(probe.first, n_segments):
+        size = np.zeros(k + 1)
+        for other in range(n_segments):
+            if other != s:
+                size += sizes[other]
+        _sum_of_others(sums, s, d, size, gram, weights, mean)
+        L, least = scaled_factor(gram, fit.alpha, scale)
+        if not least >= LEAST_PIVOT:
+            return False
+        for c in range(k):
+            weights[c] *= scale
+        solve(L, weights)
+        for c in range(k):
+            weights[c] *= scale
+        begin, end = borders[s], borders[s + 1]
+        start = (begin - borders[0]) * d
+        values = room.values[start : start + (end - begin) * d].reshape(d, end - begin)
+        found = np.dot(weights, values)
+        for c in range(k):
+            level = size[c] / size[k] - dot(mean, weights[c])
+            for i in range(end - begin):
+                decisions[begin - borders[probe.first] + i, c] = level + found[c, i] / fit.roots[rows[begin + i]]
+    return True
+
+
+@part
+def _sum_of_others(sums, s, d, size, gram, weights, mean):
+    """Products of columns about their means, with targets (into weights) too, and these means, of all segments but s."""
+    k = len(weights)
+    for f in range(d):
+        total = np.zeros(d + k + 1)
+        for other in range(len(sums)):
+            if other != s:
+                line = sums[other, f]
+                for j in range(d + k + 1):
+                    total[j] += line[j]
+        mean[f] = total[d + k] / size[k]
+        for j in range(d):
+            gram[f, j] = total[j]
+        for c in range(k):
+            weights[c, f] = total[d + c] - mean[f] * size[c]
+    for f in range(d):
+        share, line = mean[f] * size[k], gram[f]
+        for j in range(d):
+            line[j] -= share * mean[j]
+
+
+@part
+def _by_columns(probe, fit, room, decisions):
+    rows, borders, first = probe.rows, probe.borders, probe.first
+    n, d, k = borders[-1] - borders[0], len(probe.chosen), len(fit.targets)
+    values = room.values[: n * d].reshape(d, n)
+    _gather(probe, borders[0], borders[-1], fit.roots, values)
+    roots, residuals = np.empty(n), np.empty((k, n))
     for i in range(n):
+        roots[i] = fit.roots[rows[borders[0] + i]]
+        for c in range(k):
+            residuals[c, i] = roots[i] * fit.targets[c, rows[borders[0] + i]]
+    total = dot(roots, roots)
+    for f in range(d):
+        _take_off_mean(values[f], roots, total)
+    for c in range(k):
+        _take_off_mean(residuals[c], roots, total)
+    gram = np.dot(values, values.T)
+    scale = np.empty(d)
+    L, least = scaled_factor(gram, fit.alpha, scale)
+    if not least >= LEAST_PIVOT:
+        return False
+    for f in range(d):
+        values[f] *= scale[f]
+    _solve_lower(L, values)
+    by_row = np.ascontiguousarray(values.T)
+    residuals -= np.dot(np.dot(residuals, by_row), values)
+    for s in range(first, len(borders) - 1):
+        begin, end = borders[s] - borders[0], borders[s + 1] - borders[0]
+        own = by_row[begin:end]
+        rest = _products(own)
+        for i in range(end - begin):
+            share, line = roots[begin + i] / total, rest[i]
+            for j in range(end - begin):
+                line[j] = -line[j] - share * roots[begin + j]
+            line[i] += 1.0
+        if not _left_out(rest, residuals, begin, end):
+            return False
+    _set_decisions(residuals, rows, borders, first, fit, decisions)
+    return True
+
+
+@part
+def _take_off_mean(line, roots, total):
+    """What the intercept would take of a line of weighted numbers."""
+    mean = dot(line, roots) / total
+    for i in range(len(line)):
+        line[i] -= mean * roots[i]
+
+
+@part
+def _products(values):
+    return np.dot(values, values.T) if len(values) > 1 else np.full((1, 1), dot(values[0], values[0]))
+
+
+@part
+def _left_out(rest, residuals, begin, end):
+    """residuals[:, begin:end] become rest^-1 times themselves; is every pivot large enough?"""
+    if end - begin == 1:
+        for c in range(len(residuals)):
+            residuals[c, begin] /= rest[0, 0]
+        return rest[0, 0] >= LEAST_PIVOT
+    L, least = factor(rest)
+    if not least >= LEAST_PIVOT:
+        return False
+    own = residuals[:, begin:end].copy()
+    solve(L, own)
+    residuals[:, begin:end] = own
+    return True
+
+
+@part
+def _set_decisions(residuals, rows, borders, first, fit, decisions):
+    for i in range(borders[first], borders[-1]):
+        row = rows[i]
+        for c in range(len(residuals)):
+            residual = residuals[c, i - borders[0]] / fit.roots[row]
+            decisions[i - borders[first], c] = fit.targets[c, row] - residual
+
+
+@part
+def _by_rows(probe, fit, room, decisions):
+    n = probe.borders[-1] - probe.borders[0]
+    products = room.square[: n * n].reshape(n, n) if n * n <= len(room.square) else np.empty((n, n))
+    _row_products(probe, fit.roots, room, products)
+    return from_products(products, probe.rows, probe.borders, probe.first, fit, decisions)
+
+
+@part
+def _row_products(probe, roots, room, products):
+    """Products of all pairs of a problem's weighted rows; strips of rows are gathered apart."""
+    begin, d, n = probe.borders[0], len(probe.chosen), len(products)
+    step = (n + STRIPS - 1) // STRIPS
+    for a in range(0, n, step):
+        a_stop = min(n, a + step)
+        left = room.values[a * d : a_stop * d].reshape(d, a_stop - a)
+        _gather(probe, begin + a, begin + a_stop, roots, left)
+        for b in range(0, a_stop, step):
+            b_stop = min(n, b + step)
+            right = room.values[b * d : b_stop * d].reshape(d, b_stop - b)
+            found = np.dot(left.T, right)
+            for i in range(a, a_stop):
+                for j in range(b, b_stop):
+                    products[i, j] = found[i - a, j - b]
+    for i in range(n):
+        for j in range(i):
+            products[j, i] = products[i, j]
+
+
+@part
+def from_products(products, rows, borders, first, fit, decisions):
+    """The decisions from products of weighted rows, which are overwritten.
+
+    An intercept makes it all the same what is added along the roots: a row's usual size, for then nothing is lost
+    where it is taken off again. One of the smaller sizes is usual, so that a row far from all others is none.
+    """
+    n, k = len(products), len(fit.targets)
+    roots, sides = np.empty(n), np.empty((k + 1, n))
+    inverse_sizes = 0.0
+    for i in range(n):
+        row = rows[borders[0] + i]
+        roots[i] = fit.roots[row]
+        inverse_sizes += 1.0 / (products[i, i] / (roots[i] * roots[i]) + fit.alpha)
+    for i in range(n):
+        share, line = roots[i] / inverse_sizes, products[i]
         for j in range(n):
-            inverse[i, j] *= scale[i] * scale[j]
-    return inverse
-
-
-@inline
-def _by_columns(values, targets, u, alpha, residuals):
-    """Residuals of rows left out, from the inverse (features, features)."""
-    solved = np.dot(_inverse(np.dot(values, values.T), alpha), values)
-    fitted = np.dot(solved.T, np.dot(values, targets))
-    leverage = u * u
-    for f in range(len(values)):
-        for i in range(len(u)):
-            leverage[i] += values[f, i] * solved[f, i]
-    for i in range(len(u)):
-        rest = max(1.0 - leverage[i], RIDGE)
-        for c in range(targets.shape[1]):
-            residuals[i, c] = (targets[i, c] - fitted[i, c]) / rest
-
-
-@inline
-def _by_rows(values, targets, u, alpha, residuals):
-    """The same from the inverse (rows, rows); along u, where it holds nothing, a value of the size of others is put."""
-    n = len(u)
-    matrix = np.dot(values.T, values)
-    along = 0.0
+            line[j] += share * roots[j]
+    scale, unit = np.empty(n), np.ones(n)
+    L, least = scaled_factor(products, fit.alpha, scale)
+    if not least >= LEAST_PIVOT:
+        return False
     for i in range(n):
-        along += matrix[i, i] / n
+        for c in range(k):
+            sides[c, i] = scale[i] * roots[i] * fit.targets[c, rows[borders[0] + i]]
+        sides[k, i] = scale[i] * roots[i]
+    inverse = np.zeros((n, n))
     for i in range(n):
-        for j in range(n):
-            matrix[i, j] += along * u[i] * u[j]
-    inverse = _inverse(matrix, alpha)
-    solved = np.dot(inverse, targets)
-    for i in range(n):
-        rest = inverse[i, i] - u[i] * u[i] / (along + alpha)
-        for c in range(targets.shape[1]):
-            residuals[i, c] = solved[i, c] / rest
+        inverse[i, i] = 1.0
+    _solve_lower(L, inverse)
+    by_row = np.ascontiguousarray(inverse.T)
+    solved = np.dot(np.dot(sides, by_row), inverse)
+    level = dot(solved[k], sides[k])
+    for c in range(k):
+        share = dot(solved[k], sides[c]) / level
+        for i in range(n):
+            solved[c, i] -= share * solved[k, i]
+    for s in range(first, len(borders) - 1):
+        begin, end = borders[s] - borders[0], borders[s + 1] - borders[0]
+        own = by_row[begin:end]
+        rest = _products(own)
+        for i in range(begin, end):
+            unit[i] = 1.0 / math.sqrt(rest[i - begin, i - begin])
+        for i in range(begin, end):
+            share, line = solved[k, i] / level, rest[i - begin]
+            for j in range(begin, end):
+                line[j - begin] = (line[j - begin] - share * solved[k, j]) * unit[i] * unit[j]
+        for c in range(k):
+            for i in range(begin, end):
+                solved[c, i] *= unit[i]
+        if not _left_out(rest, solved[:k], begin, end):
+            return False
+    for c in range(k):
+        for i in range(n):
+            solved[c, i] *= unit[i] / scale[i]
+    _set_decisions(solved[:k], rows, borders, first, fit, decisions)
+    return True
 
 
-@inline
-def _coefficients(values, targets, alpha):
-    if len(values) > len(targets):
-        return np.dot(values, np.dot(_inverse(np.dot(values.T, values), alpha), targets))
-    return np.dot(_inverse(np.dot(values, values.T), alpha), np.dot(values, targets))
-
-
-@inline
+@part
 def _prediction(decisions, known, own, measure):
     """The probability of the own class, for the area under the curve the decision, or else the class."""
     if measure == ROC_AUC:

@@ -1,0 +1,117 @@
+"""Ridge regression scores of feature subsets from columns as lines: one row left out at a time, or folds of few rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..kernels import ridge_left_out as kernels
+from ..probing.probes import Subsets
+from .base import Floats
+from .left_out import BoundLeftOut, Probes
+from .missing import Missing
+from .scoring import Outcomes, RowGroups
+
+NO_WEIGHT = 1e-200  # stands for a weight of 0, as a share of the largest: its row is predicted, and changes nothing
+
+
+@dataclass(frozen=True)
+class LeftOutLinear(BoundLeftOut):
+    """Rows of the lines come fold after fold if the folds are a partition, or else in their own order."""
+
+    alpha: float
+    missing: Missing
+
+    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+        scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
+        incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
+        for some in (incomplete, ~incomplete):
+            if some.any():
+                scores[some], means[some] = super()._scores(subsets.only(some), groups)
+        for lost in np.flatnonzero(np.isnan(scores)):
+            scores[lost] = self.score_exactly(subsets[lost], (groups.group, groups.share, means[lost]))
+        return scores, means
+
+    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
+        is_incomplete = self.missing.in_each(*probes[1:]).any()
+        gaps = self.missing.number[probes[1]] if is_incomplete else self.missing.columns[:0]
+        problems = self._apart if is_incomplete else self._problems
+        kernels.left_out_scores(*probes, gaps, self.missing.fills, problems, self.fit, *self.asked, *by_group, scores)
+
+    def score_exactly(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
+        """From orthogonal transformations of the columns, which lose half as many digits, and take far longer."""
+        values = np.empty((len(self.lines.columns.rows), len(subset)))
+        self.lines.columns.take(subset, values)
+        gaps = self.missing.number[subset]
+        decisions = []
+        for fold, (train, test) in enumerate(self._splits()):
+            filled = values.copy() if (gaps >= 0).any() else values
+            for column in np.flatnonzero(gaps >= 0):
+                filled[np.isnan(filled[:, column]), column] = self.missing.fills[fold, gaps[column]]
+            targets, roots = self.fit.targets[:, train], self.fit.roots[train]
+            decisions.append(kernels.decisions_exactly(filled[train], targets, roots, self.alpha, filled[test]))
+        room = np.empty(len(self.tested))
+        return kernels.score_decisions(np.concatenate(decisions), self._problems, *self.asked, *by_group, room)
+
+    @cached_property
+    def fit(self) -> kernels.Fit:
+        """What is fitted: 1 or -1 for each class, of two for the second; or y about its mean."""
+        weights, values = self.measure.weights, self._truth[self.lines.columns.rows]
+        roots = np.sqrt(np.maximum(weights, NO_WEIGHT * weights.max(initial=0.0))) if len(weights) else np.ones(len(values))
+        if self.target.n_classes:
+            labels = np.arange(self.target.n_classes) if self.target.n_classes > 2 else np.array([1])
+            values = np.where(values == labels[:, None], 1.0, -1.0)
+        return kernels.Fit(np.atleast_2d(values), roots[self.lines.columns.rows], self.alpha)
+
+    @cached_property
+    def _truth(self) -> NDArray[Any]:
+        values = self.target.values
+        return values if self.target.n_classes else values - values.mean()
+
+    @cached_property
+    def asked(self) -> tuple[Any, ...]:
+        """Of the tested rows what the score is made of: truth, classes known, measure, weights."""
+        is_pooled = self.folds.is_loo or self.measure.is_probability
+        weights = self.measure.of_rows(self.tested)
+        return self._truth[self.tested], self._known, self.measure.code, weights, self.target.n_classes, is_pooled
+
+    @cached_property
+    def _known(self) -> NDArray[np.bool_]:
+        """Which classes each fold trains on."""
+        if not self.target.n_classes:
+            return np.ones((len(self.folds.splits), 1), bool)
+        own = self.target.values[:, None] == np.arange(self.target.n_classes)
+        if self.measure.is_weighted:
+            own &= self.measure.weights[:, None] > 0
+        if self.folds.is_loo:
+            return own.sum(axis=0) > own
+        return np.array([own[train].any(axis=0) for train, _ in self.folds.splits])
+
+    def _splits(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Rows to train on and to test, as places in the lines."""
+        place = np.empty(self.folds.n_rows, np.int64)
+        place[self.lines.columns.rows] = np.arange(self.folds.n_rows)
+        for train, test in self.folds.splits:
+            yield place[train], place[np.sort(test)]
+
+    @cached_property
+    def _problems(self) -> kernels.Problems:
+        if not self.folds.is_partition:
+            return self._apart
+        borders = np.cumsum([0, *self.folds.test_sizes])
+        return kernels.Problems(np.arange(self.folds.n_rows), borders, np.array([0, len(borders)]), 0, True)
+
+    @cached_property
+    def _apart(self) -> kernels.Problems:
+        """Each split as a problem of its own."""
+        rows, borders = [], [0]
+        for split in self._splits():
+            rows.extend(split)
+            borders.extend([borders[-1], borders[-1] + len(split[0]), borders[-1] + len(split[0]) + len(split[1])])
+        starts = np.arange(0, len(borders), 3)
+        return kernels.Problems(np.concatenate(rows), np.array(borders[1:]), starts, 1, False)
