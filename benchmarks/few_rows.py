@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import cross_val_score
 from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import print_table
-from probewise.criteria import KNN
+from probewise.criteria import KNN, Linear
 from probewise.probing.probes import ProbePlan
 
 SHAPES = [(50, 5_000), (100, 20_000), (200, 100_000)]
@@ -67,6 +69,11 @@ def numpy_soft(X, y, k=10):
     return lambda subsets: np.array([score(subset) for subset in subsets])
 
 
+def ridge_loop(X, y):
+    """The loop people write today."""
+    return lambda subsets: np.array([cross_val_score(RidgeClassifier(), X[:, s], y, cv=3).mean() for s in subsets])
+
+
 @dataclass
 class Case:
     """What is bound, its options, and what people write instead; how many probes a turn takes on either side."""
@@ -81,6 +88,7 @@ class Case:
 CASES = {
     "KNN(3), 3 folds / numpy": Case(KNN(3), {}, numpy_votes),
     "KNN(10), soft, loo / numpy": Case(KNN(10), {"cv": "loo", "scoring": "probability"}, numpy_soft),
+    "Linear, 3 folds / RidgeClassifier": Case(Linear(), {}, ridge_loop, peer_probes=20),
 }
 
 

@@ -1,5 +1,6 @@
 """A slow, literal twin of every method, straight from the papers' equations. Read this to know what is meant."""
 
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from itertools import combinations, pairwise
 
@@ -225,6 +226,34 @@ def ridge_decision(X, targets, row, train, alpha, weights=None):
     apart = X[train] - means
     gram = apart.T @ (weights[train, None] * apart) + alpha * np.eye(X.shape[1])
     return level + (X[row] - means) @ np.linalg.solve(gram, apart.T @ (weights[train] * (targets[train] - level)))
+
+
+def exact_ridge_decisions(X, targets, train, test, alpha, weights=None):
+    """As `ridge_decision` of all test rows, (rows, targets), in 60 decimal digits, from products of rows or columns."""
+    with localcontext(Context(prec=60)):
+        exact = np.vectorize(lambda number: Decimal(float(number)), otypes=[object])
+        X, targets, alpha = exact(X), exact(targets), Decimal(alpha)
+        weights = exact(np.ones(len(X)) if weights is None else weights)[train]
+        means, level = weights @ X[train] / weights.sum(), weights @ targets[train] / weights.sum()
+        roots = np.array([weight.sqrt() for weight in weights])[:, None]
+        apart, sides = roots * (X[train] - means), roots * (targets[train] - level)
+        if X.shape[1] > len(train):
+            solved = apart.T @ _solved(apart @ apart.T, alpha, sides)
+        else:
+            solved = _solved(apart.T @ apart, alpha, apart.T @ sides)
+        return (level + (X[test] - means) @ solved).astype(float)
+
+
+def _solved(matrix, alpha, sides):
+    """(matrix + alpha I)^-1 sides, by elimination."""
+    n = len(matrix)
+    table = np.hstack([matrix + alpha * np.eye(n, dtype=int), sides])
+    for i in range(n):
+        table[i] = table[i] / table[i, i]
+        for j in range(n):
+            if j != i and table[j, i] != 0:
+                table[j] = table[j] - table[j, i] * table[i]
+    return table[:, n:]
 
 
 def soft_linear(X, y, splits, alpha, weights=None):

@@ -3,11 +3,15 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import LeaveOneOut, StratifiedKFold
+from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.svm import SVC
+from sklearn.tree import DecisionTreeClassifier
 
 import naive
-from probewise.criteria import KNN, Average
+from probewise.criteria import KNN, SVM, Average, Linear, NaiveBayes, Scorer, Tree
 from probewise.criteria.base import Folds
 from probewise.probing.probes import ProbePlan, Subsets
 
@@ -19,8 +23,19 @@ CVS = {
     "loo": "loo",
     "some rows twice, some never": [(np.arange(25), np.arange(39, 20, -1)), (np.arange(20, 40), np.arange(15))],
 }
-OF_CLASSES = {"knn": (KNN(3), KNeighborsClassifier(3, algorithm="brute"))}
-OF_NUMBERS = {"knn": (KNN(3), KNeighborsRegressor(3, algorithm="brute"))}
+OF_CLASSES = {
+    "knn": (KNN(3), KNeighborsClassifier(3, algorithm="brute")),
+    "linear": (Linear(), RidgeClassifier()),
+    "naive_bayes": (NaiveBayes(), GaussianNB()),
+}
+OF_NUMBERS = {"knn": (KNN(3), KNeighborsRegressor(3, algorithm="brute")), "linear": (Linear(), Ridge())}
+WITHOUT_WEIGHTS = {
+    "svm": (SVM(), SVC(kernel="linear"), "accuracy"),
+    "svm, balanced": (SVM(), SVC(kernel="linear"), "balanced_accuracy"),
+    "tree": (Tree(), DecisionTreeClassifier(random_state=0), "accuracy"),
+    "estimator": (Scorer(GaussianNB()), GaussianNB(), None),
+    "estimator, balanced": (Scorer(GaussianNB()), GaussianNB(), "balanced_accuracy"),
+}
 
 
 def table(n=40):
@@ -101,6 +116,39 @@ def test_of_numbers(name, scoring, cv, is_weighted):
         predictions(estimator, X[:, SUBSETS[LAST]], y, cv, in_fit),
         weights,
     )
+
+
+@pytest.mark.parametrize("name", WITHOUT_WEIGHTS)
+@pytest.mark.parametrize("cv", ["folds", "some rows twice, some never"])
+def test_of_criteria_without_weights(name, cv):
+    (X, y), (criterion, estimator, scoring) = table(), WITHOUT_WEIGHTS[name]
+    parts = predictions(estimator, X[:, SUBSETS[LAST]], y, cv)
+    check(bind(criterion, X, y, cv, scoring, None), scoring or "accuracy", y, parts, None)
+
+
+@pytest.mark.parametrize("scoring", ["r2", "neg_mean_squared_error"])
+def test_numbers_of_an_estimator(scoring):
+    X, classes = table()
+    y = X[:, 0] + 0.5 * classes
+    bound, chosen = Scorer(Ridge()).bind(X, y, 4, scoring=scoring), X[:, SUBSETS[LAST]]
+    splits = bound.folds.splits
+    parts = [(test, Ridge().fit(chosen[train], y[train]).predict(chosen[test])) for train, test in splits]
+    check(bound, scoring, y, parts, None)
+    assert Scorer(Ridge()).bind(X, y, 4, scoring="neg_mean_absolute_error").row_shares is None
+
+
+def test_tall_tables():
+    """Where sums of all columns are kept."""
+    X, y = (np.concatenate([part] * 5) for part in table())
+    X = X + 0.1 * np.random.default_rng(5).standard_normal(X.shape)
+    groups, numbers = np.arange(200) % 3, X[:, 0] + y
+    bounds = [Linear().bind(X, y), Linear().bind(X, numbers), Linear().bind(X, y, scoring="balanced_accuracy")]
+    bounds += [Linear().bind(sp.csr_matrix(np.where(X > 0.4, X, 0)), y)]
+    for bound in bounds:
+        scores, means = bound.outcomes(SUBSETS, groups)
+        np.testing.assert_array_equal(scores, bound(SUBSETS))
+        np.testing.assert_allclose(means @ np.bincount(groups, bound.row_shares), scores, rtol=1e-5)
+        np.testing.assert_allclose(bound.outcomes(SUBSETS, np.zeros(200, int))[1][:, 0], scores, rtol=1e-5)
 
 
 @pytest.mark.parametrize("cv", CVS)

@@ -298,11 +298,23 @@ def test_what_is_refused(monkeypatch):
     with pytest.raises(ValueError, match="cv='loo' needs at least 2 rows"):
         Folds.of("loo", y[:1], is_classification=True)
     X[3, 2] = np.nan
+    with pytest.raises(ValueError, match=r"with scoring='probability' missing='mean' cannot fill it"):
+        KNN(missing="mean").bind(X, y, **PROBABILITY)
     for criterion in (KNN(missing="mean"), Linear(missing="mean")):
-        with pytest.raises(ValueError, match=r"with scoring='probability' missing='mean' cannot fill it"):
-            criterion.bind(X, y, **PROBABILITY)
         with pytest.raises(ValueError, match=r"with cv='loo' missing='mean' cannot fill it"):
             criterion.bind(X, y, "loo")
+
+
+def test_linear_fills_gaps_inside_the_folds():
+    X, y = table()
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    splits = splits_of(3, X, y)
+    expected = []
+    for train, test in splits:
+        filled = np.where(np.isnan(X), np.nanmean(X[train], axis=0), X)
+        expected.append(len(test) * naive.soft_linear(filled[:, [0, 3, 5]], y, [(train, test)], 1.0))
+    found = Linear(missing="mean").bind(X, y, splits, **PROBABILITY)(Subsets.of([[0, 3, 5]]))
+    np.testing.assert_allclose(found, sum(expected) / len(y), rtol=1e-9)
 
 
 def test_a_device_knows_neither(monkeypatch):

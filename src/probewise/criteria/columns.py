@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..checks.errors import ParameterError, Setting
 from ..checks.stores import Stored, as_dense, column_blocks
-from ..checks.tables import SQUARED
+from ..checks.tables import SQUARED, canonical
 from ..kernels import columns as kernels
 from ..kernels.jit import read_only
 from ..probing.probes import Subsets
@@ -185,3 +185,18 @@ class Extent:
         self.centers[own] = self.distance[own] = self.reach[own] = 0.0
         if len(known):
             self._fill(own, read_only(np.ascontiguousarray(known[:, None])), 0, len(known))
+
+
+def about_middles(X: Any) -> Any:
+    """Sparse X by columns; those mostly stored and far from 0 less their medians, or squares would lose digits."""
+    X = canonical(X.tocsc())
+    stored = np.flatnonzero(2 * np.diff(X.indptr) > X.shape[0])
+    values = X[:, stored].toarray().astype(np.float64)
+    middles = np.median(values, axis=0) if len(stored) else np.empty(0)
+    far = np.abs(middles) > np.abs(values - middles).mean(axis=0)
+    if not far.any():
+        return X
+    near = np.setdiff1d(np.arange(X.shape[1]), stored[far])
+    moved = sp.csc_matrix(values[:, far] - middles[far])
+    order = np.argsort(np.concatenate([near, stored[far]]), kind="stable")
+    return sp.hstack([X[:, near], moved], format="csc")[:, order]

@@ -1,4 +1,4 @@
-"""Ridge regression scores of feature subsets from columns as lines: one row left out at a time, or folds of few rows."""
+"""Ridge regression scores of feature subsets from columns as lines: rows left out one by one, or few rows in folds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LeftOutLinear(BoundLeftOut):
         for some in (incomplete, ~incomplete):
             if some.any():
                 scores[some], means[some] = super()._scores(subsets.only(some), groups)
-        for lost in np.flatnonzero(np.isnan(scores)):
+        for lost in np.flatnonzero(np.isnan(scores)).tolist():
             scores[lost] = self.score_exactly(subsets[lost], (groups.group, groups.share, means[lost]))
         return scores, means
 
@@ -42,6 +42,19 @@ class LeftOutLinear(BoundLeftOut):
         gaps = self.missing.number[probes[1]] if is_incomplete else self.missing.columns[:0]
         problems = self._apart if is_incomplete else self._problems
         kernels.left_out_scores(*probes, gaps, self.missing.fills, problems, self.fit, *self.asked, *by_group, scores)
+
+    def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
+        """J of the subset with each candidate added; with more features than rows from the products of these."""
+        together = np.concatenate([subset, candidates])
+        if len(subset) < self.folds.n_rows or not self.folds.is_partition or self.missing.any_in(together):
+            return super().plus_each(subset, candidates)
+        scores = np.empty(len(candidates))
+        for _, lines, places, _ in self.lines.batches(Subsets.of([together])):
+            own, others = places[: len(subset)], places[len(subset) :]
+            kernels.plus_each_scores(lines, own, others, self._problems, self.fit, *self.asked, scores)
+        for lost in np.flatnonzero(np.isnan(scores)).tolist():
+            scores[lost] = self(Subsets.of([np.append(subset, candidates[lost])]))[0]
+        return scores
 
     def score_exactly(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
         """From orthogonal transformations of the columns, which lose half as many digits, and take far longer."""
@@ -61,15 +74,16 @@ class LeftOutLinear(BoundLeftOut):
     @cached_property
     def fit(self) -> kernels.Fit:
         """What is fitted: 1 or -1 for each class, of two for the second; or y about its mean."""
-        weights, values = self.measure.weights, self._truth[self.lines.columns.rows]
-        roots = np.sqrt(np.maximum(weights, NO_WEIGHT * weights.max(initial=0.0))) if len(weights) else np.ones(len(values))
+        values, weights = self.truth[self.lines.columns.rows], self.measure.weights
+        weights = weights if self.measure.is_weighted else np.ones(len(values))
+        roots = np.sqrt(np.maximum(weights, NO_WEIGHT * weights.max()))
         if self.target.n_classes:
             labels = np.arange(self.target.n_classes) if self.target.n_classes > 2 else np.array([1])
             values = np.where(values == labels[:, None], 1.0, -1.0)
         return kernels.Fit(np.atleast_2d(values), roots[self.lines.columns.rows], self.alpha)
 
     @cached_property
-    def _truth(self) -> NDArray[Any]:
+    def truth(self) -> NDArray[Any]:
         values = self.target.values
         return values if self.target.n_classes else values - values.mean()
 
@@ -78,10 +92,10 @@ class LeftOutLinear(BoundLeftOut):
         """Of the tested rows what the score is made of: truth, classes known, measure, weights."""
         is_pooled = self.folds.is_loo or self.measure.is_probability
         weights = self.measure.of_rows(self.tested)
-        return self._truth[self.tested], self._known, self.measure.code, weights, self.target.n_classes, is_pooled
+        return self.truth[self.tested], self.known, self.measure.code, weights, self.target.n_classes, is_pooled
 
     @cached_property
-    def _known(self) -> NDArray[np.bool_]:
+    def known(self) -> NDArray[np.bool_]:
         """Which classes each fold trains on."""
         if not self.target.n_classes:
             return np.ones((len(self.folds.splits), 1), bool)
@@ -109,7 +123,8 @@ class LeftOutLinear(BoundLeftOut):
     @cached_property
     def _apart(self) -> kernels.Problems:
         """Each split as a problem of its own."""
-        rows, borders = [], [0]
+        rows: list[NDArray[np.int64]] = []
+        borders = [0]
         for split in self._splits():
             rows.extend(split)
             borders.extend([borders[-1], borders[-1] + len(split[0]), borders[-1] + len(split[0]) + len(split[1])])

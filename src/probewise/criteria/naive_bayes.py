@@ -17,7 +17,7 @@ from ..kernels import bayes as kernels
 from ..probing.probes import Subsets
 from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
 from .left_out import LeftOutBayes, column_lines
-from .scoring import Measure, bind_target
+from .scoring import Measure, Outcomes, OutcomesByGroup, RowGroups, bind_target
 
 MEMORY_LIMIT = 2**30
 NO_WEIGHTS: Floats = np.empty(0)
@@ -101,41 +101,47 @@ class NaiveBayes(Criterion):
         if folds.is_loo:
             lines = column_lines(X, None, measure)
             return LeftOutBayes(lines, target, folds, measure, float(self.var_smoothing))
-        return BoundNaiveBayes.of(X, target.values, folds, float(self.var_smoothing), measure)
+        return BoundNaiveBayes.of(X, target, folds, float(self.var_smoothing), measure)
 
 
 @dataclass(frozen=True)
-class BoundNaiveBayes:
-    """X by columns, class codes, and the model of every fold where they fit in memory."""
+class BoundNaiveBayes(OutcomesByGroup):
+    """X by columns, and the model of every fold where they fit in memory."""
 
     X: Any
-    codes: NDArray[np.int64]
+    target: Target
     folds: Folds
     var_smoothing: float
     measure: Measure
     models: tuple[FoldModel, ...] | None
 
     @classmethod
-    def of(
-        cls, X: Any, codes: NDArray[np.int64], folds: Folds, var_smoothing: float, measure: Measure
-    ) -> BoundNaiveBayes:
+    def of(cls, X: Any, target: Target, folds: Folds, var_smoothing: float, measure: Measure) -> BoundNaiveBayes:
+        codes = target.values
         X = canonical(X.tocsc()) if sp.issparse(X) else as_dense(X)
         moments = 32 * len(folds.splits) * X.shape[1] * int(codes.max() + 1)
         row = 12 * (X.nnz // len(codes) if sp.issparse(X) else X.shape[1])
         keep = moments + row * sum(len(test) for _, test in folds.splits) <= MEMORY_LIMIT
         if not keep and (sp.issparse(X) or moments > MEMORY_LIMIT):
-            return cls(X, codes, folds, var_smoothing, measure, None)
+            return cls(X, target, folds, var_smoothing, measure, None)
         models = tuple(FoldModel.of(X, codes, split, measure, keep=keep) for split in folds.splits)
-        return cls(X, codes, folds, var_smoothing, measure, models)
+        return cls(X, target, folds, var_smoothing, measure, models)
 
-    def __call__(self, subsets: Subsets) -> Floats:
-        total = np.zeros(len(subsets))
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        return self.target.values
+
+    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+        total, means = np.zeros(len(subsets)), np.zeros((len(subsets), groups.n_groups))
         if not len(subsets):
-            return total
-        shares = self._fold_shares()
+            return total, means
+        shares, start = self._fold_shares(), 0
         for model, share in zip(self.fold_models(), shares, strict=True):
-            total += share * model.scores(self.X, subsets, self.var_smoothing)
-        return total / sum(shares)
+            own = slice(start, start + len(model.rows))
+            by_group = groups.group[own], groups.share[own], means
+            total += share * model.scores(self.X, subsets, self.var_smoothing, by_group)
+            start = own.stop
+        return total / sum(shares), means
 
     def _fold_shares(self) -> list[float]:
         """How much each fold counts: alike, but probabilities are averaged over rows."""
@@ -181,7 +187,7 @@ class FoldModel:
 
     @classmethod
     def of(cls, X: Any, codes: NDArray[np.int64], split: Split, measure: Measure, *, keep: bool) -> FoldModel:
-        train, test = split
+        train, test = split[0], np.sort(split[1])
         classes, share, mean, variance = class_moments(X, codes, train, measure.weights)
         pooled = pooled_variance(mean, variance, share)
         if measure.is_weighted:  # the smoothing of GaussianNB is a share of the variance without weights
@@ -205,15 +211,16 @@ class FoldModel:
         """The classes of the test rows, -1 for those without training rows."""
         return np.where(self.truth < len(self.moments.log_prior), self.truth, -1)
 
-    def scores(self, X: Any, subsets: Subsets, smoothing: float) -> Floats:
+    def scores(self, X: Any, subsets: Subsets, smoothing: float, by_group: Outcomes) -> Floats:
         """The score of the test rows, for each subset."""
         features, offsets, truth = subsets.indices, subsets.offsets, (self.truth, self.weights)
         model, scores = (self.moments, smoothing, self.measure, self.n_classes), np.empty(len(subsets))
+        groups, shares, means = by_group
         if self.standard is not None:
-            kernels.quick_scores(self.columns, self.standard, *truth, features, offsets, *model, scores)
+            kernels.quick_scores(self.columns, self.standard, *truth, features, offsets, *model, *by_group, scores)
         elif self.columns is not None:
             stored = (self.columns.data, self.columns.indices, self.columns.indptr)
-            kernels.sparse_scores(*stored, *truth, features, offsets, *model, scores)
+            kernels.sparse_scores(*stored, *truth, features, offsets, *model, *by_group, scores)
         else:
             room = np.empty((int(subsets.sizes.max()), len(self.rows)))
             places = np.arange(len(room), dtype=np.int32)
@@ -221,7 +228,8 @@ class FoldModel:
                 matrix, own = X.gather(subset) if isinstance(X, Stored) else (X, subset)
                 kernels.take_columns(matrix, self.rows, own, room)
                 one, value = np.array([0, len(subset)]), scores[k : k + 1]
-                kernels.dense_scores(room, *truth, places, subset, one, *model, value)
+                own_group = groups, shares, means[k : k + 1]
+                kernels.dense_scores(room, *truth, places, subset, one, *model, *own_group, value)
         return scores
 
 

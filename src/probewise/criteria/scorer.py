@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from inspect import Parameter, signature
 from typing import Any
 
@@ -11,17 +12,24 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from ..kernels.scores import F1_MACRO, add_outcomes
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
 from .identity import stable_text
-from .scoring import refuse_one_row
+from .scoring import FOR_CLASSES, FOR_NUMBERS, Measure, OutcomesByGroup, RowGroups, refuse_one_row
+
+NO_WEIGHTS: Floats = np.empty(0)
+ROW_SCORES = {
+    name: (FOR_CLASSES | FOR_NUMBERS)[name]
+    for name in ("accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error")
+}
 
 
 class Scorer(Criterion):
@@ -93,7 +101,9 @@ class Scorer(Criterion):
 
 
 @dataclass(frozen=True)
-class BoundScorer:
+class BoundScorer(OutcomesByGroup):
+    """Outcomes of rows are known where the score is a mean over rows that built-in criteria know too."""
+
     estimator: Any
     X: Any
     y: NDArray[Any]
@@ -101,8 +111,44 @@ class BoundScorer:
     scoring: Any
     weights: Floats | None = None
 
-    def __call__(self, subsets: Subsets) -> Floats:
-        return np.array([self._score(subset) for subset in subsets])
+    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+        if not groups.n_groups:
+            return np.array([self._score(subset) for subset in subsets], dtype=np.float64), np.empty((len(subsets), 0))
+        means = np.zeros((len(subsets), groups.n_groups))
+        scores = [self._with_outcomes(subset, groups, own) for subset, own in zip(subsets, means, strict=True)]
+        return np.array(scores, dtype=np.float64), means
+
+    @cached_property
+    def measure(self) -> Measure:  # type: ignore[override]
+        """The score by its name; one that cannot be told row by row counts as F1, which is no mean over rows."""
+        own_score = type(self.estimator).score if hasattr(self.estimator, "score") else None
+        name = {ClassifierMixin.score: "accuracy", RegressorMixin.score: "r2"}.get(own_score, "other")
+        name = name if self.scoring is None else str(self.scoring)
+        is_known = name in ROW_SCORES and self.weights is None and self.y.ndim == 1
+        return Measure(name, ROW_SCORES[name] if is_known else F1_MACRO, np.empty(0))
+
+    @cached_property
+    def target(self) -> Target:  # type: ignore[override]
+        return Target.of(self.y, "classification" if self.measure.is_of_labels else "regression")
+
+    def _with_outcomes(self, subset: NDArray[np.int32], groups: RowGroups, means: Floats) -> float:
+        """J as `_score` finds it, and the outcomes of its predictions."""
+        columns = self.X[:, subset]
+        rows = columns.tocsr() if sp.issparse(columns) else columns
+        scorer, scores, start = check_scoring(self.estimator, self.scoring), [], 0
+        for train, test in self.folds.splits:
+            fitted = clone(self.estimator).fit(rows[train], self.y[train])
+            scores.append(scorer(fitted, rows[test], self.y[test]))
+            truth, predicted = (
+                part[np.argsort(test, kind="stable")] for part in (self.y[test], fitted.predict(rows[test]))
+            )
+            if self.measure.is_of_labels:
+                truth, predicted = np.zeros(len(test)), (truth != predicted).astype(np.float64)
+            own = slice(start, start + len(test))
+            by_group = groups.group[own], groups.share[own], means
+            add_outcomes(self.measure.code, truth.astype(np.float64), predicted, NO_WEIGHTS, *by_group)
+            start = own.stop
+        return float(np.mean(scores))
 
     def _score(self, subset: NDArray[np.int32]) -> float:
         if self.weights is not None:

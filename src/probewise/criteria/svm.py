@@ -15,10 +15,11 @@ from sklearn.svm import SVC, SVR
 from ..checks.errors import ForPython, Parameter, ParameterError, Setting
 from ..checks.stores import as_dense
 from ..kernels import smo
+from ..kernels.scores import score_and_outcomes
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .scorer import BoundScorer
-from .scoring import Measure
+from .scoring import Measure, Outcomes, OutcomesByGroup, RowGroups
 
 C_GRID = (0.01, 0.1, 1.0, 10.0)
 GAMMA_GRID = (0.25, 1.0, 4.0)  # times gamma="scale" of the features tuned on
@@ -107,7 +108,7 @@ class SVM(Criterion):
             )
         folds = Folds.of(cv, np.asarray(y), is_classification=target.is_classification, groups=groups)
         measure = Measure.of(scoring, target, folds, criterion="SVM", estimator=estimator)
-        splits = tuple(SplitByClass.of(target, train, test) for train, test in folds.splits)
+        splits = tuple(SplitByClass.of(target, train, np.sort(test)) for train, test in folds.splits)
         X = X.tocsc() if sp.issparse(X) else as_dense(X)
         bound = BoundSVM(X, target, folds, splits, self.kernel, float(self.C), self.gamma, measure)
         return bound.tuned() if self.tune else bound
@@ -151,7 +152,7 @@ class SplitByClass(NamedTuple):
 
 
 @dataclass(frozen=True)
-class BoundSVM:
+class BoundSVM(OutcomesByGroup):
     """X by columns, the splits, and the parameters in use."""
 
     X: Any
@@ -163,12 +164,14 @@ class BoundSVM:
     gamma: Any
     measure: Measure
 
-    def __call__(self, subsets: Subsets) -> Floats:
+    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
         longest = max(split.longest for split in self.splits)
         if longest > MOST_ROWS:
-            return self._by_sklearn(subsets)
-        room = smo.Room.of(longest)
-        return np.array([self._score(subset, room) for subset in subsets])
+            return self._by_sklearn(subsets, groups)
+        room, scores, means = smo.Room.of(longest), np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
+        for k, subset in enumerate(subsets):
+            scores[k] = self._score(subset, room, groups, means[k])
+        return scores, means
 
     def tuned(self) -> BoundSVM:
         """The same with the best C, and gamma, of the grid."""
@@ -183,12 +186,18 @@ class BoundSVM:
         scores = [bound(Subsets.of([features]))[0] for bound in bounds]
         return bounds[int(np.argmax(scores))]
 
-    def _score(self, subset: NDArray[np.int32], room: smo.Room) -> float:
+    def _score(self, subset: NDArray[np.int32], room: smo.Room, groups: RowGroups, means: Floats) -> float:
         matrix, place = self._rows(subset)
         if matrix.shape[0] > MOST_ROWS:
-            return float(self._by_sklearn(Subsets.of([subset]))[0])
-        kernels = self._kernels(matrix, place)
-        return float(np.mean([self._fold(split, values, place, room) for split, values in kernels]))
+            scores, table = self._by_sklearn(Subsets.of([subset]), groups)
+            means[:] = table[0]
+            return float(scores[0])
+        scores, start = np.empty(len(self.splits)), 0
+        for fold, (split, values) in enumerate(self._kernels(matrix, place)):
+            own = slice(start, start + len(split.test))
+            scores[fold] = self._fold(split, values, place, room, (groups.group[own], groups.share[own], means))
+            start = own.stop
+        return float(np.mean(scores))
 
     def _kernels(self, matrix: Any, place: NDArray[np.int64]) -> Iterator[tuple[SplitByClass, Floats]]:
         """Each split with its kernel matrix; one is made anew only where gamma changes."""
@@ -223,7 +232,9 @@ class BoundSVM:
             return _scale(matrix[train])
         return 1 / matrix.shape[1] if self.gamma == "auto" else float(self.gamma)
 
-    def _fold(self, split: SplitByClass, values: Floats, place: NDArray[np.int64], room: smo.Room) -> float:
+    def _fold(
+        self, split: SplitByClass, values: Floats, place: NDArray[np.int64], room: smo.Room, by_group: Outcomes
+    ) -> float:
         seen, which = np.unique(place[split.test], return_inverse=True)
         rows = place[split.by_class]
         predictions = np.empty(len(seen))
@@ -235,13 +246,15 @@ class BoundSVM:
             predictions = split.classes[winners].astype(np.float64)
         else:
             smo.margins(values, rows, split.starts, seen, self.C, *room, predictions)
-        truth, weights = self.target.values[split.test], self.measure.weights
-        return self.measure.score(truth, predictions[which], weights, self.target.n_classes)
+        truth, weights, n_classes = self.target.values[split.test], self.measure.weights, self.target.n_classes
+        return score_and_outcomes(self.measure.code, truth, predictions[which], weights, n_classes, *by_group)
 
-    def _by_sklearn(self, subsets: Subsets) -> Floats:
+    def _by_sklearn(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
         machine = SVC if self.target.is_classification else SVR
         estimator = machine(kernel=self.kernel, C=self.C, gamma=self.gamma)
-        return BoundScorer(estimator, self.X, self.target.values, self.folds, self.measure.name)(subsets)
+        return BoundScorer(estimator, self.X, self.target.values, self.folds, self.measure.name)._scores(
+            subsets, groups
+        )
 
 
 def _scale(rows: Any) -> float:

@@ -17,7 +17,8 @@ votes           k nearest rows in any folds, what they say                      
 products        inner products of columns, some by some                                           votes
 integers        distances of 16-bit integers (AVX512-VNNI)                                        neighbors
 linear          ridge regression from sums, and predictions       linear (Cholesky in batches)    criteria.linear
-ridge_left_out  ridge regression of rows left out, closed form                                    criteria.left_out
+ridge_left_out  ridge regression of rows left out, closed form                                    criteria.linear
+factor          Cholesky factors, and the digits they leave                                       the two above
 bayes           Gaussian naive Bayes from class moments           bayes                           criteria.naive_bayes
 bayes_left_out  naive Bayes with every row left out once                                          criteria.left_out
 separability    distances between classes; k-means share          separability                    criteria.separability

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .jit import kernel
-from .scores import PROBABILITY, ROC_AUC, score
+from .scores import PROBABILITY, ROC_AUC, score_and_outcomes
 
 BLOCK = 64  # columns whose sums are kept together
 TILE = 2048  # rows whose costs stay in the cache
@@ -239,7 +239,10 @@ def predict_exactly(values, columns, center, scale, start, begin, end, measure, 
 
 
 @kernel
-def dense_scores(values, truth, weights, columns, features, offsets, moments, smoothing, measure, n_classes, scores):
+def dense_scores(
+    values, truth, weights, columns, features, offsets, moments, smoothing, measure, n_classes, groups, shares, means,
+    scores,
+):  # fmt: skip
     """The score of each probe; values (columns, rows) holds the test rows, and weights theirs.
 
     Position i of a probe is feature features[i] of the moments and row columns[i] of values. Classes without moments
@@ -255,7 +258,7 @@ def dense_scores(values, truth, weights, columns, features, offsets, moments, sm
         predict_exactly(
             values, columns[begin:end], center, scale, start, 0, n_rows, measure, truth, cost, winner, predicted
         )
-        scores[probe] = score(measure, truth, predicted, weights, n_classes)
+        scores[probe] = score_and_outcomes(measure, truth, predicted, weights, n_classes, groups, shares, means[probe])
 
 
 @kernel
@@ -383,7 +386,10 @@ def predict_quickly(columns, features, bend, slope, start, bound, cost, least, s
 
 
 @kernel
-def quick_scores(values, standard, truth, weights, features, offsets, moments, smoothing, measure, n_classes, scores):
+def quick_scores(
+    values, standard, truth, weights, features, offsets, moments, smoothing, measure, n_classes, groups, shares, means,
+    scores,
+):  # fmt: skip
     """What dense_scores gives, from float32 where that leaves no doubt; the order of all rows is always in doubt."""
     n_known, n_rows = len(moments.log_prior), len(truth)
     room, tile = np.max(np.diff(offsets)), min(TILE, n_rows)
@@ -411,44 +417,64 @@ def quick_scores(values, standard, truth, weights, features, offsets, moments, s
                 predict_exactly(
                     values, chosen, center, scale, start, row, row + 1, measure, truth, cost, winner, predicted
                 )
-        scores[probe] = score(measure, truth, predicted, weights, n_classes)
+        scores[probe] = score_and_outcomes(measure, truth, predicted, weights, n_classes, groups, shares, means[probe])
 
 
 @kernel
 def sparse_scores(
-    data, indices, indptr, truth, weights, features, offsets, moments, smoothing, measure, n_classes, scores
-):
-    """What dense_scores gives, from compressed columns: rows start at the cost of zeros, stored values change it."""
+    data, indices, indptr, truth, weights, features, offsets, moments, smoothing, measure, n_classes, groups, shares,
+    means, scores,
+):  # fmt: skip
+    """What dense_scores gives, from compressed columns: rows start at the cost of zeros, stored values change it.
+
+    In a column where zeros cost very much, all rows are visited: what is added and taken off again would hide the rest.
+    """
     n_known, n_rows = len(moments.log_prior), len(truth)
     room = np.max(np.diff(offsets))
     center, scale = np.empty((n_known, room)), np.empty((n_known, room))
-    start, pull, sharp = np.empty(n_known), np.empty(n_known), np.empty(n_known)
+    start, pull, column = np.empty(n_known), np.empty(n_known), np.empty(n_rows)
     cost, predicted = np.empty((n_rows, n_known)), np.empty(n_rows)
     for probe in range(len(scores)):
         chosen = features[offsets[probe] : offsets[probe + 1]]
         probe_model(chosen, moments, smoothing, center, scale, start)
-        for c in range(n_known):
-            for k in range(len(chosen)):
-                t = center[c, k] * scale[c, k]
-                start[c] += t * t
+        for k in range(len(chosen)):
+            if not is_far(center[:, k], scale[:, k]):
+                for c in range(n_known):
+                    start[c] += (center[c, k] * scale[c, k]) ** 2
         for row in range(n_rows):
             cost[row] = start
         for k in range(len(chosen)):
+            stored = slice(indptr[chosen[k]], indptr[chosen[k] + 1])
+            if is_far(center[:, k], scale[:, k]):
+                column[:] = 0.0
+                column[indices[stored]] = data[stored]
+                for row in range(n_rows):
+                    for c in range(n_known):
+                        cost[row, c] += ((column[row] - center[c, k]) * scale[c, k]) ** 2
+                continue
             for c in range(n_known):
-                sharp[c] = scale[c, k]
                 pull[c] = 2.0 * center[c, k] * scale[c, k]
-            for position in range(indptr[chosen[k]], indptr[chosen[k] + 1]):
+            for position in range(stored.start, stored.stop):
                 value = np.float64(data[position])
                 line = cost[indices[position]]
                 for c in range(n_known):
-                    t = value * sharp[c]
+                    t = value * scale[c, k]
                     line[c] += t * (t - pull[c])
         for row in range(n_rows):
             if measure == PROBABILITY:
                 predicted[row] = posterior(cost[row], truth[row])
             else:
                 predicted[row] = cost[row, 0] - cost[row, 1] if measure == ROC_AUC else np.argmin(cost[row])
-        scores[probe] = score(measure, truth, predicted, weights, n_classes)
+        scores[probe] = score_and_outcomes(measure, truth, predicted, weights, n_classes, groups, shares, means[probe])
+
+
+@kernel
+def is_far(center, scale):
+    """Whether a zero is more than a hundred deviations from the mean of some class."""
+    farthest = 0.0
+    for c in range(len(center)):
+        farthest = max(farthest, abs(center[c] * scale[c]))
+    return farthest > 100.0
 
 
 @kernel

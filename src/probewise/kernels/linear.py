@@ -1,41 +1,41 @@
-"""Ridge regression in closed form, cross-validated: sums in, one Cholesky factor per fold, predictions out.
+"""Ridge regression in closed form, cross-validated: sums of groups of rows in, a factor per fold, predictions out.
 
-K targets are fitted at once. What is known of a group of rows are its size n, its column sums s (d), its Gram
-matrix G (d, d), its target sums t (K) and the products of columns with targets M (d, K). They add and subtract: what
-a fold leaves for training is the whole less the fold.
+K targets are fitted at once. Of dense rows means and products about these are known, of sparse rows plain sums: their
+number n, column sums s (d), Gram matrix G (d, d), target sums t (K) and products of columns with targets M (d, K).
+Those of groups add up: what a fold leaves for training is the sum of the others.
 """
 
 import numpy as np
 
+from .factor import LEAST_PIVOT, dot, ridge_weights
 from .jit import inline, kernel
-from .scores import ROC_AUC, score
+from .scores import ROC_AUC, score_and_outcomes
 
 ROWS_AT_A_TIME = 256
 
 
 @kernel
-def ridge(n, sums, gram, target_sums, products, alpha, system, weights, intercepts):
-    """Weights (d, K) and intercepts (K) of min |X w + b - t|^2 + alpha |w|^2; system (d, d + K + 1) is work space."""
+def ridge(means, scatter, target_means, products, alpha, weights, intercepts):
+    """Weights (d, K) and intercepts (K) of min |X w + b - t|^2 + alpha |w|^2; are digits enough left?"""
     d, k = products.shape
-    for i in range(d):
-        mean = sums[i] / n
-        for j in range(i, d):
-            system[i, j] = gram[i, j] - mean * sums[j]
-        system[i, i] += alpha
-        for c in range(k):
-            system[i, d + c] = products[i, c] - mean * target_sums[c]
-    _eliminate(system[:d, : d + k])
-    _substitute(system, weights)
-    _set_intercepts(n, sums, target_sums, weights, intercepts)
+    sides = np.ascontiguousarray(products.T)
+    is_sure = ridge_weights(scatter.copy(), alpha, sides)
+    for c in range(k):
+        intercepts[c] = target_means[c] - dot(means, sides[c])
+        for i in range(d):
+            weights[i, c] = sides[c, i]
+    return is_sure
 
 
 @kernel
-def ridge_of_few(n, sums, gram, target_sums, products, alpha, system, weights, intercepts):
-    """As `ridge`, for a Gram matrix that is mostly zeros: they stay zeros if the means are taken off afterwards.
+def ridge_of_few(n, sums, gram, target_sums, products, alpha, weights, intercepts):
+    """As `ridge`, from plain sums s, a Gram matrix (its upper part) that is mostly zeros, and products about 0.
 
-    With H = G + alpha I and u = H^-1 s, the inverse of H - s s^T / n is H^-1 + u u^T / (n - s^T u).
+    They stay zeros if the means are taken off afterwards: with H = G + alpha I and u = H^-1 s, the inverse of
+    H - s s^T / n is H^-1 + u u^T / (n - s^T u).
     """
     d, k = products.shape
+    system, solved = np.empty((d, d + k + 1)), np.empty((d, k + 1))
     for i in range(d):
         for j in range(i, d):
             system[i, j] = gram[i, j]
@@ -43,36 +43,47 @@ def ridge_of_few(n, sums, gram, target_sums, products, alpha, system, weights, i
         for c in range(k):
             system[i, d + c] = products[i, c]
         system[i, d + k] = sums[i]
-    _eliminate(system[:d, : d + k + 1])
-    _substitute(system, weights)
-    u = weights[:, k].copy()
+    is_sure = _eliminate(system)
+    _substitute(system, solved)
+    u = solved[:, k].copy()
     rest = n - np.dot(sums, u)
     if rest < 1e-6 * n:  # columns that hardly vary: more than six of float64's sixteen digits would be lost
-        ridge(n, sums, gram, target_sums, products, alpha, system, weights[:, :k], intercepts)
-        return
+        scatter, own = np.empty((d, d)), np.empty((d, k))
+        for i in range(d):
+            mean = sums[i] / n
+            for j in range(i, d):
+                scatter[i, j] = scatter[j, i] = gram[i, j] - mean * sums[j]
+            for c in range(k):
+                own[i, c] = products[i, c] - mean * target_sums[c]
+        return ridge(sums / n, scatter, target_sums / n, own, alpha, weights, intercepts)
     for c in range(k):
         share = target_sums[c] / n
         along = 0.0
         for i in range(d):
-            weights[i, c] -= u[i] * share
+            weights[i, c] = solved[i, c] - u[i] * share
             along += sums[i] * weights[i, c]
         for i in range(d):
             weights[i, c] += u[i] * along / rest
-    _set_intercepts(n, sums, target_sums, weights[:, :k], intercepts)
+        intercepts[c] = share
+        for i in range(d):
+            intercepts[c] -= sums[i] / n * weights[i, c]
+    return is_sure
 
 
 @inline
 def _eliminate(system):
     """Cholesky factor U of the left square part in its upper triangle, and U^-T times the rest, row by row.
 
-    A pivot that rounding has eaten up counts as a tiny share of the largest: its column is a copy of others.
+    Is every pivot large enough beside the diagonal that it comes from?
     """
     d, width = system.shape
-    largest = 0.0
+    least = np.empty(d)
     for i in range(d):
-        largest = max(largest, system[i, i])
+        least[i] = LEAST_PIVOT * system[i, i]
+    is_sure = True
     for i in range(d):
-        root = np.sqrt(max(system[i, i], 1e-14 * largest, 1e-300))
+        is_sure &= system[i, i] >= least[i]
+        root = np.sqrt(max(system[i, i], least[i]))
         system[i, i] = root
         for j in range(i + 1, width):
             system[i, j] /= root
@@ -81,6 +92,7 @@ def _eliminate(system):
             if factor != 0.0:
                 for j in range(later, width):
                     system[later, j] -= factor * system[i, j]
+    return is_sure
 
 
 @inline
@@ -99,19 +111,10 @@ def _substitute(system, weights):
             weights[i, c] /= system[i, i]
 
 
-@inline
-def _set_intercepts(n, sums, target_sums, weights, intercepts):
-    for c in range(len(intercepts)):
-        intercepts[c] = target_sums[c] / n
-    for i in range(len(sums)):
-        for c in range(len(intercepts)):
-            intercepts[c] -= sums[i] / n * weights[i, c]
-
-
 @kernel
 def batch_scores(
     matrix, rows, borders, centers, indices, offsets, missing, fills, weights, intercepts, allowed, targets, measure,
-    row_weights, n_classes, predictions, scores,
+    row_weights, n_classes, groups, shares, means, predictions, scores,
 ):  # fmt: skip
     """The score of every probe in every fold, into scores.
 
@@ -119,8 +122,8 @@ def batch_scores(
     probe after probe, a (d, K) matrix per fold; rows are in fold order, fold f is borders[f]..borders[f + 1]. Where
     values are missing, NaN in the column at place i of indices is fills[f, missing[i]] in fold f.
 
-    predictions (probes, rows of the largest fold) is work space. Without any, how many rows are rightly labelled, or
-    the sum of squared errors, goes into scores: the usual scores need no more.
+    predictions (probes, rows of the largest fold) is work space. Without any, how many rows are rightly labelled goes
+    into scores: accuracy needs no more. groups, shares and means are those of `scores.add_outcomes`.
     """
     n_folds, n_probes, k = len(borders) - 1, len(offsets) - 1, intercepts.shape[2]
     room = np.empty(ROWS_AT_A_TIME * _widest(offsets))
@@ -140,20 +143,18 @@ def batch_scores(
                 if is_plain:
                     decisions = np.dot(values, coefficients)
                     for i in range(height):
-                        target = targets[first + i]
-                        if is_label:
-                            scores[probe, fold] += _decide(decisions[i], own, allowed[fold]) == target
-                        else:
-                            scores[probe, fold] += (target - decisions[i, 0] - own[0]) ** 2
+                        scores[probe, fold] += _decide(decisions[i], own, allowed[fold]) == targets[first + i]
                 else:
                     line = predictions[probe, first - borders[fold] : first - borders[fold] + height]
                     predict(values, coefficients, own, allowed[fold], is_label, line)
         if not is_plain:
             tested = slice(borders[fold], borders[fold + 1])
-            own_weights = row_weights[tested] if len(row_weights) else row_weights
             for probe in range(n_probes):
                 line = predictions[probe, : borders[fold + 1] - borders[fold]]
-                scores[probe, fold] = score(measure, targets[tested], line, own_weights, n_classes)
+                scores[probe, fold] = score_and_outcomes(
+                    measure, targets[tested], line, row_weights[tested], n_classes, groups[tested], shares[tested],
+                    means[probe],
+                )  # fmt: skip
 
 
 @inline

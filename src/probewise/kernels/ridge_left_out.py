@@ -3,11 +3,12 @@
 Rows come in problems. The folds of a partition are one: each segment of its rows is left out in turn. Any other split
 is a problem by itself, of which the last segment is left out. There are three ways to the same decisions:
 
-- by folds: sums of the segments are added up, and each fold solves its own system (features, features);
+- by folds: products of columns in each segment are added up, and each fold solves its system (features, features);
 - by columns: one system (features, features) for all folds. With H the matrix that maps targets to fitted values, rows
   F that are left out have the residuals (I - H_FF)^-1 e_F, e being those of the fit to all rows;
-- by rows: one system (rows, rows) for all folds, the small one where features are many. With P the inverse of the
-  products of rows plus alpha I, less what the intercept takes of it, they are (P_FF)^-1 (P t)_F.
+- by rows: one system (rows, rows) for all folds, the small one where features are as many as rows or more: there it
+  takes no more time than the others. With P the inverse of the products of rows plus alpha I, less what the intercept
+  takes of it, they are (P_FF)^-1 (P t)_F.
 
 Rows are weighted by the roots r of their weights. No way is trusted where its pivots say that digits were lost: the
 next is tried, and in the end there is no score.
@@ -19,14 +20,15 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from .jit import kernel, part, summing
+from .factor import LEAST_PIVOT, dot, factor, ridge_weights, scaled_factor, solve
+from .jit import kernel, part
 from .scores import PROBABILITY, ROC_AUC, score_and_outcomes
 
-LEAST_PIVOT = 1e-9  # as a share of the diagonal; below, fewer than six or seven digits are left
 SLOPE = 2.0  # probabilities are softmax(SLOPE * decisions), decisions being of targets 1 and -1
 ROWS_OF_FACTOR = 16  # solved one by one; what they take from those before is one product of matrices
 STRIPS = 3  # of rows, whose products with each other are made apart: half of them by symmetry
 MOST_SEGMENTS = 16  # whose sums are kept
+FACTORING = 1.0  # a factor of n rows takes n^3 / 6 multiplications, each six times as long as in a product of matrices
 FEW_ROWS = 1000  # for which the way by rows is tried where another has lost digits
 
 
@@ -110,6 +112,31 @@ def left_out_scores(
 
 
 @kernel
+def plus_each_scores(
+    lines, subset, candidates, problems, fit, truth, known, measure, weights, n_classes, is_pooled, scores
+):
+    """The score of a probe with each candidate added, from products of rows, which only gain a term."""
+    n, n_targets = len(fit.roots), len(fit.targets)
+    decisions, predicted, means = np.empty((n, n_targets)), np.empty(n), np.empty(0)
+    room = Room(np.empty(len(subset) * n), np.empty(0))
+    products, own = np.empty((n, n)), np.empty((n, n))
+    no_groups, no_fill = np.empty(0, np.int64), np.empty(0)
+    probe = Probe(lines, subset, no_groups, no_fill, problems.rows, problems.borders, problems.first, problems.in_order)
+    _row_products(probe, fit.roots, room, products)
+    for candidate in range(len(candidates)):
+        line = lines[candidates[candidate]] * fit.roots
+        for i in range(n):
+            for j in range(n):
+                own[i, j] = products[i, j] + line[i] * line[j]
+        scores[candidate] = np.nan
+        if _from_products(own, problems.rows, problems.borders, problems.first, fit, decisions):
+            scores[candidate] = score_decisions(
+                decisions, problems, truth, known, measure, weights, n_classes, is_pooled, no_groups, no_fill, means,
+                predicted,
+            )  # fmt: skip
+
+
+@kernel
 def score_decisions(
     decisions, problems, truth, known, measure, weights, n_classes, is_pooled, groups, shares, means, predicted
 ):
@@ -171,7 +198,7 @@ def _room(offsets, problems, n_targets):
         longest = max(longest, problems.borders[last] - problems.borders[first])
         most = max(most, last - first)
     side = min(widest, longest)
-    square = min(most, MOST_SEGMENTS) * side * (side + n_targets + 1)
+    square = min(most, MOST_SEGMENTS) * side * (side + n_targets)
     return Room(np.empty(widest * longest), np.empty(max(square, longest * longest if widest >= longest else 0)))
 
 
@@ -180,10 +207,11 @@ def _decide(probe, fit, room, decisions):
     """The decisions for the rows left out of a problem, in the way that takes the fewest operations; are they sure?"""
     n, d, segments = probe.borders[-1] - probe.borders[0], len(probe.chosen), len(probe.borders) - 1
     if d < n:
-        by_folds, by_columns = float(segments - probe.first) * d * d * d / 3.0, float(n) * d * d
+        by_folds = FACTORING * (segments - probe.first) * float(d) ** 3
+        by_columns = FACTORING * float(d) ** 3 + float(n) * d * d
         for s in range(probe.first, segments):
             m = float(probe.borders[s + 1] - probe.borders[s])
-            by_columns += m * m * d + m * m * m / 3.0 if m > 1.0 else 0.0
+            by_columns += m * m * d + FACTORING * m**3 if m > 1.0 else 0.0
         if by_folds < by_columns and segments <= MOST_SEGMENTS:
             is_sure = _by_folds(probe, fit, room, decisions)
         else:
@@ -212,56 +240,6 @@ def _gather(probe, begin, end, roots, values):
 
 
 @part
-def factor(matrix):
-    """Cholesky factor L of a matrix, of which this is a copy if it has one, and its least pivot (0 if not)."""
-    least = 0.0
-    try:
-        found = np.linalg.cholesky(matrix)
-        least = np.inf
-        for i in range(len(found)):
-            least = min(least, found[i, i] * found[i, i])
-    except Exception:  # noqa: BLE001  numba knows no other
-        found = matrix
-    return found, least
-
-
-@part
-def scaled_factor(matrix, alpha, scale):
-    """The same for the matrix plus alpha I, scaled to a diagonal of 1: the scale of its rows goes into scale."""
-    n = len(matrix)
-    for i in range(n):
-        scale[i] = 1.0 / math.sqrt(matrix[i, i] + alpha)
-    for i in range(n):
-        own, line = scale[i], matrix[i]
-        for j in range(n):
-            line[j] *= own * scale[j]
-        line[i] = 1.0
-    return factor(matrix)
-
-
-@summing
-def dot(a, b):
-    total = 0.0
-    for i in range(len(a)):
-        total += a[i] * b[i]
-    return total
-
-
-@part
-def solve(L, sides):
-    """Every line x of sides becomes L^-T L^-1 x."""
-    for x in range(len(sides)):
-        side = sides[x]
-        for i in range(len(L)):
-            side[i] = (side[i] - dot(L[i, :i], side[:i])) / L[i, i]
-        for i in range(len(L) - 1, -1, -1):
-            side[i] /= L[i, i]
-            value, line = side[i], L[i]
-            for j in range(i):
-                side[j] -= value * line[j]
-
-
-@part
 def _solve_lower(L, values):
     """values (n, m) become L^-1 values, some rows at a time."""
     n = len(L)
@@ -282,72 +260,79 @@ def _solve_lower(L, values):
 
 @part
 def _by_folds(probe, fit, room, decisions):
-    """Sums of all segments but the one left out, about the middle of the columns, then about their means."""
+    """Of every segment products of columns, and with targets, about its means; then of all but the one left out."""
     rows, borders = probe.rows, probe.borders
     d, k, n_segments = len(probe.chosen), len(fit.targets), len(borders) - 1
-    sums = room.square[: n_segments * d * (d + k + 1)].reshape(n_segments, d, d + k + 1)
-    sizes = np.zeros((n_segments, k + 1))
+    scatters = room.square[: n_segments * d * (d + k)].reshape(n_segments, d, d + k)
+    means, sizes = np.empty((n_segments, d + k)), np.empty(n_segments)
     for s in range(n_segments):
-        begin, end = borders[s], borders[s + 1]
-        start = (begin - borders[0]) * d
-        values = room.values[start : start + (end - begin) * d].reshape(d, end - begin)
-        _gather(probe, begin, end, fit.roots, values)
-        sides = np.empty((end - begin, k + 1))
-        for i in range(end - begin):
-            row, root = rows[begin + i], fit.roots[rows[begin + i]]
-            for c in range(k):
-                sides[i, c] = root * fit.targets[c, row]
-            sides[i, k] = root
-            for c in range(k + 1):
-                sizes[s, c] += root * sides[i, c]
-        sums[s, :, :d] = np.dot(values, values.T)
-        sums[s, :, d:] = np.dot(values, sides)
-    gram, weights, scale, mean = np.empty((d, d)), np.empty((k, d)), np.empty(d), np.empty(d)
+        values = _segment(probe, s, room)
+        _gather(probe, borders[s], borders[s + 1], fit.roots, values)
+        roots, sides = _sides(fit, rows[borders[s] : borders[s + 1]])
+        sizes[s] = dot(roots, roots)
+        for f in range(d):
+            means[s, f] = _take_off_mean(values[f], roots, sizes[s])
+        for c in range(k):
+            means[s, d + c] = _take_off_mean(sides[c], roots, sizes[s])
+        scatters[s, :, :d] = np.dot(values, values.T)
+        scatters[s, :, d:] = np.dot(values, sides.T)
+    scatter, weights, mean = np.empty((d, d)), np.empty((k, d)), np.empty(d + k)
     for s in range(probe.first, n_segments):
-        size = np.zeros(k + 1)
-        for other in range(n_segments):
-            if other != s:
-                size += sizes[other]
-        _sum_of_others(sums, s, d, size, gram, weights, mean)
-        L, least = scaled_factor(gram, fit.alpha, scale)
-        if not least >= LEAST_PIVOT:
+        _all_others(scatters, means, sizes, s, scatter, weights, mean)
+        if not ridge_weights(scatter, fit.alpha, weights):
             return False
+        found = np.dot(weights, _segment(probe, s, room))
         for c in range(k):
-            weights[c] *= scale
-        solve(L, weights)
-        for c in range(k):
-            weights[c] *= scale
-        begin, end = borders[s], borders[s + 1]
-        start = (begin - borders[0]) * d
-        values = room.values[start : start + (end - begin) * d].reshape(d, end - begin)
-        found = np.dot(weights, values)
-        for c in range(k):
-            level = size[c] / size[k] - dot(mean, weights[c])
-            for i in range(end - begin):
-                decisions[begin - borders[probe.first] + i, c] = level + found[c, i] / fit.roots[rows[begin + i]]
+            level = mean[d + c]
+            for f in range(d):
+                level += (means[s, f] - mean[f]) * weights[c, f]
+            for i in range(borders[s], borders[s + 1]):
+                decisions[i - borders[probe.first], c] = level + found[c, i - borders[s]] / fit.roots[rows[i]]
     return True
 
 
 @part
-def _sum_of_others(sums, s, d, size, gram, weights, mean):
-    """Products of columns about their means, with targets (into weights) too, and these means, of all segments but s."""
-    k = len(weights)
-    for f in range(d):
-        total = np.zeros(d + k + 1)
-        for other in range(len(sums)):
-            if other != s:
-                line = sums[other, f]
-                for j in range(d + k + 1):
-                    total[j] += line[j]
-        mean[f] = total[d + k] / size[k]
-        for j in range(d):
-            gram[f, j] = total[j]
-        for c in range(k):
-            weights[c, f] = total[d + c] - mean[f] * size[c]
-    for f in range(d):
-        share, line = mean[f] * size[k], gram[f]
-        for j in range(d):
-            line[j] -= share * mean[j]
+def _segment(probe, s, room):
+    """Where the values of a segment's rows are kept (features, rows)."""
+    d, begin, end = len(probe.chosen), probe.borders[s] - probe.borders[0], probe.borders[s + 1] - probe.borders[0]
+    return room.values[begin * d : end * d].reshape(d, end - begin)
+
+
+@part
+def _sides(fit, rows):
+    """Roots of rows, and their weighted targets (outputs, rows)."""
+    roots, sides = np.empty(len(rows)), np.empty((len(fit.targets), len(rows)))
+    for i in range(len(rows)):
+        roots[i] = fit.roots[rows[i]]
+        for c in range(len(sides)):
+            sides[c, i] = roots[i] * fit.targets[c, rows[i]]
+    return roots, sides
+
+
+@part
+def _all_others(scatters, means, sizes, s, scatter, weights, mean):
+    """All segments but s together: scatter, products with targets (into weights), and means of columns and targets.
+
+    Scatters about means of their own add up, with that of these means: nothing is taken off again, so nothing is lost.
+    """
+    d, total = len(scatter), 0.0
+    mean[:] = 0.0
+    for other in range(len(sizes)):
+        total += sizes[other] if other != s else 0.0
+    for other in range(len(sizes)):
+        if other != s:
+            mean += sizes[other] / total * means[other]
+    scatter[:] = 0.0
+    weights[:] = 0.0
+    for other in range(len(sizes)):
+        if other != s:
+            away = means[other] - mean
+            for f in range(d):
+                share, line, to = sizes[other] * away[f], scatters[other, f], scatter[f]
+                for j in range(d):
+                    to[j] += line[j] + share * away[j]
+                for c in range(len(weights)):
+                    weights[c, f] += line[d + c] + share * away[d + c]
 
 
 @part
@@ -356,11 +341,7 @@ def _by_columns(probe, fit, room, decisions):
     n, d, k = borders[-1] - borders[0], len(probe.chosen), len(fit.targets)
     values = room.values[: n * d].reshape(d, n)
     _gather(probe, borders[0], borders[-1], fit.roots, values)
-    roots, residuals = np.empty(n), np.empty((k, n))
-    for i in range(n):
-        roots[i] = fit.roots[rows[borders[0] + i]]
-        for c in range(k):
-            residuals[c, i] = roots[i] * fit.targets[c, rows[borders[0] + i]]
+    roots, residuals = _sides(fit, rows[borders[0] : borders[-1]])
     total = dot(roots, roots)
     for f in range(d):
         _take_off_mean(values[f], roots, total)
@@ -393,10 +374,11 @@ def _by_columns(probe, fit, room, decisions):
 
 @part
 def _take_off_mean(line, roots, total):
-    """What the intercept would take of a line of weighted numbers."""
+    """Take off a line of weighted numbers what the intercept would take: their mean, which is given back."""
     mean = dot(line, roots) / total
     for i in range(len(line)):
         line[i] -= mean * roots[i]
+    return mean
 
 
 @part
@@ -434,7 +416,7 @@ def _by_rows(probe, fit, room, decisions):
     n = probe.borders[-1] - probe.borders[0]
     products = room.square[: n * n].reshape(n, n) if n * n <= len(room.square) else np.empty((n, n))
     _row_products(probe, fit.roots, room, products)
-    return from_products(products, probe.rows, probe.borders, probe.first, fit, decisions)
+    return _from_products(products, probe.rows, probe.borders, probe.first, fit, decisions)
 
 
 @part
@@ -459,18 +441,16 @@ def _row_products(probe, roots, room, products):
 
 
 @part
-def from_products(products, rows, borders, first, fit, decisions):
+def _from_products(products, rows, borders, first, fit, decisions):
     """The decisions from products of weighted rows, which are overwritten.
 
     An intercept makes it all the same what is added along the roots: a row's usual size, for then nothing is lost
     where it is taken off again. One of the smaller sizes is usual, so that a row far from all others is none.
     """
     n, k = len(products), len(fit.targets)
-    roots, sides = np.empty(n), np.empty((k + 1, n))
-    inverse_sizes = 0.0
+    roots, outputs = _sides(fit, rows[borders[0] : borders[-1]])
+    sides, inverse_sizes = np.empty((k + 1, n)), 0.0
     for i in range(n):
-        row = rows[borders[0] + i]
-        roots[i] = fit.roots[row]
         inverse_sizes += 1.0 / (products[i, i] / (roots[i] * roots[i]) + fit.alpha)
     for i in range(n):
         share, line = roots[i] / inverse_sizes, products[i]
@@ -480,10 +460,9 @@ def from_products(products, rows, borders, first, fit, decisions):
     L, least = scaled_factor(products, fit.alpha, scale)
     if not least >= LEAST_PIVOT:
         return False
-    for i in range(n):
-        for c in range(k):
-            sides[c, i] = scale[i] * roots[i] * fit.targets[c, rows[borders[0] + i]]
-        sides[k, i] = scale[i] * roots[i]
+    for c in range(k):
+        sides[c] = scale * outputs[c]
+    sides[k] = scale * roots
     inverse = np.zeros((n, n))
     for i in range(n):
         inverse[i, i] = 1.0
