@@ -9,10 +9,10 @@ import math
 import numpy as np
 
 from .bayes import posterior
-from .jit import inline, kernel
+from .jit import inline, kernel, part
 from .scores import PROBABILITY, ROC_AUC, score_and_outcomes
 
-NOTHING = 1e-12  # a sum of squares that is smaller than this share of what it was is rounding
+LOST = 1e-6  # a sum of squares that is smaller than this share of what it was has lost digits: it is made anew
 MOST = 1e150  # products of variances stay below, so that one logarithm serves many of them
 
 
@@ -27,7 +27,7 @@ def one_out_scores(
         weight = weights[i] if len(weights) else 1.0
         sizes[labels[i]] += weight
         counts[labels[i]] += weight > 0.0
-    total = sizes.sum()
+    total, none = sizes.sum(), weights[:0]
     cost, product, known = np.empty((n, n_classes)), np.empty((n, n_classes)), np.empty((n, n_classes), np.bool_)
     widest, predicted = np.empty(n), np.empty(n)
     mean, square = np.empty(n_classes), np.empty(n_classes)
@@ -48,13 +48,17 @@ def one_out_scores(
             line = lines[feature]
             middle, pooled = _moments(line)
             for i in range(n):
-                widest[i] = max(widest[i], _without(pooled, line[i] - middle, 1.0, float(n)) / (n - 1))
+                rest = _without(pooled, line[i] - middle, 1.0, float(n))
+                if rest < LOST * pooled:
+                    rest = _moments_without(line, labels, none, i, -1)[1]
+                widest[i] = max(widest[i], rest / (n - 1))
         for feature in chosen:
             line = lines[feature]
             middle, pooled = _moments(line)
             _class_moments(line, labels, weights, sizes, mean, square)
             for i in range(n):
-                if _without(pooled, line[i] - middle, 1.0, float(n)) == 0.0:
+                rest = _without(pooled, line[i] - middle, 1.0, float(n))
+                if pooled == 0.0 or (rest < LOST * pooled and _moments_without(line, labels, none, i, -1)[1] == 0.0):
                     continue
                 epsilon, least = smoothing * widest[i], np.inf
                 for c in range(n_classes):
@@ -63,7 +67,9 @@ def one_out_scores(
                         weight, off = weights[i] if len(weights) else 1.0, line[i] - mean[c]
                         size -= weight
                         center[c] -= weight * off / size
-                        rest = 0.0 if counts[c] == 2 and weight > 0.0 else _without(square[c], off, weight, sizes[c])
+                        rest = _without(square[c], off, weight, sizes[c]) if square[c] > 0.0 else 0.0
+                        if rest < LOST * square[c]:
+                            center[c], rest = _moments_without(line, labels, weights, i, c)
                     variance[c] = rest / size + epsilon
                     if known[i, c]:
                         least = min(least, variance[c])
@@ -121,8 +127,27 @@ def _class_moments(line, labels, weights, sizes, mean, square):
 @inline
 def _without(square, off, weight, size):
     """A sum of squares without a row."""
-    rest = square - weight * off * off * size / (size - weight)
-    return rest if rest > NOTHING * square else 0.0
+    return square - weight * off * off * size / (size - weight)
+
+
+@part
+def _moments_without(line, labels, weights, left_out, own):
+    """Mean and sum of squares of the class ``own``, or of all rows (-1), without a row; of equal ones exactly 0."""
+    first, total, size, mean, square = np.nan, 0.0, 0.0, 0.0, 0.0
+    for twice in range(2):
+        for i in range(len(line)):
+            weight = weights[i] if len(weights) else 1.0
+            if i != left_out and (own < 0 or labels[i] == own) and weight > 0.0:
+                first = line[i] if np.isnan(first) else first
+                off = line[i] - first - mean
+                if twice:
+                    square += weight * off * off
+                else:
+                    total += weight * off
+                    size += weight
+        if not twice and size > 0.0:
+            mean = total / size
+    return first + mean, square
 
 
 @inline
