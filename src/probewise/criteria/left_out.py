@@ -23,7 +23,6 @@ from .scoring import Measure, Outcomes, OutcomesByGroup, RowGroups
 from .votes import Probes, Votes, raw_lines, row_order
 
 
-
 @dataclass(frozen=True)
 class BoundLeftOut(OutcomesByGroup):
     """Columns of X as lines, rows in their own order."""
