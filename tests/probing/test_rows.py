@@ -35,18 +35,18 @@ def fitted():
 
 def test_groups_are_alike_and_keep_rows_together():
     y = np.repeat([0, 1, 2], [100, 60, 40])
-    groups = RowGroups.of(np.full(200, 1 / 200), y, seed=0)
+    groups = RowGroups.of(np.full(200, 1 / 200), y)
     assert groups.group_of.max() == 63
     counts = np.array([np.bincount(groups.group_of[y == label], minlength=64) for label in range(3)])
     assert (np.ptp(counts, axis=1) <= 1).all()
     np.testing.assert_allclose(groups.shares.sum(), 1)
     patients = np.arange(200) // 4
-    together = RowGroups.of(np.full(200, 1 / 200), y, seed=0, together=patients)
+    together = RowGroups.of(np.full(200, 1 / 200), y, together=patients)
     assert len(np.unique(together.group_of)) == 50
     assert all(len(np.unique(together.group_of[patients == patient])) == 1 for patient in range(50))
-    some = RowGroups.of(np.where(np.arange(200) < 150, 1 / 150, 0.0), y, seed=0)
+    some = RowGroups.of(np.where(np.arange(200) < 150, 1 / 150, 0.0), y)
     assert (some.group_of[150:] == -1).all()
-    assert RowGroups.of(np.full(4, 0.25), y[:4], seed=0) is None
+    assert RowGroups.of(np.full(4, 0.25), y[:4]) is None
 
 
 def test_rows_are_kept_to_16_bits():

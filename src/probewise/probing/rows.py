@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 LEARNING = 1.5  # of errors of features that tell something
 LEARNING_BY_LUCK = 1.2  # of those that tell nothing
 SPENT_ALONE = 0.5  # of the rate of false discoveries, on the test of features alone
-STREAM = 0x0520  # apart from what else is drawn with the same seed
+STREAM = 0x0520
 FEATURES_AT_A_TIME = 2**15  # times 64 groups: 16 MiB
 FEWEST_GROUPS = 5  # with fewer, a spread over groups is a guess
 
@@ -56,8 +56,8 @@ class RowGroups:
     unit: float = 1.0
 
     @classmethod
-    def of(cls, row_shares: Floats, y: Any, seed: int, together: Any = None, unit: float = 1.0) -> RowGroups | None:
-        """Each row a group, or, of more than 64, dealt out so that all groups have like targets.
+    def of(cls, row_shares: Floats, y: Any, together: Any = None, unit: float = 1.0) -> RowGroups | None:
+        """Each row a group, or, of more than 64, dealt out, always in the same way, so that groups have like targets.
 
         Rows with the same value in ``together`` stay in one group. None where so few groups come of it that their
         differences tell nothing.
@@ -66,7 +66,7 @@ class RowGroups:
         clusters = np.arange(len(counts)) if together is None else _numbered(np.asarray(together)[counts])
         first = np.unique(clusters, return_index=True)[1]
         target = _numbered(np.asarray(y)[counts[first]])
-        random = np.random.default_rng([seed, STREAM])
+        random = np.random.default_rng(STREAM)
         order = np.lexsort((random.random(len(first)), target))
         places = np.empty(len(first), np.int64)
         places[order] = np.arange(len(first)) % MOST_ROW_GROUPS

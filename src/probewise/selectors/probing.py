@@ -22,6 +22,7 @@ from ..checks.errors import Parameter, ParameterError
 from ..checks.features import Columns, checked_costs, grouped, named_columns
 from ..checks.labels import checked_weights
 from ..checks.numbers import is_finite
+from ..checks.stores import Stored
 from ..checks.tables import are_categories, is_frame, kinds_of_columns, number_categories, require_plain
 from ..criteria.base import Target
 from ..criteria.device import DEVICE_BLOCK_SIZE, OnDevice
@@ -106,7 +107,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         (X_used, y_used, matrix), of_rows = self._used(seen, y, table.matrix), self._used(groups, sample_weight)
         score = self._bound(self.criterion_, matrix, y_used, *of_rows)
         rounds = self._rounds(X_used, y_used, table.units, isinstance(score, OnDevice))
-        row_groups = self._row_groups(score, y_used, seed, of_rows[0])
+        row_groups = self._row_groups(score, y_used, of_rows[0])
         record = replace(
             self._new_record(X, y_used, table.units, seed, default_size, rounds, isinstance(score, OnDevice)),
             chances_alone=self._chances_alone(table, y, seed, groups),
@@ -211,18 +212,18 @@ class ProbingSelector(ShowsRun, WrapperSelector):
             uneven=uneven_widths(X) if self.scale_ is None and self.criterion_.goes_by_width else None,
         )
 
-    def _row_groups(self, score: Any, y: Any, seed: int, groups: Any) -> RowGroups | None:
+    def _row_groups(self, score: Any, y: Any, groups: Any) -> RowGroups | None:
         """Groups of rows, if J is a mean over rows; a ledger that was begun without them goes on so."""
         shares = getattr(score, "row_shares", None) if self.rows and y is not None else None
         begun = self.ledger is not None and peek(self.ledger, "seed") is not None
         if shares is None or (begun and peek(self.ledger, ROW_GROUPS) is None):
             return None
         is_squared = self._folds_and_score(self.criterion_, y)[1] == "neg_mean_squared_error"
-        return RowGroups.of(shares, y, seed, groups, float(np.var(y)) if is_squared else 1.0)
+        return RowGroups.of(shares, y, groups, float(np.var(y)) if is_squared else 1.0)
 
     def _chances_alone(self, table: UnitTable, y: Any, seed: int, groups: Any) -> NDArray[np.float64] | None:
         """Of each unit by its columns; of several the least, times their number."""
-        if not self.rows or y is None:
+        if not self.rows or y is None or isinstance(table.matrix, Stored):  # it would read all of a store once more
             return None
         of_classes = Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification
         columns = chances_alone(table.matrix, y, of_classes=of_classes, seed=seed, together=groups)
