@@ -23,6 +23,7 @@ Ints = NDArray[np.int64]
 RATE = 0.1
 MOST_SHUFFLES, FEWEST_SHUFFLES = 100, 20
 MOST_PRODUCTS = 2e10  # a second or two
+MOST_TARGETS, MOST_CELLS = 20, 2**22  # of targets, and of these times rows and shuffles
 MOST_ROWS = 5000  # of more a part is drawn: what stands out there does so among all
 CELLS_AT_A_TIME = 2**21
 STREAM = 0xA10E  # apart from what else is drawn with the same seed
@@ -37,12 +38,13 @@ def chances_alone(X: Any, y: Any, *, of_classes: bool, seed: int, together: Any 
     random = np.random.default_rng([seed, STREAM])
     rows = np.sort(random.permutation(X.shape[0])[:MOST_ROWS])
     target = np.unique(np.asarray(y)[rows], return_inverse=True)[1] if of_classes else np.asarray(y, np.float64)[rows]
-    n_targets = max(1, int(target.max()) * (target.max() > 1) + 1) if of_classes else 1
-    work = 6.0 * len(rows) * X.shape[1] * n_targets
-    n_shuffles = int(np.clip(MOST_PRODUCTS / work, FEWEST_SHUFFLES, MOST_SHUFFLES))
+    told_apart = _told_apart(int(target.max()) + 1, random) if of_classes else None
+    n_cells = len(rows) * (1 if told_apart is None else told_apart.shape[1])
+    affordable = min(MOST_PRODUCTS / (6.0 * n_cells * X.shape[1]), MOST_CELLS / n_cells)
+    n_shuffles = int(np.clip(affordable, FEWEST_SHUFFLES, MOST_SHUFFLES))
     group = None if together is None else np.unique(np.asarray(together)[rows], return_inverse=True)[1]
     shuffled = [_shuffled(target, group, random) for _ in range(n_shuffles)]
-    targets = np.stack([_columns(values, of_classes, n_targets) for values in (target, *shuffled)], axis=1)
+    targets = np.stack([_columns(values, told_apart) for values in (target, *shuffled)], axis=1)
     scores = np.vstack([_explained(part, targets) for part in _parts(X, rows)])
     return _chances(scores)
 
@@ -59,9 +61,16 @@ def _shuffled(target: NDArray[Any], group: Ints | None, random: np.random.Genera
     return out
 
 
-def _columns(target: NDArray[Any], of_classes: bool, n_targets: int) -> Floats:
-    """(rows, targets), centred and together of variation 1: indicators of classes, one for two of them."""
-    columns = target[:, None] == (np.arange(n_targets) if n_targets > 1 else 1) if of_classes else target[:, None]
+def _told_apart(n_classes: int, random: np.random.Generator) -> Floats:
+    """(classes, targets): the indicator of each class, one for two of them; of many some random halves."""
+    if n_classes <= MOST_TARGETS:
+        return np.eye(n_classes)[:, 1:] if n_classes == 2 else np.eye(n_classes)
+    return random.integers(0, 2, (n_classes, MOST_TARGETS)).astype(np.float64)
+
+
+def _columns(target: NDArray[Any], told_apart: Floats | None) -> Floats:
+    """(rows, targets), centred and together of variation 1."""
+    columns = target[:, None] if told_apart is None else told_apart[target]
     centred = columns - columns.mean(axis=0, dtype=np.float64)
     return np.asarray(centred / (np.sqrt((centred**2).sum()) or 1.0))
 

@@ -225,7 +225,10 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         """Of each unit by its columns; of several the least, times their number."""
         if not self.rows or y is None or isinstance(table.matrix, Stored):  # it would read all of a store once more
             return None
-        of_classes = Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification
+        try:
+            of_classes = Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification
+        except ValueError:  # a function of the user's own may take any y
+            return None
         columns = chances_alone(table.matrix, y, of_classes=of_classes, seed=seed, together=groups)
         least = np.minimum.reduceat(columns[table.columns.indices], table.columns.offsets[:-1])
         chances = np.minimum(least * table.columns.sizes, 1.0)
