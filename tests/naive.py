@@ -908,3 +908,24 @@ def fewest_enough(sizes, scores):
     best = int(np.argmax(means))
     limit = means[best] - scores[:, best].std(ddof=1) / np.sqrt(len(scores))
     return next(int(size) for size, mean in zip(sizes, means, strict=True) if mean >= limit)
+
+
+def direction(x, y):
+    """Of one feature: the class with the highest mean, that with the lowest, and Hedges' g with its interval.
+
+    L. V. Hedges, I. Olkin, *Statistical methods for meta-analysis*, 1985: g = (1 - 3 / (4 m - 1)) (a - b) / s with
+    m = n + k - 2 degrees of freedom, and the variance (n + k) / (n k) + g^2 / (2 m).
+    """
+    groups = {}
+    for value, label in zip(x, y, strict=True):
+        if not np.isnan(value):
+            groups.setdefault(label, []).append(value)
+    high = max(sorted(groups), key=lambda label: np.mean(groups[label]))
+    low = min(sorted(groups), key=lambda label: np.mean(groups[label]))
+    one, other = groups[high], groups[low]
+    n, k = len(one), len(other)
+    freedom = n + k - 2
+    inside = sum((v - np.mean(one)) ** 2 for v in one) + sum((v - np.mean(other)) ** 2 for v in other)
+    g = (1 - 3 / (4 * freedom - 1)) * (np.mean(one) - np.mean(other)) / np.sqrt(inside / freedom)
+    error = np.sqrt((n + k) / (n * k) + g**2 / (2 * freedom))
+    return high, low, g, g - 1.959963984540054 * error, g + 1.959963984540054 * error

@@ -43,7 +43,6 @@ OWNERS = {
     "typer": ("cli/app.py",),
     "matplotlib": ("plots/",),
     "jinja2": ("report/",),
-    "plotly": ("report/",),
     "rich": ("probing/progress.py", "cli/console.py"),
 }
 HEAVY = (

@@ -789,7 +789,7 @@ def test_json_is_a_list_of_records(tmp_path):
 def test_where_a_ranking_cannot_go(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     for path, reason in [
-        (tmp_path / "r.xlsx", "name it .csv, .tsv, .parquet or .json"),
+        (tmp_path / "r.docx", "name it .csv, .tsv, .xlsx, .parquet or .json"),
         (tmp_path / "no" / "r.csv", "does not exist"),
         (tmp_path / "folder.csv", "is a folder"),
     ]:

@@ -150,14 +150,16 @@ def test_a_ranking_shows_scores_errors_and_names(daf):
     display = RankingDisplay.from_estimator(daf, top=7)
     best = np.argsort(daf.ranking_)[:7]
     points, _, (bars,) = display.ax_.containers[0]
-    np.testing.assert_array_equal(points.get_xdata(), daf.scores_[best])
+    scores = (daf.scores_ - daf.scores_.mean())[best]
+    np.testing.assert_allclose(points.get_xdata(), scores)
     np.testing.assert_allclose(
         [ends[:, 0] for ends in bars.get_segments()],
-        np.column_stack([daf.scores_[best] - daf.std_errors_[best], daf.scores_[best] + daf.std_errors_[best]]),
+        np.column_stack([scores - daf.std_errors_[best], scores + daf.std_errors_[best]]),
     )
+    assert list(display.ax_.lines[0].get_xdata()) == [0, 0]  # the average feature
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(daf.feature_names_in_[best])
     assert display.ax_.yaxis_inverted()
-    assert display.ax_.get_xlabel() == "DAF0 ± standard error"
+    assert display.ax_.get_xlabel() == "DAF0, above average ± standard error"
     assert display.figure_ is display.ax_.figure
 
 

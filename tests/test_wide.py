@@ -233,8 +233,13 @@ def test_only_the_columns_of_probes_are_read_after_the_first_pass(criterion, mon
     fitted = daf(criterion).fit(spy, y)
     asked = spy.take()
     probes = [sorted(fitted.plan_.probe(i).tolist()) for i in range(40)]
-    assert asked[-40:] == probes
-    passes = asked[:-40]
+    reads = [columns for columns in asked if isinstance(columns, list)]
+    passes = asked[: len(asked) - len(reads)]
+    if criterion in ("knn", "linear"):  # a batch of probes at a time
+        assert len(reads) <= 40
+        assert {column for columns in reads for column in columns} == {column for probe in probes for column in probe}
+    else:
+        assert reads == probes
     assert all(isinstance(columns, slice) and columns.stop - columns.start <= 10 for columns in passes)
     for first in range(0, len(passes), 5):  # each of them walks through all columns, once
         assert [columns.indices(48)[:2] for columns in passes[first : first + 5]] == [

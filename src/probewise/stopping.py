@@ -117,6 +117,10 @@ class Rule:
     def reason(self, state: State) -> str:
         return repr(self)
 
+    def share_done(self, state: State) -> float | None:
+        """How far the run is on its way to the end, at least; None where that is not known beforehand."""
+        return None
+
     def __or__(self, other: Rule) -> Rule:
         return AnyOf(self, other)
 
@@ -145,6 +149,10 @@ class AnyOf(_Joined):
     def __call__(self, state: State) -> bool:
         return self.first(state) or self.second(state)
 
+    def share_done(self, state: State) -> float | None:
+        known = [share for rule in (self.first, self.second) if (share := rule.share_done(state)) is not None]
+        return max(known, default=None)
+
     def reason(self, state: State) -> str:
         return "; ".join(rule.reason(state) for rule in (self.first, self.second) if rule(state))
 
@@ -154,6 +162,10 @@ class AllOf(_Joined):
 
     def __call__(self, state: State) -> bool:
         return self.first(state) and self.second(state)
+
+    def share_done(self, state: State) -> float | None:
+        first, second = self.first.share_done(state), self.second.share_done(state)
+        return None if first is None or second is None else min(first, second)
 
     def reason(self, state: State) -> str:
         return f"{self.first.reason(state)} and {self.second.reason(state)}"
@@ -176,6 +188,9 @@ class MaxTime(Rule):
 
     def __call__(self, state: State) -> bool:
         return state.seconds >= self.seconds
+
+    def share_done(self, state: State) -> float:
+        return min(1.0, state.seconds / self.seconds)
 
     def reason(self, state: State) -> str:
         return f"the time limit of {self.seconds:g} s was reached"
@@ -204,6 +219,9 @@ class MaxProbes(_ProbesRule):
 
     def __call__(self, state: State) -> bool:
         return state.n_probes >= self.n_probes
+
+    def share_done(self, state: State) -> float:
+        return min(1.0, state.n_probes / self.n_probes)
 
     def reason(self, state: State) -> str:
         return f"the limit of {self.n_probes:,} probes was reached"

@@ -231,7 +231,7 @@ def test_ctrl_c_before_the_first_trial_says_so(data, capsys, monkeypatch):
         (["--test-size", "2"], "test_size"),
         (["--methods", "bif", "--probes", "9"], "--probes and --time have no meaning for --methods bif"),
         (["--time", "0"], "'--time': 0 is not above 0"),
-        (["--out", "table.xlsx"], "name it .csv"),
+        (["--out", "table.docx"], "name it .csv"),
         (["--plot", "picture.txt"], "a picture cannot be written to picture.txt: name it"),
         (["--plot", "no-such-folder/p.png"], "does not exist"),
         (["--run", "no-such-folder/r"], "does not exist"),

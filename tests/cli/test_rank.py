@@ -86,7 +86,7 @@ def test_rank_prints_what_daf_finds(data):
     rows = table_rows(done.stdout)
     assert [row[0] for row in rows] == list("1234567")
     assert [row[1] for row in rows] == [table.feature_names[feature] for feature in best]
-    np.testing.assert_allclose([float(row[2]) for row in rows], daf.scores_[best], atol=5e-4)
+    np.testing.assert_allclose([float(row[2]) for row in rows], daf.scores_[best] - daf.scores_.mean(), atol=5e-4)
     np.testing.assert_allclose([float(row[3]) for row in rows], daf.std_errors_[best], atol=5e-4)
     assert [int(row[4].replace(",", "")) for row in rows] == daf.tally_.counts[best].tolist()
     assert "the limit of 800 probes was reached" in done.stderr
@@ -100,7 +100,9 @@ def test_out_holds_the_whole_ranking(data, tmp_path, capsys, ending):
     readers = {".tsv": lambda p: pl.read_csv(p, separator="\t"), ".parquet": pl.read_parquet, ".json": pl.read_json}
     frame = readers.get(ending, pl.read_csv)(out)
     sure = ["rank_low", "rank_high", "in_top"]
-    assert frame.columns == ["feature", "rank", "score", "std_error", "probed", "p_value", *sure]
+    way = ["higher_in", "difference", "difference_low", "difference_high"]
+    run = ["above_average", "std_error", "probed", "p_value"]
+    assert frame.columns == ["feature", "rank", "score", *run, *sure, *way]
     assert (frame["rank_low"] <= frame["rank_high"]).all()
     assert frame["rank"].to_list() == list(range(1, 31))
     assert frame["score"].is_sorted(descending=True)
@@ -253,7 +255,7 @@ def test_long_names_lose_nothing_without_a_terminal(write, capsys):
     names = [letter * 300 for letter in "abc"]
     rows = table_rows(ranked(capsys, odd_table(write, names), "--target", "label", "--probes", 50, "-q").out)
     assert sorted(row[1] for row in rows) == names
-    assert all(len(row) == 6 for row in rows)
+    assert all(len(row) == 8 for row in rows)
 
 
 def test_long_names_are_folded_in_a_narrow_terminal(write, capsys, monkeypatch):
@@ -410,7 +412,7 @@ def test_tables_that_cannot_be_ranked(write, capsys, columns, reason):
         (["--task", "guess"], "--task 'guess' is not known: choose one of auto, classification, regression"),
         (["--task", "regression"], "--task regression needs numbers, and the target 'label' holds text"),
         (["--ignore", "f99"], "no ignored column 'f99'"),
-        (["--out", "ranking.xlsx"], "name it .csv"),
+        (["--out", "ranking.docx"], "name it .csv"),
         (["--out", "no-such-folder/r.csv"], "does not exist"),
         (["--ledger", "no-such-folder/l"], "does not exist"),
         (["--wrong"], "--wrong"),

@@ -147,7 +147,7 @@ def test_select_of_a_sparse_table(folder, tmp_path, capsys):
         (["--target-file", "none.csv"], "there is no file none.csv"),
         (["--features-in", "cells"], "--features-in 'cells' is not known: choose one of columns, rows"),
         (["--id", "nobody"], "there is no id column 'nobody'"),
-        (["--out", "ranking.xlsx"], "ranking.xlsx has no format that can be written: name it .csv"),
+        (["--out", "ranking.docx"], "ranking.docx has no format that can be written: name it .csv"),
     ],
 )
 def test_options_that_do_not_fit(folder, capsys, monkeypatch, options, reason):
@@ -199,8 +199,8 @@ def test_compare_reads_the_same_tables(folder, tmp_path, capsys, monkeypatch):
 
 def test_a_file_that_no_table_can_be_written_to_is_named_by_both_commands(folder, capsys):
     for command in ("rank", "compare"):
-        message = refusal(capsys, command, folder / "whole.csv", "--target", "label", "--out", "table.xlsx")
-        assert "table.xlsx has no format that can be written: name it .csv, .tsv, .parquet or .json" in message
+        message = refusal(capsys, command, folder / "whole.csv", "--target", "label", "--out", "table.docx")
+        assert "table.docx has no format that can be written: name it .csv, .tsv, .xlsx, .parquet or .json" in message
 
 
 @pytest.mark.parametrize("method", ["fsdd", "efs", "dfe", "cfs", "mrmr", "jmi", "cmim", "relieff", "bif"])

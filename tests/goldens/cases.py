@@ -28,6 +28,10 @@ from probewise.report import summarize
 from probewise.stopping import MaxProbes, Settled
 
 HERE = Path(__file__).parent
+ADDED = (
+    *("higher_in", "lower_in", "difference", "difference_low", "difference_high", "fold_change", "values"),
+    *("correlation", "correlation_low", "correlation_high", "above_average"),
+)
 NOT_COMPARED = ("versions", "made", "repeat")  # of a summary
 TIMES = ("seconds",)  # keys anywhere in a summary
 ROWS = 1  # of a matrix in a summary that are kept
@@ -188,6 +192,11 @@ RUNS = {
 }
 
 
+def without_added(part: Any) -> Any:
+    """Columns of the ranking, their labels, or gaps, without those that version 0.1.0 did not know."""
+    return {name: value for name, value in part.items() if name not in ADDED} if isinstance(part, dict) else part
+
+
 def told(summary: dict[str, Any]) -> dict[str, Any]:
     """A summary without what changes from run to run, and with the first row only of a matrix."""
 
@@ -198,6 +207,8 @@ def told(summary: dict[str, Any]) -> dict[str, Any]:
             return [part(item) for item in (value[:ROWS] if value and isinstance(value[0], list) else value)]
         return value
 
+    ranking = {name: without_added(value) for name, value in summary["ranking"].items()}
+    summary = {**summary, "gaps": without_added(summary["gaps"]), "ranking": ranking}
     kept = part({name: value for name, value in summary.items() if name not in NOT_COMPARED})
     return json.loads(json.dumps(kept, allow_nan=False))
 

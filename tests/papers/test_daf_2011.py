@@ -7,6 +7,7 @@ import pytest
 from sklearn.base import clone
 
 from probewise import DAF
+from probewise.criteria import Function
 from probewise.datasets import Dataset, load, make_madelon
 from probewise.papers import daf_2011
 from probewise.papers.base import Reproduction, published
@@ -82,7 +83,8 @@ def test_a_run_is_made_once_and_its_beginning_is_the_shorter_run(made, tmp_path)
         calls.append(1)
         return float(X[:, 0].std())
 
-    daf = DAF(criterion=j, max_probe_size=10, stop=MaxProbes(150), random_state=3)
+    named = Function(j, name="spread")  # it captures what changes
+    daf = DAF(criterion=named, max_probe_size=10, stop=MaxProbes(150), random_state=3)
     for options in ({}, {"coefficient": "daf1"}, {"n_probes": 60}, {"n_probes": 150}):
         replay = Replay(daf, ledgers=Ledgers(tmp_path), **options).fit(made.X, made.y)
     assert len(calls) == 150

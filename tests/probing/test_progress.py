@@ -61,6 +61,21 @@ def test_nothing_is_shown_unless_asked(state, capsys):
     assert "DAF: 4 probes" in capsys.readouterr().err
 
 
+def test_one_line_stays(state, capsys):
+    """Also of a run too short to show anything while it ran; none where the caller gets the lines, or it failed."""
+    with live_progress(1) as progress:
+        progress(state)
+        assert capsys.readouterr().err == ""
+    assert capsys.readouterr().err == one_line(state, float("nan"), None, "DAF") + "\n"
+    with live_progress(1):
+        pass
+    with live_progress(lambda line: None) as progress:
+        progress(state)
+    with pytest.raises(ZeroDivisionError), live_progress(1) as progress:
+        [progress(state), 1 / 0]
+    assert capsys.readouterr().err == ""
+
+
 def test_what_is_held_back_is_shown_at_the_end():
     shown = []
     rarely = Rarely(1e9, shown.append)
@@ -158,10 +173,9 @@ def notebook(monkeypatch):
     """What a notebook's one output showed, in order."""
     shown = []
 
-    def display(thing, *, display_id):
-        assert display_id is True
+    def display(thing, *, display_id=False):
         shown.append(thing)
-        return SimpleNamespace(update=shown.append)
+        return SimpleNamespace(update=shown.append) if display_id else None
 
     monkeypatch.setattr(builtins, "get_ipython", ZMQInteractiveShell, raising=False)
     monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace())
@@ -169,7 +183,7 @@ def notebook(monkeypatch):
     return shown
 
 
-def test_a_notebook_shows_a_table_that_goes_away(state, notebook, capsys):
+def test_a_notebook_shows_a_table_that_becomes_a_line(state, notebook, capsys):
     with live_progress(1) as progress:
         assert str(notebook[-1]) == "DAF: starting"
         progress.last = -1e9
@@ -177,7 +191,8 @@ def test_a_notebook_shows_a_table_that_goes_away(state, notebook, capsys):
         assert isinstance(notebook[-1], Table)
         bundle = notebook[-1]._repr_mimebundle_([], [])
     assert "4 probes" in bundle["text/html"]
-    assert str(notebook[-1]) == ""
+    assert str(notebook[-2]) == ""
+    assert str(notebook[-1]).startswith("DAF: 4 probes")
     assert capsys.readouterr() == ("", "")
 
 

@@ -3,9 +3,10 @@
 import time
 
 import numpy as np
+import polars as pl
 import pytest
 
-from probewise import DAF
+from probewise import DAF, FSDD, JMI
 from probewise.datasets import make_madelon
 from probewise.io import Table
 from probewise.report import save, summarize
@@ -64,6 +65,17 @@ def search(driver, text):
     time.sleep(0.5)  # it waits for the end of typing
 
 
+def hover(driver, plot, mark):
+    """What the page says of the first such mark."""
+    script = (
+        "const seen = document.querySelector(arguments[1]).getBoundingClientRect();"
+        "const place = {clientX: seen.x + seen.width / 2, clientY: seen.y + seen.height / 2};"
+        "document.querySelector(arguments[0] + ' svg').dispatchEvent(new PointerEvent('pointermove', place));"
+        "return document.querySelector(arguments[0] + ' .tip').textContent"
+    )
+    return driver.execute_script(script, plot, mark)
+
+
 def complaints(driver):
     return [entry["message"] for entry in driver.get_log("browser")]
 
@@ -79,6 +91,8 @@ def test_everything_is_drawn(chromium, demo, width, dark):
     plots = dict(chromium.execute_script(drawn))
     assert set(plots) >= {
         "plot-ranking",
+        "plot-values-0",
+        "plot-values-11",
         "plot-sizes",
         "plot-overlap",
         "plot-alone",
@@ -89,6 +103,10 @@ def test_everything_is_drawn(chromium, demo, width, dark):
     points = chromium.execute_script("return document.querySelectorAll('#plot-ranking .point').length")
     assert points == (20 if width < 640 else 30)
     assert chromium.execute_script("return document.documentElement.scrollWidth") <= width
+    fits = (
+        "const table = document.getElementById('features'); return table.scrollWidth <= table.parentElement.clientWidth"
+    )
+    assert width < 640 or chromium.execute_script(fits)
     paper = chromium.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert paper == ("rgb(18, 23, 28)" if dark else "rgb(255, 255, 255)")
 
@@ -121,14 +139,45 @@ def test_the_table_sorts_searches_and_turns_pages(chromium, demo):
     assert complaints(chromium) == []
 
 
+def test_names_and_ranking_can_be_taken_along(chromium, wide, hostile, tmp_path):
+    show(chromium, wide)
+    chromium.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
+    chromium.execute_script("Object.assign(navigator.clipboard, {writeText: async (text) => { window.copied = text }})")
+    many = chromium.find_element("id", "how-many")
+    many.clear()
+    many.send_keys("3")
+    for button in ("copy-names", "save-names", "save-ranking"):
+        click(chromium, f"#{button}")
+    wait_for(lambda: {path.name for path in tmp_path.iterdir()} == {"top-3.txt", "ranking.csv"})
+    names = (tmp_path / "top-3.txt").read_text(encoding="utf-8")
+    assert names.splitlines()[:2] == column(chromium, 1)[:2]
+    assert set(names.splitlines()[:2]) == set(hostile)
+    assert names.count("\n") == 3
+    assert chromium.execute_script("return window.copied") == names
+    assert chromium.find_element("id", "copied").text == "3 names copied"
+    ranking = pl.read_csv(tmp_path / "ranking.csv")
+    assert ranking.height == 20_000
+    assert ranking["feature"][:3].to_list() == names.splitlines()
+    assert {"rank", "score", "std_error", "higher_in", "difference_low", "stands_out"} <= set(ranking.columns)
+    assert complaints(chromium) == []
+
+
+def wait_for(is_so):
+    for _ in range(100):
+        if is_so():
+            return
+        time.sleep(0.1)
+    raise AssertionError("waited for ten seconds")
+
+
 def test_the_keyboard_is_enough(chromium, demo):
     from selenium.webdriver import ActionChains, Keys
 
     show(chromium, demo)
     chromium.find_element("id", "search").send_keys("f")
-    for _ in range(5):  # the number of rows, the table, its first three heads
+    for _ in range(9):  # the number of rows, the top and its three buttons, the table, its first three heads
         ActionChains(chromium).send_keys(Keys.TAB).perform()
-    head = chromium.find_element("css selector", "#features th[data-key=score]")
+    head = chromium.find_element("css selector", "#features th[data-key=above_average]")
     button = head.find_element("tag name", "button")
     assert chromium.switch_to.active_element == button
     assert chromium.execute_script("return getComputedStyle(document.activeElement).outlineStyle") == "solid"
@@ -140,7 +189,7 @@ def test_the_keyboard_is_enough(chromium, demo):
 
 def test_colours_change_at_a_click(chromium, demo):
     show(chromium, demo)
-    label = "return getComputedStyle(document.querySelector('#plot-ranking .ytick text')).fill"
+    label = "return getComputedStyle(document.querySelector('#plot-ranking .ytick')).fill"
     before = chromium.execute_script(label)
     click(chromium, "#theme")
     assert chromium.execute_script("return document.documentElement.dataset.theme") == "dark"
@@ -156,12 +205,11 @@ def test_names_stay_text_and_20_000_rows_stay_quick(chromium, wide, hostile):
     assert set(column(chromium, 1)[:2]) == set(hostile)
     assert chromium.execute_script("return window.struck") is None
     assert chromium.find_elements("css selector", "img, #features script, .plot script") == []
-    labels = "return [...document.querySelectorAll('#plot-ranking .ytick text')].map((label) => label.textContent)"
+    labels = "return [...document.querySelectorAll('#plot-ranking .ytick')].map((label) => label.firstChild.data)"
     assert any(label.startswith("<img src=x") for label in chromium.execute_script(labels))
-    hover = "Plotly.Fx.hover('plot-ranking', [{curveNumber: 0, pointNumber: 0}])"
-    chromium.execute_script(hover)
-    shown = chromium.execute_script("return document.querySelector('#plot-ranking .hoverlayer').textContent")
+    shown = hover(chromium, "#plot-ranking", "#plot-ranking .point")
     assert "<" in shown
+    assert "higher in 1, by " in shown
     assert chromium.find_elements("css selector", ".plot img") == []
     took = (
         "const start = performance.now(); document.querySelector('#features th[data-key=feature] button').click();"
@@ -176,11 +224,38 @@ def test_names_stay_text_and_20_000_rows_stay_quick(chromium, wide, hostile):
     assert complaints(chromium) == []
 
 
+def test_methods_that_take_features_in_turn_have_a_chart_of_ranks(chromium, madelon, tmp_path):
+    X, y = madelon
+    show(chromium, save(summarize(JMI(8).fit(X, y), X, y), tmp_path / "jmi.html"))
+    script = "return [...document.querySelectorAll('#plot-ranking rect.point')].map((bar) => bar.width.baseVal.value)"
+    lengths = chromium.execute_script(script)
+    assert len(lengths) == 30
+    assert lengths == sorted(lengths, reverse=True)
+    assert complaints(chromium) == []
+
+
+def test_long_names_are_cut_and_told_apart(chromium, tmp_path):
+    X, y = np.random.default_rng(0).standard_normal((30, 3)), np.arange(30) % 2
+    names = ["a name that is far too long, one of those with the same end", "short"]
+    names.append(names[0].replace("one", "two"))
+    show(chromium, save(summarize(FSDD().fit(X, y), feature_names=names), tmp_path / "long.html"))
+    script = (
+        "return [...document.querySelectorAll('#plot-ranking .ytick')]"
+        ".map((label) => [label.firstChild.data, label.querySelector('title')?.textContent])"
+    )
+    labels = chromium.execute_script(script)
+    assert {full or label for label, full in labels} == set(names)
+    assert len({label for label, _ in labels}) == 3
+    assert sorted(label[-3:] for label, full in labels if full) == ["(1)", "(2)"]
+
+
 def test_a_study_is_drawn(chromium, study, madelon, tmp_path):
     show(chromium, save(summarize(study[0], *madelon), tmp_path / "study.html"))
-    lines = "return document.querySelectorAll(arguments[0] + ' .scatterlayer .trace').length"
-    assert chromium.execute_script(lines, "#plot-study-0") == 6
-    assert chromium.execute_script(lines, "#plot-stability") == 3
+    marks = "return document.querySelectorAll(arguments[0]).length"
+    assert chromium.execute_script(marks, "#plot-study-0 .line") == 3
+    assert chromium.execute_script(marks, "#plot-study-0 .band") == 3
+    assert chromium.execute_script(marks, "#plot-stability .point") == 4  # taking all features is no choice
+    assert hover(chromium, "#plot-stability", "#plot-stability .point").startswith("bif2 features: ")
     assert complaints(chromium) == []
 
 
@@ -191,9 +266,10 @@ def test_on_paper_it_is_light_and_whole(chromium, demo):
     assert paper == "rgb(255, 255, 255)"
     assert not chromium.find_element("id", "theme").is_displayed()
     chromium.execute_script("window.dispatchEvent(new Event('beforeprint'))")
-    ink = chromium.execute_script("return getComputedStyle(document.querySelector('#plot-ranking .ytick text')).fill")
+    ink = chromium.execute_script("return getComputedStyle(document.querySelector('#plot-ranking .ytick')).fill")
     widest = "return Math.max(...[...document.querySelectorAll('.plot svg')].map((svg) => svg.clientWidth))"
     assert 500 < chromium.execute_script(widest) <= 680
+    assert chromium.execute_script("return document.getElementById('features').scrollWidth") <= 680
     chromium.execute_script("window.dispatchEvent(new Event('afterprint'))")
     time.sleep(1)
     assert chromium.execute_script(widest) > 900

@@ -1,6 +1,8 @@
 """``rank --report`` and ``report``: the same dict through the command line, and one line for whatever is wrong."""
 
 import json
+import zipfile
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -38,6 +40,10 @@ def test_rank_writes_reports_and_report_makes_them_again(table, tmp_path, capsys
     first = json.loads(paths[2].read_text(encoding="utf-8"))
     assert first["asked"]["question"] == "Which features of table.csv matter to predict label?"
     assert first["repeat"]["command"].startswith(f"probewise rank {table} --target label --probes 800")
+    names = {}
+    exec(first["repeat"]["code"], names)  # which reads the table too
+    best = [names["table"].feature_names[column] for column in np.argsort(names["tournament"].ranking_, kind="stable")]
+    assert best == first["ranking"]["columns"]["feature"]
     assert first["run"]["stop_reason"] == "the limit of 800 probes was reached"
 
     again = tmp_path / "again.json"
@@ -52,6 +58,19 @@ def test_rank_writes_reports_and_report_makes_them_again(table, tmp_path, capsys
     assert run(["report", str(ledger), "--out", str(again), "-q"]) == 0
     assert json.loads(again.read_text(encoding="utf-8"))["sizes"] is None
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_excel_file_holds_the_ranking(table, tmp_path, capsys, monkeypatch):
+    rank = ["rank", str(table), "--target", "label", "--method", "fsdd", "-q", "--out", str(tmp_path / "ranking.xlsx")]
+    if find_spec("xlsxwriter") is not None:
+        assert run(rank) == 0
+        with zipfile.ZipFile(tmp_path / "ranking.xlsx") as book:
+            strings = book.read("xl/sharedStrings.xml").decode()
+            assert book.read("xl/worksheets/sheet1.xml").count(b"<row ") == 41
+        assert all(f"<t>{name}</t>" in strings for name in ("feature", "higher_in", "difference_high"))
+    monkeypatch.setattr("probewise.io.writing.find_spec", lambda name: None)
+    capsys.readouterr()
+    assert "xlsxwriter, of the excel extra: pip install 'probewise[excel]'" in refusal(capsys, *rank)
 
 
 def test_report_of_a_study(study, table, tmp_path, capsys):

@@ -12,11 +12,13 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 import probewise
 from probewise import BIF, DAF, FSDD, SFFS, Tournament
-from probewise.criteria import KNN
+from probewise.cli.console import print_comparison
+from probewise.criteria import KNN, NAMES, Average, NaiveBayes, Scorer, in_prose
 from probewise.datasets import make_madelon
 from probewise.probing.ledger import Ledger
 from probewise.probing.replay import LIKE_SIZE
 from probewise.report import render_html, render_json, render_markdown, summarize
+from probewise.report.study import _on_accuracy, _on_pairs, sentences
 from probewise.stopping import MaxProbes, Settled
 from probewise.study import StudyError
 
@@ -59,7 +61,7 @@ def test_every_selector_can_be_summarized(name, madelon):
 def test_without_data_it_says_what_is_missing(kept):
     summary = summarize(kept[0])
     assert summary["sizes"] is summary["alone"] is summary["likeness"] is None
-    assert set(summary["gaps"]) == {"data", "sizes", "honest", "alone", "likeness"}
+    assert set(summary["gaps"]) == {"data", "sizes", "honest", "alone", "likeness", "values"}
     assert "the data were not given" in summary["verdict"][1]
     assert summary["data"] == {"rows": None, "features": 40}
     assert summary["interactions"] is not None
@@ -432,6 +434,51 @@ def test_a_study_from_its_file_and_from_its_result(study, madelon, tmp_path):
         file.write(b"\n")
     with pytest.raises(StudyError, match="is damaged"):
         summarize(broken)
+
+
+def test_every_table_of_a_study_has_its_sentence(study, capsys):
+    result, _ = study
+    told = sentences(result)
+    means = dict(zip(result.selectors, result.accuracy.mean(axis=(0, 2, 3)), strict=True))
+    best = max(means, key=means.get)
+    beyond = result.verdict()["p_holm"] < 0.05
+    assert told["accuracy"][0].startswith(f"{best} has the highest mean over sizes, {means[best]:.3f}")
+    assert ("no difference is beyond chance" in told["accuracy"][0]) == (not beyond.any())
+    assert told["pairs"].startswith(f"{beyond.sum()} of 3" if beyond.any() else "No difference")
+    print_comparison(result)
+    printed, summary = capsys.readouterr().out, summarize(result)
+    for sentence in (*told["accuracy"], told["stability"]["cw_rel"], told["pairs"]):
+        assert sentence in printed
+        assert sentence in render_html(summary)
+    for sentence in (*told["accuracy"], told["stability"]["nogueira"], told["pairs"]):
+        assert sentence.replace("_", r"\_") in render_markdown(summary)
+
+
+def test_differences_in_words():
+    means = np.array([0.9, 0.8, 0.7])
+    told = _on_accuracy(("a", "b", "c"), means, [("a", "c"), ("b", "c")])
+    assert told == "a has the highest mean over sizes, 0.900; it is better than c beyond chance."
+    assert _on_accuracy(("a", "b", "c"), means, [("b", "c")]).endswith(", but its lead may be chance.")
+    assert _on_pairs(3, 1, 5) == "1 of 3 differences is beyond chance."
+    assert _on_pairs(3, 0, 1) == "A single split cannot tell a difference from chance."
+
+
+def test_criteria_in_prose():
+    assert in_prose(KNN()) == "3 nearest neighbours"
+    assert in_prose(KNN(1)) == "the nearest neighbour"
+    assert in_prose(KNN(5, missing="median")) == "5 nearest neighbours, gaps filled with the median"
+    assert in_prose(Average([KNN(), NaiveBayes()])) == "the mean of 3 nearest neighbours and naive Bayes"
+    assert in_prose(Scorer(KNeighborsClassifier(7))) == Scorer(KNeighborsClassifier(7)).describe()
+    assert all("(" not in in_prose(kind()) for kind in NAMES.values())
+
+
+def test_the_average_feature_is_at_zero(kept):
+    daf, _ = kept
+    columns = summarize(daf)["ranking"]["columns"]
+    np.testing.assert_allclose(columns["above_average"], np.sort(daf.scores_)[::-1] - daf.scores_.mean(), atol=1e-12)
+    for text in (render_html(summarize(daf)), render_markdown(summarize(daf)), daf._repr_html_()):
+        assert "above average" in text
+    assert "above_average" not in summarize(FSDD().fit(np.eye(4), [0, 1, 0, 1]))["ranking"]["columns"]
 
 
 def test_a_study_of_one_trial(study):

@@ -86,7 +86,7 @@ def test_the_curve_is_cross_validated_accuracy_along_the_ranking(madelon, daf):
         expected = cross_val_score(KNeighborsClassifier(3), madelon.X[:, order[:size]], madelon.y, cv=folds)
         np.testing.assert_allclose(curve.scores[:, place], expected, atol=1e-12)
     assert curve.guess == np.bincount(madelon.y).max() / 200
-    assert "KNN" in curve.scored_by
+    assert "nearest neighbours" in curve.scored_by
 
 
 def test_nested_ranks_on_the_training_rows_alone(madelon, daf):

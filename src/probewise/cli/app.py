@@ -14,8 +14,15 @@ from typing import Annotated, Any
 from .. import __version__
 from ..checks.errors import ParameterError
 from . import options
-from .console import print_demo, print_line, print_outcome, warnings_as_lines
-from .files import check_outputs_of_compare, check_outputs_of_rank, check_outputs_of_report, require_kept, table_of
+from .console import print_demo, print_diff, print_line, print_outcome, warnings_as_lines
+from .files import (
+    check_json,
+    check_outputs_of_compare,
+    check_outputs_of_rank,
+    check_outputs_of_report,
+    require_kept,
+    table_of,
+)
 from .options import TOP, Option, as_flag
 from .parsing import (
     OF_DAF,
@@ -30,7 +37,7 @@ from .parsing import (
     whole_numbers,
     without_probes,
 )
-from .results import fitted, give_comparison, give_ranking, write_reports
+from .results import fitted, give_comparison, give_ranking, live_pages, write_reports
 
 try:
     import typer
@@ -49,6 +56,8 @@ probewise rank data.parquet --target label --time 300 --out ranking.csv
 probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png
 
 probewise report run.ledger --data data.csv --target label --out report.html
+
+probewise diff monday.ledger tuesday.ledger
 
 probewise convert wide.parquet wide.npy --target label --dtype float32
 
@@ -92,7 +101,7 @@ def run(arguments: Sequence[str]) -> int:
     except MemoryError as error:
         print_line(f"there is not enough memory for this table: use fewer columns or rows ({error or 'out of memory'})")
     if code == INTERRUPTED:
-        awaited = "result" if {"compare", "convert", "reproduce", "report"} & set(arguments[:1]) else "ranking"
+        awaited = "result" if {"compare", "convert", "diff", "reproduce", "report"} & set(arguments[:1]) else "ranking"
         print_line(f"interrupted before there was a {awaited}")
     return code
 
@@ -196,6 +205,7 @@ def rank(given: Any) -> None:
     settled, or after a minute. Ctrl-C ends it at any time with the ranking so far.
     """
     from ..executors import on_dask
+    from ..probing.progress import watched_by
     from ..probing.record import begun_by
 
     require_kept(given.ledger, "ledger", resume=given.resume)
@@ -212,7 +222,7 @@ def rank(given: Any) -> None:
             raise ValueError(f"--keep {given.keep} is more than the {n_features} features of the table")
         make = {"daf": daf_of, "tournament": tournament_of}.get(given.method, without_probes)
         selector = make(given, table)
-        with begun_by(_repeatable(given.arguments)):
+        with begun_by(_repeatable(given.arguments)), watched_by(*live_pages(reports, given, table)):
             fitted(selector, table)
         give_ranking(selector, table, given)
         if asked is None and given.method == "daf" and not (given.resume or given.quiet):
@@ -278,6 +288,19 @@ def report(given: Any) -> None:
         raise ValueError("--target and what else tells of the table need --data TABLE")
     table = None if given.data is None else table_of(given, allow_missing=True)
     write_reports(given.run, paths, given, table)
+
+
+@command(options.DIFF, "probewise diff monday.ledger tuesday.ledger")
+def diff(given: Any) -> None:
+    """Two kept runs side by side: settings that differ, what their tops share, rank correlation, and J."""
+    from ..report import render_json
+    from ..report.diff import compare_runs
+
+    check_json(given.json, given.first, given.second)
+    found = compare_runs(given.first, given.second, top=given.top)
+    print_diff(found, given.first.name, given.second.name)
+    if given.json is not None:
+        given.json.write_text(render_json(found), encoding="utf-8")
 
 
 @command(options.CONVERT, "probewise convert wide.parquet wide.npy --target label --dtype float32")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..report.ranking_table import cell, columns_of_selector, decimals_of
+from ..report.ranking_table import cell, columns_of_selector, decimals_of, for_people
 from .options import TOP
 
 if TYPE_CHECKING:
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from ..selectors.tournament import Tournament
     from ..study import StudyResult
 
-LEFT_OUT = ("rank_low", "rank_high", "in_top")  # of the terminal, which has room for the rest only
+LEFT_OUT = (  # of the terminal, which has room for the rest only
+    "rank_low", "rank_high", "in_top", "lower_in", "difference_low", "difference_high", "fold_change",
+    "correlation_low", "correlation_high",
+)  # fmt: skip
+WAYS, WIDE = ("higher_in", "difference", "correlation"), 88  # of a terminal less wide
 PAIRS_SHOWN = 10
 SIZES_SHOWN = 6
 CONVINCING = 0.05
@@ -58,8 +62,9 @@ def warnings_as_lines(verbose: int) -> Iterator[None]:
 
 def print_ranking(columns: dict[str, Any], top: int) -> None:
     """The first rows of what `columns_of_selector` gives."""
-    decimals = decimals_of(columns)
-    names = [name for name in columns if name not in LEFT_OUT]
+    decimals, columns = decimals_of(columns), for_people(columns)
+    left_out = LEFT_OUT if console().width >= WIDE else (*LEFT_OUT, *WAYS)
+    names = [name for name in columns if name not in left_out]
     rows = [
         [cell(name, value, decimals) for name, value in zip(names, values, strict=True)]
         for values in islice(zip(*(columns[name] for name in names), strict=True), top)
@@ -110,12 +115,36 @@ def print_together(found: Interactions, groups: Sequence[Group]) -> None:
         _print_plain(f"None of the {len(found.names)} features shown was seen to stand in for another.")
 
 
+def print_diff(found: dict[str, Any], first: str, second: str) -> None:
+    """What `probewise.report.diff.compare_runs` gives."""
+    if found["settings"]:
+        rows = [[each["name"], *(_setting(each[run]) for run in ("first", "second"))] for each in found["settings"]]
+        _print_table(["settings that differ", first, second], rows, name_column=0)
+    else:
+        _print_plain("The settings are the same.")
+    measures = {"probes": 0, "mean": 4, "deviation": 4, "least": 4, "largest": 4, "seconds": 1}
+    rows = [[name, *(_number(run[name], decimals) for run in found["J"])] for name, decimals in measures.items()]
+    _print_table(["J", first, second], rows, name_column=0)
+    rows = [[f"top {each['size']}", f"{each['shared']}", _number(each["by_chance"], 1)] for each in found["tops"]]
+    if rows:
+        _print_table(["of the features", "shared", "by chance"], rows, name_column=0)
+    rows = [[each["feature"], f"{each['first']:,}", f"{each['second']:,}"] for each in found["top"]]
+    _print_table(["on top of either", f"rank, {first}", f"rank, {second}"], rows, name_column=0)
+    same, correlation = found["same_results"], found["rank_correlation"]
+    known = "" if correlation is None else f", rank correlation (Spearman) {correlation:.3f}"
+    _print_plain(f"{found['features']:,} features in both{known}. The first {same:,} probes gave the same J in both.")
+
+
+def _setting(value: Any) -> str:
+    return "-" if value is None else str(value)
+
+
 def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> None:
     informative = set(data.informative.tolist())
     tick = "x" if console().options.ascii_only else "✓"
     columns = columns_of_selector(tournament, data.feature_names)
     order = np.argsort(tournament.ranking_)
-    shown = {name: columns[name] for name in ("rank", "feature", "score")}
+    shown = {name: columns[name] for name in ("rank", "feature", "score", "above_average")}
     shown |= {f"rank_by_{name}": each.ranking_[order].astype(str) for name, each in (("DAF", daf), ("BIF", bif))}
     shown["informative"] = [tick if column in informative else "" for column in order.tolist()]
     print_ranking(shown, TOP)
@@ -133,32 +162,39 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
 
 def print_comparison(result: StudyResult) -> None:
     """Accuracy by size with each classifier, stability by size, and a verdict on each pair."""
+    from ..report.study import sentences
+
+    told = sentences(result)
     places = np.unique(np.linspace(0, len(result.sizes) - 1, SIZES_SHOWN).round().astype(int))
     sizes = [f"{size}" for size in result.sizes[places]]
-    for classifier, accuracy in zip(result.classifiers, np.moveaxis(result.accuracy, 2, 0), strict=True):
+    tables = zip(result.classifiers, np.moveaxis(result.accuracy, 2, 0), told["accuracy"], strict=True)
+    for classifier, accuracy, sentence in tables:
         means, overall = accuracy.mean(axis=0), accuracy.mean(axis=2)
         rows = [
             [name, *(_number(mean, 3) for mean in means[place, places]), _number(overall[:, place].mean(), 3)]
             for place, name in enumerate(result.selectors)
         ]
         _print_table([f"accuracy, {classifier}", *sizes, "mean"], rows, name_column=0)
+        _print_plain(sentence)
     seconds, stability = result.seconds.mean(axis=0), result.stability()["cw_rel"]
     rows = [
         [name, *(_number(value, 3) for value in stability[place, places]), _number(seconds[place], 2)]
         for place, name in enumerate(result.selectors)
     ]
     _print_table(["stability, CW_rel", *sizes, "seconds"], rows, name_column=0)
+    _print_plain(told["stability"]["cw_rel"])
     if len(result.selectors) > 1:
-        _print_verdict(result)
+        _print_verdict(result, told["pairs"])
 
 
-def _print_verdict(result: StudyResult) -> None:
+def _print_verdict(result: StudyResult, sentence: str) -> None:
     rows = []
     for classifier, first, second, difference, _, p_value, p_holm in zip(*result.verdict().values(), strict=True):
         better = (first if difference > 0 else second) if p_holm < CONVINCING else "-"
         numbers = [f"{difference:+z.3f}", _number(p_value, 3), _number(p_holm, 3)]
         rows.append([f"{first} - {second}", classifier, *numbers, better])
     _print_table(["difference in accuracy", "classifier", "mean", "p", "p (Holm)", "better"], rows, name_column=0)
+    _print_plain(sentence)
     _print_plain(
         f"{len(result.trials)} trials, means over sizes. p: corrected resampled t-test (Nadeau and Bengio 2003); "
         f"p (Holm): adjusted for the number of pairs. Below {CONVINCING:g} the better one is named."

@@ -71,6 +71,13 @@ def _in_use(given: Any) -> list[Path]:
     return [*read, *(sidecar_of(path) for path in read), *kept, *beside]
 
 
+def check_json(path: Path | None, *used: Path) -> None:
+    from ..checks.paths import writable_path
+
+    refusal = "{} cannot be written: name it .json"
+    _check_output("json", path, lambda path: writable_path(path, [".json"], refusal), list(used))
+
+
 def _check_output(option: str, path: Path | None, require: Callable[[Path], Any], used: list[Path]) -> None:
     """Refuse what is in use, by whatever name; from here on the file is in use itself."""
     if path is None:
@@ -97,16 +104,29 @@ def table_of(given: Any, *, allow_missing: bool = False) -> Table:
     from ..probing.progress import live_line
 
     with live_line(0 if given.quiet else 1) as progress, _without_panics(given.data, given.target_file):
-        return read_table(
-            given.data,
-            **values_of(given, "target", "target_file", "id_column", "features_in"),
-            ignore=given.ignore or (),
-            weights=getattr(given, "weights", None),
-            groups=getattr(given, "groups", None),
-            categorical=[name for item in getattr(given, "categorical", None) or () for name in item.split(",")],
-            gaps=allow_missing,
-            progress=progress,
-        )
+        return read_table(given.data, **_reading_options(given), gaps=allow_missing, progress=progress)
+
+
+def _reading_options(given: Any) -> dict[str, Any]:
+    return {
+        **values_of(given, "target", "target_file", "id_column", "features_in"),
+        "ignore": given.ignore or (),
+        "weights": getattr(given, "weights", None),
+        "groups": getattr(given, "groups", None),
+        "categorical": [name for item in getattr(given, "categorical", None) or () for name in item.split(",")],
+    }
+
+
+def reading_code(given: Any, *, allow_missing: bool) -> str:
+    """The lines of Python that read the same table."""
+    options = {name: value for name, value in _reading_options(given).items() if value and value != "columns"}
+    options |= {"gaps": True} if allow_missing else {}
+    written = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    arguments = ", ".join([repr(str(given.data)), *(f"{name}={value!r}" for name, value in written.items())])
+    of_rows = {"sample_weight": "weights", "groups": "groups"}
+    taken = [f"{name} = table.{column}" for name, column in of_rows.items() if options.get(column)]
+    lines = ["from probewise.io import read_table", f"table = read_table({arguments})", "X, y = table.frame(), table.y"]
+    return "\n".join([*lines, *taken])
 
 
 @contextmanager

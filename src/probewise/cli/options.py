@@ -97,7 +97,7 @@ RANK = (
     ),
     *panel(OUTPUT,
         Option("top", int, "N", "How many features to show.", TOP, at_least=1),
-        Option("out", Path, "FILE", "Write the whole ranking there: .csv, .tsv, .parquet or .json."),
+        Option("out", Path, "FILE", "Write the whole ranking there: .csv, .tsv, .xlsx, .parquet or .json."),
         Option("select", Path, "FILE",
             "Write the best columns and the target there: .csv, .tsv, .parquet, .arrow, .feather."),
         Option("keep", int, "N",
@@ -204,6 +204,14 @@ REPORT = (
     Option("coefficient", str, None,
         "Of a ledger: daf0, daf1, daf2 or regression. Default: regression of a tournament, else daf0."),
     *panel(OUTPUT, QUIET),
+)
+DIFF = (
+    Option("first", Path, "FIRST", "The file of rank --ledger.", is_argument=True),
+    Option("second", Path, "SECOND", "Another one.", is_argument=True),
+    *panel(OUTPUT,
+        Option("top", int, "N", "How many features to show with both ranks.", TOP, at_least=1),
+        Option("json", Path, "FILE", "The same as .json."),
+    ),
 )
 CONVERT = (
     DATA,

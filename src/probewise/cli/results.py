@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..checks.tables import columns_not_finite
 from .console import print_comparison, print_line, print_ranking, print_together, summary_of, warnings_as_lines
+from .files import reading_code
 
 if TYPE_CHECKING:
     from ..io import Table
@@ -26,9 +28,11 @@ def fitted(selector: Any, table: Table) -> Any:
 
 def give_ranking(selector: Any, table: Table, given: Any) -> None:
     from ..io import write_ranking, write_table
+    from ..report.direction import direction_of
     from ..report.ranking_table import columns_of_selector
 
     columns = columns_of_selector(selector, table.feature_names, certainty=given.out is not None)
+    columns |= direction_of(selector, table.frame(), table.y)
     best = _best(selector, given.keep if given.keep or given.auto else given.top)
     try:
         if given.out is not None:
@@ -80,6 +84,17 @@ def _together(daf: Any, table: Table, top: int) -> tuple[Any, list[Any]]:
     return found, found.groups(correlations(columns_of(daf.as_numbers(table.frame()), found.features)))
 
 
+def live_pages(reports: Sequence[Path], given: Any, table: Table) -> list[Any]:
+    """What renews the pages asked for while the run goes on."""
+    pages = [path for path in reports if path.suffix.lower() in (".html", ".htm")]
+    if not pages:
+        return []
+    from ..report.live import LivePage
+    from ..report.summary import question_of
+
+    return [LivePage(path, question_of(given.data.name, table.target)) for path in pages]
+
+
 def write_reports(run: Any, paths: Sequence[Path], given: Any, table: Table | None, command: str | None = None) -> None:
     from ..report import save, summarize
 
@@ -87,6 +102,7 @@ def write_reports(run: Any, paths: Sequence[Path], given: Any, table: Table | No
     if table is not None:
         of_table = {"X": table.frame(), "y": table.y, "target": table.target, "feature_names": table.feature_names}
         of_table |= {"source": given.data.name, "groups": table.groups, "sample_weight": table.weights}
+        of_table["reading"] = reading_code(given, allow_missing=bool(len(columns_not_finite(table.X))))
     with warnings_as_lines(0 if given.quiet else 1):
         summary = summarize(run, **of_table, command=command, coefficient=given.coefficient)
         for path in paths:

@@ -41,7 +41,16 @@ __all__ = [
     "Separability",
     "Tree",
     "as_criterion",
+    "in_prose",
 ]
+PROSE = {
+    KNN: "{n_neighbors} nearest neighbours",
+    Linear: "a ridge model",
+    NaiveBayes: "naive Bayes",
+    SVM: "a linear support vector machine",
+    Separability: "how far the classes lie apart",
+    Tree: "a decision tree",
+}
 
 
 def as_criterion(criterion: Any, X: Any = None) -> Criterion:
@@ -75,3 +84,15 @@ def as_criterion(criterion: Any, X: Any = None) -> Criterion:
         f"criterion={criterion!r} is not known: give one of {names}, a criterion such as KNN(3), "
         "a scikit-learn estimator, or a function of (X_subset, y)"
     )
+
+
+def in_prose(criterion: Criterion) -> str:
+    """The criterion for a reader: "3 nearest neighbours"; as its parameters say where there are no words for it."""
+    if isinstance(criterion, Average):
+        return f"the mean of {' and '.join(map(in_prose, criterion.parts))}"
+    if type(criterion) not in PROSE:
+        return criterion.describe()
+    known = criterion.get_params()
+    words = PROSE[type(criterion)].format_map(known)
+    words = "the nearest neighbour" if words.startswith("1 ") else words
+    return f"{words}, gaps filled with the {known['missing']}" if known.get("missing") else words

@@ -110,7 +110,12 @@ class ColumnLines:
     @property
     def are_held(self) -> bool:
         """Whether all columns are kept as lines."""
-        return not self.columns.is_stored and len(self.columns.rows) * self.columns.n_features <= CELLS_HELD
+        return not self.columns.is_stored and self.are_few
+
+    @property
+    def are_few(self) -> bool:
+        """Whether all columns could be kept, in memory or not: a table in a store gives the same bits."""
+        return len(self.columns.rows) * self.columns.n_features <= CELLS_HELD
 
     @cached_property
     def lines(self) -> NDArray[Any]:

@@ -123,8 +123,8 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
         return scores, means
 
     def _by_lines(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which probes are scored from columns as lines: where all are held, and those with more features than rows."""
-        held = self.lines.lines.are_held and not self.columns.is_sparse and not self.sums
+        """Which probes are scored from columns as lines: where they are few, and those with more features than rows."""
+        held = self.lines.lines.are_few and not self.columns.is_sparse and not self.sums
         return np.full(len(sizes), held) | (sizes >= self.folds.n_rows)
 
     @cached_property

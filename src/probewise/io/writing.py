@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,12 +15,12 @@ from .table import Table, TableError, polars
 if TYPE_CHECKING:
     import polars as pl
 
-RANKING_FORMATS = (".csv", ".tsv", ".parquet", ".json")
+RANKING_FORMATS = (".csv", ".tsv", ".xlsx", ".parquet", ".json")
 TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
 
 
 def write_ranking(path: str | PathLike[str], columns: dict[str, Any]) -> None:
-    """Write equally long columns to a .csv, .tsv, .parquet or .json file; NaN becomes an empty value.
+    """Write equally long columns to a .csv, .tsv, .xlsx, .parquet or .json file; NaN becomes an empty value.
 
     In text, words that a spreadsheet would run as a formula, such as names that begin with =, get a ' before them.
     """
@@ -53,7 +54,10 @@ def write_table(path: str | PathLike[str], table: Table) -> None:
 
 def require_ranking_path(path: str | PathLike[str]) -> Path:
     """The path, if `write_ranking` can write there: a known format, in a folder that exists."""
-    return writable_path(path, RANKING_FORMATS, error=TableError)
+    checked = writable_path(path, RANKING_FORMATS, error=TableError)
+    if checked.suffix.lower() == ".xlsx" and find_spec("xlsxwriter") is None:
+        raise ImportError(f"{path}: writing Excel needs xlsxwriter, of the excel extra: pip install 'probewise[excel]'")
+    return checked
 
 
 def require_table_path(path: str | PathLike[str]) -> Path:
@@ -67,6 +71,8 @@ def _write(frame: pl.DataFrame, path: Path) -> None:
         frame.write_parquet(path)
     elif ending == ".json":
         frame.write_json(path)
+    elif ending == ".xlsx":
+        frame.write_excel(path, worksheet="ranking", float_precision=6, autofit=True, freeze_panes=(1, 1))
     elif ending in (".arrow", ".feather"):
         frame.write_ipc(path)
     else:

@@ -37,6 +37,8 @@ NEEDS_DAF = "give a fitted DAF"
 class RankingDisplay(AxesDisplay):
     """The scores of the best features, the best on top, with one standard error to each side where it is known.
 
+    Of a selector that makes probes they are drawn less the mean score of all features: the average feature is at 0.
+
     Parameters
     ----------
     names : sequence of str
@@ -47,6 +49,8 @@ class RankingDisplay(AxesDisplay):
         The standard error of each score; None draws no bars.
     measure : str, default="score"
         What the score is, for the label.
+    average : bool, default=False
+        Whether 0 is the average feature, to be marked by a line.
 
     Attributes
     ----------
@@ -67,12 +71,19 @@ class RankingDisplay(AxesDisplay):
     """
 
     def __init__(
-        self, names: Sequence[str], scores: Floats, *, std_errors: Floats | None = None, measure: str = "score"
+        self,
+        names: Sequence[str],
+        scores: Floats,
+        *,
+        std_errors: Floats | None = None,
+        measure: str = "score",
+        average: bool = False,
     ) -> None:
         self.names = names
         self.scores = scores
         self.std_errors = std_errors
         self.measure = measure
+        self.average = average
 
     @classmethod
     def from_estimator(cls, selector: Any, *, top: int = 30, ax: Axes | None = None) -> RankingDisplay:
@@ -82,12 +93,14 @@ class RankingDisplay(AxesDisplay):
             raise ValueError(f"top={top!r} must be a whole number of at least 1")
         best = np.argsort(selector.ranking_, kind="stable")[:top]
         errors = getattr(selector, "std_errors_", None)
-        coefficient = getattr(selector, "coefficient", None)
+        coefficient, scores = getattr(selector, "coefficient", ""), selector.scores_
+        makes_probes = bool(coefficient and np.isfinite(scores).any())
         return cls(
             _names(selector, best),
-            selector.scores_[best],
+            (scores - np.nanmean(scores) if makes_probes else scores)[best],
             std_errors=None if errors is None else errors[best],
-            measure=f"score of {type(selector).__name__}" if coefficient is None else coefficient.upper(),
+            measure=f"{coefficient.upper()}, above average" if makes_probes else f"score of {type(selector).__name__}",
+            average=makes_probes,
         ).plot(ax)
 
     def _figsize(self) -> tuple[float, float]:
@@ -95,6 +108,8 @@ class RankingDisplay(AxesDisplay):
 
     def _draw(self, ax: Axes) -> None:
         places, errors = np.arange(len(self.names)), self.std_errors
+        if self.average:
+            ax.axvline(0, color="0.45", linewidth=1)
         ax.errorbar(self.scores, places, xerr=errors, fmt="o", color=COLOURS[0], markersize=4)
         ax.set_yticks(places, _labels(self.names))
         ax.set_ylim(len(places) - 0.5, -0.5)

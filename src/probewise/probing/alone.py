@@ -23,9 +23,9 @@ Ints = NDArray[np.int64]
 RATE = 0.1
 MOST_SHUFFLES, FEWEST_SHUFFLES = 100, 20
 MOST_PRODUCTS = 2e10  # a second or two
-MOST_TARGETS, MOST_CELLS = 20, 2**22  # of targets, and of these times rows and shuffles
+MOST_TARGETS, MOST_CELLS = 20, 2**22  # of targets; of these, and of scores, times shuffles
 MOST_ROWS = 5000  # of more a part is drawn: what stands out there does so among all
-CELLS_AT_A_TIME = 2**21
+CELLS_AT_A_TIME = 2**18
 STREAM = 0xA10E  # apart from what else is drawn with the same seed
 
 
@@ -40,12 +40,15 @@ def chances_alone(X: Any, y: Any, *, of_classes: bool, seed: int, together: Any 
     target = np.unique(np.asarray(y)[rows], return_inverse=True)[1] if of_classes else np.asarray(y, np.float64)[rows]
     told_apart = _told_apart(int(target.max()) + 1, random) if of_classes else None
     n_cells = len(rows) * (1 if told_apart is None else told_apart.shape[1])
-    affordable = min(MOST_PRODUCTS / (6.0 * n_cells * X.shape[1]), MOST_CELLS / n_cells)
+    affordable = min(MOST_PRODUCTS / (6.0 * n_cells * X.shape[1]), MOST_CELLS / n_cells, MOST_CELLS / X.shape[1])
     n_shuffles = int(np.clip(affordable, FEWEST_SHUFFLES, MOST_SHUFFLES))
     group = None if together is None else np.unique(np.asarray(together)[rows], return_inverse=True)[1]
     shuffled = [_shuffled(target, group, random) for _ in range(n_shuffles)]
     targets = np.stack([_columns(values, told_apart) for values in (target, *shuffled)], axis=1)
-    scores = np.vstack([_explained(part, targets) for part in _parts(X, rows)])
+    scores, first = np.empty((X.shape[1], 1 + n_shuffles), np.float32), 0
+    for part in _parts(X, rows):
+        scores[first : first + part.shape[1]] = np.round(_explained(part, targets), 6)
+        first += part.shape[1]
     return _chances(scores)
 
 
@@ -103,18 +106,19 @@ def _explained(part: Floats, targets: Floats) -> Floats:
     return np.asarray(1 - left.reshape(-1, n_shuffles, n_targets).sum(axis=2))
 
 
-def _chances(scores: Floats) -> Floats:
+def _chances(scores: NDArray[np.float32]) -> Floats:
     """From scores (columns, 1 + shuffles), of which the first is of the target as it is."""
-    scores = np.round(scores, 9)
-    ordered = np.sort(scores[:, 1:], axis=None)
-    beyond = len(ordered) - np.searchsorted(ordered, scores)
-    return np.asarray(np.minimum(_factor(beyond[:, 1:] / len(ordered)) * (1 + beyond[:, 0]) / (1 + len(ordered)), 1.0))
+    luck = np.sort(scores[:, 1:], axis=None)
+    needed = sorted(_rate_that_finds(_beyond(luck, column) / len(luck)) for column in scores.T[1:])
+    allowed = max(int(RATE * len(scores.T)) - 1, 0)
+    factor = max(1.0, RATE / max(needed[allowed], 1e-12))
+    return np.minimum(factor * (1 + _beyond(luck, scores[:, 0])) / (1 + len(luck)), 1.0)
 
 
-def _factor(chances: Floats) -> float:
-    """By what chances must grow so that few shuffled targets would have a feature stand out."""
-    n_columns, n_shuffles = chances.shape
-    ordered = np.sort(chances, axis=0)
-    needed = np.min(ordered * n_columns / np.arange(1, n_columns + 1)[:, None], axis=0)  # the rate that finds something
-    allowed = int(RATE * (n_shuffles + 1)) - 1
-    return max(1.0, RATE / max(float(np.sort(needed)[max(allowed, 0)]), 1e-12))
+def _beyond(luck: NDArray[np.float32], scores: NDArray[np.float32]) -> Ints:
+    return np.asarray(len(luck) - np.searchsorted(luck, scores))
+
+
+def _rate_that_finds(chances: Floats) -> float:
+    """The least false-discovery rate at which something stands out."""
+    return float(np.min(np.sort(chances) * len(chances) / np.arange(1, len(chances) + 1)))

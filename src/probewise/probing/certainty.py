@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammainc, gammaincc, logit, ndtri
 
 from ..stopping import least_shared
+from .small_table import small_table
 from .tally import Moments, Tally, positions
 
 Floats = NDArray[np.float64]
@@ -49,6 +50,8 @@ class Certainty:
         Larger is better.
     std_errors : array of shape (n_features,)
         The standard error of each coefficient.
+    names : sequence of str, default=None
+        Of the features, for those who read it.
 
     Notes
     -----
@@ -68,6 +71,14 @@ class Certainty:
 
     coefficients: Floats
     std_errors: Floats
+    names: Sequence[str] | None = None
+
+    def __repr__(self) -> str:
+        top = min(20, self.n_features)
+        columns = self.table(top=top)
+        columns |= {name: values.tolist() for name, values in columns.items() if name != "feature"}
+        chance = f"low to high 95 % sure, in_top: chance to be in the true top {top}"
+        return small_table(columns, f"Certainty of {self.n_features:,} coefficients; {chance}")
 
     def __post_init__(self) -> None:
         for name in ("coefficients", "std_errors"):
@@ -123,6 +134,7 @@ class Certainty:
 
     def table(self, names: Sequence[str] | None = None, *, top: int = 20, level: float = 0.95) -> dict[str, Any]:
         """All of it as columns, best first; ``in_top`` is of the ``top`` best, or of all if they are fewer."""
+        names = self.names if names is None else names
         if names is not None and len(names) != self.n_features:
             raise ValueError(f"names has {len(names):,} names for {self.n_features:,} features: give one for each")
         order = np.argsort(positions(self.coefficients))

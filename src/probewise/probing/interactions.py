@@ -17,6 +17,7 @@ from .multiplicity import holm
 from .probes import ProbePlan
 from .replay import adjusted
 from .run import FEWEST_IN_A_CELL, Run
+from .small_table import small_table
 from .tally import Tally
 
 Floats = NDArray[np.float64]
@@ -124,6 +125,13 @@ class Interactions:
     p_values: Floats
     beyond_bulk: NDArray[np.bool_]
     rounding: float = 0.0
+
+    def __repr__(self) -> str:
+        pairs, measures = self.pairs(), ("first", "second", "contrast", "std_error", "p")
+        columns = {name: [getattr(pair, name) for pair in pairs] for name in measures}
+        columns["together"] = [IN_WORDS[pair.kind] for pair in pairs]
+        of_what = f"{len(pairs):,} pairs of {len(self.names)} features"
+        return small_table(columns, f"Interactions: {of_what}, the clearest first")
 
     @cached_property
     def z(self) -> Floats:

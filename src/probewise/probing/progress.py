@@ -7,12 +7,13 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..stopping import State
+from ..stopping import Rule, State
 from .tally import positions
 
 if TYPE_CHECKING:
@@ -26,11 +27,54 @@ Verbose = int | Callable[[str], None]
 Item = TypeVar("Item")
 
 
+@dataclass(frozen=True)
+class Glimpse:
+    """What a run shows of itself while it goes on; ``share`` of the way to its end is None where it is not known."""
+
+    state: State
+    names: Sequence[str] | None
+    title: str
+    share: float | None
+
+    @property
+    def seconds_left(self) -> float | None:
+        return self.state.seconds * (1 / self.share - 1) if self.share else None
+
+
+WATCHERS: ContextVar[tuple[Callable[[Glimpse], None], ...]] = ContextVar("watchers", default=())
+
+
+@contextmanager
+def watched_by(*watchers: Callable[[Glimpse], None]) -> Iterator[None]:
+    """Runs inside show themselves to these functions, too."""
+    token = WATCHERS.set(watchers)
+    try:
+        yield
+    finally:
+        WATCHERS.reset(token)
+
+
 @contextmanager
 def live_progress(
-    verbose: Verbose, names: Sequence[str] | None = None, *, title: str = "DAF"
+    verbose: Verbose, names: Sequence[str] | None = None, *, title: str = "DAF", stop: Rule | None = None
 ) -> Iterator[Callable[[State], None] | None]:
-    """A callback for the engine that shows the state of a run; None where ``verbose`` is 0."""
+    """A callback for the engine that shows the state of a run; None where nobody looks."""
+    watchers = WATCHERS.get()
+    with _displayed(verbose, names, title) as display:
+
+        def show(state: State) -> None:
+            if display is not None:
+                display(state)
+            glimpse = Glimpse(state, names, title, None if stop is None else stop.share_done(state))
+            for watch in watchers:
+                watch(glimpse)
+
+        yield show if watchers else display
+
+
+@contextmanager
+def _displayed(verbose: Verbose, names: Sequence[str] | None, title: str) -> Iterator[Throttled | None]:
+    """A callback that shows the state of a run as ``verbose`` asks for; None where it is 0."""
     if not verbose:
         yield None
         return
@@ -44,6 +88,19 @@ def live_progress(
         yield progress
         if callable(verbose):
             progress.finish()
+    if not callable(verbose) and progress.latest is not None:
+        _leave(one_line(progress.latest, progress.speed(progress.latest), names, title))
+
+
+def _leave(line: str) -> None:
+    """What stays of a live display: a line."""
+    from rich.console import Console
+    from rich.text import Text
+
+    if Console(stderr=True).is_jupyter:
+        import_module("IPython.display").display(Text(line))
+    else:
+        print(line, file=sys.stderr)
 
 
 @contextmanager
@@ -127,15 +184,16 @@ class Throttled(Rarely[State]):
     """The same for a run of probes, with the speed since the start of this session; a short run shows nothing."""
 
     def __init__(self, every: float, show: Callable[[State, float], None]) -> None:
-        super().__init__(every, lambda state: show(state, self._speed(state)))
+        super().__init__(every, lambda state: show(state, self.speed(state)))
         self.last = time.perf_counter()
         self.first: State | None = None
+        self.latest: State | None = None
 
     def __call__(self, state: State) -> None:
-        self.first = self.first or state
+        self.first, self.latest = self.first or state, state
         super().__call__(state)
 
-    def _speed(self, state: State) -> float:
+    def speed(self, state: State) -> float:
         first = self.first or state
         worked = state.seconds - first.seconds
         return (state.n_probes - first.n_probes) / worked if worked > 0 else float("nan")

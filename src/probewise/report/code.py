@@ -20,8 +20,11 @@ FEATURE_PARAMETERS = ("feature_groups", "keep", "drop", "costs", "categorical_fe
 LONGEST_LINE = 10_000
 
 
-def code_of(selector: RankingSelector) -> str | None:
-    """The code that gives this very result; None where a parameter cannot be written down."""
+def code_of(selector: RankingSelector, reading: str | None = None) -> str | None:
+    """The code that gives this very result; None where a parameter cannot be written down.
+
+    ``reading`` are the lines that make X and y.
+    """
     again = clone(selector)
     parameters = again.get_params(deep=False)
     again.set_params(**{name: value for name, value in WITHOUT_CONSEQUENCE.items() if name in parameters})
@@ -39,7 +42,9 @@ def code_of(selector: RankingSelector) -> str | None:
                 imports.append(f"from {_public_module(type(value))} import {type(value).__name__}")
     of_rows = "".join(f", {name}={name}" for name in getattr(selector, "fit_arguments_", ()))
     fit = f"{type(selector).__name__.lower()} = {text}.fit(X, y{of_rows})"
-    return "\n".join([*dict.fromkeys(imports), "", *assignments, fit])
+    lines = (reading or "# X, y: the data of the run").splitlines()
+    imports += [line for line in lines if line.startswith("from ")]
+    return "\n".join([*dict.fromkeys(imports), "", *(line for line in lines if line not in imports), *assignments, fit])
 
 
 class _Name(str):

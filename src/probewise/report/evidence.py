@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ..checks.tables import columns_not_finite
-from ..criteria import KNN, Criterion, Linear, NaiveBayes
+from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
 from ..probing.interactions import (
     ALIKE,
     FEWEST_IN_A_CELL,
@@ -281,7 +281,7 @@ def alone(found: Findings, stands_out: NDArray[np.bool_] | None, data: Data) -> 
         n_jobs = getattr(found.selector, "n_jobs", None)
         cv = min(3, data.fewest_of_a_class) if data.is_classification else 3
         ranks["bif"] = BIF(criterion=criterion, cv=cv, n_jobs=n_jobs).fit(data.X, data.y).ranking_
-        words["bif"] = f"BIF, {criterion.describe()} on each feature alone"
+        words["bif"] = f"BIF, {in_prose(criterion)} on each feature alone"
     if found.method != "FSDD" and data.is_classification:
         ranks["fsdd"] = FSDD().fit(data.X, data.y).ranking_
         words["fsdd"] = "FSDD, how far the classes lie apart in each feature alone"

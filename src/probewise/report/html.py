@@ -1,21 +1,27 @@
-"""A summary as one self-contained page: a jinja2 template, plotly.js, and a small script and style of our own."""
+"""A summary as one self-contained page: a jinja2 template, with a script and a style of our own."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+from functools import partial
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from ..probing.interactions import IN_WORDS
-from .ranking_table import decimals_of, typeset_cell
+from .direction import in_words
+from .ranking_table import DECIMALS, decimals_of, for_people, typeset_cell
 from .words import count, evidence, number, p_value, percent, quoted, span
 
 TEMPLATES = Path(__file__).parent / "templates"
-ROWS_SHOWN = 25
-DRAWN = ("sizes", "convergence", "alone", "likeness", "interactions", "study")
+SCRIPTS = ("charts.js", "plots.js", "table.js", "page.js")
+ROWS_SHOWN, DRAWN_FEATURES, TOLD = 25, 30, 200
+DRAWN = ("values", "sizes", "convergence", "alone", "likeness", "interactions", "study")
+FIRST = "rank feature score above_average std_error stands_out higher_in lower_in difference fold_change correlation"
+ON_HOVER = ("rank_high", *(f"{way}_{end}" for way in ("difference", "correlation") for end in ("low", "high")))
 
 
 def render_html(summary: dict[str, Any]) -> str:
@@ -29,9 +35,28 @@ def render_html(summary: dict[str, Any]) -> str:
     Returns
     -------
     page : str
-        With plotly.js inside it, about 5 MB.
+        Below 200 kB for a few hundred features.
     """
-    jinja2, offline = require_libraries()
+    environment = page_environment()
+    trusted = environment.filters["trusted"]
+    environment.globals["way"] = partial(in_words, summary["ranking"]["columns"])
+    script = _script()
+    page: str = environment.get_template("report.html").render(
+        summary,
+        script=trusted(script),
+        hash=_hash(script),
+        style=trusted((TEMPLATES / "report.css").read_text(encoding="utf-8")),
+        embedded=trusted(_embedded(summary)),
+        decimals=decimals_of(summary["ranking"]["columns"]),
+        shown=_shown(summary["ranking"]["labels"]),
+        rows_shown=ROWS_SHOWN,
+    )
+    return page
+
+
+def page_environment() -> Any:
+    """jinja2's, with our filters; "trusted" text is not escaped."""
+    jinja2 = require_libraries()
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -41,51 +66,53 @@ def render_html(summary: dict[str, Any]) -> str:
     )
     environment.filters |= {"percent": percent, "number": number, "count": count, "quoted": quoted, "span": span}
     environment.filters |= {"evidence": evidence, "p_value": p_value, "kind": IN_WORDS.get, "cell": typeset_cell}
-    scripts = [_one_line_ends(offline.get_plotlyjs()), (TEMPLATES / "report.js").read_text(encoding="utf-8")]
-    trusted = jinja2.utils.markupsafe.Markup
-    page: str = environment.get_template("report.html").render(
-        summary,
-        scripts=[trusted(script) for script in scripts],
-        hashes=[_hash(script) for script in scripts],
-        style=trusted((TEMPLATES / "report.css").read_text(encoding="utf-8")),
-        embedded=trusted(_embedded(summary)),
-        decimals=decimals_of(summary["ranking"]["columns"]),
-        rows_shown=ROWS_SHOWN,
-    )
-    return page
+    environment.filters["trusted"] = jinja2.utils.markupsafe.Markup
+    return environment
 
 
-def require_libraries() -> tuple[Any, Any]:
-    """jinja2 and plotly's offline part, loaded when a page is made; one sentence where they are missing."""
+def require_libraries() -> Any:
+    """jinja2, loaded when a page is made; one sentence where it is missing."""
     try:
-        return import_module("jinja2"), import_module("plotly.offline")
-    except ModuleNotFoundError as error:
-        name = (error.name or "jinja2").split(".")[0]
-        raise ImportError(
-            f"an HTML report needs {name}, of the report extra: pip install 'probewise[report]'"
-        ) from None
+        return import_module("jinja2")
+    except ModuleNotFoundError:
+        raise ImportError("an HTML report needs jinja2, of the report extra: pip install 'probewise[report]'") from None
 
 
-def _one_line_ends(script: str) -> str:
-    """What a browser makes of it, so that the hash is the same."""
-    return script.replace("\r\n", "\n").replace("\r", "\n")
+def _script() -> str:
+    parts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS]
+    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
+
+
+def _shown(labels: dict[str, str]) -> dict[str, str]:
+    """The columns of the table and their heads; ends of intervals are shown beside the other end, or on hover."""
+    first = [name for name in FIRST.split() if name in labels]
+    names = [*first, *(name for name in labels if name not in (*first, *ON_HOVER))]
+    shown = for_people({name: labels[name] for name in names})
+    if "rank_low" in shown:
+        shown["rank_low"] = "95 % sure: rank"
+    return shown
 
 
 def _hash(script: str) -> str:
-    """For the content security policy: only these two scripts may run, whatever a column is called."""
+    """For the content security policy: only this script may run, whatever a column is called."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _embedded(summary: dict[str, Any]) -> str:
     """What the script draws, as JSON that cannot end its element."""
-    ranking = summary["ranking"]
+    ranking, labels = summary["ranking"], summary["ranking"]["labels"]
     columns = {name: [_short(value) for value in values] for name, values in ranking["columns"].items()}
+    usual, scores = decimals_of(ranking["columns"]), ranking["columns"]["score"][:DRAWN_FEATURES]
     drawn = {
         **{name: summary[name] for name in DRAWN},
+        "ways": [in_words(ranking["columns"], place, quoted) for place in range(min(TOLD, len(columns["feature"])))],
         "ranking": {
             "columns": columns,
-            "labels": ranking["labels"],
-            "decimals": decimals_of(ranking["columns"]),
+            "labels": labels,
+            "shown": list(_shown(labels)),
+            "measure": "above_average" if "above_average" in columns else "score",
+            "by_score": all(one >= other for one, other in pairwise(score for score in scores if score is not None)),
+            "decimals": {name: DECIMALS.get(name, usual) for name in columns},
             "wholeNumbers": [name for name in columns if not any(isinstance(value, float) for value in columns[name])],
         },
         "rows_shown": ROWS_SHOWN,

@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..probing.interactions import IN_WORDS
-from .ranking_table import decimals_of, typeset_cell
-from .words import count, evidence, number, p_value, percent, span
+from .direction import in_words
+from .ranking_table import decimals_of, for_people, typeset_cell
+from .words import count, evidence, number, p_value, percent, quoted, span
 
-TOP = 30
+TOP, WAYS = 30, 10
+IN_SENTENCES = ("difference_low", "difference_high", "correlation_low", "correlation_high")
 
 
 def render_markdown(summary: dict[str, Any]) -> str:
@@ -78,14 +80,20 @@ def _data(summary: dict[str, Any]) -> list[str]:
 
 
 def _ranking(summary: dict[str, Any]) -> list[str]:
-    columns, labels = summary["ranking"]["columns"], summary["ranking"]["labels"]
+    columns = summary["ranking"]["columns"]
+    labels = {name: text for name, text in summary["ranking"]["labels"].items() if name not in IN_SENTENCES}
+    labels = for_people(labels)
     decimals = decimals_of(columns)
     rows = [
         [typeset_cell(key, value, decimals) for key, value in zip(labels, row, strict=True)]
         for row in zip(*(columns[key][:TOP] for key in labels), strict=True)
     ]
     n_more = len(columns["feature"]) - len(rows)
-    sentences = "\n".join(f"- {text(sentence)}." for sentence in (summary["features"] or {}).get("told", ()))
+    told = [f"{sentence}." for sentence in (summary["features"] or {}).get("told", ())]
+    ways = [(name, in_words(columns, place, quoted)) for place, name in enumerate(columns["feature"][:WAYS])]
+    sentences = "\n".join(
+        f"- {text(line)}" for line in [*told, *(f"{quoted(name)}: {way}" for name, way in ways if way)]
+    )
     parts = ["## The ranking", text(summary["asked"]["way"]), sentences, table(list(labels.values()), rows)]
     return [part for part in parts if part] + ([f"and {n_more:,} more"] if n_more else [])
 
@@ -93,18 +101,24 @@ def _ranking(summary: dict[str, Any]) -> list[str]:
 def _study(study: dict[str, Any] | None) -> list[str]:
     if study is None:
         return []
-    by_size = {f"accuracy, {name}": [of[k] for of in study["accuracy"]] for k, name in enumerate(study["classifiers"])}
-    by_size["stability, Nogueira"] = study["stability"]["nogueira"]
+    told = study["told"]
+    by_size = {
+        f"accuracy, {name}": ([of[k] for of in study["accuracy"]], told["accuracy"][k])
+        for k, name in enumerate(study["classifiers"])
+    }
+    by_size["stability, Nogueira"] = study["stability"]["nogueira"], told["stability"]["nogueira"]
     parts = [f"## Methods compared: {count(study['trials'], 'split')}"]
-    for what, values in by_size.items():
+    for what, (values, sentence) in by_size.items():
         rows = [[name, *(number(value) for value in row)] for name, row in zip(study["selectors"], values, strict=True)]
-        parts.append(table([what, *study["sizes"]], rows))
+        parts += [table([what, *study["sizes"]], rows), text(sentence)]
     pairs = study["pairs"]
     tests = zip(pairs["first"], pairs["second"], pairs["classifier"], pairs["difference"], pairs["p_holm"], strict=True)
     rows = [
         [f"{first} − {second}", name, number(difference), number(p)] for first, second, name, difference, p in tests
     ]
-    return [*parts, table(["difference in accuracy", "classifier", "mean", "p (Holm)"], rows)] if rows else parts
+    if not rows:
+        return parts
+    return [*parts, table(["difference in accuracy", "classifier", "mean", "p (Holm)"], rows), text(told["pairs"])]
 
 
 def _sizes(sizes: dict[str, Any] | None) -> list[str]:

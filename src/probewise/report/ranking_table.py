@@ -14,10 +14,14 @@ if TYPE_CHECKING:
     from ..probing.run import Run
 
 TOP = 20
+DECIMALS = {"in_top": 2, "p_value": 4}
+DECIMALS |= {name: 2 for way in ("difference", "correlation") for name in (way, f"{way}_low", f"{way}_high")}
+DECIMALS["fold_change"] = 2
 LABELS = {
     "rank": "rank",
     "feature": "feature",
     "score": "score",
+    "above_average": "above average",
     "std_error": "std error",
     "rank_low": "95 % sure: from rank",
     "rank_high": "to rank",
@@ -28,6 +32,15 @@ LABELS = {
     "kept": "kept",
     "left_in_round": "left after round",
     "stands_out": "stands out",
+    "higher_in": "higher in",
+    "lower_in": "lower in",
+    "difference": "difference (SD)",
+    "difference_low": "difference, from",
+    "difference_high": "difference, to",
+    "fold_change": "fold change",
+    "correlation": "correlation",
+    "correlation_low": "correlation, from",
+    "correlation_high": "correlation, to",
 }
 
 
@@ -77,8 +90,10 @@ def ranking_columns(
     """The whole ranking as columns, best first; what is None is left out."""
     order = np.argsort(ranking, kind="stable")
     record = None if run is None else run.record
+    known = scores[np.isfinite(scores)]
     values = {
         "score": scores,
+        "above_average": None if run is None or not len(known) else scores - known.mean(),
         "std_error": std_errors,
         "probed": None if run is None else run.feature_tally.counts,
         "cost": None if record is None else record.costs,
@@ -87,6 +102,16 @@ def ranking_columns(
     }
     columns: dict[str, Any] = {"rank": ranking[order], "feature": [names[column] for column in order.tolist()]}
     return columns | {name: column[order] for name, column in values.items() if column is not None}
+
+
+def for_people(columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns of a display: scores of a run are shown against the average feature, which has 0."""
+    return {name: values for name, values in columns.items() if name != "score" or "above_average" not in columns}
+
+
+def in_order(columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns in the order of every display."""
+    return {name: columns[name] for name in LABELS if name in columns}
 
 
 def certainty_columns(run: Run, coefficient: str, ranking: NDArray[np.int64], top: int) -> dict[str, Any]:
@@ -117,7 +142,8 @@ def watched_top(run: Run, stop: Any = None) -> int:
 
 def decimals_of(columns: dict[str, Any]) -> int:
     """Decimals that show two digits of the usual standard error, or four of the usual score."""
-    errors = columns["std_error"] if "std_error" in columns else np.asarray(columns["score"], dtype=float) / 100
+    scores = columns["score"] if "score" in columns else columns.get("above_average", ())
+    errors = columns["std_error"] if "std_error" in columns else np.asarray(scores, dtype=float) / 100
     errors = np.abs(np.asarray(errors, dtype=float))
     usable = errors[np.isfinite(errors) & (errors != 0)]
     return int(np.clip(1 - np.floor(np.log10(np.median(usable))), 3, 12)) if len(usable) else 3
@@ -133,9 +159,9 @@ def cell(name: str, value: Any, decimals: int, *, blank: str = "-") -> str:
         return blank
     if isinstance(value, int | np.integer):
         return f"{value:,}"
-    if name == "p_value":
-        return "<0.0001" if value < 0.0001 else f"{value:.4f}"
-    return f"{value:g}" if name == "cost" else f"{value:.{decimals}f}"
+    if name == "p_value" and value < 0.0001:
+        return "<0.0001"
+    return f"{value:g}" if name == "cost" else f"{value:.{DECIMALS.get(name, decimals)}f}"
 
 
 def typeset_cell(name: str, value: Any, decimals: int) -> str:

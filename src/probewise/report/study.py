@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .. import __version__
+from ..probing.run import CHANCE
 from ..probing.tally import positions
 from ..selectors.size_curve import fewest_enough
 from ..study import StudyError, StudyResult, deviation
 from ..study.runfile import DAMAGE, require_settings, require_trial
 from .findings import Findings, Floats, checked_names
-from .words import plain_numbers
+from .words import listed, plain_numbers
 
 NOT_SHOWN = ("shape", "data", "target", "seed")
 
@@ -129,8 +131,63 @@ def comparison(result: StudyResult) -> dict[str, Any]:
         "deviation": plain_numbers(deviations),
         "stability": {name: plain_numbers(values) for name, values in result.stability().items()},
         "seconds": plain_numbers(result.seconds.mean(axis=0)),
+        "told": sentences(result),
         "pairs": {
             name: plain_numbers(values) if values.dtype.kind == "f" else [str(value) for value in values]
             for name, values in result.verdict().items()
         },
     }
+
+
+def sentences(result: StudyResult) -> dict[str, Any]:
+    """A sentence for each table of a comparison: on accuracy by classifier, on stability by measure, on all pairs."""
+    verdict, means = result.verdict(), result.accuracy.mean(axis=(0, 3))
+    return {
+        "accuracy": [
+            _on_accuracy(result.selectors, means[:, place], _beyond_chance(verdict, name))
+            for place, name in enumerate(result.classifiers)
+        ],
+        "stability": {name: _on_stability(result, values) for name, values in result.stability().items()},
+        "pairs": _on_pairs(len(verdict["first"]), len(_beyond_chance(verdict)), len(result.trials)),
+    }
+
+
+def _beyond_chance(verdict: dict[str, Any], classifier: str | None = None) -> list[tuple[str, str]]:
+    """The better and the worse method of each pair whose difference is beyond chance."""
+    pairs = zip(*(verdict[name] for name in ("classifier", "first", "second", "difference", "p_holm")), strict=True)
+    return [
+        (first, second) if difference > 0 else (second, first)
+        for by, first, second, difference, p in pairs
+        if p < CHANCE and classifier in (None, by)
+    ]
+
+
+def _on_accuracy(selectors: Sequence[str], means: Floats, beyond: list[tuple[str, str]]) -> str:
+    best = selectors[int(np.argmax(means))]
+    if len(selectors) == 1:
+        return f"{best} has a mean over sizes of {means.max():.3f}."
+    leads = f"{best} has the highest mean over sizes, {means.max():.3f}"
+    beaten = [worse for better, worse in beyond if better == best]
+    if beaten:
+        return f"{leads}; it is better than {listed(beaten)} beyond chance."
+    return f"{leads}; no difference is beyond chance." if not beyond else f"{leads}, but its lead may be chance."
+
+
+def _on_stability(result: StudyResult, values: Floats) -> str:
+    means = values.mean(axis=1)
+    if not np.isfinite(means).any():
+        return "How stable a choice is takes two splits or more to say."
+    if len(means) == 1:
+        return f"It is {means[0]:.3f} on average over sizes."
+    place = int(np.nanargmax(means))
+    return (
+        f"{result.selectors[place]} chooses most alike from split to split, {means[place]:.3f} on average over sizes."
+    )
+
+
+def _on_pairs(n_pairs: int, n_beyond: int, n_trials: int) -> str:
+    if n_trials < 2:
+        return "A single split cannot tell a difference from chance."
+    if not n_beyond:
+        return "No difference is beyond chance."
+    return f"{n_beyond} of {n_pairs} differences {'is' if n_beyond == 1 else 'are'} beyond chance."

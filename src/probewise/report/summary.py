@@ -23,10 +23,21 @@ from ..selectors.base import RankingSelector
 from ..study import StudyResult
 from ..study.runfile import SIGNATURE
 from .code import code_of
-from .data import checked_data, described
-from .evidence import NEEDS_DATA, Unknown, accuracy_by_size, alone, convergence, honest, interactions, likeness
+from .data import Data, checked_data, described
+from .direction import direction_columns, values_drawn
+from .evidence import (
+    NEEDS_DATA,
+    NO_TARGET,
+    Unknown,
+    accuracy_by_size,
+    alone,
+    convergence,
+    honest,
+    interactions,
+    likeness,
+)
 from .findings import Findings, checked_names, findings_of_ledger, findings_of_selector
-from .ranking_table import LABELS, certainty_columns, ranking_columns
+from .ranking_table import LABELS, certainty_columns, in_order, ranking_columns
 from .study import comparison, findings_of_study, other_shares, read_study
 from .verdict import verdict
 from .words import decoys_beaten, plain_numbers, sentences_on_features
@@ -65,6 +76,7 @@ def summarize(
     source: str | None = None,
     target: str | None = None,
     command: str | None = None,
+    reading: str | None = None,
     feature_names: Sequence[str] | None = None,
     coefficient: str | None = None,
     groups: Any = None,
@@ -85,6 +97,8 @@ def summarize(
         What the data and the target are called.
     command : str, default=None
         The command line that made the run, to be shown; None: the one kept in its ledger.
+    reading : str, default=None
+        Lines of Python that make X and y, for the code that repeats the run.
     feature_names : sequence of str, default=None
         Names for a run that does not know them, as of sparse data.
     coefficient : {"daf0", "daf1", "daf2", "regression"}, default=None
@@ -145,6 +159,7 @@ def summarize(
         "alone": part_of_data("alone", alone, found, stands_out),
         "likeness": part_of_data("likeness", likeness, found),
         "interactions": part("interactions", interactions, found, data) if found.run else None,
+        "values": part_of_data("values", _values, found),
         "study": None if found.study is None else comparison(found.study),
         "screen": None
         if screening is None
@@ -164,13 +179,13 @@ def summarize(
         },
         "repeat": {
             "command": command or found.command,
-            "code": None if found.selector is None else code_of(found.selector),
+            "code": None if found.selector is None else code_of(found.selector, reading),
         },
         "versions": _versions(found.version),
         "made": datetime.now().astimezone().isoformat(timespec="minutes"),
         "gaps": gaps,
     }
-    summary["ranking"] = _ranking(found, stands_out, (summary["alone"] or {}).pop("ranks", {}))
+    summary["ranking"] = _ranking(found, data, stands_out, (summary["alone"] or {}).pop("ranks", {}))
     summary["verdict"] = verdict(summary)
     return summary
 
@@ -198,20 +213,23 @@ def findings_of(run: Any, *, coefficient: str | None = None) -> Findings:
         return findings_of_ledger(ledger, coefficient)
 
 
-def _asked(found: Findings, source: str | None, target: str | None) -> dict[str, Any]:
+def question_of(source: str | None, target: str | None, *, of_methods: bool = False) -> str:
+    """The heading of a report."""
     of = f" of {source}" if source else ""
     for_what = f" to predict {target}" if target else ""
-    if found.study is not None:
-        question = f"Which way to select features{of} works best{for_what}, and is it stable?"
-    else:
-        question = f"Which features{of} matter{for_what}?"
+    if of_methods:
+        return f"Which way to select features{of} works best{for_what}, and is it stable?"
+    return f"Which features{of} matter{for_what}?"
+
+
+def _asked(found: Findings, source: str | None, target: str | None) -> dict[str, Any]:
     scoring, way = found.settings.get("scoring"), WAYS.get(found.method, "")
     if found.screening is not None:
         way = f"{found.screening.sentence}; what did not pass was never tried together with others. {way}"
     return {
         "method": found.method,
         "way": way,
-        "question": question,
+        "question": question_of(source, target, of_methods=found.study is not None),
         "source": source,
         "target": target,
         "criterion": found.criterion_text if scoring is None else f"{found.criterion_text}, scored by {scoring}",
@@ -219,15 +237,26 @@ def _asked(found: Findings, source: str | None, target: str | None) -> dict[str,
     }
 
 
+def _values(found: Findings, data: Data) -> dict[str, Any]:
+    if data.target is None:
+        raise Unknown(NO_TARGET)
+    return values_drawn(data.X, data.target, found.order, found.names, found.categorical)
+
+
 def _ranking(
-    found: Findings, stands_out: NDArray[np.bool_] | None, ranks_alone: dict[str, NDArray[np.int64]]
+    found: Findings,
+    data: Data | None,
+    stands_out: NDArray[np.bool_] | None,
+    ranks_alone: dict[str, NDArray[np.int64]],
 ) -> dict[str, Any]:
     """The whole ranking as columns, best first, and the labels of the columns."""
     run, order = found.run, found.order
     columns = ranking_columns(
         found.ranking, found.scores, found.names, std_errors=found.std_errors, run=run, p_values=found.p_values
     )
-    labels = LABELS | {"score": found.score_name}
+    labels = LABELS | {"score": found.score_name, "above_average": f"{found.score_name}, above average"}
+    if data is not None and data.target is not None:
+        columns |= direction_columns(data.X, data.target, order, found.categorical)
     if run is not None and found.coefficient is not None:
         columns |= certainty_columns(run, found.coefficient, found.ranking, found.top)
         labels["in_top"] = LABELS["in_top"].format(top=found.top)
@@ -236,7 +265,7 @@ def _ranking(
             columns["stands_out"] = stands_out[order]
         if run.in_rounds:
             columns["left_in_round"] = [left or None for left in run.rounds_left()[order].tolist()]
-    columns = {name: columns[name] for name in LABELS if name in columns}
+    columns = in_order(columns)
     for name, ranks in ranks_alone.items():
         columns[name], labels[name] = ranks[order], f"rank by {name.upper()}"
     if found.study is not None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from inspect import signature
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
@@ -21,6 +23,7 @@ from ..checks.numbers import number_of
 from ..checks.stores import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
 from ..checks.tables import (
     REMEDY,
+    is_frame,
     number_categories,
     require_finite,
     require_numbers,
@@ -36,6 +39,7 @@ from ..probing.tally import positions
 from .honest import HonestScore, honest_score_of
 from .size_curve import SizeCurve, size_curve_of
 
+FRAMES = ("pandas", "polars")
 IN_FLIGHT = 3  # batches on their way through a device
 
 
@@ -66,10 +70,13 @@ class RankingSelector(SelectorMixin, BaseEstimator):
 
     def _checked(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
         """X and y as arrays, X not copied, or a `Stored`; a clear error where the method cannot use them."""
+        given = X
         if is_stored(X):
             X, y = self._checked_stored(X, y, reset=reset)
         else:
             X, y = self._checked_arrays(X, y, reset=reset)
+        if reset:
+            self._given_as = type(given).__module__.split(".")[0] if is_frame(given) else None
         names = getattr(self, "feature_names_in_", None)
         if self._widths is not None:
             require_widths(X, names, self._widths, allow_nan=self._takes_nan, remedy=self._remedy_for_missing)
@@ -132,20 +139,65 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """Which features are selected."""
         return self._get_support_mask()
 
-    def report(self, path: str | PathLike[str], X: Any = None, y: Any = None) -> Path:
-        """Write a report of the fitted selector, in the format that the name says: .html, .md or .json.
+    def to_frame(self, backend: str | None = None) -> Any:
+        """The ranking as a data frame, best first.
 
         Parameters
         ----------
-        path : path-like
-            Where to.
-        X, y : array-like or None, default=None
-            The data of ``fit``: then it also says how many features are enough, which are alike, and how they rank on
-            their own.
+        backend : {"pandas", "polars"} or None, default=None
+            None: what ``set_output`` asks for, else what X was in ``fit``, else the one that is installed.
+
+        Returns
+        -------
+        DataFrame
+            Columns ``feature``, ``rank``, ``score`` and ``kept``; of methods that make probes also ``std_error``,
+            ``above_average`` (the score less that of the average feature), ``probed`` (in how many probes),
+            ``rank_low`` and ``rank_high`` (95 % sure), ``in_top`` (the chance to be in the true top), and ``p_value``
+            where there is one.
         """
         check_is_fitted(self, "ranking_")
+        from ..report.ranking_table import columns_of_selector
+
+        library = _library_of_frames(backend or self._frames_asked() or getattr(self, "_given_as", None))
+        names = getattr(self, "feature_names_in_", [f"x{column}" for column in range(len(self.ranking_))])
+        columns = columns_of_selector(self, [str(name) for name in names], certainty=True)
+        columns["kept"] = self.support_[np.argsort(self.ranking_, kind="stable")]
+        return library.DataFrame({"feature": columns["feature"], **columns})
+
+    def _frames_asked(self) -> str | None:
+        # ``set_output`` keeps its choice in this attribute; scikit-learn has no public way to ask for it.
+        own: dict[str, str] = getattr(self, "_sklearn_output_config", {})
+        asked = own.get("transform", get_config()["transform_output"])
+        return None if asked == "default" else asked
+
+    def report(self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None) -> Any:
+        """Write a report of the fitted selector, in the format that the name says, or show it in a notebook.
+
+        Parameters
+        ----------
+        path : path-like or None, default=None
+            Where to: .html, .md or .json. None: a page that a notebook shows inline.
+        X, y : array-like or None, default=None
+            The data of ``fit``: then it also says which way features go, how many are enough, which are alike, and how
+            they rank on their own.
+
+        Returns
+        -------
+        Path or InlinePage
+            Of the file written, or what a notebook shows.
+        """
+        check_is_fitted(self, "ranking_")
+        if path is not None and not isinstance(path, str | PathLike):
+            raise TypeError(
+                f"path is of type {type(path).__name__}: report('report.html', X, y) writes a file, and "
+                "report(X=X, y=y) shows one in a notebook"
+            )
         from .. import report  # one of the two ways up that tests/test_imports.py allows
 
+        if path is None:
+            from ..report.notebook import InlinePage
+
+            return InlinePage(report.render_html(report.summarize(self, X, y)))
         report.require_report_path(path)
         return report.save(report.summarize(self, X, y), path)
 
@@ -251,6 +303,16 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     def _n_selected(self, n_features: int) -> int:
         asked = number_of("n_features_to_select", self.n_features_to_select, n_features, "features", "half")
         return max(1, n_features // 2) if asked is None else asked
+
+
+def _library_of_frames(asked: str | None) -> Any:
+    """pandas or polars, the one asked for, else the one that is installed."""
+    if asked is not None and asked not in FRAMES:
+        raise ValueError(f"backend={asked!r} is not known: choose 'pandas' or 'polars'")
+    for name in FRAMES if asked is None else (asked,):
+        if find_spec(name) is not None:
+            return import_module(name)
+    raise ImportError(f"a data frame needs {asked or 'pandas or polars'}: pip install {asked or 'polars'}")
 
 
 class WrapperSelector(RankingSelector):

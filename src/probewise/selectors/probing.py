@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn import get_config
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -120,7 +119,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
             record = record.with_data(X, y, folds, checked_weights(sample_weight, X.shape[0]))
         with (
             record.write(self.ledger) as ledger,
-            live_progress(self.verbose, _unit_names(record), title=record.method) as progress,
+            live_progress(self.verbose, _unit_names(record), title=record.method, stop=stop) as progress,
             self._explained_failure(record, groups, sample_weight),
         ):
             self.run_ = run_probes(
@@ -227,7 +226,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
             return None
         try:
             of_classes = Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification
-        except ValueError:  # a function of the user's own may take any y
+        except (TypeError, ValueError):  # a function of the user's own may take any y
             return None
         columns = chances_alone(table.matrix, y, of_classes=of_classes, seed=seed, together=groups)
         least = np.minimum.reduceat(columns[table.columns.indices], table.columns.offsets[:-1])
@@ -379,13 +378,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         validate_data(self, numbers, dtype=None, ensure_all_finite=not self._takes_nan, reset=False)
         places = self.get_support(indices=True)
         chosen = X.iloc[:, places] if hasattr(X, "iloc") else X[:, places.tolist()]
-        return chosen if self._gives_frames else np.asarray(chosen)
-
-    @property
-    def _gives_frames(self) -> bool:
-        # ``set_output`` keeps its choice in this attribute; scikit-learn has no public way to ask for it.
-        own: dict[str, str] = getattr(self, "_sklearn_output_config", {})
-        return own.get("transform", get_config()["transform_output"]) != "default"
+        return chosen if self._frames_asked() else np.asarray(chosen)
 
     def criterion_input(self, X: Any) -> tuple[Any, Subsets | None]:
         """As of any selector; a category has a column for each of its values."""

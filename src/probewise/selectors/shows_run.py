@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,9 @@ class ShowsRun:
         check_is_fitted(self, "run_")
         if about not in ("rows", "probes"):
             raise ValueError(f"about={about!r}: choose 'rows' or 'probes'")
-        return self.run_.certainty(coefficient or self.coefficient, about_rows=about == "rows")
+        names = getattr(self, "feature_names_in_", None)
+        known = self.run_.certainty(coefficient or self.coefficient, about_rows=about == "rows")
+        return known if names is None else replace(known, names=[str(name) for name in names])
 
     def interactions(self, top: int = 20) -> Interactions:
         """What the first ``top`` features do in pairs, by the ledger: which help, and which replace each other."""

@@ -25,9 +25,10 @@ from ..checks.errors import Parameter, ParameterError
 from ..checks.numbers import is_whole
 from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite
-from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion
+from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion, in_prose
 from ..criteria.base import Folds, Split, Target
 from ..probing.probes import Subsets
+from ..probing.small_table import small_table
 from ..stopping import MaxProbes
 
 Floats = NDArray[np.float64]
@@ -97,6 +98,17 @@ class SizeCurve:
     chance: float = np.nan
     test_to_train: float = 0.0
     check: SizeCurve | None = None
+
+    def __repr__(self) -> str:
+        marks = {self.best: "best", self.suggested: "suggested"}
+        columns: dict[str, list[Any]] = {"features": self.sizes.tolist(), self.measure: self.mean.tolist()}
+        columns["std_error"] = self.std_error.tolist()
+        if self.check is not None:
+            columns["on other rows"] = self.check.mean.tolist()
+        columns[""] = [marks.get(size, "") for size in self.sizes.tolist()]
+        of_rows = "ranked anew in each fold" if self.nested else "along a ranking that has seen all rows"
+        first_line = f"SizeCurve: {self.measure} by number of features, {of_rows}"
+        return small_table(columns, first_line, len(self.sizes))
 
     @property
     def mean(self) -> Floats:
@@ -240,7 +252,7 @@ class SubsetScorer:
     def like(cls, own: Criterion | None, X: Any, target: Target, scoring: Any = None) -> SubsetScorer:
         """The run's own criterion where it is cross-validated, else k-NN (ridge for many rows) on scaled columns."""
         if own is not None and not isinstance(own, Separability | Function):
-            words = f"the criterion of the run, {own.describe()}"
+            words = f"the criterion of the run, {in_prose(own)}"
             return cls(own, words, getattr(own, "scoring", None) or scoring)
         is_tall, has_missing = X.shape[0] > TALL, bool(len(columns_not_finite(X)))
         models = (RidgeClassifier(), RidgeCV()) if is_tall else (KNeighborsClassifier(3), KNeighborsRegressor(3))

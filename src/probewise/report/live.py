@@ -1,0 +1,72 @@
+"""A page about a run that goes on: how far it is, and its ranking so far; renewed until the report takes its place."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..probing.progress import Glimpse, Rarely, shown
+from ..probing.tally import positions
+from .html import TEMPLATES, page_environment
+from .words import span
+
+FIRST, EVERY = 10.0, 60.0  # seconds
+TOP = 30
+
+
+class LivePage:
+    """Writes a page about a run now and then, when called with what a run shows of itself.
+
+    Parameters
+    ----------
+    path : path-like
+        Where to. The page asks the browser to load it again every minute.
+    question : str
+        Its heading.
+    """
+
+    def __init__(self, path: str | PathLike[str], question: str) -> None:
+        self.path, self.question = Path(path), question
+        self.rarely: Rarely[Glimpse] = Rarely(EVERY, self.write)
+        self.rarely.last = time.perf_counter() + FIRST - EVERY  # a run of seconds needs none
+
+    def __call__(self, glimpse: Glimpse) -> None:
+        self.rarely(glimpse)
+
+    def write(self, glimpse: Glimpse) -> None:
+        """The page as of now; as a whole or not at all, and a disk that is full is told of by the report itself."""
+        unfinished = self.path.with_name(f"{self.path.name}.part")
+        with suppress(OSError):
+            unfinished.write_text(self.render(glimpse), encoding="utf-8", errors="backslashreplace", newline="\n")
+            os.replace(unfinished, self.path)
+
+    def render(self, glimpse: Glimpse) -> str:
+        environment = page_environment()
+        style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
+        return str(
+            environment.get_template("live.html").render(
+                question=self.question,
+                style=environment.filters["trusted"](style),
+                every=int(EVERY),
+                state=glimpse.state,
+                method=glimpse.title,
+                share=glimpse.share,
+                left=None if glimpse.seconds_left is None else span(glimpse.seconds_left),
+                top=_top(glimpse),
+            )
+        )
+
+
+def _top(glimpse: Glimpse) -> list[tuple[str, float]]:
+    """The best features so far, with how much more probes with them give than those with the average feature."""
+    scores = glimpse.state.tally.daf0()
+    known = scores[np.isfinite(scores)]
+    best = positions(scores).argsort()[: min(TOP, len(known))]
+    names: Any = glimpse.names or [f"x{column}" for column in range(len(scores))]
+    return [(shown(names[column]), float(scores[column] - known.mean())) for column in best.tolist()]

@@ -1,0 +1,122 @@
+"""Results in Python: data frames, small tables at the prompt, and a report inline in a notebook."""
+
+from html import unescape
+from importlib.util import find_spec
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import probewise
+from probewise import FSDD
+from probewise.selectors import base
+from probewise.stopping import MaxProbes
+
+SELECTORS = [name for name in probewise.__all__ if not name.endswith("Classifier")]
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_every_selector_has_a_frame(name, madelon):
+    X, y = madelon
+    selector = getattr(probewise, name)()
+    options = {"n_features_to_select": 4, "random_state": 0, **({"stop": MaxProbes(100)} if name == "DAF" else {})}
+    selector.set_params(**{key: value for key, value in options.items() if key in selector.get_params()})
+    frame = selector.fit(X[:, :10], y).to_frame()
+    assert isinstance(frame, pl.DataFrame)
+    order = np.argsort(selector.ranking_, kind="stable")
+    assert frame["feature"].to_list() == [X.columns[column] for column in order]
+    assert frame["rank"].to_list() == selector.ranking_[order].tolist()
+    np.testing.assert_array_equal(frame["score"], selector.scores_[order])
+    assert frame["kept"].to_list() == selector.support_[order].tolist()
+    assert {"probed", "above_average"} <= set(frame.columns) or not hasattr(selector, "run_")
+
+
+def test_the_frame_says_how_sure_it_is(kept):
+    frame = kept[0].to_frame("pandas")
+    assert isinstance(frame, pd.DataFrame)
+    certainty = kept[0].certainty().table(top=10)
+    for name in ("rank_low", "rank_high", "in_top"):
+        np.testing.assert_allclose(frame[name], certainty[name])
+    assert frame["above_average"].mean() == pytest.approx(0)
+
+
+def test_frames_follow_the_input_and_set_output(madelon, monkeypatch):
+    X, y = madelon
+    numbers = X.to_numpy()
+    assert isinstance(FSDD().fit(pd.DataFrame(numbers), y).to_frame(), pd.DataFrame)
+    assert isinstance(FSDD().fit(X, y).to_frame(), pl.DataFrame)
+    assert isinstance(FSDD().fit(X, y).set_output(transform="pandas").to_frame(), pd.DataFrame)
+    assert isinstance(FSDD().set_output(transform="polars").fit(numbers, y).to_frame(), pl.DataFrame)
+    plain = FSDD().fit(numbers, y)
+    assert plain.to_frame("polars")["feature"][0].startswith("x")
+    monkeypatch.setattr(base, "find_spec", lambda name: find_spec(name) if name == "polars" else None)
+    assert isinstance(plain.to_frame(), pl.DataFrame)
+    with pytest.raises(ImportError, match="needs pandas: pip install pandas"):
+        plain.to_frame("pandas")
+    with pytest.raises(ValueError, match="backend='arrow' is not known"):
+        plain.to_frame("arrow")
+
+
+# ---- at the prompt
+
+
+def test_results_print_as_small_tables(kept, madelon):
+    daf, _ = kept
+    lines = repr(daf.certainty()).splitlines()
+    assert lines[0].startswith("Certainty of 40 coefficients")
+    assert lines[1].split()[:3] == ["feature", "rank", "coefficient"]
+    assert lines[-1] == "and 30 more"
+    pairs = repr(daf.interactions(top=5)).splitlines()
+    assert pairs[0] == "Interactions: 10 pairs of 5 features, the clearest first"
+    assert len(pairs) == 12
+    curve = FSDD().fit(*madelon).size_curve(*madelon, sizes=[1, 2, 5], nested=True)
+    lines = repr(curve).splitlines()
+    assert lines[0] == "SizeCurve: accuracy by number of features, ranked anew in each fold"
+    assert [line.split()[0] for line in lines[1:]] == ["features", "1", "2", "5"]
+    assert sum(line.endswith("suggested") for line in lines) == 1
+    assert all(len(line) < 200 for text in (repr(daf.certainty()), repr(curve)) for line in text.splitlines())
+
+
+# ---- inline
+
+
+def test_without_a_path_the_report_is_shown_inline(kept, madelon):
+    page = kept[0].report(X=madelon[0], y=madelon[1])
+    shown = page._repr_html_()
+    assert shown.startswith("<iframe ")
+    assert unescape(shown.split('srcdoc="')[1].split('"')[0]) == page.html
+    assert page.html.startswith("<!DOCTYPE html>")
+    assert "report('report.html', X, y) writes a file" in repr(page)
+    assert kept[0].report().html.startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("kind", ["frame", "array"])
+def test_data_in_place_of_a_path_are_explained(kept, madelon, kind):
+    X, y = madelon
+    given = X if kind == "frame" else X.to_numpy()
+    with pytest.raises(TypeError, match=r"path is of type \w+: report\('report.html', X, y\) writes a file"):
+        kept[0].report(given, y)
+
+
+@pytest.mark.skipif(
+    not all(map(find_spec, ("nbclient", "ipykernel", "nbformat"))),
+    reason="a real kernel needs nbclient and ipykernel: pip install nbclient ipykernel",
+)
+def test_in_a_real_kernel():
+    import nbformat
+    from nbclient import NotebookClient
+
+    code = [
+        "import probewise.datasets, probewise.stopping",
+        "data = probewise.datasets.make_madelon(60, 20, random_state=0)",
+        "daf = probewise.DAF(stop=probewise.stopping.MaxProbes(400), random_state=0, verbose=1).fit(data.X, data.y)",
+        "daf.report(X=data.X, y=data.y)",
+        "daf.interactions(top=3)",
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in code])
+    NotebookClient(book, timeout=120, kernel_name="python3").execute()
+    fitted, page, pairs = (cell["outputs"] for cell in book.cells[2:])
+    assert "DAF: 400 probes" in fitted[-1]["data"]["text/plain"]
+    assert page[0]["data"]["text/html"].startswith("<iframe ")
+    assert pairs[0]["data"]["text/plain"].startswith("Interactions: 3 pairs of 3 features")
