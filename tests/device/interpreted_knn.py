@@ -5,7 +5,7 @@ import torch
 from triton.runtime import interpreter
 
 from probewise.criteria import KNN
-from probewise.criteria.knn_device import RowGroups
+from probewise.criteria.knn_device import RowsByFold
 from probewise.kernels.device import neighbors, neighbors_triton
 
 patch_tensors = interpreter._patch_lang_tensor
@@ -31,7 +31,7 @@ features, starts = torch.from_numpy(indices), torch.from_numpy(offsets)
 for k in (1, 3, 4, 9, 32):
     search = KNN(k).bind(X, np.arange(n_rows) % 4, splits).to("cpu").searches[0]
     search.halves = search.lines.half()
-    search.layout = neighbors_triton.Layout.of(RowGroups.of(splits, is_partition=True)[0].groups, n_rows, "cpu")
+    search.layout = neighbors_triton.Layout.of(RowsByFold.of(splits, is_partition=True)[0].groups, n_rows, "cpu")
     near = neighbors_triton.neighbors(search, features, starts, sizes)
     groups = search.groups[: search.n_rows]
     assert (groups[near.long()] != groups[None, :, None]).all()

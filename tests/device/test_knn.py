@@ -20,7 +20,7 @@ from probewise import BIF, DAF, SFFS  # noqa: E402
 from probewise.cli import run  # noqa: E402
 from probewise.criteria import KNN  # noqa: E402
 from probewise.criteria.device import to_device  # noqa: E402
-from probewise.criteria.knn_device import RowGroups  # noqa: E402
+from probewise.criteria.knn_device import RowsByFold  # noqa: E402
 from probewise.datasets import make_madelon  # noqa: E402
 from probewise.kernels.device import columns, count, find  # noqa: E402
 from probewise.probing.ledger import LedgerError  # noqa: E402
@@ -226,9 +226,9 @@ def test_the_triton_kernel_interpreted():
 
 def test_groups_of_rows():
     splits = [(np.array([1, 3]), np.array([2, 0])), (np.array([0, 2]), np.array([3, 1]))]
-    (part,) = RowGroups.of(splits, is_partition=True)
+    (part,) = RowsByFold.of(splits, is_partition=True)
     assert part.rows.tolist() == [0, 2, 1, 3]
     assert part.groups.tolist() == [0, 0, 1, 1]
-    first, second = RowGroups.of(splits, is_partition=False)
+    first, second = RowsByFold.of(splits, is_partition=False)
     assert first.rows.tolist() == [2, 0, 1, 3]
     assert (first.n_queries, second.fold.tolist()) == (2, [1, 1])

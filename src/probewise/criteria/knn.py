@@ -18,7 +18,7 @@ from .base import Criterion, Floats, Folds, Target
 from .columns import ColumnLines, SubsetColumns
 from .left_out import SoftKNN, column_lines
 from .missing import BoundToColumns, Missing, require_fillable
-from .scoring import NO_GROUPS, Measure, Outcomes, OutcomesByGroup, RowGroups, bind_target
+from .scoring import NO_GROUPS, Measure, Outcomes, OutcomesByGroup, GroupsOfTests, bind_target
 from .votes import Votes, raw_lines, row_order
 
 LARGEST_BASE = 2**28  # bytes of distances kept between candidates of `plus_each`
@@ -121,7 +121,7 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
         fold_end = ends if folds.is_partition else None
         return cls(columns, target, folds, measure, Missing.of(columns, folds, missing), n_neighbors, fold_end)
 
-    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
         is_incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
         is_tall = self.folds.n_rows > FEW_ROWS and kernels.INTEGERS_AVAILABLE
@@ -137,7 +137,7 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
             scores[k] = self._score_filled(subsets[k], (groups.group, groups.share, means[k : k + 1]))
         return scores, means
 
-    def _vote(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+    def _vote(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
         for some, lines, indices, offsets in self.lines.batches(subsets):
             self.votes.score((lines, indices, offsets), (groups.group, groups.share, means[some]), scores[some])

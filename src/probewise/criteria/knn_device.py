@@ -24,7 +24,7 @@ LONGEST_IN_TRITON = 512  # features of a subset: more do not fit into registers
 MOST_SLICES = 64  # folds summed one by one; more are gathered into a table
 
 
-class RowGroups(NamedTuple):
+class RowsByFold(NamedTuple):
     """Rows, each with its group: neighbours are sought in other groups.
 
     The first ``n_queries`` rows vote; ``fold`` is the fold in which each of them is tested.
@@ -36,7 +36,7 @@ class RowGroups(NamedTuple):
     fold: NDArray[np.int64]
 
     @classmethod
-    def of(cls, splits: Any, *, is_partition: bool) -> list[RowGroups]:
+    def of(cls, splits: Any, *, is_partition: bool) -> list[RowsByFold]:
         """One for folds that partition the rows, else one for each split."""
         if is_partition:
             tests = [np.sort(test) for _, test in splits]
@@ -68,7 +68,7 @@ class DeviceKNN(DeviceScorer):
         used = reach[reach > 0].astype(np.float64)
         self.scale = 2.0 ** np.floor(np.log2(HALF_TOP / used.max())) if len(used) else 1.0
         self.halves_serve = bool(len(used)) and used.min() * self.scale >= HALF_RANGE * HALF_TOP
-        groups = RowGroups.of(bound.folds.splits, is_partition=bound.fold_end is not None)
+        groups = RowsByFold.of(bound.folds.splits, is_partition=bound.fold_end is not None)
         self.searches = [Search(self, rows) for rows in groups]
 
     def _scores(self, batch: Batch) -> Floats:
@@ -80,7 +80,7 @@ class DeviceKNN(DeviceScorer):
 class Search:
     """The tensors of rows among which neighbours are sought, and scores from these."""
 
-    def __init__(self, scorer: DeviceKNN, part: RowGroups) -> None:
+    def __init__(self, scorer: DeviceKNN, part: RowsByFold) -> None:
         columns, self.scorer, self.device = scorer.bound.columns, scorer, scorer.device
         self.k, self.n_features = scorer.k, scorer.n_features
         self.n_rows, self.n_queries = len(part.rows), part.n_queries

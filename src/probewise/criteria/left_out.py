@@ -19,7 +19,7 @@ from ..probing.probes import Subsets
 from .base import Floats, Folds, Target
 from .columns import ColumnLines, SubsetColumns
 from .missing import refuse_filling
-from .scoring import Measure, Outcomes, OutcomesByGroup, RowGroups
+from .scoring import Measure, Outcomes, OutcomesByGroup, GroupsOfTests
 from .votes import Probes, Votes, raw_lines, row_order
 
 
@@ -32,7 +32,7 @@ class BoundLeftOut(OutcomesByGroup):
     folds: Folds
     measure: Measure
 
-    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
         for some, lines, indices, offsets in self.lines.batches(subsets):
             self._score((lines, indices, offsets), (groups.group, groups.share, means[some]), scores[some])

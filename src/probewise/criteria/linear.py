@@ -21,7 +21,7 @@ from .columns import ColumnLines, SubsetColumns, about_middles
 from .linear_designs import DenseDesign, Design, GrownDesign, Moments, Rows, SparseDesign
 from .linear_left_out import LeftOutLinear
 from .missing import BoundToColumns, Missing, require_fillable
-from .scoring import NO_GROUPS, Outcomes, OutcomesByGroup, RowGroups, bind_target
+from .scoring import NO_GROUPS, Outcomes, OutcomesByGroup, GroupsOfTests, bind_target
 
 STORED_FOLDS = 16  # folds whose sums are kept; with more, these would be larger than the data, and are made twice
 ROWS_AT_A_TIME = 1024  # rows whose sums are added up in the cache
@@ -107,7 +107,7 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
     is_partition: bool
     sums: tuple[Moments, ...] = ()
 
-    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
         by_lines = self._by_lines(subsets.sizes)
         if by_lines.any():
@@ -178,7 +178,7 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
             pieces.append(design.load(np.arange(self.columns.n_features, dtype=np.int32)).sums(slice(None)))
         return reduce(add, pieces)
 
-    def _scores_from_sums(self, subsets: Subsets, groups: RowGroups, means: Floats, some: NDArray[np.int64]) -> Floats:
+    def _scores_from_sums(self, subsets: Subsets, groups: GroupsOfTests, means: Floats, some: NDArray[np.int64]) -> Floats:
         n_folds, n_outputs = len(self.sums), self._n_outputs
         weights = np.empty(len(subsets.indices) * n_folds * n_outputs)
         intercepts = np.empty((len(subsets), n_folds, n_outputs))
@@ -219,7 +219,7 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
         """Whether it is enough to know how many rows are rightly labelled."""
         return self.measure.is_plain and self.target.is_classification and not by_group
 
-    def _pieces(self, numbers: NDArray[np.int64], groups: RowGroups) -> list[NDArray[np.int64]]:
+    def _pieces(self, numbers: NDArray[np.int64], groups: GroupsOfTests) -> list[NDArray[np.int64]]:
         """All at once, or as many as there is room for their predictions; from a store, which would read all, one."""
         at_once = max(1, MOST_PREDICTIONS // max(len(test) for _, test in self.folds.splits))
         at_once = len(numbers) if self._counts_only(groups.n_groups > 0) else at_once

@@ -15,7 +15,7 @@ from ..probing.probes import Subsets
 from .base import Floats
 from .left_out import BoundLeftOut, Probes
 from .missing import Missing
-from .scoring import Outcomes, RowGroups
+from .scoring import Outcomes, GroupsOfTests
 
 NO_WEIGHT = 1e-200  # stands for a weight of 0, as a share of the largest: its row is predicted, and changes nothing
 
@@ -27,7 +27,7 @@ class LeftOutLinear(BoundLeftOut):
     alpha: float
     missing: Missing
 
-    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
         incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
         for some in (incomplete, ~incomplete):

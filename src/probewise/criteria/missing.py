@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -101,7 +102,7 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class BoundToColumns:
+class BoundToColumns(ABC):
     """What criteria that gather columns, and fill missing values, have when bound; rows are in the columns' order."""
 
     columns: SubsetColumns
@@ -110,8 +111,8 @@ class BoundToColumns:
     measure: Measure
     missing: Missing
 
-    def __call__(self, subsets: Subsets) -> Floats:
-        raise NotImplementedError
+    @abstractmethod
+    def __call__(self, subsets: Subsets) -> Floats: ...
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added; that of a complete one does not depend on the others."""

@@ -17,7 +17,7 @@ from ..kernels import bayes as kernels
 from ..probing.probes import Subsets
 from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
 from .left_out import LeftOutBayes, column_lines
-from .scoring import Measure, Outcomes, OutcomesByGroup, RowGroups, bind_target
+from .scoring import Measure, Outcomes, OutcomesByGroup, GroupsOfTests, bind_target
 
 MEMORY_LIMIT = 2**30
 NO_WEIGHTS: Floats = np.empty(0)
@@ -131,7 +131,7 @@ class BoundNaiveBayes(OutcomesByGroup):
     def codes(self) -> NDArray[np.int64]:
         return self.target.values
 
-    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         total, means = np.zeros(len(subsets)), np.zeros((len(subsets), groups.n_groups))
         if not len(subsets):
             return total, means

@@ -23,7 +23,7 @@ from ..kernels.scores import F1_MACRO, add_outcomes
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
 from .identity import stable_text
-from .scoring import FOR_CLASSES, FOR_NUMBERS, Measure, OutcomesByGroup, RowGroups, refuse_one_row
+from .scoring import FOR_CLASSES, FOR_NUMBERS, Measure, OutcomesByGroup, GroupsOfTests, refuse_one_row
 
 NO_WEIGHTS: Floats = np.empty(0)
 ROW_SCORES = {
@@ -111,7 +111,7 @@ class BoundScorer(OutcomesByGroup):
     scoring: Any
     weights: Floats | None = None
 
-    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         if not groups.n_groups:
             return np.array([self._score(subset) for subset in subsets], dtype=np.float64), np.empty((len(subsets), 0))
         means = np.zeros((len(subsets), groups.n_groups))
@@ -131,7 +131,7 @@ class BoundScorer(OutcomesByGroup):
     def target(self) -> Target:  # type: ignore[override]
         return Target.of(self.y, "classification" if self.measure.is_of_labels else "regression")
 
-    def _with_outcomes(self, subset: NDArray[np.int32], groups: RowGroups, means: Floats) -> float:
+    def _with_outcomes(self, subset: NDArray[np.int32], groups: GroupsOfTests, means: Floats) -> float:
         """J as `_score` finds it, and the outcomes of its predictions."""
         columns = self.X[:, subset]
         rows = columns.tocsr() if sp.issparse(columns) else columns

@@ -140,7 +140,7 @@ class Measure:
         return None if self.is_plain else f"scoring={self.name!r}"
 
 
-class RowGroups(NamedTuple):
+class GroupsOfTests(NamedTuple):
     """Of each test, in the order of `OutcomesByGroup.tests`: the group of its row, and its share in that group's mean.
 
     Without entries, and with 0 groups, where outcomes of groups are not asked for.
@@ -152,7 +152,7 @@ class RowGroups(NamedTuple):
 
 
 Outcomes = tuple[NDArray[np.int64], Floats, Floats]  # for kernels: groups and shares of tests, the means to add to
-NO_GROUPS = RowGroups(np.empty(0, np.int64), np.empty(0), 0)
+NO_GROUPS = GroupsOfTests(np.empty(0, np.int64), np.empty(0), 0)
 
 
 class OutcomesByGroup(ABC):
@@ -163,7 +163,7 @@ class OutcomesByGroup(ABC):
     measure: Measure
 
     @abstractmethod
-    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         """J, and the mean outcomes (subsets, groups)."""
 
     def __call__(self, subsets: Subsets) -> Floats:
@@ -192,13 +192,13 @@ class OutcomesByGroup(ABC):
             return None
         return np.concatenate([self.measure.shares(rows, self.target) for rows in self.tests]) / len(self.tests)
 
-    def _row_groups(self, group_of: NDArray[Any]) -> RowGroups:
+    def _row_groups(self, group_of: NDArray[Any]) -> GroupsOfTests:
         shares = self._test_shares
         if shares is None:
             raise ParameterError(Parameter("scoring", self.measure.name), " is not a mean over rows")
         group = np.asarray(group_of, np.int64)[np.concatenate(self.tests)]
         totals = np.bincount(group + 1, shares)
-        return RowGroups(group, shares / np.where(totals > 0, totals, 1.0)[group + 1], len(totals) - 1)
+        return GroupsOfTests(group, shares / np.where(totals > 0, totals, 1.0)[group + 1], len(totals) - 1)
 
 
 def bind_target(

@@ -19,7 +19,7 @@ from ..kernels.scores import score_and_outcomes
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .scorer import BoundScorer
-from .scoring import Measure, Outcomes, OutcomesByGroup, RowGroups
+from .scoring import Measure, Outcomes, OutcomesByGroup, GroupsOfTests
 
 C_GRID = (0.01, 0.1, 1.0, 10.0)
 GAMMA_GRID = (0.25, 1.0, 4.0)  # times gamma="scale" of the features tuned on
@@ -164,7 +164,7 @@ class BoundSVM(OutcomesByGroup):
     gamma: Any
     measure: Measure
 
-    def _scores(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         longest = max(split.longest for split in self.splits)
         if longest > MOST_ROWS:
             return self._by_sklearn(subsets, groups)
@@ -186,7 +186,7 @@ class BoundSVM(OutcomesByGroup):
         scores = [bound(Subsets.of([features]))[0] for bound in bounds]
         return bounds[int(np.argmax(scores))]
 
-    def _score(self, subset: NDArray[np.int32], room: smo.Room, groups: RowGroups, means: Floats) -> float:
+    def _score(self, subset: NDArray[np.int32], room: smo.Room, groups: GroupsOfTests, means: Floats) -> float:
         matrix, place = self._rows(subset)
         if matrix.shape[0] > MOST_ROWS:
             scores, table = self._by_sklearn(Subsets.of([subset]), groups)
@@ -249,7 +249,7 @@ class BoundSVM(OutcomesByGroup):
         truth, weights, n_classes = self.target.values[split.test], self.measure.weights, self.target.n_classes
         return score_and_outcomes(self.measure.code, truth, predictions[which], weights, n_classes, *by_group)
 
-    def _by_sklearn(self, subsets: Subsets, groups: RowGroups) -> tuple[Floats, Floats]:
+    def _by_sklearn(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         machine = SVC if self.target.is_classification else SVR
         estimator = machine(kernel=self.kernel, C=self.C, gamma=self.gamma)
         return BoundScorer(estimator, self.X, self.target.values, self.folds, self.measure.name)._scores(

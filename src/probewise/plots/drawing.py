@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -27,7 +28,7 @@ ROW = 0.2  # inches, of a feature's name
 DECADE = 10
 
 
-class AxesDisplay:
+class AxesDisplay(ABC):
     """A display of one pair of axes; a subclass has ``_draw``."""
 
     ax_: Axes
@@ -44,11 +45,11 @@ class AxesDisplay:
     def _figsize(self) -> tuple[float, float]:
         return WIDTH, 1.5 * HEIGHT
 
-    def _draw(self, ax: Axes) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _draw(self, ax: Axes) -> None: ...
 
 
-class PanelsDisplay:
+class PanelsDisplay(ABC):
     """A display of panels on top of each other, which share their x axis; a subclass has ``_draw``."""
 
     figure_: Figure
@@ -76,8 +77,8 @@ class PanelsDisplay:
     def _n_panels(self) -> int:
         return 2
 
-    def _draw(self, panels: Any) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _draw(self, panels: Any) -> None: ...
 
 
 def line_style(name: str, place: int, *, is_selection: bool = True) -> dict[str, Any]:

@@ -66,12 +66,12 @@ class PlanInRounds(ProbePlan):
 
     def draw(self, start: int, stop: int) -> Subsets:
         parts = []
-        for part, low, high in self._stretches(start, stop):
+        for part, low, high in self._by_round(start, stop):
             drawn = self._draw(self._round_plan(part), low, high)
             parts.append(Subsets(part.active[drawn.indices], drawn.offsets))
         return joined(parts)
 
-    def _stretches(self, start: int, stop: int) -> Iterator[tuple[Round, int, int]]:
+    def _by_round(self, start: int, stop: int) -> Iterator[tuple[Round, int, int]]:
         """The rounds that these probes are of, with the first of each and the one after its last."""
         for part, end in zip(self.rounds, [*(part.start for part in self.later), stop], strict=True):
             low, high = max(start, part.start), min(stop, end)

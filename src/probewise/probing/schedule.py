@@ -39,7 +39,7 @@ class TournamentPlan(PlanInRounds):
     def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
         """How many features probes hold, without drawing them."""
         none: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
-        return np.concatenate(none + [self._round_plan(part).sizes(*at) for part, *at in self._stretches(start, stop)])
+        return np.concatenate(none + [self._round_plan(part).sizes(*at) for part, *at in self._by_round(start, stop)])
 
 
 @dataclass(frozen=True, eq=False)
