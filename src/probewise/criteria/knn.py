@@ -18,7 +18,7 @@ from .base import Criterion, Floats, Folds, Target
 from .columns import ColumnLines, SubsetColumns
 from .left_out import SoftKNN, column_lines
 from .missing import BoundToColumns, Missing, require_fillable
-from .scoring import NO_GROUPS, Measure, Outcomes, OutcomesByGroup, GroupsOfTests, bind_target
+from .scoring import NO_GROUPS, GroupsOfTests, Measure, Outcomes, OutcomesByGroup, bind_target
 from .votes import Votes, raw_lines, row_order
 
 LARGEST_BASE = 2**28  # bytes of distances kept between candidates of `plus_each`

@@ -19,7 +19,7 @@ from ..probing.probes import Subsets
 from .base import Floats, Folds, Target
 from .columns import ColumnLines, SubsetColumns
 from .missing import refuse_filling
-from .scoring import Measure, Outcomes, OutcomesByGroup, GroupsOfTests
+from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup
 from .votes import Probes, Votes, raw_lines, row_order
 
 

@@ -21,7 +21,7 @@ from .columns import ColumnLines, SubsetColumns, about_middles
 from .linear_designs import DenseDesign, Design, GrownDesign, Moments, Rows, SparseDesign
 from .linear_left_out import LeftOutLinear
 from .missing import BoundToColumns, Missing, require_fillable
-from .scoring import NO_GROUPS, Outcomes, OutcomesByGroup, GroupsOfTests, bind_target
+from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, OutcomesByGroup, bind_target
 
 STORED_FOLDS = 16  # folds whose sums are kept; with more, these would be larger than the data, and are made twice
 ROWS_AT_A_TIME = 1024  # rows whose sums are added up in the cache
@@ -178,7 +178,9 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
             pieces.append(design.load(np.arange(self.columns.n_features, dtype=np.int32)).sums(slice(None)))
         return reduce(add, pieces)
 
-    def _scores_from_sums(self, subsets: Subsets, groups: GroupsOfTests, means: Floats, some: NDArray[np.int64]) -> Floats:
+    def _scores_from_sums(
+        self, subsets: Subsets, groups: GroupsOfTests, means: Floats, some: NDArray[np.int64]
+    ) -> Floats:
         n_folds, n_outputs = len(self.sums), self._n_outputs
         weights = np.empty(len(subsets.indices) * n_folds * n_outputs)
         intercepts = np.empty((len(subsets), n_folds, n_outputs))

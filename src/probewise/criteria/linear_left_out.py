@@ -15,7 +15,7 @@ from ..probing.probes import Subsets
 from .base import Floats
 from .left_out import BoundLeftOut, Probes
 from .missing import Missing
-from .scoring import Outcomes, GroupsOfTests
+from .scoring import GroupsOfTests, Outcomes
 
 NO_WEIGHT = 1e-200  # stands for a weight of 0, as a share of the largest: its row is predicted, and changes nothing
 

@@ -17,7 +17,7 @@ from ..kernels import bayes as kernels
 from ..probing.probes import Subsets
 from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
 from .left_out import LeftOutBayes, column_lines
-from .scoring import Measure, Outcomes, OutcomesByGroup, GroupsOfTests, bind_target
+from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup, bind_target
 
 MEMORY_LIMIT = 2**30
 NO_WEIGHTS: Floats = np.empty(0)

@@ -23,7 +23,7 @@ from ..kernels.scores import F1_MACRO, add_outcomes
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
 from .identity import stable_text
-from .scoring import FOR_CLASSES, FOR_NUMBERS, Measure, OutcomesByGroup, GroupsOfTests, refuse_one_row
+from .scoring import FOR_CLASSES, FOR_NUMBERS, GroupsOfTests, Measure, OutcomesByGroup, refuse_one_row
 
 NO_WEIGHTS: Floats = np.empty(0)
 ROW_SCORES = {

@@ -19,7 +19,7 @@ from ..kernels.scores import score_and_outcomes
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .scorer import BoundScorer
-from .scoring import Measure, Outcomes, OutcomesByGroup, GroupsOfTests
+from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup
 
 C_GRID = (0.01, 0.1, 1.0, 10.0)
 GAMMA_GRID = (0.25, 1.0, 4.0)  # times gamma="scale" of the features tuned on
