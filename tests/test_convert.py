@@ -56,6 +56,8 @@ def refusal(function, *arguments, **options):
 def test_a_converted_table_is_the_same_table(ending, tmp_path):
     path = write(frame(), tmp_path / f"table{ending}")
     assert convert_table(path, tmp_path / "X.npy", target="label", id_column="who") == (40, 9)
+    assert convert_table(path, tmp_path / "guessed.npy", target="label") == (40, 9)
+    assert (tmp_path / "guessed.npy").read_bytes() == (tmp_path / "X.npy").read_bytes()
     there = read_table(tmp_path / "X.npy", id_column="who")
     here = read_table(path, target="label", id_column="who")
     assert isinstance(there.X, np.memmap)
@@ -196,7 +198,7 @@ def test_nothing_is_written_over_without_force(parquet, tmp_path):
         (".", {}, "name it .npy"),
         ("X.npy", {"dtype": "int8"}, "dtype='int8' is not known: choose float32 or float64"),
         ("X.npy", {"target": "lable"}, "did you mean 'label'"),
-        ("X.npy", {"target": "label"}, "1 of 10 columns hold other than numbers: 'who'"),
+        ("X.npy", {"target": "who"}, "1 of 10 columns hold other than numbers: 'label'"),
         ("X.npy", {"target": "label", "ignore": ["label"]}, "cannot be both kept and ignored"),
     ],
     ids=["ending", "folder", "is a folder", "type", "target", "text", "ignored"],

@@ -18,9 +18,8 @@ import pytest
 import scipy.sparse as sp
 
 from probewise.cli import run
-from probewise.io import TableError, read_table
+from probewise.io import TableError, read_table, unpacking
 from probewise.io import table as tables
-from probewise.io import text as texts
 from probewise.probing.ledger import Ledger
 
 pytest.importorskip("resource", reason="the fuzzer measures memory as POSIX does")
@@ -285,7 +284,7 @@ def test_a_million_columns_in_a_line_are_a_table(tmp_path):
 
 
 def test_a_line_that_does_not_end_is_not_read_to_its_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(texts, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(unpacking, "LONGEST_LINE", 1000)
     path = tmp_path / "t.csv.gz"
     path.write_bytes(gzip.compress(bytes(10**6)))
     assert path.stat().st_size < 2000

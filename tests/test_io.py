@@ -209,11 +209,11 @@ def test_a_folder_is_no_file(tmp_path):
     assert "is a folder" in refusal(tmp_path / "d.csv")
 
 
-@pytest.mark.parametrize("name", ["data.xlsx", "data", "data.gz", "data.parquet.gz"])
+@pytest.mark.parametrize("name", ["data.xls", "data", "data.gz", "data.parquet.gz"])
 def test_unknown_format(write, name):
     message = refusal(write("a,label\n1,2\n", name))
     assert "name it .csv, .tsv, .txt, .arff, .parquet, .arrow, .feather, .ipc, .libsvm" in message
-    assert ".npz, .npy or .h5ad (text also with .gz or .zst)" in message
+    assert ".npy, .h5ad, .gct or .xlsx (text also with .gz, .bz2, .xz or .zst)" in message
 
 
 def test_a_file_that_is_not_what_its_name_says(write):
@@ -390,9 +390,10 @@ def test_quotes_may_begin_late(write):
 
 def test_a_table_as_r_writes_it_has_row_names_without_a_name(write):
     path = write('"a"\t"label"\n"r1"\t1\t"u"\n"r2"\t2\t"v"\n', "d.txt")
-    assert "ignore=['0']" in refusal(path)
-    table = read_table(path, target="label", ignore=["0"])
-    assert (table.feature_names, table.X.tolist(), table.y.tolist()) == (["a"], [[1], [2]], ["u", "v"])
+    for table in (read_table(path, target="label", ignore=["0"]), read_table(path, target="label")):
+        assert (table.feature_names, table.X.tolist(), table.y.tolist()) == (["a"], [[1], [2]], ["u", "v"])
+    assert (table.ids.tolist(), table.id_column) == (["r1", "r2"], "id")
+    assert "(id_column='0')" in "".join(map(str, table.notes[0]))
 
 
 @pytest.mark.parametrize(
@@ -432,8 +433,8 @@ def test_one_text_column_in_a_hundred_thousand_is_named(write):
 
 
 def test_a_large_file_tells_how_far_it_is(write, monkeypatch):
-    monkeypatch.setattr("probewise.io.text.CHARACTERS_AT_A_TIME", 20_000)
-    monkeypatch.setattr("probewise.io.text.QUIET_SECONDS", 0)
+    monkeypatch.setattr("probewise.io.unpacking.CHARACTERS_AT_A_TIME", 20_000)
+    monkeypatch.setattr("probewise.io.unpacking.QUIET_SECONDS", 0)
     told = []
     path = write(HEADER + "1.5,2.5,yes\n" * 10_000)
     assert read_table(path, target="label", progress=told.append).X.shape == (10_000, 2)
@@ -520,7 +521,7 @@ def test_each_format_is_checked(write, name):
 def test_arff_has_identifiers_missing_values_and_nominal_numbers(write):
     head = "@relation r\n@attribute id string\n@attribute bit {0,1}\n@attribute colour {red, 'dark blue'}\n"
     path = write(head + "@attribute y {a,b}\n@data\n'n, 1',0,red,a\nn2,1,'dark blue',b\nn3,?,red,a\n", "d.arff")
-    assert "'id' ('n, 1' in data row 1), 'colour' ('red' in data row 1)" in refusal(path, target="y")
+    assert "1 of 2 columns hold other than numbers: 'colour' ('red' in data row 1)" in refusal(path, target="y")
     assert "'bit' (first in data row 3)" in refusal(path, target="y", ignore=["colour"], id_column="id")
     path.write_text(path.read_text().replace("?", "1"))
     table = read_table(path, target="colour", ignore=["y"], id_column="id")

@@ -66,6 +66,7 @@ FILES = {
     "not.arff": csv(),
     "not.libsvm": csv(),
     "table.xlsx": b"PK\x03\x04",
+    "table.xls": b"PK\x03\x04",
     "table": csv(),
     "labels.csv": "id,label\n1,yes\n2,no\n",
     "not.ledger": csv(),
@@ -78,7 +79,8 @@ FILES = {
 REFUSED_TABLES = {
     "missing.csv": "there is no file missing.csv",
     "folder": "folder has no format known here: name it .csv",
-    "table.xlsx": "table.xlsx has no format known here: name it .csv",
+    "table.xlsx": "table.xlsx",  # damaged, or the extra is not there
+    "table.xls": "table.xls has no format known here: name it .csv",
     "table": "table has no format known here: name it .csv",
     "empty.csv": "empty.csv is empty",
     "blank.csv": "blank.csv has no header: its first line is blank",

@@ -172,7 +172,7 @@ def test_options_that_do_not_fit(folder, capsys, monkeypatch, options, reason):
         ("d.arff", b"no arff", "cannot be read as ARFF"),
         ("d.npz", b"no npz", "cannot be read as NPZ"),
         ("d.svm", b"1 a:b\n", "cannot be read as svmlight"),
-        ("d.xlsx", b"PK", "name it .csv, .tsv, .txt, .arff, .parquet"),
+        ("d.xls", b"PK", "name it .csv, .tsv, .txt, .arff, .parquet"),
     ],
 )
 @pytest.mark.parametrize("command", ["rank", "compare"])

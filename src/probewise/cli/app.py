@@ -136,8 +136,9 @@ def _parameter(option: Option) -> inspect.Parameter:
             rich_help_panel=option.panel,
             hidden=option.hidden,
             min=option.at_least,
-            callback=_require_above_zero if option.above_zero else None,
         )
+    if option.check is not None:
+        info.callback = _checking(option.check)
     needs_none = option.default is None and not option.is_argument
     return inspect.Parameter(
         option.name,
@@ -147,10 +148,16 @@ def _parameter(option: Option) -> inspect.Parameter:
     )
 
 
-def _require_above_zero(value: float | None) -> float | None:
-    if value is not None and not value > 0:
-        raise typer.BadParameter(f"{value:g} is not above 0.")
-    return value
+def _checking(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def checked(value: Any) -> Any:
+        try:
+            return value if value is None else check(value)
+        except ParameterError:
+            raise
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+
+    return checked
 
 
 def _print_version(wanted: bool) -> None:
@@ -314,7 +321,7 @@ def convert(given: Any) -> None:
     from ..probing.progress import live_line
 
     with live_line(0 if given.quiet else 1) as progress:
-        asked = values_of(given, "target", "id_column", "dtype", "force")
+        asked = values_of(given, "target", "id_column", "dtype", "decimal", "force")
         rows, columns = convert_table(given.data, given.out, **asked, ignore=given.ignore or (), progress=progress)
     if not given.quiet:
         print_line(f"{rows:,} rows and {columns:,} features are in {given.out}")

@@ -10,6 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..checks.errors import ParameterError
+from .console import print_line
+from .options import as_flag
 from .parsing import values_of
 
 if TYPE_CHECKING:
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
 READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
 
 
-INPUTS = ("data", "target_file", "costs", "groups_file")
+INPUTS = ("data", "target_file", "names", "costs", "groups_file")
 KEPT = ("ledger", "run")
 
 
@@ -104,12 +107,16 @@ def table_of(given: Any, *, allow_missing: bool = False) -> Table:
     from ..probing.progress import live_line
 
     with live_line(0 if given.quiet else 1) as progress, _without_panics(given.data, given.target_file):
-        return read_table(given.data, **_reading_options(given), gaps=allow_missing, progress=progress)
+        table = read_table(given.data, **_reading_options(given), gaps=allow_missing, progress=progress)
+    for note in () if given.quiet else table.notes:
+        print_line(ParameterError(*note).worded(as_flag))
+    return table
 
 
 def _reading_options(given: Any) -> dict[str, Any]:
     return {
-        **values_of(given, "target", "target_file", "id_column", "features_in"),
+        **values_of(given, "target", "target_file", "id_column", "features_in", "decimal"),
+        "feature_names": given.names,
         "ignore": given.ignore or (),
         "weights": getattr(given, "weights", None),
         "groups": getattr(given, "groups", None),
@@ -119,10 +126,13 @@ def _reading_options(given: Any) -> dict[str, Any]:
 
 def reading_code(given: Any, *, allow_missing: bool) -> str:
     """The lines of Python that read the same table."""
+    from ..io.unpacking import STANDARD_INPUT
+
     options = {name: value for name, value in _reading_options(given).items() if value and value != "columns"}
     options |= {"gaps": True} if allow_missing else {}
     written = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
-    arguments = ", ".join([repr(str(given.data)), *(f"{name}={value!r}" for name, value in written.items())])
+    data = "-" if given.data == STANDARD_INPUT else str(given.data)
+    arguments = ", ".join([repr(data), *(f"{name}={value!r}" for name, value in written.items())])
     of_rows = {"sample_weight": "weights", "groups": "groups"}
     taken = [f"{name} = table.{column}" for name, column in of_rows.items() if options.get(column)]
     lines = ["from probewise.io import read_table", f"table = read_table({arguments})", "X, y = table.frame(), table.y"]

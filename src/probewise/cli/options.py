@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from .. import _HOME
 from ..checks.errors import UNSAID, Parameter, Setting
+from .values import above_zero, local_path, seconds_in
 
 METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
 WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs", "tournament")]
@@ -31,7 +33,7 @@ class Option:
     panel: str | None = None
     flags: tuple[str, ...] = ()
     at_least: int | None = None
-    above_zero: bool = False
+    check: Callable[[Any], Any] | None = None
     is_argument: bool = False
     hidden: bool = False
 
@@ -48,32 +50,37 @@ def panel(title: str, *options: Option) -> tuple[Option, ...]:
 # ---- of several commands
 
 # fmt: off
-DATA = Option("data", Path, "DATA",
-    "The table: .csv, .tsv, .txt, .arff (these also as .gz or .zst), .parquet, .arrow, .feather, "
-    ".svmlight, .libsvm, .npz, .h5ad, or .npy, which is not read as a whole (see probewise convert).", is_argument=True)
+DATA = Option("data", str, "DATA",
+    "The table: .csv, .tsv, .txt, .arff, .gct (these also as .gz, .bz2, .xz or .zst; - reads text from standard "
+    "input), .xlsx, .parquet, .arrow, .feather, .svmlight, .libsvm, .npz, .h5ad, or .npy, which is not read as a whole "
+    "(see probewise convert).", is_argument=True, check=local_path)
 TARGET = Option("target", str, "COL",
     "The column to predict: its name, or its number, counted from 0. Formats that bring a target need none.")
-TARGET_FILE = Option("target_file", Path, "FILE", "A second table, which holds the target.")
+TARGET_FILE = Option("target_file", str, "FILE", "A second table, which holds the target.", check=local_path)
 ID = Option("id_column", str, "COL",
-    "The column that names the rows: no feature; finds rows of the target file.", flags=("--id",))
+    "The column that names the rows: no feature; finds rows of the target file. Default: a column of text that is "
+    "different in every row.", flags=("--id",))
 IGNORE = Option("ignore", list[str], "COL", "A column to leave out. May be given repeatedly.")
 FEATURES_IN = Option("features_in", str, "columns|rows",
     "rows: a feature in each row, its name first, and a sample in each column; --target is then a row.", "columns")
-TABLE = (TARGET, TARGET_FILE, ID, IGNORE, FEATURES_IN)
+DECIMAL = Option("decimal", str, "MARK", "The decimal mark of numbers in text, . or , if it is not to be guessed.")
+NAMES = Option("names", str, "FILE",
+    "A text with a name in each line, for the columns of formats that have none: svmlight, NPZ, NPY.", check=local_path)
+TABLE = (TARGET, TARGET_FILE, ID, IGNORE, FEATURES_IN, DECIMAL, NAMES)
 CATEGORICAL = Option("categorical", list[str], "COLS",
     "These are categories, of text or numbers: each enters as a whole, a column of 0 and 1 for every level.")
 JSON = Option("json", Path, "FILE", "The report's content as .json.")
 MARKDOWN = Option("markdown", Path, "FILE", "The report as .md.")
 QUIET = Option("quiet", bool, None, "Say nothing.", False, flags=("--quiet", "-q"))
 QUIET_TABLES = replace(QUIET, help="Print the tables and nothing else.")
-JOBS = Option("jobs", int, "N", "Workers; -1 is all cores.", -1)
+JOBS = Option("jobs", int, "N", "Workers; -1 is all cores.", -1, flags=("--jobs", "--n-jobs"))
 
 # ---- of each command
 
 DEMO = (
     Option("seed", int, "N", "Another seed: other data, other probes.", 0, at_least=0),
     JOBS,
-    Option("time", float, "SECONDS", "DAF stops then at the latest.", 30.0, above_zero=True),
+    Option("time", str, "TIME", "DAF stops then at the latest: seconds, or as 5m, 1h30m.", "30", check=seconds_in),
 )
 RANK = (
     DATA,
@@ -111,13 +118,14 @@ RANK = (
     ),
     *panel("When to stop: at the first of these; all but the first two are DAF's",
         Option("probes", int, "N", "Stop after this many probes; a tournament's rounds are planned by it.", at_least=1),
-        Option("time", float, "SECONDS", "Stop after this much work; a resumed run counts on.", above_zero=True),
+        Option("time", str, "TIME",
+            "Stop after this much work: seconds, or as 5m, 1h30m. A resumed run counts on.", check=seconds_in),
         Option("coverage", int, "N", "Stop when every feature was in, and out of, so many probes.", at_least=1),
         Option("settled", int, "K", "Stop when two halves of the probes agree on 90 % of the top K.", at_least=1),
         Option("confidence", float, "P",
             "With --settled: stop instead when 90 % of the top K truly belong there, with this confidence."),
         Option("relative_change", float, "T",
-            "Stop when scores change by less than this share of their first change.", above_zero=True),
+            "Stop when scores change by less than this share of their first change.", check=above_zero),
         Option("check_every", int, "N", "Probes between two looks at what has changed. Default: 400.", at_least=1),
     ),
     *panel("How to judge",
@@ -178,7 +186,7 @@ COMPARE = (
         Option("test_size", float, "SHARE", "Share of the rows to test on.", 0.5),
         Option("sizes", str, "NUMBERS", "How many features, with commas: 5,10,20. Default: from 1 to at most 100."),
         Option("probes", int, "N", "Tournament, DAF and SFFS try so many subsets in each trial.", at_least=1),
-        Option("time", float, "SECONDS", "They stop after so much work in each trial.", above_zero=True),
+        Option("time", str, "TIME", "They stop after so much work in each trial: seconds, or as 5m.", check=seconds_in),
     ),
     *panel(OUTPUT,
         Option("out", Path, "FILE",
@@ -188,7 +196,7 @@ COMPARE = (
     ),
     *panel(RUN,
         Option("seed", int, "N", "Same seed, same splits. Default: 0; a resumed run keeps its own.", at_least=0),
-        replace(JOBS, help="Trials at a time; -1 is all cores.", flags=("--jobs", "--n-jobs")),
+        replace(JOBS, help="Trials at a time; -1 is all cores."),
         Option("run", Path, "FILE", "Keep finished trials in this file, so that it can go on."),
         Option("resume", bool, None, "Go on with the trials in that file; more may be asked for.", False),
     ),
@@ -198,7 +206,7 @@ REPORT = (
     *panel(OUTPUT,
         Option("out", list[Path], "FILE", "Where to: .html, .md or .json. May be repeated."), JSON, MARKDOWN,
     ),
-    Option("data", Path, "TABLE", "The table of the run: then the report says more."),
+    Option("data", str, "TABLE", "The table of the run: then the report says more.", check=local_path),
     *TABLE,
     *panel("The features: names of columns; more than one with commas", CATEGORICAL),
     Option("coefficient", str, None,
@@ -219,6 +227,7 @@ CONVERT = (
     TARGET,
     ID,
     IGNORE,
+    DECIMAL,
     *panel(OUTPUT,
         Option("dtype", str, "TYPE",
             "float32 or float64. Default: float32 or whole numbers if all are, else float64."),
@@ -237,7 +246,7 @@ REPRODUCE = (
     ),
     *panel(RUN,
         Option("seed", int, "N", "Same seed, same numbers.", 0, at_least=0),
-        replace(JOBS, flags=("--jobs", "--n-jobs")),
+        JOBS,
     ),
 )
 # fmt: on
@@ -252,6 +261,7 @@ OPTION_OF = {
     "drop": "drop_feature",
     "feature_groups": "group",
     "categorical_features": "categorical",
+    "feature_names": "names",
 }
 _OPTIONS = {option.name: option for option in (*REPRODUCE, *CONVERT, *COMPARE, *RANK)}
 

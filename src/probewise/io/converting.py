@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from ..checks.errors import Parameter, Setting
 from ..checks.paths import choice, writable_path
-from .formats import LazySource, open_by_columns
+from .checking import checked_decimal, require_names, require_rows
+from .formats import LazySource, lies_in_rows, open_by_columns
 from .npy import Sidecar, Value, sidecar_of, write_npy
-from .reading import require_names, require_rows
 from .table import Progress, Source, TableError, polars, some
 from .text import Wanted
+from .unpacking import local_path
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,6 +35,7 @@ def convert_table(
     ignore: Iterable[str] = (),
     id_column: str | None = None,
     dtype: str | None = None,
+    decimal: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> tuple[int, int]:
@@ -52,6 +54,8 @@ def convert_table(
     dtype : {"float32", "float64"}, default=None
         Type of all values; None: float32 if all features are, integer if all are, else float64. Missing values
         become NaN.
+    decimal : {".", ","}, default=None
+        As in `read_table`.
     force : bool, default=False
         Write over files that are there.
     progress : callable, default=None
@@ -62,14 +66,18 @@ def convert_table(
     tuple of int
         Rows and columns written.
     """
-    path, out = Path(path), Path(out)
+    path, out = local_path(path), Path(out)
     _require_place(path, out, force=force)
     if dtype is not None and dtype not in DTYPES:
         raise TableError(Parameter("dtype", dtype), f" is not known: choose {choice(DTYPES)}")
     asked = [(name, role) for name, role in ((target, "target"), (id_column, "id")) if name is not None]
-    source = open_by_columns(path, Wanted(asked), progress)
+    if lies_in_rows(path):
+        raise TableError(f"{path} has its features in rows, and only tables with features in columns can be mapped")
+    source = open_by_columns(path, Wanted(asked, decimal=checked_decimal(decimal)), progress)
     require_rows(source)
     features, beside = _roles(source, target, list(ignore), id_column)
+    if id_column is None and len(found := source.naming(features)) == 1 < len(features):
+        features, beside = [place for place in features if place not in found], [*beside, *found]
     names = [source.names[place] for place in features]
     aim = source.target if target is None else source.names[source.place(target, "target")]
     require_names(source.names, features, aim or "")

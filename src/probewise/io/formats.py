@@ -1,4 +1,4 @@
-"""Opening of files by the ending of their names: text, Parquet, Arrow, ARFF, svmlight, NPZ, NPY and AnnData."""
+"""Opening of files by the ending of their names: text, Parquet, Arrow, ARFF, GCT, Excel, svmlight, NPZ and AnnData."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,18 +18,22 @@ from numpy.typing import NDArray
 
 from ..checks.paths import choice
 from ..checks.stores import Stored
+from .excel import read_excel
+from .expression import is_series, read_gct, read_series
 from .npy import map_npy, read_header
 from .table import Progress, Source, TableError, first_line, numbered, polars, require_memory
 from .text import EXACT, Wanted, read_arff, read_separated, text_columns
+from .unpacking import PACKED, STANDARD_INPUT
+from .words import name_rows
 
 if TYPE_CHECKING:
     import polars as pl
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
-PACKED = (".gz", ".zst")
 ARROW = (".arrow", ".feather", ".ipc")
 SVMLIGHT = (".libsvm", ".svmlight", ".svm")
-KNOWN = (*SEPARATORS, ".arff", ".parquet", *ARROW, *SVMLIGHT, ".npz", ".npy", ".h5ad")
+KNOWN = (*SEPARATORS, ".arff", ".parquet", *ARROW, *SVMLIGHT, ".npz", ".npy", ".h5ad", ".gct", ".xlsx")
+TEXTS = (*SEPARATORS, ".arff", ".gct")
 SPARSE = ("data", "indices", "indptr", "shape")
 
 
@@ -38,14 +42,20 @@ def open_source(path: Path, wanted: Wanted, progress: Progress | None = None) ->
     ending = _ending(path)
     if path.is_dir():
         raise TableError(f"{path} is a folder: give a file")
-    if not path.exists():
+    if not path.exists() and path != STANDARD_INPUT:
         raise TableError(f"there is no file {path}")
-    if wanted.by_rows and ending not in (*SEPARATORS, ".parquet", *ARROW):
-        raise TableError(f"features in rows are known in .csv, .tsv, .txt, .parquet and Arrow files, not in {ending}")
+    if wanted.by_rows and ending not in (*SEPARATORS, ".parquet", *ARROW, ".gct", ".xlsx"):
+        raise TableError(
+            f"features in rows are known in .csv, .tsv, .txt, .xlsx, .gct, .parquet and Arrow files, not in {ending}"
+        )
+    if lies_in_rows(path):
+        return (read_gct if ending == ".gct" else read_series)(path, wanted, progress)
     if ending in SEPARATORS:
         return read_separated(path, SEPARATORS[ending], wanted, progress)
     if ending == ".arff":
         return read_arff(path, wanted, progress)
+    if ending == ".xlsx":
+        return read_excel(path, wanted)
     if ending in SVMLIGHT:
         return _read_svmlight(path)
     if ending == ".npz":
@@ -53,6 +63,12 @@ def open_source(path: Path, wanted: Wanted, progress: Progress | None = None) ->
     if ending == ".npy":
         return _read_npy(path)
     return _read_h5ad(path) if ending == ".h5ad" else _read_frame(path, ending)
+
+
+def lies_in_rows(path: Path) -> bool:
+    """Whether the format has its features in rows: GCT, and series matrices of GEO."""
+    ending = _ending(path)
+    return ending == ".gct" or (ending == ".txt" and is_series(path))
 
 
 def open_by_columns(path: Path, wanted: Wanted, progress: Progress | None = None) -> Source:
@@ -71,11 +87,13 @@ def open_by_columns(path: Path, wanted: Wanted, progress: Progress | None = None
 
 
 def _ending(path: Path) -> str:
+    if path == STANDARD_INPUT:
+        return ".csv"
     endings = [ending.lower() for ending in path.suffixes]
     packed = bool(endings) and endings[-1] in PACKED
     ending = "".join(endings[-2:-1] if packed else endings[-1:])
-    if ending not in KNOWN or (packed and ending not in (*SEPARATORS, ".arff")):
-        raise TableError(f"{path} has no format known here: name it {choice(KNOWN)} (text also with .gz or .zst)")
+    if ending not in KNOWN or (packed and ending not in TEXTS):
+        raise TableError(f"{path} has no format known here: name it {choice(KNOWN)} (text also with {choice(PACKED)})")
     return ending
 
 
@@ -91,6 +109,13 @@ class FrameSource(Source):
 
     def column(self, place: int) -> pl.Series:
         return self._take([place]).to_series()
+
+    def naming(self, places: Sequence[int]) -> list[int]:
+        is_text = [kind == polars().String for kind in self._kinds()]
+        return [place for place in places if is_text[place] and name_rows(self.column(place))]
+
+    def _kinds(self) -> Sequence[Any]:
+        return self.frame.dtypes
 
     def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> NDArray[Any]:
         features = self._take(places.tolist())
@@ -110,6 +135,9 @@ class LazySource(FrameSource):
     @property
     def n_rows(self) -> int:
         return self.height
+
+    def _kinds(self) -> Sequence[Any]:
+        return self.frame.collect_schema().dtypes()
 
     def dtype(self, places: NDArray[np.intp]) -> np.dtype[Any]:
         schema = self.frame.collect_schema()
@@ -143,6 +171,7 @@ class MatrixSource(Source):
 
     X: Any = None
     columns: Sequence[Any] = ()
+    may_end_early: bool = False  # columns after the last that occurs are not seen in the file, as in svmlight
 
     @property
     def n_rows(self) -> int:
@@ -169,7 +198,7 @@ class MatrixSource(Source):
 def _matrix_source(
     path: Path, X: Any, names: Sequence[str], beside: Mapping[str, Any], target: str | None = None
 ) -> MatrixSource:
-    return MatrixSource(path, [*names, *beside], len(beside), target, X, tuple(beside.values()))
+    return MatrixSource(path, [*names, *beside], len(beside), target, X=X, columns=tuple(beside.values()))
 
 
 def _read_frame(path: Path, ending: str) -> FrameSource:
@@ -225,7 +254,8 @@ def _read_svmlight(path: Path) -> MatrixSource:
     first = int(X.nnz > 0 and X.indices.min() > 0)
     names = numbered(path, first, X.shape[1])
     whole = ((y == np.trunc(y)) & (np.abs(y) < EXACT)).all()
-    return _matrix_source(path, X[:, first:], names, {"target": y.astype(np.int64) if whole else y}, "target")
+    source = _matrix_source(path, X[:, first:], names, {"target": y.astype(np.int64) if whole else y}, "target")
+    return replace(source, may_end_early=True)
 
 
 def _read_npz(path: Path) -> MatrixSource:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -10,27 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from ..checks.errors import ForPython, Message, Parameter, Setting
+from ..checks.errors import Message, Parameter, Setting
 from ..checks.stores import Stored
-from ..checks.tables import columns_not_finite, warn_of_rounded
-from .formats import open_source
+from ..checks.tables import warn_of_rounded
+from .checking import CHECKED, Spot, checked_decimal, checked_labels, require_finite, require_names, require_rows
+from .formats import MatrixSource, lies_in_rows, open_source
+from .names import names_in, with_names
 from .table import Progress, Source, Table, TableError, missing, polars, some
-from .text import Wanted
+from .text import Wanted, in_rows
+from .unpacking import STANDARD_INPUT, local_path
 
 if TYPE_CHECKING:
     import polars as pl
 
-UNNAMED = ("", "__index_level_0__")  # how pandas saves a row index to CSV and to Parquet
 FEATURES_IN = ("columns", "rows")
-Spot = Callable[[int], str]  # a row, counted from 1, in words
-LEFT_TO_CRITERION = ForPython(
-    "let them be NaN where they are missing (gaps=True)",
-    "let rank do so where they are missing (",
-    Setting("missing", "median"),
-    ")",
-)
 
 
 def read_table(
@@ -44,20 +38,23 @@ def read_table(
     weights: str | None = None,
     groups: str | None = None,
     categorical: Iterable[str] = (),
+    feature_names: str | PathLike[str] | Sequence[str] | None = None,
+    decimal: str | None = None,
     gaps: bool = False,
     progress: Progress | None = None,
 ) -> Table:
     """Read the table at ``path``.
 
-    Text (.csv, .tsv, .txt, .arff, all also as .gz or .zst), Parquet, Arrow (.arrow, .feather, .ipc), svmlight
-    (.svmlight, .libsvm, .svm), NPZ, NPY and AnnData (.h5ad, with anndata installed). X is float32 if all features are,
-    integer if all are (true and false count as 1 and 0), else float64; what is sparse stays sparse (CSR). y keeps
-    numbers as numbers and text as labels. A `TableError` says what is wrong with a table that cannot be ranked.
+    Text (.csv, .tsv, .txt, .arff, .gct, all also as .gz, .bz2, .xz or .zst), Excel (.xlsx, with the excel extra),
+    Parquet, Arrow (.arrow, .feather, .ipc), svmlight (.svmlight, .libsvm, .svm), NPZ, NPY and AnnData (.h5ad, with
+    anndata installed). X is float32 if all features are, integer if all are (true and false count as 1 and 0), else
+    float64; what is sparse stays sparse (CSR). y keeps numbers as numbers and text as labels. A `TableError` says what
+    is wrong with a table that cannot be ranked; what had to be guessed is in the table's ``notes``.
 
     Parameters
     ----------
     path : path-like
-        The file.
+        The file; "-" for text from standard input.
     target : str, default=None
         The column to predict, by name, or by index from 0 where no column has that name. None: the one that the
         format names (svmlight; y in NPZ; a converted table's), or the only one there is in ``target_file``.
@@ -67,16 +64,21 @@ def read_table(
         A second file that holds the target, its rows in the same order if there is no ``id_column``.
     id_column : str, default=None
         Names the rows, and is no feature; rows of ``target_file`` are found by its column of that name, else by its
-        first.
+        first. None: a column of text that is different in every row, if there is one.
     features_in : {"columns", "rows"}, default="columns"
         "rows" for a file with a sample in each column and the names of the features in the first. Its target is a
-        row of that name, or in ``target_file``, found by the names of the samples.
+        row of that name, or in ``target_file``, found by the names of the samples. GCT files and GEO's series matrices
+        (.txt) are always read so; what they say of the samples, such as "tissue: liver", can be the target.
     weights, groups : str, default=None
         A column of the table (a row, if ``features_in`` is "rows"), by name or by index, that is no feature: weights
         of the rows, or labels of the rows that belong together.
     categorical : iterable of str, default=()
         Features that are categories, named in the same way: text, or numbers that stand for kinds. X holds their
         numbers, and the table their levels.
+    feature_names : path-like or sequence of str, default=None
+        Names of the columns where the format has none, as svmlight: in order, or a text file with one in each line.
+    decimal : {".", ","}, default=None
+        The decimal mark of numbers in text. None: a comma if numbers have one and none has a point.
     gaps : bool, default=False
         Whether features may have missing values, which are NaN then. Infinite ones are always refused.
     progress : callable, default=None
@@ -97,9 +99,16 @@ def read_table(
         raise TableError(
             Parameter("features_in", features_in), f" is not known: choose one of {', '.join(FEATURES_IN)}"
         )
-    second = None if target_file is None else Path(target_file)
-    asked = _Request(target, list(ignore), second, id_column, progress, weights, groups, gaps, tuple(categorical))
-    if asked.categorical and features_in == "rows":
+    path, second = local_path(path), None if target_file is None else local_path(target_file)
+    if path == second == STANDARD_INPUT:
+        raise TableError("the table and the target cannot both be standard input: name a file for one of them")
+    names = None if feature_names is None else names_in(feature_names)
+    asked = _Request(
+        target, list(ignore), second, id_column, progress, weights, groups, gaps, tuple(categorical), names,
+        checked_decimal(decimal),
+    )  # fmt: skip
+    by_rows = features_in == "rows" or lies_in_rows(path)
+    if asked.categorical and by_rows:
         raise TableError(
             "categorical features are read from columns: leave ",
             Parameter("categorical"),
@@ -107,12 +116,12 @@ def read_table(
             Setting("features_in", "rows"),
             " out",
         )
-    return (_by_columns if features_in == "columns" else _by_rows)(Path(path), asked)
+    return (_by_rows if by_rows else _by_columns)(path, asked)
 
 
 def read_pairs(path: str | PathLike[str], what: str) -> list[tuple[str, str]]:
     """The rows of a small table of two columns, as text: a feature, and ``what`` is said of it."""
-    path = Path(path)
+    path = local_path(path)
     source = open_source(path, Wanted(all=True))
     names = [name.strip().lower() for name in source.names]
     places = [names.index(name) if name in names else at for at, name in enumerate(("feature", what))]
@@ -135,6 +144,8 @@ class _Request:
     groups: str | None
     gaps: bool
     categorical: tuple[str, ...] = ()
+    names: list[str] | None = None
+    decimal: str | None = None
 
     @property
     def inside(self) -> str | None:
@@ -151,8 +162,9 @@ class _Request:
 def _by_columns(path: Path, asked: _Request) -> Table:
     roles = [(asked.inside, "target"), (asked.id_column, "id"), (asked.weights, "weights"), (asked.groups, "groups")]
     roles += [(name, "categorical") for name in asked.categorical]
-    source = open_source(path, Wanted([(name, role) for name, role in roles if name is not None]), asked.progress)
-    place = None if asked.target_file is not None else source.place(asked.inside or _target_of(source), "target")
+    wanted = Wanted([(name, role) for name, role in roles if name is not None], decimal=asked.decimal)
+    source = with_names(open_source(path, wanted, asked.progress), asked.names)
+    place = None if asked.target_file is not None else _target_place(source, asked)
     id_place = None if asked.id_column is None else source.place(asked.id_column, "id")
     ignored = {source.place(name, "ignored") for name in asked.ignore}
     if place in ignored:
@@ -165,25 +177,83 @@ def _by_columns(path: Path, asked: _Request) -> Table:
     if not features:
         beside = "" if place is None else f" beside the target {source.names[place]!r}"
         raise TableError(f"{path} has no columns{beside}: is the separator right?")
-    ids = None if id_place is None else source.keys(id_place)
-    labels = _labels_from(asked, ids, source.n_rows) if place is None else source.column(place)
-    require_names(source.names, features, labels.name)
     categorical = _categorical_among(features, source, asked)
+    notes = source.notes
+    if asked.id_column is None and (found := _naming(source, [at for at in features if at not in categorical])):
+        id_place, features = found[0], [at for at in features if at not in found]
+        notes = (*notes, _taken_as_id(source.names[id_place] or str(id_place)))
+    ids = None if id_place is None else source.keys(id_place)
+    labels = _labels_beside(source, asked, ids) if place is None else source.column(place)
+    require_names(source.names, features, labels.name)
     names = [source.names[column] for column in features]
     X, levels = _with_levels(source, features, categorical) if categorical else (source.matrix(np.array(features)), {})
     more = {role: source.column(found) for role, found in of_rows.items()}
     table = _checked_table(X, names, labels, more, "data row {0:,}".format, gaps=asked.gaps)
-    return replace(table, ids=None if ids is None else np.array(ids), id_column=asked.id_column or "id", levels=levels)
+    if id_place is None or ids is None:
+        return replace(table, levels=levels, notes=notes)
+    id_column = asked.id_column or source.names[id_place] or "id"
+    return replace(table, ids=np.array(ids), id_column=id_column, levels=levels, notes=notes)
+
+
+def _target_place(source: Source, asked: _Request) -> int:
+    try:
+        return source.place(asked.inside or _target_of(source), "target")
+    except TableError:
+        is_matrix = isinstance(source, MatrixSource)
+        if asked.inside is not None and not is_matrix and source.n_rows and asked.inside in source.keys(0):
+            raise in_rows(asked.inside) from None
+        raise
+
+
+def _naming(source: Source, features: Sequence[int]) -> list[int]:
+    """The column that names the rows, if there is one that must be meant; two of them are refused."""
+    found = source.naming(features)
+    if len(found) > 1:
+        names = [source.names[place] for place in found]
+        raise TableError(
+            f"{some(names)} hold text that is different in every row: say which of them names the rows (",
+            Setting("id_column", names[0]),
+            "), and leave out the others (",
+            Setting("ignore", names[1:]),
+            ")",
+        )
+    return found if len(features) > len(found) else []
+
+
+def _taken_as_id(name: str) -> Message:
+    return (
+        f"column {name!r}, text that is different in every row, is taken to name the rows (",
+        Setting("id_column", name),
+        ")",
+    )
+
+
+def _labels_beside(source: Source, asked: _Request, ids: list[str] | None) -> pl.Series:
+    """The target of the second file; where it has the names of columns for ids, the features are in rows."""
+    try:
+        return _labels_from(asked, ids, source.n_rows)
+    except TableError:
+        assert asked.target_file is not None
+        second = open_source(asked.target_file, Wanted(all=True))
+        samples = set(source.names[1:])
+        if any(samples <= set(second.keys(place)) for place in range(len(second.names))):
+            raise TableError(
+                f"{asked.target_file} names the columns of {source.path}, not its rows: the features seem to be in "
+                "rows (",
+                Setting("features_in", "rows"),
+                ")",
+            ) from None
+        raise
 
 
 def _checked_table(
     X: Any, names: list[str], labels: pl.Series, of_rows: dict[str, pl.Series], spot: Spot, *, gaps: bool
 ) -> Table:
     """The table, if all of it can be used."""
-    _require_finite(X, names, spot, allow_nan=gaps and not sp.issparse(X))
+    require_finite(X, names, spot, allow_nan=gaps and not sp.issparse(X))
     warn_of_rounded(X, names)
-    y = _checked_labels(labels, spot)
-    more: dict[str, Any] = {role: _CHECKED[role](values, spot) for role, values in of_rows.items()}
+    y = checked_labels(labels, spot)
+    more: dict[str, Any] = {role: CHECKED[role](values, spot) for role, values in of_rows.items()}
     return Table(X, y, names, labels.name, **more)
 
 
@@ -218,14 +288,14 @@ def _with_levels(source: Source, features: list[int], categorical: list[int]) ->
 
 def _by_rows(path: Path, asked: _Request) -> Table:
     """As if the file were turned: its first column names the features, its other columns are the samples."""
-    if asked.target is None and asked.target_file is None:
-        raise TableError(
-            "say where the target is: a row (", Setting("target"), ") or a second file (", Setting("target_file"), ")"
-        )
     as_text = frozenset([*asked.ignore, *([] if asked.inside is None else [asked.inside]), *asked.of_rows.values()])
-    source = open_source(path, Wanted(by_rows=True, rows=as_text), asked.progress)
+    source = open_source(path, Wanted(by_rows=True, rows=as_text, decimal=asked.decimal), asked.progress)
     require_rows(source)
     names = source.keys(0)
+    if asked.target is None and asked.target_file is None:
+        said = f": {path} says of its samples {some(names[: source.annotations])}" if source.annotations else ""
+        remedy = Setting("target"), ") or a second file (", Setting("target_file"), f"){said}"
+        raise TableError("say where the target is: a row (", *remedy)
     place = None if asked.inside is None else _row_of(asked.inside, names)
     rows = {name for name in asked.ignore if name in names}
     columns = {source.place(name, "ignored") for name in asked.ignore if name not in rows}
@@ -233,8 +303,8 @@ def _by_rows(path: Path, asked: _Request) -> Table:
         raise TableError(f"row {asked.inside!r} cannot be both the target and ignored")
     of_rows = {role: _row_of(name, names, role) for role, name in asked.of_rows.items()}
     _require_one_role(of_rows, asked, {"the target": {place}, "ignored": {names.index(name) for name in rows}}, "row")
-    samples = [column for column in range(1, len(source.names)) if column not in columns]
-    taken = {place, *of_rows.values()}
+    samples = [column for column in range(1 + source.descriptions, len(source.names)) if column not in columns]
+    taken = {place, *of_rows.values(), *range(source.annotations)}
     features = [row for row, name in enumerate(names) if row not in taken and name not in rows]
     if not samples or not features:
         raise TableError(f"{path} has no {'rows' if samples else 'columns'} left to be features and samples")
@@ -249,7 +319,7 @@ def _by_rows(path: Path, asked: _Request) -> Table:
     more = {role: source.row(row, samples).alias(names[row]) for role, row in of_rows.items()}
     chosen = [names[row] for row in features]
     table = _checked_table(X, chosen, labels, more, lambda row: f"sample {ids[row - 1]!r}", gaps=asked.gaps)
-    return replace(table, ids=np.array(ids), id_column=asked.id_column or "sample")
+    return replace(table, ids=np.array(ids), id_column=asked.id_column or "sample", notes=source.notes)
 
 
 def _row_of(asked: str, names: list[str], role: str = "target") -> int:
@@ -329,7 +399,7 @@ def _key(source: Source, ids: list[str], id_column: str | None, *, by_rows: bool
     for place in range(len(source.names)):
         if wanted <= set(source.keys(place)):
             return place
-    if len(source.names) == 1:
+    if len(source.names) == 1 or not by_rows:
         return None
     raise TableError(
         f"no column of {source.path} holds the names of all samples, {some(ids)}: name the one that should (",
@@ -350,95 +420,3 @@ def _found(source: Source, key: int, ids: list[str]) -> list[int]:
             f"{len(lost):,} of {len(ids):,} ids are not in column {source.names[key]!r} of {source.path}: {some(lost)}"
         )
     return [rows[name] for name in ids]
-
-
-def require_rows(source: Source) -> None:
-    if not source.n_rows:
-        raise TableError(f"{source.path} has a header but no rows")
-
-
-def require_names(names: Sequence[str], features: Sequence[int], target: str, what: str = "column") -> None:
-    places: dict[str, int] = {}
-    for place in features:
-        name = names[place]
-        if not name.strip() or name in UNNAMED:
-            raise TableError(
-                f"{what} {place:,} has no name and may be a saved row index: ignore it (",
-                Setting("ignore", [str(place)]),
-                ") or name it",
-            )
-        if name == target:
-            raise TableError(f"{what} {place:,} has the name of the target, {name!r}: rename it or leave it out")
-        if places.setdefault(name, place) != place:
-            raise TableError(
-                f"the name {name!r} stands for {what}s {places[name]:,} and {place:,}, counted from 0: rename one",
-                *((" or leave it out (", Setting("ignore", [str(place)]), ")") if what == "column" else ()),
-            )
-
-
-def _require_finite(X: Any, names: Sequence[str], spot: Spot, *, allow_nan: bool) -> None:
-    bad = columns_not_finite(X, allow_nan=allow_nan)
-    if len(bad):
-        first = X[:, [bad[0]]]
-        first = (first.toarray() if sp.issparse(first) else first).ravel()
-        row = 1 + int(np.argmax(np.isinf(first) if allow_nan else ~np.isfinite(first)))
-        what = "infinite" if allow_nan else "missing or infinite"
-        raise TableError(
-            f"values are {what} in {len(bad):,} of {len(names):,} feature "
-            f"columns: {some([names[column] for column in bad.tolist()])} (first in {spot(row)}); fill them in, ",
-            *(() if allow_nan else (LEFT_TO_CRITERION, ", ")),
-            "or leave out those rows or columns (",
-            Parameter("ignore"),
-            ")",
-        )
-
-
-def _checked_weights(column: pl.Series, spot: Spot) -> NDArray[np.float64]:
-    if column.dtype.is_decimal():
-        column = column.cast(polars().Float64)
-    if not column.dtype.is_numeric():
-        raise TableError(f"the weights {column.name!r} are of type {column.dtype}: give numbers")
-    weights = column.cast(polars().Float64).fill_null(np.nan).to_numpy()
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        raise TableError(
-            f"the weights {column.name!r} are missing, infinite or negative in {bad.sum():,} of {len(weights):,} rows "
-            f"(first: {spot(int(np.argmax(bad)) + 1)}): give numbers of 0 or more"
-        )
-    if not weights.any():
-        raise TableError(f"the weights {column.name!r} are all 0: give numbers of 0 or more, some above 0")
-    return weights
-
-
-def _checked_groups(column: pl.Series, spot: Spot) -> NDArray[Any]:
-    lost = column.is_null()
-    if lost.any():
-        raise TableError(
-            f"the groups {column.name!r} are missing in {lost.sum():,} of {len(column):,} rows "
-            f"(first: {spot(lost.arg_true()[0] + 1)}): fill them in or leave out those rows"
-        )
-    pl = polars()
-    plain = column.dtype.is_numeric() or column.dtype == pl.Boolean
-    return np.unique(np.array((column if plain else column.cast(pl.String)).to_list()), return_inverse=True)[1]
-
-
-_CHECKED = {"weights": _checked_weights, "groups": _checked_groups}
-
-
-def _checked_labels(target: pl.Series, spot: Spot) -> NDArray[Any]:
-    pl = polars()
-    lost = target.is_null()
-    if target.dtype.is_float():
-        lost = lost | ~target.is_finite()
-    if lost.any():
-        raise TableError(
-            f"the target {target.name!r} is missing or infinite in {lost.sum():,} of {len(target):,} rows "
-            f"(first: {spot(lost.arg_true()[0] + 1)}): fill it in or leave out those rows"
-        )
-    if target.dtype in (pl.String, pl.Categorical, pl.Enum):
-        return np.array(target.cast(pl.String).to_list(), dtype=str)
-    if target.dtype.is_decimal():
-        target = target.cast(pl.Float64)
-    if not target.dtype.is_numeric() and target.dtype != pl.Boolean:
-        raise TableError(f"the target {target.name!r} is of type {target.dtype}: give class labels or numbers")
-    return target.to_numpy()

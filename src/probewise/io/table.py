@@ -38,7 +38,8 @@ class Table:
     """Rows of numbers, one target value each, and the names of the columns; X may be sparse, or mapped from a file.
 
     ``weights`` and ``groups`` are those of the rows, where they were asked for. ``levels`` are those of categorical
-    features, by column; X holds their numbers, -1 where one is missing.
+    features, by column; X holds their numbers, -1 where one is missing. ``notes`` are sentences on what the reader had
+    to guess, in parts as of a `ParameterError`.
     """
 
     X: Any
@@ -50,6 +51,7 @@ class Table:
     weights: NDArray[np.float64] | None = None
     groups: NDArray[Any] | None = None
     levels: dict[int, list[str]] = field(default_factory=dict)
+    notes: tuple[Message, ...] = ()
 
     def frame(self) -> Any:
         """X with its column names, for selectors to know them; shares memory with X where X is by columns.
@@ -84,6 +86,9 @@ class Source(ABC):
     names: list[str]
     beside: int = 0
     target: str | None = None  # that the format names, as svmlight does
+    notes: tuple[Message, ...] = ()
+    annotations: int = 0  # rows at the top that are no features, where features are in rows
+    descriptions: int = 0  # columns after the first that are no samples, where features are in rows
 
     @property
     @abstractmethod
@@ -100,6 +105,10 @@ class Source(ABC):
         if column.dtype.is_float() and (column.drop_nulls() % 1 == 0).all():
             column = column.cast(pl.Int64)
         return column.cast(pl.String).fill_null("").to_list()
+
+    def naming(self, places: Sequence[int]) -> list[int]:
+        """Those of the columns that hold text, another one in every row."""
+        return []
 
     def row(self, row: int, places: Sequence[int]) -> pl.Series:
         """The values of a row in those columns, as `column` gives them."""

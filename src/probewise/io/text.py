@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import io
 import re
-import time
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,16 +16,22 @@ from numpy.typing import NDArray
 
 from ..checks.errors import ForPython, Message, Parameter, Setting
 from .table import LONGEST_NUMBER, Progress, Source, TableError, place_of, polars, some
-from .words import MISSING, as_float, typed
+from .unpacking import CHARACTERS_AT_A_TIME, lines_of
+from .words import MISSING, WITH_COMMA, WITH_POINT, as_float, decimal_of, name_rows, typed, with_points
 
 if TYPE_CHECKING:
     import polars as pl
 
+LOOKED_AT, CHARACTERS_LOOKED_AT = 100, 2**18  # lines, to see what decimals look like
+MOST_WORDY = 8
+COMMAS_READ: Message = (
+    "numbers are read with decimal commas (",
+    Setting("decimal", ","),
+    "); ",
+    Setting("decimal", "."),
+    " if they are none",
+)
 OTHER_SEPARATORS = (",", ";", "\t")
-CHARACTERS_AT_A_TIME = 2**24
-QUIET_SECONDS = 1.0  # of reading before progress is shown
-LONGEST_LINE = 2**28
-ZSTANDARD = b"\x28\xb5\x2f\xfd"
 EXACT = 2.0**53  # whole numbers below it are exact as float64
 ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(.+)""", re.IGNORECASE)
 
@@ -43,6 +44,7 @@ class Wanted:
     all: bool = False
     by_rows: bool = False
     rows: frozenset[str] = frozenset()
+    decimal: str | None = None
 
     def places(self, names: list[str]) -> set[int]:
         if self.all:
@@ -61,22 +63,28 @@ class TextSource(Source):
     rows: dict[int, list[str]] = field(default_factory=dict)
     strays: dict[int, tuple[int, str]] = field(default_factory=dict)
     whole: NDArray[np.bool_] = field(default_factory=lambda: np.ones(0, bool))
+    wordy: list[int] = field(default_factory=list)  # columns that begin with a word, of which the text is kept, too
+    decimal: str = "."
 
     @property
     def n_rows(self) -> int:
         return sum(map(len, self.blocks))
 
     def column(self, place: int) -> pl.Series:
-        return typed(self._text(place))
+        return typed(self._text(place), self.decimal)
 
     def keys(self, place: int) -> list[str]:
         return self._text(place).to_list()
 
+    def naming(self, places: Sequence[int]) -> list[int]:
+        among = set(places) & self.strays.keys()
+        return [place for place in self.wordy if place in among and name_rows(self._text(place))]
+
     def row(self, row: int, places: Sequence[int]) -> pl.Series:
-        return typed(polars().Series([self.rows[row][place] for place in places]))
+        return typed(polars().Series([self.rows[row][place] for place in places]), self.decimal)
 
     def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        _require_numbers(self.strays, self.names, places)
+        _require_numbers(self.strays, self.names, places, self.decimal)
         X = np.empty((self.n_rows, len(places)), order="F")
         start, everything = 0, len(places) == len(self.names)
         for block in self.blocks:
@@ -89,10 +97,12 @@ class TextSource(Source):
         """Add whole rows of cells."""
         pl = polars()
         width, first = len(self.names), self.n_rows
-        numbers = cells.cast(pl.Float64, strict=False)
+        numbers = with_points(cells, self.decimal).cast(pl.Float64, strict=False)
         unread = numbers.is_null().arg_true().to_numpy()
         block = numbers.to_numpy().copy()
-        for place in self.kept:
+        if not self.blocks and not self.kept_rows:
+            self._note_words(cells.head(width))
+        for place in self.kept.union(self.wordy):
             self.texts.setdefault(place, []).append(cells.gather_every(width, place))
         if self.kept_rows:
             for row in self.texts[0][-1].str.strip_chars().is_in(list(self.kept_rows)).arg_true().to_list():
@@ -102,12 +112,19 @@ class TextSource(Source):
         self.blocks.append(block.reshape(-1, width))
         self._note_whole(cells)
 
+    def _note_words(self, row: pl.Series) -> None:
+        pl = polars()
+        low = row.str.strip_chars().str.to_lowercase()
+        known = with_points(low, self.decimal).cast(pl.Float64, strict=False).is_not_null() | low.is_in(MISSING)
+        wordy = (~known).arg_true().to_list()
+        self.wordy.extend([place for place in wordy if place not in self.kept][:MOST_WORDY])
+
     def _second_look(self, cells: pl.Series, places: NDArray[Any]) -> NDArray[np.float64]:
         """Numbers among blanks, truth values, and NaN for the rest; a word that does not say "missing" is noted."""
         pl = polars()
         words = cells.str.strip_chars()
         low = words.str.to_lowercase()
-        numbers = words.cast(pl.Float64, strict=False).to_numpy().copy()
+        numbers = with_points(words, self.decimal).cast(pl.Float64, strict=False).to_numpy().copy()
         numbers[(low == "true").to_numpy()] = 1
         numbers[(low == "false").to_numpy()] = 0
         rows, columns = np.divmod(places, len(self.names))
@@ -119,7 +136,7 @@ class TextSource(Source):
         return numbers
 
     def _note_whole(self, cells: pl.Series) -> None:
-        """A column stays whole while no number in it has a fraction, a decimal point or an exponent."""
+        """A column stays whole while no number in it has a fraction, a decimal mark or an exponent."""
         block = self.blocks[-1]
         places = np.flatnonzero(self.whole)
         if not len(places):
@@ -127,7 +144,7 @@ class TextSource(Source):
         values = block if len(places) == block.shape[1] else block[:, places]
         places = places[((values == np.trunc(values)) & (np.abs(values) < EXACT)).all(axis=0)]
         at = (np.arange(len(block))[:, None] * block.shape[1] + places).ravel()
-        pointed = cells.gather(at).str.contains(r"\.|[0-9][eE]").to_numpy().reshape(len(block), -1).any(axis=0)
+        pointed = cells.gather(at).str.contains(r"[.,]|[0-9][eE]").to_numpy().reshape(len(block), -1).any(axis=0)
         self.whole[:] = False
         self.whole[places[~pointed]] = True
 
@@ -153,22 +170,54 @@ def text_columns(described: Sequence[str], n_columns: int, first: str) -> TableE
 
 def read_separated(path: Path, separator: str, wanted: Wanted, progress: Progress | None) -> TextSource:
     """The cells of a text with a header. One column alone is of no use: then its separator may be another one."""
-    with _lines(path, progress) as lines:
+    with lines_of(path, progress) as lines:
         header = _quoted(next(lines, "").lstrip("\ufeff"), lines)
         if not header.strip():
             raise TableError(f"{path} is empty" if not header else f"{path} has no header: its first line is blank")
-        names = _split(header, separator)
+        names = split(header, separator)
         for other in OTHER_SEPARATORS:
             if len(names) == 1 and other in header:
-                names, separator = _split(header, other), other
-        first = list(islice((line for line in lines if line.strip()), 2))
-        if [len(_split(line, separator)) for line in first] == [len(names) + 1] * 2:
+                names, separator = split(header, other), other
+        first = list(_some_lines(lines))
+        rows = list(csv.reader([line for line in first if line.strip()], delimiter=separator))
+        if [len(row) for row in rows[:2]] == [len(names) + 1] * 2:
             names = ["", *names]  # R leaves the name of its column of row names out
-        source = _source(path, names, wanted)
-        _fill(source, chain(first, lines), separator)
+        content = chain(first, lines)
+        _require_target(names, wanted, (line.split(separator, 1)[0].strip(' "') for line in content))
+        source = text_source(path, names, wanted, wanted.decimal or decimal_of(chain.from_iterable(rows)))
+        fill(source, content, separator)
     if not wanted.by_rows and _are_data(names, source):
         raise TableError(f"the first line of {path}, {some(names, str)}, holds data, not names: put a header above it")
-    return source
+    guessed = wanted.decimal is None and source.decimal == ","
+    return replace(source, notes=(COMMAS_READ,)) if guessed else source
+
+
+def _some_lines(lines: Iterator[str]) -> Iterator[str]:
+    """Enough of them to see what decimals look like."""
+    length = n_rows = 0
+    for line in islice(lines, LOOKED_AT):
+        yield line
+        length, n_rows = length + len(line), n_rows + bool(line.strip())
+        if length > CHARACTERS_LOOKED_AT and n_rows > 1:
+            return
+
+
+def _require_target(names: list[str], wanted: Wanted, firsts: Iterator[str]) -> None:
+    """Refuse a target that is no column; where it is a row, say so, before the table is read."""
+    for asked, role in wanted.columns:
+        try:
+            place_of(asked, names, role)
+        except TableError as error:
+            raise in_rows(asked) if role == "target" and asked in firsts else error from None
+
+
+def in_rows(target: str) -> TableError:
+    """The error for a table that lies the other way round."""
+    return TableError(
+        f"there is no target column {target!r}, but a row: the features seem to be in rows (",
+        Setting("features_in", "rows"),
+        ")",
+    )
 
 
 def _are_data(names: list[str], source: TextSource) -> bool:
@@ -180,8 +229,8 @@ def _are_data(names: list[str], source: TextSource) -> bool:
         return False
     low, high = (extreme.reduce([extreme.reduce(block) for block in source.blocks]) for extreme in (np.fmin, np.fmax))
     for place, name in enumerate(names):
-        value = as_float(name.strip())
-        if value is None or place in source.texts:
+        value = as_float(name.strip(), source.decimal)
+        if value is None or place in source.kept:
             if place not in source.texts or name.strip() not in source.keys(place):
                 return False
         elif not low[place] <= value <= high[place]:
@@ -204,7 +253,7 @@ def read_arff(path: Path, wanted: Wanted, progress: Progress | None) -> Source:
     Not by scipy.io.arff, which reads no sparse rows, no text attributes and no packed files.
     """
     attributes: list[tuple[str, str]] = []
-    with _lines(path, progress) as lines:
+    with lines_of(path, progress) as lines:
         content = (line for line in lines if line.strip() and not line.lstrip().startswith("%"))
         for line in content:
             if line.lower().lstrip().startswith("@data"):
@@ -219,8 +268,8 @@ def read_arff(path: Path, wanted: Wanted, progress: Progress | None) -> Source:
         if first.lstrip().startswith("{"):
             defaults = [_default(kind) for _, kind in attributes]
             return _sparse_arff(path, names, defaults, chain([first], content), quote, wanted)
-        source = _source(path, names, wanted)
-        _fill(source, chain([first], content), ",", quote=quote, escape="\\")
+        source = text_source(path, names, wanted)
+        fill(source, chain([first], content), ",", quote=quote, escape="\\")
     return source
 
 
@@ -249,7 +298,7 @@ def _sparse_arff(
         for text, default in ((texts[place], defaults[place]) for place in texts):
             text.append(default)
         body = line.strip().removeprefix("{").removesuffix("}")
-        for cell in _split(body, ",", quote=quote, escape="\\") if body.strip() else []:
+        for cell in split(body, ",", quote=quote, escape="\\") if body.strip() else []:
             at, word = [*cell.split(None, 1), "", ""][:2]
             if not at.isdecimal() or len(at) > LONGEST_NUMBER or int(at) >= len(names):
                 raise TableError(f"{path} cannot be read as sparse ARFF: {cell.strip()!r} in data row {row}")
@@ -283,22 +332,40 @@ def _default(kind: str) -> str:
     """What a sparse row leaves out: 0, or the first of the values there are."""
     if not kind.startswith("{"):
         return "0"
-    words = _split(kind.strip("{}").strip(), ",", quote="'" if "'" in kind else '"', escape="\\")
+    words = split(kind.strip("{}").strip(), ",", quote="'" if "'" in kind else '"', escape="\\")
     return words[0].strip() if words else "?"
 
 
-def _require_numbers(strays: dict[int, tuple[int, str]], names: Sequence[str], places: NDArray[np.intp]) -> None:
+def _require_numbers(
+    strays: dict[int, tuple[int, str]], names: Sequence[str], places: NDArray[np.intp], decimal: str = "."
+) -> None:
     bad = [place for place in places.tolist() if place in strays]
     if bad:
+        _require_decimal([strays[place] for place in bad], decimal)
         cells = [f"{names[place]!r} ({_cell(*strays[place])})" for place in bad]
         raise text_columns(cells, len(places), names[bad[0]])
 
 
-def _source(path: Path, names: list[str], wanted: Wanted) -> TextSource:
-    return TextSource(path, names, kept=wanted.places(names), kept_rows=wanted.rows, whole=np.ones(len(names), bool))
+def _require_decimal(strays: Sequence[tuple[int, str]], decimal: str) -> None:
+    other, form = (",", WITH_COMMA) if decimal == "." else (".", WITH_POINT)
+    for row, word in strays:
+        if form.fullmatch(word):
+            name = "comma" if other == "," else "point"
+            raise TableError(
+                f"{_cell(row, word)} is a number only if its {name} is the decimal mark: say so (",
+                Setting("decimal", other),
+                "), or write numbers one way",
+            )
 
 
-def _fill(
+def text_source(path: Path, names: list[str], wanted: Wanted, decimal: str = ".") -> TextSource:
+    whole = np.ones(len(names), bool)
+    return TextSource(
+        path, names, kept=wanted.places(names), kept_rows=wanted.rows, whole=whole, decimal=wanted.decimal or decimal
+    )
+
+
+def fill(
     source: TextSource, lines: Iterator[str], separator: str, *, quote: str = '"', escape: str | None = None
 ) -> None:
     """Rows by the batch: cut at separators or, from the first quote on, by the rules of quoting."""
@@ -357,74 +424,8 @@ def _require_width(source: TextSource, widths: NDArray[Any]) -> None:
         )
 
 
-def _split(line: str, separator: str, *, quote: str = '"', escape: str | None = None) -> list[str]:
+def split(line: str, separator: str, *, quote: str = '"', escape: str | None = None) -> list[str]:
     return next(csv.reader([line], delimiter=separator, quotechar=quote, escapechar=escape), [""])
-
-
-@contextmanager
-def _lines(path: Path, progress: Progress | None) -> Iterator[Iterator[str]]:
-    """The lines of a text file, unpacked; a `TableError` where it is no text or damaged."""
-    try:
-        if path.suffix.lower() == ".zst":
-            yield _unpacked_by_polars(path)
-            return
-        with path.open("rb") as raw:
-            packed: Any = gzip.GzipFile(fileobj=raw) if path.suffix.lower() == ".gz" else raw
-            encoding = "utf-16" if packed.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-            packed.seek(0)
-            with io.TextIOWrapper(packed, encoding=encoding, newline="") as text:
-                lines = _of_bounded_length(text, path)
-                yield _with_progress(lines, raw.tell, path, progress) if progress else lines
-    except UnicodeError as error:
-        raise TableError(f"{path} is no text in UTF-8 ({_where(error)}): save it as UTF-8") from error
-    except (gzip.BadGzipFile, zlib.error, EOFError) as error:
-        raise TableError(f"{path} cannot be unpacked ({error}): is the file whole?") from error
-    except csv.Error as error:
-        raise TableError(f"{path} cannot be read as separated text ({error}): is a quote left open?") from error
-
-
-def _of_bounded_length(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
-    """The lines; one that does not end, such as in a file of zeros that was packed, is not read to its end."""
-    while line := text.readline(LONGEST_LINE):
-        if len(line) == LONGEST_LINE and not line.endswith(("\n", "\r")):
-            raise TableError(f"{path} has a line of more than {LONGEST_LINE:,} characters: is it a table in text?")
-        yield line
-
-
-def _unpacked_by_polars(path: Path) -> Iterator[str]:
-    pl = polars()
-    with path.open("rb") as file:
-        if (start := file.read(4)) and start != ZSTANDARD:
-            raise TableError(f"{path} cannot be unpacked (not a zst file): is the file whole?")
-    try:
-        lines = pl.read_csv(
-            path, has_header=False, separator="\x1f", quote_char=None, infer_schema_length=0, glob=False
-        )
-    except pl.exceptions.NoDataError:
-        return iter(())
-    except (pl.exceptions.PolarsError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        if "utf" in reason.lower():
-            raise TableError(f"{path} is no text in UTF-8: save it as UTF-8") from error
-        raise TableError(f"{path} cannot be unpacked ({reason}): is the file whole?") from error
-    return (f"{line or ''}\n" for line in lines.to_series())
-
-
-def _with_progress(text: Iterator[str], tell: Callable[[], int], path: Path, progress: Progress) -> Iterator[str]:
-    """The lines; ``progress`` is called every so many bytes, if it takes long."""
-    size, due, start = path.stat().st_size, CHARACTERS_AT_A_TIME, time.monotonic()
-    for line in text:
-        if (at := tell()) >= due and time.monotonic() - start >= QUIET_SECONDS:
-            progress(f"reading {path.name}: {at / size:.0%}")
-            due = at + CHARACTERS_AT_A_TIME
-        yield line
-
-
-def _where(error: UnicodeError) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        near = error.object[max(0, error.start - 12) : error.start + 1]
-        return f"byte 0x{error.object[error.start]:02x} after {near[:-1].decode('ascii', 'replace')!r}"
-    return str(error)
 
 
 def _cell(row: int, word: str) -> str:

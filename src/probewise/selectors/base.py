@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -170,7 +170,14 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         asked = own.get("transform", get_config()["transform_output"])
         return None if asked == "default" else asked
 
-    def report(self, path: str | PathLike[str] | None = None, X: Any = None, y: Any = None) -> Any:
+    def report(
+        self,
+        path: str | PathLike[str] | None = None,
+        X: Any = None,
+        y: Any = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+    ) -> Any:
         """Write a report of the fitted selector, in the format that the name says, or show it in a notebook.
 
         Parameters
@@ -180,6 +187,8 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         X, y : array-like or None, default=None
             The data of ``fit``: then it also says which way features go, how many are enough, which are alike, and how
             they rank on their own.
+        feature_names : sequence of str or None, default=None
+            Of all columns, where X has none, as a matrix of words: what a vectorizer's ``get_feature_names_out`` gives.
 
         Returns
         -------
@@ -197,9 +206,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         if path is None:
             from ..report.notebook import InlinePage
 
-            return InlinePage(report.render_html(report.summarize(self, X, y)))
+            return InlinePage(report.render_html(report.summarize(self, X, y, feature_names=feature_names)))
         report.require_report_path(path)
-        return report.save(report.summarize(self, X, y), path)
+        return report.save(report.summarize(self, X, y, feature_names=feature_names), path)
 
     def size_curve(
         self,

@@ -1,0 +1,124 @@
+"""What of a table can be used: names that are there once, finite numbers, labels, weights and groups without gaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ..checks.errors import ForPython, Parameter, Setting
+from ..checks.tables import columns_not_finite
+from .table import Source, TableError, polars, some
+
+if TYPE_CHECKING:
+    import polars as pl
+
+UNNAMED = ("", "__index_level_0__")  # how pandas saves a row index to CSV and to Parquet
+Spot = Callable[[int], str]  # a row, counted from 1, in words
+LEFT_TO_CRITERION = ForPython(
+    "let them be NaN where they are missing (gaps=True)",
+    "let rank do so where they are missing (",
+    Setting("missing", "median"),
+    ")",
+)
+
+
+def checked_decimal(decimal: str | None) -> str | None:
+    if decimal not in (None, ".", ","):
+        raise TableError(Parameter("decimal", decimal), " is not known: give . or ,")
+    return decimal
+
+
+def require_rows(source: Source) -> None:
+    if not source.n_rows:
+        raise TableError(f"{source.path} has a header but no rows")
+
+
+def require_names(names: Sequence[str], features: Sequence[int], target: str, what: str = "column") -> None:
+    places: dict[str, int] = {}
+    for place in features:
+        name = names[place]
+        if not name.strip() or name in UNNAMED:
+            raise TableError(
+                f"{what} {place:,} has no name and may be a saved row index: ignore it (",
+                Setting("ignore", [str(place)]),
+                ") or name it",
+            )
+        if name == target:
+            raise TableError(f"{what} {place:,} has the name of the target, {name!r}: rename it or leave it out")
+        if places.setdefault(name, place) != place:
+            raise TableError(
+                f"the name {name!r} stands for {what}s {places[name]:,} and {place:,}, counted from 0: rename one",
+                *((" or leave it out (", Setting("ignore", [str(place)]), ")") if what == "column" else ()),
+            )
+
+
+def require_finite(X: Any, names: Sequence[str], spot: Spot, *, allow_nan: bool) -> None:
+    bad = columns_not_finite(X, allow_nan=allow_nan)
+    if len(bad):
+        first = X[:, [bad[0]]]
+        first = (first.toarray() if sp.issparse(first) else first).ravel()
+        row = 1 + int(np.argmax(np.isinf(first) if allow_nan else ~np.isfinite(first)))
+        what = "infinite" if allow_nan else "missing or infinite"
+        raise TableError(
+            f"values are {what} in {len(bad):,} of {len(names):,} feature "
+            f"columns: {some([names[column] for column in bad.tolist()])} (first in {spot(row)}); fill them in, ",
+            *(() if allow_nan else (LEFT_TO_CRITERION, ", ")),
+            "or leave out those rows or columns (",
+            Parameter("ignore"),
+            ")",
+        )
+
+
+def _checked_weights(column: pl.Series, spot: Spot) -> NDArray[np.float64]:
+    if column.dtype.is_decimal():
+        column = column.cast(polars().Float64)
+    if not column.dtype.is_numeric():
+        raise TableError(f"the weights {column.name!r} are of type {column.dtype}: give numbers")
+    weights = column.cast(polars().Float64).fill_null(np.nan).to_numpy()
+    bad = ~(np.isfinite(weights) & (weights >= 0))
+    if bad.any():
+        raise TableError(
+            f"the weights {column.name!r} are missing, infinite or negative in {bad.sum():,} of {len(weights):,} rows "
+            f"(first: {spot(int(np.argmax(bad)) + 1)}): give numbers of 0 or more"
+        )
+    if not weights.any():
+        raise TableError(f"the weights {column.name!r} are all 0: give numbers of 0 or more, some above 0")
+    return weights
+
+
+def _checked_groups(column: pl.Series, spot: Spot) -> NDArray[Any]:
+    lost = column.is_null()
+    if lost.any():
+        raise TableError(
+            f"the groups {column.name!r} are missing in {lost.sum():,} of {len(column):,} rows "
+            f"(first: {spot(lost.arg_true()[0] + 1)}): fill them in or leave out those rows"
+        )
+    pl = polars()
+    plain = column.dtype.is_numeric() or column.dtype == pl.Boolean
+    return np.unique(np.array((column if plain else column.cast(pl.String)).to_list()), return_inverse=True)[1]
+
+
+CHECKED = {"weights": _checked_weights, "groups": _checked_groups}
+
+
+def checked_labels(target: pl.Series, spot: Spot) -> NDArray[Any]:
+    pl = polars()
+    lost = target.is_null()
+    if target.dtype.is_float():
+        lost = lost | ~target.is_finite()
+    if lost.any():
+        raise TableError(
+            f"the target {target.name!r} is missing or infinite in {lost.sum():,} of {len(target):,} rows "
+            f"(first: {spot(lost.arg_true()[0] + 1)}): fill it in or leave out those rows"
+        )
+    if target.dtype in (pl.String, pl.Categorical, pl.Enum):
+        return np.array(target.cast(pl.String).to_list(), dtype=str)
+    if target.dtype.is_decimal():
+        target = target.cast(pl.Float64)
+    if not target.dtype.is_numeric() and target.dtype != pl.Boolean:
+        raise TableError(f"the target {target.name!r} is of type {target.dtype}: give class labels or numbers")
+    return target.to_numpy()
