@@ -1,6 +1,7 @@
 """Tables in and out of the commands: formats, second files, features in rows, smaller tables, one line for a fault."""
 
 import gzip
+import io
 import re
 
 import numpy as np
@@ -92,6 +93,38 @@ def test_ids_make_rows_findable_in_any_order(folder, capsys):
     arguments = [folder / "named.csv", "--target-file", folder / "labels.tsv", "--target", "label"]
     in_order = ranked(capsys, *arguments, "--ignore", "sample")
     assert in_order != ranked(capsys, *arguments, "--id", "sample")
+
+
+def test_what_is_guessed_is_said_in_a_line(folder, capsys, monkeypatch, expected):
+    monkeypatch.chdir(folder)
+    whole = pl.read_csv("named.csv").with_columns(label=pl.Series(LABELS))
+    text = whole.write_csv(separator=";").replace(".", ",")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode()))))
+    assert run(["rank", "-", "--target", "label", *map(str, SHORT[:-1])]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == expected
+    commas, named = printed.err.splitlines()[:2]
+    assert commas == "probewise: numbers are read with decimal commas (--decimal ,); --decimal . if they are none"
+    assert named.endswith("'sample', text that is different in every row, is taken to name the rows (--id sample)")
+    whole.with_columns(other="sample").write_csv("two.csv")
+    assert "names the rows (--id sample), and leave out the others (--ignore other)" in refusal(
+        capsys, "rank", "two.csv", "--target", "label"
+    )
+    turned = refusal(capsys, "rank", "turned.tsv", "--target-file", "labels.tsv")
+    assert turned.endswith("the features seem to be in rows (--features-in rows)\n")
+    address = "https://example.org/a//b.csv"
+    assert f"{address} is an address: download it (curl -L" in refusal(capsys, "rank", address, "--target", "label")
+    assert address in refusal(capsys, "convert", address, "b.npy")
+
+
+def test_a_sparse_table_is_told_the_names_of_its_columns(folder, tmp_path, capsys):
+    words = [f"word{place}" for place in range(30)]
+    (tmp_path / "words.txt").write_text("\n".join(words))
+    ledger, page = tmp_path / "run.ledger", tmp_path / "r.md"
+    printed = ranked(capsys, folder / "sparse.svm", "--names", tmp_path / "words.txt", "--ledger", ledger)
+    assert set(names_in(printed)) <= set(words)
+    assert run(["report", str(ledger), "--names", str(tmp_path / "words.txt"), "--out", str(page)]) == 0
+    assert names_in(printed)[0] in page.read_text()
 
 
 def test_a_sparse_table_stays_sparse(folder, capsys, monkeypatch):

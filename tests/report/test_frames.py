@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse as sp
 
 import probewise
 from probewise import FSDD
@@ -120,3 +121,14 @@ def test_in_a_real_kernel():
     assert "DAF: 400 probes" in fitted[-1]["data"]["text/plain"]
     assert page[0]["data"]["text/html"].startswith("<iframe ")
     assert pairs[0]["data"]["text/plain"].startswith("Interactions: 3 pairs of 3 features")
+
+
+def test_a_report_of_a_sparse_matrix_names_words(tmp_path):
+    X = sp.csr_matrix(np.random.default_rng(0).poisson(0.5, (30, 6)).astype(float))
+    fsdd = FSDD(2).fit(X, np.arange(30) % 2)
+    words = np.array(["ape", "bee", "cat", "dog", "eel", "fox"])
+    page = fsdd.report(tmp_path / "r.md", X, np.arange(30) % 2, feature_names=words)
+    assert words[np.argmin(fsdd.ranking_)] in page.read_text()
+    assert words[np.argmin(fsdd.ranking_)] in fsdd.report(feature_names=words)._repr_html_()
+    with pytest.raises(ValueError, match="feature_names has 2 names for 6 features"):
+        fsdd.report(tmp_path / "r.md", feature_names=["a", "b"])
