@@ -120,7 +120,7 @@ def truth(choice, seed, n_probes):
     from probewise.datasets import load, make_madelon
 
     if seed == "UCI":
-        madelon = load("madelon")
+        madelon = load("madelon", unseen.FOLDER)
         X, y, true = (
             madelon.X[madelon.train_index].astype(np.float32),
             madelon.y[madelon.train_index],

@@ -75,3 +75,15 @@ def test_uneven_columns_are_said():
     assert daf.run_.record.uneven[1] > 100 * daf.run_.record.uneven[0]
     assert DAF(scale="standard", stop=MaxProbes(50), random_state=0).fit(X, y).run_.record.uneven is None
     assert DAF(criterion="naive_bayes", stop=MaxProbes(50), random_state=0).fit(X, y).run_.record.uneven is None
+
+
+def test_columns_of_like_width_stay_as_they_are(tmp_path):
+    X = np.random.default_rng(0).normal(size=(60, 20)) * np.linspace(1, 4, 20)
+    y = np.arange(60) % 2
+    assert scale_for("auto", X) is None
+    assert scale_for("auto", np.ones((5, 3))) is None
+    uneven = X * np.where(np.arange(20) == 7, 40, 1)
+    assert scale_for("auto", uneven) == "standard"
+    assert scale_for("auto", uneven / 40) == "standard"
+    run = Tournament(n_probes=100, ledger=tmp_path / "run", scale="standard", random_state=0).fit(X, y)
+    assert run.set_params(scale="auto").fit(X, y).scale_ == "standard"  # as the run was begun

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
+from ..executors import one_blas_thread
 from ..kernels import inclusion as kernels
 from .ledger import Ledger
 from .probes import ProbePlan, Subsets, joined
@@ -163,7 +164,8 @@ class Design:
         n_features = self.plan.n_features
         matrix = LinearOperator((n_features, n_features), matvec=normal, dtype=np.float64)
         goal = self.transposed_times(self.weights * self.values)
-        w: Floats = cg(matrix, goal, guess, rtol=tolerance, maxiter=MOST_STEPS)[0]
+        with one_blas_thread():  # vectors this short are slower with two, and the bits do not depend on how many
+            w: Floats = cg(matrix, goal, guess, rtol=tolerance, maxiter=MOST_STEPS)[0]
         return w
 
     def best_penalty(self) -> float:

@@ -78,8 +78,9 @@ class DAF(ProbingSelector):
         "from_dtype": those a frame has as such; a list: these, too.
     scale : {"standard", "rank", "auto"} or None, default=None
         What columns are brought to before they are probed: deviation 1 (sparse ones to a largest value of 1), or ranks;
-        "auto" is "standard" for tables in memory of up to 1 GiB. Distances and penalties go by the width of columns, so
-        that with None wide ones count more. It takes a copy of X.
+        "auto" is "standard" where a column's deviation is ten times or a tenth of the usual one and the table is in
+        memory, up to 1 GiB. Distances and penalties go by the width of columns, so that with None wide ones count more.
+        It takes a copy of X.
     how_many : {"stands_out", "decoys", "size"}, default="stands_out"
         What "auto" keeps: the features that stand out, which beat luck on other rows; those that beat shuffled copies
         of features, which take part in the probes; or as many as the size curve suggests.

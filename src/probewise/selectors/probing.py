@@ -96,7 +96,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         """Check, bind, probe until the rule says enough, and rank."""
         X, y = self._checked(X, y)
         self.criterion_, seed = self._criterion_for(X), self._seed()
-        self.scale_ = scale_for(self.scale, X)
+        self.scale_ = self._scale_for(X)
         seen = scaled(X, self.scale_, self._is_category, sample_weight)
         table = self._unit_table(seen, y)
         if decoys:
@@ -139,6 +139,11 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         self.scores_ = self.run_.coefficient(self.coefficient)[0]
         self.ranking_ = self.run_.ranking(self.coefficient)
         self._warn()
+
+    def _scale_for(self, X: Any) -> str | None:
+        """The one asked for; "auto" goes on with that of the run in the ledger."""
+        begun = self.scale == "auto" and self.ledger is not None and peek(self.ledger, "seed") is not None
+        return peek(self.ledger, "scale") if begun else scale_for(self.scale, X)
 
     def _sampled(self, X: Any, y: Any, seed: int) -> Rows | None:
         """The rows that probes are scored on; None where these are all."""

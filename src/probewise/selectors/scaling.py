@@ -15,6 +15,7 @@ from ..checks.stores import Stored
 SCALES = ("auto", "standard", "rank", None)
 LARGEST_COPY = 2**30  # bytes, up to which "auto" makes a scaled copy
 CELLS_AT_A_TIME = 2**21
+ALIKE = 10.0  # the farthest from the median width; genes on one chip were ranked better as they are
 UNEVEN = 100.0  # between the widths of usual columns, from which the wide ones rule distances
 
 
@@ -24,7 +25,7 @@ def require_scale(scale: Any) -> None:
 
 
 def scale_for(scale: str | None, X: Any) -> str | None:
-    """The scale meant: "auto" is "standard" for a table in memory of which a copy is affordable."""
+    """The scale meant: "auto" is "standard" for a table in memory of uneven columns, if a copy is affordable."""
     if scale == "rank" and sp.issparse(X):
         raise ParameterError(Parameter("scale", scale), " would fill a sparse table: use scale='standard', or None")
     if scale is not None and scale != "auto" and isinstance(X, Stored):
@@ -32,7 +33,9 @@ def scale_for(scale: str | None, X: Any) -> str | None:
     if scale != "auto":
         return scale
     n_bytes = X.nnz * 8 if sp.issparse(X) else X.shape[0] * X.shape[1] * max(4, X.dtype.itemsize)
-    return None if isinstance(X, Stored) or n_bytes > LARGEST_COPY else "standard"
+    if isinstance(X, Stored) or n_bytes > LARGEST_COPY:
+        return None
+    return None if not sp.issparse(X) and _are_alike(X) else "standard"
 
 
 def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = None, weights: Any = None) -> Any:
@@ -80,6 +83,13 @@ def _moments(X: Any, weights: Any = None) -> tuple[NDArray[np.float64], NDArray[
         parts.append((mean, np.sqrt(np.nansum(share * (part - mean) ** 2, axis=0) / known)))
     means, deviations = zip(*parts, strict=True)
     return np.concatenate(means), np.concatenate(deviations)
+
+
+def _are_alike(X: Any) -> bool:
+    """Whether columns may be in one unit, in which a wider one may tell more."""
+    deviations = _moments(X)[1]
+    deviations = deviations[deviations > 0]
+    return not len(deviations) or bool(np.abs(np.log(deviations / np.median(deviations))).max() < np.log(ALIKE))
 
 
 def _is_standard(X: Any, weights: Any) -> bool:

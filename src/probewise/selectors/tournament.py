@@ -65,7 +65,7 @@ class Tournament(ProbingSelector):
     feature_groups, keep, drop, costs, categorical_features
         As in `DAF`.
     scale : {"auto", "standard", "rank"} or None, default="auto"
-        As in `DAF`; "auto" is "standard" for tables in memory of up to 1 GiB.
+        As in `DAF`; "auto" is "standard" for tables of uneven columns in memory, of up to 1 GiB.
     cv : "auto", "loo", int, splitter or iterable of splits, default="auto"
         Folds for the criterion; "auto" leaves out one row where the criterion gives probabilities, else 3 folds.
         Of more than 2,000 rows a sample of 2,000 is used, even over y, unless ``cv`` is a list of splits or X is in a
