@@ -184,6 +184,8 @@ def outcomes_by_group(scoring, y, parts, group_of, weights=None):
                 outcome = said
             elif scoring == "r2":
                 outcome = 1 - (y[row] - said) ** 2 / np.average((y[rows] - mean) ** 2, weights=weights[rows])
+            elif scoring == "neg_mean_absolute_error":
+                outcome = -abs(y[row] - said)
             else:
                 outcome = -((y[row] - said) ** 2) if scoring == "neg_mean_squared_error" else float(said == y[row])
             told.append((row, share / len(parts), outcome))
@@ -193,6 +195,40 @@ def outcomes_by_group(scoring, y, parts, group_of, weights=None):
         own = [(share, outcome) for row, share, outcome in told if group_of[row] == group]
         means[group] = sum(share * outcome for share, outcome in own) / sum(share for share, _ in own)
     return sum(share * outcome for _, share, outcome in told), shares, means
+
+
+def prediction_score(scoring, truth, predicted, weights=None):
+    """Of rows scored together: scores of classes, by pairs of lists; the positive class is labelled 1."""
+    weights = np.ones(len(truth)) if weights is None else weights
+    rows = list(zip(truth, predicted, weights, strict=True))
+    total = sum(weight for _, _, weight in rows)
+    if scoring == "matthews_corrcoef":
+        classes = sorted({*truth, *predicted})
+
+        def covariance(first, second):
+            """Of indicators of a class, summed over classes: of what rows are, or are told to be."""
+            shares = [[sum(r[2] * (r[side] == c) for r in rows) / total for c in classes] for side in (first, second)]
+            both = sum(weight * (told[first] == told[second]) for *told, weight in rows) / total
+            return both - sum(a * b for a, b in zip(*shares, strict=True))
+
+        spread = covariance(0, 0) * covariance(1, 1)
+        return covariance(0, 1) / np.sqrt(spread) if spread > 1e-15 else 0.0
+    kind, _, average = scoring.partition("_")
+
+    def of_class(c):
+        hits = sum(weight for own, told, weight in rows if own == told == c)
+        own, told = (sum(r[2] for r in rows if r[side] == c) for side in (0, 1))
+        below = {"precision": told, "recall": own, "f1": (own + told) / 2, "jaccard": own + told - hits}[kind]
+        return hits / below if below else 0.0
+
+    if average == "":
+        return of_class(1)
+    if average == "macro":
+        return np.mean([of_class(c) for c in {*truth, *predicted}])
+    if average == "weighted":
+        return sum(weight * of_class(own) for own, _, weight in rows) / total
+    hits = sum(weight for own, told, weight in rows if own == told)
+    return hits / (2 * total - hits) if kind == "jaccard" else hits / total
 
 
 def soft_knn(X, y, splits, n_neighbors, weights=None):

@@ -208,9 +208,10 @@ def test_gaps_are_refused_with_the_remedy(data, capsys):
         (["--missing", "mode"], "--missing 'mode' is not known: choose mean or median"),
         (["--missing", "mean", "--criterion", "svm"], "--missing mean has no meaning for --criterion svm"),
         (
-            ["--scoring", "f1"],
-            "--scoring 'f1': KNN measures 'accuracy', 'balanced_accuracy', 'f1_macro'",
+            ["--scoring", "f3"],
+            "--scoring 'f3': KNN measures 'accuracy', 'balanced_accuracy', 'f1_macro'",
         ),
+        (["--scoring", "f1"], "--scoring 'f1' is of the class labelled 1, and y has 'ill' and 'well': use --scoring"),
         (["--weights", "wieght"], "no weights column 'wieght' in the table: did you mean 'weight'?"),
         (["--weights", "class"], "column 'class' cannot be both the weights and the target"),
         (["--weights", "weight", "--ignore", "weight"], "column 'weight' cannot be both the weights and ignored"),

@@ -6,17 +6,27 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge, RidgeClassifier
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, cross_val_score
+from sklearn.metrics import f1_score, fbeta_score, make_scorer, roc_auc_score
+from sklearn.model_selection import (
+    LeaveOneOut,
+    RepeatedStratifiedKFold,
+    StratifiedKFold,
+    cross_val_predict,
+    cross_val_score,
+)
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
 
+import naive
 from probewise import BIF, DAF, SFFS
 from probewise.criteria import KNN, SVM, Linear, NaiveBayes, Separability, Tree
+from probewise.criteria.base import Target
+from probewise.criteria.predictions import FROM_COUNTS, FROM_ERRORS, OF_TWO, OfPredictions
 from probewise.kernels import scores as kernels
 from probewise.probing.probes import ProbePlan, Subsets
+from probewise.report.words import sentences_on_features
 from probewise.stopping import MaxProbes
 
 PAIRS = {
@@ -231,6 +241,134 @@ def test_a_device_knows_the_usual_scores_only(monkeypatch):
         on_cpu = BIF(criterion=criterion, scoring="roc_auc").fit(X, y)
         quietly = BIF(criterion=criterion, scoring="roc_auc", device="auto").fit(X, y)
         assert on_cpu.scores_.tobytes() == quietly.scores_.tobytes()
+
+
+NAMED = [name for name in FROM_COUNTS if name not in OF_TWO]
+CUSTOM = {
+    "scorer": make_scorer(fbeta_score, beta=2, average="macro"),
+    "function": lambda estimator, X, y: np.mean(estimator.predict(X) == y) ** 2,
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scores_of_counts_equal_their_twin(weighted):
+    rng = np.random.default_rng(0)
+    for n_classes, n in ((2, 1), (2, 30), (2, 5), (4, 40)):
+        truth, told = rng.integers(0, n_classes, n), rng.integers(0, n_classes - (n == 5), (3, n))
+        weights = rng.choice([0.5, 1.0, 3.0], n) if weighted else None
+        for name in FROM_COUNTS if n_classes == 2 else NAMED:
+            score = OfPredictions(name, Target(truth, np.arange(n_classes)))
+            ours = score.scores(truth, told.astype(float), np.empty(0) if weights is None else weights)
+            expected = [naive.prediction_score(name, truth.tolist(), line.tolist(), weights) for line in told]
+            np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.matrix(pairs=True)
+@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize("cv", CVS)
+@pytest.mark.parametrize("scoring", [*NAMED, "f1_micro", "recall_weighted", *CUSTOM, *OF_TWO, "average_precision"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.UndefinedMetricWarning")  # a tree is scikit-learn's own
+def test_any_score_of_predictions(name, cv, scoring):
+    criterion, estimator = PAIRS[name]
+    of_two = scoring in (*OF_TWO, "average_precision")
+    X, y = table(n_classes=2 if of_two else 3)
+    labels = y + 1 if of_two else np.array(["c", "a", "b"])[y]  # the class labelled 1 is the first
+    asked = CUSTOM.get(scoring, scoring)
+    ours = criterion.bind(X, labels, CVS[cv], scoring=asked)(SUBSETS)
+    np.testing.assert_allclose(ours, by_sklearn(estimator, X, labels, asked, CVS[cv]), rtol=1e-9)
+
+
+@pytest.mark.matrix(pairs=True)
+@pytest.mark.parametrize("name", OF_NUMBERS)
+@pytest.mark.parametrize("scoring", ["neg_mean_absolute_error", *FROM_ERRORS, "neg_max_error"])
+@pytest.mark.parametrize("n", [120, 900])
+def test_any_score_of_numbers(name, scoring, n):
+    criterion, estimator = OF_NUMBERS[name]
+    X, _ = table(n)
+    y = 7 + X[:, 0] + 0.3 * np.random.default_rng(0).standard_normal(n)
+    subsets = Subsets.of([SUBSETS[0], np.arange(n + 5) % 20]) if n == 120 else SUBSETS
+    subsets = Subsets.of([np.unique(subset) for subset in subsets])
+    ours = criterion.bind(X, y, scoring=scoring)(subsets)
+    np.testing.assert_allclose(ours, by_sklearn(estimator, X, y, scoring, subsets=subsets), rtol=1e-9)
+
+
+@pytest.mark.parametrize("criterion", [KNN(3), Linear(), NaiveBayes()], ids=kind)
+def test_a_row_left_out_counts_with_all(criterion):
+    X, y = table(n=40, n_classes=2)
+    estimator = {KNN: KNeighborsClassifier(3), Linear: RidgeClassifier(), NaiveBayes: GaussianNB()}[type(criterion)]
+    expected = [f1_score(y, cross_val_predict(estimator, X[:, subset], y, cv=LeaveOneOut())) for subset in SUBSETS]
+    np.testing.assert_allclose(criterion.bind(X, y, "loo", scoring="f1")(SUBSETS), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["knn", "linear", "naive_bayes", "svm"])
+def test_a_class_labelled_1_that_a_fold_does_not_train_on(name):
+    X, y = table(n=60)
+    first = np.flatnonzero(y > 0)[:20]
+    splits = [(first, np.setdiff1d(np.arange(60), first))]
+    ours = PAIRS[name][0].bind(X, y, splits, scoring="recall_macro")(SUBSETS)
+    np.testing.assert_allclose(ours, by_sklearn(PAIRS[name][1], X, y, "recall_macro", splits), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["knn", "linear"])
+def test_predictions_with_weights_in_pieces_and_one_feature_more(name, monkeypatch):
+    X, y = table(n_classes=2)
+    weights = np.random.default_rng(1).choice([0.5, 1.0, 3.0], len(y))
+    score = PAIRS[name][0].bind(X, y, scoring="f1", sample_weight=weights)
+    together = score(SUBSETS)
+    custom = PAIRS[name][0].bind(X, y, scoring=make_scorer(f1_score), sample_weight=weights)
+    np.testing.assert_allclose(together, custom(SUBSETS), rtol=1e-12)
+    candidates = np.arange(9, 20, dtype=np.int32)
+    expected = score(Subsets.of([[*range(9), candidate] for candidate in candidates]))
+    assert score.plus_each(np.arange(9, dtype=np.int32), candidates).tobytes() == expected.tobytes()
+    monkeypatch.setattr("probewise.criteria.scoring.MOST_PREDICTIONS", 250)
+    assert together.tobytes() == score(SUBSETS).tobytes()
+    assert len(score(Subsets.of([]))) == 0
+
+
+@pytest.mark.parametrize("scoring", ["f1_weighted", "roc_auc"])
+def test_a_machine_of_many_rows(scoring, monkeypatch):
+    """Left to scikit-learn."""
+    X, y = table(n_classes=2)
+    asked = make_scorer(roc_auc_score, response_method="decision_function") if scoring == "roc_auc" else scoring
+    expected = SVM().bind(X, y, scoring=scoring)(SUBSETS)
+    monkeypatch.setattr("probewise.criteria.svm.MOST_ROWS", 40)
+    for make in (np.asarray, sp.csr_matrix):
+        np.testing.assert_allclose(SVM().bind(make(X), y, scoring=asked)(SUBSETS), expected, rtol=1e-12)
+
+
+REFUSED = {
+    "neg_log_loss": r"needs more than predictions: KNN measures .* give the estimator, .*KNeighborsClassifier\(3\)",
+    "neg_mean_absolute_error": "KNN measures 'accuracy'",
+    "f2": "KNN measures 'accuracy'",
+    "f1": r"of the class labelled 1, and y has 'a' and 'c': .*make_scorer\(f1_score, pos_label='c'\)",
+    "average_precision": "is no score of this y: pos_label=1",
+}
+
+
+@pytest.mark.parametrize("scoring", REFUSED)
+def test_a_score_that_predictions_do_not_tell(scoring):
+    X, y = table(n_classes=2)
+    with pytest.raises(ValueError, match=f"scoring='{scoring}'.*{REFUSED[scoring]}"):
+        KNN().bind(X, np.array(["c", "a"])[y], scoring=scoring)
+
+
+def test_weights_that_a_score_does_not_take():
+    X, y = table()
+    with pytest.raises(ValueError, match=r"sample_weight: scoring=.* takes no weights"):
+        KNN().bind(X, y, scoring=CUSTOM["function"], sample_weight=np.ones(len(y)))
+
+
+def test_a_score_that_is_no_mean_over_rows_gives_only_J(tmp_path):
+    """A run goes on with the same scorer, and with no other."""
+    X, y = table(n=60)
+    daf = DAF(scoring=CUSTOM["scorer"], stop=MaxProbes(100), random_state=0, ledger=tmp_path / "run.ledger")
+    first = daf.fit(X, y)
+    assert first.ledger_.n_row_groups == 0
+    assert "errors are about other probes" in sentences_on_features(first.run_, [])[-1]
+    assert not sentences_on_features(DAF(scoring="accuracy", stop=MaxProbes(100)).fit(X, y).run_, [])
+    assert daf.set_params(stop=MaxProbes(150)).fit(X, y).n_probes_ == 150
+    with pytest.raises(ValueError, match="scoring"):
+        daf.set_params(scoring=make_scorer(fbeta_score, beta=3, average="macro")).fit(X, y)
 
 
 def test_separability_predicts_nothing():

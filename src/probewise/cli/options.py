@@ -138,8 +138,9 @@ RANK = (
             "How good a subset is: knn, linear, naive_bayes, svm, tree or separability; auto is knn and linear "
             "together; of daf knn, or linear above 5,000 rows.", "auto"),
         Option("scoring", str, "NAME",
-            "Its score: accuracy; for rare classes balanced_accuracy, f1_macro, or, of two classes, roc_auc; for "
-            "numbers r2 or neg_mean_squared_error. Default: probability, of daf accuracy; or r2."),
+            "Its score: accuracy; for rare classes balanced_accuracy, f1_macro, matthews_corrcoef, or, of two classes, "
+            "roc_auc; for numbers r2 or neg_mean_squared_error; or another of scikit-learn's. Default: probability, "
+            "of daf accuracy; or r2."),
         Option("missing", str, "mean|median",
             "Fill missing values with the mean or the median of the rows each fold trains on. Default: they are "
             "refused."),

@@ -33,8 +33,8 @@ class KNN(Criterion):
     """Cross-validated score of a k-nearest-neighbour vote (or mean) with Euclidean distances.
 
     Equal to ``cross_val_score`` of scikit-learn's ``KNeighborsClassifier`` or ``KNeighborsRegressor`` on the same
-    folds. ``scoring`` of ``bind``, or of the selector, is "accuracy", "balanced_accuracy", "f1_macro" or "roc_auc" for
-    classes, "r2" or "neg_mean_squared_error" for numbers, the first of each if None. ``sample_weight`` counts in the
+    folds. ``scoring`` of ``bind``, or of the selector, is "accuracy" for classes or "r2" for numbers if None, or any
+    other score of predictions that scikit-learn knows by name or as a scorer. ``sample_weight`` counts in the
     score; neighbours vote alike. Among rows at equal distance chance decides, fixed once for each pair of rows, so that
     the order of rows has no say; among equally frequent classes the lower wins. scikit-learn leaves the first open, so
     values can differ where distances tie.
@@ -185,6 +185,7 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
         n_pairs = 0 if self.fold_end is None else kernels.pairs_across_folds(self.fold_end)
         is_complete = not self.missing.any_in(together.indices)
         pays = rounding is not None and rounding.pays[0] and is_complete and len(subset) > 0
+        pays &= self.measure.of_predictions is None
         if rounding is None or not pays or not 0 < 4 * n_pairs <= LARGEST_BASE:
             return super()._plus_each(subset, candidates)
         base = np.empty(n_pairs, np.float32)

@@ -39,9 +39,9 @@ class Linear(Criterion):
     beside each other: where pivots say that digits were lost, the probe is solved again by a QR factorisation.
     On text its J goes with that of a linear SVM.
 
-    ``scoring`` of ``bind``, or of the selector, is "accuracy", "balanced_accuracy", "f1_macro" or "roc_auc" for
-    classes, "r2" or "neg_mean_squared_error" for numbers, the first of each if None. ``sample_weight`` counts in the
-    fit and in the score.
+    ``scoring`` of ``bind``, or of the selector, is "accuracy" for classes or "r2" for numbers if None, or any other
+    score of predictions that scikit-learn knows by name or as a scorer. ``sample_weight`` counts in the fit and in the
+    score.
 
     With ``scoring="probability"`` J is the mean, over tested rows, of the share of the row's own class in
     softmax(2 f), f being the decisions, fitted to 1 and -1. With ``cv="loo"`` each row is left out by itself, in
@@ -143,12 +143,16 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
         if size > n or (self._by_lines(np.array([size])).all() and n * size**2 <= FEW_PRODUCTS):
             return self.lines.plus_each(subset, candidates)
         is_incomplete = self.missing.any_in(candidates) or self.missing.any_in(subset)
-        if self.columns.is_sparse or not self.is_partition or not len(subset) or is_incomplete:
+        from_scratch = self.columns.is_sparse or not self.is_partition or self.measure.of_predictions is not None
+        if from_scratch or not len(subset) or is_incomplete:
             return super()._plus_each(subset, candidates)
         grown = GrownDesign(DenseDesign(self, size).load(subset), self._parts(), candidates)
         subsets = (np.append(subset, candidate) for candidate in candidates)
         none = NO_GROUPS.group, NO_GROUPS.share, np.empty(0)
         return np.array([self._score(grown.load(k), own, none) for k, own in enumerate(subsets)], dtype=np.float64)
+
+    def _told(self, predictions: Floats) -> Floats:
+        return self.lines._told(predictions)
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""

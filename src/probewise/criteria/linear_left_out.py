@@ -46,7 +46,8 @@ class LeftOutLinear(BoundLeftOut):
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added; with more features than rows from the products of these."""
         together = np.concatenate([subset, candidates])
-        if len(subset) < self.folds.n_rows or not self.folds.is_partition or self.missing.any_in(together):
+        is_whole = self.folds.is_partition and self.measure.of_predictions is None
+        if len(subset) < self.folds.n_rows or not is_whole or self.missing.any_in(together):
             return super().plus_each(subset, candidates)
         scores = np.empty(len(candidates))
         for _, lines, places, _ in self.lines.batches(Subsets.of([together])):
@@ -86,6 +87,9 @@ class LeftOutLinear(BoundLeftOut):
     def truth(self) -> NDArray[Any]:
         values = self.target.values
         return values if self.target.n_classes else values - values.mean()
+
+    def _told(self, predictions: Floats) -> Floats:
+        return predictions if self.target.n_classes else predictions + self.target.values.mean()
 
     @cached_property
     def asked(self) -> tuple[Any, ...]:

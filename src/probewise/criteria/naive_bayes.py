@@ -35,9 +35,10 @@ class NaiveBayes(Criterion):
     scikit-learn's ``GaussianNB`` on the same folds, except where two classes' posteriors tie to rounding. The
     answer is that of float64 for any X; scikit-learn's is that of float32 if X is.
 
-    ``scoring`` of ``bind``, or of the selector, is "accuracy" (if None), "balanced_accuracy", "f1_macro" or "roc_auc".
-    For the last, rows are ordered by the log of the odds: scikit-learn takes the probability, and where that comes out
-    as 1 for many rows it sees them as equal. ``sample_weight`` counts in the moments, the shares of the classes, and
+    ``scoring`` of ``bind``, or of the selector, is "accuracy" if None, or any other score of predictions that
+    scikit-learn knows by name or as a scorer. For "roc_auc", rows are ordered by the log of the
+    odds: scikit-learn takes the probability, and where that comes out as 1 for many rows it sees them as equal.
+    ``sample_weight`` counts in the moments, the shares of the classes, and
     the score.
 
     With ``scoring="probability"`` J is the mean, over tested rows, of the posterior of the row's own class. With
@@ -143,6 +144,18 @@ class BoundNaiveBayes(OutcomesByGroup):
             start = own.stop
         return total / sum(shares), means
 
+    def _told(self, predictions: Floats) -> Floats:
+        """Folds number the classes that they know first."""
+        if not self.measure.is_of_labels:
+            return predictions
+        told, start = np.empty_like(predictions), 0
+        for train, test in self.folds.splits:
+            own = slice(start, start + len(test))
+            labels = known_first(np.unique(self.codes[_counted(train, self.measure.weights)]), self.target.n_classes)
+            told[:, own] = labels[predictions[:, own].astype(np.int64)]
+            start = own.stop
+        return told
+
     def _fold_shares(self) -> list[float]:
         """How much each fold counts: alike, but probabilities are averaged over rows."""
         if not self.measure.is_probability:
@@ -195,7 +208,7 @@ class FoldModel:
             pooled = pooled_variance(plain_mean, plain_variance, plain_share)
         moments = kernels.Gaussians(mean, variance, pooled, np.log(share))
         number = np.empty(codes.max() + 1, np.int64)
-        number[np.concatenate([classes, np.setdiff1d(np.arange(len(number)), classes)])] = np.arange(len(number))
+        number[known_first(classes, len(number))] = np.arange(len(number))
         known = (moments, test, number[codes[test]], len(number), measure.code, measure.of_rows(test))
         if sp.issparse(X):
             return cls(*known, X[test].astype(np.float64, copy=False))
@@ -252,7 +265,7 @@ def class_moments(
 
     With weights of all rows of X, those of weight 0 are no rows at all.
     """
-    rows = rows[weights[rows] > 0] if len(weights) else rows
+    rows = _counted(rows, weights)
     classes, counts = np.unique(codes[rows], return_counts=True)
     sizes = np.bincount(codes[rows], weights[rows])[classes] if len(weights) else counts
     mean, variance = np.empty((X.shape[1], len(classes))), np.empty((X.shape[1], len(classes)))
@@ -268,6 +281,15 @@ def class_moments(
         for part, matrix in column_blocks(X):
             kernels.dense_moments(matrix, by_class, starts, weights, mean[part], variance[part])
     return classes, sizes / (sizes.sum() if len(weights) else len(rows)), mean, variance
+
+
+def known_first(classes: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
+    """The classes that a fold trains on, then all others."""
+    return np.concatenate([classes, np.setdiff1d(np.arange(n_classes), classes)])
+
+
+def _counted(rows: NDArray[np.int64], weights: Floats) -> NDArray[np.int64]:
+    return rows[weights[rows] > 0] if len(weights) else rows
 
 
 def pooled_variance(mean: Floats, variance: Floats, share: Floats) -> Floats:

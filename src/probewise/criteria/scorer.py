@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from inspect import Parameter, signature
 from typing import Any
 
 import numpy as np
@@ -23,12 +22,13 @@ from ..kernels.scores import F1_MACRO, add_outcomes
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
 from .identity import stable_text
+from .predictions import takes_weights
 from .scoring import FOR_CLASSES, FOR_NUMBERS, GroupsOfTests, Measure, OutcomesByGroup, refuse_one_row
 
 NO_WEIGHTS: Floats = np.empty(0)
 ROW_SCORES = {
     name: (FOR_CLASSES | FOR_NUMBERS)[name]
-    for name in ("accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error")
+    for name in ("accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error", "neg_mean_absolute_error")
 }
 
 
@@ -166,7 +166,7 @@ class BoundScorer(OutcomesByGroup):
             scorer = check_scoring(self.estimator, self.scoring)
             for train, test in self.folds.splits:
                 of_train = {} if name is None else {name: self.weights[train]}
-                of_test = {"sample_weight": self.weights[test]} if _scorer_takes_weights(scorer, self.estimator) else {}
+                of_test = {"sample_weight": self.weights[test]} if takes_weights(scorer, self.estimator) else {}
                 fitted = clone(self.estimator).fit(rows[train], self.y[train], **of_train)
                 scores.append(scorer(fitted, rows[test], self.y[test], **of_test))
         return float(np.mean(scores))
@@ -236,23 +236,9 @@ def _weights_of_fit(estimator: Any) -> str | None:
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
 
 
-def _scorer_takes_weights(scorer: Any, estimator: Any) -> bool:
-    # scikit-learn says it only by these private names; without them, the scorer's own signature decides
-    metric = getattr(scorer, "_score_func", None)
-    if metric is not None:
-        return _takes_weights(metric)
-    own = type(scorer).__name__ == "_PassthroughScorer"
-    return _takes_weights(estimator.score if own else scorer)
-
-
-def _takes_weights(function: Any) -> bool:
-    parameter = signature(function).parameters.get("sample_weight")
-    return parameter is not None and parameter.kind != Parameter.POSITIONAL_ONLY
-
-
 def _require_use_of_weights(estimator: Any, scoring: Any) -> None:
     scorer = check_scoring(estimator, scoring)
-    if _weights_of_fit(estimator) is None and not _scorer_takes_weights(scorer, estimator):
+    if _weights_of_fit(estimator) is None and not takes_weights(scorer, estimator):
         raise ValueError(
             f"sample_weight: neither fit of criterion={type(estimator).__name__}() nor the score takes weights; leave "
             "them out, or use criterion='linear' or 'knn'"

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.errors import ForPython, Parameter, ParameterError, Setting
+from ..checks.errors import ForPython, Message, Parameter, ParameterError, Setting
 from ..kernels import scores as kernels
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
+from .predictions import FROM_COUNTS, FROM_ERRORS, OfPredictions, of_predictions, require_score_of
 
 FOR_CLASSES = {
     "accuracy": kernels.ACCURACY,
@@ -25,18 +26,25 @@ FOR_CLASSES = {
     "f1_macro": kernels.F1_MACRO,
     "roc_auc": kernels.ROC_AUC,
 }
+SAME_AS_ACCURACY = dict.fromkeys(("f1_micro", "precision_micro", "recall_micro", "recall_weighted"), kernels.ACCURACY)
 SOFT = {"probability": kernels.PROBABILITY}
-FOR_NUMBERS = {"r2": kernels.R2, "neg_mean_squared_error": kernels.SQUARED_ERROR}
+FOR_NUMBERS = {
+    "r2": kernels.R2,
+    "neg_mean_squared_error": kernels.SQUARED_ERROR,
+    "neg_mean_absolute_error": kernels.ABSOLUTE_ERROR,
+}
+BY_ROW = ("accuracy", *SAME_AS_ACCURACY, "neg_mean_squared_error", "neg_mean_absolute_error")  # a single row has one
+MOST_PREDICTIONS = 2**22  # held at a time: 32 MiB
 
 
-def scoring_name(scoring: Any, target: Target, *, criterion: str, estimator: str, soft: bool = False) -> str:
-    """The score asked for, or the usual one; another is refused with an estimator as the remedy.
+def scoring_code(scoring: Any, target: Target, *, soft: bool = False) -> int | None:
+    """The number in the kernels of the score asked for, or of the usual one; None where kernels only predict.
 
     ``soft``: whether the criterion has probabilities.
     """
-    known = FOR_CLASSES | (SOFT if soft else {}) if target.is_classification else FOR_NUMBERS
+    known = FOR_CLASSES | (SOFT if soft else {}) | SAME_AS_ACCURACY if target.is_classification else FOR_NUMBERS
     if scoring is None:
-        return next(iter(known))
+        return next(iter(known.values()))
     if soft and isinstance(scoring, str) and scoring in SOFT and not target.is_classification:
         raise ParameterError(
             Parameter("scoring", scoring),
@@ -45,31 +53,28 @@ def scoring_name(scoring: Any, target: Target, *, criterion: str, estimator: str
             ", or ",
             Setting("task", "classification"),
         )
-    if not isinstance(scoring, str) or scoring not in known:
-        names = ", ".join(repr(name) for name in known)
+    if isinstance(scoring, str) and scoring == "roc_auc" and target.n_classes > 2:
         raise ParameterError(
             Parameter("scoring", scoring),
-            f": {criterion} measures {names} here",
-            ForPython(f"; for another score give the estimator, for example criterion={estimator}"),
-        )
-    if scoring == "roc_auc" and target.classes is not None and len(target.classes) > 2:
-        raise ParameterError(
-            Parameter("scoring", scoring),
-            f" is of two classes and y has {len(target.classes)}: use ",
+            f" is of two classes and y has {target.n_classes}: use ",
             Setting("scoring", "balanced_accuracy"),
             " or ",
             Setting("scoring", "f1_macro"),
         )
-    return scoring
+    return known.get(scoring) if isinstance(scoring, str) else None
 
 
 @dataclass(frozen=True)
 class Measure:
-    """The score by name, its number in the kernels, and a weight for each row of X (none: all count alike)."""
+    """The score by name, its number in the kernels, and a weight for each row of X (none: all count alike).
+
+    Where ``of_predictions`` makes the score, the number says what kernels predict: labels, numbers or decisions.
+    """
 
     name: str
     code: int
     weights: Floats
+    of_predictions: OfPredictions | None = None
 
     @classmethod
     def of(
@@ -83,15 +88,22 @@ class Measure:
         estimator: str,
         soft: bool = False,
     ) -> Measure:
-        name = scoring_name(scoring, target, criterion=criterion, estimator=estimator, soft=soft)
-        if folds.is_loo and not soft and name not in ("accuracy", "neg_mean_squared_error"):
+        code, score = scoring_code(scoring, target, soft=soft), None
+        usual = next(iter(FOR_CLASSES if target.is_classification else FOR_NUMBERS))
+        name = usual if scoring is None else scoring if isinstance(scoring, str) else str(scoring)
+        if folds.is_loo and not soft and name not in BY_ROW:
             refuse_one_row(name, criterion)
         own = np.empty(0) if weights is None else np.asarray(weights, dtype=np.float64)
         if len(own):
             _require_weight(own, folds)
-        if name == "roc_auc":
-            _require_both_classes(target, folds, own)
-        return cls(name, (FOR_CLASSES | SOFT | FOR_NUMBERS)[name], own)
+        if code is None:
+            rows = folds.order if folds.is_loo else np.sort(folds.splits[0][1])
+            words = _measured_here(target, criterion, estimator, soft=soft)
+            score = of_predictions(scoring, target, target.values[rows], own[rows] if len(own) else own, words)
+            code = kernels.ROC_AUC if score.of_decisions else kernels.PREDICTION
+        if code == kernels.ROC_AUC:
+            _require_both_classes(name, target, folds, own)
+        return cls(name, code, own, score)
 
     @property
     def is_weighted(self) -> bool:
@@ -109,6 +121,8 @@ class Measure:
     @property
     def is_of_labels(self) -> bool:
         """Whether it is made of predicted classes, and not of decisions or numbers."""
+        if self.of_predictions is not None:
+            return self.code == kernels.PREDICTION and self.of_predictions.target.is_classification
         return self.code in (kernels.ACCURACY, kernels.BALANCED_ACCURACY, kernels.F1_MACRO)
 
     def of_rows(self, rows: Any) -> Floats:
@@ -117,7 +131,7 @@ class Measure:
 
     @property
     def is_mean_over_rows(self) -> bool:
-        return self.code not in (kernels.F1_MACRO, kernels.ROC_AUC)
+        return self.code not in (kernels.F1_MACRO, kernels.ROC_AUC, kernels.PREDICTION)
 
     def shares(self, rows: NDArray[np.int64], target: Target) -> Floats:
         """How much each of some rows counts in the score of them together, where that is a mean over rows."""
@@ -167,7 +181,30 @@ class OutcomesByGroup(ABC):
         """J, and the mean outcomes (subsets, groups)."""
 
     def __call__(self, subsets: Subsets) -> Floats:
-        return self._scores(subsets, NO_GROUPS)[0]
+        if self.measure.of_predictions is None:
+            return self._scores(subsets, NO_GROUPS)[0]
+        at_once = max(1, MOST_PREDICTIONS // sum(map(len, self.tests)))
+        number = np.arange(len(subsets)) // at_once
+        pieces = [subsets.only(number == piece) for piece in range(number.max(initial=-1) + 1)]
+        return np.concatenate([np.empty(0), *map(self._from_predictions, pieces)])
+
+    def _from_predictions(self, subsets: Subsets) -> Floats:
+        """Mean of the scores of rows that are scored together."""
+        assert self.measure.of_predictions is not None
+        n_tests = sum(map(len, self.tests))
+        each = GroupsOfTests(np.arange(n_tests), np.ones(n_tests), n_tests)
+        told = self._told(self._scores(subsets, each)[1])
+        scores, start = [], 0
+        for rows in self.tests:
+            own = told[:, start : start + len(rows)]
+            known = self.target.values[rows], own, self.measure.of_rows(rows)
+            scores.append(self.measure.of_predictions.scores(*known))
+            start += len(rows)
+        return np.asarray(np.mean(scores, axis=0))
+
+    def _told(self, predictions: Floats) -> Floats:
+        """Predictions (subsets, tests) of kernels as class numbers of the target, decisions or numbers."""
+        return predictions
 
     def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
         scores, table = self._scores(subsets, self._row_groups(group_of))
@@ -199,6 +236,21 @@ class OutcomesByGroup(ABC):
         group = np.asarray(group_of, np.int64)[np.concatenate(self.tests)]
         totals = np.bincount(group + 1, shares)
         return GroupsOfTests(group, shares / np.where(totals > 0, totals, 1.0)[group + 1], len(totals) - 1)
+
+
+def _measured_here(target: Target, criterion: str, estimator: str, *, soft: bool) -> Message:
+    own = (*FOR_CLASSES, *(SOFT if soft else ())) if target.is_classification else FOR_NUMBERS
+    names = ", ".join(map(repr, (*own, *(FROM_COUNTS if target.is_classification else FROM_ERRORS))))
+    remedy = f"; for one that needs probabilities give the estimator, for example criterion={estimator}"
+    return f": {criterion} measures {names} here, and other scores of predictions that scikit-learn knows", ForPython(
+        remedy
+    )
+
+
+def require_scoring(scoring: Any, target: Target, *, criterion: str, estimator: str) -> None:
+    """Of a criterion that leaves the score to scikit-learn."""
+    if scoring_code(scoring, target) is None:
+        require_score_of(scoring, target, _measured_here(target, criterion, estimator, soft=False))
 
 
 def bind_target(
@@ -247,12 +299,12 @@ def _require_weight(weights: Floats, folds: Folds) -> None:
                 )
 
 
-def _require_both_classes(target: Target, folds: Folds, weights: Floats) -> None:
+def _require_both_classes(name: str, target: Target, folds: Folds, weights: Floats) -> None:
     share = weights if len(weights) else np.ones(folds.n_rows)
     if folds.is_loo:
         if np.bincount(target.values, share > 0, minlength=2).min() < 2:
             raise ParameterError(
-                Parameter("scoring", "roc_auc"),
+                Parameter("scoring", name),
                 " needs two rows of each class where one is left out: use ",
                 Setting("scoring", "balanced_accuracy"),
             )
@@ -261,7 +313,7 @@ def _require_both_classes(target: Target, folds: Folds, weights: Floats) -> None
         for rows, what in zip(split, ("train on", "test"), strict=True):
             if not np.bincount(target.values[rows], share[rows], minlength=2).all():
                 raise ParameterError(
-                    Parameter("scoring", "roc_auc"),
+                    Parameter("scoring", name),
                     f" needs rows of both classes, and those to {what} of fold {number} are of one only: use a cv that "
                     "keeps two classes in every fold, for example StratifiedKFold, or ",
                     Setting("scoring", "balanced_accuracy"),

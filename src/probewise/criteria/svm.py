@@ -31,8 +31,8 @@ class SVM(Criterion):
     """Cross-validated score of a support vector machine with a linear or a Gaussian kernel.
 
     Equal to ``cross_val_score`` of scikit-learn's ``SVC`` (one against one for more than two classes) or ``SVR`` on the
-    same folds. ``scoring`` of ``bind``, or of the selector, is "accuracy", "balanced_accuracy", "f1_macro" or "roc_auc"
-    for classes, "r2" or "neg_mean_squared_error" for numbers, the first of each if None.
+    same folds. ``scoring`` of ``bind``, or of the selector, is "accuracy" for classes or "r2" for numbers if None,
+    or any other score of predictions that scikit-learn knows by name or as a scorer.
 
     libsvm stops at a tolerance, so that a few rows near the border depend on its path: the same path is taken here,
     step for step, from the same kernel values ("linear": to the bit; "rbf": to rounding). Hence equal J, not only equal
@@ -252,9 +252,20 @@ class BoundSVM(OutcomesByGroup):
     def _by_sklearn(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         machine = SVC if self.target.is_classification else SVR
         estimator = machine(kernel=self.kernel, C=self.C, gamma=self.gamma)
+        if self.measure.of_predictions is not None:
+            return np.zeros(len(subsets)), np.array([self._predictions(estimator, subset) for subset in subsets])
         return BoundScorer(estimator, self.X, self.target.values, self.folds, self.measure.name)._scores(
             subsets, groups
         )
+
+    def _predictions(self, estimator: Any, subset: NDArray[np.int32]) -> Floats:
+        columns = self.X[:, subset].tocsr() if sp.issparse(self.X) else self.X[:, subset]
+        of_labels = self.measure.is_of_labels or not self.target.is_classification
+        told = []
+        for split in self.splits:
+            fitted = estimator.fit(columns[split.train], self.target.values[split.train])
+            told.append((fitted.predict if of_labels else fitted.decision_function)(columns[split.test]))
+        return np.concatenate(told)
 
 
 def _scale(rows: Any) -> float:

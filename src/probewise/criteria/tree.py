@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from .base import Criterion, Target, require_few_classes
 from .scorer import BoundScorer, Scorer
-from .scoring import scoring_name
+from .scoring import require_scoring
 
 
 class Tree(Criterion):
@@ -18,8 +18,8 @@ class Tree(Criterion):
     ``random_state=0``. Of splits that are equally good the tree takes one at random, by this seed and the
     order of the subset's columns. X may hold NaN where scikit-learn's trees take it. Columns narrower
     than 1e-7 but not constant are refused: those trees would take them for constant. ``scoring`` of ``bind``, or of the
-    selector, is "accuracy", "balanced_accuracy", "f1_macro" or "roc_auc" for classes, "r2" or "neg_mean_squared_error"
-    for numbers, the first of each if None; ``sample_weight`` counts in the fit and in the score.
+    selector, is "accuracy" for classes or "r2" for numbers if None, or any other that scikit-learn knows;
+    ``sample_weight`` counts in the fit and in the score.
 
     Parameters
     ----------
@@ -62,6 +62,8 @@ class Tree(Criterion):
         remedy = "use KNN, or task='regression' if y is a quantity"
         require_few_classes(target.classes, "Tree, which counts all of them in every leaf,", remedy)
         tree = DecisionTreeClassifier if is_classification else DecisionTreeRegressor
-        scoring = scoring_name(scoring, target, criterion="Tree", estimator=f"{tree.__name__}()")
+        if scoring is None:
+            scoring = "accuracy" if is_classification else "r2"
+        require_scoring(scoring, target, criterion="Tree", estimator=f"{tree.__name__}()")
         estimator = tree(max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, random_state=0)
         return Scorer(estimator).bind(X, y, cv, groups=groups, scoring=scoring, sample_weight=sample_weight)

@@ -9,7 +9,7 @@ import numpy as np
 
 from .jit import kernel, part
 
-ACCURACY, BALANCED_ACCURACY, F1_MACRO, ROC_AUC, R2, SQUARED_ERROR, PROBABILITY = range(7)
+ACCURACY, BALANCED_ACCURACY, F1_MACRO, ROC_AUC, R2, SQUARED_ERROR, PROBABILITY, ABSOLUTE_ERROR, PREDICTION = range(9)
 FEW_PAIRS = 2**20
 
 
@@ -24,6 +24,10 @@ def score(measure, truth, predicted, weights, n_classes):
         return _r2(truth, predicted, weights)
     if measure == SQUARED_ERROR:
         return _minus_squared_error(truth, predicted, weights)
+    if measure == ABSOLUTE_ERROR:
+        return _minus_absolute_error(truth, predicted, weights)
+    if measure == PREDICTION:  # what a score is made of elsewhere: see `add_outcomes`
+        return 0.0
     if measure == PROBABILITY:
         return _mean(predicted, weights)
     hits, claims, owned, met = _by_class(truth, predicted, weights, n_classes)
@@ -40,7 +44,10 @@ def score_and_outcomes(measure, truth, predicted, weights, n_classes, groups, sh
 
 @kernel
 def add_outcomes(measure, truth, predicted, weights, groups, shares, means):
-    """means[g] += the outcomes of rows scored together that are of group g (-1: of none), times their shares in it."""
+    """means[g] += the outcomes of rows scored together that are of group g (-1: of none), times their shares in it.
+
+    Of scores that are not a mean over rows the outcomes are the predictions: with a group for each row they are had.
+    """
     level, scale = (1.0, -_inverse_mean_scatter(truth, weights)) if measure == R2 else (0.0, -1.0)
     if scale == 0.0:  # all to be predicted are equal: each row has the score of all
         level = _r2(truth, predicted, weights)
@@ -48,8 +55,12 @@ def add_outcomes(measure, truth, predicted, weights, groups, shares, means):
         if groups[row] >= 0:
             if measure in (R2, SQUARED_ERROR):
                 outcome = level + scale * (truth[row] - predicted[row]) ** 2
+            elif measure == ABSOLUTE_ERROR:
+                outcome = -abs(truth[row] - predicted[row])
+            elif measure in (PROBABILITY, PREDICTION, ROC_AUC):
+                outcome = predicted[row]
             else:
-                outcome = predicted[row] if measure == PROBABILITY else np.float64(predicted[row] == truth[row])
+                outcome = np.float64(predicted[row] == truth[row])
             means[groups[row]] += shares[row] * outcome
 
 
@@ -218,6 +229,16 @@ def _minus_squared_error(truth, predicted, weights):
     for row in range(len(truth)):
         weight = weights[row] if len(weights) else 1.0
         unexplained += weight * (truth[row] - predicted[row]) ** 2
+        total += weight
+    return -unexplained / total
+
+
+@part
+def _minus_absolute_error(truth, predicted, weights):
+    unexplained, total = 0.0, 0.0
+    for row in range(len(truth)):
+        weight = weights[row] if len(weights) else 1.0
+        unexplained += weight * abs(truth[row] - predicted[row])
         total += weight
     return -unexplained / total
 

@@ -84,6 +84,7 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
             f"Columns differ in width (deviations from {low:.3g} to {high:.3g}), and the criterion goes by distances, "
             "in which wide ones rule: scale='standard', or --scale standard, brings them to one width"
         )
+    sentences += _on_scoring(run)
     if run.units.n_decoys and decoys is not None:
         beat = f"{decoys['beaten_by']:,} {'feature beats' if decoys['beaten_by'] == 1 else 'features beat'} them"
         rate = f"at a false-discovery rate of {decoys['rate']:g}"
@@ -94,6 +95,15 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
         after = f", narrowed after {starts} probes" if starts else "; nothing was left out yet"
         sentences.append(f"Rounds among {n_units} features{after}")
     return sentences
+
+
+def _on_scoring(run: Run) -> list[str]:
+    """Where rows were asked about, and the score does not tell what each of them gave."""
+    record = run.record
+    if record is None or record.scoring is None or record.row_shares is not None or record.chances_alone is None:
+        return []
+    only = f"Only J is known, not what rows gave to it (it is scored by {record.scoring})"
+    return [f"{only}: errors are about other probes, not about other rows"]
 
 
 def decoys_beaten(run: Run, stands_out: NDArray[np.bool_] | None, fdr: float) -> dict[str, Any] | None:

@@ -99,9 +99,11 @@ class DAF(ProbingSelector):
     cv : int, splitter or iterable of splits, default=3
         Folds for the criterion, stratified for classes. Fixed once per fit.
     scoring : str, callable or None, default=None
-        The score that J is: of built-in criteria "accuracy", "balanced_accuracy", "f1_macro" or "roc_auc" for classes
-        (the area under the curve, of two classes), "r2" or "neg_mean_squared_error" for numbers; of an estimator given
-        as criterion what scikit-learn knows. None: accuracy, R^2, or the estimator's own.
+        The score that J is, by scikit-learn's name or as a scorer made by ``make_scorer``. Built-in criteria take those
+        of predictions (labels, numbers, or the decisions of two classes): "balanced_accuracy", "f1", "roc_auc",
+        "neg_mean_absolute_error" and so on, the usual ones at full speed; an estimator given as criterion takes all.
+        Of a score that is no mean over rows only J is known, and errors are about probes. None: accuracy, R^2, or the
+        estimator's own.
     error_score : "raise" or float, default="raise"
         Where the criterion raises or gives no finite number, go on with this number as J of that probe; a
         ``FitFailedWarning`` at the end says how many there were.

@@ -222,8 +222,10 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         begun = self.ledger is not None and peek(self.ledger, "seed") is not None
         if shares is None or (begun and peek(self.ledger, ROW_GROUPS) is None):
             return None
-        is_squared = self._folds_and_score(self.criterion_, y)[1] == "neg_mean_squared_error"
-        return RowGroups.of(shares, y, groups, float(np.var(y)) if is_squared else 1.0)
+        spreads = {"neg_mean_squared_error": np.var, "neg_mean_absolute_error": np.std}
+        scoring = self._folds_and_score(self.criterion_, y)[1]
+        spread = spreads.get(scoring) if isinstance(scoring, str) else None
+        return RowGroups.of(shares, y, groups, 1.0 if spread is None else float(spread(y)))
 
     def _chances_alone(self, table: UnitTable, y: Any, seed: int, groups: Any) -> NDArray[np.float64] | None:
         """Of each unit by its columns; of several the least, times their number."""
