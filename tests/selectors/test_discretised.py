@@ -2,13 +2,15 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.base import clone
 
 import naive
-from probewise import CFS, CMIM, DFE, EFS, JMI, MRMR
+from probewise import CFS, CMIM, DFE, EFS, FSDD, JMI, MRMR, ReliefF
 from probewise.datasets import make_madelon
 from probewise.discretize import Discretizer
 from probewise.information import Codes, entropy
@@ -33,6 +35,34 @@ def tables(draw):
     y = np.where(rng.random(n) < 0.7, X[:, 0] + X[:, d // 2], rng.integers(0, 3, n)) % 3
     y[:2] = 0, 1
     return X, y
+
+
+@pytest.mark.parametrize("selector", [DFE(2), EFS(2), CFS(), MRMR(2), JMI(2), CMIM(2), ReliefF(2)], ids=str)
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames_with_categories(selector, library):
+    """Ranked as their codes are, a missing one by itself, and given back as they came."""
+    rng = np.random.default_rng(0)
+    y, codes = np.arange(60) % 3, rng.integers(-1, 3, (60, 2))
+    codes[:, 0] = np.where(rng.random(60) < 0.8, y, codes[:, 0])
+    numbers = rng.standard_normal((60, 2)) + y[:, None]
+    texts = [[None if code < 0 else "xyz"[code] for code in column] for column in codes.T]
+    names = ["kind", "sort", "a", "b"]
+    frame = pd.DataFrame(dict(zip(names, [*texts, *numbers.T], strict=True)))
+    frame = frame.astype({"kind": "category", "sort": "category"})
+    expected = clone(selector).set_params(discrete_features=[0, 1]).fit(np.column_stack([codes, numbers]), y)
+    X = frame if library == "pandas" else pl.DataFrame(frame)
+    fitted = clone(selector).fit(X, y)
+    np.testing.assert_array_equal(fitted.ranking_, expected.ranking_)
+    np.testing.assert_array_equal(fitted.scores_, expected.scores_)
+    chosen = fitted.set_output(transform=library).transform(X)
+    assert {**dict(X.dtypes if library == "pandas" else X.schema)}["kind"] == chosen["kind"].dtype
+    assert list(chosen.columns) == fitted.get_feature_names_out().tolist()
+
+
+def test_a_method_without_categories_names_others():
+    frame = pd.DataFrame({"kind": pd.Categorical(list("xyxyxy")), "a": np.arange(6.0)})
+    with pytest.raises(ValueError, match=r"'kind'.*leave them out, or use a method that takes categories, such as DAF"):
+        FSDD().fit(frame, np.arange(6) % 2)
 
 
 def columns(X):

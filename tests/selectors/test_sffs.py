@@ -88,6 +88,33 @@ def test_with_built_in_criteria_the_path_is_the_twins(criterion, make):
         assert fitted.get_support(indices=True).tolist() == list(fitted.path_[size][1])
 
 
+@pytest.mark.parametrize(
+    ("direction", "twin"), [("forward", naive.floating_search), ("backward", naive.backward_search)]
+)
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_groups_enter_and_leave_as_one(direction, twin, n_jobs):
+    X, y = np.tile(np.arange(12.0), (30, 1)), np.arange(30) % 2
+    units = [[0, 7], [1], [2], [3, 4, 11], [5], [6], [8], [9], [10]]
+    expected = twin(lambda s: Game(2)(sorted(f for unit in s for f in units[unit])), len(units), 5)
+    sffs = SFFS(5, criterion=Judged(Game(2)), direction=direction, feature_groups=[[7, 0], [3, 11, 4]], n_jobs=n_jobs)
+    path = sffs.fit(X, y).path_
+    assert {k: list(m) for k, (_, m) in path.items()} == {
+        k: sorted(f for unit in m for f in units[unit]) for k, (_, m) in expected.items()
+    }
+    assert sffs.get_support(indices=True).tolist() == list(path[5][1])
+    assert sffs.ranking_.max() == len(units)
+    assert all(len(set(sffs.ranking_[unit])) == len(set(sffs.scores_[unit])) == 1 for unit in units)
+
+
+def test_groups_of_built_in_criteria():
+    X, y = table()
+    score = Linear().bind(X, y)
+    fitted = SFFS(2, criterion="linear", feature_groups=["a", "b", "a", *range(9)]).fit(X, y)
+    for value, members in fitted.path_.values():
+        assert (0 in members) == (2 in members)
+        assert value == pytest.approx(score(Subsets.of([members]))[0], rel=1e-12)
+
+
 @pytest.mark.parametrize("direction", ["forward", "backward"])
 def test_without_floating_it_selects_as_sklearn(direction):
     X, y = table()

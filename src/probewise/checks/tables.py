@@ -16,6 +16,7 @@ from .errors import Message, ParameterError
 from .labels import plain_labels
 from .stores import Stored, column_slices, lies_by_columns, readable_type, row_blocks
 
+TAKE_CATEGORIES = ", or use a method that takes categories, such as DAF, Tournament, ReliefF, EFS or MRMR"
 REMEDY: Message = ("impute or leave out those columns or rows",)
 CATEGORIES = ("category", "Categorical", "Enum")
 TEXTS = ("object", "str", "string", "String", "Utf8")
@@ -191,10 +192,11 @@ def _require_number_columns(X: Any, error: ValueError | TypeError) -> None:
         return
     bad = np.flatnonzero([not _holds_numbers(column) for column in columns])
     if len(bad):
-        names = np.asarray(X.columns) if is_frame(X) else None
+        names, kinds = np.asarray(X.columns) if is_frame(X) else None, kinds_of_columns(X)
+        others = "" if kinds is None or not are_categories(kinds)[bad].any() else TAKE_CATEGORIES
         raise (TypeError if isinstance(error, TypeError) else ValueError)(
             f"Input X holds other than numbers in {some_columns(bad, X.shape[1], names)}: "
-            f"encode them as numbers or leave them out ({next(iter(str(error).splitlines()), '')})"
+            f"encode them as numbers or leave them out{others} ({next(iter(str(error).splitlines()), '')})"
         ) from error
 
 

@@ -23,7 +23,9 @@ from ..checks.numbers import number_of
 from ..checks.stores import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
 from ..checks.tables import (
     REMEDY,
+    are_categories,
     is_frame,
+    kinds_of_columns,
     number_categories,
     require_finite,
     require_numbers,
@@ -57,7 +59,8 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     _takes_nan: Any = False
     _needs_target: Any = True
     _streams: Any = False
-    missing_category: float = np.nan  # how a missing category is numbered for the criterion
+    _takes_categories: Any = False
+    missing_category: float = -1  # how a missing category is numbered: a value of its own
     _widths: Any = None
     _remedy_for_missing: Any = REMEDY
 
@@ -117,10 +120,12 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         return X, None
 
     def transform(self, X: Any) -> Any:
-        """The selected columns of X; of a table in a store no others are read."""
+        """The selected columns of X, categories as they are; of a table in a store no others are read."""
         if not is_stored(X):
             require_plain(X)
-            return super().transform(X)
+            check_is_fitted(self, "ranking_")
+            numbers, found = self._numbered(X) if is_frame(X) else (X, None)
+            return super().transform(X) if found is None or not found.any() else self._selected(X, numbers)
         check_is_fitted(self, "ranking_")
         require_numbers(X)
         X = as_dense(X)
@@ -129,6 +134,17 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         if not self._takes_nan:
             require_finite(selected, self.get_feature_names_out())
         return selected
+
+    def _selected(self, X: Any, numbers: Any) -> Any:
+        validate_data(self, numbers, dtype=None, ensure_all_finite=not self._takes_nan, reset=False)
+        places = self.get_support(indices=True)
+        chosen = X.iloc[:, places] if hasattr(X, "iloc") else X[:, places.tolist()]
+        return chosen if self._frames_asked() else np.asarray(chosen)
+
+    def _numbered(self, X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+        """X with numbers for categories, and which columns of a frame they were in."""
+        kinds = kinds_of_columns(X) if self._takes_categories else None
+        return (X, None) if kinds is None else (number_categories(X, self.missing_category)[0], are_categories(kinds))
 
     def _keep(self, scores: NDArray[np.float64]) -> None:
         self.scores_ = scores

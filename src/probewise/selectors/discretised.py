@@ -31,6 +31,7 @@ class DiscretisedFilter(RankingSelector):
     cut_points_: Cuts
     classes_: NDArray[Any]
     _streams = True
+    _takes_categories = True
 
     @property
     def _widths(self) -> tuple[float, float] | None:
@@ -41,7 +42,7 @@ class DiscretisedFilter(RankingSelector):
     def _encoded(self, X: Any, y: Any, method: str | int | Callable[[int, int], int]) -> tuple[Codes, Integers, Map]:
         """X as codes, y as class codes, and a map over threads; a method may depend on how many rows and classes."""
         find(self.device)  # what is missing is said before the work starts
-        X, found = number_categories(X)
+        X, found = number_categories(X, self.missing_category)
         X, y = self._checked(X, y)
         X = X.tocsc() if hasattr(X, "tocsc") else X
         target = Target.of_classes(y)

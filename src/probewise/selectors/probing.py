@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.utils import check_consistent_length, check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
 from ..checks.errors import Parameter, ParameterError
@@ -22,7 +22,7 @@ from ..checks.features import Columns, checked_costs, grouped, named_columns
 from ..checks.labels import checked_weights
 from ..checks.numbers import is_finite
 from ..checks.stores import Stored
-from ..checks.tables import are_categories, is_frame, kinds_of_columns, number_categories, require_plain
+from ..checks.tables import are_categories, kinds_of_columns, number_categories
 from ..criteria.base import Target
 from ..criteria.device import DEVICE_BLOCK_SIZE, OnDevice
 from ..criteria.identity import stable_text
@@ -78,7 +78,6 @@ class ProbingSelector(ShowsRun, WrapperSelector):
     verbose: Any
 
     sampled_rows_: Rows | None
-    missing_category = -1  # a value of its own, as the criterion sees categories
     _is_category: NDArray[np.bool_]
 
     # ---- probing
@@ -374,18 +373,6 @@ class ProbingSelector(ShowsRun, WrapperSelector):
             return np.zeros(n_features, dtype=bool) if found is None else found
         columns = named_columns(asked, "categorical_features", getattr(self, "feature_names_in_", None), n_features)
         return np.isin(np.arange(n_features), columns) | (False if found is None else found)
-
-    def transform(self, X: Any) -> Any:
-        """The selected columns of X, categories as they are; of a table in a store no others are read."""
-        check_is_fitted(self, "ranking_")
-        numbers, found = self._numbered(X) if is_frame(X) else (X, None)
-        if found is None or not found.any():
-            return super().transform(X)
-        require_plain(X)
-        validate_data(self, numbers, dtype=None, ensure_all_finite=not self._takes_nan, reset=False)
-        places = self.get_support(indices=True)
-        chosen = X.iloc[:, places] if hasattr(X, "iloc") else X[:, places.tolist()]
-        return chosen if self._frames_asked() else np.asarray(chosen)
 
     def criterion_input(self, X: Any) -> tuple[Any, Subsets | None]:
         """As of any selector; a category has a column for each of its values."""

@@ -112,6 +112,7 @@ class ReliefF(RankingSelector):
     (150, 2)
     """
 
+    _takes_categories = True
     _widths = (0.0, float(np.finfo(np.float64).max))
 
     def __init__(
@@ -136,7 +137,7 @@ class ReliefF(RankingSelector):
     def fit(self, X: Any, y: Any = None) -> ReliefF:
         """Weigh every feature."""
         device = find(self.device)
-        X, found = number_categories(X)
+        X, found = number_categories(X, self.missing_category)
         X, y = self._checked(X, y)
         target = Target.of(y)
         _require_variety(target)

@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from ..checks.features import grouped
 from ..criteria import as_criterion
 from ..criteria.device import DEVICE_BLOCK_SIZE, OnDevice
 from ..executors import Map
 from ..probing.probes import Subsets
 from ..probing.progress import Verbose, live_line
-from ..probing.tally import Tally
+from ..probing.tally import Tally, positions
+from ..probing.units import Units, unit_table, units_of
 from ..stopping import Rule, State, as_rule
 from .base import WrapperSelector
 
@@ -36,8 +38,8 @@ class SFFS(WrapperSelector):
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        Size to search for: a number, a share in (0, 1], or None for half. After ``fit`` it may be changed to any size
-        on the path.
+        Size to search for: a number, a share in (0, 1], or None for half; a group counts as one.
+        After ``fit`` it may be changed to any size on the path.
     criterion : str, criterion, estimator or callable, default="auto"
         As in `DAF`.
     direction : {"forward", "backward"}, default="forward"
@@ -46,6 +48,8 @@ class SFFS(WrapperSelector):
         True steps back as long as that beats the best subset known of its size. "strict" also asks that it beats the
         larger subset it came from, and leaves the feature just taken in (or out) alone, as mlxtend does. False gives
         the plain sequential search: faster, nested subsets, more easily stuck.
+    feature_groups : list of lists, dict of lists or list of labels, default=None
+        As in `DAF`: features that enter and leave as one.
     stop : stopping rule or None, default=None
         A rule of `probewise.stopping`, say ``MaxTime(60)`` or ``MaxProbes(10_000)`` subsets; the best so far is kept.
         None: until the size is reached.
@@ -60,7 +64,7 @@ class SFFS(WrapperSelector):
     Attributes
     ----------
     path_ : dict
-        For every size met the best J and its subset: ``{size: (J, (feature, ...))}``.
+        For every size met the best J and its subset: ``{size: (J, (feature, ...))}``; a group counts as one.
     scores_ : array of shape (n_features,)
         The share of the sizes on the path whose subset holds the feature.
     ranking_ : array of int of shape (n_features,)
@@ -100,6 +104,7 @@ class SFFS(WrapperSelector):
         criterion: Any = "auto",
         direction: str = "forward",
         floating: bool | str = True,
+        feature_groups: Any = None,
         stop: Any = None,
         cv: Any = 3,
         scoring: Any = None,
@@ -111,6 +116,7 @@ class SFFS(WrapperSelector):
         self.criterion = criterion
         self.direction = direction
         self.floating = floating
+        self.feature_groups = feature_groups
         self.stop = stop
         self.cv = cv
         self.scoring = scoring
@@ -127,27 +133,36 @@ class SFFS(WrapperSelector):
         rule = None if self.stop is None else as_rule(self.stop)
         X, y = self._checked(X, y)
         criterion = as_criterion(self.criterion, X)
+        units = self._units(X.shape[1])
         score = self._bound(criterion, X, y, groups, sample_weight)
         piece = DEVICE_BLOCK_SIZE if isinstance(score, OnDevice) else criterion.block_size
-        size = self._n_selected(X.shape[1])
+        size, of_units = self._n_selected(units.n_units), unit_table(X, units).score_of_units(score)
         with live_line(self.verbose) as progress:
-            evaluate = Evaluation(score, self._map(criterion, X, score), rule, piece, progress)
-            self.path_, self.stop_reason_ = search(
-                evaluate, X.shape[1], size, forward=self.direction == "forward", floating=self.floating
+            evaluate = Evaluation(of_units, self._map(criterion, X, score), rule, piece, progress)
+            path, self.stop_reason_ = search(
+                evaluate, units.n_units, size, forward=self.direction == "forward", floating=self.floating
             )
         self.n_evaluations_ = evaluate.n_evaluations
-        held = np.zeros(X.shape[1])
-        for _, members in self.path_.values():
+        held = np.zeros(units.n_units)
+        for _, members in path.values():
             held[list(members)] += 1
-        self._keep(held / len(self.path_))
+        self.scores_ = units.per_feature(held / len(path))
+        self.ranking_ = units.per_feature(positions(held) + 1, 0)
+        self.path_ = {size: (value, _features(units, members)) for size, (value, members) in path.items()}
         self._unreached = None if size in self.path_ else size
         if size not in self.path_:
             warnings.warn(f"SFFS {self.stop_reason_}: the best so far is kept", ConvergenceWarning, stacklevel=2)
         return self
 
+    def _units(self, n_features: int) -> Units:
+        names = getattr(self, "feature_names_in_", None)
+        groups = [] if self.feature_groups is None else grouped(self.feature_groups, names, n_features)
+        none = np.empty(0, np.int32)
+        return units_of(n_features, groups=groups, keep=none, drop=none, passed=None, names=names)
+
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "path_")
-        size = self._n_selected(len(self.scores_))
+        size = self._n_selected(int(self.ranking_.max()))
         if size not in self.path_ and size != self._unreached:
             raise ValueError(
                 f"n_features_to_select={size}: the path holds the sizes {min(self.path_)} to {max(self.path_)}; "
@@ -158,6 +173,10 @@ class SFFS(WrapperSelector):
         mask = np.zeros(len(self.scores_), dtype=bool)
         mask[list(self.path_[size][1])] = True
         return mask
+
+
+def _features(units: Units, members: Members) -> Members:
+    return tuple(sorted(int(feature) for unit in members for feature in units.members[unit]))
 
 
 class Enough(Exception):
