@@ -13,6 +13,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -356,7 +357,8 @@ def put_table() -> None:
 def printed(name: str) -> str:
     """The exit code, standard output, and what is said on standard error, of a command run in this folder."""
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings():
+    plenty = patch("probewise.selectors.honest.FEWEST_SECONDS", 600.0)  # so that no result is a matter of time
+    with redirect_stdout(out), redirect_stderr(err), warnings.catch_warnings(), plenty:
         warnings.simplefilter("ignore")
         code = run(COMMANDS[name])
     said = [line for line in err.getvalue().splitlines() if line.startswith("probewise: ")]

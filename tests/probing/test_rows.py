@@ -6,13 +6,15 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import naive
-from probewise import DAF, Tournament
+from probewise import DAF, FSDD, Tournament
 from probewise.criteria import KNN, Linear
 from probewise.probing.alone import chances_alone
 from probewise.probing.ledger import Ledger, packed_rows, unpacked_rows
 from probewise.probing.multiplicity import discoveries
 from probewise.probing.rows import RowGroups
 from probewise.probing.run import Run
+from probewise.selectors.honest import HonestScore
+from probewise.selectors.size_curve import SizeCurve
 from probewise.stopping import MaxProbes
 
 
@@ -219,3 +221,48 @@ def test_an_honest_score_is_made_of_folds_that_rank_anew():
     assert score.beats_guessing
     assert score.shuffled < score.mean
     assert score.std_error >= np.std(expected, ddof=1) * np.sqrt(1 / 5 + 1 / 4) - 1e-12
+
+
+def curve_of(*scores, guess=0.6):
+    return SizeCurve(np.array([1, 5]), np.array(scores), "accuracy", "", True, guess, 0.01, 0.25)
+
+
+def test_where_guessing_does_as_well_no_feature_is_used():
+    none = HonestScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5]), 3)
+    assert none.sizes.tolist() == [0, 0, 0]
+    assert (none.mean, none.std_error, none.beats_guessing) == (0.6, 0.01, False)
+    some = HonestScore(curve_of([0.5, 0.9], [0.55, 0.91], [0.4, 0.4]), 3)
+    assert some.sizes.tolist() == [0, 0, 5]  # for the first two the others differ too much
+    assert some.scores.tolist() == [0.6, 0.6, 0.4]
+    unknown = HonestScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5], guess=None), 3)
+    assert (unknown.sizes > 0).all()
+
+
+def test_sizes_are_chosen_by_folds_that_test_on_rows_trained_on():
+    first, second = [[0.9, 0.5], [0.9, 0.5], [0.9, 0.4]], [[0.5, 0.9], [0.4, 0.9], [0.5, 0.9]]
+    assert HonestScore(curve_of(*first, *second), 3).sizes.tolist() == [1, 1, 1, 5, 5, 5]
+
+
+def test_more_time_deals_out_more_folds():
+    X, y = table(20, 5)
+    fitted = FSDD().fit(X, y)
+    once, often = (fitted.honest_score(X, y, seconds=seconds) for seconds in (0.0, 1e9))
+    assert (len(once.scores), len(often.scores)) == (5, 20)
+    assert often.curve.scores[:5].tolist() == once.curve.scores.tolist()
+    assert len(fitted.honest_score(X, y, seconds=1e9, groups=np.arange(20) // 2).scores) == 5
+
+
+def test_rows_that_belong_together_are_shuffled_together():
+    """25 patients of four rows alike: told apart by the rows of the same patient, unless these are kept together."""
+    random, patients = np.random.default_rng(0), np.arange(100) // 4
+    X = random.standard_normal((25, 40))[patients] + random.standard_normal((100, 40)) / 10
+    y = (patients % 2)[np.argsort(random.permutation(25))[patients] * 4]
+    score = FSDD().fit(X, y).honest_score(X, y, seconds=0.0, shuffled=True, groups=patients)
+    blind = FSDD().fit(X, y).honest_score(X, y, seconds=0.0)
+    assert blind.mean > 0.9 > 0.7 > max(score.mean, score.shuffled)
+
+
+def test_guessing_knows_weights():
+    X, y = table(20, 5)
+    score = FSDD().fit(X, y).size_curve(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
+    assert (score.guess, score.chance) == pytest.approx((0.75, np.sqrt(0.75 * 0.25 * 100) / 40))

@@ -43,7 +43,7 @@ def chances_alone(X: Any, y: Any, *, of_classes: bool, seed: int, together: Any 
     affordable = min(MOST_PRODUCTS / (6.0 * n_cells * X.shape[1]), MOST_CELLS / n_cells, MOST_CELLS / X.shape[1])
     n_shuffles = int(np.clip(affordable, FEWEST_SHUFFLES, MOST_SHUFFLES))
     group = None if together is None else np.unique(np.asarray(together)[rows], return_inverse=True)[1]
-    shuffled = [_shuffled(target, group, random) for _ in range(n_shuffles)]
+    shuffled = [shuffled_target(target, group, random) for _ in range(n_shuffles)]
     targets = np.stack([_columns(values, told_apart) for values in (target, *shuffled)], axis=1)
     scores, first = np.empty((X.shape[1], 1 + n_shuffles), np.float32), 0
     for part in _parts(X, rows):
@@ -52,7 +52,8 @@ def chances_alone(X: Any, y: Any, *, of_classes: bool, seed: int, together: Any 
     return _chances(scores)
 
 
-def _shuffled(target: NDArray[Any], group: Ints | None, random: np.random.Generator) -> NDArray[Any]:
+def shuffled_target(target: NDArray[Any], group: Ints | None, random: np.random.Generator) -> NDArray[Any]:
+    """Groups, numbered from 0, are shuffled as wholes where each has one target, else each in itself."""
     if group is None:
         return target[random.permutation(len(target))]
     first = np.unique(group, return_index=True)[1]

@@ -3,34 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from ..criteria.base import Split, Target
-from .size_curve import (
-    CONVINCING,
-    FOLDS,
-    SizeCurve,
-    SubsetScorer,
-    as_sizes,
-    chosen,
-    columns_of_each,
-    criterion_of,
-    has_names,
-    ranked_anew,
-    require_splittable,
-    splits_for,
-)
+from ..probing.alone import shuffled_target
+from .size_curve import CONVINCING, FOLDS, SizeCurve, fewest_enough, size_curve_of
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 FEWEST_SECONDS = 1.0
 FEWEST_PROBES = 1000  # of a copy of the run; with fewer it would be another method
-MOST_SCORES = 20  # four times five folds: more tell little, since they share their rows
+MOST_ROUNDS = 4  # of five folds: more tell little, since they share their rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,8 +27,13 @@ class HonestScore:
     ----------
     curve : SizeCurve
         The scores of each fold by number of features, ranked on its other rows; ``curve.suggested`` are enough.
+    n_folds : int
+        Into which the rows were dealt each time.
+    sizes : array of int64
+        As many features as the other folds of the same deal say are enough, for each fold: these test on rows that it
+        trains on. 0 where they say that guessing, without any feature, does as well.
     scores : array of float64
-        Of each fold, with as many features as the other folds say are enough.
+        Of each fold with as many features; of guessing where there are none.
     mean, std_error : float
         Of the scores. The error is larger than of independent ones, since folds share the rows they train on, and not
         less than that of a guesser who is scored on every row once.
@@ -59,14 +50,20 @@ class HonestScore:
     """
 
     curve: SizeCurve
+    n_folds: int
     shuffled: float | None = None
 
     @property
+    def sizes(self) -> Ints:
+        deals = self.curve.scores.reshape(-1, self.n_folds, len(self.curve.sizes))
+        others = (np.delete(deal, fold, axis=0) for deal in deals for fold in range(self.n_folds))
+        return np.array([_enough(replace(self.curve, scores=scores)) for scores in others])
+
+    @property
     def scores(self) -> Floats:
-        curve, folds = self.curve, np.arange(len(self.curve.scores))
-        others = (replace(curve, scores=curve.scores[folds != fold]) for fold in folds)
-        places = [np.searchsorted(curve.sizes, other.suggested) for other in others]
-        return np.asarray(curve.scores[folds, places])
+        curve, sizes = self.curve, self.sizes
+        scores = curve.scores[np.arange(len(sizes)), np.searchsorted(curve.sizes, sizes)]
+        return scores if curve.guess is None else np.where(sizes > 0, scores, curve.guess)
 
     @property
     def mean(self) -> float:
@@ -86,6 +83,14 @@ class HonestScore:
         return None if self.guess is None else bool(self.mean - CONVINCING * self.std_error > self.guess)
 
 
+def _enough(curve: SizeCurve) -> int:
+    """The fewest features that are good enough, none of them included where it is known what guessing gives."""
+    sizes, means, errors = curve.sizes, curve.mean, curve.std_error
+    if curve.guess is None:
+        return fewest_enough(sizes, means, errors)
+    return fewest_enough(np.append(0, sizes), np.append(curve.guess, means), np.append(0.0, errors))
+
+
 def honest_score_of(
     selector: Any,
     X: Any,
@@ -97,21 +102,26 @@ def honest_score_of(
     sample_weight: Any = None,
 ) -> HonestScore:
     """Parameters as in `RankingSelector.honest_score`."""
-    check_is_fitted(selector, "ranking_")
-    if y is None:
-        raise ValueError("y=None: an honest score is of what features predict; give y")
-    require_splittable(selector)
-    y = np.asarray(y)
-    check_consistent_length(X, y, groups, sample_weight)
-    of_rows = {"groups": groups, "sample_weight": sample_weight}
-    of_rows = {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
     time_limit = _seconds(selector, seconds)
-    work = _Procedure(selector, X, y, of_rows, _probes_of_a_copy(selector, time_limit))
-    curve, noise = work.curve(time_limit), None
-    if shuffled:
-        order = np.random.default_rng(0).permutation(len(y))
-        noise = HonestScore(_Procedure(selector, X, y[order], of_rows, work.n_probes).curve(0.0)).mean
-    return HonestScore(curve, noise)
+    options = {"groups": groups, "sample_weight": sample_weight, "n_probes": _probes_of_a_copy(selector, time_limit)}
+    score = _repeated(time_limit, selector, X, y, **options)
+    if not shuffled:
+        return score
+    together = None if groups is None else np.unique(groups, return_inverse=True)[1]
+    other = shuffled_target(np.asarray(y), together, np.random.default_rng(0))
+    return replace(score, shuffled=_repeated(0.0, selector, X, other, **options).mean)
+
+
+def _repeated(seconds: float, selector: Any, X: Any, y: Any, **options: Any) -> HonestScore:
+    """By a nested curve, and while time lasts more of its kind with other folds; whole groups are dealt out one way."""
+    begun = time.perf_counter()
+    curve = size_curve_of(selector, X, y, nested=True, **options)
+    scores = [curve.scores]
+    for seed in range(1, MOST_ROUNDS if options["groups"] is None else 1):
+        if (time.perf_counter() - begun) * (seed + 1) / seed > seconds:
+            break
+        scores.append(size_curve_of(selector, X, y, nested=True, seed=seed, **options).scores)
+    return HonestScore(replace(curve, scores=np.concatenate(scores)), len(curve.scores))
 
 
 def _seconds(selector: Any, asked: float | None) -> float:
@@ -127,44 +137,3 @@ def _probes_of_a_copy(selector: Any, seconds: float) -> int | None:
         return None
     share = min(1.0, seconds / max(FOLDS * run.ledger.seconds, 1e-9))
     return max(min(FEWEST_PROBES, run.ledger.n_probes), int(share * run.ledger.n_probes))
-
-
-class _Procedure:
-    """What is repeated on the training rows of every fold."""
-
-    def __init__(self, selector: Any, X: Any, y: NDArray[Any], of_rows: dict[str, Any], n_probes: int | None) -> None:
-        seen = selector.as_numbers(X, selector.missing_category)
-        self.selector, self.y, self.of_rows, self.n_probes = selector, y, of_rows, n_probes
-        self.given = X if has_names(X) else seen
-        self.matrix, self.columns = selector.criterion_input(seen)
-        criterion = criterion_of(selector, seen)
-        self.target = Target.of(y, getattr(criterion, "task", "auto"))
-        self.scorer = SubsetScorer.like(criterion, seen, self.target, getattr(selector, "scoring", None))
-        self.sizes = as_sizes(selector)
-        self.first_splits = splits_for(FOLDS, self.target, of_rows.get("groups"))
-
-    def curve(self, seconds: float) -> SizeCurve:
-        """Of the first folds in any case, then of others while time lasts."""
-        begun, scores = time.perf_counter(), []
-        for number, split in enumerate(self._splits()):
-            spent = time.perf_counter() - begun
-            if number >= len(self.first_splits) and spent * (number + 1) / number > seconds:
-                break
-            scores.append(self._scores(split))
-        guess, chance = self.scorer.guessing(self.y, self.target, self.first_splits)
-        share = float(np.mean([len(test) / len(train) for train, test in self.first_splits]))
-        measure = self.scorer.measure(self.target)
-        return SizeCurve(self.sizes, np.array(scores), measure, self.scorer.words, True, guess, chance, share)
-
-    def _splits(self) -> Iterator[Split]:
-        yield from self.first_splits
-        if "groups" in self.of_rows:  # whole groups are dealt out in one way only
-            return
-        for seed in range(1, MOST_SCORES // len(self.first_splits)):
-            yield from splits_for(FOLDS, self.target, seed=seed)
-
-    def _scores(self, split: Split) -> Floats:
-        asked = self.sizes.tolist()
-        copy = ranked_anew(self.selector, self.given, self.y, split[0], asked, self.of_rows, n_probes=self.n_probes)
-        subsets = columns_of_each(chosen(copy, asked), self.columns)
-        return self.scorer.scores(self.matrix, self.y, split, subsets, self.of_rows.get("sample_weight"))

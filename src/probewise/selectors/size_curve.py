@@ -19,7 +19,7 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from ..checks.errors import Parameter, ParameterError
 from ..checks.numbers import is_whole
@@ -163,8 +163,13 @@ def size_curve_of(
     nested: bool = False,
     groups: Any = None,
     sample_weight: Any = None,
+    n_probes: int | None = None,
+    seed: int = 0,
 ) -> SizeCurve:
-    """The size curve of a fitted selector on the data of ``fit``; parameters as in `RankingSelector.size_curve`."""
+    """The size curve of a fitted selector on the data of ``fit``; parameters as in `RankingSelector.size_curve`.
+
+    ``n_probes`` are those of each ranking made anew, None: as many as the selector made; ``seed`` deals out the folds.
+    """
     check_is_fitted(selector, "ranking_")
     if y is None:
         raise ValueError("y=None: how many features are enough is judged by what they predict; give y")
@@ -180,8 +185,9 @@ def size_curve_of(
         given = X if has_names(X) else seen
 
     def choose(rows: Columns) -> list[Columns]:
-        ranked = ranked_anew(selector, given, y, rows, asked.tolist(), of_rows) if nested else selector
-        return chosen(ranked, asked.tolist())
+        if not nested:
+            return chosen(selector, asked.tolist())
+        return chosen(ranked_anew(selector, given, y, rows, asked.tolist(), of_rows, n_probes=n_probes), asked.tolist())
 
     matrix, columns = selector.criterion_input(seen)
     return curve_along(
@@ -191,7 +197,7 @@ def size_curve_of(
         y,
         target,
         sizes=asked,
-        splits=splits_for(cv, target, groups),
+        splits=splits_for(cv, target, groups, seed=seed),
         scorer=SubsetScorer.like(criterion, seen, target, getattr(selector, "scoring", None)),
         nested=nested,
         sample_weight=sample_weight,
@@ -235,7 +241,7 @@ def curve_along(
     scores = np.array(
         [scorer.scores(X, y, split, columns_of_each(choose(split[0]), columns), sample_weight) for split in splits]
     )
-    guess, chance = scorer.guessing(y, target, splits)
+    guess, chance = scorer.guessing(y, target, splits, sample_weight)
     share = float(np.mean([len(test) / len(train) for train, test in splits]))
     return SizeCurve(sizes, scores, scorer.measure(target), scorer.words, nested, guess, chance, share)
 
@@ -276,11 +282,15 @@ class SubsetScorer:
             return self.scoring if isinstance(self.scoring, str) else "score"
         return "accuracy" if target.is_classification else "R²"
 
-    def guessing(self, y: NDArray[Any], target: Target, splits: Sequence[Split]) -> tuple[float | None, float]:
+    def guessing(
+        self, y: NDArray[Any], target: Target, splits: Sequence[Split], sample_weight: Any = None
+    ) -> tuple[float | None, float]:
         """J without any feature, and its standard error over rows; None and NaN where it is not known."""
         if self.measure(target) == "accuracy":
-            share = float(np.bincount(target.values).max() / len(target.values))
-            return share, float(np.sqrt(share * (1 - share) / len(target.values)))
+            weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+            total = weights.sum()
+            share = float(np.bincount(target.values, weights).max() / total)
+            return share, float(np.sqrt(share * (1 - share) * (weights**2).sum()) / total)
         if self.scoring is None:
             return 0.0, np.nan
         if not isinstance(self.scoring, str):
@@ -386,7 +396,7 @@ def ranked_anew(
 ) -> Any:
     """A copy of the selector fitted to some rows: as many probes, or ``n_probes``, from the same seed, and no ledger.
 
-    ``of_rows`` are further arguments of ``fit``, with a value for each row.
+    ``of_rows`` are further arguments of ``fit``, where it knows them, with a value for each row.
     """
     copy = clone(selector)
     known = copy.get_params(deep=False)
@@ -399,7 +409,8 @@ def ranked_anew(
         settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": selector.plan_.seed}
         settings |= {"rows": False, "how_many": "size"}  # only its ranking is asked for
     copy.set_params(**{name: value for name, value in settings.items() if name in known})
-    copy.fit(rows_of(X, rows), y[rows], **{name: values[rows] for name, values in of_rows.items()})
+    given = {name: values[rows] for name, values in of_rows.items() if has_fit_parameter(copy, name)}
+    copy.fit(rows_of(X, rows), y[rows], **given)
     if str(getattr(copy, "stop_reason_", "")).startswith("interrupted"):
         raise KeyboardInterrupt  # it keeps what it has; a curve is whole or not at all
     return copy
