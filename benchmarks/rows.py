@@ -20,6 +20,7 @@ from benchmarks.measure import print_table
 from probewise import DAF, Tournament
 from probewise.criteria import KNN
 from probewise.probing.alone import shuffled_target
+from probewise.selectors.tournament import usual_criterion
 from probewise.stopping import MaxProbes
 
 FOLDER = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -157,17 +158,18 @@ def _kept():
 
 def cover(small=False):
     rows = []
+    soft = {"cv": "loo", "scoring": "probability"}
     games = {
+        "1-NN, 100 rows": ({"criterion": KNN(1)}, 100, 0.5),
         "3-NN, 40 rows": ({"criterion": KNN(3)}, 40, 0.5),
         "3-NN, 100 rows": ({"criterion": KNN(3)}, 100, 0.5),
         "3-NN, 400 rows": ({"criterion": KNN(3)}, 400, 0.5),
         "3-NN, 100 rows, 15 : 85": ({"criterion": KNN(3)}, 100, 0.15),
-        "soft 10-NN, one out, 100 rows": (
-            {"criterion": KNN(10), "cv": "loo", "scoring": "probability"},
-            100,
-            0.5,
-        ),
+        "soft 10-NN, one out, 100 rows": ({"criterion": KNN(10), **soft}, 100, 0.5),
+        "Tournament's, 60 rows": ({"criterion": usual_criterion(60), **soft}, 60, 0.5),
+        "Tournament's, 200 rows": ({"criterion": usual_criterion(200), **soft}, 200, 0.5),
         "naive Bayes, 100 rows": ({"criterion": "naive_bayes"}, 100, 0.5),
+        "linear, 100 rows": ({"criterion": "linear"}, 100, 0.5),
     }
     for name, (options, n_rows, balance) in games.items():
         effects, errors = [], []
@@ -194,7 +196,7 @@ def stability(small=False):
     from probewise.stability import cw_rel
 
     rows = []
-    for name in ("colon", "lymphoma", "khan"):
+    for name in ("colon", "leukemia", "lymphoma", "prostate_ge", "tox_171", "khan", "gravier", "msrcv1", "madelon"):
         X, y = _load(name)
         fitted = DAF(stop=MaxProbes(4000), scale="standard", random_state=0).fit(X, y)
         chosen = []

@@ -17,7 +17,17 @@ SUMMARY = (
     *("format", "asked", "data", "convergence", "sizes", "alone", "likeness", "interactions", "study", "screen"),
     *("features", "run", "gaps", "ranking"),
 )
-ABOUT_LUCK = ("honest", "stands_out", "standing_out", "rate", "revealed", "n_revealed")
+ABOUT_LUCK = (
+    "honest",
+    "stands_out",
+    "standing_out",
+    "rate",
+    "revealed",
+    "n_revealed",
+    "outdone",
+    "n_outdone",
+    "which_rows",
+)
 # Parts made by products of matrices or by functions of SciPy: there the last bits are a matter of the machine.
 LOOSE = ("sizes", "alone", "likeness", "interactions", "in_top", "p_value")
 REL = 1e-9

@@ -24,6 +24,7 @@ from probewise.plots import (
     ConvergenceDisplay,
     InteractionDisplay,
     RankingDisplay,
+    RowsDisplay,
     SizeCurveDisplay,
     StabilityDisplay,
     StudyDisplay,
@@ -434,3 +435,18 @@ def test_nothing_is_loaded_before_it_is_drawn():
     code = "import sys, probewise.plots; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
+
+
+def test_a_map_of_rows_shows_effects_and_classes():
+    data = make_madelon(40, 20, random_state=0)
+    y = np.where(data.y > 0, "ill", "well")
+    daf = DAF(stop=MaxProbes(200), random_state=0).fit(data.X, y)
+    display = RowsDisplay.from_estimator(daf, y, top=4)
+    found = daf.which_rows(4, y=y)
+    np.testing.assert_array_equal(display.ax_.images[0].get_array(), found.effects)
+    assert [label.get_text() for label in display.ax_.get_xticklabels()] == ["ill", "well"]
+    assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(found.names)
+    assert display.ax_.get_xlabel() == "rows"
+    assert [line.get_xdata()[0] for line in display.ax_.lines] == [(y == "ill").sum() - 0.5]
+    with pytest.raises(ValueError, match="give a fitted DAF"):
+        RowsDisplay.from_estimator(FSDD().fit(data.X, y), y)

@@ -136,6 +136,43 @@ def test_what_is_clear_is_expected_to_be_stable():
         clear.expected_stability(40)
 
 
+# ---- which rows
+
+
+def test_a_subgroup_shows_in_the_rows_that_features_help():
+    """Half of class 1 is told by the first feature, the other half by the second."""
+    random, y = np.random.default_rng(0), np.repeat(["a", "b"], 24)
+    X = random.standard_normal((48, 12))
+    X[24:36, 0] += 4
+    X[36:, 1] += 4
+    daf = DAF(criterion=KNN(3), stop=MaxProbes(600), max_probe_size=4, random_state=0).fit(X, y)
+    found = daf.which_rows(2, y=y)
+    assert set(found.names) == {"x0", "x1"}
+    assert found.blocks == [("a", 0, 24), ("b", 24, 48)]
+    rows = np.concatenate(found.rows)
+    assert sorted(rows.tolist()) == list(range(48))
+    by_row = daf.run_.effects_by_group(np.array([int(name[1]) for name in found.names]))
+    np.testing.assert_allclose(found.effects, by_row[:, rows])  # each row is a group here
+    first, second = (found.effects[found.names.index(name)] for name in ("x0", "x1"))
+    assert first[(rows >= 24) & (rows < 36)].mean() > first[rows >= 36].mean() + 0.1
+    assert second[rows >= 36].mean() > second[(rows >= 24) & (rows < 36)].mean() + 0.1
+    halves = rows[24:] < 36  # inside a class, rows that the same features help are side by side
+    assert halves[:12].mean() > 0.8 > 0.2 > halves[12:].mean() or halves[:12].mean() < 0.2 < 0.8 < halves[12:].mean()
+
+
+def test_groups_of_several_classes_have_none():
+    X, y = table(150, 6)
+    found = DAF(criterion=KNN(3), stop=MaxProbes(100), random_state=0).fit(X, y).which_rows(3, y=y)
+    assert found.effects.shape == (3, 64)
+    assert found.blocks == []
+    assert set(found.classes) == {None}
+    assert sorted(np.concatenate(found.rows).tolist()) == list(range(150))
+    with pytest.raises(ValueError, match="top=0 must be a whole number of at least 1"):
+        DAF(stop=MaxProbes(10), random_state=0).fit(X, y).which_rows(0)
+    with pytest.raises(AttributeError, match="which_rows is not known: this run kept nothing about rows"):
+        DAF(stop=MaxProbes(10), rows=False).fit(X, y).which_rows()
+
+
 # ---- alone
 
 

@@ -393,6 +393,37 @@ def test_company_reveals_what_is_nothing_alone():
     assert part["n_revealed"] == len(expected) > 0
 
 
+def test_what_is_high_alone_and_low_here_is_listed():
+    random, y = np.random.default_rng(0), np.arange(120) % 2
+    X = random.standard_normal((120, 40))
+    X[:, :5] += [[3.0, 2.5, 2.0, 1.5, 1.0]] * y[:, None]
+    daf = DAF(criterion=KNN(), stop=MaxProbes(200), random_state=0).fit(X, y)
+    alone = [BIF(criterion=KNN()).fit(X, y).ranking_, FSDD().fit(X, y).ranking_]
+    daf.ranking_ = 41 - alone[1]  # a run that has it the other way round
+    part = summarize(daf, X, y)["alone"]
+    is_outdone = (np.max(alone, axis=0) <= 10) & (daf.ranking_ > 30) & daf.stands_out()
+    assert 0 < part["n_outdone"] < 10
+    assert sorted(part["outdone"]) == [f"x{column}" for column in np.flatnonzero(is_outdone)]
+    assert part["revealed"] == []
+    assert f"High alone, low here: {', '.join(part['outdone'])}." in render_markdown(summarize(daf, X, y))
+
+
+def test_which_rows_features_help_is_told():
+    X, y = np.random.default_rng(0).standard_normal((30, 8)), np.repeat(["a", "b"], 15)
+    X[15:, 0] += 3
+    daf = DAF(stop=MaxProbes(200), random_state=0).fit(X, y)
+    part, found = summarize(daf, X, y)["which_rows"], daf.which_rows(15, y=y)
+    assert part["features"] == list(found.names)
+    np.testing.assert_allclose(part["effects"], found.effects)
+    assert part["rows"] == [[row] for row in np.concatenate(found.rows).tolist()]
+    assert part["classes"] == ["a"] * 15 + ["b"] * 15
+    page = render_html(summarize(daf, X, y))
+    assert "Which rows does it help?" in page
+    lean = summarize(DAF(stop=MaxProbes(50), rows=False, random_state=0).fit(X, y), X, y)
+    assert lean["which_rows"] is None
+    assert lean["gaps"]["which_rows"].startswith("this run kept nothing about rows")
+
+
 def test_a_path_gives_the_subsets(madelon):
     X, y = madelon
     sffs = SFFS(3, criterion="linear").fit(X, y)

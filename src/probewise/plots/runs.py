@@ -1,4 +1,4 @@
-"""Pictures of a selector's run: scores of the best features, convergence, interactions of pairs."""
+"""Pictures of a selector's run: scores of the best features, convergence, interactions of pairs, rows helped."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..checks.numbers import is_whole
 from ..probing.interactions import CHANCE, FEWEST_IN_A_CELL
 from ..probing.progress import shown
+from ..probing.which_rows import WhichRows
 from ..study import deviation
 from .drawing import (
     COLOURS,
@@ -252,12 +253,8 @@ class InteractionDisplay(AxesDisplay):
         return side + 1, side
 
     def _draw(self, ax: Axes) -> None:
-        from matplotlib.colors import LinearSegmentedColormap
-
-        colours = LinearSegmentedColormap.from_list("interaction", [COLOURS[0], "white", COLOURS[1]])
-        limit = float(np.nanmax(np.abs(self.contrast), initial=0)) or 1.0
-        ax.set_facecolor("0.85")
-        image = ax.imshow(self.contrast, cmap=colours, vmin=-limit, vmax=limit)
+        image = _draw_map(ax, self.contrast)
+        ax.set_aspect("equal")
         first, second = np.nonzero(self.is_clear())
         ax.plot(second, first, linestyle="none", marker=".", color="black", markersize=4)
         ax.set_xticks(range(len(self.names)), _labels(self.names), rotation=90)
@@ -272,10 +269,76 @@ class InteractionDisplay(AxesDisplay):
             return self.p_values < CHANCE
 
 
+class RowsDisplay(AxesDisplay):
+    """Which rows each of the best features helps: a map of features and groups of rows.
+
+    Orange: rows of the group are predicted better in probes with the feature than without it, blue: worse. Columns of
+    the map that differ from the others of their class in the same features are a part of the rows apart.
+
+    Parameters
+    ----------
+    found : WhichRows
+        What ``which_rows`` of a fitted `DAF` or `Tournament` gave.
+
+    Attributes
+    ----------
+    ax_ : matplotlib.axes.Axes
+        The axes, once drawn.
+    figure_ : matplotlib.figure.Figure
+        Their figure.
+
+    Examples
+    --------
+    >>> from probewise import DAF
+    >>> from probewise.datasets import make_madelon
+    >>> from probewise.plots import RowsDisplay
+    >>> from probewise.stopping import MaxProbes
+    >>> data = make_madelon(60, 30, random_state=0)
+    >>> daf = DAF(stop=MaxProbes(500), random_state=0).fit(data.X, data.y)
+    >>> RowsDisplay.from_estimator(daf, data.y, top=5).found.effects.shape
+    (5, 60)
+    """
+
+    def __init__(self, found: WhichRows) -> None:
+        self.found = found
+
+    @classmethod
+    def from_estimator(cls, selector: Any, y: Any = None, *, top: int = 15, ax: Axes | None = None) -> RowsDisplay:
+        """Draw it for the first ``top`` features; with y, the target of ``fit``, rows of a class are side by side."""
+        require_fitted(selector, "ledger_", "plan_", remedy=NEEDS_DAF)
+        return cls(selector.which_rows(top, y=y)).plot(ax)
+
+    def _figsize(self) -> tuple[float, float]:
+        return 2.5 + 0.12 * self.found.effects.shape[1], 1.6 + ROW * len(self.found.names)
+
+    def _draw(self, ax: Axes) -> None:
+        found = self.found
+        image = _draw_map(ax, found.effects)
+        ax.set_yticks(range(len(found.names)), _labels(found.names))
+        ax.set_xticks(
+            [(start + end - 1) / 2 for _, start, end in found.blocks], _labels([of for of, *_ in found.blocks])
+        )
+        for _, start, _ in found.blocks[1:]:
+            ax.axvline(start - 0.5, color="black", linewidth=1)
+        ax.set(xlabel="groups of rows" if any(len(some) > 1 for some in found.rows) else "rows", ylabel="feature")
+        ax.set_title("orange: predicted better with the feature; blue: worse", fontsize="small")
+        self.figure_.colorbar(image, ax=ax, shrink=0.8, label="J with it less J without")
+
+
+def _draw_map(ax: Axes, values: Floats) -> Any:
+    """Values as colours, 0 white, grey where there is none."""
+    from matplotlib.colors import LinearSegmentedColormap
+
+    colours = LinearSegmentedColormap.from_list("signed", [COLOURS[0], "white", COLOURS[1]])
+    limit = float(np.nanmax(np.abs(values), initial=0)) or 1.0
+    ax.set_facecolor("0.85")
+    return ax.imshow(values, cmap=colours, vmin=-limit, vmax=limit, aspect="auto")
+
+
 def _names(selector: Any, columns: NDArray[np.int64]) -> list[str]:
     """Names of the columns, or their numbers."""
     return [str(name) for name in getattr(selector, "feature_names_in_", np.arange(selector.n_features_in_))[columns]]
 
 
 def _labels(names: Sequence[str]) -> list[str]:
-    return [literal(shown(name)) for name in names]
+    return [literal(shown(str(name))) for name in names]

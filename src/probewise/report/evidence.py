@@ -48,6 +48,7 @@ NEEDS_DATA, NO_TARGET = "the data were not given", "there is no target to predic
 LOOKS_SHOWN = 200
 LIKENED = 30
 TOGETHER, STRONGEST = 20, 10
+HELPING, MOST_ROWS_NAMED = 15, 2000
 QUICK_SECONDS = 5.0  # of a run that is repeated on shuffled targets, too
 REFITTED_CELLS = 4_000_000  # a filter is fitted anew in each fold up to this much data
 ALONE_CELLS = 500_000_000
@@ -121,6 +122,24 @@ def interactions(found: Findings, data: Data | None = None) -> dict[str, Any]:
             for group in groups
         ],
         "by_columns": data is not None,
+    }
+
+
+def helped_rows(found: Findings, data: Data | None = None) -> dict[str, Any]:
+    """What the top features did for each group of rows, groups of a class, and such that are alike, side by side."""
+    assert found.run is not None
+    if found.run.row_effects is None:
+        raise Unknown("this run kept nothing about rows, or its criterion gives one number for all of them")
+    if found.selector is None:
+        raise Unknown("a ledger does not hold which rows are in which group: use report() of a fitted selector")
+    known = found.selector.which_rows(HELPING, y=None if data is None else data.y)
+    n_rows = sum(len(rows) for rows in known.rows)
+    return {
+        "features": list(known.names),
+        "effects": plain_numbers(known.effects),
+        "rows": [rows.tolist() for rows in known.rows] if n_rows <= MOST_ROWS_NAMED else None,
+        "n_rows": [len(rows) for rows in known.rows],
+        "classes": None if not known.blocks else [str(label) for label in known.classes],
     }
 
 
@@ -264,9 +283,10 @@ def _fitted_anew(found: Findings, data: Data, rows: Columns, sizes: list[int]) -
 
 
 def alone(found: Findings, stands_out: NDArray[np.bool_] | None, data: Data) -> dict[str, Any]:
-    """The ranks of features scored one at a time (BIF, FSDD), and which of the top only probes revealed.
+    """The ranks of features scored one at a time (BIF, FSDD), which of the top only probes revealed, and the reverse.
 
-    These are low by all such ranks and, where that is known, stand out.
+    Those revealed are low by all such ranks, those outdone high by all and low here; and, where that is known, both
+    stand out.
     """
     if data.target is None or data.y is None:
         raise Unknown(NO_TARGET)
@@ -287,16 +307,24 @@ def alone(found: Findings, stands_out: NDArray[np.bool_] | None, data: Data) -> 
         words["fsdd"] = "FSDD, how far the classes lie apart in each feature alone"
     if not ranks:
         raise Unknown("the table is too large, or the run judged features alone itself")
-    top = found.order[: min(REVEALED, max(1, len(found.order) // 4))]
-    is_revealed = np.min([rank[top] for rank in ranks.values()], axis=0) > 3 * len(top)
-    revealed = top[is_revealed if stands_out is None else is_revealed & stands_out[top]]
+    n_top = min(REVEALED, max(1, len(found.order) // 4))
+    every, here = np.array(list(ranks.values())), found.ranking
+    beyond_luck = np.ones(len(here), dtype=bool) if stands_out is None else stands_out
+    revealed = (here <= n_top) & (every.min(axis=0) > 3 * n_top) & beyond_luck
+    outdone = (here > 3 * n_top) & (every.max(axis=0) <= n_top) & beyond_luck
+
+    def named(which: NDArray[np.bool_]) -> list[str]:
+        return [found.names[column] for column in found.order[which[found.order]][:REVEALED_SHOWN].tolist()]
+
     return {
         "ranks": ranks,
         "words": words,
-        "top": len(top),
-        "shared": {name: int((rank[top] <= len(top)).sum()) for name, rank in ranks.items()},
-        "revealed": [found.names[column] for column in revealed[:REVEALED_SHOWN].tolist()],
-        "n_revealed": len(revealed),
+        "top": n_top,
+        "shared": {name: int(((here <= n_top) & (rank <= n_top)).sum()) for name, rank in ranks.items()},
+        "revealed": named(revealed),
+        "n_revealed": int(revealed.sum()),
+        "outdone": named(outdone),
+        "n_outdone": int(outdone.sum()),
     }
 
 

@@ -19,7 +19,7 @@ from .words import count, evidence, number, p_value, percent, quoted, span
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("charts.js", "plots.js", "table.js", "page.js")
 ROWS_SHOWN, DRAWN_FEATURES, TOLD = 25, 30, 200
-DRAWN = ("values", "sizes", "convergence", "alone", "likeness", "interactions", "study")
+DRAWN = ("values", "sizes", "convergence", "alone", "likeness", "interactions", "which_rows", "study")
 FIRST = "rank feature score above_average std_error stands_out higher_in lower_in difference fold_change correlation"
 ON_HOVER = ("rank_high", *(f"{way}_{end}" for way in ("difference", "correlation") for end in ("low", "high")))
 

@@ -152,8 +152,9 @@ def _alone(summary: dict[str, Any]) -> list[str]:
     if alone is None:
         return []
     shared = ", ".join(f"{name.upper()} {number(amount)}" for name, amount in alone["shared"].items())
-    missed, top = ", ".join(alone["revealed"]) or "none", alone["top"]
-    words = f"Of the top {top}, also in the top {top} alone: {shared}. High here, low alone: {missed}."
+    missed, outdone = (", ".join(alone[kind]) or "none" for kind in ("revealed", "outdone"))
+    words = f"Of the top {alone['top']}, also in the top {alone['top']} alone: {shared}."
+    words += f" High here, low alone: {missed}. High alone, low here: {outdone}."
     return ["## Features judged alone", text(words)]
 
 

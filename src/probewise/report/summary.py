@@ -32,6 +32,7 @@ from .evidence import (
     accuracy_by_size,
     alone,
     convergence,
+    helped_rows,
     honest,
     interactions,
     likeness,
@@ -159,6 +160,7 @@ def summarize(
         "alone": part_of_data("alone", alone, found, stands_out),
         "likeness": part_of_data("likeness", likeness, found),
         "interactions": part("interactions", interactions, found, data) if found.run else None,
+        "which_rows": part("which_rows", helped_rows, found, data) if found.run else None,
         "values": part_of_data("values", _values, found),
         "study": None if found.study is None else comparison(found.study),
         "screen": None

@@ -135,6 +135,8 @@ class DAF(ProbingSelector):
         Had other rows been drawn, and other probes. Only of criteria and scores that are a mean over rows.
     probe_std_errors_ : array of shape (n_features,)
         Had other probes of the same rows been drawn (Welch's).
+    row_groups_ : array of shape (n_samples,) or None
+        The group of each row, of which the run keeps what it gave; -1 for rows that J does not count.
     ranking_ : array of shape (n_features,)
         1 is best; ties to the lower column, NaN last. Features that did not pass the screen come behind all that did,
         in the order of the screen.

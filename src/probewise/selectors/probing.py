@@ -106,6 +106,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         score = self._bound(self.criterion_, matrix, y_used, *of_rows)
         rounds = self._rounds(X_used, y_used, table.units, isinstance(score, OnDevice))
         row_groups = self._row_groups(score, y_used, of_rows[0])
+        self.row_groups_ = self._of_all_rows(row_groups, X.shape[0])
         record = replace(
             self._new_record(X, y_used, table.units, seed, default_size, rounds, isinstance(score, OnDevice)),
             chances_alone=self._chances_alone(table, y, seed, groups),
@@ -225,6 +226,13 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         scoring = self._folds_and_score(self.criterion_, y)[1]
         spread = spreads.get(scoring) if isinstance(scoring, str) else None
         return RowGroups.of(shares, y, groups, 1.0 if spread is None else float(spread(y)))
+
+    def _of_all_rows(self, groups: RowGroups | None, n_rows: int) -> Rows | None:
+        if groups is None or self.sampled_rows_ is None:
+            return None if groups is None else groups.group_of
+        every = np.full(n_rows, -1)
+        every[self.sampled_rows_] = groups.group_of
+        return every
 
     def _chances_alone(self, table: UnitTable, y: Any, seed: int, groups: Any) -> NDArray[np.float64] | None:
         """Of each unit by its columns; of several the least, times their number."""

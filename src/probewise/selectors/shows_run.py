@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.numbers import is_whole, require_rate
+from ..criteria.base import Target
 from ..probing.certainty import Certainty
 from ..probing.interactions import Group, Interactions, best_probed, columns_of, correlations, interactions_between
 from ..probing.ledger import Ledger
@@ -18,6 +19,7 @@ from ..probing.record import DEFAULT_FDR, Record
 from ..probing.run import Run
 from ..probing.tally import Tally
 from ..probing.units import Screening, Units
+from ..probing.which_rows import WhichRows, which_rows
 from ..stability import cw_rel
 
 
@@ -28,6 +30,8 @@ class ShowsRun:
     coefficient: str
     ranking_: NDArray[np.int64]
     scores_: NDArray[np.float64]
+    row_groups_: NDArray[np.int64] | None
+    criterion_: Any
     as_numbers: Any
 
     @property
@@ -122,6 +126,22 @@ class ShowsRun:
         self._require_rows("expected_stability", self.run_.row_effects)
         return cw_rel(self.run_.expected_halves(int(top)), self.run_.plan.n_features)
 
+    def which_rows(self, top: int = 20, *, y: Any = None) -> WhichRows:
+        """Which rows the first ``top`` features help: what each did for every group of rows.
+
+        With y, the target of ``fit``, groups of a class are side by side. Of a tournament it is what they did in the
+        first round.
+        """
+        check_is_fitted(self, "run_")
+        if not is_whole(top, 1):
+            raise ValueError(f"top={top!r} must be a whole number of at least 1")
+        self._require_rows("which_rows", self.run_.row_effects)
+        assert self.row_groups_ is not None
+        best = best_probed(self.ranking_, self.scores_)
+        best = best[self.run_.units.unit_of[best] >= 0][:top]
+        is_of_classes = y is not None and Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification
+        return which_rows(self.run_, self.row_groups_, best, self._named(best), y if is_of_classes else None)
+
     def _require_rows(self, name: str, known: Any) -> None:
         if known is None:
             raise AttributeError(
@@ -162,9 +182,11 @@ class ShowsRun:
         if not is_whole(top, 2):
             raise ValueError(f"top={top!r} must be a whole number of at least 2: pairs are made of them")
         best = best_probed(self.ranking_, self.scores_)[:top]
+        return interactions_between(self.run_, best, self._named(best))
+
+    def _named(self, columns: NDArray[np.int64]) -> list[str]:
         names = getattr(self, "feature_names_in_", None)
-        named = [f"x{column}" if names is None else str(names[column]) for column in best.tolist()]
-        return interactions_between(self.run_, best, named)
+        return [f"x{column}" if names is None else str(names[column]) for column in columns.tolist()]
 
     def redundancy(self, X: Any = None, top: int = 20) -> list[Group]:
         """Groups among the first ``top`` features that stand in for one another, the best of each group first.

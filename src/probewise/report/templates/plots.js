@@ -163,11 +163,40 @@ function drawLikeness() {
   drawMap("plot-likeness", features, correlation, (value) => mixed("s1", value), 2, ["0", "1", [0, 0.25, 0.5, 0.75, 1]]);
 }
 
+// From the largest loss to the largest gain: the colour of a value, and those of the scale.
+function signedFill(values) {
+  const most = Math.max(...values.flat().map((value) => Math.abs(value || 0))) || 1;
+  return [(value) => mixed(value < 0 ? "s2" : "s1", Math.abs(value) / most), [-most, -most / 2, 0, most / 2, most]];
+}
+
 function drawInteractions() {
   const { features, contrast } = known.interactions;
-  const most = Math.max(...contrast.flat().map((value) => Math.abs(value || 0))) || 1;
-  const fill = (value) => mixed(value < 0 ? "s2" : "s1", Math.abs(value) / most);
-  drawMap("plot-interactions", features, contrast, fill, 4, ["less together", "more together", [-most, -most / 2, 0, most / 2, most]]);
+  const [fill, steps] = signedFill(contrast);
+  drawMap("plot-interactions", features, contrast, fill, 4, ["less together", "more together", steps]);
+}
+
+function drawRows() {
+  const { features, effects, rows, n_rows, classes } = known.which_rows;
+  const [fill, steps] = signedFill(effects);
+  const starts = classes ? classes.flatMap((label, k) => (k && label === classes[k - 1] ? [] : [k])) : [];
+  const ends = [...starts.slice(1), n_rows.length];
+  const ticks = starts.map((start, k) => [(start + ends[k] - 1) / 2, short(classes[start], 12), classes[start]]);
+  const named = (group) => {
+    const which = rows ? `${rows[group].length > 1 ? "rows" : "row"} ${short(rows[group].join(", "), 40)}` : `${whole(n_rows[group])} rows`;
+    return classes ? `${which} (${short(classes[group], 20)})` : which;
+  };
+  const cells = effects.flatMap((of, row) =>
+    of.flatMap((value, column) => (value === null ? [] : [{ x: column, y: row, fill: fill(value), text: [short(features[row], 40), named(column), written(value, 4)] }])),
+  );
+  chart(byId("plot-rows"), {
+    height: 70 + 19 * features.length,
+    font: isNarrow() ? 10 : 11,
+    x: { ticks, range: [-0.5, n_rows.length - 0.5], bare: true },
+    y: { ticks: namedTicks(features, isNarrow() ? 12 : 22), range: [-0.5, features.length - 0.5], reversed: true, bare: true },
+    cells,
+    rules: starts.slice(1).map((start) => ({ x: start - 0.5, width: 2, dash: "" })),
+    scale: { from: "worse with it", to: "better", fills: steps.map(fill) },
+  });
 }
 
 // ---- a study
@@ -202,5 +231,6 @@ function drawAll() {
   if (known.alone) drawAlone();
   if (known.likeness) drawLikeness();
   if (known.interactions) drawInteractions();
+  if (known.which_rows) drawRows();
   if (known.study) drawStudy();
 }
