@@ -308,7 +308,7 @@ def alone(found: Findings, stands_out: NDArray[np.bool_] | None, data: Data) -> 
     if not ranks:
         raise Unknown("the table is too large, or the run judged features alone itself")
     n_top = min(REVEALED, max(1, len(found.order) // 4))
-    every, here = np.array(list(ranks.values())), found.ranking
+    every, here = np.array(list(ranks.values())), np.argsort(found.order) + 1
     beyond_luck = np.ones(len(here), dtype=bool) if stands_out is None else stands_out
     revealed = (here <= n_top) & (every.min(axis=0) > 3 * n_top) & beyond_luck
     outdone = (here > 3 * n_top) & (every.max(axis=0) <= n_top) & beyond_luck
