@@ -2,16 +2,19 @@
 
 import doctest
 import importlib
+import importlib.util
 import io
 import pkgutil
 import re
 import shlex
 from contextlib import redirect_stdout
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import probewise
+from conftest import DATA
 from probewise.cli import run
 
 ROOT = Path(__file__).parents[1]
@@ -42,7 +45,7 @@ def test_docstring_examples(name, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_page(page, tmp_path, monkeypatch):
+def test_page(page, tmp_path, monkeypatch, real_data):
     """Blocks run from top to bottom, in one folder that holds ``genes.csv``, and know the names of those before.
 
     A ``text`` block right after a ``python`` block is what that prints; in a ``console`` block the lines after a
@@ -50,8 +53,11 @@ def test_page(page, tmp_path, monkeypatch):
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    make_table(tmp_path / "genes.csv")
     text, names, printed = page.read_text(), {"__name__": "__main__"}, None
+    for name in re.findall(r'\bload\("(\w+)"\)', text):
+        real_data(name)  # or the page is skipped
+        monkeypatch.setenv("PROBEWISE_DATA", str(DATA))
+    make_table(tmp_path / "genes.csv")
     for block in FENCE.finditer(text):
         language, body = block.groups()
         line = text.count("\n", 0, block.start()) + 1
@@ -82,6 +88,19 @@ def test_links_lead_somewhere(page):
     for target, _ in LINK.findall(FENCE.sub("", page.read_text())):
         if not target.startswith(("http://", "https://")):
             assert (page.parent / target).exists(), f"{name_of(page)} links to {target}"
+
+
+def test_words_lead_to_the_glossary():
+    """Where they first come up, and mean what the glossary says: not in code, nor as an author's initial."""
+    spec = importlib.util.spec_from_file_location("words", ROOT / "docs" / "words.py")
+    words = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(words)
+    assert words.meanings().keys() == words.SPELLED.keys() == {"probe", "J", "block", "look", "ledger", "decoy"}
+    page = "<h2>Probes</h2><p><code>probe</code> J. Liang; two probes, a ledger, a probe; a first look at J, blocks</p>"
+    made = words.on_page_content(page, SimpleNamespace(file=SimpleNamespace(src_uri="a.md"), url="methods/a.html"))
+    links = re.findall(r'href="\.\./glossary\.html#(\w+)" title="[^"]{20,}">(\w+)</a>', made)
+    assert links == [("probe", "probes"), ("ledger", "ledger"), ("j", "J")]
+    assert re.sub("<a.*?>|</a>", "", made) == page
 
 
 def test_comparisons_are_measured():
