@@ -2,7 +2,9 @@
 
 import builtins
 import io
+import re
 import sys
+from datetime import datetime
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +17,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from probewise import DAF, FSDD, SFFS
 from probewise.datasets import make_madelon
 from probewise.probing.probes import Subsets
-from probewise.probing.progress import Rarely, Throttled, live_line, live_progress, one_line, panel
+from probewise.probing.progress import Glimpse, Rarely, Throttled, live_line, live_progress, one_line, panel
 from probewise.probing.tally import Tally
 from probewise.stopping import Look, MaxProbes, State
 from probewise.study import Study
@@ -32,13 +34,13 @@ def state():
 
 def test_names_are_text(state):
     console = Console(file=io.StringIO(), width=200)
-    console.print(panel(state, 1000.0, NAMES, "DAF"))
+    console.print(panel(Glimpse(state, NAMES, "DAF", 0.5), 1000.0))
     shown = console.file.getvalue()
     for text in ("[/]", "[red]gene", "a\\nb", "1,000 probes/s", "C2 1.00e-02 (50.0% of the first)", "50% of the top 2"):
         assert text in shown
     assert "x" * 41 not in shown
-    assert one_line(state, 1000.0, NAMES, "DAF").count("\n") == 0
-    assert one_line(state, 1000.0, None, "DAF").endswith("top: 0, 1, 2, 3")
+    assert one_line(Glimpse(state, NAMES, "DAF", None), 1000.0).count("\n") == 0
+    assert one_line(Glimpse(state, None, "DAF", None), 1000.0).endswith("top: 0, 1, 2, 3")
 
 
 def test_lines_are_rare_and_speed_is_of_this_session(state):
@@ -66,7 +68,9 @@ def test_one_line_stays(state, capsys):
     with live_progress(1) as progress:
         progress(state)
         assert capsys.readouterr().err == ""
-    assert capsys.readouterr().err == one_line(state, float("nan"), None, "DAF") + "\n"
+    stamp, line = re.fullmatch(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (.*)\n", capsys.readouterr().err).groups()
+    assert line == one_line(Glimpse(state, None, "DAF", None), float("nan"))
+    assert datetime.fromisoformat(stamp) <= datetime.now()
     with live_progress(1):
         pass
     with live_progress(lambda line: None) as progress:
@@ -89,7 +93,19 @@ def test_what_is_held_back_is_shown_at_the_end():
 
 def test_what_is_not_known_yet_is_left_out(state):
     first = State(4, 2.0, state.tally, (Look(4, 1.0, value_change=np.nan),))
-    assert one_line(first, np.nan, None, "DAF") == "DAF: 4 probes, 2 s, top: 0, 1, 2, 3"
+    assert one_line(Glimpse(first, None, "DAF", None), np.nan) == "DAF: 4 probes, 2 s, top: 0, 1, 2, 3"
+
+
+def test_a_log_says_when_how_far_and_how_long_still(state, capsys):
+    with live_progress(1, stop=MaxProbes(16)) as progress:
+        progress.last = -1e9
+        progress(state)
+        line = capsys.readouterr().err
+    capsys.readouterr()
+    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d DAF: 4 probes, 2 s, 25% done, about 6.0 s left, C2", line)
+    with live_progress(1, stop=MaxProbes(4)) as progress:
+        progress(state)
+    assert "done" not in capsys.readouterr().err
 
 
 # ---- a function of the caller's

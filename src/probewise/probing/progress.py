@@ -60,12 +60,16 @@ def live_progress(
 ) -> Iterator[Callable[[State], None] | None]:
     """A callback for the engine that shows the state of a run; None where nobody looks."""
     watchers = WATCHERS.get()
-    with _displayed(verbose, names, title) as display:
+
+    def glimpse_of(state: State) -> Glimpse:
+        return Glimpse(state, names, title, None if stop is None else stop.share_done(state))
+
+    with _displayed(verbose, glimpse_of, title) as display:
 
         def show(state: State) -> None:
             if display is not None:
                 display(state)
-            glimpse = Glimpse(state, names, title, None if stop is None else stop.share_done(state))
+            glimpse = glimpse_of(state)
             for watch in watchers:
                 watch(glimpse)
 
@@ -73,7 +77,7 @@ def live_progress(
 
 
 @contextmanager
-def _displayed(verbose: Verbose, names: Sequence[str] | None, title: str) -> Iterator[Throttled | None]:
+def _displayed(verbose: Verbose, glimpse_of: Callable[[State], Glimpse], title: str) -> Iterator[Throttled | None]:
     """A callback that shows the state of a run as ``verbose`` asks for; None where it is 0."""
     if not verbose:
         yield None
@@ -82,14 +86,14 @@ def _displayed(verbose: Verbose, names: Sequence[str] | None, title: str) -> Ite
 
     with _screen(verbose) as screen:
         words = panel if screen.takes_tables else one_line
-        progress = Throttled(screen.every, lambda state, speed: screen.show(words(state, speed, names, title)))
+        progress = Throttled(screen.every, lambda state, speed: screen.show(words(glimpse_of(state), speed)))
         if screen.takes_tables:
             screen.show(Text(f"{title}: starting"))
         yield progress
         if callable(verbose):
             progress.finish()
     if not callable(verbose) and progress.latest is not None:
-        _leave(one_line(progress.latest, progress.speed(progress.latest), names, title))
+        _leave(one_line(glimpse_of(progress.latest), progress.speed(progress.latest)))
 
 
 def _leave(line: str) -> None:
@@ -97,10 +101,20 @@ def _leave(line: str) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    if Console(stderr=True).is_jupyter:
+    console = Console(stderr=True)
+    if console.is_jupyter:
         import_module("IPython.display").display(Text(line))
     else:
-        print(line, file=sys.stderr)
+        (print_to_terminal if console.is_terminal else print_to_log)(line)
+
+
+def print_to_terminal(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def print_to_log(line: str) -> None:
+    """With the time of day: who reads a log was not there."""
+    print(time.strftime("%Y-%m-%d %H:%M:%S"), line, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -145,7 +159,7 @@ def _screen(verbose: Verbose) -> Iterator[Screen]:
         with Live(console=console, transient=True, auto_refresh=False) as live, _logged_to(console):
             yield Screen(partial(live.update, refresh=True), REFRESH_SECONDS, takes_tables=True)
     else:
-        yield Screen(partial(print, file=sys.stderr), LINE_SECONDS, takes_tables=False)
+        yield Screen(print_to_log, LINE_SECONDS, takes_tables=False)
 
 
 @contextmanager
@@ -211,25 +225,35 @@ def shown(name: str, longest: int = 40) -> str:
     return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in name)
 
 
-def one_line(state: State, speed: float, names: Sequence[str] | None, title: str) -> str:
-    look = state.look
+def span(seconds: float) -> str:
+    """A length of time in words."""
+    if seconds < 120:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def one_line(glimpse: Glimpse, speed: float) -> str:
+    state, look, left = glimpse.state, glimpse.state.look, glimpse.seconds_left
     parts = [
-        f"{title}: {state.n_probes:,} probes",
+        f"{glimpse.title}: {state.n_probes:,} probes",
         f"{speed:,.0f}/s" if speed == speed else "",
         f"{state.seconds:.0f} s",
+        f"{glimpse.share:.0%} done, about {span(left)} left" if left else "",
         f"C2 {look.value_change:.2e}" if look and look.value_change == look.value_change else "",
-        f"top: {', '.join(top_names(state, names, 5))}",
+        f"top: {', '.join(top_names(state, glimpse.names, 5))}",
     ]
     return ", ".join(filter(None, parts))
 
 
-def panel(state: State, speed: float, names: Sequence[str] | None, title: str) -> Table:
+def panel(glimpse: Glimpse, speed: float) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
-    look = state.look
-    table.add_row(f"[bold]{title}", f"{state.n_probes:,} probes", f"{speed:,.0f} probes/s", f"{state.seconds:.1f} s")
+    state, look, left = glimpse.state, glimpse.state.look, glimpse.seconds_left
+    done = f"{glimpse.share:.0%} done, about {span(left)} left" if left else ""
+    speeds = f"{speed:,.0f} probes/s", f"{state.seconds:.1f} s", done
+    table.add_row(f"[bold]{glimpse.title}", f"{state.n_probes:,} probes", *speeds)
     measures = "waiting for the first looks"
     if look and look.value_change == look.value_change:
         measures = f"C2 {look.value_change:.2e} ({look.relative_change:.1%} of the first)"
@@ -237,7 +261,7 @@ def panel(state: State, speed: float, names: Sequence[str] | None, title: str) -
     grid = Table.grid()
     grid.add_row(table)
     grid.add_row(f"[dim]{measures}")
-    grid.add_row(Text.assemble(("top now: ", "dim"), ", ".join(top_names(state, names))))
+    grid.add_row(Text.assemble(("top now: ", "dim"), ", ".join(top_names(state, glimpse.names))))
     return grid
 
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..probing.interactions import IN_WORDS
+from ..probing.progress import span
 from .direction import in_words
 from .ranking_table import DECIMALS, decimals_of, for_people, typeset_cell
-from .words import count, evidence, number, p_value, percent, quoted, span
+from .words import count, evidence, number, p_value, percent, quoted
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("charts.js", "plots.js", "table.js", "page.js")

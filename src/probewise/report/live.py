@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from ..probing.progress import Glimpse, Rarely, shown
+from ..probing.progress import Glimpse, Rarely, shown, span
 from ..probing.tally import positions
 from .html import TEMPLATES, page_environment
-from .words import span
 
 FIRST, EVERY = 10.0, 60.0  # seconds
 TOP = 30

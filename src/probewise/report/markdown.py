@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..probing.interactions import IN_WORDS
+from ..probing.progress import span
 from .direction import in_words
 from .ranking_table import decimals_of, for_people, typeset_cell
-from .words import count, evidence, number, p_value, percent, quoted, span
+from .words import count, evidence, number, p_value, percent, quoted
 
 TOP, WAYS = 30, 10
 IN_SENTENCES = ("difference_low", "difference_high", "correlation_low", "correlation_high")

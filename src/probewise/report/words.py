@@ -44,13 +44,6 @@ def count(amount: int, noun: str) -> str:
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 
 
-def span(seconds: float) -> str:
-    """A length of time in words."""
-    if seconds < 120:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
 def p_value(p: float | None) -> str:
     return "–" if p is None else "below 0.001" if p < 0.001 else f"{p:.3f}"
 
