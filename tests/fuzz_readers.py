@@ -166,7 +166,7 @@ def a_run(command):
         if command == "rank":
             options = ["--ledger", str(kept), "--probes", "40", "--check-every", "20"]
         else:
-            options = ["--run", str(kept), "--methods", "fsdd,all", "--trials", "2", "--sizes", "1,2"]
+            options = ["--ledger", str(kept), "--methods", "fsdd,all", "--trials", "2", "--sizes", "1,2"]
         assert run([command, str(table), "--target", "label", "--jobs", "1", "-q", *options]) == 0
         return kept.read_bytes()
 

@@ -169,15 +169,19 @@ def raises(error, item):
     raise error("mine")
 
 
-def test_a_cluster_without_workers(tmp_path, data, monkeypatch):
-    monkeypatch.setattr(executors, "LEAST_PATIENCE", 0.5)
-    with (
-        DaskCluster(tmp_path) as cluster,
-        cluster.client() as client,
-        on(client, wait_for_workers_timeout=0),
-        pytest.raises(ClusterError, match="has had no worker for"),
-    ):
-        DAF(criterion=mean_and_more, stop=MaxProbes(50), random_state=0).fit(*data)
+def test_a_cluster_without_workers_says_so_at_once_and_waits_as_long_as_asked(tmp_path, data, caplog, capsys):
+    daf = DAF(criterion=mean_and_more, stop=MaxProbes(50), random_state=0)
+    with DaskCluster(tmp_path) as cluster, cluster.client() as client:
+        with (
+            on(client, wait_for_workers_timeout=0.5),
+            pytest.raises(ClusterError, match=r"no worker for 0\.5 s: start"),
+        ):
+            daf.fit(*data)
+        assert "has no worker: waiting 0.5 s for one" in caplog.messages[0]
+        (tmp_path / "t.csv").write_text("a,b,label\n" + "1,2,u\n2,1,v\n" * 9)
+        command = ["rank", str(tmp_path / "t.csv"), "--target", "label", "--time", "0.4", "--dask", cluster.address]
+        assert run(command) == 2
+    assert "has had no worker for 0.4 s: start some, with dask worker tcp://" in capsys.readouterr().err
 
 
 def test_what_cannot_be_sent(client):

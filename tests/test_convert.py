@@ -384,7 +384,7 @@ def test_command_with_ledger_selection_and_report(tmp_path, capsys, monkeypatch)
         "run.ledger",
         "--select",
         "best.csv",
-        "--keep",
+        "--n-features",
         "3",
         "--quiet",
     ]

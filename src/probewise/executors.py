@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from . import __version__
 
+LOG = logging.getLogger("probewise")
 MOST_LOSSES = 12  # of one item with its worker; a dead worker is the machine's fault, twelve are the item's
 WAIT = 10.0  # seconds for a scheduler to answer, and between two checks whether a cluster is still there
 LEAST_PATIENCE = 60.0  # seconds without any worker until a cluster counts as lost
@@ -181,12 +182,21 @@ class _OnDask:
     def __init__(self, backend: Any, function: _VersionedFunction) -> None:
         self.client, self.function = backend.client, function
         self.address = self.client.scheduler.address
-        self.patience = max(LEAST_PATIENCE, float(backend.wait_for_workers_timeout or 0))
+        asked = float(backend.wait_for_workers_timeout or LEAST_PATIENCE)
+        self.first_patience, self.patience = asked, max(LEAST_PATIENCE, asked)
         self.scattered: Any = None
         self.n_cores, self.counted = 1, -inf
 
     def __enter__(self) -> _OnDask:
-        self._scatter()
+        try:
+            staffed = bool(self.client.nthreads())
+        except OSError as error:
+            raise self._gone() from error
+        if not staffed:
+            LOG.warning(
+                "the Dask cluster at %s has no worker: waiting %.3g s for one", self.address, self.first_patience
+            )
+        self._scatter(self.first_patience)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -237,21 +247,21 @@ class _OnDask:
                 "does it need more memory than a worker has?"
             ) from loss
         if submitted.function is self.scattered:  # else another item's loss has seen to it
-            self._scatter()
+            self._scatter(self.patience)
         self._send(submitted)
 
-    def _scatter(self) -> None:
-        deadline = time.monotonic() + self.patience
+    def _scatter(self, patience: float) -> None:
+        deadline = time.monotonic() + patience
         while True:
             try:
-                self.scattered = self.client.scatter(self.function, broadcast=True, hash=False, timeout=self.patience)
+                self.scattered = self.client.scatter(self.function, broadcast=True, hash=False, timeout=patience)
                 self.staffed = time.monotonic()
                 return
             except OSError as error:
                 if self.client.status != "running":
                     raise self._gone() from error
                 if time.monotonic() > deadline:
-                    raise self._deserted() from error
+                    raise self._deserted(patience) from error
                 time.sleep(0.1)  # a worker died as the function was on its way to it
             except Exception as error:
                 raise self._not_understood(error) from error
@@ -265,13 +275,14 @@ class _OnDask:
         if n_cores:
             self.n_cores, self.staffed = n_cores, self.counted
         elif self.counted - self.staffed > self.patience:
-            raise self._deserted()
+            raise self._deserted(self.patience)
 
     def _gone(self) -> ClusterError:
         return ClusterError(f"the Dask scheduler at {self.address} does not answer any more")
 
-    def _deserted(self) -> ClusterError:
-        return ClusterError(f"the Dask cluster at {self.address} has had no worker for {self.patience:.0f} s")
+    def _deserted(self, seconds: float) -> ClusterError:
+        start = f"start some, with dask worker {self.address}"
+        return ClusterError(f"the Dask cluster at {self.address} has had no worker for {seconds:.3g} s: {start}")
 
     def _not_understood(self, error: Exception) -> ClusterError:
         words = " ".join(str(error).split())[:200]
@@ -325,8 +336,11 @@ class _OnRay:
 
 
 @contextmanager
-def on_dask(address: str) -> Iterator[None]:
-    """Inside this context, `executor` maps over the Dask cluster whose scheduler is at the address."""
+def on_dask(address: str, wait: float | None = None) -> Iterator[None]:
+    """Inside this context, `executor` maps over the Dask cluster whose scheduler is at the address.
+
+    It waits a minute for a first worker, or for as many seconds as ``wait``, if those are fewer.
+    """
     try:
         from distributed import Client
         from distributed.comm import resolve_address
@@ -339,11 +353,12 @@ def on_dask(address: str) -> Iterator[None]:
             f"no Dask scheduler answers at {address or 'an empty address'}: give the address that the command dask "
             "scheduler prints, such as tcp://host:8786"
         ) from error
+    patience = LEAST_PATIENCE if wait is None else min(wait, LEAST_PATIENCE)
     log = logging.getLogger("distributed.client")
     level = log.level
     log.setLevel(logging.CRITICAL)  # lost items are submitted again, and a lost cluster is a ClusterError
     try:
-        with client, joblib.parallel_config(backend="dask", client=client):
+        with client, joblib.parallel_config(backend="dask", client=client, wait_for_workers_timeout=patience):
             yield
     finally:
         log.setLevel(level)

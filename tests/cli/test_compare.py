@@ -153,22 +153,22 @@ def test_the_better_one_is_named_where_chance_is_unlikely(tmp_path, capsys):
 
 def test_a_run_goes_on_and_ends_as_if_never_stopped(data, tmp_path, capsys):
     kept, basis = tmp_path / "study.jsonl", [data, "--target", "label", *QUICK, "-q", "--jobs", 1]
-    compared(capsys, *basis, "--trials", 2, "--seed", 4, "--run", kept)
-    assert "add --resume to go on with it" in refusal(capsys, *basis, "--run", kept)
+    compared(capsys, *basis, "--trials", 2, "--seed", 4, "--ledger", kept)
+    assert "add --resume to go on with it" in refusal(capsys, *basis, "--ledger", kept)
     tables = {}
-    for name, options in {"resumed": ["--run", kept, "--resume"], "whole": ["--seed", 4]}.items():
+    for name, options in {"resumed": ["--ledger", kept, "--resume"], "whole": ["--seed", 4]}.items():
         compared(capsys, *basis, "--trials", 4, *options, "--out", tmp_path / f"{name}.csv")
         tables[name] = pl.read_csv(tmp_path / f"{name}.csv").drop("seconds")
     assert tables["resumed"].equals(tables["whole"])
-    message = refusal(capsys, *basis, "--run", kept, "--resume", "--ignore", "f03")
+    message = refusal(capsys, *basis, "--ledger", kept, "--resume", "--ignore", "f03")
     assert "holds another study: its shape is [90, 20], not [90, 19]" in message
 
 
 def test_resume_needs_something_to_resume(data, tmp_path, capsys):
-    assert "--resume needs --run" in refusal(capsys, data, "--target", "label", "--resume")
-    message = refusal(capsys, data, "--target", "label", "--resume", "--run", tmp_path / "no")
-    assert "there is no run" in message
-    assert not (tmp_path / "no").exists()
+    assert "--resume needs --ledger" in refusal(capsys, data, "--target", "label", "--resume")
+    new = [data, "--target", "label", "--methods", "fsdd", "--trials", 2, "--sizes", 2, "--jobs", 1, "--resume"]
+    assert "it begins" in compared(capsys, *new, "--ledger", tmp_path / "no").err
+    assert "it begins" not in compared(capsys, *new, "--run", tmp_path / "no").err
 
 
 @contextlib.contextmanager
@@ -184,7 +184,7 @@ def ctrl_c_heard():
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_gives_the_trials_so_far_and_the_run_can_go_on(data, tmp_path, capsys, jobs):
     kept, basis = tmp_path / "study.jsonl", [data, "--target", "label", "--methods", "daf,bif", "--sizes", "1,4"]
-    basis += ["--probes", 3000, "--classifiers", "naive_bayes", "--run", kept]
+    basis += ["--probes", 3000, "--classifiers", "naive_bayes", "--ledger", kept]
     arguments = [*COMMAND, "compare", *map(str, basis), "--trials", "500", "--jobs", str(jobs)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", "env": ENVIRONMENT}
     with ctrl_c_heard(), subprocess.Popen(arguments, **pipes, start_new_session=True) as process:
@@ -195,7 +195,7 @@ def test_ctrl_c_gives_the_trials_so_far_and_the_run_can_go_on(data, tmp_path, ca
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 0, err
+    assert process.returncode == 3, err
     assert "accuracy, naive_bayes" in out
     assert "Traceback" not in err
     trials = int(re.search(r"interrupted after (\d+) of 500 trials: these are the results so far", err)[1])
@@ -234,7 +234,7 @@ def test_ctrl_c_before_the_first_trial_says_so(data, capsys, monkeypatch):
         (["--out", "table.docx"], "name it .csv"),
         (["--plot", "picture.txt"], "a picture cannot be written to picture.txt: name it"),
         (["--plot", "no-such-folder/p.png"], "does not exist"),
-        (["--run", "no-such-folder/r"], "does not exist"),
+        (["--ledger", "no-such-folder/r"], "does not exist"),
         (["--jobs", "0"], "n_jobs"),
         (["--wrong"], "--wrong"),
     ],
@@ -253,7 +253,7 @@ def test_what_is_written_never_overwrites_what_was_read(data, tmp_path, capsys):
     before = data.read_bytes()
     assert "--out" in refusal(capsys, data, "--target", "label", "--out", data)
     both = tmp_path / "both.svg"
-    kept = ["--run", both, "--plot", both]
+    kept = ["--ledger", both, "--plot", both]
     assert f"--plot {both} would overwrite {both}" in refusal(capsys, data, "--target", "label", *kept)
     assert data.read_bytes() == before
 
@@ -285,7 +285,15 @@ def test_without_matplotlib_a_picture_is_refused_before_any_work(data, tmp_path)
 def test_help_shows_the_command(capsys):
     assert run(["compare", "--help"]) == 0
     text = capsys.readouterr().out
-    for part in ("--methods", "--classifiers", "--trials", "--sizes", "--run", "--plot", "Example: probewise compare"):
+    for part in (
+        "--methods",
+        "--classifiers",
+        "--trials",
+        "--sizes",
+        "--ledger",
+        "--plot",
+        "Example: probewise compare",
+    ):
         assert part in text
 
 

@@ -50,10 +50,13 @@ def python(frame, n_features_to_select=None, **options):
 
 
 OPTIONS = {
-    "groups": ("--group colour=red,green --group colour=blue", {"feature_groups": [["red", "green", "blue"]]}),
-    "groups in a file": ("--groups-file groups.csv", {"feature_groups": [["red", "blue"]]}),
-    "kept": ("--keep-feature age,weight --keep-feature b", {"keep": ["age", "weight", "b"]}),
-    "dropped": ("--drop-feature age", {"drop": ["age"]}),
+    "groups": (
+        "--feature-groups colour=red,green --feature-groups colour=blue",
+        {"feature_groups": [["red", "green", "blue"]]},
+    ),
+    "groups in a file": ("--feature-groups groups.csv", {"feature_groups": [["red", "blue"]]}),
+    "kept": ("--keep-features age,weight --keep-features b", {"keep": ["age", "weight", "b"]}),
+    "dropped": ("--drop-features age", {"drop": ["age"]}),
     "costs": ("--costs costs.csv", {"costs": {"red": 4.0, "b": 0.5}}),
     "decoys": ("--auto decoys --fdr 0.2", {"n_features_to_select": "auto", "how_many": "decoys", "fdr": 0.2}),
     "size": ("--auto size", {"n_features_to_select": "auto", "how_many": "size"}),
@@ -78,7 +81,7 @@ def test_the_same_as_in_python(patients, options, parameters, capsys):
 
 
 def test_what_is_said_at_the_end(patients, capsys):
-    options = "--categorical smokes --group c=red,green --keep-feature age --drop-feature b --auto decoys"
+    options = "--categorical smokes --feature-groups c=red,green --keep-features age --drop-features b --auto decoys"
     assert run(shlex.split(f"rank patients.csv --target label --probes 400 --jobs 1 {options} --select best.csv")) == 0
     said = capsys.readouterr().err
     for words in (
@@ -101,9 +104,9 @@ def _texts(column):
 
 
 def test_select_writes_whole_groups_and_no_more_than_asked(patients):
-    assert rank("--ignore smokes --group c=red,green,blue --select best.csv --keep 1") == 0
+    assert rank("--ignore smokes --feature-groups c=red,green,blue --select best.csv --n-features 1") == 0
     assert pl.read_csv("best.csv").columns == ["red", "green", "blue", "label"]
-    assert rank("--ignore smokes --drop-feature age --select all.csv --keep 7") == 0
+    assert rank("--ignore smokes --drop-features age --select all.csv --n-features 7") == 0
     assert "age" not in pl.read_csv("all.csv").columns
 
 
@@ -117,13 +120,22 @@ def test_select_where_nothing_is_kept(patients, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("--group red", "--group 'red': write its name and its columns, as NAME=col1,col2"),
-        ("--group c=red,grn", "--group: there is no feature column 'grn' in the table: did you mean 'green'?"),
-        ("--group c=red,blue --group d=blue", "--group has column blue in two groups"),
-        ("--group c=red,blue --drop-feature red", "--drop-feature names column red and not all others of its group"),
-        ("--keep-feature Age", "--keep-feature: there is no feature column 'Age' in the table: did you mean 'age'?"),
-        ("--keep-feature age --drop-feature age", "--keep-feature and --drop-feature both name column age"),
-        ("--drop-feature age,weight,red,green,blue,a,b", "--keep-feature and --drop-feature leave none of 7 features"),
+        ("--feature-groups red", "--feature-groups 'red': write a name and columns, as NAME=col1,col2"),
+        (
+            "--feature-groups c=red,grn",
+            "--feature-groups: there is no feature column 'grn' in the table",
+        ),
+        ("--feature-groups c=red,blue --feature-groups d=blue", "--feature-groups has column blue in two groups"),
+        (
+            "--feature-groups c=red,blue --drop-features red",
+            "--drop-features names column red and not all others",
+        ),
+        ("--keep-features Age", "--keep-features: there is no feature column 'Age' in the table: did you mean 'age'?"),
+        ("--keep-features age --drop-features age", "--keep-features and --drop-features both name column age"),
+        (
+            "--drop-features age,weight,red,green,blue,a,b",
+            "--keep-features and --drop-features leave none",
+        ),
         ("--fdr 0.1", "--fdr needs --auto stands_out or decoys"),
         ("--auto size --fdr 0.1", "--fdr needs --auto stands_out or decoys"),
         ("--auto decoys --fdr 2", "--fdr 2.0 must be a share above 0 and below 1"),
@@ -134,10 +146,10 @@ def test_select_where_nothing_is_kept(patients, tmp_path, capsys):
         ("--costs groups.csv", "--costs groups.csv: the cost of 'red' is 'x'; give a number"),
         ("--costs patients.csv", "--costs: there is no feature column"),
         ("--costs nowhere.csv", "there is no file nowhere.csv"),
-        ("--groups-file one.csv", "one.csv must have two columns, with a header: feature and group"),
+        ("--feature-groups one.csv", "one.csv must have two columns, with a header: feature and group"),
         ("--categorical label", "column 'label' cannot be categorical: it is the target"),
         ("--categorical smoke", "there is no categorical column 'smoke' in the table: did you mean 'smokes'?"),
-        ("--method fsdd --keep-feature age", "--keep-feature: --method fsdd makes no probes; leave it out"),
+        ("--method fsdd --keep-features age", "--keep-features: --method fsdd makes no probes; leave it out"),
         ("--method fsdd --auto size", "--auto: --method fsdd makes no probes; leave it out"),
         ("--categorical a --screen 3", "--screen 3 looks at one column at a time"),
     ],
@@ -158,7 +170,7 @@ def test_text_is_refused_where_it_is_not_named(patients, capsys):
 @pytest.mark.parametrize(
     "options",
     [
-        "--group c=red,blue --keep-feature age --drop-feature b",
+        "--feature-groups c=red,blue --keep-features age --drop-features b",
         "--auto decoys --fdr 0.2",
         "--narrow 0.5",
         "--costs costs.csv",
@@ -175,7 +187,7 @@ def test_the_ledger_knows_the_command(patients, options, capsys):
 
 
 def test_a_report_of_the_ledger_and_the_table(patients, capsys):
-    assert rank("--categorical smokes --group c=red,blue --ledger run.ledger --report first.md") == 0
+    assert rank("--categorical smokes --feature-groups c=red,blue --ledger run.ledger --report first.md") == 0
     words = "report run.ledger --data patients.csv --target label --categorical smokes --out second.md -q"
     assert run(shlex.split(words)) == 0
     for name in ("first.md", "second.md"):

@@ -79,9 +79,9 @@ def refusal(capsys, *arguments):
         (["--missing", "median"], {}, []),
         (["--missing", "mean", "--scoring", "roc_auc"], {"scoring": "roc_auc"}, []),
         (["--missing", "median", "--criterion", "linear", "--weights", "weight"], {}, ["sample_weight"]),
-        (["--missing", "median", "--groups", "patient"], {"cv": StratifiedGroupKFold(3)}, ["groups"]),
+        (["--missing", "median", "--row-groups", "patient"], {"cv": StratifiedGroupKFold(3)}, ["groups"]),
         (
-            ["--missing", "mean", "--groups", "9", "--weights", "8", "--cv", "4", "--scoring", "f1_macro"],
+            ["--missing", "mean", "--row-groups", "9", "--weights", "8", "--cv", "4", "--scoring", "f1_macro"],
             {"cv": StratifiedGroupKFold(4), "scoring": "f1_macro"},
             ["groups", "sample_weight"],
         ),
@@ -102,7 +102,7 @@ def test_the_same_as_from_python(data, tmp_path, options, parameters, given):
 def test_numbers_keep_groups_together_too(frame, tmp_path):
     X, _, _, groups = made()
     frame.drop("class", "weight").fill_null(0.5).write_csv(tmp_path / "numbers.csv")
-    ours = scores(tmp_path, tmp_path / "numbers.csv", "--target", "number", "--groups", "patient")
+    ours = scores(tmp_path, tmp_path / "numbers.csv", "--target", "number", "--row-groups", "patient")
     number = np.nan_to_num(X[:, 2], nan=0.5) ** 2
     daf = DAF(criterion="knn", stop=MaxProbes(60), cv=GroupKFold(3), random_state=0)
     daf.fit(np.nan_to_num(X, nan=0.5), number, groups=groups)
@@ -146,21 +146,32 @@ def test_a_run_goes_on_with_the_same_options_only(data, tmp_path, capsys):
         "--method",
         "daf",
     ]
-    options = ["--weights", "weight", "--groups", "patient", "--scoring", "roc_auc"]
+    options = ["--weights", "weight", "--row-groups", "patient", "--scoring", "roc_auc"]
     assert run([*map(str, command), *options, "--probes", "40"]) == 0
     assert run([*map(str, command), *options, "--probes", "80", "--resume"]) == 0
     capsys.readouterr()
     for changed, words in (
-        (["--ignore", "weight", "--groups", "patient", "--scoring", "roc_auc"], "its --weights is"),
+        (["--ignore", "weight", "--row-groups", "patient", "--scoring", "roc_auc"], "its --weights is"),
         (["--weights", "weight", "--ignore", "patient", "--scoring", "roc_auc"], "its folds is"),
-        (["--weights", "weight", "--groups", "patient"], "its scoring is"),
+        (["--weights", "weight", "--row-groups", "patient"], "its scoring is"),
     ):
         assert words in refusal(capsys, *command, *changed, "--probes", "90", "--resume")
 
 
 def test_a_report_says_how_to_repeat_it(data, tmp_path):
     ledger, report = tmp_path / "run.ledger", tmp_path / "report.json"
-    command = ["rank", data, "--target", "class", "--missing", "median", "--weights", "weight", "--groups", "patient"]
+    command = [
+        "rank",
+        data,
+        "--target",
+        "class",
+        "--missing",
+        "median",
+        "--weights",
+        "weight",
+        "--row-groups",
+        "patient",
+    ]
     command += ["--scoring", "roc_auc", "--cv", "4", "--probes", "40", "--jobs", "1", "--quiet"]
     assert run([*command, "--ledger", str(ledger), "--report", str(report)]) == 0
     told = json.loads(report.read_text())
@@ -215,17 +226,20 @@ def test_gaps_are_refused_with_the_remedy(data, capsys):
         (["--weights", "wieght"], "no weights column 'wieght' in the table: did you mean 'weight'?"),
         (["--weights", "class"], "column 'class' cannot be both the weights and the target"),
         (["--weights", "weight", "--ignore", "weight"], "column 'weight' cannot be both the weights and ignored"),
-        (["--weights", "weight", "--groups", "weight"], "column 'weight' cannot be both the weights and the groups"),
+        (
+            ["--weights", "weight", "--row-groups", "weight"],
+            "column 'weight' cannot be both the weights and the groups",
+        ),
         (["--weights", "patient"], "the weights 'patient' are of type String: give numbers"),
         (
             ["--weights", "weight", "--criterion", "svm"],
             "--weights: SVM knows no weights; leave them out, or use",
         ),
-        (["--groups", "patient", "--cv", "40"], "--groups patient has 30 groups, and --cv 40 needs as many"),
+        (["--row-groups", "patient", "--cv", "40"], "--row-groups patient has 30 groups, and --cv 40 needs as many"),
         (["--weights", "weight", "--method", "fsdd"], "--weights: --method fsdd has no criterion and no folds"),
         (
-            ["--scoring", "roc_auc", "--groups", "patient", "--method", "dfe"],
-            "--scoring, --groups: --method dfe has",
+            ["--scoring", "roc_auc", "--row-groups", "patient", "--method", "dfe"],
+            "--scoring, --row-groups: --method dfe has",
         ),
     ],
     ids=" ".join,

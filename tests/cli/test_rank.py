@@ -1,6 +1,8 @@
 """The command does what it says: real runs, real signals, and one line for whatever is wrong."""
 
 import contextlib
+import io
+import json
 import os
 import re
 import signal
@@ -14,6 +16,7 @@ import pytest
 
 from probewise import BIF, DAF, Tournament, __version__
 from probewise.cli import run
+from probewise.cli.values import seconds_in
 from probewise.datasets import make_madelon
 from probewise.io import read_table
 from probewise.stopping import MaxProbes, MinCoverage
@@ -290,9 +293,49 @@ def test_an_existing_ledger_needs_resume(data, tmp_path, capsys):
 
 def test_resume_needs_something_to_resume(data, tmp_path, capsys):
     assert "--resume needs --ledger" in refusal(capsys, "rank", data, "--target", "label", "--resume")
-    message = refusal(capsys, "rank", data, "--target", "label", "--resume", "--ledger", tmp_path / "no")
-    assert "there is no ledger" in message
-    assert not (tmp_path / "no").exists()
+    new = [data, "--target", "label", "--probes", 60, "--resume", "--ledger"]
+    (tmp_path / "empty").write_bytes(b"")
+    begun = [ranked(capsys, *new, tmp_path / name) for name in ("no", "empty", "no")]
+    assert f"there is no run in {tmp_path / 'no'} yet: it begins" in begun[0].err
+    assert "it begins" not in begun[2].err
+    assert begun[0].out == begun[1].out == begun[2].out == ranked(capsys, *new[:-2]).out
+
+
+def test_names_of_methods_lengths_of_time_and_workers_as_people_write_them(data, capsys):
+    options = [data, "--target", "label", "--probes", 60, "-q"]
+    plain = ranked(capsys, *options, "--method", "daf", "--criterion", "knn").out
+    written = ["--method", "DAF", "--criterion", "KNN", "--coefficient", "DAF0", "--time", "1h30m", "--n-jobs", 1]
+    assert ranked(capsys, *options, *written).out == plain
+    assert "'fast' is no length of time: write seconds, or as 90s, 5m, 1h30m" in refusal(
+        capsys, "rank", *options, "--time", "fast"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90", 90), ("0.5", 0.5), ("5m", 300), ("5 min", 300), ("1h30m", 5400), ("2d", 172800), ("1e3", 1000)],
+)
+def test_lengths_of_time(text, seconds):
+    assert seconds_in(text) == seconds
+
+
+# ---- standard output
+
+
+def test_a_ranking_or_a_report_alone_on_standard_output(data, tmp_path, capsys):
+    options = [data, "--target", "label", "--probes", 60, "--top", 3]
+    printed = ranked(capsys, *options, "--out", "-")
+    assert pl.read_csv(io.StringIO(printed.out))["rank"].to_list() == list(range(1, 31))
+    assert len(table_rows(printed.err)) == 3
+    assert "all 30 features are in standard output" in printed.err
+    summary = json.loads(ranked(capsys, *options, "--json", "-", "-q", "--ledger", tmp_path / "l").out)
+    assert summary["asked"]["method"] == "Tournament"
+    assert run(["report", str(tmp_path / "l"), "--out", "-"]) == 0
+    assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
+    assert run(["diff", str(tmp_path / "l"), str(tmp_path / "l"), "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)["features"] == 30
+    both = refusal(capsys, "rank", *options, "--out", "-", "--json", "-")
+    assert "--out -, --json -: one of them can be on standard output" in both
 
 
 def test_a_foreign_ledger_is_refused(data, tmp_path, capsys):
@@ -338,7 +381,7 @@ def test_ctrl_c_gives_the_ranking_so_far_and_the_run_can_go_on(data, tmp_path, c
         wait_for_blocks(ledger, process)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
-    assert process.returncode == 0
+    assert process.returncode == 3
     assert len(table_rows(out)) == 20
     assert "this is the ranking so far" in err
     assert "Traceback" not in err
@@ -475,15 +518,38 @@ def test_help_shows_the_commands_and_an_example(capsys, arguments):
 
 def test_help_of_rank_names_every_parameter_of_daf_a_person_sets(capsys):
     assert run(["rank", "--help"]) == 0
+    short = capsys.readouterr().out
+    first = [line.split()[1] for line in short.splitlines() if line.startswith("│ --")]
+    ten = ["target", "id", "missing", "method", "time", "top", "out", "report", "ledger", "resume"]
+    assert first == [f"--{name}" for name in [*ten, "help-all", "help"]]
+    assert run(["rank", "--help-all"]) == 0
     text = capsys.readouterr().out
+    assert run(["rank", "--help"]) == 0
+    assert capsys.readouterr().out == short
+    assert {"The table", "What comes out", "How to judge", "The run"} < set(re.findall(r"╭─ ([\w ]+) ─", text))
     assert "--narrow" not in text  # on its way out
     not_for_people = {"n_features_to_select", "min_features_to_select", "block_size", "device", "narrow"}
     spelled = {"stop": "probes", "n_jobs": "jobs", "random_state": "seed", "verbose": "quiet"}
-    spelled |= {"feature_groups": "group", "keep": "keep-feature", "drop": "drop-feature"}
+    spelled |= {"keep": "keep-features", "drop": "drop-features"}
     spelled |= {"categorical_features": "categorical", "how_many": "auto", "rows": "no-rows"}
     for name in DAF().get_params(deep=False).keys() - not_for_people:
         assert f"--{spelled.get(name, name).replace('_', '-')}" in text
     assert "Example: probewise rank" in text
+
+
+def test_old_names_of_options_work_and_say_the_new_ones(data, tmp_path, capsys):
+    (tmp_path / "g.csv").write_text("feature,group\nf03,pair\nf04,pair\n")
+    start, end = [data, "--target", "label", "--probes", 60], ["--select", tmp_path / "s.csv"]
+    old = "--groups f00 --cv 3 --group two=f01,f02 --keep-feature f05 --drop-feature=f06 --keep 2 --groups-file"
+    new = "--row-groups f00 --cv 3 --feature-groups two=f01,f02 --keep-features f05 --drop-features=f06 --n-features 2"
+    before = ranked(capsys, *start, *end, *old.split(), tmp_path / "g.csv")
+    after = ranked(capsys, *start, *end, *new.split(), "--feature-groups", tmp_path / "g.csv")
+    assert before.out == after.out
+    told = [line.removeprefix("probewise: ") for line in before.err.splitlines() if " is called " in line]
+    assert told[:2] == ["--groups is called --row-groups now", "--group is called --feature-groups now"]
+    assert len(told) == 6
+    assert "is called" not in after.err
+    assert "is called" not in ranked(capsys, *start, *end, "--keep", 2, "-q").err
 
 
 def test_demo_shows_what_tournament_finds_and_bif_misses():

@@ -142,7 +142,7 @@ def test_a_sparse_table_stays_sparse(folder, capsys, monkeypatch):
 @pytest.mark.parametrize("ending", [".csv", ".tsv", ".parquet", ".arrow", ".feather"])
 def test_select_writes_the_best_columns_and_the_target(folder, tmp_path, capsys, ending):
     out = tmp_path / f"small{ending}"
-    printed = ranked(capsys, folder / "whole.parquet", "--target", "label", "--select", out, "--keep", 4)
+    printed = ranked(capsys, folder / "whole.parquet", "--target", "label", "--select", out, "--n-features", 4)
     small = read_table(out, target="label")
     assert small.feature_names == names_in(printed)[:4]
     assert small.y.tolist() == LABELS.tolist()
@@ -160,7 +160,7 @@ def test_select_keeps_as_many_as_are_shown_and_says_where(folder, tmp_path, caps
 
 
 def test_select_of_a_sparse_table(folder, tmp_path, capsys):
-    printed = ranked(capsys, folder / "sparse.svm", "--select", tmp_path / "small.parquet", "--keep", 2)
+    printed = ranked(capsys, folder / "sparse.svm", "--select", tmp_path / "small.parquet", "--n-features", 2)
     frame = pl.read_parquet(tmp_path / "small.parquet")
     assert frame.columns == [*names_in(printed)[:2], "target"]
     whole = read_table(folder / "sparse.svm").X.toarray()
@@ -174,8 +174,8 @@ def test_select_of_a_sparse_table(folder, tmp_path, capsys):
         (["--select", "no-such-folder/small.csv"], "does not exist"),
         (["--select", "whole.csv"], "--select whole.csv would overwrite whole.csv"),
         (["--select", "new.csv", "--out", "new.csv"], "would overwrite new.csv"),
-        (["--keep", "3"], "--keep needs --select FILE"),
-        (["--keep", "31", "--select", "new.csv"], "--keep 31 is more than the 30 features"),
+        (["--n-features", "3"], "--n-features needs --select FILE"),
+        (["--n-features", "31", "--select", "new.csv"], "--n-features 31 is more than the 30 features"),
         (["--target-file", "labels.tsv", "--out", "labels.tsv"], "would overwrite labels.tsv"),
         (["--target-file", "none.csv"], "there is no file none.csv"),
         (["--features-in", "cells"], "--features-in 'cells' is not known: choose one of columns, rows"),

@@ -323,12 +323,23 @@ SHORT = (
     "--top",
     "6",
 )
+FEATURES = ["--keep-features", "f03", "--feature-groups", "both=f00,f01"]
 COMMANDS = {
     "rank": ["rank", "table.csv", *SHORT],
     "together": ["rank", "table.csv", *SHORT, "--together"],
     "decoys": ["rank", "table.csv", *SHORT, "--auto", "decoys"],
     "efs": ["rank", "table.csv", "--target", "label", "--method", "efs", "--jobs", "1", "--out", "efs.csv"],
-    "features": ["rank", "table.csv", *SHORT, "--keep-feature", "f03", "--group", "both=f00,f01", "--out", "ranks.csv"],
+    "features": [
+        "rank",
+        "table.csv",
+        *SHORT,
+        "--keep-features",
+        "f03",
+        "--feature-groups",
+        "both=f00,f01",
+        "--out",
+        "ranks.csv",
+    ],
     "reported": ["rank", "table.csv", *SHORT, "--report", "report.md", "--json", "report.json"],
     "kept": ["rank", "table.csv", *SHORT, "--ledger", "run.ledger"],
     "report": ["report", "run.ledger", "--out", "of-ledger.md", "--json", "of-ledger.json"],  # of the run before

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Annotated, Any
 
 from .. import __version__
@@ -20,10 +20,10 @@ from .files import (
     check_outputs_of_compare,
     check_outputs_of_rank,
     check_outputs_of_report,
-    require_kept,
+    goes_on,
     table_of,
 )
-from .options import TOP, Option, as_flag
+from .options import RENAMED, TOP, Option, as_flag
 from .parsing import (
     OF_DAF,
     daf_of,
@@ -37,6 +37,7 @@ from .parsing import (
     whole_numbers,
     without_probes,
 )
+from .piping import piped
 from .results import fitted, give_comparison, give_ranking, live_pages, write_reports
 
 try:
@@ -51,7 +52,7 @@ probewise demo
 
 probewise rank data.csv --target label
 
-probewise rank data.parquet --target label --time 300 --out ranking.csv
+probewise rank data.parquet --target label --time 5m --out ranking.csv
 
 probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png
 
@@ -62,12 +63,15 @@ probewise diff monday.ledger tuesday.ledger
 probewise convert wide.parquet wide.npy --target label --dtype float32
 
 probewise reproduce fsdd-2008 --data folder"""
-INTERRUPTED = 130
+EXIT_CODES = """Exit codes: 0, done; 2, refused, for the reason printed; 3, broken off (Ctrl-C, a full disk, a lost
+cluster) with the result so far; 130, interrupted before there was one."""
+BROKEN_OFF, INTERRUPTED = 3, 130
+PAGES = {"json": ".json", "markdown": ".md"}
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 app = typer.Typer(
     help="Find the few features that matter in a wide table. Each is judged in the company of others.",
-    epilog=EXAMPLES,
+    epilog=f"{EXAMPLES}\n\n{EXIT_CODES}",
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     rich_markup_mode="markdown",
@@ -85,9 +89,9 @@ def main() -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run the command that the arguments name; the exit code. What is wrong with them is printed in one line."""
-    code = 2
+    code, arguments = 2, _by_new_names(arguments)
     try:
-        code = int(app(list(arguments), prog_name="probewise", standalone_mode=False, obj=list(arguments)) or 0)
+        code = int(app(arguments, prog_name="probewise", standalone_mode=False, obj=arguments) or 0)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except UsageError as error:
@@ -106,19 +110,40 @@ def run(arguments: Sequence[str]) -> int:
     return code
 
 
+def _by_new_names(arguments: Sequence[str]) -> list[str]:
+    """The arguments, with options under old names by their new ones, and a line about each."""
+    renamed = RENAMED.get(arguments[0], {}) if arguments else {}
+    words = [(flag, equals, value) for flag, equals, value in (word.partition("=") for word in arguments)]
+    if not {"-q", "--quiet"} & set(arguments):
+        for old in dict.fromkeys(flag for flag, _, _ in words if flag in renamed):
+            print_line(f"{old} is called {renamed[old]} now")
+    return [renamed.get(flag, flag) + equals + value for flag, equals, value in words]
+
+
 # ---- options as data to commands of typer
 
 
-def command(declared: Sequence[Option], example: str | None = None) -> Callable[[Any], Any]:
-    """A command with these options; its function takes their values, and the ``arguments`` as typed, as one object."""
+def command(
+    declared: Sequence[Option], example: str | None = None, dash: Mapping[str, str] = MappingProxyType({})
+) -> Callable[[Any], Any]:
+    """A command with these options; its function takes their values, and the ``arguments`` as typed, as one object.
 
-    def register(body: Callable[[Any], None]) -> Callable[[Any], None]:
-        def call(context: typer.Context, **values: Any) -> None:
-            body(SimpleNamespace(**values, arguments=context.obj))
+    ``dash`` are the options that take - for standard output, with the endings of what is printed there.
+    """
+
+    def register(body: Callable[[Any], int | None]) -> Callable[[Any], int | None]:
+        def call(context: typer.Context, **values: Any) -> int | None:
+            given = SimpleNamespace(**values, arguments=context.obj)
+            with piped(given, dash):
+                return body(given)
 
         context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-        call.__signature__ = inspect.Signature([context, *map(_parameter, declared)])  # type: ignore[attr-defined]
         epilog = None if example is None else f"Example: {example}"
+        parameters = [context, *map(_parameter, declared)]
+        more = {option.name for option in declared if option.is_advanced}
+        if more:
+            parameters.append(_help_all(more))
+        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         app.command(body.__name__, help=inspect.getdoc(body), epilog=epilog)(call)
         return body
 
@@ -134,7 +159,7 @@ def _parameter(option: Option) -> inspect.Parameter:
             metavar=option.metavar,
             help=option.help,
             rich_help_panel=option.panel,
-            hidden=option.hidden,
+            hidden=option.hidden or option.is_advanced,
             min=option.at_least,
         )
     if option.check is not None:
@@ -146,6 +171,25 @@ def _parameter(option: Option) -> inspect.Parameter:
         default=inspect.Parameter.empty if option.is_argument else option.default,
         annotation=Annotated[option.type | None if needs_none else option.type, info],
     )
+
+
+def _help_all(names: set[str]) -> inspect.Parameter:
+    """The option that shows these options, too."""
+
+    def show(context: typer.Context, wanted: bool) -> None:
+        if wanted:
+            more = [parameter for parameter in context.command.params if parameter.name in names]
+            for parameter in more:
+                parameter.hidden = False  # type: ignore[attr-defined]
+            print(context.get_help())
+            for parameter in more:
+                parameter.hidden = True  # type: ignore[attr-defined]
+            raise typer.Exit
+
+    help_text = f"Show {len(names)} more options: how to stop, how to judge, groups, costs, and the like."
+    info = typer.Option("--help-all", callback=show, is_eager=True, help=help_text)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter("help_all", kind, default=False, annotation=Annotated[bool, info])
 
 
 def _checking(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -202,8 +246,12 @@ def demo(given: Any) -> None:
     print_demo(data, tournament, daf, BIF(n_jobs=given.jobs).fit(table.frame(), table.y))
 
 
-@command(options.RANK, "probewise rank data.csv --target label --time 300 --out ranking.csv")
-def rank(given: Any) -> None:
+@command(
+    options.RANK,
+    "probewise rank data.csv --target label --time 5m --out ranking.csv",
+    {"out": ".csv", "report": ".html", **PAGES},
+)
+def rank(given: Any) -> int:
     """Rank the features of a table by what they add to others.
 
     Random subsets of the features (probes) are scored, in rounds, after each of which the weaker part of the features
@@ -212,21 +260,22 @@ def rank(given: Any) -> None:
     settled, or after a minute. Ctrl-C ends it at any time with the ranking so far.
     """
     from ..executors import on_dask
+    from ..probing.ledger import peek
     from ..probing.progress import watched_by
     from ..probing.record import begun_by
 
-    require_kept(given.ledger, "ledger", resume=given.resume)
+    given.resume = goes_on(given.ledger, given, lambda file: peek(file, "seed") is not None)
     asked, given.method = given.method, method_of(given)
     reports = check_outputs_of_rank(given)
     if given.missing not in (None, "mean", "median"):
         raise ValueError(f"--missing {given.missing!r} is not known: choose mean or median")
     makes_probes = given.method in ("daf", "tournament")
     takes_nan = given.missing is not None or (makes_probes and given.criterion == "tree") or given.method == "fsdd"
-    with on_dask(given.dask) if given.dask is not None and makes_probes else nullcontext():
+    with on_dask(given.dask, given.time) if given.dask is not None and makes_probes else nullcontext():
         table = table_of(given, allow_missing=takes_nan)
         n_features = len(table.feature_names)
-        if given.keep is not None and given.keep > n_features:
-            raise ValueError(f"--keep {given.keep} is more than the {n_features} features of the table")
+        if given.n_features is not None and given.n_features > n_features:
+            raise ValueError(f"--n-features {given.n_features} is more than the {n_features} features of the table")
         make = {"daf": daf_of, "tournament": tournament_of}.get(given.method, without_probes)
         selector = make(given, table)
         with begun_by(_repeatable(given.arguments)), watched_by(*live_pages(reports, given, table)):
@@ -236,6 +285,7 @@ def rank(given: Any) -> None:
             print_line(f"ranked by DAF, as only DAF knows {used_of(given, OF_DAF) or '--device'}; --method daf says so")
         if reports:
             write_reports(selector, reports, given, table, command=shlex.join(["probewise", *given.arguments]))
+    return BROKEN_OFF if makes_probes and selector.run_.interrupted else 0
 
 
 def _repeatable(arguments: Sequence[str]) -> list[str]:
@@ -249,15 +299,19 @@ def _repeatable(arguments: Sequence[str]) -> list[str]:
     return kept
 
 
-@command(options.COMPARE, "probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png")
-def compare(given: Any) -> None:
+@command(
+    options.COMPARE,
+    "probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png",
+    {"out": ".csv"},
+)
+def compare(given: Any) -> int:
     """Compare ways to select features, on rows they have not seen.
 
     The rows are split at random, again and again. Each method selects on one part; classifiers trained there with the
     features selected are tested on the other. Shown are accuracy and stability by number of features, and for each
     pair of methods whether the difference could be chance. Ctrl-C ends it with the trials done so far.
     """
-    require_kept(given.run, "run", resume=given.resume)
+    given.resume = goes_on(given.ledger, given, lambda file: file.stat().st_size > 0)
     selectors = selectors_named(given)
     sizes = None if given.sizes is None else whole_numbers("sizes", given.sizes)
     check_outputs_of_compare(given)
@@ -270,7 +324,8 @@ def compare(given: Any) -> None:
     study = Study(
         selectors,
         classifiers,
-        **values_of(given, "trials", "test_size", "run"),
+        **values_of(given, "trials", "test_size"),
+        run=given.ledger,
         sizes=sizes,
         random_state=seed_of(given),
         n_jobs=given.jobs,
@@ -279,9 +334,14 @@ def compare(given: Any) -> None:
     with warnings_as_lines(study.verbose):
         result = study.compare(table.frame(), table.y)
     give_comparison(result, given)
+    return BROKEN_OFF if len(result.trials) < given.trials else 0
 
 
-@command(options.REPORT, "probewise report run.ledger --data data.csv --target label --out report.html")
+@command(
+    options.REPORT,
+    "probewise report run.ledger --data data.csv --target label --out report.html",
+    {"out": ".html", **PAGES},
+)
 def report(given: Any) -> None:
     """Make a report of a run that was kept: one page that needs nothing else.
 
@@ -297,7 +357,7 @@ def report(given: Any) -> None:
     write_reports(given.run, paths, given, table)
 
 
-@command(options.DIFF, "probewise diff monday.ledger tuesday.ledger")
+@command(options.DIFF, "probewise diff monday.ledger tuesday.ledger", {"json": ".json"})
 def diff(given: Any) -> None:
     """Two kept runs side by side: settings that differ, what their tops share, rank correlation, and J."""
     from ..report import render_json

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..checks.errors import ParameterError
 from .console import print_line
 from .options import as_flag
-from .parsing import values_of
+from .parsing import is_file_of_groups, values_of
 
 if TYPE_CHECKING:
     from ..io import Table
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
 
 
-INPUTS = ("data", "target_file", "names", "costs", "groups_file")
+INPUTS = ("data", "target_file", "names", "costs")
 KEPT = ("ledger", "run")
 
 
@@ -29,8 +29,8 @@ def check_outputs_of_rank(given: Any) -> list[Path]:
     """The reports to write; what could not be written, or would overwrite a file in use, is refused."""
     from ..io import require_ranking_path, require_table_path
 
-    if given.keep is not None and given.select is None:
-        raise ValueError("--keep needs --select FILE, the table that keeps them")
+    if given.n_features is not None and given.select is None:
+        raise ValueError("--n-features needs --select FILE, the table that holds them")
     used = _in_use(given)
     _check_output("out", given.out, require_ranking_path, used)
     _check_output("select", given.select, require_table_path, used)
@@ -69,6 +69,7 @@ def _in_use(given: Any) -> list[Path]:
     from ..io.npy import sidecar_of
 
     read = [path for path in (getattr(given, name, None) for name in INPUTS) if path is not None]
+    read += [Path(text) for text in getattr(given, "feature_groups", None) or () if is_file_of_groups(text)]
     kept = [path for path in (getattr(given, name, None) for name in KEPT) if path is not None]
     beside = [path.with_name(path.name + ending) for path in kept for ending in ("-wal", "-journal", "-shm")]
     return [*read, *(sidecar_of(path) for path in read), *kept, *beside]
@@ -92,14 +93,18 @@ def _check_output(option: str, path: Path | None, require: Callable[[Path], Any]
     used.append(path)
 
 
-def require_kept(file: Path | None, option: str, *, resume: bool) -> None:
+def goes_on(file: Path | None, given: Any, has_begun: Callable[[Path], bool]) -> bool:
+    """Whether there is a run to go on with; one that is to go on, if there is none, begins."""
     if file is None:
-        if resume:
-            raise ValueError(f"--resume needs --{option} FILE, the file that keeps the run")
-    elif resume and not file.exists():
-        raise ValueError(f"there is no {option} {file} to go on with: leave --resume out to begin it")
-    elif not resume and file.exists():
+        if given.resume:
+            raise ValueError("--resume needs --ledger FILE, the file that keeps the run")
+        return False
+    if file.exists() and not given.resume:
         raise ValueError(f"{file} exists already: add --resume to go on with it, or choose another file")
+    begun = file.exists() and has_begun(file)
+    if given.resume and not begun and not given.quiet:
+        print_line(f"there is no run in {file} yet: it begins")
+    return begun
 
 
 def table_of(given: Any, *, allow_missing: bool = False) -> Table:

@@ -36,6 +36,7 @@ class Option:
     check: Callable[[Any], Any] | None = None
     is_argument: bool = False
     hidden: bool = False
+    is_advanced: bool = False  # shown by --help-all only
 
     @property
     def flag(self) -> str:
@@ -45,6 +46,11 @@ class Option:
 def panel(title: str, *options: Option) -> tuple[Option, ...]:
     """The options under a heading."""
     return tuple(replace(option, panel=title) for option in options)
+
+
+def advanced(title: str, *options: Option) -> tuple[Option, ...]:
+    """The same for options that few need."""
+    return tuple(replace(option, panel=title, is_advanced=not option.hidden) for option in options)
 
 
 # ---- of several commands
@@ -69,8 +75,8 @@ NAMES = Option("names", str, "FILE",
 TABLE = (TARGET, TARGET_FILE, ID, IGNORE, FEATURES_IN, DECIMAL, NAMES)
 CATEGORICAL = Option("categorical", list[str], "COLS",
     "These are categories, of text or numbers: each enters as a whole, a column of 0 and 1 for every level.")
-JSON = Option("json", Path, "FILE", "The report's content as .json.")
-MARKDOWN = Option("markdown", Path, "FILE", "The report as .md.")
+JSON = Option("json", Path, "FILE", "The report's content as .json; - prints it.")
+MARKDOWN = Option("markdown", Path, "FILE", "The report as .md.", hidden=True)
 QUIET = Option("quiet", bool, None, "Say nothing.", False, flags=("--quiet", "-q"))
 QUIET_TABLES = replace(QUIET, help="Print the tables and nothing else.")
 JOBS = Option("jobs", int, "N", "Workers; -1 is all cores.", -1, flags=("--jobs", "--n-jobs"))
@@ -84,42 +90,57 @@ DEMO = (
 )
 RANK = (
     DATA,
-    *TABLE,
-    Option("weights", str, "COL", "The column of weights: how much each row counts. No feature."),
-    Option("groups", str, "COL", "The column that says which rows stay in one fold together. No feature."),
-    *panel("The features: names of columns; more than one with commas",
+    TARGET,
+    ID,
+    Option("missing", str, "mean|median",
+        "Fill missing values with the mean or the median of the rows each fold trains on. Default: they are "
+        "refused."),
+    Option("method", str, "NAME", "tournament, for the few that predict best; daf, for which matter and how sure "
+           f"that is; or a method without probes: {', '.join(WITHOUT_PROBES)}. Default: tournament, or daf where "
+           "an option is its own; a resumed run keeps its own.", check=str.lower),
+    Option("time", str, "TIME",
+        "Stop after this much work: seconds, or as 5m, 1h30m. A resumed run counts on.", check=seconds_in),
+    Option("top", int, "N", "How many features to show.", TOP, at_least=1),
+    Option("out", Path, "FILE",
+        "Write the whole ranking there: .csv, .tsv, .xlsx, .parquet or .json; - prints it as .csv."),
+    Option("report", list[Path], "FILE", "Write a page to show: .html or .md. May be repeated."),
+    Option("ledger", Path, "FILE", "Keep the run in this file, so that it can go on."),
+    Option("resume", bool, None, "Go on with the run in the ledger; begin it, if there is none.", False),
+    *advanced("The table",
+        TARGET_FILE, IGNORE, FEATURES_IN, DECIMAL, NAMES,
+        Option("weights", str, "COL", "The column of weights: how much each row counts. No feature."),
+        Option("groups", str, "COL", "The column that says which rows stay in one fold together. No feature.",
+            flags=("--row-groups",)),
+    ),
+    *advanced("The features: names of columns; more than one with commas",
         CATEGORICAL,
-        Option("group", list[str], "NAME=COLS", "These enter and leave probes as one, and share a rank. Repeatable."),
-        Option("groups_file", Path, "FILE", "The same as a table of two columns: feature, group."),
-        Option("keep_feature", list[str], "COLS", "These are in every probe, and always selected."),
-        Option("drop_feature", list[str], "COLS", "These are in no probe and rank last. See also --ignore."),
+        Option("feature_groups", list[str], "NAME=COLS",
+            "These enter and leave probes as one, and share a rank. Repeatable; or a table of two columns, feature and "
+            "group."),
+        Option("keep_features", list[str], "COLS", "These are in every probe, and always selected."),
+        Option("drop_features", list[str], "COLS", "These are in no probe and rank last. See also --ignore."),
         Option("costs", Path, "FILE",
             "Rank by benefit per cost: a table of two columns, feature, cost; others cost 1."),
     ),
-    *panel("How many features to keep",
+    *advanced("How many features to keep",
         Option("auto", str, "HOW",
             "Find how many, by daf: stands_out, those that beat luck on other rows as well; decoys, those that beat "
             "shuffled copies; size, the fewest that predict as well as the best number."),
         Option("fdr", float, "Q", "With --auto stands_out or decoys: the share of false ones allowed. Default: 0.1."),
     ),
-    *panel(OUTPUT,
-        Option("top", int, "N", "How many features to show.", TOP, at_least=1),
-        Option("out", Path, "FILE", "Write the whole ranking there: .csv, .tsv, .xlsx, .parquet or .json."),
+    *advanced(OUTPUT,
         Option("select", Path, "FILE",
             "Write the best columns and the target there: .csv, .tsv, .parquet, .arrow, .feather."),
-        Option("keep", int, "N",
+        Option("n_features", int, "N",
             "How many features --select writes. Default: those that --auto finds, or as many as shown.", at_least=1),
-        Option("report", list[Path], "FILE", "Write a report to show: .html, .md or .json. May be repeated."),
         JSON,
         MARKDOWN,
         Option("together", bool, None,
             "Also show which features are worth more, or less, together, and which stand in for one another.", False),
         replace(QUIET, help="Print the ranking and nothing else."),
     ),
-    *panel("When to stop: at the first of these; all but the first two are DAF's",
+    *advanced("When to stop, beside --time: at the first of these; all but the first are DAF's",
         Option("probes", int, "N", "Stop after this many probes; a tournament's rounds are planned by it.", at_least=1),
-        Option("time", str, "TIME",
-            "Stop after this much work: seconds, or as 5m, 1h30m. A resumed run counts on.", check=seconds_in),
         Option("coverage", int, "N", "Stop when every feature was in, and out of, so many probes.", at_least=1),
         Option("settled", int, "K", "Stop when two halves of the probes agree on 90 % of the top K.", at_least=1),
         Option("confidence", float, "P",
@@ -128,28 +149,22 @@ RANK = (
             "Stop when scores change by less than this share of their first change.", check=above_zero),
         Option("check_every", int, "N", "Probes between two looks at what has changed. Default: 400.", at_least=1),
     ),
-    *panel("How to judge",
-        Option("method", str, "NAME", "tournament, for the few that predict best; daf, for which matter and how sure "
-               f"that is; or a method without probes: {', '.join(WITHOUT_PROBES)}. Default: tournament, or daf where "
-               "an option is its own; a resumed run keeps its own."),
+    *advanced("How to judge",
         Option("task", str, None,
             "classification, regression, or auto: regression if the target has fractions.", "auto"),
         Option("criterion", str, None,
             "How good a subset is: knn, linear, naive_bayes, svm, tree or separability; auto is knn and linear "
-            "together; of daf knn, or linear above 5,000 rows.", "auto"),
+            "together; of daf knn, or linear above 5,000 rows.", "auto", check=str.lower),
         Option("scoring", str, "NAME",
             "Its score: accuracy; for rare classes balanced_accuracy, f1_macro, matthews_corrcoef, or, of two classes, "
             "roc_auc; for numbers r2 or neg_mean_squared_error; or another of scikit-learn's. Default: probability, "
             "of daf accuracy; or r2."),
-        Option("missing", str, "mean|median",
-            "Fill missing values with the mean or the median of the rows each fold trains on. Default: they are "
-            "refused."),
         Option("cv", str, "N|loo",
             "Folds of its cross-validation; loo leaves out one row at a time. Default: loo for up to 2,000 rows; 3 for "
             "more, and of daf."),
         Option("coefficient", str, None,
             "Of daf: daf0, the default; daf1, wary of unstable features; daf2, balanced over probe sizes; regression, "
-            "without the luck of a feature's companions."),
+            "without the luck of a feature's companions.", check=str.lower),
         Option("max_probe_size", int, "N", "Of daf: most features in a probe. Default: 200.", at_least=1),
         Option("inclusion", float, "P", "Of daf, instead of a size: each feature is in with this chance."),
         Option("screen", str, "N",
@@ -160,13 +175,11 @@ RANK = (
             hidden=True),
         Option("error_score", float, "J", "Where the criterion fails on a probe, go on with this J. Default: stop."),
     ),
-    *panel(RUN,
+    *advanced(RUN,
         Option("seed", int, "N", "Same seed, same ranking. Default: 0; a resumed run keeps its own.", at_least=0),
         Option("device", str, "NAME",
             "Where the arithmetic runs: cpu, cuda (a GPU), or auto, a GPU if there is one.", "cpu"),
         replace(JOBS, help="Workers; -1 is all cores. The result does not depend on it."),
-        Option("ledger", Path, "FILE", "Keep the run in this file, so that it can go on."),
-        Option("resume", bool, None, "Go on with the run in the ledger.", False),
         Option("scale", str, "HOW",
             "Bring columns to one scale first: standard, rank or none. Default: standard; of daf none."),
         Option("no_rows", bool, None,
@@ -191,27 +204,29 @@ COMPARE = (
     ),
     *panel(OUTPUT,
         Option("out", Path, "FILE",
-            "Write a row per trial, method, classifier and size: .csv, .tsv, .parquet, .json."),
+            "Write a row per trial, method, classifier and size: .csv, .tsv, .parquet, .json; - prints .csv."),
         Option("plot", Path, "FILE", "Draw the comparison: .png, .svg or .pdf."),
         QUIET_TABLES,
     ),
     *panel(RUN,
         Option("seed", int, "N", "Same seed, same splits. Default: 0; a resumed run keeps its own.", at_least=0),
         replace(JOBS, help="Trials at a time; -1 is all cores."),
-        Option("run", Path, "FILE", "Keep finished trials in this file, so that it can go on."),
-        Option("resume", bool, None, "Go on with the trials in that file; more may be asked for.", False),
+        Option("ledger", Path, "FILE", "Keep finished trials in this file, so that it can go on."),
+        Option("resume", bool, None,
+            "Go on with the trials in that file, more if asked for; begin, if there are none.", False),
     ),
 )
 REPORT = (
-    Option("run", Path, "RUN", "The file of rank --ledger or of compare --run.", is_argument=True),
+    Option("run", Path, "RUN", "The file that rank --ledger or compare --ledger has kept.", is_argument=True),
     *panel(OUTPUT,
-        Option("out", list[Path], "FILE", "Where to: .html, .md or .json. May be repeated."), JSON, MARKDOWN,
+        Option("out", list[Path], "FILE", "Where to: .html or .md; - prints .html. May be repeated."), JSON, MARKDOWN,
     ),
     Option("data", str, "TABLE", "The table of the run: then the report says more.", check=local_path),
     *TABLE,
     *panel("The features: names of columns; more than one with commas", CATEGORICAL),
     Option("coefficient", str, None,
-        "Of a ledger: daf0, daf1, daf2 or regression. Default: regression of a tournament, else daf0."),
+        "Of a ledger: daf0, daf1, daf2 or regression. Default: regression of a tournament, else daf0.",
+        check=str.lower),
     *panel(OUTPUT, QUIET),
 )
 DIFF = (
@@ -219,7 +234,7 @@ DIFF = (
     Option("second", Path, "SECOND", "Another one.", is_argument=True),
     *panel(OUTPUT,
         Option("top", int, "N", "How many features to show with both ranks.", TOP, at_least=1),
-        Option("json", Path, "FILE", "The same as .json."),
+        Option("json", Path, "FILE", "The same as .json; - prints it."),
     ),
 )
 CONVERT = (
@@ -252,15 +267,28 @@ REPRODUCE = (
 )
 # fmt: on
 
+# Old names, for one more release.
+RENAMED = {
+    "rank": {
+        "--groups": "--row-groups",
+        "--group": "--feature-groups",
+        "--groups-file": "--feature-groups",
+        "--keep": "--n-features",
+        "--keep-feature": "--keep-features",
+        "--drop-feature": "--drop-features",
+    },
+    "compare": {"--run": "--ledger"},
+}
+
 # ---- parameters of the library as options
 
 OPTION_OF = {
     "sample_weight": "weights",
     "n_probes": "probes",
     "how_many": "auto",
-    "keep": "keep_feature",
-    "drop": "drop_feature",
-    "feature_groups": "group",
+    "keep": "keep_features",
+    "drop": "drop_features",
+    "run": "ledger",
     "categorical_features": "categorical",
     "feature_names": "names",
 }

@@ -6,13 +6,15 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from functools import partial, reduce
 from operator import or_
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import probewise
 
-from .options import METHODS, WITHOUT_PROBES
+from ..checks.errors import Parameter
+from .options import METHODS, WITHOUT_PROBES, as_flag
 
 if TYPE_CHECKING:
     from ..io import Table
@@ -22,8 +24,7 @@ TASKS = ("auto", "classification", "regression")
 # Options of rank that mean nothing to a method without probes.
 OF_PROBES = (
     "probes", "time", "coverage", "settled", "screen", "error_score", "ledger", "dask", "together", "confidence",
-    "narrow", "auto", "fdr", "group", "groups_file", "keep_feature", "drop_feature", "costs", "no_rows",
-    "scale",
+    "narrow", "auto", "fdr", "feature_groups", "keep_features", "drop_features", "costs", "no_rows", "scale",
 )  # fmt: skip
 OF_DAF = (
     "coverage", "settled", "confidence", "relative_change", "check_every", "coefficient", "max_probe_size", "inclusion",
@@ -54,7 +55,7 @@ def method_of(given: Any) -> str:
 def used_of(given: Any, names: Iterable[str]) -> str:
     """The flags of those options that were given, with commas."""
     used = (name for name in names if getattr(given, name) is not None and getattr(given, name) is not False)
-    return ", ".join(f"--{name.replace('_', '-')}" for name in used)
+    return ", ".join(as_flag(Parameter(name)) for name in used)
 
 
 def daf_of(given: Any, table: Table) -> Any:
@@ -110,7 +111,7 @@ def without_probes(given: Any, table: Table) -> Any:
     known = selector.get_params()
     if given.device not in ("cpu", "auto") and "device" not in known:
         raise ValueError(f"--device {given.device}: --method {method} runs on the CPU only; leave it out")
-    n_features = given.keep or min(given.top, len(table.feature_names))
+    n_features = given.n_features or min(given.top, len(table.feature_names))
     parameters = {"n_features_to_select": n_features, "n_jobs": given.jobs, "device": given.device}
     if "criterion" in known:
         parameters |= {
@@ -207,14 +208,15 @@ def feature_parameters(given: Any, table: Table) -> dict[str, Any]:
 
     named = partial(_features_named, {name: place for place, name in enumerate(table.feature_names)})
     groups: dict[str, list[int]] = {}
-    for text in given.group or ():
-        name, equals, columns = text.partition("=")
-        if not equals or not columns:
-            raise ValueError(f"--group {text!r}: write its name and its columns, as NAME=col1,col2")
-        groups.setdefault(name, []).extend(named("group", [columns]))
-    if given.groups_file is not None:
-        for feature, name in read_pairs(given.groups_file, "group"):
-            groups.setdefault(name, []).extend(named("groups-file", [feature]))
+    for text in given.feature_groups or ():
+        if is_file_of_groups(text):
+            for feature, name in read_pairs(text, "group"):
+                groups.setdefault(name, []).extend(named("feature-groups", [feature]))
+            continue
+        name, _, columns = text.partition("=")
+        if not columns:
+            raise ValueError(f"--feature-groups {text!r}: write a name and columns, as NAME=col1,col2, or give a table")
+        groups.setdefault(name, []).extend(named("feature-groups", [columns]))
     costs = None
     if given.costs is not None:
         costs = {}
@@ -225,11 +227,16 @@ def feature_parameters(given: Any, table: Table) -> dict[str, Any]:
             except ValueError:
                 raise ValueError(f"--costs {given.costs}: the cost of {feature!r} is {cost!r}; give a number") from None
     return {
-        "keep": named("keep-feature", given.keep_feature or ()) or None,
-        "drop": named("drop-feature", given.drop_feature or ()) or None,
+        "keep": named("keep-features", given.keep_features or ()) or None,
+        "drop": named("drop-features", given.drop_features or ()) or None,
         "feature_groups": groups or None,
         "costs": costs,
     }
+
+
+def is_file_of_groups(text: str) -> bool:
+    """Whether it names a table of groups, and not a group and its columns."""
+    return "=" not in text and bool(Path(text).suffix)
 
 
 def _features_named(places: dict[str, int], option: str, given: Sequence[str]) -> list[int]:
@@ -268,7 +275,9 @@ def folds_of(given: Any, table: Table, usual: Any) -> Any:
     if table.groups is None:
         return cv
     if cv == "loo":
-        raise ValueError("--cv loo leaves out single rows, and --groups keeps rows together: give a number of folds")
+        raise ValueError(
+            "--cv loo leaves out single rows, and --row-groups keeps them together: give a number of folds"
+        )
     n_folds = 3 if cv == "auto" else int(cv)
     from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
@@ -277,7 +286,7 @@ def folds_of(given: Any, table: Table, usual: Any) -> Any:
     n_groups = len(np.unique(table.groups))
     if n_groups < n_folds:
         raise ValueError(
-            f"--groups {given.groups} has {n_groups} groups, and --cv {n_folds} needs as many: give a smaller --cv"
+            f"--row-groups {given.groups} has {n_groups} groups, and --cv {n_folds} needs as many: give a smaller --cv"
         )
     is_classification = Target.of(table.y, given.task).is_classification
     return (StratifiedGroupKFold if is_classification else GroupKFold)(n_folds)

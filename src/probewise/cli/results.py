@@ -12,6 +12,7 @@ import numpy as np
 from ..checks.tables import columns_not_finite
 from .console import print_comparison, print_line, print_ranking, print_together, summary_of, warnings_as_lines
 from .files import reading_code
+from .piping import place
 
 if TYPE_CHECKING:
     from ..io import Table
@@ -33,7 +34,7 @@ def give_ranking(selector: Any, table: Table, given: Any) -> None:
 
     columns = columns_of_selector(selector, table.feature_names, certainty=given.out is not None)
     columns |= direction_of(selector, table.frame(), table.y)
-    best = _best(selector, given.keep if given.keep or given.auto else given.top)
+    best = _best(selector, given.n_features if given.n_features or given.auto else given.top)
     try:
         if given.out is not None:
             write_ranking(given.out, {"feature": columns["feature"], **columns})
@@ -48,7 +49,7 @@ def give_ranking(selector: Any, table: Table, given: Any) -> None:
         if hasattr(selector, "run_"):
             print_line(summary_of(selector, table.feature_names))
         if given.out is not None:
-            print_line(f"all {len(selector.ranking_):,} features are in {given.out}")
+            print_line(f"all {len(selector.ranking_):,} features are in {place(given.out)}")
         if given.select is not None and len(best):
             print_line(f"the table of the best {len(best):,} is in {given.select}")
     if given.select is not None and not len(best):
@@ -112,7 +113,7 @@ def write_reports(run: Any, paths: Sequence[Path], given: Any, table: Table | No
         for path in paths:
             save(summary, path)
             if not given.quiet:
-                print_line(f"the report is in {path}")
+                print_line(f"the report is in {place(path)}")
 
 
 def give_comparison(result: Any, given: Any) -> None:
@@ -130,4 +131,4 @@ def give_comparison(result: Any, given: Any) -> None:
     if not given.quiet:
         for path, what in ((given.out, "table"), (given.plot, "picture")):
             if path is not None:
-                print_line(f"the {what} is in {path}")
+                print_line(f"the {what} is in {place(path)}")
