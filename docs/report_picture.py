@@ -12,7 +12,7 @@ from probewise.report import save, summarize
 from probewise.stopping import MaxProbes
 
 HERE = Path(__file__).parent
-WIDTH, HEIGHT = 1200, 1590
+WIDTH, HEIGHT = 1200, 1490
 
 if __name__ == "__main__":
     sys.path.insert(0, str(HERE.parent / "tests" / "report"))

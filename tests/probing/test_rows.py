@@ -303,3 +303,17 @@ def test_guessing_knows_weights():
     X, y = table(20, 5)
     score = FSDD().fit(X, y).size_curve(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
     assert (score.guess, score.chance) == pytest.approx((0.75, np.sqrt(0.75 * 0.25 * 100) / 40))
+
+
+def test_a_feature_that_early_probes_missed_is_sure_of_something():
+    """In a wide table a short first round misses some of those that come out on top: their ranks are not unknown."""
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    X = rng.standard_normal((40, 1500))
+    X[:, :30] += 1.5 * y[:, None]
+    found = Tournament(10, n_probes=200, random_state=0).fit(X, y)
+    missed = ~np.isfinite(found.run_.row_effects.row_errors)
+    on_top = found.ranking_ <= 10
+    assert (missed & on_top).any()
+    assert np.isfinite(found.std_errors_[on_top]).all()
+    assert found.certainty().rank_intervals(0.95)[on_top, 1].max() < 100

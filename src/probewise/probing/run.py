@@ -30,6 +30,7 @@ from .units import Units
 Floats = NDArray[np.float64]
 IN_ROUNDS = ("daf0", "regression")  # the others divide by deviations that differ between rounds
 CHANCE = 0.05
+LIKE_MOST = 0.9  # the quantile of errors about rows that stands in for one that is not known
 MOST_CANDIDATES = 5000  # of the best features, among which a top of other rows is sought
 FEWEST_IN_A_CELL = 10  # probes with, or without, a feature or a pair, below which a difference of means is mostly luck
 
@@ -182,6 +183,9 @@ class Run:
         if effects is None:
             return np.full(self.plan.n_features, np.nan)
         errors = LEARNING * effects.row_errors
+        known = np.isfinite(errors)
+        if known.any():  # a unit that early probes happened to miss has an error like most of the others, not none
+            errors = np.where(known, errors, np.quantile(errors[known], LIKE_MOST))
         if name not in IN_ROUNDS:  # in another unit
             with np.errstate(divide="ignore", invalid="ignore"):
                 errors = errors * (self.unit_coefficient(name)[1] / self.unit_coefficient("daf0")[1])
