@@ -117,11 +117,10 @@ def test_adjusted_is_by_round_and_size(whole):
 
 def test_any_number_and_kind_of_workers(whole):
     for options, context in (
-        ({"n_jobs": 2}, {}),
         ({"n_jobs": 3}, {"backend": "threading"}),
         ({"n_jobs": 2}, {"backend": "loky"}),
     ):
-        with parallel_config(**context) if context else parallel_config(n_jobs=options["n_jobs"]):
+        with parallel_config(**context):
             fitted = narrowed(**options).fit(MADELON.X, MADELON.y)
         assert fitted.ledger_.values().tobytes() == whole.ledger_.values().tobytes()
         assert fitted.ranking_.tolist() == whole.ranking_.tolist()

@@ -234,7 +234,7 @@ def test_max_time_with_a_slow_criterion():
 
 
 def test_daf_finds_what_bif_misses_on_madelons_recipe():
-    data = make_madelon(random_state=0)
+    data = make_madelon(n_samples=600, n_features=300, random_state=0)
     found = DAF(20, max_probe_size=150, stop=MaxProbes(3000), n_jobs=2, random_state=0).fit(data.X, data.y)
     alone = BIF(20, n_jobs=2).fit(data.X, data.y)
     assert found.support_[data.informative].sum() >= 15
@@ -243,10 +243,10 @@ def test_daf_finds_what_bif_misses_on_madelons_recipe():
 
 @pytest.mark.shared_data
 def test_uci_madelon(real_data):
-    """The 2011 paper's data: 8,000 probes put at least 16 of the 20 informative features into the top 20."""
+    """The 2011 paper's data: 4,000 probes put at least 16 of the 20 informative features into the top 20."""
     data = real_data("madelon")
     X, _, y, _ = train_test_split(data["X"], data["y"], test_size=0.5, stratify=data["y"], random_state=0)
-    found = DAF(20, criterion="knn", max_probe_size=150, stop=MaxProbes(8000), n_jobs=2, random_state=0).fit(X, y)
+    found = DAF(20, criterion="knn", max_probe_size=150, stop=MaxProbes(4000), n_jobs=2, random_state=0).fit(X, y)
     alone = BIF(20, criterion="knn", n_jobs=2).fit(X, y)
     assert found.support_[MADELON].sum() >= 16
     assert alone.support_[MADELON].sum() <= 10

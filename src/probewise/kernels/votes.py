@@ -24,6 +24,7 @@ NEARLY = 2e-4  # of that distance: an error that a vote by distance may have
 SAMPLE = 15  # values of a column, whose median is its middle
 EXACT = 2.0**24  # whole numbers up to here are exact in float32
 E = tuple(1.0 / math.factorial(n) for n in range(14))  # of the exponential function's series
+UNKNOWN = -1
 FARTHEST = np.iinfo(np.int64).max
 
 
@@ -81,7 +82,9 @@ def vote_scores(columns, probes, folds, k, truth, by_group, precision, scores):
     values = np.zeros(np.diff(offsets).max() * stride, kind)
     squares, sums = np.zeros(stride, kind), np.zeros(stride, kind)
     products, tops = np.empty((most + ROWS) * WIDEST, kind), np.empty((k + 1) * WIDEST, np.int64)
-    found, far = np.empty(most, np.int64), np.empty(most)
+    found, far, ties = np.empty(k, np.int64), np.empty(k), np.empty(k, np.int64)
+    alike, table = np.empty(lines.shape[1], np.int64), np.empty(4 << int(np.log2(lines.shape[1])), np.int64)
+    known, seen = np.empty(lines.shape[1]), np.empty(lines.shape[1], np.int64)
     near, apart = np.empty((last - first, k), np.int64), np.empty((last - first, k))
     own, labels, predicted = targets[first:last], targets.astype(np.int64), np.empty(last - first)
     for probe in range(len(scores)):
@@ -89,6 +92,7 @@ def vote_scores(columns, probes, folds, k, truth, by_group, precision, scores):
         scale = _scale(reach, is_whole, chosen)
         _load(lines, middles, chosen, scale, stride, values, squares, sums)
         error, least = _error(len(chosen), scale, len(keepers), precision)
+        alike[0] = UNKNOWN
         for i in range(stride):
             sums[i] = (kind.type(1) - error) * squares[i]  # so that no distance seems larger than it is
         for fold in range(len(tests) - 1):
@@ -100,8 +104,8 @@ def vote_scores(columns, probes, folds, k, truth, by_group, precision, scores):
                 _sort_out(products, train, some, alone, sums, keys, len(keepers) - 1, k, tops)
                 stop = min(column + width, tests[fold + 1])
                 _neighbors(
-                    lines, chosen, scale, products, train, some, stop, first, alone, squares, sums, error, least, keys,
-                    keepers, k, tops, found, far, near, apart,
+                    lines, chosen, scale, values, products, train, some, stop, first, alone, squares, sums, error, least,
+                    keys, keepers, k, tops, (found, far, ties), (alike, table, known, seen), near, apart,
                 )  # fmt: skip
                 column += width
         if measure == PROBABILITY:
@@ -172,11 +176,12 @@ def _sort_out(products, train, some, alone, lessened, keys, mask, k, tops):
 
 @part
 def _neighbors(
-    lines, chosen, scale, products, train, some, stop, first, alone, squares, lessened, error, least, keys, keepers, k,
-    tops, found, far, near, apart,
+    lines, chosen, scale, values, products, train, some, stop, first, alone, squares, lessened, error, least, keys,
+    keepers, k, tops, nearest, copies, near, apart,
 ):  # fmt: skip
     """The k nearest of each test, and the least that their squared distances may be."""
     start, end, column, width = some
+    (found, far, ties), (alike, table, known, seen) = nearest, copies
     distances, mask = tops.view(np.float64), len(keepers) - 1
     for row in range(column, stop):
         most, t = 0.0, row - column
@@ -188,29 +193,59 @@ def _neighbors(
             most = max(most, distances[q * width + t] + 2.0 * slack)
         if error == 0 or distances[k * width + t] > most or tops[k * width + t] == FARTHEST:
             continue
+        if alike[0] == UNKNOWN:
+            _find_copies(lines, chosen, values, alike, table)
+            seen[:] = UNKNOWN
         count = 0
         for at in range(end - start):
             other = train[start + at]
             if lessened[row] + lessened[other] - 2 * products[at * width + t] <= most and not (alone and other == row):
-                found[count], far[count] = other, _distance(lines, chosen, row, other)
-                count += 1
+                twin = alike[other]
+                if seen[twin] != row:
+                    known[twin], seen[twin] = _distance(lines, chosen, row, other), row
+                count = _keep(found, far, ties, count, other, known[twin], keys[row] ^ keys[other])
         for q in range(k):
-            _bring_forward(found, far, q, count, keys, row)
             near[row - first, q] = found[q]
             apart[row - first, q] = far[q] * scale * scale - np.float64(error * (squares[row] + squares[found[q]]))
 
 
 @part
-def _bring_forward(found, far, place, count, keys, row):
-    """Put the nearest from a place on there; of two equally near that of the lower key."""
-    least = place
-    for other in range(place + 1, count):
-        if far[other] < far[least] or (
-            far[other] == far[least] and keys[row] ^ keys[found[other]] < keys[row] ^ keys[found[least]]
-        ):
-            least = other
-    far[place], far[least] = far[least], far[place]
-    found[place], found[least] = found[least], found[place]
+def _keep(found, far, ties, count, other, distance, tie):
+    """Put a row among the nearest, sorted, if it is one of them; of two equally far that of the lower key is nearer."""
+    k = len(found)
+    if count == k and (distance > far[k - 1] or (distance == far[k - 1] and tie > ties[k - 1])):
+        return count
+    place = min(count, k - 1)
+    while place > 0 and (distance < far[place - 1] or (distance == far[place - 1] and tie < ties[place - 1])):
+        found[place], far[place], ties[place] = found[place - 1], far[place - 1], ties[place - 1]
+        place -= 1
+    found[place], far[place], ties[place] = other, distance, tie
+    return min(count + 1, k)
+
+
+@part
+def _find_copies(lines, chosen, values, alike, table):
+    """For each column the first that equals it in the probe: of text most are empty, and equally far from all others."""
+    n, stride, mask = len(alike), len(alike) + WIDEST, len(table) - 1
+    table[:] = UNKNOWN
+    for i in range(n):
+        code = np.int64(0)
+        for f in range(len(chosen)):
+            code = code * 1000003 + np.int64(np.float64(values[f * stride + i]) * 2.0**50)
+        place = (code ^ (code >> 29)) & mask
+        while table[place] != UNKNOWN and not _are_copies(lines, chosen, i, table[place]):
+            place = (place + 1) & mask
+        if table[place] == UNKNOWN:
+            table[place] = i
+        alike[i] = table[place]
+
+
+@part
+def _are_copies(lines, chosen, i, j):
+    for f in chosen:
+        if lines[f, i] != lines[f, j]:
+            return False
+    return True
 
 
 @part
