@@ -562,7 +562,7 @@ def test_demo_shows_what_tournament_finds_and_bif_misses():
     assert {row[1] for row in rows if row[-1] == "✓"} == informative & {row[1] for row in rows}
     bif = BIF().fit(truth.X, truth.y)
     places = dict(zip(truth.feature_names, bif.ranking_.tolist(), strict=True))
-    assert [int(row[4]) for row in rows] == [places[row[1]] for row in rows]
+    assert [int(row[5]) for row in rows] == [places[row[1]] for row in rows]
     found, by_bif = map(int, re.search(r"Tournament puts (\d+) of the 20 .*, BIF (\d+)\.", done.stdout).groups())
     assert found == len(informative & {row[1] for row in rows}) > by_bif
     assert by_bif == sum(places[name] <= 20 for name in informative)

@@ -144,7 +144,7 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
     tick = "x" if console().options.ascii_only else "✓"
     columns = columns_of_selector(tournament, data.feature_names)
     order = np.argsort(tournament.ranking_)
-    shown = {name: columns[name] for name in ("rank", "feature", "score", "above_average")}
+    shown = {name: columns[name] for name in ("rank", "feature", "score", "above_average", "std_error")}
     shown |= {f"rank_by_{name}": each.ranking_[order].astype(str) for name, each in (("DAF", daf), ("BIF", bif))}
     shown["informative"] = [tick if column in informative else "" for column in order.tolist()]
     print_ranking(shown, TOP)
