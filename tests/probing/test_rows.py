@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy import stats
 from sklearn.base import clone
 
 import naive
@@ -11,7 +12,7 @@ from probewise.criteria import KNN, Linear
 from probewise.probing.alone import chances_alone
 from probewise.probing.ledger import Ledger, packed_rows, unpacked_rows
 from probewise.probing.multiplicity import discoveries
-from probewise.probing.rows import RowGroups
+from probewise.probing.rows import RowEffects, RowGroups
 from probewise.probing.run import Run
 from probewise.selectors.honest import HonestScore
 from probewise.selectors.size_curve import SizeCurve
@@ -81,6 +82,17 @@ def test_errors_about_rows_are_wider(fitted):
     assert (np.diff(rows.intervals()) > np.diff(probes.intervals())).all()
     with pytest.raises(ValueError, match="about='patients': choose 'rows' or 'probes'"):
         fitted.certainty(about="patients")
+
+
+def test_luck_is_as_wide_as_most_features_show():
+    random, t = np.random.default_rng(0), stats.t(30)
+    for n_features, width in ((400, 2.0), (400, 0.5), (20, 2.0)):
+        effects = np.append(width * random.standard_normal(n_features - 1), 12.0)
+        found = RowEffects(effects, np.full(n_features, 1 / 1.2), np.zeros(n_features), 31)
+        ratio = effects - effects.mean()
+        low, high = np.quantile(ratio, [0.25, 0.75])
+        spread = (high - low) / (2 * stats.norm.ppf(0.75)) if (n_features, width) == (400, 2.0) else 1.0
+        np.testing.assert_allclose(found.p_values, t.sf(ratio / spread), rtol=1e-3)
 
 
 def test_a_ledger_keeps_rows_and_a_leaner_one_does_not(fitted, tmp_path):

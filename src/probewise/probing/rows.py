@@ -35,6 +35,8 @@ LEARNING_BY_LUCK = 1.2  # of those that tell nothing
 SPENT_ALONE = 0.5  # of the rate of false discoveries, on the test of features alone
 STREAM = 0x0520
 FEATURES_AT_A_TIME = 2**15  # times 64 groups: 16 MiB
+FEWEST_FOR_A_NULL = 50  # features; of fewer the middle half may be such that tell something
+NORMAL_MIDDLE = 1.349  # the middle half of a normal distribution, in deviations
 FEWEST_GROUPS = 5  # with fewer, a spread over groups is a guess
 
 
@@ -128,7 +130,20 @@ class RowEffects:
         errors = np.hypot(LEARNING_BY_LUCK * self.row_errors, self.probe_errors)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(errors > 0, above / errors, 0.0)
-        return np.asarray(student_t.sf(np.nan_to_num(ratio), self.n_groups - 1))
+        return np.asarray(student_t.sf(np.nan_to_num(ratio) / _spread_of_luck(ratio), self.n_groups - 1))
+
+
+def _spread_of_luck(ratios: Floats) -> float:
+    """How much wider than expected the middle half of many features is spread: an empirical null.
+
+    It is wider where classes are uneven and votes soft: a feature that has rows of the rare class named more often
+    shifts all other rows a little, which no difference between rows shows.
+    """
+    known = ratios[np.isfinite(ratios)]
+    if len(known) < FEWEST_FOR_A_NULL:
+        return 1.0
+    low, high = np.quantile(known, [0.25, 0.75])
+    return max(1.0, float(high - low) / NORMAL_MIDDLE)
 
 
 def in_either_way(alone: Floats | None, company: Floats | None) -> Floats:
