@@ -212,6 +212,15 @@ def test_regression_by_the_look_of_the_target_and_by_request(write, capsys):
     assert table_rows(printed.out)[0][1] == "x2"
 
 
+def test_whole_numbers_that_may_be_a_quantity(write, capsys):
+    random = np.random.default_rng(0)
+    path = write({"a": random.random(90), "b": random.random(90), "age": np.arange(90) % 30})
+    fast = ["--target", "age", "--method", "daf", "--probes", 20, "--jobs", 1]
+    said = "the target is read as 30 classes; --task regression if it is a quantity"
+    assert said in ranked(capsys, path, *fast).err
+    assert said not in ranked(capsys, path, *fast, "--task", "classification").err
+
+
 def test_a_feature_never_probed_has_a_dash_for_a_score(data, tmp_path, capsys):
     out = tmp_path / "r.csv"
     options = ["--probes", 1, "--max-probe-size", 1, "--top", 30, "--out", out]

@@ -261,3 +261,17 @@ def test_a_device_without_torch(monkeypatch):
     options = {"criterion": "knn", "stop": MaxProbes(100), "random_state": 0}
     auto = DAF(device="auto", **options).fit(data.X, data.y)
     np.testing.assert_array_equal(auto.scores_, DAF(**options).fit(data.X, data.y).scores_)
+
+
+def test_leaders_by_a_single_probe_are_warned_of():
+    X, y = np.random.default_rng(0).standard_normal((30, 200)), np.arange(30) % 2
+    with pytest.warns(ConvergenceWarning, match=r"of the first 10 features \d+ were in a single probe"):
+        thin = DAF(stop=MaxProbes(40), max_probe_size=6, random_state=0).fit(X, y)
+    assert np.isnan(thin.std_errors_[thin.tally_.counts == 1]).all()
+
+
+def test_time_that_is_over_unsettled_is_warned_of(monkeypatch):
+    monkeypatch.setattr("probewise.selectors.daf.DEFAULT_STOP", Settled(top=20, overlap=1.0) | MaxTime(0.05))
+    X, y = np.random.default_rng(0).standard_normal((60, 300)), np.arange(60) % 2
+    with pytest.warns(ConvergenceWarning, match="60 s were over before the top 20 had settled"):
+        DAF(random_state=0).fit(X, y)

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 
 from probewise import DAF, Tournament
 from probewise.checks.stores import Stored
+from probewise.report.words import sentences_on_features
 from probewise.selectors.scaling import scale_for, scaled, uneven_widths
 from probewise.stopping import MaxProbes
 
@@ -87,3 +88,14 @@ def test_columns_of_like_width_stay_as_they_are(tmp_path):
     assert scale_for("auto", uneven / 40) == "standard"
     run = Tournament(n_probes=100, ledger=tmp_path / "run", scale="standard", random_state=0).fit(X, y)
     assert run.set_params(scale="auto").fit(X, y).scale_ == "standard"  # as the run was begun
+
+
+def test_widths_that_rule_distances_are_told():
+    X, y = table()
+    X[:, 1:6] /= 1e4
+    raw = DAF(criterion="knn", stop=MaxProbes(60), max_probe_size=10, random_state=0).fit(X, y)
+    told = sentences_on_features(raw.run_, [f"x{column}" for column in range(30)])
+    assert told[0].startswith("Columns differ in width (deviations from")
+    assert "--scale standard" in told[0]
+    for fitted in (raw.set_params(scale="standard").fit(X, y), raw.set_params(scale=None, criterion="tree").fit(X, y)):
+        assert sentences_on_features(fitted.run_, [""] * 30) == []

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -142,8 +143,10 @@ def test_kill_9_and_go_on(tmp_path):
         time.sleep(0.5)
         process.kill()
     options = {"n_probes": 60_000, "time_limit": 0.2}
-    resumed = tournament(ledger=path, **options).fit(DATA.X, DATA.y)
-    unbroken = tournament(n_probes=60_000, time_limit=2.0).fit(DATA.X, DATA.y)
+    with pytest.warns(ConvergenceWarning, match="time was over"):
+        resumed = tournament(ledger=path, **options).fit(DATA.X, DATA.y)
+    with pytest.warns(ConvergenceWarning, match="time was over"):
+        unbroken = tournament(n_probes=60_000, time_limit=2.0).fit(DATA.X, DATA.y)
     n_known = min(resumed.n_probes_, unbroken.n_probes_)
     assert resumed.n_probes_ >= 50
     assert resumed.ledger_.values(0, n_known).tobytes() == unbroken.ledger_.values(0, n_known).tobytes()
@@ -245,7 +248,8 @@ def test_bad_input_is_named(options, words):
 
 
 def test_time_ends_it_with_the_ranking_so_far():
-    fitted = tournament(n_probes=10**7, time_limit=0.5).fit(DATA.X, DATA.y)
+    with pytest.warns(ConvergenceWarning, match="time was over after .* of 10,000,000 probes: more may change"):
+        fitted = tournament(n_probes=10**7, time_limit=0.5).fit(DATA.X, DATA.y)
     assert 0 < fitted.n_probes_ < 10**7
     assert sorted(fitted.ranking_) == list(range(1, 81))
 

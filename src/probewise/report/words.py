@@ -78,6 +78,8 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
             "in which wide ones rule: scale='standard', or --scale standard, brings them to one width"
         )
     sentences += _on_scoring(run)
+    if run.row_effects is not None and run.record is not None and run.record.chances_alone is None:
+        sentences.append("Features were tested in company only: alone, a table that is not in memory is not tested")
     if run.units.n_decoys and decoys is not None:
         beat = f"{decoys['beaten_by']:,} {'feature beats' if decoys['beaten_by'] == 1 else 'features beat'} them"
         rate = f"at a false-discovery rate of {decoys['rate']:g}"

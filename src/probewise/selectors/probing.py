@@ -46,6 +46,7 @@ from .screening import as_screen, screened
 from .shows_run import ShowsRun
 
 Rows = NDArray[np.int64]
+LEADING = 10  # features that people read first
 
 
 class Rounds(NamedTuple):
@@ -273,6 +274,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         name = type(self).__name__
         if run.interrupted:
             warnings.warn(f"{name} was {run.stop_reason}: this is the ranking so far", ConvergenceWarning, stacklevel=4)
+        self._warn_of_thin()
         if failures is None:
             return
         n_failed, n_probes = len(failures.probes), run.tally.n_probes
@@ -284,6 +286,17 @@ class ProbingSelector(ShowsRun, WrapperSelector):
                 " there is nothing to rank by",
             )
         warnings.warn(f"{failed}; their J is error_score={failures.error_score}", FitFailedWarning, stacklevel=4)
+
+    def _warn_of_thin(self) -> None:
+        """A score by a single probe is luck, and has no standard error."""
+        best = np.argsort(self.ranking_, kind="stable")[:LEADING]
+        n_thin = int((self.run_.feature_tally.counts[best] == 1).sum())
+        if n_thin:
+            message = (
+                f"of the first {len(best)} features {n_thin} were in a single probe, which tells next to nothing: "
+                "give more probes, or larger ones"
+            )
+            warnings.warn(message, ConvergenceWarning, stacklevel=5)
 
     @contextmanager
     def _explained_failure(self, record: Record, groups: Any, sample_weight: Any) -> Iterator[None]:

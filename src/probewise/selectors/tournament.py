@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from ..checks.errors import Parameter, ParameterError
 from ..checks.numbers import is_whole
@@ -153,6 +155,9 @@ class Tournament(ProbingSelector):
         """Play the rounds; ``groups`` and ``sample_weight`` are as in `DAF`."""
         self._check_parameters()
         self._probe(X, y, default_size=LARGEST_PROBE, groups=groups, sample_weight=sample_weight)
+        if self.n_probes_ < self.budget_ and not self.run_.interrupted:
+            message = f"time was over after {self.n_probes_:,} of {self.budget_:,} probes: more may change the ranking"
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
         return self
 
     @property
