@@ -90,6 +90,11 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{name_of(page)} links to {target}"
 
 
+def test_the_version_to_cite_is_this_one():
+    assert f"\nversion: {probewise.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"version = {{{probewise.__version__}}}" in (ROOT / "docs" / "cite.md").read_text()
+
+
 def test_words_lead_to_the_glossary():
     """Where they first come up, and mean what the glossary says: not in code, nor as an author's initial."""
     spec = importlib.util.spec_from_file_location("words", ROOT / "docs" / "words.py")
