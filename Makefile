@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-device check bench docs clean
+.PHONY: help demo test test-all test-device check journey bench docs clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ check: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_imports.py
+
+journey:  ## walk through a fresh wheel in an empty environment as five kinds of new users do
+	$(PYTHON) journey/run.py
 
 bench: $(VENV)/.installed-bench  ## measure speed and memory, side by side with what people use today
 	$(BIN)/python -m benchmarks
