@@ -34,14 +34,12 @@ def probewise(*arguments):
 write_table("patients.csv")
 start = time.perf_counter()
 rank = ["rank", "patients.csv", "--target", "diagnosis", "--report", "page.html", "--out", "ranking.csv"]
-first = probewise(*rank)
-assert first.returncode == 2, first
-assert "--missing median" in first.stderr, first.stderr
-second = probewise(*rank, "--missing", "median")
-assert second.returncode == 0, second.stderr
-assert "decimal commas" in second.stderr, second.stderr
-assert "'patient', text that is different in every row, is taken to name the rows" in second.stderr, second.stderr
-print(f"the page by two commands, {time.perf_counter() - start:.0f} s after installation")
+done = probewise(*rank)
+assert done.returncode == 0, done.stderr
+assert "decimal commas" in done.stderr, done.stderr
+assert "'patient', text that is different in every row, is taken to name the rows" in done.stderr, done.stderr
+assert "features, are filled with the median" in done.stderr, done.stderr
+print(f"the page by a second command, {time.perf_counter() - start:.0f} s after installation")
 
 with open("ranking.csv", newline="") as file:
     ranking = list(csv.DictReader(file))[:5]

@@ -94,8 +94,7 @@ REFUSED_TABLES = {
     "unnamed.csv": "column 0 has no name and may be a saved row index: ignore it (--ignore 0) or name it",
     "same.csv": "column 2 has the name of the target, 'label': rename it or leave it out",
     "text.csv": "hold other than numbers: 'c' ('high' in data row 1); encode them as numbers or leave them out (--ign",
-    "holes.csv": "values are missing or infinite in 1 of 3 feature columns: 'c' (first in data row 1); fill them in",
-    "infinite.csv": "values are missing or infinite in 1 of 3 feature columns: 'c' (first in data row 1); fill them in",
+    "infinite.csv": "infinite in 1 of 3 feature columns: 'c' (first in data row 1); fill them in",
     "lost.csv": "the target 'label' is missing or infinite in 1 of 24 rows (first: data row 1): fill it in",
     "short.csv.gz": "short.csv.gz cannot be unpacked",
     "not.csv.gz": "not.csv.gz cannot be unpacked",
@@ -188,6 +187,10 @@ REFUSED_OPTIONS = {
     "rank, an unknown option": ([*RANK, "--wrong"], "--wrong"),
     # compare
     "compare, no such file": (["compare", "missing.csv", "--target", "label"], "there is no file missing.csv"),
+    "compare, holes": (
+        ["compare", "holes.csv", "--target", "label"],
+        "values are missing or infinite in 1 of 3 feature columns: 'c' (first in data row 1); fill them in",
+    ),
     "compare, an unknown method": ([*COMPARE, "--methods", "magic"], "--methods 'magic' is not known: choose from all"),
     "compare, no method": ([*COMPARE, "--methods", ","], "--methods ',' is not known"),
     "compare, an unknown classifier": ([*COMPARE, "--classifiers", "oracle"], "--classifiers 'oracle' is not known"),

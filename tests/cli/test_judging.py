@@ -207,16 +207,25 @@ def test_columns_beside_a_matrix(tmp_path):
     assert table.X.shape == (N, D)
 
 
-def test_gaps_are_refused_with_the_remedy(data, capsys):
-    told = refusal(capsys, "rank", data, "--target", "class", "--ignore", "weight", "--ignore", "patient")
-    assert "values are missing or infinite in 7 of 8 feature columns" in told
-    assert "--missing median" in told
+def test_gaps_are_filled_and_that_is_said_or_refused_with_the_remedy(data, capsys):
+    options = ["rank", str(data), "--target", "class", "--ignore", "weight", "--ignore", "patient", "--probes", "50"]
+    assert run(options) == 0
+    filled = capsys.readouterr()
+    assert "missing values, in 7 of 8 features, are filled with the median" in filled.err
+    assert run([*options, "--missing", "median"]) == 0
+    asked = capsys.readouterr()
+    assert asked.out == filled.out
+    assert "are filled" not in asked.err
+    for more in (["--missing", "refuse"], ["--criterion", "svm"]):
+        told = refusal(capsys, *options, *more)
+        assert "values are missing or infinite in 7 of 8 feature columns" in told
+        assert "--missing median" in told
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--missing", "mode"], "--missing 'mode' is not known: choose mean or median"),
+        (["--missing", "mode"], "--missing 'mode' is not known: choose mean, median or refuse"),
         (["--missing", "mean", "--criterion", "svm"], "--missing mean has no meaning for --criterion svm"),
         (
             ["--scoring", "f3"],

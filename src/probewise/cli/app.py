@@ -22,6 +22,7 @@ from .files import (
     check_outputs_of_report,
     goes_on,
     table_of,
+    table_to_rank,
 )
 from .options import RENAMED, TOP, Option, as_flag
 from .parsing import (
@@ -267,12 +268,9 @@ def rank(given: Any) -> int:
     given.resume = goes_on(given.ledger, given, lambda file: peek(file, "seed") is not None)
     asked, given.method = given.method, method_of(given)
     reports = check_outputs_of_rank(given)
-    if given.missing not in (None, "mean", "median"):
-        raise ValueError(f"--missing {given.missing!r} is not known: choose mean or median")
     makes_probes = given.method in ("daf", "tournament")
-    takes_nan = given.missing is not None or (makes_probes and given.criterion == "tree") or given.method == "fsdd"
     with on_dask(given.dask, given.time) if given.dask is not None and makes_probes else nullcontext():
-        table = table_of(given, allow_missing=takes_nan)
+        table = table_to_rank(given, makes_probes=makes_probes)
         n_features = len(table.feature_names)
         if given.n_features is not None and given.n_features > n_features:
             raise ValueError(f"--n-features {given.n_features} is more than the {n_features} features of the table")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..checks.errors import ParameterError
+from ..checks.tables import columns_not_finite
 from .console import print_line
 from .options import as_flag
 from .parsing import is_file_of_groups, values_of
@@ -18,6 +19,8 @@ from .parsing import is_file_of_groups, values_of
 if TYPE_CHECKING:
     from ..io import Table
 
+FILLINGS, REFUSE = ("mean", "median"), "refuse"
+FILLED_BY = ("auto", "knn", "linear")
 READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
 
 
@@ -115,6 +118,27 @@ def table_of(given: Any, *, allow_missing: bool = False) -> Table:
         table = read_table(given.data, **_reading_options(given), gaps=allow_missing, progress=progress)
     for note in () if given.quiet else table.notes:
         print_line(ParameterError(*note).worded(as_flag))
+    return table
+
+
+def table_to_rank(given: Any, *, makes_probes: bool) -> Table:
+    """The table, with missing values where the method takes them; where nothing was asked for, folds fill them."""
+    if given.missing not in (None, *FILLINGS, REFUSE):
+        raise ValueError(f"--missing {given.missing!r} is not known: choose {', '.join(FILLINGS)} or {REFUSE}")
+    takes_nan = given.missing is not None or (makes_probes and given.criterion == "tree") or given.method == "fsdd"
+    fills = makes_probes and not takes_nan and given.criterion in FILLED_BY and given.device in ("cpu", "auto")
+    fills &= given.data.suffix.lower() != ".npy"  # what is mapped is looked at once
+    if given.missing == REFUSE:
+        given.missing, takes_nan = None, False
+    table = table_of(given, allow_missing=takes_nan or fills)
+    n_gaps = len(columns_not_finite(table.X)) if fills else 0
+    if n_gaps:
+        given.missing = "median"
+    if n_gaps and not given.quiet:
+        print_line(
+            f"missing values, in {n_gaps:,} of {table.X.shape[1]:,} features, are filled with the median of the rows "
+            f"each fold trains on (--missing median); --missing {REFUSE} if they must not be"
+        )
     return table
 
 

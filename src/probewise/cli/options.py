@@ -92,9 +92,9 @@ RANK = (
     DATA,
     TARGET,
     ID,
-    Option("missing", str, "mean|median",
-        "Fill missing values with the mean or the median of the rows each fold trains on. Default: they are "
-        "refused."),
+    Option("missing", str, "mean|median|refuse",
+        "Fill missing values with the mean or the median of the rows each fold trains on. Default: median, where the "
+        "criterion can."),
     Option("method", str, "NAME", "tournament, for the few that predict best; daf, for which matter and how sure "
            f"that is; or a method without probes: {', '.join(WITHOUT_PROBES)}. Default: tournament, or daf where "
            "an option is its own; a resumed run keeps its own.", check=str.lower),
