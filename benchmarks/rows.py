@@ -218,7 +218,7 @@ def cost(small=False):
     for n_rows, n_features in ((100, 20_000), (1000, 500)):
         X, y = random.standard_normal((n_rows, n_features)).astype(np.float32), np.arange(n_rows) % 3
         best = {}
-        for _ in range(2 if small else 5):
+        for _ in range(2 if small else 9):
             for kept in (False, True):
                 daf = DAF(criterion=KNN(3), rows=kept, stop=MaxProbes(2000), max_probe_size=100, random_state=0)
                 daf.fit(X, y)
