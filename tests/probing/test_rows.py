@@ -329,3 +329,32 @@ def test_a_feature_that_early_probes_missed_is_sure_of_something():
     assert (missed & on_top).any()
     assert np.isfinite(found.std_errors_[on_top]).all()
     assert found.certainty().rank_intervals(0.95)[on_top, 1].max() < 100
+
+
+def test_honest_scores_of_noise_are_near_guessing():
+    """A short form of benchmarks/rows.py: classes 7 : 3, of which one who always uses features gets few right."""
+    found = []
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        X, y = random.standard_normal((50, 6)), random.permutation(np.arange(50) < 15)
+        found.append(FSDD().fit(X, y).honest_score(X, y, seconds=0.0))
+    off = np.array([score.mean - score.guess for score in found])
+    assert off.mean() > -0.03
+    assert (np.abs(off) <= 2 * np.array([score.std_error for score in found])).sum() >= 7
+    assert sum(score.beats_guessing for score in found) <= 1
+
+
+@pytest.mark.exhaustive
+def test_intervals_about_rows_cover():
+    """A short form of benchmarks/rows.py: tables drawn again from one law."""
+    found = []
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        X, y = random.standard_normal((60, 12)), random.permutation(np.arange(60) % 2)
+        X[:, :4] += y[:, None]
+        daf = DAF(criterion=KNN(3), stop=MaxProbes(300), max_probe_size=6, random_state=seed).fit(X, y)
+        found.append(daf.run_.row_effects)
+    effects = np.array([each.effects - each.effects.mean() for each in found])
+    inside = np.abs(effects - effects.mean(axis=0)) < 1.96 * np.array([each.std_errors for each in found])
+    assert 0.9 < inside[:, :4].mean() < 0.995
+    assert inside[:, 4:].mean() > 0.93
