@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).parent
-LANES = (("biologist", "server"), ("text", "scientist", "reader"))  # two cores: a lane each
+LANES = (("biologist", "server", "scientist"), ("text", "reader"))  # two cores: a lane each
 WANTED = ("nbclient", "ipykernel", "pandas")  # what a data scientist has already
 
 

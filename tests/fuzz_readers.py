@@ -12,12 +12,14 @@ seconds or of more than a gigabyte is a finding: its file is cut down and kept i
 from __future__ import annotations
 
 import argparse
+import bz2
 import contextlib
 import faulthandler
 import gzip
 import hashlib
 import io
 import json
+import lzma
 import os
 import random
 import re
@@ -121,6 +123,17 @@ def zstandard(data):
     return packed.getvalue().to_pybytes()
 
 
+SERIES = b"""!Series_title\t"A study"
+!Sample_title\t"u"\t"v"
+!Sample_characteristics_ch1\t"label: x"\t"label: y"
+!series_matrix_table_begin
+"ID_REF"\t"S1"\t"S2"
+"a"\t1.5\t2
+"b"\t3\tnull
+!series_matrix_table_end
+"""
+GCT = b"#1.2\n2\t2\nName\tDescription\tS1\tS2\na\tfirst\t1.5\t2\nlabel\tsecond\t3\t4\n"
+NEWER_GCT = b"#1.3\n2\t2\t1\t1\nid\tsymbol\tS1\tS2\nlabel\tna\tx\ty\na\tTP53\t1.5\t2\nb\tBRCA1\t3\t4\n"
 ARFF = b"""% a comment
 @relation r
 @attribute a numeric
@@ -186,6 +199,10 @@ def seeds() -> dict[str, Callable[[], list[bytes]]]:
         "tsv": lambda: [as_text("\t"), as_text("\t").replace(b"a\t", b"", 1)],
         "csv.gz": lambda: [gzip.compress(as_text(), mtime=0)],
         "csv.zst": lambda: [zstandard(as_text())],
+        "csv.bz2": lambda: [bz2.compress(as_text())],
+        "csv.xz": lambda: [lzma.compress(as_text())],
+        "txt": lambda: [as_text(";").replace(b".", b","), SERIES],
+        "gct": lambda: [GCT, NEWER_GCT],
         "arff": lambda: [ARFF, SPARSE_ARFF],
         "libsvm": lambda: [SVMLIGHT],
         "npz": lambda: [npz(X=X, y=y, feature_names=np.array(["a", "b", "c"])), npz(y=y, **parts)],

@@ -56,7 +56,10 @@ def test_what_was_read_wrongly_once_is_read_rightly(path, tmp_path):
     assert fuzz_readers.read(copy) in ("a table", "refused")
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "csv.gz", "csv.zst", "arff", "libsvm", "npz", "npy", "arrow"])
+@pytest.mark.parametrize(
+    "ending",
+    ["csv", "tsv", "txt", "gct", "csv.gz", "csv.bz2", "csv.xz", "csv.zst", "arff", "libsvm", "npz", "npy", "arrow"],
+)
 def test_a_short_hunt_finds_nothing(ending, tmp_path):
     """The fuzzer itself for some files, the same ones each time; ``python tests/fuzz_readers.py`` takes longer."""
     draw, whole = fuzz_readers.random.Random(0), fuzz_readers.seeds_of(ending)
