@@ -129,7 +129,7 @@ SERIES = b"""!Series_title\t"A study"
 !series_matrix_table_begin
 "ID_REF"\t"S1"\t"S2"
 "a"\t1.5\t2
-"b"\t3\tnull
+"b"\t3\t4
 !series_matrix_table_end
 """
 GCT = b"#1.2\n2\t2\nName\tDescription\tS1\tS2\na\tfirst\t1.5\t2\nlabel\tsecond\t3\t4\n"
