@@ -263,7 +263,7 @@ def test_scores_of_counts_equal_their_twin(weighted):
             np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.matrix(pairs=True)
+@pytest.mark.matrix(times=2)
 @pytest.mark.parametrize("name", PAIRS)
 @pytest.mark.parametrize("cv", CVS)
 @pytest.mark.parametrize("scoring", [*NAMED, "f1_micro", "recall_weighted", *CUSTOM, *OF_TWO, "average_precision"])
@@ -278,7 +278,7 @@ def test_any_score_of_predictions(name, cv, scoring):
     np.testing.assert_allclose(ours, by_sklearn(estimator, X, labels, asked, CVS[cv]), rtol=1e-9)
 
 
-@pytest.mark.matrix(pairs=True)
+@pytest.mark.matrix(times=2)
 @pytest.mark.parametrize("name", OF_NUMBERS)
 @pytest.mark.parametrize("scoring", ["neg_mean_absolute_error", *FROM_ERRORS, "neg_max_error"])
 @pytest.mark.parametrize("n", [120, 900])
