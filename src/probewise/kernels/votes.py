@@ -104,8 +104,8 @@ def vote_scores(columns, probes, folds, k, truth, by_group, precision, scores):
                 _sort_out(products, train, some, alone, sums, keys, len(keepers) - 1, k, tops)
                 stop = min(column + width, tests[fold + 1])
                 _neighbors(
-                    lines, chosen, scale, values, products, train, some, stop, first, alone, squares, sums, error, least,
-                    keys, keepers, k, tops, (found, far, ties), (alike, table, known, seen), near, apart,
+                    lines, chosen, scale, values, products, train, some, stop, first, alone, squares, sums, error,
+                    least, keys, keepers, k, tops, (found, far, ties), (alike, table, known, seen), near, apart,
                 )  # fmt: skip
                 column += width
         if measure == PROBABILITY:
@@ -225,7 +225,7 @@ def _keep(found, far, ties, count, other, distance, tie):
 
 @part
 def _find_copies(lines, chosen, values, alike, table):
-    """For each column the first that equals it in the probe: of text most are empty, and equally far from all others."""
+    """For each column the first that equals it in the probe: in text most are empty, and equally far from others."""
     n, stride, mask = len(alike), len(alike) + WIDEST, len(table) - 1
     table[:] = UNKNOWN
     for i in range(n):
@@ -242,10 +242,10 @@ def _find_copies(lines, chosen, values, alike, table):
 
 @part
 def _are_copies(lines, chosen, i, j):
+    are = True
     for f in chosen:
-        if lines[f, i] != lines[f, j]:
-            return False
-    return True
+        are &= lines[f, i] == lines[f, j]
+    return are
 
 
 @part
