@@ -291,7 +291,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         """A score by a single probe is luck, and has no standard error."""
         best = np.argsort(self.ranking_, kind="stable")[:LEADING]
         n_thin = int((self.run_.feature_tally.counts[best] == 1).sum())
-        if n_thin:
+        if n_thin and self.n_probes_ > LEADING:  # fewer are a trial, which nobody takes for a ranking
             message = (
                 f"of the first {len(best)} features {n_thin} were in a single probe, which tells next to nothing: "
                 "give more probes, or larger ones"
