@@ -14,7 +14,7 @@ from ..checks.stores import Stored
 
 SCALES = ("auto", "standard", "rank", None)
 LARGEST_COPY = 2**30  # bytes, up to which "auto" makes a scaled copy
-CELLS_AT_A_TIME = 2**21
+CELLS_AT_A_TIME = 2**18
 ALIKE = 10.0  # the farthest from the median width; genes on one chip were ranked better as they are
 UNEVEN = 100.0  # between the widths of usual columns, from which the wide ones rule distances
 
