@@ -1,4 +1,4 @@
-"""The Triton kernel run by Triton's interpreter, against the plain torch code; started by test_knn."""
+"""The Triton kernels run by Triton's interpreter: they find the CPU's neighbours; started by test_knn."""
 
 import numpy as np
 import torch
@@ -19,30 +19,46 @@ def with_bounds_of_loops(tensor, scope):
 
 interpreter._patch_lang_tensor = with_bounds_of_loops
 rng = np.random.default_rng(0)
-n_rows, n_features = 150, 60
-X = rng.integers(-40, 40, size=(n_rows, n_features)).astype(float)  # exact in half precision: no rounding to allow for
-fold = rng.permutation(np.arange(n_rows) % 3)
-splits = [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(3)]
-sizes = np.array([1, 3, 7, 8, 15, 17, 33, 50, 60])
+n_rows, n_features = 100, 70
+sizes = np.array([1, 3, 33, 70])
 indices = np.concatenate([rng.choice(n_features, size, replace=False) for size in sizes]).astype(np.int32)
 offsets = np.concatenate([[0], np.cumsum(sizes)])
-features, starts = torch.from_numpy(indices), torch.from_numpy(offsets)
+subsets = torch.from_numpy(indices), torch.from_numpy(offsets)
+folds = rng.permutation(np.arange(n_rows) % 3)
+splits = [(np.flatnonzero(folds != number), np.flatnonzero(folds == number)) for number in range(3)]
+tables = {
+    "plain": rng.normal(size=(n_rows, n_features)),
+    "tied": rng.integers(0, 2, size=(n_rows, n_features)).astype(float),
+    "wide": rng.normal(size=(n_rows, n_features)) * 10.0 ** rng.integers(0, 9, n_features) + 1e6,
+    "far": np.where(rng.random((n_rows, n_features)) < 0.1, -999_999_999.0, rng.normal(size=(n_rows, n_features))),
+    "float32": rng.normal(size=(n_rows, n_features)).astype(np.float32),
+}
 
-for k in (1, 3, 4, 9, 32):
-    search = KNN(k).bind(X, np.arange(n_rows) % 4, splits).to("cpu").searches[0]
-    search.halves = search.lines.half()
-    search.layout = neighbors_triton.Layout.of(RowsByFold.of(splits, is_partition=True)[0].groups, n_rows, "cpu")
-    near = neighbors_triton.neighbors(search, features, starts, sizes)
-    groups = search.groups[: search.n_rows]
-    assert (groups[near.long()] != groups[None, :, None]).all()
-    for probe in range(len(sizes)):
-        table = torch.from_numpy(indices[offsets[probe] : offsets[probe + 1]].astype(np.int64))[None]
-        lines = search.lines[table[0]][:, : search.n_rows].double()
-        apart = ((lines[:, :, None] - lines[:, None, :]) ** 2).sum(dim=0)
-        ours = torch.gather(apart, 1, near[probe].long()).sort(dim=1).values
-        plain = neighbors.nearest(search.lines[table], search.groups, search.ties, search.n_queries, k)[0]
-        truth = torch.gather(apart, 1, plain).sort(dim=1).values
-        # The lowest six bits of a distance give way to the place in the tile: 64 / 2**23 of it at most.
-        assert torch.allclose(ours, truth, rtol=64 / 2**23, atol=0), (k, sizes[probe])
-        assert len(near[probe, 0].unique()) == k
-    print(k)
+
+def check(X, cv, k, soft, tile):
+    bound = KNN(k).bind(X, np.arange(n_rows) % 4, cv, scoring="probability" if soft else None)
+    device = bound.to("cpu")
+    (part,) = RowsByFold.of(bound.folds, together=True, tile=tile)
+    search = type(device.searches[0])(device, part)
+    groups = search.rows.groups.numpy()
+    quick = neighbors_triton.Quick(search.rows, groups, part.queries)
+    near, apart = quick.nearest(*subsets, sizes, np.arange(len(sizes)), k, soft)
+    for number, table in enumerate(np.split(indices, offsets[1:-1])):
+        rows = torch.from_numpy(table.astype(np.int64))[None]
+        expected, distances = neighbors.nearest(search.rows, rows, search.queries, k)
+        assert torch.equal(near[number].long().sort(dim=1).values, expected[0].sort(dim=1).values)
+        if soft:
+            assert torch.equal(apart[number], distances[0])
+    return int(quick.mode)
+
+
+modes = set()
+for name, X in tables.items():
+    modes.add(check(X, splits, 3, False, 1))
+    if name in ("plain", "tied"):
+        modes.add(check(X, "loo", 10, True, 64))
+
+neighbors_triton.PIECES = ((16, 0),)  # larger ones are read in a loop
+modes.add(check(tables["plain"], splits, 3, False, 1))
+assert {0, 2} <= modes, modes
+print("done")

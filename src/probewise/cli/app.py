@@ -280,7 +280,7 @@ def rank(given: Any) -> int:
             fitted(selector, table)
         give_ranking(selector, table, given)
         if asked is None and given.method == "daf" and not (given.resume or given.quiet):
-            print_line(f"ranked by DAF, as only DAF knows {used_of(given, OF_DAF) or '--device'}; --method daf says so")
+            print_line(f"ranked by DAF, as only DAF knows {used_of(given, OF_DAF)}; --method daf says so")
         if reports:
             write_reports(selector, reports, given, table, command=shlex.join(["probewise", *given.arguments]))
     return BROKEN_OFF if makes_probes and selector.run_.interrupted else 0

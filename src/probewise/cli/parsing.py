@@ -39,17 +39,14 @@ def values_of(given: Any, *names: str) -> dict[str, Any]:
 
 
 def method_of(given: Any) -> str:
-    """The method asked for; else that of the run that goes on, DAF where an option is its own, and Tournament.
-
-    On a GPU it is DAF, too: probabilities of rows left out, by which a tournament is scored, are had on the CPU only.
-    """
+    """The method asked for; else that of the run that goes on, DAF where an option is its own, and Tournament."""
     if given.method is not None:
         return str(given.method)
     if given.resume:
         from ..probing.ledger import peek
 
         return "daf" if peek(given.ledger, "tournament") is None else "tournament"
-    return "daf" if used_of(given, OF_DAF) or given.device not in ("cpu", "auto") else "tournament"
+    return "daf" if used_of(given, OF_DAF) else "tournament"
 
 
 def used_of(given: Any, names: Iterable[str]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,8 +107,7 @@ class BoundAverage:
         return shares[0] if all(own is not None and np.array_equal(own, shares[0]) for own in shares) else None
 
     def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
-        scores, means = zip(*(part.outcomes(subsets, group_of) for part in self.parts), strict=True)  # type: ignore[attr-defined]
-        return np.mean(scores, axis=0), np.asarray(np.mean(means, axis=0, dtype=np.float64), np.float32)
+        return mean_outcomes([part.outcomes(subsets, group_of) for part in self.parts])  # type: ignore[attr-defined]
 
     @property
     def only_on_cpu(self) -> str | None:
@@ -122,7 +120,23 @@ class BoundAverage:
                 return reason
         return None
 
-    def to(self, device: str) -> Callable[[NDArray[np.int32], NDArray[np.int64]], Floats]:
+    def to(self, device: str) -> DeviceAverage:
         """The same on a torch device: a function of (indices, offsets)."""
-        parts: list[Any] = [part.to(device) for part in self.parts]  # type: ignore[attr-defined]
-        return lambda indices, offsets: np.mean([part(indices, offsets) for part in parts], axis=0)
+        return DeviceAverage([part.to(device) for part in self.parts])  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class DeviceAverage:
+    parts: list[Any]
+
+    def __call__(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
+        return np.mean([part(indices, offsets) for part in self.parts], axis=0)
+
+    def outcomes(self, *asked: Any) -> tuple[Floats, NDArray[np.float32]]:
+        return mean_outcomes([part.outcomes(*asked) for part in self.parts])
+
+
+def mean_outcomes(found: list[tuple[Floats, NDArray[np.float32]]]) -> tuple[Floats, NDArray[np.float32]]:
+    """Mean J and mean outcomes of groups."""
+    scores, means = zip(*found, strict=True)
+    return np.mean(scores, axis=0), np.asarray(np.mean(means, axis=0, dtype=np.float64), np.float32)

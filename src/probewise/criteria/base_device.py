@@ -13,10 +13,14 @@ from torch import Tensor
 
 from ..kernels.device.columns import Streams, by_size, padded, send_array
 from .base import Floats
+from .scoring import OutcomesByGroup
+from .scoring_device import WITHOUT, DeviceMeasure, Groups
 
 # Subsets are padded to the next of these sizes: few tables, and little of each is padding.
 SIZE_STEPS = np.unique([*range(8, 256, 8), *range(256, 1024, 32), *np.round(1024 * 1.25 ** np.arange(40))]).astype(int)
 FOLDS_AT_A_TIME = 16
+BATCH_BYTES = 2**28
+MOST_SUBSETS = 256
 
 
 class Batch(NamedTuple):
@@ -34,11 +38,15 @@ class DeviceScorer(ABC):
 
     size_steps = SIZE_STEPS
     n_features: int
+    measure: DeviceMeasure  # where the criterion has one
 
     def __init__(self, bound: Any, device: str) -> None:
         self.bound, self.device = bound, device
         self.streams = Streams(device)
+        if isinstance(bound, OutcomesByGroup):
+            self.measure = DeviceMeasure(bound, device)
         self._prepare()
+        self._known: tuple[Any, Groups] = None, WITHOUT
         self.streams.synchronize()
 
     @abstractmethod
@@ -46,11 +54,53 @@ class DeviceScorer(ABC):
         """Send what every call needs."""
 
     def __call__(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
+        return self._found(indices, offsets, WITHOUT)[:, 0]
+
+    def outcomes(self, indices: NDArray[np.int32], offsets: NDArray[np.int64], group_of: NDArray[Any]) -> Any:
+        """J, and the mean outcomes (subsets, groups) of groups of rows; see `MeanOverRows`."""
+        found = self._found(indices, offsets, self._groups(group_of))
+        return found[:, 0], found[:, 1:].astype(np.float32)
+
+    def _found(self, indices: NDArray[np.int32], offsets: NDArray[np.int64], groups: Groups) -> Floats:
         with self.streams():
-            return self._scores(Batch(indices, offsets, self._send(indices), self._send(offsets), np.diff(offsets)))
+            batch = Batch(indices, offsets, self._send(indices), self._send(offsets), np.diff(offsets))
+            return np.asarray(self._scores(batch, groups))
+
+    def _groups(self, group_of: NDArray[Any]) -> Groups:
+        """Those asked for again are on the device already."""
+        known, groups = self._known
+        if known is not group_of:
+            groups = self.measure.groups(self.bound._row_groups(group_of))
+            self.streams.synchronize()
+            self._known = group_of, groups
+        return groups
 
     @abstractmethod
-    def _scores(self, batch: Batch) -> Floats: ...
+    def _scores(self, batch: Batch, groups: Groups) -> Floats:
+        """J and mean outcomes (subsets, 1 + groups)."""
+
+    def _measured(
+        self,
+        batch: Batch,
+        chosen: NDArray[np.int64],
+        groups: Groups,
+        predict: Callable[[Tensor], tuple[Tensor, Tensor]],
+        at_a_time: Callable[[int], int],
+    ) -> Floats:
+        """J and mean outcomes of some subsets, and how many digits were left, from what ``predict`` says of tables.
+
+        That is predictions (subsets, tests), and a number for each subset.
+        """
+        found, step = [np.empty((0, 2 + groups.of_tests.n_groups))], max(1, BATCH_BYTES // (8 * self.measure.n_tests))
+        for start in range(0, len(chosen), step):
+            some = chosen[start : start + step]
+            both = torch.empty((len(some), self.measure.n_tests + 1), dtype=torch.float64, device=self.device)
+            for places, table in self.tables(batch, some, at_a_time):
+                predicted, digits = (part[: len(places)] for part in predict(table))
+                both[places, :-1], both[places, -1] = predicted, digits.double()
+            measured = self.measure(both[:, :-1], groups)
+            found.append(torch.cat([measured, both[:, -1:]], dim=1).cpu().numpy())
+        return np.concatenate(found)
 
     def _send(self, values: Any) -> Tensor:
         return send_array(values, self.device)
@@ -58,11 +108,22 @@ class DeviceScorer(ABC):
     def tables(
         self, batch: Batch, chosen: NDArray[np.int64], at_a_time: Callable[[int], int]
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """(places among those chosen, features (subsets, width)), ``at_a_time(width)`` subsets or fewer."""
+        """(places among those chosen, features (subsets, width)); there may be more subsets than places.
+
+        On a GPU products round as the shape of their batch has it. So all batches of a width are of one shape, filled
+        up with any subsets: the bits of J do not depend on what else is asked for.
+        """
         for width, places in by_size(batch.sizes[chosen], self.size_steps):
-            for some in np.array_split(places, -(-len(places) // at_a_time(width))):
-                subsets = self._send(chosen[some])
+            step = at_a_time(width)
+            for start in range(0, len(places), step):
+                some = places[start : start + step]
+                subsets = self._send(np.resize(chosen[some], step) if self.device != "cpu" else chosen[some])
                 yield self._send(some), padded(batch.features, batch.starts, subsets, width, self.n_features)
+
+
+def at_a_time(n_bytes: float) -> int:
+    """How many subsets of so many bytes each make a batch: enough to keep a GPU busy, whatever memory is free."""
+    return int(np.clip(BATCH_BYTES // max(1, n_bytes), 1, MOST_SUBSETS))
 
 
 def stack_folds(tests: Sequence[Any]) -> NDArray[Any]:
@@ -84,8 +145,3 @@ def take_test_rows(lines: Tensor, table: Tensor, folds: slice) -> Tensor:
     """The test rows of subsets (folds, subsets, width, height) from lines (features + 1, all folds, height)."""
     numbers = torch.arange(folds.start, folds.stop, device=lines.device)
     return lines[table, numbers[:, None, None]]
-
-
-def r2(missed: Tensor, scatter: Tensor) -> Tensor:
-    """R^2 from sums of squared errors and of squared distances from the mean; 1 or 0 where the latter is 0."""
-    return torch.where(scatter > 0, 1 - missed / torch.where(scatter > 0, scatter, 1.0), (missed == 0).double())

@@ -14,7 +14,7 @@ from ..kernels.device import count, find
 from ..probing.probes import Subsets
 from .base import BoundCriterion, Floats, Folds
 
-DEVICE_BLOCK_SIZE = 4000  # probes in a block: enough to keep a GPU busy
+DEVICE_BLOCK_SIZE = 4000  # probes at a time: enough to keep a GPU busy
 _sending = threading.Lock()
 
 
@@ -55,6 +55,14 @@ class OnDevice:
 
     def __call__(self, subsets: Subsets) -> Floats:
         return self.scorer(subsets.indices, subsets.offsets)
+
+    @property
+    def row_shares(self) -> Floats | None:
+        return getattr(self.bound, "row_shares", None)
+
+    def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
+        """J and the mean outcomes of groups of rows, as on the CPU."""
+        return self.scorer.outcomes(subsets.indices, subsets.offsets, group_of)
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added, all in one batch."""

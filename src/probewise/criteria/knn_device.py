@@ -11,103 +11,122 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..kernels.device import has_triton
-from ..kernels.device.columns import free_bytes, send, send_array
-from ..kernels.device.neighbors import BYTES_PER_PAIR, nearest, vote
+from ..kernels.device.columns import send, send_array
+from ..kernels.device.neighbors import BYTES_PER_PAIR, ROWS, TYPICAL, Rows, nearest, soft_votes, vote
+from ..kernels.device.scores import total
+from ..kernels.scores import ROC_AUC
 from ..kernels.votes import tie_keys
-from .base import Floats
-from .base_device import Batch, DeviceScorer, r2
+from .base import Floats, Folds
+from .base_device import BATCH_BYTES, Batch, DeviceScorer, at_a_time
+from .scoring_device import Groups
 
 MOST_NEIGHBORS = 32
-HALF_RANGE = 2.0**-16  # of the largest column's reach: below, half precision would lose digits of a column
-HALF_TOP = 2.0**12
-LONGEST_IN_TRITON = 512  # features of a subset: more do not fit into registers
-MOST_SLICES = 64  # folds summed one by one; more are gathered into a table
+NEIGHBOR_BYTES = 2**30  # of neighbours, candidates and votes at a time
 
 
 class RowsByFold(NamedTuple):
-    """Rows, each with its group: neighbours are sought in other groups.
+    """Rows, each with its group, -1 for what only fills up; neighbours are sought in other groups than one's own.
 
-    The first ``n_queries`` rows vote; ``fold`` is the fold in which each of them is tested.
+    ``queries`` are the places of the rows that are tested.
     """
 
     rows: NDArray[np.int64]
     groups: NDArray[np.int64]
-    n_queries: int
-    fold: NDArray[np.int64]
+    queries: NDArray[np.int64]
 
     @classmethod
-    def of(cls, splits: Any, *, is_partition: bool) -> list[RowsByFold]:
-        """One for folds that partition the rows, else one for each split."""
-        if is_partition:
-            tests = [np.sort(test) for _, test in splits]
-            fold = np.repeat(np.arange(len(tests)), [len(test) for test in tests])
-            return [cls(np.concatenate(tests), fold, len(fold), fold)]
-        return [
-            cls(np.r_[test, train], np.repeat([0, 1], [len(test), len(train)]), len(test), np.full(len(test), fold))
-            for fold, (train, test) in enumerate(splits)
-        ]
+    def of(cls, folds: Folds, *, together: bool, once: bool = False, tile: int = 1) -> list[RowsByFold]:
+        """One for folds that partition the rows (``together``), else one for each split.
+
+        ``once``: a row that a split trains on several times is one neighbour. Where that adds few rows, each fold is
+        filled up to whole tiles.
+        """
+        if together:
+            sizes = folds.test_sizes
+            room = -(-sizes // tile) * tile if 2 * tile * len(sizes) <= folds.n_rows else sizes
+            within = np.arange(room.sum()) - np.repeat(np.cumsum(room) - room, room)
+            is_row = within < np.repeat(sizes, room)
+            rows = np.zeros(len(is_row), np.int64)
+            rows[is_row] = folds.order
+            return [cls(rows, np.where(is_row, np.repeat(np.arange(len(sizes)), room), -1), np.flatnonzero(is_row))]
+        return [cls._of_split(train, np.sort(test), once, tile) for train, test in folds.splits]
+
+    @classmethod
+    def _of_split(cls, train: NDArray[np.int64], test: NDArray[np.int64], once: bool, tile: int) -> RowsByFold:
+        train, room = np.unique(train) if once else train, np.zeros(-len(test) % tile, np.int64)
+        groups = np.repeat([0, -1, 1], [len(test), len(room), len(train)])
+        return cls(np.r_[test, room, train], groups, np.arange(len(test)))
 
 
 class DeviceKNN(DeviceScorer):
-    """J of many subsets at a time: X on the device in float32, and in half precision where that keeps its digits.
+    """J of many subsets at a time, of the neighbours that the CPU finds.
 
-    Half precision serves subsets of eight features and more: products of 11-bit numbers summed in float32. Fewer
-    features are compared in float32. Ties are broken as on the CPU, but by Triton's kernels, which take the first in
-    the order of the folds.
+    On a GPU rows are sought by products in half precision with a bound of their error; where it leaves a neighbour
+    open, or distances count, they are exact. Missing values, which each fold fills in its own way, are sought fold by
+    fold.
     """
 
     def _prepare(self) -> None:
-        bound, columns = self.bound, self.bound.columns
+        bound = self.bound
         if bound.n_neighbors > MOST_NEIGHBORS:
             raise ValueError(
                 f"n_neighbors={bound.n_neighbors}: on a device at most {MOST_NEIGHBORS} neighbours; "
                 "use device='cpu' for more"
             )
-        self.n_features, self.k, self.n_classes = columns.n_features, bound.n_neighbors, bound.target.n_classes
-        reach = abs(columns.X).max(axis=0).toarray().ravel() if columns.is_sparse else columns.extent.reach
-        used = reach[reach > 0].astype(np.float64)
-        self.scale = 2.0 ** np.floor(np.log2(HALF_TOP / used.max())) if len(used) else 1.0
-        self.halves_serve = bool(len(used)) and used.min() * self.scale >= HALF_RANGE * HALF_TOP
-        groups = RowsByFold.of(bound.folds.splits, is_partition=bound.fold_end is not None)
-        self.searches = [Search(self, rows) for rows in groups]
+        self.n_features, self.k, self.n_classes = bound.columns.n_features, bound.n_neighbors, bound.target.n_classes
+        once, tile = bound.measure.is_probability, ROWS if has_triton(self.device) else 1
+        parts = RowsByFold.of(bound.folds, together=bound.folds.is_partition, once=once, tile=tile)
+        self.searches = [Search(self, part) for part in parts]
+        self.missing: Any = getattr(bound, "missing", None)
+        self.filled: list[Search] = []
+        if self.missing is not None and len(self.missing.columns):
+            parts = RowsByFold.of(bound.folds, together=False, tile=tile)
+            self.filled = [Search(self, part, fills) for part, fills in zip(parts, self.missing.fills, strict=True)]
 
-    def _scores(self, batch: Batch) -> Floats:
-        folds = [search.fold_scores(batch) for search in self.searches]
-        scores: Floats = (torch.cat(folds, dim=1).sum(dim=1) / len(self.bound.folds.splits)).cpu().numpy()
-        return scores
+    def _scores(self, batch: Batch, groups: Groups) -> Floats:
+        n_groups = groups.of_tests.n_groups
+        found = torch.empty((len(batch.sizes), 1 + n_groups), dtype=torch.float64, device=self.device)
+        incomplete = np.zeros(len(batch.sizes), bool)
+        if self.filled:
+            incomplete = self.missing.in_each(batch.indices, batch.offsets)
+        for searches, chosen in ((self.searches, ~incomplete), (self.filled, incomplete)):
+            places = np.flatnonzero(chosen)
+            step = max(1, NEIGHBOR_BYTES // (self.measure.n_tests * (40 * self.k + 100)))
+            for start in range(0, len(places), step):
+                some = places[start : start + step]
+                near = [search.neighbors(batch, some) for search in searches]
+                predicted = self._predicted(*(torch.cat(parts, dim=1) for parts in zip(*near, strict=True)))
+                found[self._send(some)] = self.measure(predicted, groups)
+        return found.cpu().numpy()
+
+    def _predicted(self, said: Tensor, apart: Tensor) -> Tensor:
+        """Of each test (subsets, tests), from the targets and squared distances of its neighbours."""
+        if self.bound.measure.is_probability:
+            typical = total(apart[:, :, min(TYPICAL, self.k) - 1]) / apart.shape[1]
+            return soft_votes(said == self.measure.truth[:, None], apart, typical)
+        if self.n_classes and self.bound.measure.code != ROC_AUC:
+            return vote(said, self.n_classes)
+        return total(said.double()) / self.k
 
 
 class Search:
-    """The tensors of rows among which neighbours are sought, and scores from these."""
+    """The tensors of rows among which neighbours are sought; gaps are filled with ``fills``."""
 
-    def __init__(self, scorer: DeviceKNN, part: RowsByFold) -> None:
-        columns, self.scorer, self.device = scorer.bound.columns, scorer, scorer.device
-        self.k, self.n_features = scorer.k, scorer.n_features
-        self.n_rows, self.n_queries = len(part.rows), part.n_queries
-        centers = None if columns.is_sparse else columns.centers
-        self.lines = send(columns.X, part.rows, self.device, centers=centers, scale=scorer.scale)
-        self.halves = self.lines.half() if scorer.halves_serve and self._triton is not None else None
-        groups = np.full(self.lines.shape[1], -1)
-        groups[: self.n_rows] = part.groups
-        self.groups = send_array(groups.astype(np.int32), self.device)
-        self.ties = self._ties(part.rows)
-        self.layout = self._triton and self._triton.Layout.of(part.groups, part.n_queries, self.device)
-        self.targets = send_array(scorer.bound.target.values[part.rows], self.device)
-        _, fold, sizes = np.unique(part.fold, return_inverse=True, return_counts=True)
-        self.fold = send_array(fold, self.device)
-        self.fold_sizes = send_array(sizes.astype(np.float64), self.device)
-        self.starts, self.stops = np.cumsum(sizes) - sizes, np.cumsum(sizes)
-        longest = np.arange(sizes.max())  # rows of each fold, which lie together; padded with one past the last
-        members = np.where(longest < sizes[:, None], self.starts[:, None] + longest, self.n_queries)
-        self.members = send_array(members, self.device)
-
-    def _ties(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Keys of rows for ties, and the row that has a key; of one that is tested and trained on, the latter."""
-        of_rows = tie_keys(self.scorer.bound.folds.n_rows)
-        keys, row_of = np.zeros(self.lines.shape[1], np.int64), np.zeros(1 << len(of_rows).bit_length(), np.int64)
-        keys[: len(rows)] = of_rows[rows]
-        row_of[keys[: len(rows)]] = np.arange(len(rows))
-        return send_array(keys, self.device), send_array(row_of, self.device)
+    def __init__(self, scorer: DeviceKNN, part: RowsByFold, fills: Floats | None = None) -> None:
+        bound, columns, self.scorer, self.device = scorer.bound, scorer.bound.columns, scorer, scorer.device
+        dtype = torch.float32 if columns.dtype == np.float32 else torch.float64
+        lines = send(columns.X, part.rows, self.device, dtype=dtype)
+        if fills is not None:
+            gaps = bound.missing.columns
+            for column, fill in zip(gaps.tolist(), (fills + columns.centers[gaps]).tolist(), strict=True):
+                lines[column].nan_to_num_(nan=fill)
+        groups, keys = np.full(lines.shape[1], -1), np.zeros(lines.shape[1], np.int64)
+        groups[: len(part.rows)], keys[: len(part.rows)] = part.groups, tie_keys(bound.folds.n_rows)[part.rows]
+        self.rows = Rows(lines, send_array(groups, self.device), send_array(keys, self.device))
+        values = bound.target.values if scorer.n_classes else bound.target.values - bound.target.values.mean()
+        self.k, self.targets = scorer.k, send_array(values[part.rows], self.device)
+        self.queries = send_array(part.queries, self.device)
+        self.quick = self._triton and self._triton.Quick(self.rows, groups, part.queries)
 
     @cached_property
     def _triton(self) -> Any:
@@ -118,36 +137,20 @@ class Search:
 
         return neighbors_triton
 
-    def fold_scores(self, batch: Batch) -> Tensor:
-        """Score of each subset in each fold (subsets, folds)."""
-        sizes = batch.sizes
-        scores = torch.empty((len(sizes), len(self.stops)), dtype=torch.float64, device=self.device)
-        if self._triton is not None and sizes.max(initial=0) <= LONGEST_IN_TRITON:
-            step = max(1, free_bytes(self.device) // (self.lines.shape[1] * (24 * self.k + 8)))
-            for start in range(0, len(sizes), step):
-                stop = start + step
-                near = self._triton.neighbors(self, batch.features, batch.starts[start : stop + 1], sizes[start:stop])
-                scores[start:stop] = self._score_folds(near)
-            return scores
-        step = max(1, free_bytes(self.device) // (BYTES_PER_PAIR * self.n_queries * self.lines.shape[1]))
-        for places, table in self.scorer.tables(batch, np.arange(len(sizes)), lambda width: step):
-            near = nearest(self.lines[table], self.groups, self.ties, self.n_queries, self.k)
-            scores[places] = self._score_folds(near)
-        return scores
-
-    def _score_folds(self, near: Tensor) -> Tensor:
-        """Score of each fold (subsets, folds) from the neighbours (subsets, queries, k)."""
-        truth, said = self.targets[: self.n_queries], self.targets[near.long()]
-        if self.scorer.n_classes:
-            right = vote(said, self.scorer.n_classes) == truth
-            return self._sum_folds(right.int()).double() / self.fold_sizes
-        mean = self._sum_folds(truth[None])[0] / self.fold_sizes
-        scatter = self._sum_folds(((truth - mean[self.fold]) ** 2)[None])
-        return r2(self._sum_folds((truth - said.mean(dim=2)) ** 2), scatter)
-
-    def _sum_folds(self, values: Tensor) -> Tensor:
-        """Sums over the rows of each fold."""
-        if len(self.stops) <= MOST_SLICES:
-            pieces = zip(self.starts.tolist(), self.stops.tolist(), strict=True)
-            return torch.stack([values[:, start:stop].sum(dim=1) for start, stop in pieces], dim=1)
-        return torch.nn.functional.pad(values, (0, 1))[:, self.members].sum(dim=2)
+    def neighbors(self, batch: Batch, chosen: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Targets and squared distances (chosen, queries, k) of neighbours; where these count, the nearest first."""
+        if self.quick is not None:
+            soft = self.scorer.bound.measure.is_probability
+            near, apart = self.quick.nearest(batch.features, batch.starts, batch.sizes, chosen, self.k, soft)
+            return self.targets[near.long()], apart
+        shape = len(chosen), len(self.queries), self.k
+        said = torch.empty(shape, dtype=self.targets.dtype, device=self.device)
+        apart = torch.empty(shape, dtype=torch.float64, device=self.device)
+        n_bytes = BYTES_PER_PAIR * self.rows.lines.shape[1]
+        step = at_a_time(n_bytes * len(self.queries))
+        for places, table in self.scorer.tables(batch, chosen, lambda _: step):
+            numbers = torch.arange(len(self.queries), device=self.device)
+            for some in torch.split(numbers, max(1, BATCH_BYTES // (n_bytes * len(table)))):
+                near, far = (part[: len(places)] for part in nearest(self.rows, table, self.queries[some], self.k))
+                said[places[:, None], some], apart[places[:, None], some] = self.targets[near], far
+        return said, apart

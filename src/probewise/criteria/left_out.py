@@ -46,9 +46,8 @@ class BoundLeftOut(OutcomesByGroup):
         return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
 
     @property
-    def only_on_cpu(self) -> str:
-        """What of it no device knows, in words."""
-        return self.measure.only_on_cpu or "cv='loo'"
+    def columns(self) -> SubsetColumns:
+        return self.lines.columns
 
     @cached_property
     def tested(self) -> NDArray[np.int64]:
@@ -69,6 +68,12 @@ class SoftKNN(BoundLeftOut):
     def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
         self.votes.score(probes, by_group, scores)
 
+    def to(self, device: str) -> Any:
+        """The same on a torch device: a function of (indices, offsets)."""
+        from .knn_device import DeviceKNN
+
+        return DeviceKNN(self, device)
+
 
 @dataclass(frozen=True)
 class LeftOutBayes(BoundLeftOut):
@@ -81,6 +86,12 @@ class LeftOutBayes(BoundLeftOut):
             *probes, self.target.values, self.measure.weights, self.target.n_classes, self.var_smoothing,
             self.measure.code, *by_group, scores,
         )  # fmt: skip
+
+    def to(self, device: str) -> Any:
+        """The same on a torch device: a function of (indices, offsets)."""
+        from .bayes_left_out_device import DeviceLeftOutBayes
+
+        return DeviceLeftOutBayes(self, device)
 
 
 def column_lines(X: Any, missing: str | None, measure: Measure, *, folds: Folds | None = None) -> ColumnLines:

@@ -156,9 +156,7 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
-        from .linear_device import DeviceLinear
-
-        return DeviceLinear(self, device)
+        return self.lines.to(device)
 
     @cached_property
     def allowed(self) -> NDArray[np.bool_]:

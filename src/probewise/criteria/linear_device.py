@@ -6,8 +6,10 @@ decisions are then of moderate size whatever the units, and float32 serves. Sums
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +19,12 @@ from torch import Tensor
 
 from ..kernels.device.columns import free_bytes, require_room, send, send_array
 from ..kernels.device.linear import factorize, solve
+from ..kernels.factor import LEAST_PIVOT as LEAST_PIVOT_OF_ALL
+from ..kernels.ridge_left_out import SLOPE
+from ..kernels.scores import PROBABILITY, ROC_AUC
 from .base import Floats
-from .base_device import FOLDS_AT_A_TIME, Batch, DeviceScorer, r2, some_folds, stack_folds, take_test_rows
+from .base_device import FOLDS_AT_A_TIME, Batch, DeviceScorer, at_a_time, some_folds, stack_folds, take_test_rows
+from .scoring_device import Groups
 
 ROWS_AT_A_TIME = 4096
 # Pivots, as shares of the diagonal, below which float32 has too few digits left: for a decision, or for a number.
@@ -36,159 +42,223 @@ class Task:
     outputs: Tensor
     truth: Tensor
     n_classes: int
+    unit: float = 1.0
 
     @classmethod
     def of(cls, targets: NDArray[Any], n_classes: int, device: str) -> Task:
-        truth = send_array(targets, device)
         if not n_classes:
-            truth = truth.double()
-            truth = truth - truth.mean()
-            truth = truth / torch.where(truth.abs().max() > 0, truth.abs().max(), 1.0)
-            return cls(truth[:, None], truth, 0)
+            values = targets - targets.mean()
+            unit = float(np.abs(values).max()) or 1.0
+            truth = send_array(values / unit, device)
+            return cls(truth[:, None], truth, 0, unit)
+        truth = send_array(targets, device)
         own = torch.nn.functional.one_hot(truth, n_classes).double()
         return cls(2.0 * (own[:, 1:] if n_classes == 2 else own) - 1.0, truth, n_classes)
 
-    def exclusions(self, rows: Tensor) -> Tensor:
-        """What to add to each output so that a class without training rows is never chosen."""
-        if not self.n_classes:
-            return torch.zeros(1, dtype=torch.float64, device=rows.device)
-        there = torch.bincount(self.truth[rows], minlength=self.n_classes) > 0
+    def exclusions(self, known: NDArray[np.bool_], device: str) -> Tensor:
+        """What to add to each output (folds, outputs) so that a class without training rows is never chosen."""
         if self.n_classes == 2:
-            only = torch.where(there[1], torch.inf, -torch.inf)
-            return torch.where(there.all(), 0.0, only)[None].double()
-        return torch.where(there, 0.0, -torch.inf).double()
+            known = np.where(known.all(axis=1), 0.0, np.where(known[:, 1], np.inf, -np.inf))[:, None]
+        else:
+            known = np.where(known, 0.0, -np.inf)
+        return send_array(known, device)
+
+    def predicted(self, decisions: Tensor, truth: Tensor, measure: int) -> Tensor:
+        """What the measure is of, from decisions (..., outputs, tests); the lower class's of equal ones wins."""
+        first = decisions[..., 0, :].double()
+        if not self.n_classes:
+            return first * self.unit
+        if measure == ROC_AUC:
+            return first
+        if measure == PROBABILITY:
+            if self.n_classes == 2:
+                return torch.sigmoid(2.0 * SLOPE * (2 * truth - 1) * first)
+            shares = torch.softmax(SLOPE * decisions.double(), dim=-2)
+            index = torch.clamp(truth, min=0)[..., None, :].expand(*shares.shape[:-2], 1, shares.shape[-1])
+            return shares.gather(-2, index)[..., 0, :]
+        return (first > 0).double() if self.n_classes == 2 else decisions.argmax(dim=-2).double()
 
 
 class DeviceLinear(DeviceScorer):
-    """J of many subsets at a time from float32 lines, one per feature.
+    """J of many subsets at a time from lines in float32, one per feature.
 
     Where they fit, the Gram matrices of all features for each training fold are kept, and a subset looks up its own;
     else they are made from its lines. A subset with a column that the others nearly give (a pivot of the Cholesky
-    factor below 1e-3 of its diagonal, 1e-2 for numbers) is predicted again in float64.
+    factor below 1e-3 of its diagonal, 1e-2 for numbers) is predicted again in float64, and where that is not enough
+    either, by the CPU.
 
-    ``lines`` holds the test rows, fold after fold, each padded to the same height. Folds that are a partition train on
-    the same lines, other splits on ``base``, lines of all rows; ``trains`` says on which places of these.
+    The lines to test hold the test rows, fold after fold, each padded to the same height. Folds that are a partition
+    train on the same lines, other splits on lines of all rows; ``trains`` says on which places of these. Where gaps
+    are filled, each fold has lines of its own.
     """
 
     # Wider steps than for products: every width is a batch of Cholesky factors of its own.
     size_steps = np.unique([*range(16, 257, 16), *np.round(256 * 1.25 ** np.arange(1, 40) / 32) * 32]).astype(int)
 
     def _prepare(self) -> None:
-        bound, X = self.bound, self.bound.columns.X
-        splits, self.is_partition = bound.folds.splits, bound.is_partition
-        tests = stack_folds([test for _, test in splits])
-        self.n_splits, self.height, self.n_features = *tests.shape, X.shape[1]
+        bound, folds = self.bound, self.bound.folds
+        self.gaps = bound.missing.columns
+        self.is_partition = folds.is_partition and not len(self.gaps)
+        self.tests = stack_folds([np.sort(test) for _, test in folds.splits])
+        self.is_test = self._send(np.flatnonzero(self.tests.ravel() >= 0))
+        self.n_splits, self.height, self.n_features = *self.tests.shape, bound.columns.n_features
         self.task = Task.of(bound.target.values, bound.target.n_classes, self.device)
         self.least_pivot = LEAST_PIVOT["classes" if bound.target.n_classes else "numbers"]
-        trains = [train for train, _ in splits]
-        if self.is_partition:
-            fold_of = np.repeat(np.arange(self.n_splits), self.height)
-            is_row = tests.ravel() >= 0
-            trains = [np.flatnonzero(is_row & (fold_of != fold)) for fold in range(self.n_splits)]
-        self.trains = [self._send(train) for train in trains]
-        self.n_trains = self._send([len(train) for train in trains])
-        self._send_lines(X, tests, _far_means(X) if bound.columns.is_sparse else bound.columns.centers)
-        self._add_up(tests)
-        grams_fit = (4 * self.n_splits + 16) * len(self.base) ** 2 <= free_bytes(self.device)
+        self._lock, self._lines = threading.Lock(), dict[torch.dtype, tuple[Tensor, Tensor]]()
+        self._place_rows()
+        self._send_scales()
+        self._add_up()
+        grams_fit = (4 * self.n_splits + 16) * (self.n_features + 1) ** 2 <= free_bytes(self.device)
         self.table = self._all_grams() if grams_fit else None
-        places = self._send(tests)
-        self.truth = torch.where(places >= 0, self.task.truth[places], -1 if bound.target.n_classes else torch.nan)
-        self.n_tests = (places >= 0).sum(dim=1).double()
-        self.scatter = torch.nansum((self.truth - torch.nanmean(self.truth.double(), dim=1)[:, None]) ** 2, dim=1)
+        truth = bound.target.values[np.maximum(self.tests, 0)] if bound.target.n_classes else np.zeros_like(self.tests)
+        self.truth = self._send(truth)
 
-    def _send_lines(self, X: Any, tests: NDArray[np.int64], centers: Floats) -> None:
-        """The lines of the test rows, and those to train on."""
-        self.lines = send(X, np.maximum(tests, 0).ravel(), self.device, centers=centers)
-        self.lines[:, : tests.size][:, self._send(tests.ravel() < 0)] = 0.0
-        self.base = self.lines
-        if not self.is_partition:
-            self.base = send(X, np.arange(X.shape[0]), self.device, centers=centers)
-        scale = torch.exp2(-torch.round(0.5 * torch.log2(self._line_scatter() + self.bound.alpha)))
-        self.lines *= scale[:, None].float()
-        if self.base is not self.lines:
-            self.base *= scale[:, None].float()
-        ridge = self.bound.alpha * scale**2
+    def _place_rows(self) -> None:
+        """Which row of X each place to train on holds, and on which places each fold trains, by what weights."""
+        trains, n_rows = [train for train, _ in self.bound.folds.splits], self.bound.folds.n_rows
+        if self.is_partition:
+            fold_of, is_row = np.repeat(np.arange(self.n_splits), self.height), self.tests.ravel() >= 0
+            trains = [np.flatnonzero(is_row & (fold_of != fold)) for fold in range(self.n_splits)]
+            self.row_at = np.maximum(self.tests, 0).ravel()
+        else:
+            copies = self.n_splits if len(self.gaps) else 1
+            self.row_at = np.tile(np.arange(n_rows), copies)
+            trains = [train + n_rows * (fold if copies > 1 else 0) for fold, train in enumerate(trains)]
+        measure = self.bound.measure
+        weights = measure.weights if measure.is_weighted else np.ones(n_rows)
+        self.trains = [self._send(train) for train in trains]
+        self.weights = [self._send(weights[self.row_at[train]]) for train in trains]
+        self.n_trains = torch.stack([own.sum() for own in self.weights])
+
+    def _lines_in(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """The lines to test and those to train on; in float64 only once a subset needs them."""
+        with self._lock:
+            if dtype not in self._lines:
+                self._lines[dtype] = self._sent_lines(dtype)
+                self.streams.synchronize()
+        return self._lines[dtype]
+
+    def _sent_lines(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        columns = self.bound.columns
+        centers = None if columns.is_sparse else columns.centers
+        lines = send(columns.X, np.maximum(self.tests, 0).ravel(), self.device, centers=centers, dtype=dtype)
+        lines[:, : self.tests.size][:, self._send(self.tests.ravel() < 0)] = 0.0
+        base = lines if self.is_partition else send(columns.X, self.row_at, self.device, centers=centers, dtype=dtype)
+        for fold, fills in enumerate(self.bound.missing.fills if len(self.gaps) else ()):
+            for part, size in ((lines, self.height), (base, self.bound.folds.n_rows)):
+                own = part[self._send(self.gaps), fold * size : (fold + 1) * size]
+                fill = self._send(fills).to(dtype)[:, None]
+                part[self._send(self.gaps), fold * size : (fold + 1) * size] = torch.where(torch.isnan(own), fill, own)
+        scale = getattr(self, "scale", None)
+        if scale is not None:
+            lines *= scale[:, None].to(dtype)
+            if base is not lines:
+                base *= scale[:, None].to(dtype)
+        return lines, base
+
+    def _send_scales(self) -> None:
+        """The power of two for each line, which brings its scatter near 1."""
+        lines, base = self._sent_lines(torch.float32)
+        total = torch.zeros((2, len(base)), dtype=torch.float64, device=self.device)
+        for start in range(0, base.shape[1], ROWS_AT_A_TIME):
+            part = base[:, start : start + ROWS_AT_A_TIME].double()
+            total += torch.stack([part.sum(dim=1), (part**2).sum(dim=1)])
+        scatter = torch.clamp(total[1] - total[0] ** 2 / len(self.row_at), min=0.0)
+        self.scale = torch.exp2(-torch.round(0.5 * torch.log2(scatter + self.bound.alpha)))
+        for part in {id(part): part for part in (lines, base)}.values():
+            part *= self.scale[:, None].float()
+        self._lines[torch.float32] = lines, base
+        ridge = self.bound.alpha * self.scale**2
         ridge[-1] = 1.0
         self.ridge = {torch.float32: ridge.float(), torch.float64: torch.clamp(ridge, min=LEAST_RIDGE)}
 
-    def _line_scatter(self) -> Tensor:
-        """Sum of squares of each line about its mean."""
-        total = torch.zeros((2, len(self.base)), dtype=torch.float64, device=self.device)
-        for start in range(0, self.base.shape[1], ROWS_AT_A_TIME):
-            part = self.base[:, start : start + ROWS_AT_A_TIME].double()
-            total += torch.stack([part.sum(dim=1), (part**2).sum(dim=1)])
-        return torch.clamp(total[1] - total[0] ** 2 / len(self.task.truth), min=0.0)
+    def _add_up(self) -> None:
+        """Of each training fold: the means of the lines, their products with the outputs, and the outputs' means.
 
-    def _add_up(self, tests: NDArray[np.int64]) -> None:
-        """Of each training fold: the means of the lines, their products with the outputs, and the outputs' means."""
-        row_of = np.maximum(tests, 0).ravel() if self.is_partition else np.arange(len(self.task.truth))
-        rows = self._send(row_of)
-        outputs = self.task.outputs[rows]
-        n_bytes = 24 * self.n_splits * len(self.base) * (outputs.shape[1] + 1)
+        ``kept`` is how much of a line's squares is left, at least, when its mean is taken off.
+        """
+        base, outputs = self._lines[torch.float32][1], self.task.outputs[self._send(self.row_at)]
+        n_bytes = 24 * self.n_splits * len(base) * (outputs.shape[1] + 1)
         require_room(n_bytes, self.device, f"the products of {self.n_features} features in {self.n_splits} folds")
-        means, sides = [], []
-        for train in self.trains:
-            means.append(outputs[train].mean(dim=0))
-            total = torch.zeros((len(self.base), outputs.shape[1] + 1), dtype=torch.float64, device=self.device)
-            for some in torch.split(train, ROWS_AT_A_TIME):
-                with_one = torch.nn.functional.pad(outputs[some] - means[-1], (0, 1), value=1.0 / len(train))
-                total.addmm_(self.base[:, some].double(), with_one)
+        levels, sides, kept = [], [], torch.ones(len(base), dtype=torch.float64, device=self.device)
+        for train, weights in zip(self.trains, self.weights, strict=True):
+            levels.append(weights @ outputs[train] / weights.sum())
+            total = torch.zeros((len(base), outputs.shape[1] + 1), dtype=torch.float64, device=self.device)
+            square = torch.zeros_like(kept)
+            for some, own in zip(torch.split(train, ROWS_AT_A_TIME), torch.split(weights, ROWS_AT_A_TIME), strict=True):
+                part = base[:, some].double()
+                total.addmm_(part, torch.cat([(outputs[some] - levels[-1]) * own[:, None], own[:, None]], dim=1))
+                square += part**2 @ own
+            total[:, -1] /= weights.sum()
+            rest = torch.clamp(square - weights.sum() * total[:, -1] ** 2, min=0.0)
+            kept = torch.where(square > 0, torch.minimum(kept, rest / square), kept)
             sides.append(total)
+        self.kept = kept[:-1].cpu().numpy()
         both = torch.stack(sides)
         self.sides = {dtype: both[:, :, :-1].to(dtype).contiguous() for dtype in self.ridge}
         self.means = {dtype: both[:, :, -1].to(dtype).contiguous() for dtype in self.ridge}
-        exclusions = [self.task.exclusions(rows[train]) for train in self.trains]
-        level = torch.stack(means) + torch.stack(exclusions)
+        level = torch.stack(levels)
+        if self.task.n_classes:
+            level = level + self.task.exclusions(self.bound.known, self.device)
         self.level = {dtype: level.to(dtype) for dtype in self.ridge}
 
     def _all_grams(self) -> Tensor:
         """Gram matrices of all lines about their means (folds, features + 1, features + 1)."""
-        n_lines = len(self.base)
-        grams = torch.empty((self.n_splits, n_lines, n_lines), dtype=torch.float32, device=self.device)
-        for fold, train in enumerate(self.trains):
-            gram = torch.zeros((n_lines, n_lines), dtype=torch.float64, device=self.device)
-            for some in torch.split(train, ROWS_AT_A_TIME):
-                part = self.base[:, some].double()
-                gram.addmm_(part, part.T)
+        base = self._lines[torch.float32][1]
+        grams = torch.empty((self.n_splits, len(base), len(base)), dtype=torch.float32, device=self.device)
+        for fold, (train, weights) in enumerate(zip(self.trains, self.weights, strict=True)):
+            gram = torch.zeros((len(base), len(base)), dtype=torch.float64, device=self.device)
+            for some, own in zip(torch.split(train, ROWS_AT_A_TIME), torch.split(weights, ROWS_AT_A_TIME), strict=True):
+                part = base[:, some].double()
+                gram.addmm_(part * own, part.T)
             mean = self.means[torch.float64][fold]
-            gram.addr_(mean, mean, alpha=-float(len(train)))
+            gram.addr_(mean, mean, alpha=-float(self.n_trains[fold]))
             grams[fold] = gram
         return grams
 
-    def _scores(self, batch: Batch) -> Floats:
-        scores, pivots = self._scores_and_pivots(batch, np.arange(len(batch.sizes)), torch.float32)
-        doubtful = np.flatnonzero(~(pivots >= self.least_pivot))
-        if len(doubtful):
-            scores[doubtful] = self._scores_and_pivots(batch, doubtful, torch.float64)[0]
-        return scores
+    def _scores(self, batch: Batch, groups: Groups) -> Floats:
+        kept, found = self._kept(batch), np.empty((len(batch.sizes), 2 + groups.of_tests.n_groups))
+        quick = kept >= (LEAST_PIVOT_OF_ALL if self.table is not None else self.least_pivot)
+        some = np.flatnonzero(quick)
+        found[some] = self._found_in(torch.float32, batch, some, groups)
+        again = np.flatnonzero(~(quick & (found[:, -1] >= self.least_pivot)))
+        found[again] = self._found_in(torch.float64, batch, again, groups)
+        for lost in again[~(found[again, -1] * kept[again] >= LEAST_PIVOT_OF_ALL)].tolist():
+            found[lost, :-1] = exact_score(self.bound, batch, lost, groups)
+        return found[:, :-1]
 
-    def _scores_and_pivots(self, batch: Batch, subsets: NDArray[np.int64], dtype: torch.dtype) -> Floats:
-        """J and the least pivot of some of the subsets (2, subsets)."""
-        found = torch.empty((2, len(subsets)), dtype=torch.float64, device=self.device)
-        for places, table in self.tables(batch, subsets, lambda width: self._at_a_time(width, dtype)):
-            found[:, places] = self._score(table, dtype)
-        return found.cpu().numpy()
+    def _kept(self, batch: Batch) -> Floats:
+        """Of each subset's squares, how much is left in every line when its mean is taken off."""
+        kept, is_filled = np.ones(len(batch.sizes)), batch.sizes > 0
+        if is_filled.any():
+            kept[is_filled] = np.minimum.reduceat(self.kept[batch.indices], batch.offsets[:-1][is_filled])
+        return kept
+
+    def _found_in(self, dtype: torch.dtype, batch: Batch, subsets: NDArray[np.int64], groups: Groups) -> Floats:
+        """What is asked of some of the subsets, and the least pivot of each."""
+        at_a_time = partial(self._at_a_time, dtype=dtype)
+        return self._measured(batch, subsets, groups, partial(self._predicted, dtype=dtype), at_a_time)
 
     def _at_a_time(self, width: int, dtype: torch.dtype) -> int:
         n_folds, n_outputs = min(self.n_splits, FOLDS_AT_A_TIME), self.task.outputs.shape[1]
         numbers = n_folds * (3 * width * (width + n_outputs) + self.height * (width + 3 * n_outputs))
-        made = 0 if self._looks_up(dtype) else (n_folds + 1) * width * (width + self.base.shape[1])
-        return max(1, free_bytes(self.device) // (dtype.itemsize * (numbers + made)))
+        made = 0 if self._looks_up(dtype) else (n_folds + 1) * width * (width + len(self.row_at))
+        return at_a_time(dtype.itemsize * (numbers + made) + 16 * self.tests.size)
 
     def _looks_up(self, dtype: torch.dtype) -> bool:
         return self.table is not None and dtype == torch.float32
 
-    def _score(self, table: Tensor, dtype: torch.dtype) -> Tensor:
-        """J and the least pivot of subsets given as a table (subsets, width)."""
-        total = torch.zeros(len(table), dtype=torch.float64, device=self.device)
-        least = torch.full_like(total, torch.inf)
+    def _predicted(self, table: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Predictions (subsets, tests) and the least pivots of subsets given as a table (subsets, width)."""
+        predicted = []
+        least = torch.full((len(table),), torch.inf, dtype=torch.float64, device=self.device)
         for folds, systems in self._systems(table, dtype):
             factors, pivots = factorize(systems)
             weights = solve(factors, self.sides[dtype][folds][:, table])
             decisions = self._decisions(table, folds, weights, self._values(table, folds, dtype))
-            total += self._fold_scores(decisions, folds).sum(dim=0)
+            predicted.append(self.task.predicted(decisions, self.truth[folds][:, None], self.measure.code))
             least = torch.minimum(least, pivots.amin(dim=0).double())
-        return torch.stack([total / self.n_splits, least])
+        return torch.cat(predicted).transpose(0, 1).reshape(len(table), -1)[:, self.is_test], least
 
     def _systems(self, table: Tensor, dtype: torch.dtype) -> Iterator[tuple[slice, Tensor]]:
         """(folds, Gram matrices about the means with alpha on the diagonal (folds, subsets, width, width))."""
@@ -202,26 +272,21 @@ class DeviceLinear(DeviceScorer):
             yield folds, self.table[folds][:, table[:, :, None], table[:, None, :]]
 
     def _made(self, table: Tensor, dtype: torch.dtype) -> Iterator[tuple[slice, Tensor]]:
-        """From the subsets' own lines: for a partition, what a fold leaves is the whole less the fold."""
-        lines = self.base[table].to(dtype)
-        whole = torch.bmm(lines, lines.mT) if self.is_partition else None
+        """From the subsets' own lines, about the means."""
+        lines = self._lines_in(dtype)[1][table]
         for folds in some_folds(self.n_splits):
-            grams = torch.stack([self._gram(lines, whole, fold) for fold in range(folds.start, folds.stop)])
-            means = self.means[dtype][folds][:, table]
-            sizes = self.n_trains[folds].to(dtype)
-            yield folds, grams - (sizes[:, None, None] * means)[:, :, :, None] * means[:, :, None, :]
+            grams = torch.stack([self._gram(lines, table, fold) for fold in range(folds.start, folds.stop)])
+            yield folds, grams
 
-    def _gram(self, lines: Tensor, whole: Tensor | None, fold: int) -> Tensor:
-        if whole is None:
-            own = lines[:, :, self.trains[fold]]
-            return torch.bmm(own, own.mT)
-        own = lines[:, :, fold * self.height : (fold + 1) * self.height]
-        return whole - torch.bmm(own, own.mT)
+    def _gram(self, lines: Tensor, table: Tensor, fold: int) -> Tensor:
+        mean = self.means[lines.dtype][fold][table]
+        own = lines[:, :, self.trains[fold]] - mean[:, :, None]
+        return torch.bmm(own * self.weights[fold].to(lines.dtype), own.mT)
 
     def _values(self, table: Tensor, folds: slice, dtype: torch.dtype) -> Tensor:
         """The subsets' lines of the test rows (folds, subsets, width, height)."""
-        lines = self.lines[:, : self.n_splits * self.height].view(-1, self.n_splits, self.height)
-        return take_test_rows(lines, table, folds).to(dtype)
+        lines = self._lines_in(dtype)[0][:, : self.n_splits * self.height].view(-1, self.n_splits, self.height)
+        return take_test_rows(lines, table, folds)
 
     def _decisions(self, table: Tensor, folds: slice, weights: Tensor, values: Tensor) -> Tensor:
         """Decisions for the test rows (folds, subsets, outputs, height)."""
@@ -229,20 +294,10 @@ class DeviceLinear(DeviceScorer):
         intercepts = self.level[weights.dtype][folds][:, None] - (means[:, :, None] @ weights)[:, :, 0]
         return (weights.mT @ values).add_(intercepts[..., None])
 
-    def _fold_scores(self, decisions: Tensor, folds: slice) -> Tensor:
-        """Accuracy or R^2 (folds, subsets); of equal decisions the lower class's wins."""
-        truth = self.truth[folds][:, None]
-        if not self.task.n_classes:
-            return r2(torch.nansum((truth - decisions[:, :, 0]) ** 2, dim=2), self.scatter[folds][:, None])
-        single = decisions.shape[2] == 1
-        chosen = (decisions[:, :, 0] > 0).long() if single else decisions.argmax(dim=2)
-        return (chosen == truth).sum(dim=2) / self.n_tests[folds][:, None]
 
-
-def _far_means(X: Any) -> Floats:
-    """Means of sparse columns that are large beside the standard deviation; 0 for others: their zeros stay zeros."""
-    n_rows = X.shape[0]
-    values = X.astype(np.float64)
-    mean = np.asarray(values.sum(axis=0)).ravel() / n_rows
-    square = np.asarray(values.multiply(values).sum(axis=0)).ravel() / n_rows
-    return np.where(square < 2 * mean**2, mean, 0.0)
+def exact_score(bound: Any, batch: Batch, subset: int, groups: Groups) -> Floats:
+    """J and mean outcomes of a subset for which float64 has too few digits, as the CPU finds them."""
+    of_tests, means = groups.of_tests, np.zeros(groups.of_tests.n_groups)
+    chosen = batch.indices[batch.offsets[subset] : batch.offsets[subset + 1]]
+    exactly = bound.score_exactly(chosen, (of_tests.group, of_tests.share, means))
+    return np.concatenate([[exactly], means])

@@ -57,6 +57,16 @@ class LeftOutLinear(BoundLeftOut):
             scores[lost] = self(Subsets.of([np.append(subset, candidates[lost])]))[0]
         return scores
 
+    def to(self, device: str) -> Any:
+        """The same on a torch device: a function of (indices, offsets)."""
+        if self.folds.is_loo:
+            from .linear_left_out_device import DeviceLeftOutLinear
+
+            return DeviceLeftOutLinear(self, device)
+        from .linear_device import DeviceLinear
+
+        return DeviceLinear(self, device)
+
     def score_exactly(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
         """From orthogonal transformations of the columns, which lose half as many digits, and take far longer."""
         values = np.empty((len(self.lines.columns.rows), len(subset)))

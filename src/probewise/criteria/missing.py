@@ -124,13 +124,6 @@ class BoundToColumns(ABC):
     def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
 
-    @property
-    def only_on_cpu(self) -> str | None:
-        """What of it no device knows, in words."""
-        if len(self.missing.columns):
-            return "missing values"
-        return self.measure.only_on_cpu or ("cv='loo'" if self.folds.is_loo else None)
-
     @cached_property
     def targets(self) -> NDArray[Any]:
         return self.target.values[self.columns.rows]

@@ -169,11 +169,6 @@ class BoundNaiveBayes(OutcomesByGroup):
         made = (FoldModel.of(self.X, self.codes, split, self.measure, keep=False) for split in self.folds.splits)
         yield from self.models or made
 
-    @property
-    def only_on_cpu(self) -> str | None:
-        """What of it no device knows, in words."""
-        return self.measure.only_on_cpu
-
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
         from .naive_bayes_device import DeviceNaiveBayes
@@ -185,13 +180,15 @@ class BoundNaiveBayes(OutcomesByGroup):
 class FoldModel:
     """What one fold's training rows say of every feature, and the rows it is tested on.
 
-    Moments are of the classes among the training rows, ``truth`` counts those first, and ``n_classes`` all. ``columns``
-    holds the test rows (features, rows), also in standard units; both None if they are to be gathered from X.
+    Moments are of the ``classes`` among the training rows, ``truth`` counts those first, and ``n_classes`` all.
+    ``columns`` holds the test rows (features, rows), also in standard units; both None if they are to be gathered from
+    X.
     """
 
     moments: kernels.Gaussians
     rows: NDArray[np.int64]
     truth: NDArray[np.int64]
+    classes: NDArray[np.int64]
     n_classes: int
     measure: int
     weights: Floats
@@ -209,7 +206,7 @@ class FoldModel:
         moments = kernels.Gaussians(mean, variance, pooled, np.log(share))
         number = np.empty(codes.max() + 1, np.int64)
         number[known_first(classes, len(number))] = np.arange(len(number))
-        known = (moments, test, number[codes[test]], len(number), measure.code, measure.of_rows(test))
+        known = (moments, test, number[codes[test]], classes, len(number), measure.code, measure.of_rows(test))
         if sp.issparse(X):
             return cls(*known, X[test].astype(np.float64, copy=False))
         if not keep:

@@ -1,10 +1,11 @@
-"""Gaussian naive Bayes accuracy of feature subsets, on a device."""
+"""Gaussian naive Bayes scores of feature subsets, on a device."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,14 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..kernels.device.bayes import expanded_costs, quadratic, squared_costs
-from ..kernels.device.columns import free_bytes, require_room, send
+from ..kernels.device.bayes import expanded_costs, prediction, quadratic, squared_costs
+from ..kernels.device.columns import require_room, send
 from .base import Floats
-from .base_device import FOLDS_AT_A_TIME, Batch, DeviceScorer, some_folds, stack_folds, take_test_rows
+from .base_device import FOLDS_AT_A_TIME, Batch, DeviceScorer, at_a_time, some_folds, stack_folds, take_test_rows
 from .naive_bayes import FoldModel
+from .scoring_device import Groups
 
 PIECE = 2**26  # bytes of test rows sent at a time
 DOUBT = 0.005  # the largest rounding error of a difference of two costs that float32 is trusted with
+SOFT_DOUBT = 1e-4  # the same where a cost itself counts, and not only which is the least
 LEAST_DOUBT = 1e-6  # the same for float64
 
 
@@ -39,7 +42,10 @@ class DeviceNaiveBayes(DeviceScorer):
         self._send_moments()
         self.tests = stack_folds([fold.rows for fold in self.folds])
         self.truth = self._send(stack_folds([fold.known_truth for fold in self.folds]))
-        self.n_tests = self._send([float(len(fold.rows)) for fold in self.folds])
+        self.is_test = self._send(np.flatnonzero(self.tests.ravel() >= 0))
+        classes = stack_folds([fold.classes for fold in self.folds])
+        self.classes = self._send(np.where(classes >= 0, classes, 0))
+        self.doubt = DOUBT if self.bound.measure.is_of_labels else SOFT_DOUBT
         self.lines = {torch.float32: self._standardized(torch.float32)}
         self.sizes = self._sizes()
 
@@ -97,21 +103,23 @@ class DeviceNaiveBayes(DeviceScorer):
             sizes = torch.maximum(sizes, ((bend.abs() * far + slope.abs()) * far).amax(dim=(0, 2)))
         return sizes.cpu().numpy()
 
-    def _scores(self, batch: Batch) -> Floats:
+    def _scores(self, batch: Batch, groups: Groups) -> Floats:
         bounds = self._bounds(batch.indices, batch.offsets)
-        quick = bounds <= DOUBT * 2.0**24
+        quick = bounds <= self.doubt * 2.0**24
         narrow = ~quick & ~(bounds <= LEAST_DOUBT * 2.0**53) & (not self.is_sparse)
         ways = (
             (quick, torch.float32, self._expanded_costs),
             (~quick & ~narrow, torch.float64, self._expanded_costs),
             (narrow, torch.float64, self._squared_costs),
         )
-        scores = np.empty(len(bounds))
+        found = np.empty((len(bounds), 2 + groups.of_tests.n_groups))
         for chosen, dtype, costs in ways:
             subsets = np.flatnonzero(chosen)
             if len(subsets):
-                scores[subsets] = self._some_scores(batch, subsets, dtype, costs).cpu().numpy()
-        return scores
+                predict = partial(self._predicted, lines=self._lines(dtype), costs=costs)
+                at_a_time = partial(self._at_a_time, dtype=dtype)
+                found[subsets] = self._measured(batch, subsets, groups, predict, at_a_time)
+        return found[:, :-1]
 
     def _bounds(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
         """How far off the difference of two costs may be, in roundings of 1: the same bound as on the CPU."""
@@ -121,28 +129,18 @@ class DeviceNaiveBayes(DeviceScorer):
         bounds: Floats = 2.0 * (sizes / 4 + 16) * whole
         return bounds
 
-    def _some_scores(
-        self, batch: Batch, subsets: NDArray[np.int64], dtype: torch.dtype, costs: Callable[..., Tensor]
-    ) -> Tensor:
-        scores = torch.empty(len(subsets), dtype=torch.float64, device=self.device)
-        lines = self._lines(dtype)
-        for places, table in self.tables(batch, subsets, lambda width: self._at_a_time(width, dtype)):
-            scores[places] = self._score(table, lines, costs)
-        return scores
-
     def _at_a_time(self, width: int, dtype: torch.dtype) -> int:
         model = 8 * 8 * width * self.n_classes
         rows = dtype.itemsize * self.tests.shape[1] * (3 * width + 3 * self.n_classes)
-        return max(1, free_bytes(self.device) // (min(self.n_folds, FOLDS_AT_A_TIME) * (model + rows)))
+        return at_a_time(min(self.n_folds, FOLDS_AT_A_TIME) * (model + rows) + 16 * self.tests.size)
 
-    def _score(self, table: Tensor, lines: Tensor, costs: Callable[..., Tensor]) -> Tensor:
-        """Accuracy of subsets given as a table (subsets, width): the cheapest class wins, the first of equals."""
-        total = torch.zeros(len(table), dtype=torch.float64, device=self.device)
+    def _predicted(self, table: Tensor, lines: Tensor, costs: Callable[..., Tensor]) -> tuple[Tensor, Tensor]:
+        """Predictions (subsets, tests) of subsets given as a table (subsets, width)."""
+        found = []
         for folds in some_folds(self.n_folds):
-            chosen = costs(table, folds, take_test_rows(lines, table, folds)).argmin(dim=2)
-            right = (chosen == self.truth[folds][:, None]).sum(dim=2)
-            total += (right / self.n_tests[folds, None]).sum(dim=0)
-        return total / self.n_folds
+            own, truth = costs(table, folds, take_test_rows(lines, table, folds)), self.truth[folds][:, None]
+            found.append(prediction(own, truth, self.classes[folds], self.measure.code))
+        return torch.cat(found).transpose(0, 1).reshape(len(table), -1)[:, self.is_test], table[:, 0]
 
     def _model(self, table: Tensor, folds: slice) -> tuple[Tensor, Tensor, Tensor]:
         """Means and variances (folds, subsets, width, classes) with the smoothing, and which columns are silent."""

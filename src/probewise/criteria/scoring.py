@@ -146,13 +146,6 @@ class Measure:
         """The score of one fold."""
         return kernels.score(self.code, truth, predictions, weights, n_classes)
 
-    @property
-    def only_on_cpu(self) -> str | None:
-        """What of it no device knows, in words."""
-        if self.is_weighted:
-            return "sample_weight"
-        return None if self.is_plain else f"scoring={self.name!r}"
-
 
 class GroupsOfTests(NamedTuple):
     """Of each test, in the order of `OutcomesByGroup.tests`: the group of its row, and its share in that group's mean.

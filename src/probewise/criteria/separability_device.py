@@ -14,7 +14,8 @@ from torch import Tensor
 from ..kernels.device import separability as kernels
 from ..kernels.device.columns import free_bytes, send
 from .base import Floats
-from .base_device import Batch, DeviceScorer
+from .base_device import Batch, DeviceScorer, at_a_time
+from .scoring_device import Groups
 from .separability import RIDGE
 
 MEASURES = {
@@ -62,16 +63,16 @@ class DeviceSeparability(DeviceScorer):
             table[number] /= rows.stop - rows.start
         return table
 
-    def _scores(self, batch: Batch) -> Floats:
-        measure = MEASURES[self.bound.measure]
-        scores = torch.zeros(len(batch.sizes), dtype=torch.float64, device=self.device)
+    def _scores(self, batch: Batch, groups: Groups) -> Floats:
+        measure_of = MEASURES[self.bound.measure]
+        scores = torch.zeros((len(batch.sizes), 1), dtype=torch.float64, device=self.device)
         for places, table in self.tables(batch, np.arange(len(batch.sizes)), self._at_a_time):
-            scores[places] = measure(self._covariances(table), self.mean[table], self.prior)
+            scores[places, 0] = measure_of(self._covariances(table), self.mean[table], self.prior)[: len(places)]
         return scores.cpu().numpy()
 
     def _at_a_time(self, width: int) -> int:
         square = (5 * len(self.groups) + 6) * width**2
-        return max(1, free_bytes(self.device) // (8 * (square + width * (self.lines.shape[1] + len(self.prior)))))
+        return at_a_time(8 * (square + width * (self.lines.shape[1] + len(self.prior))))
 
     def _covariances(self, table: Tensor) -> Tensor:
         """Covariances (groups, subsets, width, width), shrunk, with the ridge; padding has variance 1."""

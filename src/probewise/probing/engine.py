@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..executors import ClusterError, Map, serial
 from ..kernels.jit import notice
 from ..stopping import VALUE, Rule, State
-from .ledger import Failures, Ledger, LedgerError, LedgerWriteError
+from .ledger import Failures, Ledger, LedgerError, LedgerWriteError, packed_rows
 from .looks import Knowledge, Narrow
 from .probes import ProbePlan, Subsets
 from .record import Record
@@ -71,15 +71,16 @@ def run_probes(
     narrow: Narrow | None = None,
     record: Record | None = None,
     rows: RowGroups | None = None,
+    blocks_at_once: int = 1,
 ) -> Run:
     """Score probes, from where the ledger ends, until ``stop`` says enough at a block border, or Ctrl-C.
 
     ``narrow`` is asked at every look for the plan from there on, a function of the plan and the ledger so far; blocks
     that were begun by the plan before are dropped. With ``rows``, ``score.outcomes`` is asked what its groups gave,
-    too, and the ledger keeps it. The result depends on the plan, the criterion and the rules, never
-    on the map (`MaxTime` excepted). Where the criterion fails, J is ``error_score``, or, if that is None, a
-    `ProbeError` is raised. A ledger that cannot be written ends the run as Ctrl-C does, and so does a lost cluster
-    where the ledger is in memory only.
+    too, and the ledger keeps it. ``blocks_at_once`` are scored in one call. The result depends on the plan, the
+    criterion and the rules, never on that number or on the map (`MaxTime` excepted). Where the criterion fails, J is
+    ``error_score``, or, if that is None, a `ProbeError` is raised. A ledger that cannot be written ends the run as
+    Ctrl-C does, and so does a lost cluster where the ledger is in memory only.
     """
     if check_every % block_size:
         raise ValueError(f"block_size={block_size} must divide check_every={check_every}")
@@ -96,12 +97,13 @@ def run_probes(
             if results is None or knowledge.plan is not plan:
                 getattr(results, "close", bool)()
                 plan = knowledge.plan
-                scorer = _BlockScorer(plan, score, rows)
-                results = map(scorer, _blocks_after(ledger.n_probes, block_size, stop.max_probes))
+                ends = [end for end in (stop.max_probes, _end_of_round(narrow, plan)) if end is not None]
+                spans = _blocks_after(ledger.n_probes, block_size * blocks_at_once, min(ends, default=None))
+                results = _in_blocks(map(_BlockScorer(plan, score, rows), spans), block_size)
             scored = next(results)
             values, failures = _to_keep(scored, error_score)
             ledger.append(values, seconds=clock.seconds, failures=failures, rows=scored.rows)
-            state = knowledge.learn()
+            state = knowledge.learn(scored.subsets)
             if progress:
                 progress(state)
     except (KeyboardInterrupt, LedgerWriteError, ClusterError) as error:
@@ -182,13 +184,47 @@ def _blocks_after(n_probes: int, block_size: int, limit: int | None) -> Iterator
         start = stop
 
 
+def _end_of_round(narrow: Any, plan: ProbePlan) -> int | None:
+    """The probe before which the plan changes, where that is known: work beyond it would be dropped."""
+    end_of: Callable[[ProbePlan], int | None] | None = getattr(narrow, "end_of_round", None)
+    return None if end_of is None else end_of(plan)
+
+
 @dataclass(frozen=True)
 class Scored:
-    """J of a block's probes, where the criterion failed, and what each group of rows gave."""
+    """J of probes, where the criterion failed, what each group of rows gave (packed), and what probes hold.
 
+    The latter only in the process that drew them: they are drawn again in less time than they are sent.
+    """
+
+    start: int
     values: Floats
     failures: tuple[Failure, ...] = ()
-    rows: NDArray[np.float32] | None = None
+    rows: NDArray[np.uint16] | None = None
+    subsets: Subsets | None = None
+
+    def part(self, start: int, stop: int) -> Scored:
+        """Of some of the probes."""
+        own, subsets = slice(start - self.start, stop - self.start), self.subsets
+        if subsets is not None:
+            offsets = subsets.offsets[own.start : own.stop + 1]
+            subsets = Subsets(subsets.indices[offsets[0] : offsets[-1]], offsets - offsets[0])
+        failures = tuple(failure for failure in self.failures if start <= failure.probe < stop)
+        return Scored(start, self.values[own], failures, None if self.rows is None else self.rows[own], subsets)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"subsets": None}
+
+
+def _in_blocks(results: Iterator[Scored], block_size: int) -> Iterator[Scored]:
+    """What was scored together, block by block."""
+    try:
+        for scored in results:
+            stop = scored.start + len(scored.values)
+            for block in _blocks_after(scored.start, block_size, stop):
+                yield scored.part(*block)
+    finally:
+        getattr(results, "close", bool)()
 
 
 @dataclass(frozen=True)
@@ -202,44 +238,45 @@ class _BlockScorer:
     def __call__(self, block: Block) -> Scored:
         start, stop = block
         try:
-            values, rows = self._values(start, stop)
+            values, rows, subsets = self._values(start, stop)
         except Exception:
             scored = self._one_by_one(start, stop)
             if not scored.failures:  # so it is not a probe's fault
                 raise
             return scored
         failed = np.flatnonzero(~np.isfinite(values)).tolist()
-        return Scored(values, tuple(self._failure(start + i, f"J is {values[i]}") for i in failed), rows)
+        failures = tuple(self._failure(start + i, f"J is {values[i]}") for i in failed)
+        return Scored(start, values, failures, rows, subsets)
 
-    def _values(self, start: int, stop: int) -> tuple[Floats, NDArray[np.float32] | None]:
+    def _values(self, start: int, stop: int) -> tuple[Floats, NDArray[np.uint16] | None, Subsets]:
         subsets, rows = self.plan.draw(start, stop), None
         if self.rows is None:
             scores = self.score(subsets)
         else:
             scores, rows = self.score.outcomes(subsets, self.rows.group_of)
-            rows = rows / np.float32(self.rows.unit)
+            rows = packed_rows(rows / np.float32(self.rows.unit))
         values = np.asarray(scores, dtype=np.float64)
         if values.shape != (stop - start,):
             raise ValueError(f"the criterion returned {values.shape} values for {stop - start} subsets")
-        return np.where(np.abs(values) > LARGEST_J, np.copysign(np.inf, values), values), rows
+        return np.where(np.abs(values) > LARGEST_J, np.copysign(np.inf, values), values), rows, subsets
 
     def _one_by_one(self, start: int, stop: int) -> Scored:
         values, failures = np.full(stop - start, np.nan), list[Failure]()
-        rows = None if self.rows is None else np.zeros((stop - start, len(self.rows.shares)), np.float32)
+        rows = None if self.rows is None else packed_rows(np.zeros((stop - start, len(self.rows.shares))))
         for probe in range(start, stop):
             try:
-                (value,), given = self._values(probe, probe + 1)
+                (value,), given, _ = self._values(probe, probe + 1)
             except Exception as error:
                 words = " ".join(f"{type(error).__name__}: {error}".split())
                 trace = "" if failures else traceback.format_exc()
                 failures.append(self._failure(probe, words[:LONGEST_ERROR], trace))
                 continue
             values[probe - start] = value
-            if rows is not None:
-                rows[probe - start] = given
+            if rows is not None and given is not None:
+                rows[probe - start] = given[0]
             if not math.isfinite(value):
                 failures.append(self._failure(probe, f"J is {value}"))
-        return Scored(values, tuple(failures), rows)
+        return Scored(start, values, tuple(failures), rows)
 
     def _failure(self, probe: int, error: str, trace: str = "") -> Failure:
         return Failure(probe, len(self.plan.probe(probe)), error, trace)

@@ -158,7 +158,7 @@ class Ledger:
     def append(self, values: Any, *, seconds: float, failures: Failures | None = None, rows: Any = None) -> None:
         """Add a block: the next probes' J, the run's working time at its end, and which of them stand for failures.
 
-        ``rows`` is what the groups of rows gave, if the ledger keeps that.
+        ``rows`` is what the groups of rows gave, if the ledger keeps that; it may be packed already.
         """
         block = np.ascontiguousarray(values, dtype="<f8")
         packed = b"" if rows is None else packed_rows(rows).tobytes()
@@ -414,9 +414,11 @@ def packed_rows(rows: Any) -> NDArray[np.uint16]:
 
     What a row gives to an accuracy or a probability is from 0 to 1, to R^2 at most 1.
     """
+    if getattr(rows, "dtype", None) == np.uint16:
+        return np.asarray(rows)
     scale, shift = ROW_LEVELS
     levels = (np.asarray(rows, dtype=np.float64) + shift) * (LAST_LEVEL / scale)
-    return np.rint(np.clip(np.nan_to_num(levels), 0, LAST_LEVEL)).astype("<u2")
+    return np.rint(np.minimum(np.fmax(levels, 0), LAST_LEVEL)).astype("<u2")  # NaN becomes 0
 
 
 def unpacked_rows(levels: NDArray[np.uint16]) -> NDArray[np.float32]:

@@ -11,7 +11,7 @@ from ..kernels import sums
 from ..stopping import ORDER, VALUE, Look, State, Sure, Watch
 from .certainty import Certainty
 from .ledger import Ledger
-from .probes import ProbePlan
+from .probes import ProbePlan, Subsets
 from .tally import TallySheet, positions
 
 Narrow = Callable[[ProbePlan, Ledger, int], ProbePlan]
@@ -51,14 +51,14 @@ class Knowledge:
             self.learn()
         return self.state()
 
-    def learn(self) -> State:
-        """Take in the ledger's next probes, up to a block border, and look if a look is due."""
+    def learn(self, subsets: Subsets | None = None) -> State:
+        """Take in the ledger's next probes up to a block border, drawn if not given, and look if a look is due."""
         start = self.known
         stop = min((start // self.block_size + 1) * self.block_size, self.ledger.n_probes)
         values = self.ledger.values(start, stop)
         if start == 0:
             self.sheet.shift = self.odd.shift = float(values[0])
-        subsets = self.plan.draw(start, stop)
+        subsets = self.plan.draw(start, stop) if subsets is None else subsets
         self.sheet.add(subsets, values)
         if self.whole is not self.sheet:
             self.whole.add(subsets, values)

@@ -89,6 +89,10 @@ class Schedule:
             order = order[np.argsort(~np.isin(active[order], self.protected), kind="stable")]
         return plan.narrowed(n_probes, active[order[:n_kept]])
 
+    def end_of_round(self, plan: ProbePlan) -> int | None:
+        """The probe before which the present round ends; None in the last one."""
+        return next(iter(self.ends[len(plan.rounds) - 1 :]), None)
+
     @staticmethod
     def fit(plan: ProbePlan, ledger: Ledger) -> Regression:
         """One regression over the probes of all rounds."""

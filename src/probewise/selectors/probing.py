@@ -136,6 +136,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
                 narrow=record.narrowing,
                 record=record,
                 rows=row_groups,
+                blocks_at_once=max(1, DEVICE_BLOCK_SIZE // record.block_size) if isinstance(score, OnDevice) else 1,
             )
         self.scores_ = self.run_.coefficient(self.coefficient)[0]
         self.ranking_ = self.run_.ranking(self.coefficient)

@@ -35,6 +35,7 @@ MOST_PROBES, FEWEST_PROBES, USUAL_ROWS = 12_000, 2_000, 150  # the budget falls 
 IN_NET = 30  # of each filter; with 60 a net among 500 features leaves no room for what only probes show
 FEWEST_ROWS_OF_NET = 200  # with fewer, filters that see pairs protect luck: genes were ranked worse
 RELIEF_CELLS = 4e9  # rows times rows looked at times features, up to which ReliefF takes seconds
+PAIRED = 300  # features of which EFS compares all pairs, the best alone; of 5,000 that took two minutes
 MOST_ROWS = 2000  # of which more would cost time in proportion, or its square, and hardly change who stays
 
 
@@ -260,11 +261,16 @@ class Tournament(ProbingSelector):
     def _filters(self, X: Any, y: Any) -> list[Any]:
         n_rows, n_features = X.shape
         n_samples = int(np.clip(RELIEF_CELLS / (n_rows * n_features), 1, n_rows))
-        relief = ReliefF(n_samples=None if n_samples >= n_rows else n_samples)
+        here: dict[str, Any] = {"device": self.device}
+        relief = ReliefF(n_samples=None if n_samples >= n_rows else n_samples, **here)
         if not Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification:
             return [relief]
-        of_columns = [MRMR(IN_NET), FSDD()]
-        return of_columns if sp.issparse(X) else [EFS(IN_NET), relief, JMI(IN_NET), *of_columns]
+        of_columns = [MRMR(IN_NET, **here), FSDD(**here)]
+        if sp.issparse(X):
+            return of_columns
+        if n_features > PAIRED:
+            here |= {"threshold": ("top", PAIRED), "normalize": "undetermined"}
+        return [EFS(IN_NET, **here), relief, JMI(IN_NET, device=self.device), *of_columns]
 
 
 def _fills(criterion: Criterion) -> bool:

@@ -1,42 +1,59 @@
-"""Nearest neighbours in many subsets at a time, by matrix products of torch."""
+"""Nearest neighbours in many subsets at a time, from exact distances: those of `kernels.votes` on a device.
+
+A squared distance is a sum in float64 of squared differences of values as they are, feature by feature, so that it has
+the bits that it has on the CPU. Of rows equally far away the one with the lower key is nearer.
+"""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from .columns import free_bytes
+from .scores import total
 
-FEW_FEATURES = 8  # up to so many, differences are squared one by one: no digits are lost, and it is as fast
+ROWS = 64  # of a tile
 BYTES_PER_PAIR = 40  # distances, keys, and what topk takes
-FAR = 2**62
+TYPICAL = 5  # as in `kernels.votes`
+BEFORE = 2**40  # more than any key
 
 
-def nearest(lines: Tensor, groups: Tensor, ties: tuple[Tensor, Tensor], n_queries: int, k: int) -> Tensor:
-    """The k nearest rows of other groups (subsets, queries, k) to the first rows; keys decide among those equally near.
+class Rows(NamedTuple):
+    """Rows among which neighbours are sought: lines (features + 1, rows), groups, keys for ties.
 
-    lines (subsets, width, rows) holds the subsets' features; rows of group -1 are padding. ties: the key of each row,
-    and which row has a key (`kernels.votes.tie_keys`).
+    A row's neighbours are of other groups than its own; those of group -1 only fill up.
     """
-    square = (lines * lines).sum(dim=1)
-    step = max(1, free_bytes(str(lines.device)) // (BYTES_PER_PAIR * len(lines) * lines.shape[2]))
-    queries = (slice(start, min(start + step, n_queries)) for start in range(0, n_queries, step))
-    return torch.cat([_nearest_of(lines, square, groups, ties, some, k) for some in queries], dim=1)
+
+    lines: Tensor
+    groups: Tensor
+    keys: Tensor
 
 
-def _nearest_of(
-    lines: Tensor, square: Tensor, groups: Tensor, ties: tuple[Tensor, Tensor], queries: slice, k: int
-) -> Tensor:
-    own, (keys_of, row_of) = lines[:, :, queries], ties
-    if lines.shape[1] <= FEW_FEATURES:
-        apart = sum((own[:, f, :, None] - lines[:, f, None, :]) ** 2 for f in range(lines.shape[1]))
-    else:
-        apart = square[:, queries, None] + square[:, None, :] - 2 * torch.bmm(own.transpose(1, 2), lines)
-    near = torch.clamp(apart, min=0.0).view(torch.int32).long()  # floats from 0 up sort as their bits
-    keys = near * 2**24 + (keys_of[queries, None] ^ keys_of)
-    others = (groups[None, :] != groups[queries, None]) & (groups >= 0)
-    found = torch.topk(torch.where(others, keys, FAR), k, dim=2, largest=False).values % 2**24
-    return row_of[found ^ keys_of[queries, None]]
+def nearest(rows: Rows, table: Tensor, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k nearest rows of other groups (subsets, queries, k), and their squared distances, in ascending order.
+
+    table (subsets, width) has the features of subsets, padded with the line of zeros.
+    """
+    shape = len(table), len(queries), rows.lines.shape[1]
+    apart = torch.zeros(shape, dtype=torch.float64, device=table.device)
+    for feature in table.T:
+        line = rows.lines[feature].double()
+        off = line[:, queries, None] - line[:, None, :]
+        apart += off.mul_(off)
+    return k_nearest(apart, rows, queries, k)
+
+
+def k_nearest(apart: Tensor, rows: Rows, queries: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The same from squared distances (..., queries, rows)."""
+    others = (rows.groups != rows.groups[queries, None]) & (rows.groups >= 0)
+    apart = torch.where(others, apart, torch.inf)
+    last = torch.topk(apart, k, largest=False).values[..., -1:]
+    keys = rows.keys[queries, None] ^ rows.keys
+    keys = torch.where(apart < last, keys - BEFORE, torch.where((apart == last) & others, keys, BEFORE))
+    near = torch.topk(keys, k, largest=False).indices
+    distances, order = torch.sort(apart.gather(-1, near), stable=True)
+    return near.gather(-1, order), distances
 
 
 def vote(labels: Tensor, n_classes: int) -> Tensor:
@@ -51,3 +68,13 @@ def vote(labels: Tensor, n_classes: int) -> Tensor:
         times = (labels == labels[:, :, j : j + 1]).sum(dim=2)
         best = torch.maximum(best, times * n_classes + (n_classes - 1 - labels[:, :, j]))
     return n_classes - 1 - best % n_classes
+
+
+def soft_votes(right: Tensor, apart: Tensor, typical: Tensor) -> Tensor:
+    """The share of the votes (subsets, queries) for the own class, which neighbours count softmax(-apart / T) for.
+
+    right, apart (subsets, queries, k); T is a fifth of the typical distance (subsets).
+    """
+    temperature = torch.clamp(typical / 5.0, min=1e-300)[:, None, None]
+    weights = torch.exp(torch.clamp((apart[:, :, :1] - apart) / temperature, min=-700.0))
+    return total(weights * right) / total(weights)

@@ -1,13 +1,20 @@
-"""Nearest neighbours in one Triton kernel: products and search fused, tile by tile, the nearest kept in registers.
+"""Nearest neighbours on a GPU: candidates by products in half precision, settled by exact distances.
 
-The table of distances is never written. A distance and its place in the tile share 32 bits: the lowest bits of the
-distance give way to the place, so the least of a row is found with its place in one comparison.
+`_candidates` fuses products and search: the table of distances is never written. Each place of a tile keeps the few
+nearest rows that came along in it; a distance and the number of its tile share 32 bits. What it compares are lower
+bounds of squared distances. With p the values as products have them, e how far a row is from its own p, and any d in
+(0, 1), exact squared distances are at least (1 - d) L and at most (1 + d) U, where
+
+    L, U = |p_a - p_b|^2 -+ 2/d (|e_a|^2 + |e_b|^2), less and plus the rounding of sums.
+
+Of fewer than eight features squared differences of values as they are, in float64, take their place: neighbours are
+near there, beside what products round off.
+
+`_part` takes the k nearest where these bounds part them from all others. Else, and where distances are asked for,
+`_settle` finds the exact distances of the candidates. What is open still is left to exact distances to all rows.
 """
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,160 +24,438 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .columns import ALIGN
+from .neighbors import ROWS, Rows
 
-ROWS = 64
-COLUMNS = 64
-WARPS = 4
-STAGES = 2
-ALWAYS = 4  # up to so many neighbours, look so many times at every tile; for more, only as long as it holds nearer ones
-LARGEST: tl.constexpr = tl.constexpr(0x7FFFFFFF)
+MANY_ROWS = 4096  # up to so many, tiles are narrower: fewer places to look through at the end
+TILES = ((32, 4, 3), (64, 4, 3))  # columns, warps, stages
+DELTA = tl.constexpr(2.0**-12)
+ROUNDING = 2.0**-17  # of sums in float32 of products, as a share of both squares, for up to 512 features
+FAR = tl.constexpr(1e38)
+HALF_RANGE = 2.0**-16  # of the largest column's reach: below, half precision would lose digits of a column
+HALF_TOP = 2.0**12
+EXACT_BYTES = 2**28
 # A subset's features are read in two pieces, each a power of two long: (first, second) for sizes up to their sum.
-FEW_FEATURES = 8
-PIECES = (
-    (16, 0), (32, 0), (32, 16), (64, 0), (64, 32), (128, 0), (128, 32), (128, 64), (128, 128), (256, 128), (256, 256),
-)  # fmt: skip
+PIECES = ((32, 0), (64, 0), (64, 32), (128, 0), (128, 64), (256, 0))
+FEW = 8  # features: of fewer, differences are squared one by one
+ALONE, PURE, MIXED = 0, 1, 2  # each row is a group; every tile is of one; any
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Per tile of rows, the tiles of columns that hold no other group: (first, how many)."""
+class Quick:
+    """Rows as products want them, and how they are sought."""
 
-    skip: Tensor
-    n_column_tiles: int
-    n_row_tiles: int
+    def __init__(self, rows: Rows, groups: NDArray[np.int64], queries: NDArray[np.int64]) -> None:
+        """``groups`` are those of the lines' rows, -1 for what fills up; ``queries`` the rows to be tested."""
+        self.rows, self.width, self.device = rows, rows.lines.shape[1], rows.lines.device
+        is_row = torch.from_numpy(groups >= 0).to(self.device)
+        self.columns, self.warps, self.stages = TILES[0 if self.width <= MANY_ROWS else 1]
+        self.n_queries, self.n_tiles = len(queries), -(-(int(np.flatnonzero(groups >= 0)[-1]) + 1) // self.columns)
+        query_of = np.full(self.width, -1, np.int32)
+        query_of[queries] = np.arange(len(queries))
+        self.query_of = torch.from_numpy(query_of).to(self.device)
+        self.query_rows = torch.from_numpy(queries.astype(np.int32)).to(self.device)
+        self.n_row_tiles = -(-(int(queries[-1]) + 1) // ROWS)
+        self._set_mode(groups, query_of)
+        self.groups = torch.from_numpy(groups.astype(np.int32)).to(self.device)
+        self._send_products(is_row)
 
-    @classmethod
-    def of(cls, groups: NDArray[np.int64], n_queries: int, device: str) -> Layout:
-        n_row_tiles = -(-n_queries // ROWS)
-        n_column_tiles = -(-len(groups) // COLUMNS)
-        skip = np.zeros((n_row_tiles, 2), np.int32)
-        for tile in range(n_row_tiles):
-            own = np.unique(groups[tile * ROWS : min((tile + 1) * ROWS, n_queries)])
-            if len(own) == 1:
-                inside = np.flatnonzero(groups == own[0])
-                first, last = -(-inside[0] // COLUMNS), (inside[-1] + 1) // COLUMNS
-                if len(inside) == inside[-1] - inside[0] + 1 and last > first:
-                    skip[tile] = first, last - first
-        return cls(torch.from_numpy(skip).to(device), n_column_tiles, n_row_tiles)
+    def _set_mode(self, groups: NDArray[np.int64], query_of: NDArray[np.int32]) -> None:
+        """Whether no tile is of two groups; then which column tiles are of the own one: (first, how many)."""
+        room = np.full(self.n_row_tiles * ROWS, -1)
+        room[: len(groups)] = groups[: len(room)]
+        tiles = room.reshape(-1, ROWS)
+        own, skip = tiles.max(axis=1), np.zeros((self.n_row_tiles, 2), np.int32)
+        known = groups[groups >= 0]
+        mode = PURE if ((tiles == own[:, None]) | (tiles < 0)).all() else MIXED
+        for tile, group in enumerate(own.tolist() if mode is PURE else ()):
+            inside = np.flatnonzero(groups == group)
+            first, last = inside[0] // self.columns, -(-(inside[-1] + 1) // self.columns)
+            others = groups[first * self.columns : last * self.columns]
+            mode = mode if ((others == group) | (others < 0)).all() else MIXED
+            skip[tile] = first, last - first
+        if mode is MIXED:
+            skip[:] = 0
+            mode = ALONE if len(np.unique(known)) == len(known) else MIXED
+        self.mode, self.skip = mode, torch.from_numpy(skip).to(self.device)
 
+    def _send_products(self, is_row: Tensor) -> None:
+        """The lines less their means, times a power of two, rounded to 11 bits; the rounding is what bounds count."""
+        lines, n_rows = self.rows.lines, int(is_row.sum())
+        self.centers = torch.zeros(len(lines), dtype=torch.float64, device=self.device)
+        reach = torch.zeros_like(self.centers)
+        step = max(1, 2**24 // self.width)
+        for start in range(0, len(lines), step):
+            some = slice(start, start + step)
+            part, first = lines[some].double(), lines[some, 0].double()
+            self.centers[some] = first + torch.where(is_row, part - first[:, None], 0.0).sum(dim=1) / n_rows
+            reach[some] = torch.where(is_row, part - self.centers[some, None], 0.0).abs().amax(dim=1)
+        used = reach[reach > 0]
+        most = float(used.max()) if len(used) else 1.0
+        self.scale = float(2.0 ** np.clip(np.floor(np.log2(HALF_TOP / most)), -60, 60))
+        self.are_halves = not len(used) or float(used.min()) * self.scale >= HALF_RANGE * HALF_TOP
+        dtype = torch.float16 if self.are_halves else torch.float32
+        self.products = torch.zeros(lines.shape, dtype=dtype, device=self.device)
+        self.errors = torch.zeros(lines.shape, dtype=torch.bfloat16, device=self.device)
+        for start in range(0, len(lines), step):
+            some = slice(start, start + step)
+            away = torch.where(is_row, lines[some].double() - self.centers[some, None], 0.0) * self.scale
+            kept = away.to(dtype)
+            if not self.are_halves:  # what the matrix units keep of float32
+                kept = ((kept.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
+            self.products[some], self.errors[some] = kept, ((away - kept).abs() * (1 + 2.0**-7)).bfloat16()
 
-def neighbors(search: Any, features: Tensor, starts: Tensor, sizes: NDArray[np.int64]) -> Tensor:
-    """The k nearest rows of other groups (subsets, queries, k), as places among the rows of the search."""
-    width = search.lines.shape[1]
-    near = torch.empty((len(sizes), search.n_queries, search.k), dtype=torch.int32, device=features.device)
-    square = torch.empty((len(sizes), width), dtype=torch.float32, device=features.device)
-    steps = np.array([sum(pieces) for pieces in PIECES])
-    group = np.where(sizes < FEW_FEATURES, -1, np.searchsorted(steps, sizes))
-    order = np.argsort(group, kind="stable").astype(np.int32)
-    ordered = torch.from_numpy(order).to(features.device, non_blocking=True)
-    numbers, counts = np.unique(group, return_counts=True)
-    begin = 0
-    slots = triton.next_power_of_2(max(search.k, 2))
-    for number, count in zip(numbers.tolist(), counts.tolist(), strict=True):
-        chosen = ordered[begin : begin + count]
-        begin += count
-        lines = search.lines if number < 0 or search.halves is None else search.halves
-        common = (lines, features, starts, chosen)
-        first, second = PIECES[max(number, 0)]
-        _squares[(count, width // ALIGN)](
-            *common, square, search.n_features, search.n_rows, width, BLOCK=ALIGN, DEEP=16
-        )
-        _nearest[(search.layout.n_row_tiles, count)](
-            *common, square, search.groups, search.layout.skip, near, search.n_features, search.n_queries, width,
-            search.layout.n_column_tiles, K=search.k, SLOTS=slots, FIRST=first, SECOND=second, FEW=number < 0,
-            ALWAYS=ALWAYS, ROWS=ROWS, COLUMNS=COLUMNS, num_warps=WARPS, num_stages=STAGES,
+    def nearest(
+        self, features: Tensor, starts: Tensor, sizes: NDArray[np.int64], chosen: NDArray[np.int64], k: int, soft: bool
+    ) -> tuple[Tensor, Tensor]:
+        """The k nearest rows of other groups (chosen, queries, k), and if ``soft`` squared distances, ascending."""
+        n_candidates, room = k + 5, triton.next_power_of_2(k + 5)
+        shape, options = (len(chosen), self.n_queries), {"device": self.device}
+        near = torch.empty((*shape, k), dtype=torch.int32, **options)
+        apart = torch.empty((*shape, k) if soft else (1,), dtype=torch.float64, **options)
+        is_open = torch.empty(shape, dtype=torch.bool, **options)
+        candidates = torch.empty((*shape, room), dtype=torch.int32, **options)
+        low = torch.empty((*shape, room), dtype=torch.float32, **options)
+        hidden = torch.empty(shape, dtype=torch.float32, **options)
+        square, spread = (torch.empty((len(chosen), self.width), dtype=torch.float32, **options) for _ in range(2))
+        mask = triton.next_power_of_2(self.n_tiles) - 1
+        rounding = ROUNDING * max(1.0, sizes[chosen].max(initial=1) / 512) + 3 * mask * 2.0**-23
+        asked = features, starts, torch.from_numpy(chosen.astype(np.int32)).to(self.device)
+        raw, zero_line = self.rows.lines, len(self.rows.lines) - 1
+        _squares[(len(chosen), -(-self.width // 512))](
+            self.products, self.errors, *asked, self.groups, square, spread, zero_line, self.width, rounding,
+            BLOCK=512, DEEP=16, FEW=FEW,
         )  # fmt: skip
-    return near
+        for order, first, second in self._by_size(sizes[chosen]):
+            _candidates[(self.n_row_tiles, len(order))](
+                raw if first < 0 else self.products, *asked, order, square, self.groups, self.skip, self.query_of,
+                candidates, low, hidden, zero_line, self.n_queries, self.width, self.n_tiles, mask, self.scale,
+                E=n_candidates, C=room, D=3 if k <= 4 else 4, FIRST=first, SECOND=second, MODE=self.mode, ROWS=ROWS,
+                COLUMNS=self.columns, num_warps=self.warps, num_stages=self.stages,
+            )  # fmt: skip
+        if not soft:
+            _part[(-(-self.n_queries // 64), len(chosen))](
+                self.query_rows, spread, candidates, low, hidden, near, is_open, self.n_queries, self.width, K=k,
+                E=n_candidates, C=room, ROWS=64,
+            )  # fmt: skip
+        pairs = is_open.new_empty(1) if soft else torch.nonzero(is_open.view(-1))[:, 0]
+        n_pairs = is_open.numel() if soft else len(pairs)
+        if n_pairs:
+            _settle[(-(-n_pairs // 32),)](
+                raw, *asked, pairs, self.query_rows, self.rows.keys, candidates, low, hidden, near, apart, is_open,
+                n_pairs, self.n_queries, self.width, self.scale**2, K=k, E=n_candidates, C=room, SOFT=soft, ROWS=32,
+                enable_fp_fusion=False,
+            )  # fmt: skip
+            self._settle_open(is_open, asked, k, near, apart, soft)
+        return near, apart if soft else apart.expand(*shape, k)
+
+    def _by_size(self, sizes: NDArray[np.int64]) -> list[tuple[Tensor, int, int]]:
+        """(which, first piece, second piece); pieces of 0 for those that are read in a loop, -1 for few features."""
+        steps = np.array([sum(pieces) for pieces in PIECES])
+        number, found = np.where(sizes < FEW, -1, np.searchsorted(steps, sizes)), []
+        for own in np.unique(number).tolist():
+            pieces = (-1, 0) if own < 0 else PIECES[own] if own < len(PIECES) else (0, 0)
+            which = torch.from_numpy(np.flatnonzero(number == own).astype(np.int32))
+            found.append((which.to(self.device, non_blocking=True), *pieces))
+        return found
+
+    def _settle_open(
+        self, is_open: Tensor, asked: tuple[Tensor, ...], k: int, near: Tensor, apart: Tensor, soft: bool
+    ) -> None:
+        """By exact distances to all rows."""
+        pairs = torch.nonzero(is_open.view(-1))[:, 0]
+        for some in torch.split(pairs, max(1, EXACT_BYTES // (8 * self.width))) if len(pairs) else ():
+            queries = self.query_rows[some % self.n_queries]
+            distances = torch.empty((len(some), self.width), dtype=torch.float64, device=self.device)
+            _distances[(self.width // ALIGN, len(some))](
+                self.rows.lines, *asked, (some // self.n_queries).int(), queries, distances, self.width, BLOCK=ALIGN,
+                enable_fp_fusion=False,
+            )  # fmt: skip
+            _pick[(len(some),)](
+                distances, self.groups, self.rows.keys, queries, some, near, apart, self.width, K=k, SOFT=soft,
+                BLOCK=1024,
+            )  # fmt: skip
 
 
 @triton.jit
 def _squares(
-    lines, features, starts, chosen, square, zero_line, n_rows, width, BLOCK: tl.constexpr, DEEP: tl.constexpr
-):
-    """Squared lengths of the rows in each subset; infinite for rows that only fill up."""
-    subset = tl.load(chosen + tl.program_id(0))
+    products, errors, features, starts, chosen, groups, square, spread, zero_line, width, rounding,
+    BLOCK: tl.constexpr, DEEP: tl.constexpr, FEW: tl.constexpr,
+):  # fmt: skip
+    """Of each row, what of its squared length bounds leave, and how much they take off; 0 for few features."""
+    place = tl.program_id(0).to(tl.int64)
+    subset = tl.load(chosen + place)
     rows = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = rows < width
     start = tl.load(starts + subset)
     size = (tl.load(starts + subset + 1) - start).to(tl.int32)
     total = tl.zeros([BLOCK], tl.float32)
+    missed = tl.zeros([BLOCK], tl.float32)
     deep = tl.arange(0, DEEP)
-    for k in range(0, size, DEEP):
+    for k in range(0, tl.where(size < FEW, 0, size), DEEP):
         feature = tl.load(features + start + k + deep, mask=k + deep < size, other=zero_line).to(tl.int64)
-        values = tl.load(lines + feature[:, None] * width + rows[None, :]).to(tl.float32)
+        at = feature[:, None] * width + rows[None, :]
+        values = tl.load(products + at, mask=inside[None, :], other=0.0).to(tl.float32)
+        error = tl.load(errors + at, mask=inside[None, :], other=0.0).to(tl.float32)
         total += tl.sum(values * values, axis=0)
-    tl.store(square + subset.to(tl.int64) * width + rows, tl.where(rows < n_rows, total, float("inf")))
+        missed += tl.sum(error * error, axis=0)
+    slack = rounding * total + (2.0001 / DELTA) * missed
+    is_row = tl.load(groups + rows, mask=inside, other=-1) >= 0
+    tl.store(square + place * width + rows, tl.where(is_row, total - slack, FAR), mask=inside)
+    tl.store(spread + place * width + rows, slack, mask=inside)
 
 
 @triton.jit
-def _keep(kept, place, slot, least, base, COLUMNS: tl.constexpr):
-    """The least key of each row in the place of the farthest kept, where it is nearer."""
-    distance = least & (-COLUMNS)
-    hit = (slot == tl.argmax(kept, axis=1)[:, None]) & (distance < tl.max(kept, axis=1))[:, None]
-    kept = tl.where(hit, distance[:, None], kept)
-    return kept, tl.where(hit, (base + (least & (COLUMNS - 1)))[:, None], place)
+def _push(first, second, third, fourth, value, D: tl.constexpr):
+    """Into the nearest so far, place by place."""
+    rest = tl.maximum(first, value)
+    first = tl.minimum(first, value)
+    more = tl.maximum(second, rest)
+    second = tl.minimum(second, rest)
+    if D == 4:
+        fourth = tl.minimum(fourth, tl.maximum(third, more))
+    third = tl.minimum(third, more)
+    return first, second, third, fourth
 
 
 @triton.jit
-def _nearest(
-    lines, features, starts, chosen, square, groups, skip, near, zero_line, n_queries, width, n_tiles,
-    K: tl.constexpr, SLOTS: tl.constexpr, FIRST: tl.constexpr, SECOND: tl.constexpr, FEW: tl.constexpr,
-    ALWAYS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+def _drop(first, second, third, fourth, hit_1, hit_2, hit_3, hit_4):
+    """Take those hit out, and let what follows them move up."""
+    hit_2 = hit_1 | hit_2
+    hit_3 = hit_2 | hit_3
+    first = tl.where(hit_1, second, first)
+    second = tl.where(hit_2, third, second)
+    third = tl.where(hit_3, fourth, third)
+    fourth = tl.where(hit_3 | hit_4, FAR, fourth)
+    return first, second, third, fourth
+
+
+@triton.jit
+def _bound(value):
+    """Without what the number of a tile makes of 0."""
+    return tl.where(tl.abs(value) < 1e-37, 0.0, value)
+
+
+@triton.jit
+def _tile(
+    products, features, start, size, own, own_2, line, line_2, rows, columns, other_square, zero_line, width, scale,
+    FIRST: tl.constexpr, SECOND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
+    """Squared distances, less the rows' own squares, of a tile of rows and columns."""
+    apart = tl.broadcast_to(other_square[None, :], [ROWS, COLUMNS])
+    if FIRST > 0:
+        apart = tl.dot(own, tl.load(line + columns[None, :]), apart)
+        if SECOND > 0:
+            apart = tl.dot(own_2, tl.load(line_2 + columns[None, :]), apart)
+    elif FIRST < 0:
+        far = tl.zeros([ROWS, COLUMNS], products.dtype.element_ty)
+        for k in range(size):
+            one = products + tl.load(features + start + k).to(tl.int64) * width
+            off = (tl.load(one + rows)[:, None] - tl.load(one + columns)[None, :]) * scale
+            far += off * off
+        apart += far.to(tl.float32)
+    else:
+        for k in range(0, size, 64):
+            deep = k + tl.arange(0, 64)
+            feature = tl.load(features + start + deep, mask=deep < size, other=zero_line).to(tl.int64)
+            some = tl.load(products + feature[None, :] * width + rows[:, None])
+            others = tl.load(products + feature[:, None] * width + columns[None, :])
+            apart = tl.dot((some * -2.0).to(some.dtype), others, apart)
+    return apart
+
+
+@triton.jit
+def _candidates(
+    products, features, starts, chosen, order, square, groups, skip, query_of, candidates, low, hidden, zero_line,
+    n_queries, width, n_tiles, mask, scale, E: tl.constexpr, C: tl.constexpr, D: tl.constexpr, FIRST: tl.constexpr,
+    SECOND: tl.constexpr, MODE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """The E rows nearest to each row of a tile by lower bounds, and the least that the bounds of others may be."""
     tile = tl.program_id(0)
-    subset = tl.load(chosen + tl.program_id(1)).to(tl.int64)
+    place = tl.load(order + tl.program_id(1)).to(tl.int64)
+    subset = tl.load(chosen + place).to(tl.int64)
     start = tl.load(starts + subset)
     size = (tl.load(starts + subset + 1) - start).to(tl.int32)
     rows = tile * ROWS + tl.arange(0, ROWS)
     local = tl.arange(0, COLUMNS)
-    own_square = tl.load(square + subset * width + rows)
-    own_group = tl.load(groups + rows)
     skip_first = tl.load(skip + 2 * tile)
     skipped = tl.load(skip + 2 * tile + 1)
 
-    if not FEW:
+    own, own_2, line, line_2 = 0, 0, products, products
+    if FIRST > 0:
         deep = tl.arange(0, FIRST)
         feature = tl.load(features + start + deep, mask=deep < size, other=zero_line).to(tl.int64)
-        own = tl.load(lines + feature[None, :] * width + rows[:, None])
-        line = lines + feature[:, None] * width + local[None, :]
+        own = tl.load(products + feature[None, :] * width + rows[:, None])
+        own = (own * -2.0).to(own.dtype)
+        line = products + feature[:, None] * width
         if SECOND > 0:
             deep_2 = FIRST + tl.arange(0, SECOND)
             feature_2 = tl.load(features + start + deep_2, mask=deep_2 < size, other=zero_line).to(tl.int64)
-            own_2 = tl.load(lines + feature_2[None, :] * width + rows[:, None])
-            line_2 = lines + feature_2[:, None] * width + local[None, :]
+            own_2 = tl.load(products + feature_2[None, :] * width + rows[:, None])
+            own_2 = (own_2 * -2.0).to(own_2.dtype)
+            line_2 = products + feature_2[:, None] * width
 
-    kept = tl.full([ROWS, SLOTS], LARGEST, tl.int32)
-    slot = tl.arange(0, SLOTS)[None, :]
-    kept = tl.where(slot < K, kept, -1)
-    place = tl.zeros([ROWS, SLOTS], tl.int32)
-
+    first = tl.full([ROWS, COLUMNS], FAR, tl.float32)
+    second = first
+    third = first
+    fourth = first
+    squares = square + place * width
+    here = tl.where(skip_first > 0, 0, skipped) * COLUMNS + local
+    next_square = tl.load(squares + here)
     for step in range(n_tiles - skipped):
-        base = tl.where(step < skip_first, step, step + skipped) * COLUMNS
-        if FEW:
-            apart = tl.zeros([ROWS, COLUMNS], tl.float32)
-            for k in range(size):
-                one = lines + tl.load(features + start + k).to(tl.int64) * width
-                difference = tl.load(one + rows)[:, None] - tl.load(one + base + local)[None, :]
-                apart += difference * difference
-            is_row = tl.load(square + subset * width + base + local) < float("inf")
-            apart = tl.where(is_row[None, :], apart, float("inf"))
-        else:
-            products = tl.dot(own, tl.load(line + base))
-            if SECOND > 0:
-                products = tl.dot(own_2, tl.load(line_2 + base), products)
-            other_square = tl.load(square + subset * width + base + local)
-            apart = tl.maximum(own_square[:, None] + other_square[None, :] - 2.0 * products, 0.0)
-        keys = (apart.to(tl.int32, bitcast=True) & (-COLUMNS)) | local[None, :]
-        keys = tl.where(own_group[:, None] != tl.load(groups + base + local)[None, :], keys, LARGEST)
-        if K <= ALWAYS:
-            for _ in tl.static_range(K):
-                least = tl.min(keys, axis=1)
-                keys = tl.where(keys == least[:, None], LARGEST, keys)
-                kept, place = _keep(kept, place, slot, least, base, COLUMNS)
-        else:
-            least = tl.min(keys, axis=1)
-            while tl.max(((least & (-COLUMNS)) < tl.max(kept, axis=1)).to(tl.int32), axis=0) > 0:
-                kept, place = _keep(kept, place, slot, least, base, COLUMNS)
-                keys = tl.where(keys == least[:, None], LARGEST, keys)
-                least = tl.min(keys, axis=1)
-    out = near + (subset * n_queries + rows[:, None]) * K + slot
-    tl.store(out, place, mask=(slot < K) & (rows[:, None] < n_queries))
+        after = tl.where(step + 1 < skip_first, step + 1, step + 1 + skipped) * COLUMNS
+        after = tl.minimum(after, width - COLUMNS) + local
+        other_square = next_square
+        next_square = tl.load(squares + after)  # on its way while this tile is searched
+        apart = _tile(
+            products, features, start, size, own, own_2, line, line_2, rows, here, other_square, zero_line, width,
+            scale, FIRST, SECOND, ROWS, COLUMNS,
+        )  # fmt: skip
+        if MODE == 2:
+            apart = tl.where(tl.load(groups + rows)[:, None] != tl.load(groups + here)[None, :], apart, FAR)
+        bits = (apart.to(tl.int32, bitcast=True) & ~mask) | step
+        first, second, third, fourth = _push(first, second, third, fourth, bits.to(tl.float32, bitcast=True), D)
+        here = after
+
+    unseen = tl.min(fourth if D == 4 else third, axis=1)
+    own_square = tl.load(square + place * width + rows)
+    query = tl.load(query_of + rows)
+    is_query = query >= 0
+    out = place * n_queries + query
+    if MODE == 0:
+        at = local[None, :] == (rows % COLUMNS)[:, None]
+        tile_of = (rows // COLUMNS)[:, None]
+        hit_1 = at & ((first.to(tl.int32, bitcast=True) & mask) == tile_of)
+        hit_2 = at & ((second.to(tl.int32, bitcast=True) & mask) == tile_of)
+        hit_3 = at & ((third.to(tl.int32, bitcast=True) & mask) == tile_of)
+        hit_4 = at & ((fourth.to(tl.int32, bitcast=True) & mask) == tile_of)
+        first, second, third, fourth = _drop(first, second, third, fourth, hit_1, hit_2, hit_3, hit_4)
+    no = tl.zeros([ROWS, COLUMNS], tl.int1)
+    least = tl.full([ROWS], FAR, tl.float32)
+    for candidate in range(E):
+        least, column = tl.min(first, axis=1, return_indices=True)
+        step_of = least.to(tl.int32, bitcast=True) & mask
+        base_of = tl.where(step_of < skip_first, step_of, step_of + skipped) * COLUMNS
+        is_found = least < 0.5 * FAR
+        tl.store(candidates + out * C + candidate, tl.where(is_found, base_of + column, 0), mask=is_query)
+        tl.store(low + out * C + candidate, tl.where(is_found, _bound(least + own_square), FAR), mask=is_query)
+        hit = local[None, :] == column[:, None]
+        first, second, third, fourth = _drop(first, second, third, fourth, hit, no, no, no)
+    tl.store(hidden + out, _bound(tl.minimum(unseen, least) + own_square), mask=is_query)
+
+
+@triton.jit
+def _part(
+    query_rows, spread, candidates, low, hidden, near, is_open, n_queries, width, K: tl.constexpr, E: tl.constexpr,
+    C: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """The first k candidates, where bounds part them from all other rows."""
+    place = tl.program_id(1).to(tl.int64)
+    query = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    is_query = query < n_queries
+    number = tl.arange(0, C)
+    flat = place * n_queries + query
+    at = flat[:, None] * C + number[None, :]
+    is_known = is_query[:, None] & (number < E)[None, :]
+    other = tl.load(candidates + at, mask=is_known, other=0)
+    least = tl.load(low + at, mask=is_known, other=FAR)
+    own = tl.load(query_rows + query, mask=is_query, other=0)
+    slack = tl.load(spread + place * width + other, mask=(number < K)[None, :], other=0.0)
+    slack += tl.load(spread + place * width + own)[:, None]
+    most = tl.max(tl.where((number < K)[None, :], (1.0 + DELTA) * (least + 2.0 * slack), 0.0), axis=1)
+    after = tl.min(tl.where((number >= K)[None, :], least, FAR), axis=1)
+    unseen = tl.load(hidden + flat, mask=is_query, other=FAR)
+    is_sure = most < (1.0 - DELTA) * tl.minimum(after, unseen)
+    tl.store(near + flat[:, None] * K + number[None, :], other, mask=is_query[:, None] & (number < K)[None, :])
+    tl.store(is_open + flat, is_sure == 0, mask=is_query)
+
+
+@triton.jit
+def _settle(
+    raw, features, starts, chosen, pairs, query_rows, keys, candidates, low, hidden, near, apart, is_open, n_pairs,
+    n_queries, width, square_scale, K: tl.constexpr, E: tl.constexpr, C: tl.constexpr, SOFT: tl.constexpr,
+    ROWS: tl.constexpr,
+):  # fmt: skip
+    """The k nearest candidates of some pairs of subset and query, or if ``SOFT`` of all, by exact distances."""
+    flat = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    is_pair = flat < n_pairs
+    if not SOFT:
+        flat = tl.load(pairs + flat, mask=is_pair, other=0)
+    flat = tl.where(is_pair, flat, 0)
+    subset = tl.load(chosen + flat // n_queries).to(tl.int64)
+    start = tl.load(starts + subset)
+    size = (tl.load(starts + subset + 1) - start).to(tl.int32)
+    own = tl.load(query_rows + flat % n_queries)
+    number = tl.arange(0, C)
+    at = flat[:, None] * C + number[None, :]
+    is_known = is_pair[:, None] & (number < E)[None, :]
+    other = tl.load(candidates + at, mask=is_known, other=0)
+    is_there = tl.load(low + at, mask=is_known, other=FAR) < 0.5 * FAR
+    total = tl.zeros([ROWS, C], tl.float64)
+    for k in tl.range(tl.max(size, axis=0), loop_unroll_factor=4):
+        inside = is_pair & (k < size)
+        line = raw + tl.load(features + start + k, mask=inside, other=0).to(tl.int64) * width
+        off = tl.load(line + own, mask=inside, other=0.0).to(tl.float64)[:, None]
+        off = off - tl.load(line[:, None] + other, mask=inside[:, None] & is_there, other=0.0).to(tl.float64)
+        total += off * off
+    total = tl.where(is_there, total, float("inf"))
+    key = ((tl.load(keys + own)[:, None] ^ tl.load(keys + other)) << 32) | other.to(tl.int64)
+    last = tl.zeros([ROWS], tl.float64)
+    for q in range(K):
+        last = tl.min(total, axis=1)
+        own_key = tl.min(tl.where(total == last[:, None], key, 0x7FFFFFFFFFFFFFFF), axis=1)
+        tl.store(near + flat * K + q, (own_key & 0xFFFFFFFF).to(tl.int32), mask=is_pair)
+        if SOFT:
+            tl.store(apart + flat * K + q, last, mask=is_pair)
+        total = tl.where((total == last[:, None]) & (key == own_key[:, None]), float("inf"), total)
+    bound = (1.0 - DELTA) * tl.load(hidden + flat).to(tl.float64)
+    tl.store(is_open + flat, last * square_scale >= bound, mask=is_pair)
+
+
+@triton.jit
+def _distances(raw, features, starts, chosen, places, queries, distances, width, BLOCK: tl.constexpr):
+    """Exact squared distances of some rows to all others."""
+    pair = tl.program_id(1).to(tl.int64)
+    subset = tl.load(chosen + tl.load(places + pair)).to(tl.int64)
+    query = tl.load(queries + pair)
+    start = tl.load(starts + subset)
+    size = (tl.load(starts + subset + 1) - start).to(tl.int32)
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float64)
+    for k in range(size):
+        line = raw + tl.load(features + start + k).to(tl.int64) * width
+        off = tl.load(line + query).to(tl.float64) - tl.load(line + rows).to(tl.float64)
+        total += off * off
+    tl.store(distances + pair * width + rows, total)
+
+
+@triton.jit
+def _pick(
+    distances, groups, keys, queries, places, near, apart, width, K: tl.constexpr, SOFT: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    """The k nearest of other groups by exact distances and keys: the next nearest, k times."""
+    pair = tl.program_id(0).to(tl.int64)
+    query = tl.load(queries + pair)
+    own_group, own_key = tl.load(groups + query), tl.load(keys + query)
+    out = tl.load(places + pair) * K
+    last, last_key = tl.zeros([], tl.float64) - 1.0, tl.zeros([], tl.int64) - 1
+    for q in range(K):
+        best = tl.zeros([], tl.float64) + float("inf")
+        best_key = tl.zeros([], tl.int64) + 0x7FFFFFFFFFFFFFFF
+        for base in range(0, width, BLOCK):
+            rows = base + tl.arange(0, BLOCK)
+            inside = rows < width
+            group = tl.load(groups + rows, mask=inside, other=-1)
+            far = tl.load(distances + pair * width + rows, mask=inside, other=float("inf"))
+            key = ((tl.load(keys + rows, mask=inside, other=0) ^ own_key) << 32) | rows.to(tl.int64)
+            is_next = (far > last) | ((far == last) & (key > last_key))
+            far = tl.where(is_next & (group >= 0) & (group != own_group), far, float("inf"))
+            least = tl.min(far, axis=0)
+            least_key = tl.min(tl.where(far == least, key, 0x7FFFFFFFFFFFFFFF), axis=0)
+            is_less = (least < best) | ((least == best) & (least_key < best_key))
+            best = tl.where(is_less, least, best)
+            best_key = tl.where(is_less, least_key, best_key)
+        tl.store(near + out + q, (best_key & 0xFFFFFFFF).to(tl.int32))
+        if SOFT:
+            tl.store(apart + out + q, best)
+        last = best
+        last_key = best_key

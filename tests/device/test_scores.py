@@ -1,0 +1,152 @@
+"""All scores, weights, gaps and groups of rows on a device, torch's CPU here, are those of the CPU."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
+torch.set_num_threads(1)
+
+from probewise import DAF, Tournament  # noqa: E402
+from probewise.cli import run  # noqa: E402
+from probewise.criteria import KNN, Average, Linear, NaiveBayes  # noqa: E402
+from probewise.criteria.device import to_device  # noqa: E402
+from probewise.datasets import make_madelon  # noqa: E402
+from probewise.kernels.device.bayes import all_but_each  # noqa: E402
+from probewise.kernels.device.scores import total  # noqa: E402
+from probewise.probing.probes import ProbePlan, Subsets  # noqa: E402
+from probewise.stopping import MaxProbes  # noqa: E402
+
+RNG = np.random.default_rng(0)
+N, SUBSETS = 60, ProbePlan(14, 10, seed=1).draw(0, 5)
+Y = RNG.permutation(np.arange(N) % 3)
+X = RNG.normal(size=(N, 14))
+X[:, :5] += 0.8 * Y[:, None]
+X[:, 5], X[:, 6] = 7.0, X[:, 7]
+WEIGHTS = RNG.uniform(size=N)
+WEIGHTS[3] = 0.0
+TARGETS = {"three": Y, "two": np.minimum(Y, 1), "numbers": X[:, 0] + RNG.normal(size=N)}
+SCORES = [
+    *(("accuracy", "three"), ("balanced_accuracy", "three"), ("f1_macro", "three"), ("roc_auc", "two")),
+    *(("probability", "three"), ("probability", "two"), ("r2", "numbers"), ("neg_mean_squared_error", "numbers")),
+]
+SPLITS = {
+    "3 folds": 3,
+    "one left out": "loo",
+    "rows tested twice": [(np.arange(40), np.arange(30, 50)), (np.arange(20, 60), np.arange(25))],
+}
+CLOSE = {"KNN": 1e-12, "NaiveBayes": 1e-5, "Linear": 1e-5}  # float32 where which class leads is all that counts
+
+
+def assert_equals_cpu(bound, subsets=SUBSETS, close=1e-12):
+    on_device, groups = to_device(bound, "torch-cpu"), np.arange(N) % 9
+    expected = bound(subsets)
+    np.testing.assert_allclose(on_device(subsets), expected, atol=close)
+    np.testing.assert_array_equal(
+        np.concatenate([on_device(subsets.only(np.arange(len(subsets)) == k)) for k in range(len(subsets))]),
+        on_device(subsets),
+    )
+    if bound.row_shares is None:
+        assert on_device.row_shares is None
+        return
+    np.testing.assert_array_equal(on_device.row_shares, bound.row_shares)
+    (J, means), (same, found) = bound.outcomes(subsets, groups), on_device.outcomes(subsets, groups)
+    np.testing.assert_array_equal(same, on_device(subsets))
+    np.testing.assert_allclose(found, means, atol=max(close, 1e-6) * 10)
+    np.testing.assert_allclose(J, same, atol=close)
+
+
+@pytest.mark.matrix(pairs=True)
+@pytest.mark.parametrize("criterion", [KNN(3), KNN(6), Linear(), NaiveBayes()], ids=str)
+@pytest.mark.parametrize(("scoring", "target"), SCORES)
+@pytest.mark.parametrize("cv", SPLITS.values(), ids=SPLITS)
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weights"])
+def test_every_score_is_that_of_the_cpu(criterion, scoring, target, cv, weights):
+    name = type(criterion).__name__
+    if name == "NaiveBayes" and target == "numbers":
+        pytest.skip("of classes only")
+    bound = criterion.bind(X, TARGETS[target], cv, scoring=scoring, sample_weight=weights)
+    assert_equals_cpu(bound, close=CLOSE[name])
+
+
+@pytest.mark.parametrize("cv", [3, SPLITS["rows tested twice"]], ids=["3 folds", "rows tested twice"])
+@pytest.mark.parametrize("criterion", [KNN(3, missing="mean"), Linear(missing="median")], ids=str)
+def test_gaps_are_filled_in_each_fold(criterion, cv):
+    gaps = X.copy()
+    gaps[RNG.random(X.shape) < 0.1] = np.nan
+    gaps[:, 8:] = X[:, 8:]
+    subsets = Subsets.of([[8, 9], [0, 9], [0, 1, 2, 3, 10], [6]])
+    assert_equals_cpu(criterion.bind(gaps, Y, cv), subsets, 1e-12)
+
+
+def test_sparse_and_averages():
+    table = sp.csr_matrix(X * (np.abs(X) > 1))
+    for criterion in (KNN(4), Linear(), NaiveBayes(), Average((KNN(4), Linear()))):
+        bound = criterion.bind(table, Y, "loo", scoring="probability")
+        groups, on_device = np.arange(N) % 9, to_device(bound, "torch-cpu")
+        (J, means), (same, found) = (each.outcomes(SUBSETS, groups) for each in (bound, on_device))
+        np.testing.assert_allclose(same, J, atol=1e-9)
+        np.testing.assert_allclose(found, means, atol=1e-6)
+        np.testing.assert_array_equal(on_device(SUBSETS), same)
+
+
+def test_classes_that_a_fold_does_not_know():
+    splits = [(np.flatnonzero(number != Y), np.arange(N)) for number in range(3)]
+    for criterion in (KNN(3), Linear(), NaiveBayes()):
+        for scoring in ("probability", "f1_macro"):
+            bound = criterion.bind(X, Y, splits, scoring=scoring)
+            np.testing.assert_allclose(to_device(bound, "torch-cpu")(SUBSETS), bound(SUBSETS), atol=1e-5)
+    rare = np.where(np.arange(N) == 7, 3, Y)  # the only row of its class
+    for criterion in (KNN(3), Linear(), NaiveBayes()):
+        bound = criterion.bind(X, rare, "loo", scoring="probability")
+        np.testing.assert_allclose(to_device(bound, "torch-cpu")(SUBSETS), bound(SUBSETS), atol=1e-9)
+
+
+def test_a_tournament_on_a_device(tmp_path):
+    data = make_madelon(n_samples=80, n_features=45, random_state=0)
+    options = {"n_probes": 300, "random_state": 0}
+    cpu = Tournament(20, **options).fit(data.X, data.y)
+    ours = Tournament(20, **options, device="torch-cpu").fit(data.X, data.y)
+    np.testing.assert_array_equal(ours.support_, cpu.support_)
+    np.testing.assert_allclose(ours.row_std_errors_, cpu.row_std_errors_, rtol=1e-3)
+    kept = {"device": "torch-cpu", "ledger": tmp_path / "run"}
+    Tournament(20, **options | kept, time_limit=1e-9).fit(data.X, data.y)
+    resumed = Tournament(20, **options | kept).fit(data.X, data.y)
+    assert resumed.scores_.tobytes() == ours.scores_.tobytes()
+
+
+def test_errors_about_other_rows_on_a_device():
+    data = make_madelon(n_samples=80, n_features=25, random_state=0)
+    options = {"criterion": "knn", "stop": MaxProbes(400), "random_state": 0}
+    cpu, ours = (DAF(5, **options, device=device).fit(data.X, data.y) for device in ("cpu", "torch-cpu"))
+    np.testing.assert_array_equal(ours.row_std_errors_, cpu.row_std_errors_)
+    np.testing.assert_array_equal(ours.p_values_, cpu.p_values_)
+
+
+def test_rank_on_a_device_is_by_a_tournament(tmp_path):
+    np.savetxt(tmp_path / "data.csv", np.column_stack([X, Y]), delimiter=",", header=",".join([*(f"f{k}" for k in range(14)), "y"]), comments="")
+    command = ["rank", str(tmp_path / "data.csv"), "--target", "y", "--device", "torch-cpu", "--probes", "120"]
+    assert run([*command, "--json", str(tmp_path / "run.json")]) == 0
+    assert '"Tournament"' in (tmp_path / "run.json").read_text()
+
+
+def test_sums_by_halves():
+    values = torch.from_numpy(RNG.integers(0, 9, size=(4, 3, 13)).astype(float))
+    for width in (0, 1, 2, 3, 8, 13):
+        torch.testing.assert_close(total(values[..., :width]), values[..., :width].sum(dim=-1), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 5, 8])
+def test_moments_of_all_rows_but_each(n_rows):
+    values, weights = RNG.normal(size=(3, n_rows)) + 1e6, RNG.uniform(size=n_rows)
+    values[1] = 0.1
+    weights[-1] = 0.0
+    size, mean, square, _ = all_but_each(torch.from_numpy(values), torch.from_numpy(weights))
+    for row in range(n_rows):
+        rest = np.where(np.arange(n_rows) == row, 0.0, weights)
+        if rest.any():
+            means = np.average(values, axis=1, weights=rest)
+            np.testing.assert_allclose(mean[:, row], means, rtol=1e-14)
+            np.testing.assert_allclose(square[:, row], ((values - means[:, None]) ** 2) @ rest, rtol=1e-8, atol=1e-25)
+            assert square[1, row] == 0
+            np.testing.assert_allclose(size[0, row], rest.sum())
