@@ -1,8 +1,8 @@
 """The GPU against float64 on the CPU: J, ranking and bits on fresh data, then probes a second from end to end.
 
 End to end is `DAF.fit` less what is done once (X sent, kernels compiled): probes drawn, scored, tallied, and written to
-a ledger on disk. ``python -m benchmarks device``; with ``--only knn``, ``linear``, ``others``, ``papers`` or ``fsdd``
-a part of it.
+a ledger on disk. ``python -m benchmarks device``; with ``--only knn``, ``tall``, ``linear``, ``others``, ``default``,
+``rounds``, ``papers`` or ``fsdd`` a part of it.
 """
 
 import os
@@ -19,7 +19,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from benchmarks.criteria import reuters
 from benchmarks.measure import print_table
-from probewise import DAF
+from probewise import DAF, Tournament
 from probewise.criteria import KNN, Linear, NaiveBayes, Separability
 from probewise.criteria.device import to_device
 from probewise.datasets import load, make_madelon
@@ -38,7 +38,8 @@ def main(only=None, small=False):
     print(f"fresh data from seed {seed}")
     if torch.cuda.is_available():
         print_ceilings()
-    parts = {"knn": knn, "linear": linear, "others": others, "papers": papers, "fsdd": fsdd}
+    parts = {"knn": knn, "tall": tall, "linear": linear, "others": others, "default": default, "rounds": rounds}
+    parts |= {"papers": papers, "fsdd": fsdd}
     for part, run in parts.items():
         if only in (None, part):
             run(seed, small)
@@ -82,6 +83,45 @@ def knn(seed, small):
     _compare("k-NN, 5,000 x 5,000, tau = 200", KNN(3), X, y, 200, seed, small, n_ranked=0, n_checked=100, n_timed=many)
 
 
+def tall(seed, small):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 2, 20_000)
+    X = rng.standard_normal((20_000, 1000), dtype=np.float32)
+    X[:, :20] += (0.3 * y[:, None]).astype(np.float32)
+    sizes = {"n_ranked": 1200, "n_checked": 60, "n_timed": 400 if small else 30_000}
+    _compare("k-NN, 20,000 x 1,000, tau = 100", KNN(3), X, y, 100, seed, small, **sizes)
+
+
+def default(seed, small):
+    """DAF as it is set, whole fits by the wall clock: the first compiles."""
+    data = make_madelon(n_samples=1000, random_state=seed % 2**31)
+    rows = []
+    for n_probes in (25_000, 25_000, 2000 if small else 400_000, 2000 if small else 400_000):
+        started = time.perf_counter()
+        daf = DAF(20, stop=MaxProbes(n_probes), device=DEVICE, random_state=seed).fit(data.X, data.y)
+        seconds = time.perf_counter() - started
+        rows.append((f"{n_probes:,}", f"{seconds:.3f}", f"{n_probes / seconds:,.0f}", daf.run_.record.block_size))
+    print_table(
+        "DAF at its defaults (k-NN, groups of rows, a look every 400 probes), Madelon's shape, whole fit",
+        ("probes", "seconds", "probes/s", "block"),
+        rows,
+    )
+
+
+def rounds(seed, small):
+    """A tournament as it is set (soft k-NN and linear, one row left out), whole fits: the first compiles."""
+    n_features, n_probes = (500, 2000) if small else (5000, 60_000)
+    data = make_madelon(n_samples=1000, n_features=n_features, random_state=seed % 2**31)
+    rows = []
+    for _ in range(3):
+        started = time.perf_counter()
+        found = Tournament(20, n_probes=n_probes, device=DEVICE, random_state=seed).fit(data.X, data.y)
+        hits = found.support_[data.informative].sum()
+        rows.append((f"{time.perf_counter() - started:.2f}", f"{found.ledger_.seconds:.2f}", hits))
+    title = f"Tournament, 1,000 x {n_features:,}, {n_probes:,} probes"
+    print_table(title, ("seconds, whole fit", "of it rounds", "of the 20 found"), rows)
+
+
 def linear(seed, small):
     X, y = reuters()
     _compare("Linear, Reuters' half (4,470 x 9,946, 33 classes, tau = 200)", Linear(), X, y, 200, seed, small)
@@ -90,6 +130,10 @@ def linear(seed, small):
 def others(seed, small):
     data = make_madelon(n_samples=1000, random_state=seed % 2**31)
     _compare("Naive Bayes, Madelon's shape", NaiveBayes(), data.X, data.y, 150, seed, small)
+    soft = {"cv": "loo", "scoring": "probability"}
+    for criterion in (KNN(10), Linear(), NaiveBayes()):
+        name = f"{type(criterion).__name__}, probabilities, one row left out, Madelon's shape"
+        _compare(name, criterion, data.X, data.y, 100, seed, small, n_ranked=4000, n_checked=200, **soft)
     _compare("Separability, Madelon's shape", Separability(), data.X, data.y, 150, seed, small, n_checked=2000)
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((1000, 500)), rng.standard_normal(1000)
@@ -97,11 +141,11 @@ def others(seed, small):
     _compare("k-NN with k = 10, a number to predict", KNN(10), X, y, 150, seed, small, n_checked=2000)
 
 
-def _compare(title, criterion, X, y, tau, seed, small, *, n_ranked=20_000, n_checked=4000, n_timed=400_000):
+def _compare(title, criterion, X, y, tau, seed, small, *, n_ranked=20_000, n_checked=4000, n_timed=400_000, **how):
     """J of some probes and the ranking of many, against the CPU; twice the same bits; and how fast."""
     if small:
         n_ranked, n_checked, n_timed = min(n_ranked, 800), min(n_checked, 200), min(n_timed, 2000)
-    bound = criterion.bind(X, y, 3)
+    bound = criterion.bind(X, y, how.get("cv", 3), scoring=how.get("scoring"))
     device = to_device(bound, DEVICE)
     subsets = ProbePlan(X.shape[1], tau, seed=seed).draw(0, n_checked)
     truth, ours, again = bound(subsets), device(subsets), device(subsets)
@@ -118,7 +162,12 @@ def _compare(title, criterion, X, y, tau, seed, small, *, n_ranked=20_000, n_che
     )
     print(f"J varies by {truth.std():.3g}; the same bits again: {np.array_equal(ours, again)}")
     if n_ranked:
-        options = {"criterion": criterion, "max_probe_size": tau, "stop": MaxProbes(n_ranked), "random_state": seed}
+        options = {
+            "criterion": criterion,
+            "max_probe_size": tau,
+            "stop": MaxProbes(n_ranked),
+            "random_state": seed,
+        } | how
         cpu = DAF(20, **options, n_jobs=-1).fit(X, y)
         gpu = DAF(20, **options, device=DEVICE).fit(X, y)
         agreement = spearmanr(cpu.scores_, gpu.scores_).statistic
@@ -134,7 +183,7 @@ def _compare(title, criterion, X, y, tau, seed, small, *, n_ranked=20_000, n_che
         seconds = []
         for run in range(2):
             daf = DAF(20, criterion=criterion, max_probe_size=tau, stop=MaxProbes(n_timed), random_state=seed + run,
-                      device=DEVICE, ledger=f"{folder}/{run}.ledger", check_every=4000)  # fmt: skip
+                      device=DEVICE, ledger=f"{folder}/{run}.ledger", check_every=4000, **how)  # fmt: skip
             daf.fit(X, y)
             seconds.append(daf.ledger_.seconds - daf.ledger_.seconds_at(4000))
         rate = (n_timed - 4000) / min(seconds) if n_timed > 4000 else n_timed / daf.ledger_.seconds

@@ -20,6 +20,7 @@ from sampling import examples
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 torch.set_num_threads(1)
 
+from probewise.criteria import base_device  # noqa: E402
 from probewise.criteria import naive_bayes_device as bayes  # noqa: E402
 
 SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 12)
@@ -113,7 +114,7 @@ def test_subsets_are_told_in_every_way():
 )
 def test_any_splitter(make, cv, monkeypatch):
     X, y = table()
-    monkeypatch.setattr(bayes, "free_bytes", lambda device: 2**20)
+    monkeypatch.setattr(base_device, "BATCH_BYTES", 2**16)
     bound = NaiveBayes().bind(make(X), y, cv)
     assert_equals_cpu(bound, bound.to("cpu"), SUBSETS, X, y)
 

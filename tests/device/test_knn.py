@@ -18,9 +18,8 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test-d
 
 from probewise import BIF, DAF, SFFS  # noqa: E402
 from probewise.cli import run  # noqa: E402
-from probewise.criteria import KNN  # noqa: E402
+from probewise.criteria import KNN, knn_device  # noqa: E402
 from probewise.criteria.base import Folds  # noqa: E402
-from probewise.criteria import knn_device  # noqa: E402
 from probewise.criteria.device import to_device  # noqa: E402
 from probewise.criteria.knn_device import RowsByFold  # noqa: E402
 from probewise.datasets import make_madelon  # noqa: E402

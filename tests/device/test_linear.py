@@ -25,6 +25,7 @@ torch.set_num_threads(1)
 
 from probewise.criteria import linear_device as linear  # noqa: E402
 from probewise.criteria.base_device import Batch  # noqa: E402
+from probewise.criteria.scoring_device import WITHOUT  # noqa: E402
 
 LEAD = 1e-4
 SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 12)
@@ -148,7 +149,7 @@ def test_columns_that_others_give_are_told_in_float64(n_classes):
     device = bound.to("cpu")
     tensors = torch.from_numpy(subsets.indices), torch.from_numpy(subsets.offsets)
     batch = Batch(subsets.indices, subsets.offsets, *tensors, subsets.sizes)
-    alone, pivots = device._scores_and_pivots(batch, np.arange(8), torch.float32)
+    alone, pivots = device._found_in(torch.float32, batch, np.arange(8), WITHOUT).T
     assert (pivots < device.least_pivot).any()
     assert np.abs(alone - bound(subsets)).max() > 1e-3
     np.testing.assert_allclose(device(subsets.indices, subsets.offsets), bound(subsets), rtol=0, atol=1e-6)
@@ -160,6 +161,28 @@ def test_any_units_give_the_same():
     for power in (-30, 30):
         device = Linear(1e-6 * 4.0**power).bind(X * 2.0**power, y).to("cpu")
         np.testing.assert_allclose(device(SUBSETS.indices, SUBSETS.offsets), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["scales", "time stamp", "one far off", "nearly the same"])
+@pytest.mark.parametrize("kept", [True, False], ids=["looked up", "made"])
+def test_columns_of_any_units_beside_each_other(kind, kept, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((90, 9)), np.arange(90) % 2
+    X[:, :3] += 0.7 * y[:, None]
+    if kind == "scales":
+        X[:, 4:] *= 1e9
+    elif kind == "time stamp":
+        X[:, 4] = 1.7e9 + 1e5 * X[:, 0]
+    elif kind == "one far off":
+        X[rng.integers(0, 90, 4), [0, 1, 4, 5]] = -999_999_999
+    else:
+        X[:, 4] = X[:, 0] + 1e-7 * X[:, 4]
+    if not kept:
+        monkeypatch.setattr(linear, "free_bytes", lambda device: 10_000)
+    subsets = Subsets.of([[0, 1, 2], [0, 4], list(range(9)), [0, 1, 4, 5], [4, 5, 6, 7, 8]])
+    for alpha, cv in ((1.0, 3), (1e-9, 3), (1.0, "loo")):
+        bound = Linear(alpha).bind(X, y, cv)
+        np.testing.assert_allclose(bound.to("cpu")(subsets.indices, subsets.offsets), bound(subsets), atol=1e-12)
 
 
 @pytest.mark.parametrize("n_classes", [0, 2, 3])

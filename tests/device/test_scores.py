@@ -124,7 +124,13 @@ def test_errors_about_other_rows_on_a_device():
 
 
 def test_rank_on_a_device_is_by_a_tournament(tmp_path):
-    np.savetxt(tmp_path / "data.csv", np.column_stack([X, Y]), delimiter=",", header=",".join([*(f"f{k}" for k in range(14)), "y"]), comments="")
+    np.savetxt(
+        tmp_path / "data.csv",
+        np.column_stack([X, Y]),
+        delimiter=",",
+        header=",".join([*(f"f{k}" for k in range(14)), "y"]),
+        comments="",
+    )
     command = ["rank", str(tmp_path / "data.csv"), "--target", "y", "--device", "torch-cpu", "--probes", "120"]
     assert run([*command, "--json", str(tmp_path / "run.json")]) == 0
     assert '"Tournament"' in (tmp_path / "run.json").read_text()

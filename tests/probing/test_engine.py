@@ -24,6 +24,7 @@ from probewise.probing.looks import Knowledge
 from probewise.probing.probes import ProbePlan
 from probewise.probing.record import Record
 from probewise.probing.run import Run
+from probewise.probing.schedule import Schedule, TournamentPlan
 from probewise.probing.tally import Tally
 from probewise.probing.units import Units
 from probewise.stopping import (
@@ -77,6 +78,41 @@ def same_bits(a, b):
         and (a.tally.n_probes, a.tally.total, a.tally.total_square, a.tally.shift, a.stop_reason)
         == (b.tally.n_probes, b.tally.total, b.tally.total_square, b.tally.shift, b.stop_reason)
     )
+
+
+@pytest.mark.parametrize("at_once", [2, 3, 20])
+@pytest.mark.parametrize("stop", [THOUSAND, MaxProbes(777), MinCoverage(40)], ids=str)
+def test_blocks_scored_at_once_change_nothing(at_once, stop, tmp_path):
+    whole = run(stop)
+    assert same_bits(whole, run(stop, blocks_at_once=at_once))
+    with Ledger(tmp_path / "run") as ledger:
+        run(MaxProbes(130), ledger=ledger)
+    with Ledger(tmp_path / "run") as ledger:
+        assert same_bits(whole, run(stop, blocks_at_once=at_once, ledger=ledger, map=partial(executors.ahead, 3)))
+
+
+def test_blocks_at_once_end_with_the_round_and_fail_in_their_turn():
+    seen = []
+
+    def game(subsets):
+        seen.append(len(subsets))
+        return additive_game(weights(40), subsets)
+
+    plan, schedule = TournamentPlan(40, max_size=8, seed=11), Schedule(600, (100, 250))
+    options = {"stop": MaxProbes(600), "block_size": 50, "check_every": 50, "narrow": schedule}
+    once = run_probes(plan, game, blocks_at_once=8, **options)
+    assert seen == [100, 150, 150, 200]
+    assert same_bits(once, run_probes(plan, game, **options))
+
+    def failing(subsets):
+        if any(3 in subset for subset in subsets):
+            raise ValueError("three")
+        return additive_game(weights(30), subsets)
+
+    with_failures = {"stop": MaxProbes(200), "error_score": 0.0, "block_size": 50, "check_every": 200}
+    alone, together = (run_probes(PLAN, failing, blocks_at_once=n, **with_failures) for n in (1, 4))
+    assert same_bits(alone, together)
+    assert alone.ledger.failures == together.ledger.failures
 
 
 @pytest.mark.parametrize("kind", ["threading", "loky", "multiprocessing"])

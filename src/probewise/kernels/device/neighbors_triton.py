@@ -217,14 +217,17 @@ def _push(first, second, third, fourth, value, D: tl.constexpr):
 
 
 @triton.jit
-def _drop(first, second, third, fourth, hit_1, hit_2, hit_3, hit_4):
+def _drop(first, second, third, fourth, hit_1, hit_2, hit_3, hit_4, D: tl.constexpr):
     """Take those hit out, and let what follows them move up."""
     hit_2 = hit_1 | hit_2
     hit_3 = hit_2 | hit_3
     first = tl.where(hit_1, second, first)
     second = tl.where(hit_2, third, second)
-    third = tl.where(hit_3, fourth, third)
-    fourth = tl.where(hit_3 | hit_4, FAR, fourth)
+    if D == 4:
+        third = tl.where(hit_3, fourth, third)
+        fourth = tl.where(hit_3 | hit_4, FAR, fourth)
+    else:
+        third = tl.where(hit_3, FAR, third)
     return first, second, third, fourth
 
 
@@ -327,7 +330,7 @@ def _candidates(
         hit_2 = at & ((second.to(tl.int32, bitcast=True) & mask) == tile_of)
         hit_3 = at & ((third.to(tl.int32, bitcast=True) & mask) == tile_of)
         hit_4 = at & ((fourth.to(tl.int32, bitcast=True) & mask) == tile_of)
-        first, second, third, fourth = _drop(first, second, third, fourth, hit_1, hit_2, hit_3, hit_4)
+        first, second, third, fourth = _drop(first, second, third, fourth, hit_1, hit_2, hit_3, hit_4, D)
     no = tl.zeros([ROWS, COLUMNS], tl.int1)
     least = tl.full([ROWS], FAR, tl.float32)
     for candidate in range(E):
@@ -338,7 +341,7 @@ def _candidates(
         tl.store(candidates + out * C + candidate, tl.where(is_found, base_of + column, 0), mask=is_query)
         tl.store(low + out * C + candidate, tl.where(is_found, _bound(least + own_square), FAR), mask=is_query)
         hit = local[None, :] == column[:, None]
-        first, second, third, fourth = _drop(first, second, third, fourth, hit, no, no, no)
+        first, second, third, fourth = _drop(first, second, third, fourth, hit, no, no, no, D)
     tl.store(hidden + out, _bound(tl.minimum(unseen, least) + own_square), mask=is_query)
 
 
