@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import logging
 import signal
-import sys
 import threading
 import time
 import warnings
@@ -33,7 +32,6 @@ AHEAD = 2  # items submitted per core of a cluster
 # What a Dask scheduler says of work it cannot unpickle. It is a plain RuntimeError, as the function's own may be, so
 # that only the text tells them apart; where Dask words it otherwise, its own error is raised as it is.
 UNPICKLABLE = "deserialization of the task graph"
-TURN = 2e-4  # seconds after which a thread lets another have its turn, where some serve a device
 
 
 class Map(Protocol):
@@ -385,13 +383,9 @@ def threads(n_jobs: int | None = None) -> Map:
 
 
 def ahead(n_threads: int, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-    """A map of this process that keeps some items in flight, so that a device need not wait for the host.
-
-    Meanwhile threads take turns more often: the one that waits for results has much to do in short steps.
-    """
+    """A map of this process that keeps some items in flight, so that a device need not wait for the host."""
     waiting: deque[Any] = deque()
-    pool, before = ThreadPoolExecutor(n_threads), sys.getswitchinterval()
-    sys.setswitchinterval(min(before, TURN))
+    pool = ThreadPoolExecutor(n_threads)
     try:
         for item in items:
             waiting.append(pool.submit(function, item))
@@ -401,7 +395,6 @@ def ahead(n_threads: int, function: Callable[[Any], Any], items: Iterable[Any], 
             yield waiting.popleft().result()
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
-        sys.setswitchinterval(before)
 
 
 def _pinned(function: Callable[[Any], Any], item: Any) -> Any:
