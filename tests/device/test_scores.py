@@ -28,6 +28,7 @@ WEIGHTS[3] = 0.0
 TARGETS = {"three": Y, "two": np.minimum(Y, 1), "numbers": X[:, 0] + RNG.normal(size=N)}
 SCORES = [
     *(("accuracy", "three"), ("balanced_accuracy", "three"), ("f1_macro", "three"), ("roc_auc", "two")),
+    *(("neg_mean_absolute_error", "numbers"), ("matthews_corrcoef", "three"), ("neg_median_absolute_error", "numbers")),
     *(("probability", "three"), ("probability", "two"), ("r2", "numbers"), ("neg_mean_squared_error", "numbers")),
 ]
 SPLITS = {

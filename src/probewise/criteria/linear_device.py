@@ -22,6 +22,7 @@ from ..kernels.device.linear import factorize, solve
 from ..kernels.factor import LEAST_PIVOT as LEAST_PIVOT_OF_ALL
 from ..kernels.ridge_left_out import SLOPE
 from ..kernels.scores import PROBABILITY, ROC_AUC
+from ..probing.probes import Subsets
 from .base import Floats
 from .base_device import FOLDS_AT_A_TIME, Batch, DeviceScorer, at_a_time, some_folds, stack_folds, take_test_rows
 from .scoring_device import Groups
@@ -297,7 +298,8 @@ class DeviceLinear(DeviceScorer):
 
 def exact_score(bound: Any, batch: Batch, subset: int, groups: Groups) -> Floats:
     """J and mean outcomes of a subset for which float64 has too few digits, as the CPU finds them."""
-    of_tests, means = groups.of_tests, np.zeros(groups.of_tests.n_groups)
-    chosen = batch.indices[batch.offsets[subset] : batch.offsets[subset + 1]]
-    exactly = bound.score_exactly(chosen, (of_tests.group, of_tests.share, means))
-    return np.concatenate([[exactly], means])
+    subsets = Subsets.of([batch.indices[batch.offsets[subset] : batch.offsets[subset + 1]]])
+    if not groups.of_tests.n_groups:
+        return np.asarray(bound(subsets))
+    scores, means = bound._scores(subsets, groups.of_tests)
+    return np.concatenate([scores, means[0]])

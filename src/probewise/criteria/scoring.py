@@ -182,11 +182,13 @@ class OutcomesByGroup(ABC):
         return np.concatenate([np.empty(0), *map(self._from_predictions, pieces)])
 
     def _from_predictions(self, subsets: Subsets) -> Floats:
-        """Mean of the scores of rows that are scored together."""
-        assert self.measure.of_predictions is not None
         n_tests = sum(map(len, self.tests))
         each = GroupsOfTests(np.arange(n_tests), np.ones(n_tests), n_tests)
-        told = self._told(self._scores(subsets, each)[1])
+        return self.scores_of(self._told(self._scores(subsets, each)[1]))
+
+    def scores_of(self, told: Floats) -> Floats:
+        """Mean of the scores of rows that are scored together, from predictions (subsets, tests) for all."""
+        assert self.measure.of_predictions is not None
         scores, start = [], 0
         for rows in self.tests:
             own = told[:, start : start + len(rows)]

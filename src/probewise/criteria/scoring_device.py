@@ -26,8 +26,9 @@ class DeviceMeasure:
 
     def __init__(self, bound: Any, device: str) -> None:
         measure, target, rows = bound.measure, bound.target, bound.folds.order
-        self.device, self.code, self.n_classes, self.n_tests = device, measure.code, target.n_classes, len(rows)
-        values = target.values if target.n_classes else target.values - target.values.mean()
+        self.bound, self.device, self.code, self.n_tests = bound, device, measure.code, len(rows)
+        self.mean = 0.0 if target.n_classes else target.values.mean()
+        values = target.values if target.n_classes else target.values - self.mean
         weights = measure.of_rows(rows) if measure.is_weighted else np.ones(len(rows))
         counts = weights
         if measure.code == BALANCED_ACCURACY:
@@ -48,6 +49,9 @@ class DeviceMeasure:
 
     def __call__(self, predicted: Tensor, groups: Groups) -> Tensor:
         """J and the mean outcomes of groups (subsets, 1 + groups), from predictions (subsets, tests)."""
+        if self.bound.measure.of_predictions is not None:
+            told = self.bound.scores_of(predicted.cpu().numpy() + self.mean)
+            return torch.from_numpy(told[:, None]).to(self.device)
         scores = self.asked.scores(predicted)[:, None]
         if groups.parts is None:
             return scores

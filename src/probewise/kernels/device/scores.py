@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..scores import BALANCED_ACCURACY, F1_MACRO, PROBABILITY, R2, ROC_AUC, SQUARED_ERROR
+from ..scores import ABSOLUTE_ERROR, BALANCED_ACCURACY, F1_MACRO, PROBABILITY, R2, ROC_AUC, SQUARED_ERROR
 
 MOST_PARTS = 64  # whose scores are added in their order, as on the CPU
 
@@ -91,6 +91,8 @@ class Asked:
     def _by_test(self, predicted: Tensor) -> Tensor:
         if self.measure in (R2, SQUARED_ERROR):
             return -((self.truth - predicted) ** 2)
+        if self.measure == ABSOLUTE_ERROR:
+            return -(self.truth - predicted).abs()
         return predicted if self.measure == PROBABILITY else (predicted == self.truth).double()
 
     def _r2(self, predicted: Tensor) -> Tensor:
