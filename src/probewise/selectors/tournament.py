@@ -35,7 +35,7 @@ MOST_PROBES, FEWEST_PROBES, USUAL_ROWS = 12_000, 2_000, 150  # the budget falls 
 IN_NET = 30  # of each filter; with 60 a net among 500 features leaves no room for what only probes show
 FEWEST_ROWS_OF_NET = 200  # with fewer, filters that see pairs protect luck: genes were ranked worse
 RELIEF_CELLS = 4e9  # rows times rows looked at times features, up to which ReliefF takes seconds
-PAIRED = 300  # features of which EFS compares all pairs, the best alone; of 5,000 that took two minutes
+MOST_PAIRED, BEST_ALONE = 1000, 300  # EFS compares all pairs of so many features; of more, those best alone
 MOST_ROWS = 2000  # of which more would cost time in proportion, or its square, and hardly change who stays
 
 
@@ -268,8 +268,8 @@ class Tournament(ProbingSelector):
         of_columns = [MRMR(IN_NET, **here), FSDD(**here)]
         if sp.issparse(X):
             return of_columns
-        if n_features > PAIRED:
-            here |= {"threshold": ("top", PAIRED), "normalize": "undetermined"}
+        if n_features > MOST_PAIRED:
+            here |= {"threshold": ("top", BEST_ALONE), "normalize": "undetermined"}
         return [EFS(IN_NET, **here), relief, JMI(IN_NET, device=self.device), *of_columns]
 
 
