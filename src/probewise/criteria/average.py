@@ -109,17 +109,6 @@ class BoundAverage:
     def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
         return mean_outcomes([part.outcomes(subsets, group_of) for part in self.parts])  # type: ignore[attr-defined]
 
-    @property
-    def only_on_cpu(self) -> str | None:
-        """What of it no device knows, in words."""
-        for part in self.parts:
-            reason: str | None = getattr(part, "only_on_cpu", None)
-            if reason is None and not hasattr(part, "to"):
-                reason = type(part).__name__.removeprefix("Bound")
-            if reason is not None:
-                return reason
-        return None
-
     def to(self, device: str) -> DeviceAverage:
         """The same on a torch device: a function of (indices, offsets)."""
         return DeviceAverage([part.to(device) for part in self.parts])  # type: ignore[attr-defined]

@@ -21,19 +21,14 @@ _sending = threading.Lock()
 def to_device(bound: Any, device: str) -> BoundCriterion:
     """The criterion as it is for the CPU, or `OnDevice`; "auto" takes a GPU if there is one and the criterion can."""
     torch_device = find(device)
-    only_on_cpu = getattr(bound, "only_on_cpu", None)
-    if torch_device is None or (device == "auto" and (only_on_cpu or not hasattr(bound, "to"))):
+    parts = getattr(bound, "parts", (bound,))
+    only_on_cpu = [type(part).__name__.removeprefix("Bound") for part in parts if not hasattr(part, "to")]
+    if torch_device is None or (device == "auto" and only_on_cpu):
         return bound
     if only_on_cpu:
         raise ParameterError(
             Parameter("device", device),
-            f": {only_on_cpu} can be had on the CPU only: use ",
-            Setting("device", "cpu"),
-        )
-    if not hasattr(bound, "to"):
-        raise ParameterError(
-            Parameter("device", device),
-            f": {type(bound).__name__.removeprefix('Bound')} runs on the CPU only: use ",
+            f": {only_on_cpu[0]} runs on the CPU only: use ",
             Setting("device", "cpu"),
             ", or ",
             Setting("criterion", "knn"),
