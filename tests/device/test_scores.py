@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 torch.set_num_threads(1)
@@ -111,7 +112,8 @@ def test_a_tournament_on_a_device(tmp_path):
     np.testing.assert_array_equal(ours.support_, cpu.support_)
     np.testing.assert_allclose(ours.row_std_errors_, cpu.row_std_errors_, rtol=1e-3)
     kept = {"device": "torch-cpu", "ledger": tmp_path / "run"}
-    Tournament(20, **options | kept, time_limit=1e-9).fit(data.X, data.y)
+    with pytest.warns(ConvergenceWarning):
+        Tournament(20, **options | kept, time_limit=1e-9).fit(data.X, data.y)
     resumed = Tournament(20, **options | kept).fit(data.X, data.y)
     assert resumed.scores_.tobytes() == ours.scores_.tobytes()
 

@@ -82,13 +82,11 @@ def same_bits(a, b):
 
 @pytest.mark.parametrize("at_once", [2, 3, 20])
 @pytest.mark.parametrize("stop", [THOUSAND, MaxProbes(777), MinCoverage(40)], ids=str)
-def test_blocks_scored_at_once_change_nothing(at_once, stop, tmp_path):
-    whole = run(stop)
+def test_blocks_scored_at_once_change_nothing(at_once, stop):
+    whole, ledger = run(stop), Ledger()
     assert same_bits(whole, run(stop, blocks_at_once=at_once))
-    with Ledger(tmp_path / "run") as ledger:
-        run(MaxProbes(130), ledger=ledger)
-    with Ledger(tmp_path / "run") as ledger:
-        assert same_bits(whole, run(stop, blocks_at_once=at_once, ledger=ledger, map=partial(executors.ahead, 3)))
+    run(MaxProbes(130), ledger=ledger)
+    assert same_bits(whole, run(stop, blocks_at_once=at_once, ledger=ledger, map=partial(executors.ahead, 3)))
 
 
 def test_blocks_at_once_end_with_the_round_and_fail_in_their_turn():
