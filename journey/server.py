@@ -13,6 +13,7 @@ made = make_madelon(300, 100, random_state=0)
 lines = [",".join([*made.feature_names, "label"])]
 lines += [",".join([*map(str, row), str(label)]) for row, label in zip(made.X, made.y, strict=True)]
 Path("table.csv").write_text("\n".join(lines))
+signal.signal(signal.SIGINT, signal.default_int_handler)  # heard by children, also where this runs in the background
 PROBEWISE = str(Path(sys.executable).with_name("probewise"))
 
 
