@@ -172,8 +172,8 @@ def test_bad_input_is_named(options, y, words):
 def test_another_scoring_is_refused_with_the_remedy():
     X, y = table()
     assert len(KNN().bind(X, y, scoring="accuracy")(SUBSETS)) == len(SUBSETS)
-    with pytest.raises(ValueError, match=r"scoring='f1'.*KNeighborsClassifier"):
-        KNN().bind(X, y, scoring="f1")
+    with pytest.raises(ValueError, match=r"scoring='neg_log_loss'.*KNeighborsClassifier"):
+        KNN().bind(X, y, scoring="neg_log_loss")
 
 
 @pytest.mark.matrix(pairs=True)

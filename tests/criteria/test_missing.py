@@ -207,12 +207,3 @@ def test_descriptions_of_old_stay():
     assert KNN().describe() == "KNN(metric='euclidean', n_neighbors=3, task='auto')"
     assert Linear().describe() == "Linear(alpha=1.0, task='auto')"
     assert KNN(missing="mean").describe() == "KNN(metric='euclidean', missing='mean', n_neighbors=3, task='auto')"
-
-
-def test_gaps_are_filled_on_the_cpu(monkeypatch):
-    monkeypatch.setattr("probewise.criteria.device.find", lambda device: None if device == "cpu" else "cuda")
-    X, y = table()
-    with pytest.raises(ValueError, match=r"device='cuda': missing values.*use device='cpu'"):
-        BIF(criterion=KNN(missing="mean"), device="cuda").fit(X, y)
-    quietly = BIF(criterion=KNN(missing="mean"), device="auto").fit(X, y)
-    assert quietly.scores_.tobytes() == BIF(criterion=KNN(missing="mean")).fit(X, y).scores_.tobytes()

@@ -294,8 +294,8 @@ def test_bad_input_is_named(parameters, y, words):
 def test_another_scoring_is_refused_with_the_remedy():
     X, y = table()
     assert len(NaiveBayes().bind(X, y, scoring="accuracy")(SUBSETS)) == len(SUBSETS)
-    with pytest.raises(ValueError, match=r"scoring='f1'.*GaussianNB"):
-        NaiveBayes().bind(X, y, scoring="f1")
+    with pytest.raises(ValueError, match=r"scoring='neg_log_loss'.*GaussianNB"):
+        NaiveBayes().bind(X, y, scoring="neg_log_loss")
 
 
 def test_the_ledger_tells_two_settings_apart():

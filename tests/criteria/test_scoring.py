@@ -232,17 +232,6 @@ def test_selectors_pass_it_on(selector, criterion):
         assert fitted.get_support(indices=True).tolist() == [2, 7]
 
 
-def test_a_device_knows_the_usual_scores_only(monkeypatch):
-    monkeypatch.setattr("probewise.criteria.device.find", lambda device: None if device == "cpu" else "cuda")
-    X, y = table(n_classes=2)
-    for criterion in ("knn", "linear", "naive_bayes"):
-        with pytest.raises(ValueError, match=r"device='cuda': scoring='roc_auc'.*use device='cpu'"):
-            BIF(criterion=criterion, scoring="roc_auc", device="cuda").fit(X, y)
-        on_cpu = BIF(criterion=criterion, scoring="roc_auc").fit(X, y)
-        quietly = BIF(criterion=criterion, scoring="roc_auc", device="auto").fit(X, y)
-        assert on_cpu.scores_.tobytes() == quietly.scores_.tobytes()
-
-
 NAMED = [name for name in FROM_COUNTS if name not in OF_TWO]
 CUSTOM = {
     "scorer": make_scorer(fbeta_score, beta=2, average="macro"),

@@ -316,7 +316,7 @@ def test_columns_beyond_float32_are_named():
 def test_another_scoring_is_refused_with_the_remedy():
     X, y = table()
     assert len(SVM().bind(X, y, scoring="accuracy")(SUBSETS)) == len(SUBSETS)
-    with pytest.raises(ValueError, match=r"scoring='f1'.*SVC\(kernel='rbf'\)"):
-        SVM("rbf").bind(X, y, scoring="f1")
+    with pytest.raises(ValueError, match=r"scoring='neg_log_loss'.*SVC\(kernel='rbf'\)"):
+        SVM("rbf").bind(X, y, scoring="neg_log_loss")
     with pytest.raises(ValueError, match=r"scoring='accuracy'.*SVR"):
         SVM(task="regression").bind(X, y, scoring="accuracy")

@@ -297,10 +297,3 @@ def test_a_criterion_alone_wants_a_weight_for_each_row():
     X, y, weights = table()
     with pytest.raises(ValueError, match=r"sample_weight is of shape \(119,\): give one number for each of 120 rows"):
         KNN().bind(X, y, sample_weight=weights[1:])
-
-
-def test_a_device_knows_no_weights(monkeypatch):
-    monkeypatch.setattr("probewise.criteria.device.find", lambda device: None if device == "cpu" else "cuda")
-    X, y, weights = table()
-    with pytest.raises(ValueError, match=r"device='cuda': sample_weight.*use device='cpu'"):
-        BIF(criterion="knn", device="cuda").fit(X, y, sample_weight=weights)
