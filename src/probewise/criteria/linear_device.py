@@ -135,7 +135,9 @@ class DeviceLinear(DeviceScorer):
         """The lines to test and those to train on; in float64 only once a subset needs them."""
         with self._lock:
             if dtype not in self._lines:
-                self._lines[dtype] = self._sent_lines(dtype)
+                lines, base = self._sent_lines(dtype)
+                self.sides[dtype], self.means[dtype], _ = self._sums(base)
+                self._lines[dtype] = lines, base
                 self.streams.synchronize()
         return self._lines[dtype]
 
@@ -178,30 +180,34 @@ class DeviceLinear(DeviceScorer):
 
         ``kept`` is how much of a line's squares is left, at least, when its mean is taken off.
         """
-        base, outputs = self._lines[torch.float32][1], self.task.outputs[self._send(self.row_at)]
-        n_bytes = 24 * self.n_splits * len(base) * (outputs.shape[1] + 1)
-        require_room(n_bytes, self.device, f"the products of {self.n_features} features in {self.n_splits} folds")
-        levels, sides, kept = [], [], torch.ones(len(base), dtype=torch.float64, device=self.device)
-        for train, weights in zip(self.trains, self.weights, strict=True):
-            levels.append(weights @ outputs[train] / weights.sum())
-            total = torch.zeros((len(base), outputs.shape[1] + 1), dtype=torch.float64, device=self.device)
-            square = torch.zeros_like(kept)
-            for some, own in zip(torch.split(train, ROWS_AT_A_TIME), torch.split(weights, ROWS_AT_A_TIME), strict=True):
-                part = base[:, some].double()
-                total.addmm_(part, torch.cat([(outputs[some] - levels[-1]) * own[:, None], own[:, None]], dim=1))
-                square += part**2 @ own
-            total[:, -1] /= weights.sum()
-            rest = torch.clamp(square - weights.sum() * total[:, -1] ** 2, min=0.0)
-            kept = torch.where(square > 0, torch.minimum(kept, rest / square), kept)
-            sides.append(total)
+        outputs = self.task.outputs[self._send(self.row_at)]
+        levels = [own @ outputs[train] / own.sum() for train, own in zip(self.trains, self.weights, strict=True)]
+        self.about = [outputs - level for level in levels]
+        sides, self._exact_means, kept = self._sums(self._lines[torch.float32][1])
         self.kept = kept[:-1].cpu().numpy()
-        both = torch.stack(sides)
-        self.sides = {dtype: both[:, :, :-1].to(dtype).contiguous() for dtype in self.ridge}
-        self.means = {dtype: both[:, :, -1].to(dtype).contiguous() for dtype in self.ridge}
+        self.sides, self.means = {torch.float32: sides.float()}, {torch.float32: self._exact_means.float()}
         level = torch.stack(levels)
         if self.task.n_classes:
             level = level + self.task.exclusions(self.bound.known, self.device)
         self.level = {dtype: level.to(dtype) for dtype in self.ridge}
+
+    def _sums(self, base: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """In float64, of lines as they are: an inexact one is to be told from itself, not from an exact one."""
+        n_bytes = 24 * self.n_splits * len(base) * (self.about[0].shape[1] + 1)
+        require_room(n_bytes, self.device, f"the products of {self.n_features} features in {self.n_splits} folds")
+        sides, means, kept = [], [], torch.ones(len(base), dtype=torch.float64, device=self.device)
+        for train, weights, about in zip(self.trains, self.weights, self.about, strict=True):
+            total = torch.zeros((len(base), about.shape[1] + 1), dtype=torch.float64, device=self.device)
+            square = torch.zeros_like(kept)
+            for some, own in zip(torch.split(train, ROWS_AT_A_TIME), torch.split(weights, ROWS_AT_A_TIME), strict=True):
+                part = base[:, some].double()
+                total.addmm_(part, torch.cat([about[some] * own[:, None], own[:, None]], dim=1))
+                square += part**2 @ own
+            means.append(total[:, -1] / weights.sum())
+            rest = torch.clamp(square - weights.sum() * means[-1] ** 2, min=0.0)
+            kept = torch.where(square > 0, torch.minimum(kept, rest / square), kept)
+            sides.append(total[:, :-1])
+        return torch.stack(sides), torch.stack(means), kept
 
     def _all_grams(self) -> Tensor:
         """Gram matrices of all lines about their means (folds, features + 1, features + 1)."""
@@ -212,7 +218,7 @@ class DeviceLinear(DeviceScorer):
             for some, own in zip(torch.split(train, ROWS_AT_A_TIME), torch.split(weights, ROWS_AT_A_TIME), strict=True):
                 part = base[:, some].double()
                 gram.addmm_(part * own, part.T)
-            mean = self.means[torch.float64][fold]
+            mean = self._exact_means[fold]
             gram.addr_(mean, mean, alpha=-float(self.n_trains[fold]))
             grams[fold] = gram
         return grams
