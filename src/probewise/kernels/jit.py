@@ -11,9 +11,9 @@ import numba
 from numba.core import event
 
 log = logging.getLogger("probewise")
-KEPT = "Compiling the numerical kernels for this machine: once, up to half a minute; later runs load them."
+KEPT = "Compiling the numerical kernels for this machine: once, a minute or so; later runs load them."
 NOT_KEPT = (
-    "Compiling the numerical kernels, up to half a minute in every run: there is no folder to keep them in; name one "
+    "Compiling the numerical kernels, a minute or so in every run: there is no folder to keep them in; name one "
     "that may be written in the environment variable NUMBA_CACHE_DIR."
 )
 
