@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import ridge_left_out as kernels
+from ..kernels.ridge_decisions import Fit, Problems, decisions_exactly
 from ..probing.probes import Subsets
 from .base import Floats
 from .left_out import BoundLeftOut, Probes
@@ -78,12 +79,12 @@ class LeftOutLinear(BoundLeftOut):
             for column in np.flatnonzero(gaps >= 0):
                 filled[np.isnan(filled[:, column]), column] = self.missing.fills[fold, gaps[column]]
             targets, roots = self.fit.targets[:, train], self.fit.roots[train]
-            decisions.append(kernels.decisions_exactly(filled[train], targets, roots, self.alpha, filled[test]))
+            decisions.append(decisions_exactly(filled[train], targets, roots, self.alpha, filled[test]))
         room = np.empty(len(self.tested))
         return kernels.score_decisions(np.concatenate(decisions), self._problems, *self.asked, *by_group, room)
 
     @cached_property
-    def fit(self) -> kernels.Fit:
+    def fit(self) -> Fit:
         """What is fitted: 1 or -1 for each class, of two for the second; or y about its mean."""
         values, weights = self.truth[self.lines.columns.rows], self.measure.weights
         weights = weights if self.measure.is_weighted else np.ones(len(values))
@@ -91,7 +92,7 @@ class LeftOutLinear(BoundLeftOut):
         if self.target.n_classes:
             labels = np.arange(self.target.n_classes) if self.target.n_classes > 2 else np.array([1])
             values = np.where(values == labels[:, None], 1.0, -1.0)
-        return kernels.Fit(np.atleast_2d(values), roots[self.lines.columns.rows], self.alpha)
+        return Fit(np.atleast_2d(values), roots[self.lines.columns.rows], self.alpha)
 
     @cached_property
     def truth(self) -> NDArray[Any]:
@@ -128,14 +129,14 @@ class LeftOutLinear(BoundLeftOut):
             yield place[train], place[np.sort(test)]
 
     @cached_property
-    def _problems(self) -> kernels.Problems:
+    def _problems(self) -> Problems:
         if not self.folds.is_partition:
             return self._apart
         borders = np.cumsum([0, *self.folds.test_sizes])
-        return kernels.Problems(np.arange(self.folds.n_rows), borders, np.array([0, len(borders)]), 0, True)
+        return Problems(np.arange(self.folds.n_rows), borders, np.array([0, len(borders)]), 0, True)
 
     @cached_property
-    def _apart(self) -> kernels.Problems:
+    def _apart(self) -> Problems:
         """Each split as a problem of its own."""
         rows: list[NDArray[np.int64]] = []
         borders = [0]
@@ -143,4 +144,4 @@ class LeftOutLinear(BoundLeftOut):
             rows.extend(split)
             borders.extend([borders[-1], borders[-1] + len(split[0]), borders[-1] + len(split[0]) + len(split[1])])
         starts = np.arange(0, len(borders), 3)
-        return kernels.Problems(np.concatenate(rows), np.array(borders[1:]), starts, 1, False)
+        return Problems(np.concatenate(rows), np.array(borders[1:]), starts, 1, False)

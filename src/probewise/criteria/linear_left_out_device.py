@@ -1,6 +1,6 @@
 """Ridge regression with one row left out at a time, on a device: one system for all rows of a subset, in float64.
 
-As `kernels.ridge_left_out` does it by columns: with H the matrix that maps targets to fitted values, a row left out has
+As `kernels.ridge_decisions` by columns: with H the matrix that maps targets to fitted values, a row left out has
 the residual e_i / (1 - H_ii), e being those of the fit to all rows.
 """
 

@@ -3,33 +3,34 @@
 Those for the CPU are compiled by numba, which only this package imports, and release the GIL (`jit`). Those for GPUs
 are in `device`: torch, which also runs on the CPU, with Triton where one kernel for several steps pays.
 
-==============  ================================================  ==============================  ===================
-module          what it computes                                  in `device`                     used by
-==============  ================================================  ==============================  ===================
-draw            random subsets from counters (Philox)                                             probing.probes
-sums            per-feature sums over probes, DAF0 from them                                      probing.tally, engine
-order           places in descending order, by radix                                              probing.tally
-inclusion       products with the matrix of probes by features                                    probing.regression
-columns         columns of a wide matrix, gathered and centred    columns, streaming (X sent      criteria, discretize
-                                                                  once, or slice by slice)
-neighbors       k nearest neighbours across folds of many rows    neighbors, neighbors_triton     criteria.knn
-votes           k nearest rows in any folds, what they say                                        criteria.votes
-products        inner products of columns, some by some                                           votes
-integers        distances of 16-bit integers (AVX512-VNNI)                                        neighbors
-linear          ridge regression from sums, and predictions       linear (Cholesky in batches)    criteria.linear
-ridge_left_out  ridge regression of rows left out, closed form                                    criteria.linear
-factor          Cholesky factors, and the digits they leave                                       the two above
-bayes           Gaussian naive Bayes from class moments           bayes                           criteria.naive_bayes
-bayes_left_out  naive Bayes with every row left out once                                          criteria.left_out
-separability    distances between classes; k-means share          separability                    criteria.separability
-smo             support vector machines along libsvm's path                                       criteria.svm
-scores          accuracy, F1, area under the curve, R^2           scores                          criteria.scoring
-moments         class means and scatters in one pass              moments, filters_triton         selectors.fsdd
-relief          nearest rows of each class, sums of differences   relief, filters_triton          selectors.relieff
-intervals       cut points: optimal, greedy, MDL                                                  discretize
-levels          mean, deviation, few or common values of columns                                  discretize
-contingency     joint counts of coded columns                     contingency, filters_triton     information
-vectors         vector instructions for the kernels above
-jit             how kernels are compiled
-==============  ================================================  ==============================  ===================
+===============  ================================================  ==============================  ===================
+module           what it computes                                  in `device`                     used by
+===============  ================================================  ==============================  ===================
+draw             random subsets from counters (Philox)                                             probing.probes
+sums             per-feature sums over probes, DAF0 from them                                      probing.tally, engine
+order            places in descending order, by radix                                              probing.tally
+inclusion        products with the matrix of probes by features                                    probing.regression
+columns          columns of a wide matrix, gathered and centred    columns, streaming (X sent      criteria, discretize
+                                                                   once, or slice by slice)
+neighbors        k nearest neighbours across folds of many rows    neighbors, neighbors_triton     criteria.knn
+votes            k nearest rows in any folds, what they say                                        criteria.votes
+products         inner products of columns, some by some                                           votes
+integers         distances of 16-bit integers (AVX512-VNNI)                                        neighbors
+linear           ridge regression from sums, and predictions       linear (Cholesky in batches)    criteria.linear
+ridge_left_out   scores of ridge regression of rows left out                                       criteria.linear
+ridge_decisions  what it says of them, closed form                                                 ridge_left_out
+factor           Cholesky factors, and the digits they leave                                       the above
+bayes            Gaussian naive Bayes from class moments           bayes                           criteria.naive_bayes
+bayes_left_out   naive Bayes with every row left out once                                          criteria.left_out
+separability     distances between classes; k-means share          separability                    criteria.separability
+smo              support vector machines along libsvm's path                                       criteria.svm
+scores           accuracy, F1, area under the curve, R^2           scores                          criteria.scoring
+moments          class means and scatters in one pass              moments, filters_triton         selectors.fsdd
+relief           nearest rows of each class, sums of differences   relief, filters_triton          selectors.relieff
+intervals        cut points: optimal, greedy, MDL                                                  discretize
+levels           mean, deviation, few or common values of columns                                  discretize
+contingency      joint counts of coded columns                     contingency, filters_triton     information
+vectors          vector instructions for the kernels above
+jit              how kernels are compiled
+===============  ================================================  ==============================  ===================
 """
