@@ -24,6 +24,7 @@ from probewise import BIF, DAF, SFFS
 from probewise.criteria import KNN, SVM, Linear, NaiveBayes, Separability, Tree
 from probewise.criteria.base import Target
 from probewise.criteria.predictions import FROM_COUNTS, FROM_ERRORS, OF_TWO, OfPredictions
+from probewise.criteria.scoring import NO_GROUPS, Measure
 from probewise.kernels import scores as kernels
 from probewise.probing.probes import ProbePlan, Subsets
 from probewise.report.words import sentences_on_features
@@ -184,7 +185,9 @@ def test_the_area_counts_ties_by_halves(weighted):
         told = rng.integers(0, 4, n).astype(float)
         weights = rng.integers(1, 4, n).astype(float) if weighted else np.empty(0)
         expected = roc_auc_score(truth, told, sample_weight=weights if weighted else None)
-        assert kernels.score(kernels.ROC_AUC, truth, told, weights, 2) == pytest.approx(expected, rel=1e-12)
+        tests = Measure("roc_auc", kernels.ROC_AUC, weights).tests(truth, weights, 2)
+        none = NO_GROUPS.group, NO_GROUPS.share, np.empty(0)
+        assert tests.score_one(told, none) == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_papers_own_score_is_untouched():

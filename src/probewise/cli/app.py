@@ -85,6 +85,10 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    if {"rank", "demo"} & set(sys.argv[1:2]) and not {"--help", "--help-all", "--method"} & set(sys.argv):
+        from ..kernels import ahead
+
+        ahead.begin()
     sys.exit(run(sys.argv[1:]))
 
 

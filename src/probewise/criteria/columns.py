@@ -63,7 +63,7 @@ class SubsetColumns:
         else:
             matrix, places, centers = self.held(subset)
             own = centers[places] if centred else np.zeros(len(places))
-            kernels.take_dense(matrix, self.rows, places, own, out)
+            kernels.take_dense(matrix, self.rows, places, np.argsort(places), own, out)
 
     def held(self, subset: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32], Floats]:
         """Of dense data: a matrix that holds these columns, where in it each of them is, and its columns' centres."""

@@ -204,7 +204,7 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
         products = np.empty(kernels.TILE * min(n_rows, kernels.PANEL))
         kernels.distances_across_folds(left, right, self.fold_end, products, base)
         work = kernels.room_to_work(n_rows, self.n_neighbors, np.float32)
-        scores, extra = np.empty(len(candidates)), left[:, :1]
+        scores, extra, predicted = np.empty(len(candidates)), left[:, :1], np.empty((1, n_rows))
         for k, candidate in enumerate(candidates):
             one = np.array([candidate], np.int32)
             self.columns.take(one, extra)
@@ -213,7 +213,8 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
                 base, np.rint(extra[:, 0] * scale).astype(np.float32), exact, slack, self.fold_end, self.tie_keys,
                 self.n_neighbors, products.view(np.float32), work,
             )  # fmt: skip
-            scores[k] = kernels.score_neighbors(work[4], self.n_neighbors, self.truth, NO_OUTCOMES, 0)
+            kernels.vote_of_neighbors(work[4], self.n_neighbors, self.truth, predicted[0])
+            self.votes.tests.score(predicted, NO_OUTCOMES, scores[k : k + 1])
         return scores
 
     def _rounding(self, subsets: Subsets, sizes: Any) -> Rounding | None:
@@ -232,8 +233,7 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
     @cached_property
     def truth(self) -> tuple[Any, ...]:
         """What kernels are told of tests, which are all rows in fold order."""
-        targets = self.targets.astype(np.float64)
-        return targets, self.target.n_classes, self.measure.code, self.weights, self.borders
+        return self.votes.tests.truth, self.target.n_classes, self.measure.code
 
 
 class Rounding(NamedTuple):
@@ -260,12 +260,14 @@ class IntegerScorer:
         )
 
     def score(self, chosen: NDArray[np.bool_], rounding: Rounding, by_group: Outcomes, scores: Floats) -> None:
-        bound = self.bound
+        bound, (groups, shares, means) = self.bound, by_group
+        predicted = np.empty((1, bound.folds.n_rows))
         for k in np.flatnonzero(chosen).tolist():
             subset = self.subsets[k]
             values = self.values[: bound.folds.n_rows * len(subset)].reshape(-1, len(subset))
             bound.columns.take(subset, values, centred=False)
-            scores[k] = kernels.score_by_integers(
+            kernels.vote_by_integers(
                 values, bound.columns.centers[subset], rounding.scale[k], rounding.slack[k], bound.fold_end,
-                bound.tie_keys, bound.n_neighbors, bound.truth, by_group, k, *self.room,
+                bound.tie_keys, bound.n_neighbors, bound.truth, predicted[0], *self.room,
             )  # fmt: skip
+            bound.votes.tests.score(predicted, (groups, shares, means[k : k + 1]), scores[k : k + 1])

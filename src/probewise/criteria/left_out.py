@@ -82,10 +82,14 @@ class LeftOutBayes(BoundLeftOut):
     var_smoothing: float
 
     def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
-        bayes_left_out.one_out_scores(
-            *probes, self.target.values, self.measure.weights, self.target.n_classes, self.var_smoothing,
-            self.measure.code, *by_group, scores,
-        )  # fmt: skip
+        (lines, indices, offsets), (groups, shares, means) = probes, by_group
+        known = self.target.values, self.measure.weights, self.target.n_classes
+        tests = self.measure.tests(*known)
+        for some in tests.pieces(len(scores)):
+            predicted, own = np.empty((len(scores[some]), self.folds.n_rows)), offsets[some.start : some.stop + 1]
+            model = *known, self.var_smoothing, self.measure.code
+            bayes_left_out.predict_one_out(lines, indices, own, *model, predicted)
+            tests.score(predicted, (groups, shares, means[some]), scores[some])
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""

@@ -114,7 +114,7 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
             scores[by_lines], means[by_lines] = self.lines._scores(subsets.only(by_lines), groups)
         rest = np.flatnonzero(~by_lines)
         if self.sums:
-            for some in self._pieces(rest, groups):
+            for some in self._pieces(rest):
                 scores[some] = self._scores_from_sums(Subsets.of([subsets[k] for k in some]), groups, means, some)
         elif len(rest):
             design = self._design(subsets.only(~by_lines))
@@ -206,28 +206,20 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
         return scores
 
     def _batch_scores(self, subsets: Subsets, weights: Floats, intercepts: Floats, by_group: Outcomes) -> Floats:
-        columns, targets, measure, borders = self.columns, self.targets, self.measure, self.borders
-        scores = np.empty((len(subsets), len(borders) - 1))
-        counts_only = self._counts_only(len(by_group[0]) > 0)
-        predictions = np.empty((0, 0) if counts_only else (len(subsets), int(np.diff(borders).max())))
+        columns, measure, n_classes = self.columns, self.measure, self.target.n_classes
+        scores, predictions = np.empty(len(subsets)), np.empty((len(subsets), self.folds.n_rows))
         matrix, indices, centers = columns.held(subsets.indices)
         missing = self.missing.number[subsets.indices] if len(self.missing.columns) else self.missing.columns
-        kernels.batch_scores(
-            matrix, columns.rows, borders, centers, indices, subsets.offsets, missing, self.missing.fills,
-            weights, intercepts, self.allowed, targets, measure.code, self.weights, self.target.n_classes, *by_group,
-            predictions, scores,
+        kernels.predict_probes(
+            matrix, columns.rows, self.borders, centers, indices, subsets.offsets, missing, self.missing.fills,
+            weights, intercepts, self.allowed, measure.is_of_labels, predictions,
         )  # fmt: skip
-        return (scores / np.diff(borders) if counts_only else scores).mean(axis=1)
+        measure.tests(self.targets, self.weights, n_classes, self.borders).score(predictions, by_group, scores)
+        return scores
 
-    def _counts_only(self, by_group: bool) -> bool:
-        """Whether it is enough to know how many rows are rightly labelled."""
-        return self.measure.is_plain and self.target.is_classification and not by_group
-
-    def _pieces(self, numbers: NDArray[np.int64], groups: GroupsOfTests) -> list[NDArray[np.int64]]:
-        """All at once, or as many as there is room for their predictions; from a store, which would read all, one."""
-        at_once = max(1, MOST_PREDICTIONS // max(len(test) for _, test in self.folds.splits))
-        at_once = len(numbers) if self._counts_only(groups.n_groups > 0) else at_once
-        at_once = 1 if self.columns.is_stored else max(1, at_once)
+    def _pieces(self, numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        """As many at once as there is room for their predictions; from a store, which would read all, one."""
+        at_once = 1 if self.columns.is_stored else max(1, MOST_PREDICTIONS // self.folds.n_rows)
         return [numbers[start : start + at_once] for start in range(0, len(numbers), at_once)]
 
     @property

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import linear as kernels
-from ..kernels.scores import score_and_outcomes
 from ..probing.probes import Subsets
 from .base import Floats
 from .missing import BoundToColumns
@@ -105,8 +104,8 @@ class Design(ABC):
 
     def _score_predictions(self, rows: Rows, predictions: Floats, by_group: Outcomes) -> float:
         weights = self.weights[rows] if self.measure.is_weighted else self.weights
-        measure, n_classes = self.measure.code, self.target.n_classes
-        return score_and_outcomes(measure, self.targets[rows], predictions, weights, n_classes, *by_group)
+        tests = self.measure.tests(self.targets[rows], weights, self.target.n_classes)
+        return tests.score_one(predictions, by_group)
 
 
 class DenseDesign(Design):

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..kernels import ridge_decisions as ways
 from ..kernels import ridge_left_out as kernels
-from ..kernels.ridge_decisions import Fit, Problems, decisions_exactly
+from ..kernels.ridge_decisions import Fit, Problem, decisions_exactly
 from ..probing.probes import Subsets
 from .base import Floats
 from .left_out import BoundLeftOut, Probes
 from .missing import Missing
-from .scoring import GroupsOfTests, Outcomes
+from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, ScoredTests
 
 NO_WEIGHT = 1e-200  # stands for a weight of 0, as a share of the largest: its row is predicted, and changes nothing
 
@@ -39,10 +40,14 @@ class LeftOutLinear(BoundLeftOut):
         return scores, means
 
     def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
-        is_incomplete = self.missing.in_each(*probes[1:]).any()
-        gaps = self.missing.number[probes[1]] if is_incomplete else self.missing.columns[:0]
+        (lines, indices, offsets), (groups, shares, means) = probes, by_group
+        is_incomplete = self.missing.in_each(indices, offsets).any()
+        gaps = self.missing.number[indices] if is_incomplete else self.missing.columns[:0]
         problems = self._apart if is_incomplete else self._problems
-        kernels.left_out_scores(*probes, gaps, self.missing.fills, problems, self.fit, *self.asked, *by_group, scores)
+        for some in self.scored.pieces(len(scores), len(self.fit.targets)):
+            own, decisions = offsets[some.start : some.stop + 1], self._room(scores[some])
+            are_sure = ways.decide(lines, indices, own, gaps, self.missing.fills, problems, self.fit, decisions)
+            self._score_decisions(decisions, are_sure, (groups, shares, means[some]), scores[some])
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added; with more features than rows from the products of these."""
@@ -53,10 +58,29 @@ class LeftOutLinear(BoundLeftOut):
         scores = np.empty(len(candidates))
         for _, lines, places, _ in self.lines.batches(Subsets.of([together])):
             own, others = places[: len(subset)], places[len(subset) :]
-            kernels.plus_each_scores(lines, own, others, self._problems, self.fit, *self.asked, scores)
+            for some in self.scored.pieces(len(scores), len(self.fit.targets)):
+                decisions, are_sure = self._room(scores[some]), np.empty(len(scores[some]), bool)
+                ways.by_rows_plus_each(lines, own, others[some], self._problems[0], self.fit, decisions, are_sure)
+                none = NO_GROUPS.group, NO_GROUPS.share, np.empty((len(are_sure), 0))
+                self._score_decisions(decisions, are_sure, none, scores[some])
         for lost in np.flatnonzero(np.isnan(scores)).tolist():
             scores[lost] = self(Subsets.of([np.append(subset, candidates[lost])]))[0]
         return scores
+
+    def _room(self, scores: Floats) -> Floats:
+        """For decisions (subsets, tests, outputs)."""
+        return np.empty((len(scores), len(self.tested), len(self.fit.targets)))
+
+    def _score_decisions(
+        self, decisions: Floats, are_sure: NDArray[np.bool_], by_group: Outcomes, scores: Floats
+    ) -> None:
+        """Fill in scores; NaN, and no outcomes, of subsets that are not sure."""
+        borders, predicted = np.cumsum([0, *self.folds.test_sizes]), np.empty(decisions.shape[:2])
+        code, truth, _, n_classes, _ = self.scored
+        kernels.predict_left_out(decisions, borders, self.known, truth, code, n_classes, predicted)
+        self.scored.score(predicted, by_group, scores)
+        scores[~are_sure] = np.nan
+        by_group[2][~are_sure] = 0.0
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
@@ -80,8 +104,10 @@ class LeftOutLinear(BoundLeftOut):
                 filled[np.isnan(filled[:, column]), column] = self.missing.fills[fold, gaps[column]]
             targets, roots = self.fit.targets[:, train], self.fit.roots[train]
             decisions.append(decisions_exactly(filled[train], targets, roots, self.alpha, filled[test]))
-        room = np.empty(len(self.tested))
-        return kernels.score_decisions(np.concatenate(decisions), self._problems, *self.asked, *by_group, room)
+        score, (groups, shares, means) = np.empty(1), by_group
+        sure = np.ones(1, bool)
+        self._score_decisions(np.concatenate(decisions)[None], sure, (groups, shares, means[None]), score)
+        return float(score[0])
 
     @cached_property
     def fit(self) -> Fit:
@@ -103,11 +129,11 @@ class LeftOutLinear(BoundLeftOut):
         return predictions if self.target.n_classes else predictions + self.target.values.mean()
 
     @cached_property
-    def asked(self) -> tuple[Any, ...]:
-        """Of the tested rows what the score is made of: truth, classes known, measure, weights."""
+    def scored(self) -> ScoredTests:
         is_pooled = self.folds.is_loo or self.measure.is_probability
-        weights = self.measure.of_rows(self.tested)
-        return self.truth[self.tested], self.known, self.measure.code, weights, self.target.n_classes, is_pooled
+        borders = None if is_pooled else np.cumsum([0, *self.folds.test_sizes])
+        weights, n_classes = self.measure.of_rows(self.tested), self.target.n_classes
+        return self.measure.tests(self.truth[self.tested], weights, n_classes, borders)
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
@@ -129,19 +155,12 @@ class LeftOutLinear(BoundLeftOut):
             yield place[train], place[np.sort(test)]
 
     @cached_property
-    def _problems(self) -> Problems:
+    def _problems(self) -> list[Problem]:
         if not self.folds.is_partition:
             return self._apart
-        borders = np.cumsum([0, *self.folds.test_sizes])
-        return Problems(np.arange(self.folds.n_rows), borders, np.array([0, len(borders)]), 0, True)
+        return [Problem(np.arange(self.folds.n_rows), np.cumsum([0, *self.folds.test_sizes]), 0, True)]
 
     @cached_property
-    def _apart(self) -> Problems:
+    def _apart(self) -> list[Problem]:
         """Each split as a problem of its own."""
-        rows: list[NDArray[np.int64]] = []
-        borders = [0]
-        for split in self._splits():
-            rows.extend(split)
-            borders.extend([borders[-1], borders[-1] + len(split[0]), borders[-1] + len(split[0]) + len(split[1])])
-        starts = np.arange(0, len(borders), 3)
-        return Problems(np.concatenate(rows), np.array(borders[1:]), starts, 1, False)
+        return [Problem(np.concatenate(split), np.cumsum([0, *map(len, split)]), 1, False) for split in self._splits()]

@@ -17,7 +17,7 @@ from ..kernels import bayes as kernels
 from ..probing.probes import Subsets
 from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
 from .left_out import LeftOutBayes, column_lines
-from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup, bind_target
+from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup, ScoredTests, bind_target
 
 MEMORY_LIMIT = 2**30
 NO_WEIGHTS: Floats = np.empty(0)
@@ -180,7 +180,7 @@ class BoundNaiveBayes(OutcomesByGroup):
 class FoldModel:
     """What one fold's training rows say of every feature, and the rows it is tested on.
 
-    Moments are of the ``classes`` among the training rows, ``truth`` counts those first, and ``n_classes`` all.
+    Moments are of the ``classes`` among the training rows, ``truth`` counts those first.
     ``columns`` holds the test rows (features, rows), also in standard units; both None if they are to be gathered from
     X.
     """
@@ -189,9 +189,7 @@ class FoldModel:
     rows: NDArray[np.int64]
     truth: NDArray[np.int64]
     classes: NDArray[np.int64]
-    n_classes: int
-    measure: int
-    weights: Floats
+    tests: ScoredTests
     columns: Any = None
     standard: kernels.Standard | None = None
 
@@ -206,7 +204,8 @@ class FoldModel:
         moments = kernels.Gaussians(mean, variance, pooled, np.log(share))
         number = np.empty(codes.max() + 1, np.int64)
         number[known_first(classes, len(number))] = np.arange(len(number))
-        known = (moments, test, number[codes[test]], classes, len(number), measure.code, measure.of_rows(test))
+        truth = number[codes[test]]
+        known = moments, test, truth, classes, measure.tests(truth, measure.of_rows(test), len(number))
         if sp.issparse(X):
             return cls(*known, X[test].astype(np.float64, copy=False))
         if not keep:
@@ -223,24 +222,31 @@ class FoldModel:
 
     def scores(self, X: Any, subsets: Subsets, smoothing: float, by_group: Outcomes) -> Floats:
         """The score of the test rows, for each subset."""
-        features, offsets, truth = subsets.indices, subsets.offsets, (self.truth, self.weights)
-        model, scores = (self.moments, smoothing, self.measure, self.n_classes), np.empty(len(subsets))
-        groups, shares, means = by_group
+        scores, (groups, shares, means) = np.empty(len(subsets)), by_group
+        for some in self.tests.pieces(len(subsets)):
+            own = Subsets(subsets.indices, subsets.offsets[some.start : some.stop + 1])
+            self.tests.score(self._predicted(X, own, smoothing), (groups, shares, means[some]), scores[some])
+        return scores
+
+    def _predicted(self, X: Any, subsets: Subsets, smoothing: float) -> Floats:
+        """Predictions (subsets, test rows)."""
+        features, offsets, predicted = subsets.indices, subsets.offsets, np.empty((len(subsets), len(self.rows)))
+        model = self.moments, smoothing, self.tests.code
         if self.standard is not None:
-            kernels.quick_scores(self.columns, self.standard, *truth, features, offsets, *model, *by_group, scores)
+            known = self.columns, self.standard, self.truth
+            kernels.predict_by_standard(*known, features, offsets, *model, predicted)
         elif self.columns is not None:
             stored = (self.columns.data, self.columns.indices, self.columns.indptr)
-            kernels.sparse_scores(*stored, *truth, features, offsets, *model, *by_group, scores)
+            kernels.predict_sparse(*stored, self.truth, features, offsets, *model, predicted)
         else:
             room = np.empty((int(subsets.sizes.max()), len(self.rows)))
             places = np.arange(len(room), dtype=np.int32)
             for k, subset in enumerate(subsets):
                 matrix, own = X.gather(subset) if isinstance(X, Stored) else (X, subset)
                 kernels.take_columns(matrix, self.rows, own, room)
-                one, value = np.array([0, len(subset)]), scores[k : k + 1]
-                own_group = groups, shares, means[k : k + 1]
-                kernels.dense_scores(room, *truth, places, subset, one, *model, *own_group, value)
-        return scores
+                one, line = np.array([0, len(subset)]), predicted[k : k + 1]
+                kernels.predict_dense(room, self.truth, places, subset, one, *model, line)
+        return predicted
 
 
 def _standard(columns: Floats, moments: kernels.Gaussians, share: Floats) -> kernels.Standard:

@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
-from ..kernels.scores import F1_MACRO, add_outcomes
+from ..kernels.scores import F1_MACRO
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
 from .identity import stable_text
@@ -146,7 +146,7 @@ class BoundScorer(OutcomesByGroup):
                 truth, predicted = np.zeros(len(test)), (truth != predicted).astype(np.float64)
             own = slice(start, start + len(test))
             by_group = groups.group[own], groups.share[own], means
-            add_outcomes(self.measure.code, truth.astype(np.float64), predicted, NO_WEIGHTS, *by_group)
+            self.measure.tests(truth, NO_WEIGHTS, 0).score_one(np.asarray(predicted, np.float64), by_group)
             start = own.stop
         return float(np.mean(scores))
 

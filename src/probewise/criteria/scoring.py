@@ -6,7 +6,7 @@ And what each row gives to them, where they are means over rows.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -142,9 +142,10 @@ class Measure:
         by_class = np.bincount(own, weights, minlength=target.n_classes)
         return weights / np.where(by_class > 0, by_class, 1.0)[own] / np.count_nonzero(by_class)
 
-    def score(self, truth: Any, predictions: Floats, weights: Floats, n_classes: int) -> float:
-        """The score of one fold."""
-        return kernels.score(self.code, truth, predictions, weights, n_classes)
+    def tests(self, truth: Any, weights: Floats, n_classes: int, borders: Any = None) -> ScoredTests:
+        """Tests that are scored together from border to border, or all."""
+        borders = np.array([0, len(truth)] if borders is None else borders, np.int64)
+        return ScoredTests(self.code, np.asarray(truth, np.float64), weights, n_classes, borders)
 
 
 class GroupsOfTests(NamedTuple):
@@ -159,6 +160,36 @@ class GroupsOfTests(NamedTuple):
 
 
 Outcomes = tuple[NDArray[np.int64], Floats, Floats]  # for kernels: groups and shares of tests, the means to add to
+
+
+class ScoredTests(NamedTuple):
+    """Tests in the order in which they are predicted: the score, what is true, their weights, and where folds end."""
+
+    code: int
+    truth: Floats
+    weights: Floats
+    n_classes: int
+    borders: NDArray[np.int64]
+
+    def score(self, predicted: Floats, by_group: Outcomes, scores: Floats) -> None:
+        """Fill in scores, and add to outcomes of groups, from predictions (subsets, tests)."""
+        kernels.score_probes(
+            self.code, self.truth, predicted, self.weights, self.n_classes, self.borders, *by_group, scores
+        )
+
+    def score_one(self, predicted: Floats, by_group: Outcomes) -> float:
+        """The score of one subset; its outcomes of groups are a line."""
+        groups, shares, means = by_group
+        score = np.empty(1)
+        self.score(predicted[None], (groups, shares, means[None]), score)
+        return float(score[0])
+
+    def pieces(self, n_subsets: int, n_outputs: int = 1) -> Iterator[slice]:
+        """Subsets whose predictions are held at a time."""
+        step = max(1, MOST_PREDICTIONS // max(1, len(self.truth) * n_outputs))
+        return (slice(start, min(start + step, n_subsets)) for start in range(0, n_subsets, step))
+
+
 NO_GROUPS = GroupsOfTests(np.empty(0, np.int64), np.empty(0), 0)
 
 

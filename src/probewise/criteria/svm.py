@@ -15,7 +15,6 @@ from sklearn.svm import SVC, SVR
 from ..checks.errors import ForPython, Parameter, ParameterError, Setting
 from ..checks.stores import as_dense
 from ..kernels import smo
-from ..kernels.scores import score_and_outcomes
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .scorer import BoundScorer
@@ -247,7 +246,7 @@ class BoundSVM(OutcomesByGroup):
         else:
             smo.margins(values, rows, split.starts, seen, self.C, *room, predictions)
         truth, weights, n_classes = self.target.values[split.test], self.measure.weights, self.target.n_classes
-        return score_and_outcomes(self.measure.code, truth, predictions[which], weights, n_classes, *by_group)
+        return self.measure.tests(truth, weights, n_classes).score_one(predictions[which], by_group)
 
     def _by_sklearn(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         machine = SVC if self.target.is_classification else SVR

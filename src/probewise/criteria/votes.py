@@ -13,7 +13,7 @@ from ..kernels import votes as kernels
 from ..kernels.products import ROWS
 from .base import Floats, Folds, Target
 from .columns import ColumnLines, SubsetColumns
-from .scoring import Measure, Outcomes
+from .scoring import Measure, Outcomes, ScoredTests
 
 Probes = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int64]]  # lines, places of features among them, offsets
 
@@ -46,24 +46,27 @@ class Votes:
 
     def score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
         lines, indices, offsets = probes
+        groups, shares, means = by_group
         columns = lines, *self._extents_of(lines)
-        kernels.vote_scores(
-            columns, (indices, offsets), self.layout, self.n_neighbors, self.truth, by_group, self.precision, scores
-        )
+        for some in self.tests.pieces(len(scores)):
+            predicted, own = np.empty((len(scores[some]), len(self.tests.truth))), offsets[some.start : some.stop + 1]
+            kernels.vote_probes(
+                columns, (indices, own), self.layout, self.n_neighbors, self.truth, self.precision, predicted
+            )
+            self.tests.score(predicted, (groups, shares, means[some]), scores[some])
 
     def score_fold(self, fold: int, lines: NDArray[Any], by_group: Outcomes, scores: Floats) -> None:
         """The score of one fold, of a single subset of all lines, which are its own."""
-        (tests, trains, train, _), (targets, keys, keepers, n_classes, code, weights, _) = self.layout, self.truth
+        tests, trains, train, _ = self.layout
         own = slice(tests[fold] - tests[0], tests[fold + 1] - tests[0])
         some = tests[fold : fold + 2], trains[fold : fold + 2], train, False
-        borders = np.array([0, own.stop - own.start])
         groups, shares, means = by_group
-        truth = targets, keys, keepers, n_classes, code, weights[own], borders
         probe = np.arange(len(lines), dtype=np.int32), np.array([0, len(lines)])
         columns = lines, *extents(lines)
-        kernels.vote_scores(
-            columns, probe, some, self.n_neighbors, truth, (groups[own], shares[own], means), self.precision, scores
-        )
+        predicted = np.empty((1, own.stop - own.start))
+        kernels.vote_probes(columns, probe, some, self.n_neighbors, self.truth, self.precision, predicted)
+        known = self.measure.tests(self.tests.truth[own], self.tests.weights[own], self.target.n_classes)
+        known.score(predicted, (groups[own], shares[own], means), scores)
 
     @cached_property
     def layout(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
@@ -83,18 +86,22 @@ class Votes:
 
     @cached_property
     def truth(self) -> tuple[Any, ...]:
-        """What the kernel is told of columns and tests."""
+        """What the kernel is told of columns."""
         n, order = self.folds.n_rows, self.folds.order
         of_rows = kernels.tie_keys(n)
         rows = order if self.folds.is_partition else np.append(np.arange(n), order)
         keys = np.append(of_rows[rows], np.zeros(kernels.WIDEST, np.int64))
         keepers = np.zeros(1 << (n - 1).bit_length(), np.int64)
         keepers[keys[:n]] = np.arange(n)
-        together = self.folds.is_loo or self.measure.is_probability
-        borders = np.array([0, len(order)]) if together else np.cumsum([0, *self.folds.test_sizes])
         targets = self.target.values[rows].astype(np.float64)
-        weights = self.measure.of_rows(order)
-        return targets, keys, keepers, self.target.n_classes, self.measure.code, weights, borders
+        return targets, keys, keepers, self.target.n_classes, self.measure.code
+
+    @cached_property
+    def tests(self) -> ScoredTests:
+        order, together = self.folds.order, self.folds.is_loo or self.measure.is_probability
+        borders = None if together else np.cumsum([0, *self.folds.test_sizes])
+        weights, n_classes = self.measure.of_rows(order), self.target.n_classes
+        return self.measure.tests(self.target.values[order], weights, n_classes, borders)
 
     def _extents_of(self, lines: NDArray[Any]) -> Any:
         """Those of the lines that are held are found once."""

@@ -17,8 +17,8 @@ votes            k nearest rows in any folds, what they say                     
 products         inner products of columns, some by some                                           votes
 integers         distances of 16-bit integers (AVX512-VNNI)                                        neighbors
 linear           ridge regression from sums, and predictions       linear (Cholesky in batches)    criteria.linear
-ridge_left_out   scores of ridge regression of rows left out                                       criteria.linear
-ridge_decisions  what it says of them, closed form                                                 ridge_left_out
+ridge_decisions  ridge regression of rows left out, closed form                                    criteria.linear
+ridge_left_out   what it predicts                                                                  criteria.linear
 factor           Cholesky factors, and the digits they leave                                       the above
 bayes            Gaussian naive Bayes from class moments           bayes                           criteria.naive_bayes
 bayes_left_out   naive Bayes with every row left out once                                          criteria.left_out
@@ -31,6 +31,6 @@ intervals        cut points: optimal, greedy, MDL                               
 levels           mean, deviation, few or common values of columns                                  discretize
 contingency      joint counts of coded columns                     contingency, filters_triton     information
 vectors          vector instructions for the kernels above
-jit              how kernels are compiled
+jit, ahead       how kernels are compiled; some of them at once
 ===============  ================================================  ==============================  ===================
 """

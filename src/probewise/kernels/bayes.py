@@ -1,4 +1,4 @@
-"""Gaussian naive Bayes: class means and variances of columns, and the scores of predictions from them.
+"""Gaussian naive Bayes: class means and variances of columns, and predictions from them.
 
 A class c costs a row x the sum over the probe's features f of (x_f - m_cf)^2 / 2 v_cf + log(v_cf) / 2, less the
 log of its prior: minus its log posterior, but for a constant. The cheapest class wins, the first of several.
@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .jit import kernel
-from .scores import PROBABILITY, ROC_AUC, score_and_outcomes
+from .jit import kernel, longest
+from .scores import PROBABILITY, ROC_AUC
 
 BLOCK = 64  # columns whose sums are kept together
 TILE = 2048  # rows whose costs stay in the cache
@@ -239,26 +239,22 @@ def predict_exactly(values, columns, center, scale, start, begin, end, measure, 
 
 
 @kernel
-def dense_scores(
-    values, truth, weights, columns, features, offsets, moments, smoothing, measure, n_classes, groups, shares, means,
-    scores,
-):  # fmt: skip
-    """The score of each probe; values (columns, rows) holds the test rows, and weights theirs.
+def predict_dense(values, truth, columns, features, offsets, moments, smoothing, measure, predicted):
+    """What each probe predicts, into predicted (probes, rows); values (columns, rows) holds the test rows.
 
     Position i of a probe is feature features[i] of the moments and row columns[i] of values. Classes without moments
     have the last numbers.
     """
     n_known, n_rows = len(moments.log_prior), len(truth)
-    room, tile = np.max(np.diff(offsets)), min(TILE, n_rows)
+    room, tile = longest(offsets), min(TILE, n_rows)
     center, scale, start = np.empty((n_known, room)), np.empty((n_known, room)), np.empty(n_known)
-    cost, winner, predicted = np.empty((n_known, tile)), np.empty(tile, np.int64), np.empty(n_rows)
-    for probe in range(len(scores)):
+    cost, winner = np.empty((n_known, tile)), np.empty(tile, np.int64)
+    for probe in range(len(predicted)):
         begin, end = offsets[probe], offsets[probe + 1]
         probe_model(features[begin:end], moments, smoothing, center, scale, start)
         predict_exactly(
-            values, columns[begin:end], center, scale, start, 0, n_rows, measure, truth, cost, winner, predicted
+            values, columns[begin:end], center, scale, start, 0, n_rows, measure, truth, cost, winner, predicted[probe]
         )
-        scores[probe] = score_and_outcomes(measure, truth, predicted, weights, n_classes, groups, shares, means[probe])
 
 
 @kernel
@@ -386,55 +382,56 @@ def predict_quickly(columns, features, bend, slope, start, bound, cost, least, s
 
 
 @kernel
-def quick_scores(
-    values, standard, truth, weights, features, offsets, moments, smoothing, measure, n_classes, groups, shares, means,
-    scores,
-):  # fmt: skip
-    """What dense_scores gives, from float32 where that leaves no doubt; the order of all rows is always in doubt."""
+def predict_by_standard(values, standard, truth, features, offsets, moments, smoothing, measure, predicted):
+    """What `predict_dense` gives, from float32 where that leaves no doubt; the order of all rows is always in doubt."""
     n_known, n_rows = len(moments.log_prior), len(truth)
-    room, tile = np.max(np.diff(offsets)), min(TILE, n_rows)
+    room, tile = longest(offsets), min(TILE, n_rows)
     center, scale, start = np.empty((n_known, room)), np.empty((n_known, room)), np.empty(n_known)
-    cost, winner, predicted = np.empty((n_known, tile)), np.empty(tile, np.int64), np.empty(n_rows)
+    cost, winner = np.empty((n_known, tile)), np.empty(tile, np.int64)
     bend, slope = np.empty((n_known - 1, room), np.float32), np.empty((n_known - 1, room), np.float32)
     less, difference = np.empty(n_known - 1), np.empty((n_known - 1, tile), np.float32)
     least, second, doubtful = np.empty(tile), np.empty(tile), np.empty(n_rows, np.int64)
-    for probe in range(len(scores)):
-        chosen = features[offsets[probe] : offsets[probe + 1]]
+    for probe in range(len(predicted)):
+        chosen, line = features[offsets[probe] : offsets[probe + 1]], predicted[probe]
         n_doubtful = n_rows
         if measure != ROC_AUC and measure != PROBABILITY:
             bound = difference_model(chosen, moments, standard, smoothing, bend, slope, less)
             if bound <= DOUBT:
                 n_doubtful = predict_quickly(
-                    standard.columns, chosen, bend, slope, less, bound, difference, least, second, winner, predicted,
+                    standard.columns,
+                    chosen,
+                    bend,
+                    slope,
+                    less,
+                    bound,
+                    difference,
+                    least,
+                    second,
+                    winner,
+                    line,
                     doubtful,
-                )  # fmt: skip
+                )
         if n_doubtful > 0:
             probe_model(chosen, moments, smoothing, center, scale, start)
         if n_doubtful == n_rows:
-            predict_exactly(values, chosen, center, scale, start, 0, n_rows, measure, truth, cost, winner, predicted)
+            predict_exactly(values, chosen, center, scale, start, 0, n_rows, measure, truth, cost, winner, line)
         else:
             for row in doubtful[:n_doubtful]:
-                predict_exactly(
-                    values, chosen, center, scale, start, row, row + 1, measure, truth, cost, winner, predicted
-                )
-        scores[probe] = score_and_outcomes(measure, truth, predicted, weights, n_classes, groups, shares, means[probe])
+                predict_exactly(values, chosen, center, scale, start, row, row + 1, measure, truth, cost, winner, line)
 
 
 @kernel
-def sparse_scores(
-    data, indices, indptr, truth, weights, features, offsets, moments, smoothing, measure, n_classes, groups, shares,
-    means, scores,
-):  # fmt: skip
-    """What dense_scores gives, from compressed columns: rows start at the cost of zeros, stored values change it.
+def predict_sparse(data, indices, indptr, truth, features, offsets, moments, smoothing, measure, predicted):
+    """What `predict_dense` gives, from compressed columns: rows start at the cost of zeros, stored values change it.
 
     In a column where zeros cost very much, all rows are visited: what is added and taken off again would hide the rest.
     """
     n_known, n_rows = len(moments.log_prior), len(truth)
-    room = np.max(np.diff(offsets))
+    room = longest(offsets)
     center, scale = np.empty((n_known, room)), np.empty((n_known, room))
     start, pull, column = np.empty(n_known), np.empty(n_known), np.empty(n_rows)
-    cost, predicted = np.empty((n_rows, n_known)), np.empty(n_rows)
-    for probe in range(len(scores)):
+    cost = np.empty((n_rows, n_known))
+    for probe in range(len(predicted)):
         chosen = features[offsets[probe] : offsets[probe + 1]]
         probe_model(chosen, moments, smoothing, center, scale, start)
         for k in range(len(chosen)):
@@ -462,10 +459,9 @@ def sparse_scores(
                     line[c] += t * (t - pull[c])
         for row in range(n_rows):
             if measure == PROBABILITY:
-                predicted[row] = posterior(cost[row], truth[row])
+                predicted[probe, row] = posterior(cost[row], truth[row])
             else:
-                predicted[row] = cost[row, 0] - cost[row, 1] if measure == ROC_AUC else np.argmin(cost[row])
-        scores[probe] = score_and_outcomes(measure, truth, predicted, weights, n_classes, groups, shares, means[probe])
+                predicted[probe, row] = cost[row, 0] - cost[row, 1] if measure == ROC_AUC else np.argmin(cost[row])
 
 
 @kernel

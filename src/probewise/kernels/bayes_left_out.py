@@ -10,17 +10,15 @@ import numpy as np
 
 from .bayes import posterior
 from .jit import inline, kernel, part
-from .scores import PROBABILITY, ROC_AUC, score_and_outcomes
+from .scores import PROBABILITY, ROC_AUC
 
 LOST = 1e-6  # a sum of squares that is smaller than this share of what it was has lost digits: it is made anew
 MOST = 1e150  # products of variances stay below, so that one logarithm serves many of them
 
 
 @kernel
-def one_out_scores(
-    lines, indices, offsets, labels, weights, n_classes, smoothing, measure, groups, shares, means, scores
-):
-    """The score of each probe over all rows, from columns as lines (features, rows); weights are of rows, or none."""
+def predict_one_out(lines, indices, offsets, labels, weights, n_classes, smoothing, measure, predicted):
+    """What each probe predicts of each row, from columns as lines (features, rows); weights are of rows, or none."""
     n = lines.shape[1]
     sizes, counts = np.zeros(n_classes), np.zeros(n_classes, np.int64)
     for i in range(n):
@@ -29,13 +27,13 @@ def one_out_scores(
         counts[labels[i]] += weight > 0.0
     total, none = sizes.sum(), weights[:0]
     cost, product, known = np.empty((n, n_classes)), np.empty((n, n_classes)), np.empty((n, n_classes), np.bool_)
-    widest, predicted = np.empty(n), np.empty(n)
+    widest = np.empty(n)
     mean, square = np.empty(n_classes), np.empty(n_classes)
     variance, center = np.empty(n_classes), np.empty(n_classes)
     for i in range(n):
         for c in range(n_classes):
             known[i, c] = counts[c] - (c == labels[i] and (len(weights) == 0 or weights[i] > 0.0)) > 0
-    for probe in range(len(scores)):
+    for probe in range(len(predicted)):
         chosen = indices[offsets[probe] : offsets[probe + 1]]
         product[:] = 1.0
         widest[:] = 0.0
@@ -86,8 +84,7 @@ def one_out_scores(
         for i in range(n):
             for c in range(n_classes):
                 cost[i, c] += 0.5 * math.log(product[i, c])
-            predicted[i] = _prediction(cost[i], labels[i], measure)
-        scores[probe] = score_and_outcomes(measure, labels, predicted, weights, n_classes, groups, shares, means[probe])
+            predicted[probe, i] = _prediction(cost[i], labels[i], measure)
 
 
 @inline

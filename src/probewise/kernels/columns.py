@@ -6,14 +6,14 @@ from .jit import kernel
 
 
 @kernel
-def take_dense(matrix, rows, columns, centers, out):
-    """out[i, k] = matrix[rows[i], columns[k]] - centers[k], read in the order of memory.
+def take_dense(matrix, rows, columns, ascending, centers, out):
+    """out[i, k] = matrix[rows[i], columns[k]] - centers[k], read in the order of memory: that of ``ascending`` k.
 
     Row by row is also the faster way where the matrix lies by columns: what is fetched serves the next rows.
     """
-    ascending = np.argsort(columns)
-    ordered = columns[ascending].astype(np.uint64)
-    own_centers = centers[ascending]
+    ordered, own_centers = np.empty(len(columns), np.uint64), np.empty(len(columns))
+    for k in range(len(columns)):
+        ordered[k], own_centers[k] = columns[ascending[k]], centers[ascending[k]]
     for i in range(len(rows)):
         line, to = matrix[rows[i]], out[i]
         for k in range(len(ordered)):

@@ -86,6 +86,15 @@ def summing(function: Callable[..., Any]) -> Any:
 inline = numba.njit(inline="always")
 
 
+@part
+def longest(offsets):
+    """The largest distance from an offset to the next; numba's own ways take a second or two to compile."""
+    most = 0
+    for place in range(len(offsets) - 1):
+        most = max(most, offsets[place + 1] - offsets[place])
+    return most
+
+
 def read_only(array: Any) -> Any:
     """The same memory, not to be written: kernels are compiled once for what may be written and what may not."""
     view = array.view()

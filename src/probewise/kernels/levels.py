@@ -4,6 +4,7 @@ import numpy as np
 
 from .intervals import between
 from .jit import kernel, part
+from .order import sort_few
 
 
 @kernel
@@ -38,9 +39,9 @@ def keep_values(values, common, n_kept, cuts, n_cuts):
     for c in range(values.shape[0]):
         n_seen = _few_values(values[c], seen)
         if n_seen <= n_kept:
-            ascending = np.sort(seen[:n_seen])
+            sort_few(seen[:n_seen])
             for k in range(n_seen - 1):
-                cuts[c, k] = between(ascending[k], ascending[k + 1])
+                cuts[c, k] = between(seen[k], seen[k + 1])
             n_cuts[c] = n_seen - 1
         elif not np.isnan(common[c]):
             n_cuts[c] = _cut_around(common[c], values[c], cuts[c], n_cuts[c])
@@ -82,5 +83,5 @@ def _cut_around(value, line, cuts, n_cuts):
     if above < np.inf:
         cuts[found] = between(value, above)
         found += 1
-    cuts[:found] = np.sort(cuts[:found])
+    sort_few(cuts[:found])
     return found

@@ -8,8 +8,7 @@ Those of groups add up: what a fold leaves for training is the sum of the others
 import numpy as np
 
 from .factor import LEAST_PIVOT, dot, ridge_weights
-from .jit import inline, kernel
-from .scores import ROC_AUC, score_and_outcomes
+from .jit import inline, kernel, longest
 
 ROWS_AT_A_TIME = 256
 
@@ -112,23 +111,29 @@ def _substitute(system, weights):
 
 
 @kernel
-def batch_scores(
-    matrix, rows, borders, centers, indices, offsets, missing, fills, weights, intercepts, allowed, targets, measure,
-    row_weights, n_classes, groups, shares, means, predictions, scores,
-):  # fmt: skip
-    """The score of every probe in every fold, into scores.
+def predict_probes(
+    matrix,
+    rows,
+    borders,
+    centers,
+    indices,
+    offsets,
+    missing,
+    fills,
+    weights,
+    intercepts,
+    allowed,
+    is_label,
+    predictions,
+):
+    """What every probe predicts for every row in fold order, into predictions (probes, rows): see `predict`.
 
     One walk over the matrix serves the whole batch, a tile of rows at a time while it is in the cache. weights holds,
     probe after probe, a (d, K) matrix per fold; rows are in fold order, fold f is borders[f]..borders[f + 1]. Where
     values are missing, NaN in the column at place i of indices is fills[f, missing[i]] in fold f.
-
-    predictions (probes, rows of the largest fold) is work space. Without any, how many rows are rightly labelled goes
-    into scores: accuracy needs no more. groups, shares and means are those of `scores.add_outcomes`.
     """
     n_folds, n_probes, k = len(borders) - 1, len(offsets) - 1, intercepts.shape[2]
-    room = np.empty(ROWS_AT_A_TIME * _widest(offsets))
-    is_plain, is_label = len(predictions) == 0, n_classes > 0 and measure != ROC_AUC
-    scores[:] = 0.0
+    room = np.empty(ROWS_AT_A_TIME * longest(offsets))
     for fold in range(n_folds):
         for first in range(borders[fold], borders[fold + 1], ROWS_AT_A_TIME):
             height = min(ROWS_AT_A_TIME, borders[fold + 1] - first)
@@ -140,29 +145,7 @@ def batch_scores(
                     _fill(values, missing[begin : begin + d], fills[fold])
                 start = (begin * n_folds + fold * d) * k
                 coefficients, own = weights[start : start + d * k].reshape(d, k), intercepts[probe, fold]
-                if is_plain:
-                    decisions = np.dot(values, coefficients)
-                    for i in range(height):
-                        scores[probe, fold] += _decide(decisions[i], own, allowed[fold]) == targets[first + i]
-                else:
-                    line = predictions[probe, first - borders[fold] : first - borders[fold] + height]
-                    predict(values, coefficients, own, allowed[fold], is_label, line)
-        if not is_plain:
-            tested = slice(borders[fold], borders[fold + 1])
-            for probe in range(n_probes):
-                line = predictions[probe, : borders[fold + 1] - borders[fold]]
-                scores[probe, fold] = score_and_outcomes(
-                    measure, targets[tested], line, row_weights[tested], n_classes, groups[tested], shares[tested],
-                    means[probe],
-                )  # fmt: skip
-
-
-@inline
-def _widest(offsets):
-    widest = 1
-    for probe in range(len(offsets) - 1):
-        widest = max(widest, offsets[probe + 1] - offsets[probe])
-    return widest
+                predict(values, coefficients, own, allowed[fold], is_label, predictions[probe, first : first + height])
 
 
 @inline

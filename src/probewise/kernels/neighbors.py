@@ -15,7 +15,7 @@ from .integers import BLOCK, minus_distances, pack, round_to_integers
 from .jit import inline, kernel, part
 from .scores import ROC_AUC
 from .vectors import LANES, lowest_bit, not_below, not_below_one, raise_along
-from .votes import average, mean_score, vote
+from .votes import average, vote
 
 TILE = 512  # rows, and
 PANEL = 1024  # others, whose closeness stays in the cache
@@ -51,10 +51,10 @@ def tile_end(start, fold_end):
 
 
 @kernel
-def score_by_integers(
-    values, centers, scale, slack, fold_end, keys, k, truth, by_group, probe, wholes, packed, squares, products, work
+def vote_by_integers(
+    values, centers, scale, slack, fold_end, keys, k, truth, predicted, wholes, packed, squares, products, work
 ):
-    """The score of dense columns by products of 16-bit integers; targets are in fold order."""
+    """What neighbours in dense columns say, by products of 16-bit integers; targets are in fold order."""
     n_rows, d = values.shape
     width = (d + 1) // 2
     halves = wholes[: n_rows * 2 * width]
@@ -62,7 +62,7 @@ def score_by_integers(
     pairs = halves.view(np.int32)
     pack(pairs, n_rows, width, packed)
     _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, keys, k, products, work)
-    return score_neighbors(work[4], k, truth, by_group, probe)
+    vote_of_neighbors(work[4], k, truth, predicted)
 
 
 @kernel
@@ -397,12 +397,11 @@ def _swap_larger_up(top, value, width):
 
 
 @kernel
-def score_neighbors(rows, k, truth, by_group, probe):
-    """Mean over folds of the score of what the neighbours say; all that is of rows is in fold keys."""
-    targets, n_classes, measure, weights, borders = truth
-    near, predicted = rows[:, :k], np.empty(len(rows))
+def vote_of_neighbors(rows, k, truth, predicted):
+    """What the neighbours say of each row, in fold order."""
+    targets, n_classes, measure = truth
+    near = rows[:, :k]
     if n_classes and measure != ROC_AUC:
         vote(near, targets.astype(np.int64), predicted)
     else:
         average(near, targets, predicted)  # of two classes: the share of class 1
-    return mean_score(targets, predicted, borders, n_classes, measure, weights, by_group, probe)

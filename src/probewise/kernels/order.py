@@ -1,4 +1,7 @@
-"""Places in descending order, by radix: linear in the number of scores, and equal ones stay in their order."""
+"""Places in descending order, by radix: linear in the number of scores, and equal ones stay in their order.
+
+And a few numbers sorted in place.
+"""
 
 import numpy as np
 
@@ -23,7 +26,7 @@ def places(scores):
     for i in range(n):
         packed[i] = (_key(bits[i]) & ~index) | np.uint64(i)
     ordered, free = _sort(packed, room, n, low)
-    start = 0
+    start = np.int64(0)  # with a plain 0 numba would compile `_settle` twice
     for place in range(1, n + 1):
         if place == n or ordered[place] >> low != ordered[start] >> low:
             if place - start > 1:
@@ -93,3 +96,14 @@ def _settle(ordered, bits, start, stop, low):
             ordered[before + 1] = ordered[before]
             before -= 1
         ordered[before + 1] = own
+
+
+@part
+def sort_few(numbers):
+    """Sort in ascending order, by insertion: numba's own sorts take seconds to compile."""
+    for count in range(1, len(numbers)):
+        value, place = numbers[count], count
+        while place > 0 and numbers[place - 1] > value:
+            numbers[place] = numbers[place - 1]
+            place -= 1
+        numbers[place] = value

@@ -21,27 +21,30 @@ import numpy as np
 import scipy.linalg
 
 from .factor import LEAST_PIVOT, dot, factor, ridge_weights, scaled_factor, solve
-from .jit import part
+from .jit import kernel, part
 
 ROWS_OF_FACTOR = 16  # solved one by one; what they take from those before is one product of matrices
 STRIPS = 3  # of rows, whose products with each other are made apart: half of them by symmetry
 MOST_SEGMENTS = 16  # whose sums are kept
 FACTORING = 1.0  # a factor of n rows takes n^3 / 6 multiplications, each six times as long as in a product of matrices
 FEW_ROWS = 1000  # for which the way by rows is tried where another has lost digits
+FOLDS, COLUMNS, ROWS = range(3)  # the ways
 
 
-class Problems(NamedTuple):
-    """Segments of problem p start at borders[starts[p]:starts[p + 1] - 1], and the last of them ends at the next.
+class Problem(NamedTuple):
+    """Rows, segments of which start and end at borders; in_order: whether rows are 0, 1, 2, ...
 
-    Borders are places in rows. ``first`` is 0 where every segment is left out in turn, or 1: all but the first.
-    ``in_order``: whether rows are 0, 1, 2, ...
+    ``first`` is 0 where every segment is left out in turn, or 1: all but the first.
     """
 
     rows: Any
     borders: Any
-    starts: Any
-    first: Any
-    in_order: Any
+    first: int
+    in_order: bool
+
+    @property
+    def n_tested(self):
+        return int(self.borders[-1] - self.borders[self.first])
 
 
 class Fit(NamedTuple):
@@ -53,65 +56,114 @@ class Fit(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A probe in a problem: lines of all features, those chosen, which fill stands in for their gaps, and the rows."""
+    """A probe in a problem: lines of all features, those chosen, and which fill stands in for their gaps."""
 
     lines: Any
     chosen: Any
     gaps: Any
     fill: Any
-    rows: Any
-    borders: Any
-    first: Any
-    in_order: Any
+    problem: Any
 
 
 class Room(NamedTuple):
-    """Work space for the largest probe and problem, as lines of numbers."""
+    """Work space for the largest probe and a problem, as lines of numbers."""
 
     values: Any
     square: Any
 
 
-@part
-def room_for(offsets, problems, n_targets):
-    widest, longest, most = 1, 1, 1
-    for probe in range(len(offsets) - 1):
-        widest = max(widest, offsets[probe + 1] - offsets[probe])
-    for p in range(len(problems.starts) - 1):
-        first, last = problems.starts[p], problems.starts[p + 1] - 1
-        longest = max(longest, problems.borders[last] - problems.borders[first])
-        most = max(most, last - first)
-    side = min(widest, longest)
-    square = min(most, MOST_SEGMENTS) * side * (side + n_targets)
-    return Room(np.empty(widest * longest), np.empty(max(square, longest * longest if widest >= longest else 0)))
+def decide(lines, indices, offsets, gaps, fills, problems, fit, decisions):
+    """Fill decisions (probes, tested rows, outputs) in the ways that take the fewest operations; which are sure?
+
+    lines (features, rows) are columns about a value in their middle. gaps[i], where there are any, says which fill of
+    fills[p] stands in for NaN in the feature at place i of indices, in problem p.
+    """
+    sizes, start = np.diff(offsets), 0
+    are_sure, no_fill = np.ones(len(sizes), np.bool_), np.empty(0)
+    for number, problem in enumerate(problems):
+        fill = fills[number] if len(gaps) else no_fill
+        todo = (lines, indices, offsets, gaps, fill), problem, fit, start, decisions
+        way = _fastest(sizes, problem)
+        for kind, decide_so in ((FOLDS, by_folds), (COLUMNS, by_columns), (ROWS, by_rows)):
+            some = np.flatnonzero(way == kind)
+            if len(some):
+                decide_so(*todo, _room(sizes[some], problem, len(fit.targets)), some, are_sure)
+        lost = np.flatnonzero(~are_sure & (way != ROWS))
+        if len(lost) and len(problem.rows) <= FEW_ROWS:
+            are_sure[lost] = True
+            by_rows(*todo, _room(sizes[lost], problem, len(fit.targets)), lost, are_sure)
+        start += problem.n_tested
+    return are_sure
+
+
+def _fastest(sizes, problem):
+    """The way that takes the fewest operations, for each size of a probe."""
+    n, d, tested = len(problem.rows), sizes.astype(np.float64), np.diff(problem.borders)[problem.first :]
+    by_folds = FACTORING * len(tested) * d**3
+    own = tested[tested > 1].astype(np.float64)
+    by_columns = FACTORING * d**3 + n * d * d + (own**2).sum() * d + FACTORING * (own**3).sum()
+    few = len(problem.borders) - 1 <= MOST_SEGMENTS
+    return np.where(sizes >= n, ROWS, np.where((by_folds < by_columns) & few, FOLDS, COLUMNS))
+
+
+def _room(sizes, problem, n_targets):
+    widest, n = int(sizes.max()), len(problem.rows)
+    side, segments = min(widest, n), min(len(problem.borders) - 1, MOST_SEGMENTS)
+    return Room(np.empty(widest * n), np.empty(max(segments * side * (side + n_targets), n * n if widest >= n else 0)))
 
 
 @part
-def decide(probe, fit, room, decisions):
-    """The decisions for the rows left out of a problem, in the way that takes the fewest operations; are they sure?"""
-    n, d, segments = probe.borders[-1] - probe.borders[0], len(probe.chosen), len(probe.borders) - 1
-    if d < n:
-        by_folds = FACTORING * (segments - probe.first) * float(d) ** 3
-        by_columns = FACTORING * float(d) ** 3 + float(n) * d * d
-        for s in range(probe.first, segments):
-            m = float(probe.borders[s + 1] - probe.borders[s])
-            by_columns += m * m * d + FACTORING * m**3 if m > 1.0 else 0.0
-        if by_folds < by_columns and segments <= MOST_SEGMENTS:
-            is_sure = _by_folds(probe, fit, room, decisions)
-        else:
-            is_sure = _by_columns(probe, fit, room, decisions)
-        if is_sure or n > FEW_ROWS:
-            return is_sure
-    return _by_rows(probe, fit, room, decisions)
+def _asked(probes, problem, number):
+    lines, indices, offsets, gaps, fill = probes
+    own = slice(offsets[number], offsets[number + 1])
+    return Probe(lines, indices[own], gaps[own] if len(gaps) else gaps, fill, problem)
+
+
+@kernel
+def by_folds(probes, problem, fit, start, decisions, room, which, are_sure):
+    for number in which:
+        probe = _asked(probes, problem, number)
+        are_sure[number] &= _by_folds(probe, fit, room, decisions[number, start:])
+
+
+@kernel
+def by_columns(probes, problem, fit, start, decisions, room, which, are_sure):
+    for number in which:
+        probe = _asked(probes, problem, number)
+        are_sure[number] &= _by_columns(probe, fit, room, decisions[number, start:])
+
+
+@kernel
+def by_rows(probes, problem, fit, start, decisions, room, which, are_sure):
+    n = len(problem.rows)
+    products = room.square[: n * n].reshape(n, n) if n * n <= len(room.square) else np.empty((n, n))
+    for number in which:
+        _row_products(_asked(probes, problem, number), fit.roots, room, products)
+        are_sure[number] &= _from_products(products, problem, fit, decisions[number, start:])
+
+
+@kernel
+def by_rows_plus_each(lines, subset, candidates, problem, fit, decisions, are_sure):
+    """The decisions of a probe with each candidate added, from products of rows, which only gain a term."""
+    n = len(problem.rows)
+    room = Room(np.empty(len(subset) * n), np.empty(0))
+    products, own = np.empty((n, n)), np.empty((n, n))
+    _row_products(Probe(lines, subset, np.empty(0, np.int64), np.empty(0), problem), fit.roots, room, products)
+    for candidate in range(len(candidates)):
+        line = lines[candidates[candidate]] * fit.roots
+        for i in range(n):
+            for j in range(n):
+                own[i, j] = products[i, j] + line[i] * line[j]
+        are_sure[candidate] = _from_products(own, problem, fit, decisions[candidate])
 
 
 @part
 def _gather(probe, begin, end, roots, values):
     """Rows begin, ..., end - 1 of the problem's rows as columns of values, times their roots."""
-    rows = probe.rows[begin:end]
+    rows = probe.problem.rows[begin:end]
     for f in range(len(probe.chosen)):
         line, to = probe.lines[probe.chosen[f]], values[f]
-        if probe.in_order:
+        if probe.problem.in_order:
             for i in range(end - begin):
                 to[i] = line[begin + i] * roots[begin + i]
         else:
@@ -124,13 +176,22 @@ def _gather(probe, begin, end, roots, values):
 
 
 @part
+def _take_off(values, others):
+    """values -= others; numba's own way takes seconds to compile."""
+    for i in range(len(values)):
+        to, line = values[i], others[i]
+        for k in range(len(to)):
+            to[k] -= line[k]
+
+
+@part
 def _solve_lower(L, values):
     """values (n, m) become L^-1 values, some rows at a time."""
     n = len(L)
     for first in range(0, n, ROWS_OF_FACTOR):
         last = min(n, first + ROWS_OF_FACTOR)
         if first:
-            values[first:last] -= np.dot(L[first:last, :first].copy(), values[:first])
+            _take_off(values[first:last], np.dot(L[first:last, :first].copy(), values[:first]))
         for i in range(first, last):
             line = values[i]
             for j in range(first, i):
@@ -145,7 +206,7 @@ def _solve_lower(L, values):
 @part
 def _by_folds(probe, fit, room, decisions):
     """Of every segment products of columns, and with targets, about its means; then of all but the one left out."""
-    rows, borders = probe.rows, probe.borders
+    rows, borders, first = probe.problem.rows, probe.problem.borders, probe.problem.first
     d, k, n_segments = len(probe.chosen), len(fit.targets), len(borders) - 1
     scatters = room.square[: n_segments * d * (d + k)].reshape(n_segments, d, d + k)
     means, sizes = np.empty((n_segments, d + k)), np.empty(n_segments)
@@ -161,7 +222,7 @@ def _by_folds(probe, fit, room, decisions):
         scatters[s, :, :d] = np.dot(values, values.T)
         scatters[s, :, d:] = np.dot(values, sides.T)
     scatter, weights, mean = np.empty((d, d)), np.empty((k, d)), np.empty(d + k)
-    for s in range(probe.first, n_segments):
+    for s in range(first, n_segments):
         _all_others(scatters, means, sizes, s, scatter, weights, mean)
         if not ridge_weights(scatter, fit.alpha, weights):
             return False
@@ -171,14 +232,14 @@ def _by_folds(probe, fit, room, decisions):
             for f in range(d):
                 level += (means[s, f] - mean[f]) * weights[c, f]
             for i in range(borders[s], borders[s + 1]):
-                decisions[i - borders[probe.first], c] = level + found[c, i - borders[s]] / fit.roots[rows[i]]
+                decisions[i - borders[first], c] = level + found[c, i - borders[s]] / fit.roots[rows[i]]
     return True
 
 
 @part
 def _segment(probe, s, room):
     """Where the values of a segment's rows are kept (features, rows)."""
-    d, begin, end = len(probe.chosen), probe.borders[s] - probe.borders[0], probe.borders[s + 1] - probe.borders[0]
+    d, begin, end = len(probe.chosen), probe.problem.borders[s], probe.problem.borders[s + 1]
     return room.values[begin * d : end * d].reshape(d, end - begin)
 
 
@@ -221,11 +282,11 @@ def _all_others(scatters, means, sizes, s, scatter, weights, mean):
 
 @part
 def _by_columns(probe, fit, room, decisions):
-    rows, borders, first = probe.rows, probe.borders, probe.first
-    n, d, k = borders[-1] - borders[0], len(probe.chosen), len(fit.targets)
+    rows, borders, first = probe.problem.rows, probe.problem.borders, probe.problem.first
+    n, d, k = len(rows), len(probe.chosen), len(fit.targets)
     values = room.values[: n * d].reshape(d, n)
-    _gather(probe, borders[0], borders[-1], fit.roots, values)
-    roots, residuals = _sides(fit, rows[borders[0] : borders[-1]])
+    _gather(probe, borders[0], n, fit.roots, values)
+    roots, residuals = _sides(fit, rows)
     total = dot(roots, roots)
     for f in range(d):
         _take_off_mean(values[f], roots, total)
@@ -237,12 +298,13 @@ def _by_columns(probe, fit, room, decisions):
     if not least >= LEAST_PIVOT:
         return False
     for f in range(d):
-        values[f] *= scale[f]
+        for i in range(n):
+            values[f, i] *= scale[f]
     _solve_lower(L, values)
     by_row = np.ascontiguousarray(values.T)
-    residuals -= np.dot(np.dot(residuals, by_row), values)
+    _take_off(residuals, np.dot(np.dot(residuals, by_row), values))
     for s in range(first, len(borders) - 1):
-        begin, end = borders[s] - borders[0], borders[s + 1] - borders[0]
+        begin, end = borders[s], borders[s + 1]
         own = by_row[begin:end]
         rest = _products(own)
         for i in range(end - begin):
@@ -252,7 +314,7 @@ def _by_columns(probe, fit, room, decisions):
             line[i] += 1.0
         if not _left_out(rest, residuals, begin, end):
             return False
-    _set_decisions(residuals, rows, borders, first, fit, decisions)
+    _set_decisions(residuals, probe.problem, fit, decisions)
     return True
 
 
@@ -282,36 +344,30 @@ def _left_out(rest, residuals, begin, end):
         return False
     own = residuals[:, begin:end].copy()
     solve(L, own)
-    residuals[:, begin:end] = own
+    for c in range(len(residuals)):
+        for i in range(begin, end):
+            residuals[c, i] = own[c, i - begin]
     return True
 
 
 @part
-def _set_decisions(residuals, rows, borders, first, fit, decisions):
-    for i in range(borders[first], borders[-1]):
-        row = rows[i]
+def _set_decisions(residuals, problem, fit, decisions):
+    begin = problem.borders[problem.first]
+    for i in range(begin, len(problem.rows)):
+        row = problem.rows[i]
         for c in range(len(residuals)):
-            residual = residuals[c, i - borders[0]] / fit.roots[row]
-            decisions[i - borders[first], c] = fit.targets[c, row] - residual
+            decisions[i - begin, c] = fit.targets[c, row] - residuals[c, i] / fit.roots[row]
 
 
 @part
-def _by_rows(probe, fit, room, decisions):
-    n = probe.borders[-1] - probe.borders[0]
-    products = room.square[: n * n].reshape(n, n) if n * n <= len(room.square) else np.empty((n, n))
-    row_products(probe, fit.roots, room, products)
-    return from_products(products, probe.rows, probe.borders, probe.first, fit, decisions)
-
-
-@part
-def row_products(probe, roots, room, products):
+def _row_products(probe, roots, room, products):
     """Products of all pairs of a problem's weighted rows; strips of rows are gathered apart."""
-    begin, d, n = probe.borders[0], len(probe.chosen), len(products)
+    d, n = len(probe.chosen), len(products)
     step = (n + STRIPS - 1) // STRIPS
     for a in range(0, n, step):
         a_stop = min(n, a + step)
         left = room.values[a * d : a_stop * d].reshape(d, a_stop - a)
-        _gather(probe, begin + a, begin + a_stop, roots, left)
+        _gather(probe, a, a_stop, roots, left)
         for b in range(0, a_stop, step):
             b_stop = min(n, b + step)
             right = room.values[b * d : b_stop * d].reshape(d, b_stop - b)
@@ -325,14 +381,14 @@ def row_products(probe, roots, room, products):
 
 
 @part
-def from_products(products, rows, borders, first, fit, decisions):
+def _from_products(products, problem, fit, decisions):
     """The decisions from products of weighted rows, which are overwritten.
 
     An intercept makes it all the same what is added along the roots: a row's usual size, for then nothing is lost
     where it is taken off again. One of the smaller sizes is usual, so that a row far from all others is none.
     """
-    n, k = len(products), len(fit.targets)
-    roots, outputs = _sides(fit, rows[borders[0] : borders[-1]])
+    n, k, borders = len(products), len(fit.targets), problem.borders
+    roots, outputs = _sides(fit, problem.rows)
     sides, inverse_sizes = np.empty((k + 1, n)), 0.0
     for i in range(n):
         inverse_sizes += 1.0 / (products[i, i] / (roots[i] * roots[i]) + fit.alpha)
@@ -344,9 +400,10 @@ def from_products(products, rows, borders, first, fit, decisions):
     L, least = scaled_factor(products, fit.alpha, scale)
     if not least >= LEAST_PIVOT:
         return False
-    for c in range(k):
-        sides[c] = scale * outputs[c]
-    sides[k] = scale * roots
+    for i in range(n):
+        for c in range(k):
+            sides[c, i] = scale[i] * outputs[c, i]
+        sides[k, i] = scale[i] * roots[i]
     inverse = np.zeros((n, n))
     for i in range(n):
         inverse[i, i] = 1.0
@@ -358,8 +415,8 @@ def from_products(products, rows, borders, first, fit, decisions):
         share = dot(solved[k], sides[c]) / level
         for i in range(n):
             solved[c, i] -= share * solved[k, i]
-    for s in range(first, len(borders) - 1):
-        begin, end = borders[s] - borders[0], borders[s + 1] - borders[0]
+    for s in range(problem.first, len(borders) - 1):
+        begin, end = borders[s], borders[s + 1]
         own = by_row[begin:end]
         rest = _products(own)
         for i in range(begin, end):
@@ -376,7 +433,7 @@ def from_products(products, rows, borders, first, fit, decisions):
     for c in range(k):
         for i in range(n):
             solved[c, i] *= unit[i] / scale[i]
-    _set_decisions(solved[:k], rows, borders, first, fit, decisions)
+    _set_decisions(solved[:k], problem, fit, decisions)
     return True
 
 

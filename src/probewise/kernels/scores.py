@@ -1,8 +1,11 @@
-"""Scores of the predictions for a fold, as scikit-learn's metrics define them, with weights of the rows.
+"""Scores of predictions, as scikit-learn's metrics define them, with weights of the rows.
 
 truth holds class numbers, or numbers to be predicted. predicted holds a class number, for the area under the curve a
 decision that is higher where class 1 is likelier, the probability of the row's own class, or a number. weights has no
 entries where all rows count alike.
+
+Kernels that predict leave the scoring to a call of its own: what a kernel calls is compiled into it, and all scores in
+every one of them would take a minute.
 """
 
 import numpy as np
@@ -13,55 +16,80 @@ ACCURACY, BALANCED_ACCURACY, F1_MACRO, ROC_AUC, R2, SQUARED_ERROR, PROBABILITY, 
 FEW_PAIRS = 2**20
 
 
-@kernel
-def score(measure, truth, predicted, weights, n_classes):
-    """The score of one fold; larger is better."""
-    if measure == ACCURACY:
-        return _accuracy(truth, predicted, weights)
-    if measure == ROC_AUC:
-        return _area(truth, predicted, weights)
-    if measure == R2:
-        return _r2(truth, predicted, weights)
-    if measure == SQUARED_ERROR:
-        return _minus_squared_error(truth, predicted, weights)
-    if measure == ABSOLUTE_ERROR:
-        return _minus_absolute_error(truth, predicted, weights)
-    if measure == PREDICTION:  # what a score is made of elsewhere: see `add_outcomes`
-        return 0.0
-    if measure == PROBABILITY:
-        return _mean(predicted, weights)
-    hits, claims, owned, met = _by_class(truth, predicted, weights, n_classes)
-    return _mean_recall(hits, owned) if measure == BALANCED_ACCURACY else _mean_f1(hits, claims, owned, met)
+def score_probes(measure, truth, predicted, weights, n_classes, borders, groups, shares, means, scores):
+    """The mean of the scores of tests from border to border, of each probe; larger is better.
 
-
-@kernel
-def score_and_outcomes(measure, truth, predicted, weights, n_classes, groups, shares, means):
-    """The score, and where there are groups of rows their outcomes: see `add_outcomes`."""
+    predicted is (probes, tests). Where there are groups of rows, `_add_outcomes` adds to means.
+    """
+    known = measure, truth, predicted, weights, borders
+    if measure in (BALANCED_ACCURACY, F1_MACRO, ROC_AUC):
+        _score_by_classes(*known, n_classes, scores)
+    else:
+        _score_by_rows(*known, scores)
     if len(groups):
-        add_outcomes(measure, truth, predicted, weights, groups, shares, means)
-    return score(measure, truth, predicted, weights, n_classes)
+        _add_outcomes(*known, groups, shares, means)
 
 
 @kernel
-def add_outcomes(measure, truth, predicted, weights, groups, shares, means):
-    """means[g] += the outcomes of rows scored together that are of group g (-1: of none), times their shares in it.
+def _score_by_rows(measure, truth, predicted, weights, borders, scores):
+    for probe in range(len(predicted)):
+        total = 0.0
+        for fold in range(len(borders) - 1):
+            own = slice(borders[fold], borders[fold + 1])
+            told, own_weights = predicted[probe, own], weights[own] if len(weights) else weights
+            if measure == ACCURACY:
+                total += _accuracy(truth[own], told, own_weights)
+            elif measure == R2:
+                total += _r2(truth[own], told, own_weights)
+            elif measure == SQUARED_ERROR:
+                total += _minus_squared_error(truth[own], told, own_weights)
+            elif measure == ABSOLUTE_ERROR:
+                total += _minus_absolute_error(truth[own], told, own_weights)
+            elif measure == PROBABILITY:
+                total += _mean(told, own_weights)
+        scores[probe] = total / (len(borders) - 1)
+
+
+@kernel
+def _score_by_classes(measure, truth, predicted, weights, borders, n_classes, scores):
+    for probe in range(len(predicted)):
+        total = 0.0
+        for fold in range(len(borders) - 1):
+            own = slice(borders[fold], borders[fold + 1])
+            told, own_weights = predicted[probe, own], weights[own] if len(weights) else weights
+            if measure == ROC_AUC:
+                total += _area(truth[own], told, own_weights)
+            else:
+                counts = _by_class(truth[own], told, own_weights, n_classes)
+                total += _mean_recall(counts) if measure == BALANCED_ACCURACY else _mean_f1(counts)
+        scores[probe] = total / (len(borders) - 1)
+
+
+@kernel
+def _add_outcomes(measure, truth, predicted, weights, borders, groups, shares, means):
+    """means[probe, g] += the outcomes of tests that are of group g (-1: of none), times their shares in it.
 
     Of scores that are not a mean over rows the outcomes are the predictions: with a group for each row they are had.
     """
-    level, scale = (1.0, -_inverse_mean_scatter(truth, weights)) if measure == R2 else (0.0, -1.0)
-    if scale == 0.0:  # all to be predicted are equal: each row has the score of all
-        level = _r2(truth, predicted, weights)
-    for row in range(len(predicted)):
-        if groups[row] >= 0:
-            if measure in (R2, SQUARED_ERROR):
-                outcome = level + scale * (truth[row] - predicted[row]) ** 2
-            elif measure == ABSOLUTE_ERROR:
-                outcome = -abs(truth[row] - predicted[row])
-            elif measure in (PROBABILITY, PREDICTION, ROC_AUC):
-                outcome = predicted[row]
-            else:
-                outcome = np.float64(predicted[row] == truth[row])
-            means[groups[row]] += shares[row] * outcome
+    for fold in range(len(borders) - 1):
+        own = slice(borders[fold], borders[fold + 1])
+        own_weights = weights[own] if len(weights) else weights
+        level, slope = (1.0, -_inverse_mean_scatter(truth[own], own_weights)) if measure == R2 else (0.0, -1.0)
+        for probe in range(len(predicted)):
+            if slope == 0.0:  # all to be predicted are equal: each row has the score of all
+                level = _r2(truth[own], predicted[probe, own], own_weights)
+            for row in range(own.start, own.stop):
+                if groups[row] >= 0:
+                    told = predicted[probe, row]
+                    if measure in (R2, SQUARED_ERROR):
+                        outcome = level + slope * (truth[row] - told) ** 2
+                    elif measure == ABSOLUTE_ERROR:
+                        outcome = -abs(truth[row] - told)
+                    elif measure in (PROBABILITY, PREDICTION, ROC_AUC):
+                        outcome = told
+                    else:
+                        outcome = np.float64(told == truth[row])
+                    means[probe, groups[row]] += shares[row] * outcome
 
 
 @part
@@ -112,8 +140,9 @@ def _by_class(truth, predicted, weights, n_classes):
 
 
 @part
-def _mean_recall(hits, owned):
+def _mean_recall(counts):
     """Mean over the classes that have rows here of the share predicted rightly."""
+    hits, _, owned, _ = counts
     total, count = 0.0, 0
     for c in range(len(owned)):
         if owned[c] > 0.0:
@@ -123,8 +152,9 @@ def _mean_recall(hits, owned):
 
 
 @part
-def _mean_f1(hits, claims, owned, met):
+def _mean_f1(counts):
     """Mean over the classes met, in truth or in predictions, of 2 hits / (rows + claims)."""
+    hits, claims, owned, met = counts
     total, count = 0.0, 0
     for c in range(len(owned)):
         if met[c]:
@@ -137,11 +167,12 @@ def _mean_f1(hits, claims, owned, met):
 @part
 def _area(truth, predicted, weights):
     """The chance that a row of class 1 has the higher decision than one of class 0; equal ones count a half."""
-    if len(weights):
-        return _weighted_area(truth, predicted, weights)
     n_ones = 0
     for row in range(len(truth)):
         n_ones += truth[row] == 1
+    n_pairs = float(len(truth) - n_ones) * n_ones
+    if len(weights) or n_pairs > FEW_PAIRS:
+        return _area_in_order(truth, predicted, weights)
     zeros, ones = np.empty(len(truth) - n_ones), np.empty(n_ones)
     i = j = 0
     for row in range(len(truth)):
@@ -151,9 +182,7 @@ def _area(truth, predicted, weights):
         else:
             zeros[i] = predicted[row]
             i += 1
-    n_pairs = float(len(zeros)) * len(ones)
-    twice_won = _wins_of_pairs(zeros, ones) if n_pairs <= FEW_PAIRS else _wins_in_order(zeros, ones)
-    return 0.5 * twice_won / n_pairs
+    return 0.5 * _wins_of_pairs(zeros, ones) / n_pairs
 
 
 @part
@@ -169,22 +198,7 @@ def _wins_of_pairs(zeros, ones):
 
 
 @part
-def _wins_in_order(zeros, ones):
-    zeros.sort()
-    ones.sort()
-    below, equal, total = 0, 0, 0
-    for value in ones:
-        while below < len(zeros) and zeros[below] < value:
-            below += 1
-        equal = max(equal, below)
-        while equal < len(zeros) and zeros[equal] == value:
-            equal += 1
-        total += below + equal
-    return total
-
-
-@part
-def _weighted_area(truth, predicted, weights):
+def _area_in_order(truth, predicted, weights):
     order = np.argsort(predicted)
     won, lower, total = 0.0, 0.0, 0.0
     start = 0
@@ -192,10 +206,11 @@ def _weighted_area(truth, predicted, weights):
         zero_weight, one_weight = 0.0, 0.0
         stop = start
         while stop < len(order) and predicted[order[stop]] == predicted[order[start]]:
+            weight = weights[order[stop]] if len(weights) else 1.0
             if truth[order[stop]] == 1:
-                one_weight += weights[order[stop]]
+                one_weight += weight
             else:
-                zero_weight += weights[order[stop]]
+                zero_weight += weight
             stop += 1
         won += one_weight * (lower + 0.5 * zero_weight)
         lower += zero_weight

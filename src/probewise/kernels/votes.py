@@ -13,9 +13,10 @@ import math
 
 import numpy as np
 
-from .jit import kernel, part
+from .jit import kernel, longest, part
+from .order import sort_few
 from .products import CHUNK, ROWS, strip_products, strip_width
-from .scores import PROBABILITY, ROC_AUC, score_and_outcomes
+from .scores import PROBABILITY, ROC_AUC
 from .vectors import LANES, keep_nearest
 
 WIDEST = 3 * LANES  # tests side by side
@@ -54,7 +55,7 @@ def extents(lines, middles, reach, is_whole):
         line = lines[f]
         for place in range(len(some)):
             some[place] = line[place * n // len(some)]
-        some.sort()
+        sort_few(some)
         middle = some[len(some) // 2]
         widest, whole = lines.dtype.type(0), True
         for i in range(n):
@@ -64,30 +65,30 @@ def extents(lines, middles, reach, is_whole):
 
 
 @kernel
-def vote_scores(columns, probes, folds, k, truth, by_group, precision, scores):
-    """J of each probe, and outcomes of groups of rows.
+def vote_probes(columns, probes, folds, k, truth, precision, predicted):
+    """What the neighbours say of each test, into predicted (probes, tests).
 
     columns: lines (features, columns), each column a row of X, and what `extents` says of them. probes: indices and
     offsets. folds: fold f tests the columns tests[f]..tests[f + 1] - 1 and trains on train[trains[f]:trains[f + 1]],
     but for the column itself if ``alone``; train has ROWS entries more. truth: targets of columns, keys for ties
-    (WIDEST more), which column to train on has a key, how many classes, measure, weights of tests or none, and where
-    tests scored together start and end. precision: eps and tiny of the floats that products are made in.
+    (WIDEST more), which column to train on has a key, how many classes, and the measure. precision: eps and tiny of the
+    floats that products are made in.
     """
     lines, middles, reach, is_whole = columns
     indices, offsets = probes
     tests, trains, train, alone = folds
-    targets, keys, keepers, n_classes, measure, weights, borders = truth
+    targets, keys, keepers, n_classes, measure = truth
     kind, first, last = precision.dtype, tests[0], tests[-1]
-    stride, most = lines.shape[1] + WIDEST, np.diff(trains).max()
-    values = np.zeros(np.diff(offsets).max() * stride, kind)
+    stride, most = lines.shape[1] + WIDEST, longest(trains)
+    values = np.zeros(longest(offsets) * stride, kind)
     squares, sums = np.zeros(stride, kind), np.zeros(stride, kind)
     products, tops = np.empty((most + ROWS) * WIDEST, kind), np.empty((k + 1) * WIDEST, np.int64)
     found, far, ties = np.empty(k, np.int64), np.empty(k), np.empty(k, np.int64)
     alike, table = np.empty(lines.shape[1], np.int64), np.empty(4 << int(np.log2(lines.shape[1])), np.int64)
     known, seen = np.empty(lines.shape[1]), np.empty(lines.shape[1], np.int64)
     near, apart = np.empty((last - first, k), np.int64), np.empty((last - first, k))
-    own, labels, predicted = targets[first:last], targets.astype(np.int64), np.empty(last - first)
-    for probe in range(len(scores)):
+    own, labels = targets[first:last], targets.astype(np.int64)
+    for probe in range(len(predicted)):
         chosen = indices[offsets[probe] : offsets[probe + 1]]
         scale = _scale(reach, is_whole, chosen)
         _load(lines, middles, chosen, scale, stride, values, squares, sums)
@@ -110,12 +111,11 @@ def vote_scores(columns, probes, folds, k, truth, by_group, precision, scores):
                 column += width
         if measure == PROBABILITY:
             _measure(lines, chosen, scale, squares, first, error, least, near, apart)
-            _soft_votes(near, apart, targets, own, predicted)
+            _soft_votes(near, apart, targets, own, predicted[probe])
         elif n_classes and measure != ROC_AUC:
-            vote(near, labels, predicted)
+            vote(near, labels, predicted[probe])
         else:
-            average(near, targets, predicted)  # of two classes: the share of class 1
-        scores[probe] = mean_score(own, predicted, borders, n_classes, measure, weights, by_group, probe)
+            average(near, targets, predicted[probe])  # of two classes: the share of class 1
 
 
 @part
@@ -196,7 +196,7 @@ def _neighbors(
         if alike[0] == UNKNOWN:
             _find_copies(lines, chosen, values, alike, table)
             seen[:] = UNKNOWN
-        count = 0
+        count = np.int64(0)  # with a plain 0 numba would compile `_keep` twice
         for at in range(end - start):
             other = train[start + at]
             if lessened[row] + lessened[other] - 2 * products[at * width + t] <= most and not (alone and other == row):
@@ -349,18 +349,3 @@ def average(near, targets, predicted):
         for q in range(k):
             total += targets[near[test, q]]
         predicted[test] = total / k
-
-
-@part
-def mean_score(truth, predicted, borders, n_classes, measure, weights, by_group, probe):
-    """Mean of the scores of tests from border to border; outcomes of groups of rows are added to their means."""
-    groups, shares, means = by_group
-    total = 0.0
-    for number in range(len(borders) - 1):
-        own = slice(borders[number], borders[number + 1])
-        own_weights = weights[own] if len(weights) else weights
-        own_groups, own_shares = (groups[own], shares[own]) if len(groups) else (groups, shares)
-        total += score_and_outcomes(
-            measure, truth[own], predicted[own], own_weights, n_classes, own_groups, own_shares, means[probe]
-        )
-    return total / (len(borders) - 1)

@@ -1,0 +1,46 @@
+"""Kernels compiled beside a first ranking are those that the ranking asks for, and are compiled once."""
+
+import subprocess
+
+import numpy as np
+import pytest
+
+from probewise.criteria import Linear
+from probewise.kernels import ahead, ridge_decisions, ridge_left_out
+from probewise.probing.probes import Subsets
+
+
+def test_what_is_compiled_ahead_is_what_linear_calls():
+    ahead.compile_linear()
+    kernels = ridge_decisions.by_columns, ridge_decisions.by_rows, ridge_left_out.predict_left_out
+    known = [list(kernel.signatures) for kernel in kernels]
+    X, y = np.random.default_rng(0).standard_normal((9, 20)), np.arange(9) % 2
+    for table in (X, X.astype(np.float32)):
+        Linear().bind(table, y, cv="loo", scoring="probability")(Subsets.of([[0, 1], np.arange(15)]))
+    assert [list(kernel.signatures) for kernel in kernels] == known
+
+
+def test_a_version_of_the_kernels_is_compiled_ahead_once(monkeypatch, tmp_path):
+    started = []
+    monkeypatch.setattr(ahead.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(ahead.subprocess, "Popen", lambda command, **_: started.append(command))
+    monkeypatch.setattr(ahead, "by_columns", type("Kernel", (), {"stats": type("Stats", (), {"cache_path": tmp_path})}))
+    for _ in range(2):
+        ahead.begin()
+    assert [command[1:] for command in started] == [["-m", "probewise.kernels.ahead"]]
+    monkeypatch.setattr(ahead, "SOURCES", "other")
+    ahead.begin()
+    assert len(started) == 2
+
+
+@pytest.mark.parametrize("folder", [None, "/proc/no folder to write in"])
+def test_without_a_folder_for_it_nothing_is_compiled_ahead(monkeypatch, folder):
+    monkeypatch.setattr(ahead.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(ahead.subprocess, "Popen", lambda *_, **__: pytest.fail("started"))
+    monkeypatch.setattr(ahead, "by_columns", type("Kernel", (), {"stats": type("Stats", (), {"cache_path": folder})}))
+    ahead.begin()
+
+
+@pytest.mark.exhaustive
+def test_it_runs_as_a_process(tmp_path):
+    subprocess.run([ahead.sys.executable, "-m", "probewise.kernels.ahead"], check=True, timeout=300)
