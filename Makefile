@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-device check journey bench docs clean
+.PHONY: help demo test test-slow test-all test-device check journey bench docs clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,7 +23,10 @@ demo: $(VENV)/.installed-cli  ## rank the built-in data set with DAF and BIF, wi
 	$(BIN)/probewise demo
 
 test: $(VENV)/.installed-dev  ## run the tests, on two cores
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not exhaustive and not slow'
+
+test-slow: $(VENV)/.installed-dev  ## run those that take seconds each: pages of the docs, kill -9, browser, clusters
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow and not exhaustive'
 
 test-all: $(VENV)/.installed-dev  ## run the tests with every case of every matrix and long runs of faults
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m ''
@@ -50,7 +53,7 @@ journey:  ## walk through a fresh wheel in an empty environment as five kinds of
 bench: $(VENV)/.installed-bench  ## measure speed and memory, side by side with what people use today
 	$(BIN)/python -m benchmarks
 
-docs: $(VENV)/.installed-docs  ## build the documentation site in site/; make test runs every example in it
+docs: $(VENV)/.installed-docs  ## build the documentation site in site/; make test-slow runs every example in it
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:  ## remove the virtual environment and caches

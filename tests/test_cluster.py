@@ -52,6 +52,7 @@ def on(client, **options):
     return joblib.parallel_config(backend="dask", client=client, **options)
 
 
+@pytest.mark.slow
 def test_rounds_are_the_same_bits_too(client):
     made = make_madelon(250, 120, random_state=3)
     tournament = Tournament(10, n_probes=500, random_state=0)
@@ -107,6 +108,7 @@ def test_all_workers_work_and_the_driver_does_not(client, data, tmp_path):
     assert {int(trace.name) for trace in tmp_path.iterdir()} == workers
 
 
+@pytest.mark.slow
 def test_the_data_travel_once_and_a_block_takes_a_few_kilobytes(cluster):
     """From here to the scheduler and back; the workers get the data from there."""
     X = np.random.default_rng(0).standard_normal((200, 5000)).astype(np.float32)

@@ -44,6 +44,7 @@ def test_docstring_examples(name, monkeypatch):
     assert outcome.failed == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_page(page, tmp_path, monkeypatch, real_data):
     """Blocks run from top to bottom, in one folder that holds ``genes.csv``, and know the names of those before.

@@ -96,6 +96,7 @@ def on(client):
     return joblib.parallel_config(backend="dask", client=client)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_workers_are_killed_and_others_come(cluster, data, tmp_path):
     """One, then all, with the data they had; each kill is more than the scheduler itself allows a task."""
@@ -139,6 +140,7 @@ with Client(sys.argv[2]) as client, on(client):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_the_driver_is_killed(cluster, data, tmp_path):
     path = tmp_path / "run.ledger"
@@ -182,6 +184,7 @@ def dies(block):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_the_scheduler_is_killed_and_started_again(cluster, data, tmp_path):
     here = small(n_probes=400).fit(*data)
@@ -217,6 +220,7 @@ def test_without_a_file_a_lost_cluster_leaves_the_ranking_so_far(cluster, data):
     assert left.stop_reason_.startswith("interrupted after 200 probes: the Dask scheduler")
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_a_study_loses_its_cluster(cluster, data, tmp_path):
     path = tmp_path / "study.jsonl"
@@ -365,6 +369,7 @@ def test_a_failed_probe_is_named_whoever_scores_it(data, kind):
     assert str(there.value) == str(here.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["threading", "loky"])
 def test_an_error_score_gives_the_same_bits_whoever_scores(data, kind):
     with pytest.warns(FitFailedWarning) as warned_here:

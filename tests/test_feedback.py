@@ -181,6 +181,7 @@ def test_one_class_is_an_error():
         relevance_feedback(np.zeros((30, 2)), np.full(30, 3), GaussianNB())
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 def test_feedback_helps_on_real_images(real_data):
     data = real_data("msrcv1")

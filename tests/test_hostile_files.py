@@ -277,6 +277,7 @@ def test_a_sparse_arff_file_that_lies(tmp_path, place):
     assert "cannot be read as sparse ARFF" in refusal(path, target="label")
 
 
+@pytest.mark.slow
 def test_a_million_columns_in_a_line_are_a_table(tmp_path):
     path = tmp_path / "t.csv"
     names = ",".join(map(str, range(10**6)))

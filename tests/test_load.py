@@ -52,6 +52,7 @@ def weighed(tmp_path_factory):
     return scale, path
 
 
+@pytest.mark.slow
 def test_memory_grows_by_the_ledgers_number_only(weighed):
     scale, _ = weighed
     grown = scale.held[N_PROBES] - scale.held[THIRD]

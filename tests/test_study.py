@@ -554,6 +554,7 @@ def script(run, pause):
     return [sys.executable, "-c", textwrap.dedent(SCRIPT), str(run), str(pause)]
 
 
+@pytest.mark.slow
 def test_a_study_killed_in_the_middle_goes_on_to_the_same_table(data, tmp_path):
     run = tmp_path / "study.jsonl"
     with subprocess.Popen(script(run, 0.3)) as process:

@@ -110,6 +110,7 @@ def test_we_say_that_we_are_typed():
     assert files("probewise").joinpath("py.typed").is_file()
 
 
+@pytest.mark.slow
 def test_a_right_script_passes(mypy):
     done = mypy(RIGHT)
     assert done.returncode == 0, done.stdout + done.stderr

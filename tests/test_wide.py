@@ -448,6 +448,7 @@ def test_an_hdf5_file_does_not_travel(tmp_path):
         Stored(kept).__getstate__()
 
 
+@pytest.mark.slow
 def test_mapped_files_and_zarr_travel(tmp_path):
     X, y = table(d=10)
     here, alone = daf(ESTIMATOR).fit(X, y), BIF().fit(X, y)
@@ -491,8 +492,9 @@ except MemoryError:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by what Linux has for it")
-@pytest.mark.parametrize("order", ["F", "C"])
+@pytest.mark.parametrize("order", ["F", pytest.param("C", marks=pytest.mark.exhaustive)])
 def test_memory_stays_far_below_the_size_of_the_file(order, tmp_path):
     """137 MiB of data, 50 MiB of memory besides what is there before: mapped pages do not count, copies do."""
     n_rows, n_columns, step = 400, 90_000, 5000

@@ -59,6 +59,7 @@ def cells(text, title):
     return [line.split() for line in blocks[0].strip().splitlines()[2:]]
 
 
+@pytest.mark.slow
 def test_end_to_end(data, tmp_path):
     out, plot = tmp_path / "table.csv", tmp_path / "picture.svg"
     options = ["--methods", "daf,bif,all", "--classifiers", "knn,linear", "--trials", 4, "--sizes", "1,5,20"]
@@ -181,6 +182,7 @@ def ctrl_c_heard():
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_ctrl_c_gives_the_trials_so_far_and_the_run_can_go_on(data, tmp_path, capsys, jobs):
     kept, basis = tmp_path / "study.jsonl", [data, "--target", "label", "--methods", "daf,bif", "--sizes", "1,4"]

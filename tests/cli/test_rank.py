@@ -200,6 +200,7 @@ def test_quiet_prints_the_ranking_and_nothing_else(data, capsys):
     assert len(table_rows(printed.out)) == 20
 
 
+@pytest.mark.slow
 def test_regression_by_the_look_of_the_target_and_by_request(write, capsys):
     random = np.random.default_rng(0)
     columns = {f"x{k}": random.standard_normal(80) for k in range(6)}
@@ -381,6 +382,7 @@ def wait_for_blocks(ledger, process, blocks=4, seconds=90):
         time.sleep(0.01)
 
 
+@pytest.mark.slow
 def test_ctrl_c_gives_the_ranking_so_far_and_the_run_can_go_on(data, tmp_path, capsys):
     data = [data, "--target", "label", "--method", "daf"]
     ledger, options = tmp_path / "run.ledger", [*data, "--ledger", tmp_path / "run.ledger"]
@@ -560,6 +562,7 @@ def test_old_names_of_options_work_and_say_the_new_ones(data, tmp_path, capsys):
     assert "is called" not in ranked(capsys, *start, *end, "--keep", 2, "-q").err
 
 
+@pytest.mark.slow
 def test_demo_shows_what_tournament_finds_and_bif_misses():
     done = command("demo", "--time", 2, "--seed", 1)
     assert done.returncode == 0, done.stderr

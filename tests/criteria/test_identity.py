@@ -87,6 +87,7 @@ for folder in sys.argv[1:]:
     return [dict(part.split("=", 1) for part in line.split(";")) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_functions_are_known_by_what_they_capture_in_every_process(tmp_path):
     for factor in (1, 2):
         (tmp_path / str(factor)).mkdir()

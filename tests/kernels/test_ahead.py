@@ -1,6 +1,7 @@
 """Kernels compiled beside a first ranking are those that the ranking asks for, and are compiled once."""
 
 import subprocess
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -8,6 +9,20 @@ import pytest
 from probewise.criteria import Linear
 from probewise.kernels import ahead, ridge_decisions, ridge_left_out
 from probewise.probing.probes import Subsets
+
+
+class Unstarted:
+    """A thread that is only written down."""
+
+    started: ClassVar[list] = []
+
+    def __init__(self, *, target, args, kwargs, daemon):
+        assert target is subprocess.run
+        assert daemon
+        self.args = args
+
+    def start(self):
+        self.started.append(self.args)
 
 
 def test_what_is_compiled_ahead_is_what_linear_calls():
@@ -23,11 +38,12 @@ def test_what_is_compiled_ahead_is_what_linear_calls():
 def test_a_version_of_the_kernels_is_compiled_ahead_once(monkeypatch, tmp_path):
     started = []
     monkeypatch.setattr(ahead.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(ahead.subprocess, "Popen", lambda command, **_: started.append(command))
+    monkeypatch.setattr(ahead.threading, "Thread", Unstarted)
+    monkeypatch.setattr(Unstarted, "started", started)
     monkeypatch.setattr(ahead, "by_columns", type("Kernel", (), {"stats": type("Stats", (), {"cache_path": tmp_path})}))
     for _ in range(2):
         ahead.begin()
-    assert [command[1:] for command in started] == [["-m", "probewise.kernels.ahead"]]
+    assert [command[1:] for (command,) in started] == [["-m", "probewise.kernels.ahead"]]
     monkeypatch.setattr(ahead, "SOURCES", "other")
     ahead.begin()
     assert len(started) == 2
@@ -36,7 +52,7 @@ def test_a_version_of_the_kernels_is_compiled_ahead_once(monkeypatch, tmp_path):
 @pytest.mark.parametrize("folder", [None, "/proc/no folder to write in"])
 def test_without_a_folder_for_it_nothing_is_compiled_ahead(monkeypatch, folder):
     monkeypatch.setattr(ahead.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(ahead.subprocess, "Popen", lambda *_, **__: pytest.fail("started"))
+    monkeypatch.setattr(ahead.threading, "Thread", lambda **_: pytest.fail("started"))
     monkeypatch.setattr(ahead, "by_columns", type("Kernel", (), {"stats": type("Stats", (), {"cache_path": folder})}))
     ahead.begin()
 

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from probewise.kernels import jit
 
 CODE = """
@@ -14,6 +16,7 @@ ProbePlan(10, max_size=3).draw(0, 5)
 """
 
 
+@pytest.mark.slow
 def test_the_first_call_says_that_it_compiles_and_the_second_is_silent(tmp_path):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     first, second = (
@@ -30,6 +33,7 @@ def ran(code, **environment):
     return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
 
 
+@pytest.mark.slow
 def test_without_a_folder_to_write_kernels_are_compiled_every_time():
     own = {"NUMBA_CACHE_LOCATOR_CLASSES": "UserProvidedCacheLocator", "NUMBA_CACHE_DIR": ""}
     assert "there is no folder to keep them in; name one" in ran(CODE, **own).stderr

@@ -112,6 +112,7 @@ def conduct(work, units=UNITS, folder=None, settings=None, **options):
     return reproduction.conduct("run", work, units, settings or {}, "squares")
 
 
+@pytest.mark.slow
 def test_units_give_the_same_for_any_number_of_workers(tmp_path):
     one = conduct(squared)
     assert one == {("a", 1): 1 / 3, ("b", 2): 4 / 3, ("c", 3): 3.0, ("d", 4): 16 / 3}

@@ -92,6 +92,7 @@ def without_seconds(outcome):
     return [cell for cell in outcome.cells if not cell.column.endswith("seconds")]
 
 
+@pytest.mark.slow
 def test_a_small_run_end_to_end_goes_on_where_it_was(tmp_path):
     said = []
     whole = efs_2004.run(Reproduction(TINY, at_hand, tmp_path, n_jobs=2, seed=1, progress=said.append))

@@ -66,6 +66,7 @@ def test_folds_part_the_rows_and_repetitions_differ():
     assert set(train).isdisjoint(test)
 
 
+@pytest.mark.slow
 def test_it_is_the_literal_loop():
     data = at_hand("iris")
     X, y = table_of("Iris", data)
@@ -90,6 +91,7 @@ def test_the_methods_are_those_of_section_3():
     assert (svm.kernel, svm.C, svm.gamma) == ("rbf", 1.0, "auto")
 
 
+@pytest.mark.slow
 def test_a_small_run_end_to_end_goes_on_where_it_was(tmp_path):
     settings = Settings(1, 1, 10, ("Iris",))
     said = []

@@ -163,6 +163,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is of POSIX")
 def test_killed_and_resumed_equals_uninterrupted(tmp_path):
     path, here = tmp_path / "run", os.path.dirname(__file__)

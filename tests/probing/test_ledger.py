@@ -314,6 +314,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is of POSIX")
 def test_kill_9_in_the_middle_of_writing(tmp_path):
     path = tmp_path / "run"

@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 
 from probewise import DAF, FSDD, SFFS
+from probewise.criteria import KNN, Average, Linear
 from probewise.datasets import make_madelon
 from probewise.probing.probes import Subsets
 from probewise.probing.progress import Glimpse, Rarely, Throttled, live_line, live_progress, one_line, panel
@@ -216,3 +217,18 @@ def test_a_notebook_is_left_tidy_by_a_failure(notebook):
     with pytest.raises(RuntimeError, match="broken"):
         fail_after(1, "study: 1 of 3 trials")
     assert [str(thing) for thing in notebook] == ["", "study: 1 of 3 trials", ""]
+
+
+@pytest.mark.parametrize("criterion", ["knn", Average((KNN(10), Linear()))])
+def test_verbose_says_when_exact_distances_take_time(criterion):
+    X, y = np.random.default_rng(0).standard_normal((60, 30)), np.arange(60) % 2
+    options = {"criterion": criterion, "scale": None, "stop": MaxProbes(60), "random_state": 0}
+    if criterion != "knn":
+        options |= {"cv": "loo", "scoring": "probability"}
+    far = X.copy()
+    far[::4, :10] = -999_999_999
+    said = {name: [] for name in ("plain", "far")}
+    for name, table in (("plain", X), ("far", far)):
+        DAF(verbose=said[name].append, **options).fit(table, y)
+    assert not any("exact" in line for line in said["plain"])
+    assert sum("exact distances" in line for line in said["far"]) == 1

@@ -87,6 +87,7 @@ def test_rounds_equal_the_literal_twin(whole):
     assert ours == rounds
 
 
+@pytest.mark.slow
 def test_pooled_differences_count_the_rounds_a_feature_was_in(whole):
     plan, ledger = whole.plan_, whole.ledger_
     scores, errors = pooled_differences(plan, ledger)
@@ -115,6 +116,7 @@ def test_adjusted_is_by_round_and_size(whole):
 # ---- laws
 
 
+@pytest.mark.slow
 def test_any_number_and_kind_of_workers(whole):
     for options, context in (
         ({"n_jobs": 3}, {"backend": "threading"}),

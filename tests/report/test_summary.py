@@ -324,6 +324,7 @@ def test_a_checked_curve_tells_what_holds_on_other_rows(madelon):
     assert f"it gives {honest:.3f} with" in render_html(summarize(daf))
 
 
+@pytest.mark.slow
 def test_numbers_as_target():
     random = np.random.default_rng(1)
     X = random.standard_normal((120, 12))
@@ -377,6 +378,7 @@ def test_likeness():
     np.testing.assert_allclose(part["correlation"][first][second], expected)
 
 
+@pytest.mark.slow
 def test_company_reveals_what_is_nothing_alone():
     random = np.random.default_rng(0)
     X = random.standard_normal((400, 100)).astype(np.float32)

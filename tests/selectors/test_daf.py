@@ -233,6 +233,7 @@ def test_max_time_with_a_slow_criterion():
     assert time.perf_counter() - started < 5
 
 
+@pytest.mark.slow
 def test_daf_finds_what_bif_misses_on_madelons_recipe():
     data = make_madelon(n_samples=600, n_features=300, random_state=0)
     found = DAF(20, max_probe_size=150, stop=MaxProbes(3000), n_jobs=2, random_state=0).fit(data.X, data.y)
@@ -241,6 +242,7 @@ def test_daf_finds_what_bif_misses_on_madelons_recipe():
     assert alone.support_[data.informative].sum() <= 8
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 def test_uci_madelon(real_data):
     """The 2011 paper's data: 4,000 probes put at least 16 of the 20 informative features into the top 20."""

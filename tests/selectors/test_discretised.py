@@ -126,6 +126,7 @@ def test_greedy_information(name, selector, data, size):
     np.testing.assert_allclose(fitted.gains_, values, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.shared_data
 @pytest.mark.parametrize("name", ["leukemia", pytest.param("lymphoma", marks=pytest.mark.exhaustive)])
 def test_real_genes(name, real_data):

@@ -130,6 +130,7 @@ Tournament(10, n_probes=60_000, random_state=0, ledger=sys.argv[1]).fit(data.X, 
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is of POSIX")
 def test_kill_9_and_go_on(tmp_path):
     path = tmp_path / "run.ledger"
@@ -176,6 +177,7 @@ def test_the_net_protects_while_many_are_in():
         assert not len(few.run_.record.narrowing.protected)
 
 
+@pytest.mark.slow
 def test_it_finds_madelon_with_an_eighth_of_the_probes():
     data = make_madelon(random_state=0)
     found = Tournament(20, n_probes=1000, random_state=0).fit(data.X, data.y)

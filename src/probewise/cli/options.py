@@ -86,7 +86,7 @@ JOBS = Option("jobs", int, "N", "Workers; -1 is all cores.", -1, flags=("--jobs"
 DEMO = (
     Option("seed", int, "N", "Another seed: other data, other probes.", 0, at_least=0),
     JOBS,
-    Option("time", str, "TIME", "DAF stops then at the latest: seconds, or as 5m, 1h30m.", "30", check=seconds_in),
+    Option("time", str, "TIME", "DAF stops then at the latest: seconds, or as 5m, 1h30m.", "6", check=seconds_in),
 )
 RANK = (
     DATA,

@@ -106,6 +106,10 @@ class BoundAverage:
         shares: list[Any] = [getattr(part, "row_shares", None) for part in self.parts]
         return shares[0] if all(own is not None and np.array_equal(own, shares[0]) for own in shares) else None
 
+    @property
+    def exact_share(self) -> float:
+        return max(getattr(part, "exact_share", 0.0) for part in self.parts)
+
     def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
         return mean_outcomes([part.outcomes(subsets, group_of) for part in self.parts])  # type: ignore[attr-defined]
 

@@ -163,6 +163,10 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
     def votes(self) -> Votes:
         return Votes(self.target, self.folds, self.measure, self.n_neighbors, self.columns.dtype)
 
+    @property
+    def exact_share(self) -> float:
+        return self.votes.exact_share
+
     @cached_property
     def votes_of_folds(self) -> Votes:
         return Votes(self.target, self.folds, self.measure, self.n_neighbors, np.float64, one_by_one=True)

@@ -65,6 +65,10 @@ class SoftKNN(BoundLeftOut):
     def votes(self) -> Votes:
         return Votes(self.target, self.folds, self.measure, self.n_neighbors, self.lines.dtype)
 
+    @property
+    def exact_share(self) -> float:
+        return self.votes.exact_share
+
     def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
         self.votes.score(probes, by_group, scores)
 

@@ -43,6 +43,7 @@ class Votes:
         self.precision = np.array([np.finfo(kind).eps, np.finfo(kind).tiny], kind)
         self.is_alone = folds.is_partition and bool(np.all(folds.test_sizes == 1)) and not one_by_one
         self._extents: tuple[Any, Any] = None, None
+        self.n_found, self.n_exact = 0, 0
 
     def score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
         lines, indices, offsets = probes
@@ -50,9 +51,10 @@ class Votes:
         columns = lines, *self._extents_of(lines)
         for some in self.tests.pieces(len(scores)):
             predicted, own = np.empty((len(scores[some]), len(self.tests.truth))), offsets[some.start : some.stop + 1]
-            kernels.vote_probes(
+            self.n_exact += kernels.vote_probes(
                 columns, (indices, own), self.layout, self.n_neighbors, self.truth, self.precision, predicted
             )
+            self.n_found += predicted.size
             self.tests.score(predicted, (groups, shares, means[some]), scores[some])
 
     def score_fold(self, fold: int, lines: NDArray[Any], by_group: Outcomes, scores: Floats) -> None:
@@ -67,6 +69,11 @@ class Votes:
         kernels.vote_probes(columns, probe, some, self.n_neighbors, self.truth, self.precision, predicted)
         known = self.measure.tests(self.tests.truth[own], self.tests.weights[own], self.target.n_classes)
         known.score(predicted, (groups[own], shares[own], means), scores)
+
+    @property
+    def exact_share(self) -> float:
+        """Of the tests so far, those whose neighbours only exact distances told: these take several times as long."""
+        return self.n_exact / max(1, self.n_found)
 
     @cached_property
     def layout(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:

@@ -7,6 +7,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numba
@@ -16,8 +17,6 @@ from .jit import SOURCES
 from .ridge_decisions import Fit, Problem, by_columns, decide
 from .ridge_left_out import predict_left_out
 from .scores import PROBABILITY
-
-started: list[subprocess.Popen[bytes]] = []
 
 
 def begin() -> None:
@@ -32,9 +31,11 @@ def begin() -> None:
     try:
         mark.parent.mkdir(parents=True, exist_ok=True)
         mark.touch()
-        started.append(subprocess.Popen([sys.executable, "-m", __name__], stdin=quiet, stdout=quiet, stderr=quiet))
-    except OSError:  # no place for a mark, or no process to be had: all is compiled when it is needed
+    except OSError:  # no place for a mark: all is compiled when it is needed
         return
+    command = [sys.executable, "-m", __name__]
+    options = {"stdin": quiet, "stdout": quiet, "stderr": quiet, "check": False}
+    threading.Thread(target=subprocess.run, args=(command,), kwargs=options, daemon=True).start()
 
 
 def compile_linear() -> None:

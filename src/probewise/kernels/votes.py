@@ -66,7 +66,7 @@ def extents(lines, middles, reach, is_whole):
 
 @kernel
 def vote_probes(columns, probes, folds, k, truth, precision, predicted):
-    """What the neighbours say of each test, into predicted (probes, tests).
+    """What the neighbours say of each test, into predicted (probes, tests); of how many exact distances decided.
 
     columns: lines (features, columns), each column a row of X, and what `extents` says of them. probes: indices and
     offsets. folds: fold f tests the columns tests[f]..tests[f + 1] - 1 and trains on train[trains[f]:trains[f + 1]],
@@ -87,7 +87,7 @@ def vote_probes(columns, probes, folds, k, truth, precision, predicted):
     alike, table = np.empty(lines.shape[1], np.int64), np.empty(4 << int(np.log2(lines.shape[1])), np.int64)
     known, seen = np.empty(lines.shape[1]), np.empty(lines.shape[1], np.int64)
     near, apart = np.empty((last - first, k), np.int64), np.empty((last - first, k))
-    own, labels = targets[first:last], targets.astype(np.int64)
+    own, labels, n_exact = targets[first:last], targets.astype(np.int64), 0
     for probe in range(len(predicted)):
         chosen = indices[offsets[probe] : offsets[probe + 1]]
         scale = _scale(reach, is_whole, chosen)
@@ -104,7 +104,7 @@ def vote_probes(columns, probes, folds, k, truth, precision, predicted):
                 strip_products(values, len(chosen), stride, train, some, products)
                 _sort_out(products, train, some, alone, sums, keys, len(keepers) - 1, k, tops)
                 stop = min(column + width, tests[fold + 1])
-                _neighbors(
+                n_exact += _neighbors(
                     lines, chosen, scale, values, products, train, some, stop, first, alone, squares, sums, error,
                     least, keys, keepers, k, tops, (found, far, ties), (alike, table, known, seen), near, apart,
                 )  # fmt: skip
@@ -116,6 +116,7 @@ def vote_probes(columns, probes, folds, k, truth, precision, predicted):
             vote(near, labels, predicted[probe])
         else:
             average(near, targets, predicted[probe])  # of two classes: the share of class 1
+    return n_exact
 
 
 @part
@@ -179,10 +180,10 @@ def _neighbors(
     lines, chosen, scale, values, products, train, some, stop, first, alone, squares, lessened, error, least, keys,
     keepers, k, tops, nearest, copies, near, apart,
 ):  # fmt: skip
-    """The k nearest of each test, and the least that their squared distances may be."""
+    """The k nearest of each test, and the least that their squared distances may be; how many were left open first."""
     start, end, column, width = some
     (found, far, ties), (alike, table, known, seen) = nearest, copies
-    distances, mask = tops.view(np.float64), len(keepers) - 1
+    distances, mask, n_open = tops.view(np.float64), len(keepers) - 1, 0
     for row in range(column, stop):
         most, t = 0.0, row - column
         for q in range(k):
@@ -193,6 +194,7 @@ def _neighbors(
             most = max(most, distances[q * width + t] + 2.0 * slack)
         if error == 0 or distances[k * width + t] > most or tops[k * width + t] == FARTHEST:
             continue
+        n_open += 1
         if alike[0] == UNKNOWN:
             _find_copies(lines, chosen, values, alike, table)
             seen[:] = UNKNOWN
@@ -207,6 +209,7 @@ def _neighbors(
         for q in range(k):
             near[row - first, q] = found[q]
             apart[row - first, q] = far[q] * scale * scale - np.float64(error * (squares[row] + squares[found[q]]))
+    return n_open
 
 
 @part

@@ -96,6 +96,14 @@ def _displayed(verbose: Verbose, glimpse_of: Callable[[State], Glimpse], title: 
         _leave(one_line(glimpse_of(progress.latest), progress.speed(progress.latest)))
 
 
+def say(verbose: Verbose, line: str) -> None:
+    """A line that stays, as ``verbose`` asks for."""
+    if callable(verbose):
+        verbose(line)
+    elif verbose:
+        _leave(line)
+
+
 def _leave(line: str) -> None:
     """What stays of a live display: a line."""
     from rich.console import Console

@@ -31,7 +31,7 @@ from ..probing.alone import chances_alone
 from ..probing.engine import ProbeError, run_probes
 from ..probing.ledger import ROW_GROUPS, Ledger, peek
 from ..probing.probes import FEWEST_EXPECTED, Subsets
-from ..probing.progress import live_progress
+from ..probing.progress import live_progress, say
 from ..probing.record import COMMAND, Record
 from ..probing.rounds import Narrowing
 from ..probing.rows import RowGroups
@@ -47,6 +47,12 @@ from .shows_run import ShowsRun
 
 Rows = NDArray[np.int64]
 LEADING = 10  # features that people read first
+
+MUCH_DOUBT = 0.02  # of the tests: about a tenth of the time, and more
+DOUBT = (
+    "values far from all others left the nearest rows of {:.0%} of the tests open: exact distances decided, which "
+    "takes longer; scale='rank' brings such values nearer, if they mean nothing"
+)
 
 
 class Rounds(NamedTuple):
@@ -138,6 +144,8 @@ class ProbingSelector(ShowsRun, WrapperSelector):
                 rows=row_groups,
                 blocks_at_once=max(1, DEVICE_BLOCK_SIZE // record.block_size) if isinstance(score, OnDevice) else 1,
             )
+        if self.verbose and getattr(score, "exact_share", 0.0) > MUCH_DOUBT:
+            say(self.verbose, DOUBT.format(score.exact_share))
         self.scores_ = self.run_.coefficient(self.coefficient)[0]
         self.ranking_ = self.run_.ranking(self.coefficient)
         self._warn()
