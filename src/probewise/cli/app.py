@@ -86,9 +86,9 @@ def main() -> None:
         with suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     if {"rank", "demo"} & set(sys.argv[1:2]) and not {"--help", "--help-all", "--method"} & set(sys.argv):
-        from ..kernels import ahead
+        from . import ahead
 
-        ahead.begin()
+        ahead.begin("linear", *(["neighbors"] if "demo" in sys.argv[1:2] else []))
     sys.exit(run(sys.argv[1:]))
 
 

@@ -31,6 +31,6 @@ intervals        cut points: optimal, greedy, MDL                               
 levels           mean, deviation, few or common values of columns                                  discretize
 contingency      joint counts of coded columns                     contingency, filters_triton     information
 vectors          vector instructions for the kernels above
-jit, ahead       how kernels are compiled; some of them at once
+jit              how kernels are compiled
 ===============  ================================================  ==============================  ===================
 """

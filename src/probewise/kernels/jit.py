@@ -2,6 +2,7 @@
 
 import hashlib
 import logging
+import platform
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,9 +12,9 @@ import numba
 from numba.core import event
 
 log = logging.getLogger("probewise")
-KEPT = "Compiling the numerical kernels for this machine: once, a minute or so; later runs load them."
+KEPT = "Compiling the numerical kernels for this machine: once, half a minute or so; later runs load them."
 NOT_KEPT = (
-    "Compiling the numerical kernels, a minute or so in every run: there is no folder to keep them in; name one "
+    "Compiling the numerical kernels, half a minute or so in every run: there is no folder to keep them in; name one "
     "that may be written in the environment variable NUMBA_CACHE_DIR."
 )
 
@@ -57,6 +58,7 @@ def _sources() -> str:
 
 
 SOURCES = _sources()
+VERSION = f"{SOURCES}-{numba.__version__}-{platform.python_version()}"  # what compiled kernels are good for
 
 
 def kernel(function: Callable[..., Any]) -> Any:
