@@ -47,6 +47,29 @@ def daf2(subsets, values, n_features, min_probes=30):
     return daf0(subsets, scaled, n_features)
 
 
+def centred(subsets, values, least=20):
+    """J less its mean at the probe's size; sizes share a mean by twenties of probes, counted from the smallest size."""
+    counts = {d: sum(len(subset) == d for subset in subsets) for d in {len(subset) for subset in subsets}}
+    group = {d: sum(counts[other] for other in counts if other < d) // least for d in counts}
+    means = {
+        each: np.mean([v for subset, v in zip(subsets, values, strict=True) if group[len(subset)] == each])
+        for each in group.values()
+    }
+    return [value - means[group[len(subset)]] for subset, value in zip(subsets, values, strict=True)]
+
+
+def daf0_centred(subsets, values, n_features):
+    """DAF0 of J less its mean at the probe's size."""
+    return daf0(subsets, centred(subsets, values), n_features)
+
+
+def daf2_centred(subsets, values, n_features, min_probes=30):
+    """DAF2 of the same; sigma(d) is that of J, which centring at each size leaves as it is."""
+    deviations = {d: size_deviation(subsets, values, d, min_probes) for d in {len(subset) for subset in subsets}}
+    pairs = zip(subsets, centred(subsets, values), strict=True)
+    return daf0(subsets, [value / deviations[len(subset)] for subset, value in pairs], n_features)
+
+
 def regression(subsets, adjusted, n_features, penalty):
     """Ridge of J, less its mean at the probe's size, on which features are in, each column less its share by size."""
     matrix = np.array(

@@ -43,7 +43,7 @@ def outcome():
     lines = [Line("ours", [1, 10, 100], [1.0, 2.0, 3.0]), Line("theirs", [10], [2.5], published=True)]
     return Outcome(
         cells=[Cell("Table 1", "a", "10", 70.23, 71.0, "± 0.50"), Cell("Table 1", "b", "9", None, 1 / 3)],
-        claims=[Claim("it works", True, "it did"), Claim("it flies", None, "no wings")],
+        claims=[Claim("it works", True, "it did"), Claim("it flies", None, "no wings", "section 2", "one jump")],
         departures=["We walked."],
         pictures=[Picture("Figure 9", [Panel("p", "x", "y", lines, log=True)] * 3)],
         settings={"title": "A paper", "trials": 3},
@@ -52,7 +52,13 @@ def outcome():
 
 def test_an_outcome_is_written_and_can_be_read(outcome, tmp_path):
     written = outcome.write(tmp_path)
-    assert [path.name for path in written.files] == ["results.csv", "results.md", "settings.json", "figure-9.svg"]
+    assert [path.name for path in written.files] == [
+        "results.csv",
+        "results.md",
+        "settings.json",
+        "claims.md",
+        "figure-9.svg",
+    ]
     with (tmp_path / "results.csv").open(newline="") as lines:
         first, second = csv.DictReader(lines)
     assert first == {
@@ -69,7 +75,11 @@ def test_an_outcome_is_written_and_can_be_read(outcome, tmp_path):
     text = (tmp_path / "results.md").read_text(encoding="utf-8")
     assert "# A paper" in text
     assert "| | 9 | 10 |\n| --- | --- | --- |\n| a |  | 70.23 / 71 ± 0.50 |\n| b | - / 0.333 |  |" in text
-    assert "| it flies | cannot be told | no wings |" in text
+    assert "| it flies | section 2 | no wings | cannot be told | one jump |" in text
+    page = (tmp_path / "claims.md").read_text(encoding="utf-8")
+    assert "| it works |  | it did | holds |  |" in page
+    assert "| Table 1 | 1 | 2 | 0.77 |" in page
+    assert "- We walked." in page
     assert "- We walked." in text
     assert "![Figure 9](figure-9.svg)" in text
     assert json.loads((tmp_path / "settings.json").read_text())["trials"] == 3
@@ -89,7 +99,7 @@ def test_without_matplotlib_the_tables_are_written_all_the_same(outcome, tmp_pat
     monkeypatch.setattr(base, "matplotlib_figure", missing)
     with pytest.warns(UserWarning, match="the figures were left out: drawing needs the report extra"):
         written = outcome.write(tmp_path)
-    assert [path.name for path in written.files] == ["results.csv", "results.md", "settings.json"]
+    assert [path.name for path in written.files] == ["results.csv", "results.md", "settings.json", "claims.md"]
     assert plots.matplotlib_figure is not missing
 
 

@@ -401,7 +401,7 @@ def reproduce(given: Any) -> None:
     folder = given.out or Path(f"{given.paper}-{given.profile}")
     verbose = 0 if given.quiet else 1
     with warnings_as_lines(verbose), live_line(verbose) as progress:
-        asked = values_of(given, "data", "openml", "profile", "seed")
+        asked = values_of(given, "data", "openml", "profile", "seed", "device")
         outcome = papers.reproduce(given.paper, **asked, out=folder, n_jobs=given.jobs, progress=progress)
     print_outcome(outcome)
     if not given.quiet:

@@ -217,7 +217,7 @@ def print_outcome(outcome: Outcome) -> None:
     words = {True: "holds", False: "does not hold", None: "cannot be told"}
     for line in (
         "Published / ours; numbers that are ours alone are in results.csv.",
-        *(f"{claim.text}: {words[claim.holds]} ({claim.evidence})" for claim in outcome.claims),
+        *(f"{claim.text}: {words[claim.holds]} ({claim.ours})" for claim in outcome.claims),
     ):
         _print_plain(line)
 

@@ -80,6 +80,9 @@ MARKDOWN = Option("markdown", Path, "FILE", "The report as .md.", hidden=True)
 QUIET = Option("quiet", bool, None, "Say nothing.", False, flags=("--quiet", "-q"))
 QUIET_TABLES = replace(QUIET, help="Print the tables and nothing else.")
 JOBS = Option("jobs", int, "N", "Workers; -1 is all cores.", -1, flags=("--jobs", "--n-jobs"))
+DEVICE = Option(
+    "device", str, "NAME", "Where the arithmetic runs: cpu, cuda (a GPU), or auto, a GPU if there is one.", "cpu"
+)
 
 # ---- of each command
 
@@ -163,8 +166,9 @@ RANK = (
             "Folds of its cross-validation; loo leaves out one row at a time. Default: loo for up to 2,000 rows; 3 for "
             "more, and of daf."),
         Option("coefficient", str, None,
-            "Of daf: daf0, the default; daf1, wary of unstable features; daf2, balanced over probe sizes; regression, "
-            "without the luck of a feature's companions.", check=str.lower),
+            "Of daf: daf0, the default; daf1, wary of unstable features; daf2, balanced over probe sizes; "
+            "daf0_centred, daf2_centred, without the luck of the sizes met; regression, without that of companions.",
+            check=str.lower),
         Option("max_probe_size", int, "N", "Of daf: most features in a probe. Default: 200.", at_least=1),
         Option("inclusion", float, "P", "Of daf, instead of a size: each feature is in with this chance."),
         Option("screen", str, "N",
@@ -177,8 +181,7 @@ RANK = (
     ),
     *advanced(RUN,
         Option("seed", int, "N", "Same seed, same ranking. Default: 0; a resumed run keeps its own.", at_least=0),
-        Option("device", str, "NAME",
-            "Where the arithmetic runs: cpu, cuda (a GPU), or auto, a GPU if there is one.", "cpu"),
+        DEVICE,
         replace(JOBS, help="Workers; -1 is all cores. The result does not depend on it."),
         Option("scale", str, "HOW",
             "Bring columns to one scale first: standard, rank or none. Default: standard; of daf none."),
@@ -225,7 +228,8 @@ REPORT = (
     *TABLE,
     *panel("The features: names of columns; more than one with commas", CATEGORICAL),
     Option("coefficient", str, None,
-        "Of a ledger: daf0, daf1, daf2 or regression. Default: regression of a tournament, else daf0.",
+        "Of a ledger: daf0, daf1, daf2, daf0_centred, daf2_centred or regression. Default: regression of a tournament, "
+        "else daf0.",
         check=str.lower),
     *panel(OUTPUT, QUIET),
 )
@@ -262,6 +266,7 @@ REPRODUCE = (
     ),
     *panel(RUN,
         Option("seed", int, "N", "Same seed, same numbers.", 0, at_least=0),
+        DEVICE,
         JOBS,
     ),
 )

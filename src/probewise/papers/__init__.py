@@ -30,6 +30,7 @@ def reproduce(
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
     openml: bool = False,
+    device: str = "cpu",
 ) -> Outcome:
     """A paper's tables and figures, as published and as they come out here.
 
@@ -52,6 +53,8 @@ def reproduce(
         Called with a line on where it stands.
     openml : bool, default=False
         Fetch data sets that are not in the folder from OpenML, where it has them.
+    device : str, default="cpu"
+        Where the DAF papers' probes are scored, as in `DAF`. On a GPU a full run takes minutes, on two cores days.
 
     Returns
     -------
@@ -70,12 +73,13 @@ def reproduce(
         folder.mkdir(parents=True, exist_ok=True)
     settings, started = module.PROFILES[profile], time.perf_counter()
     source = partial(load, folder=data, openml=openml)
-    outcome = module.run(Reproduction(settings, source, folder, n_jobs, seed, progress))
+    outcome = module.run(Reproduction(settings, source, folder, n_jobs, seed, progress, device))
     said = {
         "paper": paper,
         "title": module.TITLE,
         "profile": profile,
         "seed": seed,
+        "device": device,
         "seconds": round(time.perf_counter() - started, 1),
         "unit_seconds": round(unit_seconds(folder), 1),
         "versions": versions(),

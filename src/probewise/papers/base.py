@@ -92,11 +92,20 @@ def cells(paper: str, ours: Mapping[Place, float], notes: Mapping[Place, str] | 
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence of the paper, whether it holds here (None: cannot be told), and the numbers that say so."""
+    """A sentence of the paper, whether it holds here (None: cannot be told), the numbers that say so, and its places.
+
+    ``where`` is the paper's section, table or figure, ``evidence`` what was run, and the table of the results.
+    """
 
     text: str
     holds: bool | None
-    evidence: str
+    ours: str
+    where: str = ""
+    evidence: str = ""
+
+    @property
+    def verdict(self) -> str:
+        return "cannot be told" if self.holds is None else ("holds" if self.holds else "does not hold")
 
 
 class Line(NamedTuple):
@@ -210,14 +219,15 @@ class Outcome:
     files: list[Path] = field(default_factory=list)
 
     def write(self, folder: Path) -> Outcome:
-        """results.csv, results.md, settings.json and the figures, where matplotlib is there to draw them."""
-        written = [folder / name for name in ("results.csv", "results.md", "settings.json")]
+        """results.csv, results.md, claims.md, settings.json and the figures, where matplotlib is there to draw them."""
+        written = [folder / name for name in ("results.csv", "results.md", "settings.json", "claims.md")]
         with written[0].open("w", encoding="utf-8", newline="") as lines:
             table = csv.writer(lines, lineterminator="\n")
             table.writerow(COLUMNS)
             table.writerows(self._row(cell) for cell in self.cells)
         written[1].write_text(self.markdown(), encoding="utf-8")
         written[2].write_text(json.dumps(self.settings, indent=2, default=str) + "\n", encoding="utf-8")
+        written[3].write_text(self.page(), encoding="utf-8")
         return replace(self, files=[*written, *self._draw(folder)])
 
     def _draw(self, folder: Path) -> list[Path]:
@@ -242,12 +252,39 @@ class Outcome:
             for where in dict.fromkeys(cell.where for cell in self.cells)
         ]
 
+    def _claims(self) -> list[str]:
+        rows = [[each.text, each.where, each.ours, each.verdict, each.evidence] for each in self.claims]
+        return ["| claim | where | ours | verdict | evidence |\n|" + " --- |" * 5, *map(_row_of_table, rows)]
+
+    def _places(self) -> list[str]:
+        """A row for every table and figure: how many numbers, and how far apart."""
+        rows = []
+        for where in dict.fromkeys(cell.where for cell in self.cells):
+            here = [cell for cell in self.cells if cell.where == where]
+            both = [abs(cell.difference) for cell in here if cell.difference is not None]
+            counts = [
+                sum(each is not None for each in values)
+                for values in zip(*((c.published, c.ours) for c in here), strict=True)
+            ]
+            rows.append([where, *map(str, counts), shown(float(np.median(both))) if both else "-"])
+        return [
+            "| table or figure | numbers published | ours | median distance |\n|" + " --- |" * 4,
+            *map(_row_of_table, rows),
+        ]
+
+    def page(self) -> str:
+        """What a page of the documentation takes in: every claim, every table and figure, every departure, the time."""
+        parts = ["## Claims\n", *self._claims(), "\n## Tables and figures\n", *self._places()]
+        parts.extend(["\n## Departures\n", *(f"- {sentence}" for sentence in self.departures)])
+        said = {name: self.settings[name] for name in ("profile", "seed", "device", "seconds") if name in self.settings}
+        parts.append("\nMade with " + ", ".join(f"{name} {value}" for name, value in said.items()) + ".")
+        return "\n".join(parts) + "\n"
+
     def markdown(self) -> str:
         """All of it for a reader: claims, tables (published / ours), departures, figures."""
         parts = [f"# {self.settings.get('title', 'Results')}\n"]
         if self.claims:
-            parts.append("## Claims\n\n| claim | holds | evidence |\n| --- | --- | --- |")
-            parts.extend(f"| {claim.text} | {_verdict(claim.holds)} | {claim.evidence} |" for claim in self.claims)
+            parts.extend(["## Claims\n", *self._claims()])
         for table in self.tables():
             parts.append(f"\n## {table.where}\n\nPublished / ours.\n")
             parts.append(f"| | {' | '.join(table.columns)} |\n| --- |{' --- |' * len(table.columns)}")
@@ -261,6 +298,10 @@ class Outcome:
         return "\n".join(parts) + "\n"
 
 
+def _row_of_table(texts: Iterable[str]) -> str:
+    return f"| {' | '.join(texts)} |"
+
+
 def shown(value: float | None) -> str:
     """A number for a reader: two decimals, more for small ones; a dash where there is none."""
     if value is None or value != value:
@@ -272,10 +313,6 @@ def shown(value: float | None) -> str:
 
 def _exact(value: float | None) -> str:
     return "" if value is None or value != value else f"{value:.10g}"
-
-
-def _verdict(holds: bool | None) -> str:
-    return "cannot be told" if holds is None else ("yes" if holds else "no")
 
 
 def versions() -> dict[str, str]:
@@ -292,9 +329,9 @@ def listed(values: Mapping[str, float], form: str = "+z.2f") -> str:
     return ", ".join(f"{name} {value:{form}}" for name, value in values.items())
 
 
-def ahead(text: str, lead: Mapping[str, float]) -> Claim:
+def ahead(text: str, lead: Mapping[str, float], where: str = "", evidence: str = "") -> Claim:
     """The claim that all leads are above 0."""
-    return Claim(text, min(lead.values()) > 0, listed(lead))
+    return Claim(text, min(lead.values()) > 0, listed(lead), where, evidence)
 
 
 def averaged(
@@ -340,6 +377,7 @@ class Reproduction:
     n_jobs: int | None = None
     seed: int = 0
     progress: Progress = None
+    device: str = "cpu"  # where probes are scored
 
     def conduct(
         self, name: str, work: Callable[[Any], Any], units: Iterable[Hashable], settings: Mapping[str, Any], title: str

@@ -66,11 +66,19 @@ def batches(plan: ProbePlan, start: int, stop: int) -> Iterator[tuple[int, int]]
     return ((low, min(low + batch, stop)) for low in range(start, stop, batch))
 
 
-def size_scaled_tally(plan: ProbePlan, ledger: Ledger, *, min_probes: int = 30) -> Tally:
-    """The tally of J(S) / sigma(|S|) over the ledger; its mean difference is DAF2."""
+def size_adjusted_tally(plan: ProbePlan, ledger: Ledger) -> Tally:
+    """The tally of J less the mean J of probes of like size; its mean difference is DAF0, centred."""
+    sheet = TallySheet(plan.n_features)
+    for subsets, values in adjusted(plan, ledger):
+        sheet.add(subsets, values)
+    return sheet.view()
+
+
+def size_scaled_tally(plan: ProbePlan, ledger: Ledger, *, min_probes: int = 30, centred: bool = False) -> Tally:
+    """The tally of J(S) / sigma(|S|) over the ledger, or of J less that of like size; its mean difference is DAF2."""
     shift = float(ledger.values(0, 1)[0])
     deviations = size_deviations(replay(plan, ledger), plan.largest, shift=shift, min_probes=min_probes)
     sheet = TallySheet(plan.n_features)
-    for subsets, values in replay(plan, ledger):
+    for subsets, values in (adjusted if centred else replay)(plan, ledger):
         sheet.add(subsets, scaled_by_size(subsets, values, deviations))
     return sheet.freeze()

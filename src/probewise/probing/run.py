@@ -20,7 +20,7 @@ from .multiplicity import discoveries
 from .probes import ProbePlan
 from .record import DEFAULT_FDR, Record
 from .regression import Regression
-from .replay import adjusted, replay, size_scaled_tally
+from .replay import replay, size_adjusted_tally, size_scaled_tally
 from .rounds import PENALTY, PlanInRounds, last_rounds, pooled_differences, ranked
 from .rows import LEARNING, RowEffects, group_effects, in_either_way
 from .schedule import Schedule
@@ -115,7 +115,12 @@ class Run:
             return pooled_differences(self.plan, self.ledger)
         if name == "daf1":
             return self.tally.daf1(), self.tally.std_errors("daf1")
-        tally = self.tally if name == "daf0" else size_scaled_tally(self.plan, self.ledger)
+        if name == "daf0":
+            tally = self.tally
+        elif name == "daf0_centred":
+            tally = size_adjusted_tally(self.plan, self.ledger)
+        else:
+            tally = size_scaled_tally(self.plan, self.ledger, centred=name == "daf2_centred")
         return tally.daf0(), tally.std_errors()
 
     def coefficient(self, name: str) -> tuple[Floats, Floats]:
@@ -186,7 +191,7 @@ class Run:
         known = np.isfinite(errors)
         if known.any():  # a unit that early probes happened to miss has an error like most of the others, not none
             errors = np.where(known, errors, np.quantile(errors[known], LIKE_MOST))
-        if name not in IN_ROUNDS:  # in another unit
+        if name in ("daf1", "daf2", "daf2_centred"):  # in another unit
             with np.errstate(divide="ignore", invalid="ignore"):
                 errors = errors * (self.unit_coefficient(name)[1] / self.unit_coefficient("daf0")[1])
         return errors
@@ -293,10 +298,7 @@ class Run:
     @cached_property
     def size_adjusted_tally(self) -> Tally:
         """Of features, with J less the mean of probes of like size: larger probes are better whatever they hold."""
-        sheet = TallySheet(self.feature_plan.n_features)
-        for subsets, values in adjusted(self.feature_plan, self.ledger):
-            sheet.add(subsets, values)
-        return sheet.view()
+        return size_adjusted_tally(self.feature_plan, self.ledger)
 
 
 def require_coefficient(name: Any, *, in_rounds: bool) -> None:

@@ -12,7 +12,7 @@ from ..kernels import order, sums
 from .probes import Subsets
 
 Floats = NDArray[np.float64]
-COEFFICIENTS = ("daf0", "daf1", "daf2", "regression")
+COEFFICIENTS = ("daf0", "daf1", "daf2", "daf0_centred", "daf2_centred", "regression")
 FEATURES_AT_A_TIME = 2**16
 
 

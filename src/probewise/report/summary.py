@@ -102,7 +102,7 @@ def summarize(
         Lines of Python that make X and y, for the code that repeats the run.
     feature_names : sequence of str, default=None
         Names for a run that does not know them, as of sparse data.
-    coefficient : {"daf0", "daf1", "daf2", "regression"}, default=None
+    coefficient : {"daf0", "daf1", "daf2", "daf0_centred", "daf2_centred", "regression"}, default=None
         What a ledger is ranked by; None is "daf0". A fitted selector has its own.
     groups, sample_weight : array-like of shape (n_samples,), default=None
         Of the rows, as they were given to ``fit``: the score on rows not seen is made with them.

@@ -49,10 +49,11 @@ class DAF(ProbingSelector):
         What J is: k-NN for dense data of up to 5,000 rows, a linear classifier for sparse or taller data; "knn",
         "linear", "naive_bayes", "svm", "tree", "separability"; a criterion of `probewise.criteria`; a scikit-learn
         estimator (scored by ``scoring`` and ``cv``); or a function of (X_subset, y).
-    coefficient : {"daf0", "daf1", "daf2", "regression"}, default="daf0"
+    coefficient : {"daf0", "daf1", "daf2", "daf0_centred", "daf2_centred", "regression"}, default="daf0"
         "daf1" is divided by the deviation of J (more cautious about features that behave unstably); for "daf2" J is
-        first divided by its deviation among probes of equal size; "regression" is ridge regression of J on which
-        features are in the probe, so that a feature is not credited with the luck of its companions.
+        first divided by its deviation among probes of equal size; for the centred ones J is first less the mean of
+        probes of like size, so that a feature is not credited with the sizes it met; "regression" is ridge regression
+        of J on which features are in the probe, so that it is not credited with the luck of its companions either.
     max_probe_size : int or None, default=None
         Largest probe, tau; sizes are uniform in 1..tau. Too small hides what works only together, too large blurs the
         single feature. None: 200, the papers' value for wide data, or the number of features if that is less.

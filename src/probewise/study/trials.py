@@ -77,12 +77,16 @@ class Trials:
         words = np.random.SeedSequence([self.seed, trial]).generate_state(3).tolist()
         return dict(zip(("split", "selector", "classifier"), words, strict=True))
 
+    def seeded(self, selector: Any, trial: int) -> Any:
+        """The selector as the trial has it, not yet fitted."""
+        return _seeded(selector, self._seeds(trial)["selector"])
+
     def _selected(self, selector: Any, X: Any, y: NDArray[Any], trial: int) -> tuple[list[Indices], dict[str, Any]]:
         """The features at each size, and what it took."""
         if selector is None:
             return [np.arange(X.shape[1])] * len(self.sizes), {"seconds": 0.0, "probes": 0}
         clock = Clock(0.0)
-        fitted = _seeded(selector, self._seeds(trial)["selector"])
+        fitted = self.seeded(selector, trial)
         chosen = select(fitted, X, y, self.sizes.tolist())
         return chosen, {"seconds": clock.seconds, "probes": int(getattr(fitted, "n_probes_", 0))}
 
