@@ -91,7 +91,7 @@ def test_a_run_is_made_once_and_its_beginning_is_the_shorter_run(made, tmp_path)
     assert len(calls) == 150
     shorter = clone(daf).set_params(stop=MaxProbes(60)).fit(made.X, made.y)
     whole = clone(daf).fit(made.X, made.y)
-    np.testing.assert_array_equal(first_probes(whole, 60).tally.daf0(), shorter.scores_)
+    np.testing.assert_array_equal(first_probes(whole.run_, 60).tally.daf0(), shorter.scores_)
     np.testing.assert_array_equal(replay.scores_, whole.scores_)
     assert Replay(daf, ledgers=Ledgers(tmp_path), n_probes=60).fit(made.X, made.y).n_probes_ == 60
 

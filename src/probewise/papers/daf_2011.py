@@ -24,13 +24,14 @@ from ..datasets import Dataset
 from ..plots import save_study
 from ..probing.engine import run_probes
 from ..probing.fingerprints import fingerprint
+from ..probing.ledger import Ledger
 from ..probing.run import Run
 from ..selectors.base import RankingSelector
 from ..selectors.bif import BIF
 from ..selectors.daf import DAF
 from ..selectors.sffs import SFFS
 from ..stopping import MaxProbes
-from ..study import Study, StudyResult, Trials, deviation, select, split_rows
+from ..study import RunFile, Study, StudyResult, Trials, deviation, select, split_rows
 from .base import Outcome, Picture, Place, Reproduction, cells, kept, published
 from .daf_2011_claims import BERNOULLI, MEASURES, PROBES_A_MINUTE, Found, claims_of, enough, hits_by_method, nearest
 
@@ -186,6 +187,8 @@ def studies(name: str, X: Any, y: NDArray[Any], reproduction: Reproduction, fold
     def study(title: str, selectors: dict[str, Any], classifiers: Mapping[str, Any], trials: int) -> None:
         file = kept(folder, title.lower().replace(" ", "-"))
         one = Study(selectors, classifiers, trials=trials, run=file, **options)
+        if reproduction.device != "cpu":
+            make_runs(one, X, y, title, reproduction)
         found.results[title] = in_steps(one, X, y, title, reproduction)
 
     def first(run: DAF, *counts: int) -> dict[str, Any]:
@@ -223,6 +226,20 @@ def studies(name: str, X: Any, y: NDArray[Any], reproduction: Reproduction, fold
         if settings.svm_probes:
             found.svm = svm_control(X, y, effort.sizes, reproduction, folder)
     shutil.rmtree(ledgers.folder, ignore_errors=True)
+
+
+def make_runs(study: Study, X: Any, y: NDArray[Any], title: str, reproduction: Reproduction) -> None:
+    """The runs of a study that are not there yet, one after the other: a GPU has no room for several processes."""
+    selectors = {name: each for name, each in study.selectors.items() if isinstance(each, Replay)}
+    trials = Trials(selectors, {}, np.array(study.sizes), study.test_size, reproduction.seed)
+    with RunFile(study.run) as file:
+        missing = [trial for trial in range(study.trials) if trial not in file.trials]
+    for trial in missing:
+        train, _ = trials.split(y, trial)
+        for selector in selectors.values():
+            trials.seeded(selector, trial).made(X[train], y[train])
+        if reproduction.progress:
+            reproduction.progress(f"{title}: runs of split {trial}")
 
 
 def replaced(daf: DAF, **parameters: Any) -> DAF:
@@ -339,18 +356,30 @@ class Replay(RankingSelector):
 
     def fit(self, X: Any, y: Any = None) -> Replay:
         X, y = self._checked(X, y)
-        daf = clone(self.daf).set_params(ledger=self.ledgers.file(X, y, self.daf)).fit(X, y)
-        self.stop_reason_, self.n_probes_ = daf.stop_reason_, self.n_probes or daf.n_probes_
-        self.run_ = daf.run_ if self.n_probes is None else first_probes(daf, self.n_probes)
+        run = self.made(X, y)
+        self.n_probes_ = self.n_probes or self.daf.stop.n_probes
+        self.run_ = run if run.ledger.n_probes == self.n_probes_ else first_probes(run, self.n_probes_)
         self._keep(self.run_.coefficient(self.coefficient)[0])
         return self
 
+    def made(self, X: Any, y: Any) -> Run:
+        """The run, which is made unless its file holds all of it."""
+        file = self.ledgers.file(X, y, self.daf)
+        if file.exists():
+            with Ledger(file) as ledger:
+                if ledger.n_probes >= self.daf.stop.n_probes:
+                    return Run.read(ledger)
+        daf = clone(self.daf).set_params(ledger=file).fit(X, y)
+        if daf.run_.interrupted:
+            raise KeyboardInterrupt
+        return daf.run_
 
-def first_probes(daf: DAF, n_probes: int) -> Run:
-    """What a fitted DAF knew after its first probes."""
-    ledger = daf.ledger_.until(n_probes)
-    tally = run_probes(daf.plan_, _nothing_to_score, stop=MaxProbes(n_probes), ledger=ledger).tally
-    return Run(daf.plan_, ledger, tally)
+
+def first_probes(run: Run, n_probes: int) -> Run:
+    """What a run knew after its first probes."""
+    ledger = run.ledger.until(n_probes)
+    tally = run_probes(run.plan, _nothing_to_score, stop=MaxProbes(n_probes), ledger=ledger).tally
+    return Run(run.plan, ledger, tally)
 
 
 def _nothing_to_score(subsets: Any) -> Any:

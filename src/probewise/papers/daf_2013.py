@@ -139,7 +139,7 @@ class Watched:
 
         def reached(count: int, *sizes: int) -> list[float]:
             """With the best features, of each number, after so many probes."""
-            best = np.argsort(positions(first_probes(daf, count).tally.daf0()))
+            best = np.argsort(positions(first_probes(daf.run_, count).tally.daf0()))
             return [accuracy(tuple(np.sort(best[:size]).tolist())) for size in sizes]
 
         counts, at = [count for count in settings.counts if count <= daf.n_probes_], settings.at_stops[name]
