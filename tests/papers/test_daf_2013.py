@@ -98,7 +98,15 @@ def test_it_goes_on_where_it_was_ended(made, outcome, tmp_path):
     assert numbers(again) == numbers(whole)
     assert not list((tmp_path / "runs").rglob("*.sqlite"))
     names = {path.name for path in again.write(tmp_path).files}
-    assert names == {"results.csv", "claims.md", "results.md", "claims.md", "settings.json", "figures-1-and-2.svg", "c-and-c2.png"}
+    assert names == {
+        "results.csv",
+        "claims.md",
+        "results.md",
+        "claims.md",
+        "settings.json",
+        "figures-1-and-2.svg",
+        "c-and-c2.png",
+    }
 
 
 def test_the_display_shows_c_and_c2_of_a_run(made):

@@ -25,6 +25,7 @@ from ..plots import save_study
 from ..probing.engine import run_probes
 from ..probing.fingerprints import fingerprint
 from ..probing.ledger import Ledger
+from ..probing.replay import adjusted
 from ..probing.run import Run
 from ..selectors.base import RankingSelector
 from ..selectors.bif import BIF
@@ -106,6 +107,7 @@ class Settings:
     taus: tuple[int, ...]
     tau_probes: int
     tau_trials: int
+    twice_trials: int = 2
     wide_taus: tuple[int, ...] = ()
     wide_held: int = 0
     wide_trials: int = 0
@@ -141,10 +143,11 @@ PROFILES = {
         taus=(2, 5, 10, 20, 50, 100, 150, 300, 500),
         tau_probes=25_000,
         tau_trials=20,
+        twice_trials=10,
         wide_taus=(20, 200, 1_000, 3_000, 10_000),
         wide_held=300,
-        wide_trials=5,
-        svm_probes=37_000,
+        wide_trials=3,
+        svm_probes=12_000,
     ),
 }
 
@@ -218,7 +221,7 @@ def studies(name: str, X: Any, y: NDArray[Any], reproduction: Reproduction, fold
         study("Figure 7", by_tau(dict.fromkeys(settings.taus, settings.tau_probes)), own, settings.tau_trials)
     if name == "Reuters":
         twice = replaced(daf, stop=MaxProbes(2 * effort.probes))
-        study("Reuters twice", first(twice, effort.probes, 2 * effort.probes), own, trials)
+        study("Reuters twice", first(twice, effort.probes, 2 * effort.probes), own, settings.twice_trials)
         held = settings.wide_held * 2 * X.shape[1]
         wide = {min(tau, X.shape[1]): held // (min(tau, X.shape[1]) + 1) for tau in settings.wide_taus}
         if wide:
@@ -296,8 +299,17 @@ def svm_trial(
         judges = [SVC(kernel="linear", C=tuned).fit(X[train][:, subset], y[train]) for subset in subsets]
         right = [judge.predict(X[test][:, subset]) == y[test] for judge, subset in zip(judges, subsets, strict=True)]
         accuracy[name] = [float(np.mean(each)) for each in right]
+    runs = [selectors[f"DAF0, {each} as J"].run_ for each in ("SVM", "ridge")]
+    of_like_size = [np.concatenate([values for _, values in adjusted(run.plan, run.ledger)]) for run in runs]
     ledger.unlink(missing_ok=True)
-    return {"C": tuned, "n_probes": n_probes, "sizes": list(sizes), "accuracy": accuracy, "seconds": seconds}
+    return {
+        "C": tuned,
+        "n_probes": n_probes,
+        "sizes": list(sizes),
+        "accuracy": accuracy,
+        "seconds": seconds,
+        "agreement": float(np.corrcoef(of_like_size)[0, 1]),
+    }
 
 
 def in_steps(study: Study, X: Any, y: Any, title: str, reproduction: Reproduction) -> StudyResult:
