@@ -102,7 +102,6 @@ def test_it_goes_on_where_it_was_ended(made, outcome, tmp_path):
         "results.csv",
         "claims.md",
         "results.md",
-        "claims.md",
         "settings.json",
         "figures-1-and-2.svg",
         "c-and-c2.png",

@@ -34,7 +34,17 @@ from ..selectors.sffs import SFFS
 from ..stopping import MaxProbes
 from ..study import RunFile, Study, StudyResult, Trials, deviation, select, split_rows
 from .base import Outcome, Picture, Place, Reproduction, cells, kept, published
-from .daf_2011_claims import BERNOULLI, MEASURES, PROBES_A_MINUTE, Found, claims_of, enough, hits_by_method, nearest
+from .daf_2011_claims import (
+    BERNOULLI,
+    MEASURES,
+    PROBES_A_MINUTE,
+    Found,
+    claims_of,
+    enough,
+    hits_by_method,
+    minutes_of,
+    nearest,
+)
 
 NAME = "daf-2011"
 TITLE = (
@@ -54,6 +64,7 @@ NOTES = {
     ("Table II", "time limit"): "ours: minutes a split's DAF run took, on one core",
 }
 INFORMATIVE_CORRELATION = 0.4
+SEARCHED = 20  # features up to which floating search goes on Madelon, as many as are informative
 
 
 @dataclass(frozen=True)
@@ -74,7 +85,7 @@ SETUPS = {
         "reuters", 2, Linear(), 200, {"SVM (linear)": SVC(kernel="linear"), "1-NN": KNeighborsClassifier(1)}
     ),
     "Gisette": Setup("gisette_valid", 3, KNN(3), 200, NEIGHBOURS),
-    "Madelon": Setup("madelon", 4, KNN(3), 150, NEIGHBOURS, has_search=True),
+    "Madelon": Setup("madelon", 4, KNN(3), 150, NEIGHBOURS),
     "Spambase": Setup("spambase", 5, KNN(3), 57, NEIGHBOURS, has_search=True),
 }
 
@@ -136,18 +147,18 @@ PROFILES = {
         parts={
             "Reuters": Effort(148_000, WIDE),
             "Gisette": Effort(46_400, (2, 5, *WIDE)),
-            "Madelon": Effort(25_000, FEW),
+            "Madelon": Effort(25_000, FEW, bernoulli=False),
             "Spambase": Effort(160_000, ALL_57),
         },
         figure_6=(400, 1_000, 2_500, 5_000, 10_000, 16_667, 25_000),
         taus=(2, 5, 10, 20, 50, 100, 150, 300, 500),
-        tau_probes=25_000,
-        tau_trials=20,
+        tau_probes=8_000,
+        tau_trials=4,
         twice_trials=10,
         wide_taus=(20, 200, 1_000, 3_000, 10_000),
-        wide_held=300,
-        wide_trials=3,
-        svm_probes=12_000,
+        wide_held=100,
+        wide_trials=2,
+        svm_probes=4_000,
     ),
 }
 
@@ -185,11 +196,17 @@ def studies(name: str, X: Any, y: NDArray[Any], reproduction: Reproduction, fold
         device=reproduction.device,
     )
     own = dict([next(iter(setup.classifiers.items()))])
-    options = {"sizes": effort.sizes, "random_state": reproduction.seed, "n_jobs": reproduction.n_jobs}
 
-    def study(title: str, selectors: dict[str, Any], classifiers: Mapping[str, Any], trials: int) -> None:
+    def study(
+        title: str,
+        selectors: dict[str, Any],
+        classifiers: Mapping[str, Any],
+        trials: int,
+        sizes: Sequence[int] = effort.sizes,
+    ) -> None:
         file = kept(folder, title.lower().replace(" ", "-"))
-        one = Study(selectors, classifiers, trials=trials, run=file, **options)
+        seed, workers = reproduction.seed, reproduction.n_jobs
+        one = Study(selectors, classifiers, trials=trials, sizes=sizes, random_state=seed, n_jobs=workers, run=file)
         if reproduction.device != "cpu":
             make_runs(one, X, y, title, reproduction)
         found.results[title] = in_steps(one, X, y, title, reproduction)
@@ -217,6 +234,9 @@ def studies(name: str, X: Any, y: NDArray[Any], reproduction: Reproduction, fold
     )
     found.runs[name] = list(counted.values())
     if name == "Madelon":
+        searched = {"DAF0": selectors["DAF0"], "BIF": selectors["BIF"], "SFFS": SFFS(criterion=setup.criterion)}
+        few = [size for size in effort.sizes if size <= SEARCHED]
+        study("Madelon search", searched, setup.classifiers, trials, few)
         study("Figure 6", first(daf, *settings.figure_6), own, trials)
         study("Figure 7", by_tau(dict.fromkeys(settings.taus, settings.tau_probes)), own, settings.tau_trials)
     if name == "Reuters":
@@ -452,8 +472,8 @@ def _protocol(settings: Settings, found_here: Found) -> dict[Place, float]:
         found["Section V", name, "BIF takes at most"] = minutes["BIF"]
         if "SFFS" in minutes:
             found["Section V", name, "SFFS takes"] = minutes["SFFS"]
-    if "Madelon" in results:
-        found["Section V", "Madelon", "SFFS takes more than"] = found.pop(("Section V", "Madelon", "SFFS takes")) / 1440
+    if "Madelon search" in results:
+        found["Section V", "Madelon", "SFFS takes more than"] = minutes_of(results["Madelon search"], "SFFS") / 1440
     if "Reuters twice" in results:
         once, twice = 100 * results["Reuters twice"].accuracy.mean(axis=(0, 2, 3))
         found["Section V", "Reuters", "accuracy gained by twice the time"] = twice - once
