@@ -95,7 +95,8 @@ def mrmrs(X, y, half):
     import polars
 
     frame = polars.DataFrame(X, schema=[str(column) for column in range(X.shape[1])])
-    return np.array([int(name) for name in mrmrs.mrmr(frame, polars.Series("target", y), 50, "classification")])
+    found = mrmrs.mrmr(frame, polars.Series("target", y), 50, "classification")
+    return np.array([int(feature.name) for feature in found])
 
 
 def fast_select(X, y, half):

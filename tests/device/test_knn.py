@@ -116,8 +116,8 @@ def test_batches_that_do_not_fit_are_cut(monkeypatch):
 
 
 def test_selectors_on_a_device(tmp_path):
-    data = make_madelon(n_samples=200, n_features=40, random_state=0)
-    options = {"criterion": "knn", "stop": MaxProbes(800), "random_state": 0}
+    data = make_madelon(n_samples=120, n_features=40, random_state=0)
+    options = {"criterion": "knn", "stop": MaxProbes(400), "random_state": 0}
     cpu = DAF(20, **options).fit(data.X, data.y)
     ours = DAF(20, **options, device="torch-cpu", ledger=tmp_path / "run").fit(data.X, data.y)
     workers = DAF(20, **options, device="torch-cpu", n_jobs=2).fit(data.X, data.y)
@@ -147,11 +147,11 @@ def test_a_study_of_selectors_on_a_device():
 
 
 def test_resumed_equals_uninterrupted(tmp_path):
-    data = make_madelon(n_samples=150, n_features=30, random_state=0)
+    data = make_madelon(n_samples=100, n_features=30, random_state=0)
     options = {"criterion": "knn", "random_state": 0, "device": "torch-cpu", "ledger": tmp_path / "run"}
-    DAF(stop=MaxProbes(400), **options).fit(data.X, data.y)
-    resumed = DAF(stop=MaxProbes(1200), **options).fit(data.X, data.y)
-    whole = DAF(stop=MaxProbes(1200), **options | {"ledger": None}).fit(data.X, data.y)
+    DAF(stop=MaxProbes(200), **options).fit(data.X, data.y)
+    resumed = DAF(stop=MaxProbes(500), **options).fit(data.X, data.y)
+    whole = DAF(stop=MaxProbes(500), **options | {"ledger": None}).fit(data.X, data.y)
     assert resumed.scores_.tobytes() == whole.scores_.tobytes()
 
 
