@@ -6,7 +6,7 @@ import importlib
 from benchmarks.measure import machine
 
 ALL = ["engine", "criteria", "few_rows", "search", "filters"]
-LONG = ["scale", "device", "faults", "trust", "precision", "discoveries", "unseen", "rows", "tournament"]
+LONG = ["scale", "device", "faults", "trust", "precision", "discoveries", "unseen", "rows", "tournament", "how_long"]
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed and memory.")
