@@ -116,6 +116,7 @@ def test_a_right_script_passes(mypy):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_every_wrong_line_is_found(mypy):
     found = {int(line.split(":")[1]) for line in mypy(WRONG).stdout.splitlines() if ": error:" in line}
     first = WRONG[: WRONG.index("\nDAF(")].count("\n") + 2

@@ -109,10 +109,29 @@ def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any],
             for result in results:  # noqa: UP028 - "yield from" would close the results outside of the filter below
                 yield result
         finally:
-            with warnings.catch_warnings():  # that blocks after the last one wanted are dropped is meant
+            with warnings.catch_warnings(), dropped_calls_unsaid():  # blocks after the last one wanted may be dropped
                 warnings.simplefilter("ignore", UserWarning)
                 results.close()
             revocable.function = None
+
+
+@contextmanager
+def dropped_calls_unsaid() -> Iterator[None]:
+    """Without the traceback of loky's thread, which stumbles over calls that are dropped before it gets to them.
+
+    Its workers are killed by then, and the thread was about to end.
+    """
+    usual = threading.excepthook
+
+    def say(failure: threading.ExceptHookArgs) -> None:
+        if failure.exc_type is not KeyError or type(failure.thread).__name__ != "_ExecutorManagerThread":
+            usual(failure)
+
+    threading.excepthook = say
+    try:
+        yield
+    finally:
+        threading.excepthook = usual
 
 
 class _Revocable:

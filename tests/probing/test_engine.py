@@ -5,6 +5,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 from itertools import pairwise
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 
 import naive
 from probewise import executors
-from probewise.executors import executor, one_blas_thread, serial, threads
+from probewise.executors import dropped_calls_unsaid, executor, one_blas_thread, serial, threads
 from probewise.probing.engine import run_probes
 from probewise.probing.ledger import Ledger
 from probewise.probing.looks import Knowledge
@@ -421,3 +422,31 @@ def test_more_workers_than_a_machine_can_bear_are_not_started():
     with joblib.parallel_config(backend="loky", n_jobs=10**6):
         assert executors._n_workers(None) == most
     assert list(threads(100_000)(abs, range(3))) == list(executor(100_000)(abs, range(3))) == [0, 1, 2]
+
+
+class _ExecutorManagerThread(threading.Thread):
+    """As loky's is called."""
+
+
+@pytest.mark.parametrize(
+    ("thread", "failure", "is_said"),
+    [
+        (_ExecutorManagerThread, KeyError, False),
+        (_ExecutorManagerThread, OSError, True),
+        (threading.Thread, KeyError, True),
+    ],
+)
+def test_only_what_lokys_thread_says_of_dropped_calls_is_unsaid(monkeypatch, thread, failure, is_said):
+    said = []
+    monkeypatch.setattr(threading, "excepthook", lambda failed: said.append(failed.exc_type))
+    usual = threading.excepthook
+
+    def fail():
+        raise failure(92)
+
+    with dropped_calls_unsaid():
+        started = thread(target=fail)
+        started.start()
+        started.join()
+    assert said == [failure] * is_said
+    assert threading.excepthook is usual
