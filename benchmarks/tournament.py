@@ -112,7 +112,7 @@ def choices(choice, name, half):
         with stack:
             return np.argsort(selector.fit(X, y).ranking_, kind="stable")
 
-    return unseen.scored(name, None, half, rank)
+    return unseen.scored(name, None, half, rank=rank)
 
 
 def truth(choice, seed, n_probes):
