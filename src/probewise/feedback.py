@@ -32,6 +32,8 @@ class FeedbackResult:
     precision, seconds, n_features : array of shape (rounds + 1, n_queries)
         Share of the query's class among the returned rows; time to select, train and rank; number of features the
         classifier was trained on.
+    new_precision, selection_seconds : array of shape (rounds + 1, n_queries)
+        The same share among as many rows that were not labelled yet; and the part of the time that the selector took.
     mean_precision, mean_seconds, mean_n_features : array of shape (rounds + 1,)
         Their means over queries. The last precision is what the paper's table 2 shows.
     initial_rows : array of int
@@ -43,6 +45,8 @@ class FeedbackResult:
     seconds: NDArray[np.float64]
     n_features: NDArray[np.int64]
     initial_rows: NDArray[np.int64]
+    new_precision: NDArray[np.float64]
+    selection_seconds: NDArray[np.float64]
 
     @property
     def mean_precision(self) -> NDArray[np.float64]:
@@ -146,27 +150,33 @@ def relevance_feedback(
     # Trees and selectors on a few rows spend their time in Python, where threads wait for each other.
     map = executor(n_jobs, prefer="processes")
     found = list(map(search, [(label, seeds[label]) for label in asked.tolist()]))
-    precision, seconds, n_features = (np.array(part) for part in np.transpose(found, (2, 1, 0)))
-    return FeedbackResult(asked, precision, seconds, n_features.astype(np.int64), initial_rows)
+    precision, seconds, n_features, new, selecting = (np.array(part) for part in np.transpose(found, (2, 1, 0)))
+    return FeedbackResult(asked, precision, seconds, n_features.astype(np.int64), initial_rows, new, selecting)
 
 
 def _search(
     X: Any, y: NDArray[Any], model: Any, initial_rows: NDArray[np.int64], returned: int, query: tuple[Any, list[int]]
-) -> list[tuple[float, float, int]]:
-    """Precision, seconds and number of features of every round of one query, a class and a seed per round."""
+) -> list[tuple[float, float, int, float, float]]:
+    """Precision, seconds, number of features, new precision and seconds of selection of every round of one query."""
     label, seeds = query
     wanted = (y == label).astype(np.int64)
     labelled = initial_rows
     found = []
     for seed in seeds:
-        start = perf_counter()
-        fitted = _seeded(model, seed).fit(X[labelled], wanted[labelled])
-        top = np.argsort(-_scores(fitted, X), kind="stable")[:returned]
-        seconds = perf_counter() - start
-        n_features = fitted[:-1].transform(X[:1]).shape[1]
-        found.append((float(wanted[top].mean()), seconds, n_features))
+        fitted, start = _seeded(model, seed), perf_counter()
+        narrowed = fitted[:-1].fit_transform(X[labelled], wanted[labelled])
+        selecting = perf_counter() - start
+        fitted[-1].fit(narrowed, wanted[labelled])
+        ranked = np.argsort(-_scores(fitted, X), kind="stable")
+        seconds, top = perf_counter() - start, ranked[:returned]
+        new = ranked[~np.isin(ranked, labelled)][:returned]
+        found.append((_share(wanted[top]), seconds, narrowed.shape[1], _share(wanted[new]), selecting))
         labelled = np.union1d(labelled, top)
     return found
+
+
+def _share(wanted: NDArray[np.int64]) -> float:
+    return float(wanted.mean()) if len(wanted) else float("nan")
 
 
 def _seeded(estimator: Any, seed: int) -> Any:

@@ -132,14 +132,12 @@ def test_claims_follow_the_numbers():
     known = {each.place: each.value for each in published(NAME) if not each.where.startswith("Figure")}
     by_text = {claim.text: claim for claim in claims(known)}
     assert all(claim.holds for text, claim in by_text.items() if text.startswith("Wine"))
-    assert by_text["Wine: FSDD's row with 1-NN comes out within 2 points of the published one"].evidence.endswith(
-        "+0.00"
-    )
+    assert by_text["Wine: FSDD's row with 1-NN comes out within 2 points of the published one"].ours.endswith("+0.00")
     worse = known | {("Table 3", "NB mrmrMID", "8"): 99.0, ("Section 4", "Iris, beta 5", "1"): 4.0}
     by_text = {claim.text: claim for claim in claims(worse)}
     assert not by_text["Wine, NB: FSDD is ahead of mRMR-MID at every size to 8"].holds
     assert by_text["Wine, KNN: FSDD is ahead of mRMR-MID at every size to 8"].holds
-    assert "beta 5: (4, 4, 1, 2)" in next(claim.evidence for text, claim in by_text.items() if "order" in text)
+    assert "beta 5: (4, 4, 1, 2)" in next(claim.ours for text, claim in by_text.items() if "order" in text)
 
 
 def test_a_figure_has_a_panel_for_each_classifier_and_the_published_points():

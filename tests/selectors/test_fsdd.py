@@ -306,3 +306,44 @@ def test_bad_input_is_refused():
         FSDD().partial_fit(X, y).partial_fit(X, y.astype(str))
     with pytest.raises(ValueError, match="11 features"):
         FSDD().partial_fit(X, y).partial_fit(X[:, :11], y)
+
+
+# ---- the paper's definitions
+
+
+def by_definitions(X, y, columns):
+    """d_b and d_w of these features, by definitions 1 to 3, eq. 4 and 5: distances between points, nothing else."""
+    variance = X.var(axis=0)
+
+    def distance(a, b):
+        return sum((a[k] - b[k]) ** 2 / variance[k] for k in columns)
+
+    classes = [X[y == label] for label in np.unique(y)]
+    shares, centres = [len(rows) / len(y) for rows in classes], [rows.mean(axis=0) for rows in classes]
+    inside = [
+        sum(distance(a, b) for a, b in itertools.combinations(rows, 2)) * 2 / (len(rows) * (len(rows) - 1))
+        for rows in classes
+    ]
+    pairs = itertools.product(range(len(classes)), repeat=2)
+    between = sum(shares[i] * shares[j] * distance(centres[i], centres[j]) for i, j in pairs) / 2
+    return between, sum(share * each for share, each in zip(shares, inside, strict=True))
+
+
+@pytest.mark.parametrize("beta", [0.5, 1.0, 2.0])
+def test_eq_2_drops_a_factor_of_2_that_the_definitions_give(beta):
+    X, y = table(40, 5)
+    between, within = by_definitions(X, y, range(5))
+    assert between - beta * within == pytest.approx(scores(X, y, beta=2 * beta).sum())  # not beta, as eq. 2 has it
+    assert between - beta * within / 2 == pytest.approx(scores(X, y, beta=beta).sum())
+
+
+def test_the_best_subset_of_every_size_is_that_of_the_best_features():
+    """Section 2.2: what an exhaustive search finds."""
+    X, y = table(30, 6)
+    order = np.argsort(FSDD(beta=4.0).fit(X, y).ranking_)
+    for size in range(1, 7):
+        merits = {}
+        for columns in itertools.combinations(range(6), size):
+            between, within = by_definitions(X, y, columns)
+            merits[columns] = between - 2 * within
+        assert max(merits, key=merits.get) == tuple(sorted(order[:size].tolist()))

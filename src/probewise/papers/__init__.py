@@ -54,7 +54,7 @@ def reproduce(
     openml : bool, default=False
         Fetch data sets that are not in the folder from OpenML, where it has them.
     device : str, default="cpu"
-        Where the DAF papers' probes are scored, as in `DAF`. On a GPU a full run takes minutes, on two cores days.
+        Where the DAF papers' probes are scored, as in `DAF`. A full run: half an hour on a GPU, a day on two cores.
 
     Returns
     -------

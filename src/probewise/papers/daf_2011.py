@@ -238,10 +238,12 @@ def studies(name: str, X: Any, y: NDArray[Any], reproduction: Reproduction, fold
         few = [size for size in effort.sizes if size <= SEARCHED]
         study("Madelon search", searched, setup.classifiers, trials, few)
         study("Figure 6", first(daf, *settings.figure_6), own, trials)
-        study("Figure 7", by_tau(dict.fromkeys(settings.taus, settings.tau_probes)), own, settings.tau_trials)
+        if settings.taus:
+            study("Figure 7", by_tau(dict.fromkeys(settings.taus, settings.tau_probes)), own, settings.tau_trials)
     if name == "Reuters":
-        twice = replaced(daf, stop=MaxProbes(2 * effort.probes))
-        study("Reuters twice", first(twice, effort.probes, 2 * effort.probes), own, settings.twice_trials)
+        if settings.twice_trials:
+            twice = replaced(daf, stop=MaxProbes(2 * effort.probes))
+            study("Reuters twice", first(twice, effort.probes, 2 * effort.probes), own, settings.twice_trials)
         held = settings.wide_held * 2 * X.shape[1]
         wide = {min(tau, X.shape[1]): held // (min(tau, X.shape[1]) + 1) for tau in settings.wide_taus}
         if wide:

@@ -213,7 +213,8 @@ def _against_search(result: StudyResult) -> list[Claim]:
     own, other = result.classifiers
     stronger, general = compared(result, own, "SFFS", "DAF0"), compared(result, other, "DAF0", "SFFS")
     means = mean_stability(result)
-    lower = [values["SFFS"] < min(values["DAF0"], values["BIF"]) - ALIKE for values in means.values()]
+    lead = {label: min(values["DAF0"], values["BIF"]) - values["SFFS"] for label, values in means.items()}
+    is_less = min(lead.values()) > 0 and lead["CW_rel"] > ALIKE
     return [
         Claim(
             f"Spambase: SFFS is the stronger optimiser, with {own} (J's own)",
@@ -230,8 +231,8 @@ def _against_search(result: StudyResult) -> list[Claim]:
             _splits(result),
         ),
         Claim(
-            f"Spambase: SFFS is considerably less stable than DAF and BIF (here: by over {ALIKE:g} by each measure)",
-            all(lower) if len(result.trials) >= ENOUGH_SPLITS else None,
+            f"Spambase: SFFS is considerably less stable than DAF and BIF (here: by all measures, CW_rel by {ALIKE:g})",
+            is_less if len(result.trials) >= ENOUGH_SPLITS else None,
             _stability(means),
             "section V-B, figure 5c-e",
             f"{_splits(result)}; {NO_TEST}",

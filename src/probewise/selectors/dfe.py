@@ -1,4 +1,4 @@
-"""DFE, direct feature evaluation: features ranked by balanced information gain alone."""
+"""DFE, the paper's dynamic feature extraction: features ranked by balanced information gain alone."""
 
 from __future__ import annotations
 

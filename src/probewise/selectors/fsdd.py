@@ -41,7 +41,8 @@ class FSDD(RankingSelector):
     n_features_to_select : int, float or None, default=None
         Features to keep: a number, a share in (0, 1], or None for half. May be changed after ``fit``.
     beta : float, default=2.0
-        What the width of classes costs, at least 0. The order of features hardly depends on it (see Notes).
+        What the width of classes costs in eq. 2, at least 0; the paper's d_b − b d_w, by its definitions, is
+        ``beta = 2 b``. The order of features hardly depends on it (see Notes).
     n_jobs : int or None, default=None
         Threads; the result is the same for any number.
     device : str, default="cpu"
@@ -69,6 +70,9 @@ class FSDD(RankingSelector):
     With σ_k²(i) divided by n_i instead of n_i − 1, between and within would add up to the whole variance, and the
     score would be a rising function of between / within: the order of features is that of ANOVA's F but for the
     factors n_i / (n_i − 1). On Iris and Wine the two orders are the same for any ``beta``.
+
+    Departures: by definitions 1 to 3 the distance within classes, eq. 4, is 2 Σ_k Σ_i ρ_i σ_k²(i) / σ_k²; eq. 2 has it
+    without the 2. Here it is eq. 2 that holds, so that d_b − 2 d_w in the sense of the definitions is ``beta=4``.
 
     Each feature is scored alone, and two copies of a good feature are both good.
 
