@@ -769,14 +769,17 @@ def nogueira_variance(subsets, n_features):
 
 
 def relevance_feedback(X, y, score, initial, query, rounds, returned):
-    """EFS 2004, sec. 5.1: train, return the top rows, let the user label them, again; the precision of every round."""
-    labelled, precisions = list(initial), []
+    """EFS 2004, sec. 5.1: train, return the top rows, let the user label them, again; the precision of every round, and
+    that of as many rows not labelled yet."""
+    labelled, precisions, new = list(initial), [], []
     for _ in range(rounds + 1):
         scores = score(X[labelled], [y[row] == query for row in labelled], X)
-        ranked = sorted(range(len(X)), key=lambda row: (-scores[row], row))[:returned]
-        precisions.append(sum(y[row] == query for row in ranked) / returned)
-        labelled = sorted(set(labelled) | set(ranked))
-    return precisions
+        ranked = sorted(range(len(X)), key=lambda row: (-scores[row], row))
+        unseen = [row for row in ranked if row not in labelled][:returned]
+        precisions.append(sum(y[row] == query for row in ranked[:returned]) / returned)
+        new.append(sum(y[row] == query for row in unseen) / len(unseen) if unseen else np.nan)
+        labelled = sorted(set(labelled) | set(ranked[:returned]))
+    return precisions, new
 
 
 def fsdd(X, y, beta=2.0):

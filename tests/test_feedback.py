@@ -51,8 +51,10 @@ def test_the_loop_equals_the_twin(initial, rounds, returned):
     found = relevance_feedback(X, y, Centres(), initial=initial, rounds=rounds, returned=returned, random_state=initial)
     assert found.precision.shape == found.seconds.shape == found.n_features.shape == (rounds + 1, 4)
     for column, query in enumerate(found.queries):
-        expected = naive.relevance_feedback(X, y, centre_score, found.initial_rows, query, rounds, returned)
+        expected, new = naive.relevance_feedback(X, y, centre_score, found.initial_rows, query, rounds, returned)
         np.testing.assert_allclose(found.precision[:, column], expected)
+        np.testing.assert_allclose(found.new_precision[:, column], new)
+    assert (found.selection_seconds <= found.seconds).all()
     np.testing.assert_allclose(found.mean_precision, found.precision.mean(axis=1))
 
 

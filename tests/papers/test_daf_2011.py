@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.neighbors import KNeighborsClassifier
 
 from probewise import DAF
 from probewise.criteria import Function
@@ -14,6 +15,7 @@ from probewise.papers import daf_2011
 from probewise.papers.base import Reproduction, published
 from probewise.papers.daf_2011 import Effort, Ledgers, Replay, Settings, first_probes, informative
 from probewise.stopping import MaxProbes
+from probewise.study import Study
 
 TINY = Settings(
     trials=3,
@@ -94,6 +96,22 @@ def test_a_run_is_made_once_and_its_beginning_is_the_shorter_run(made, tmp_path)
     np.testing.assert_array_equal(first_probes(whole.run_, 60).tally.daf0(), shorter.scores_)
     np.testing.assert_array_equal(replay.scores_, whole.scores_)
     assert Replay(daf, ledgers=Ledgers(tmp_path), n_probes=60).fit(made.X, made.y).n_probes_ == 60
+
+
+def test_runs_made_beforehand_are_not_made_again(made, tmp_path):
+    calls = []
+
+    def j(X, y):
+        calls.append(1)
+        return float(X[:, 0].std())
+
+    daf = DAF(criterion=Function(j, name="spread"), max_probe_size=10, stop=MaxProbes(40), rows=False)
+    selectors = {each: Replay(daf, ledgers=Ledgers(tmp_path), coefficient=each) for each in ("daf0", "daf2_centred")}
+    study = Study(selectors, {"1-nn": KNeighborsClassifier(1)}, trials=2, sizes=(2, 3), random_state=0)
+    daf_2011.make_runs(study, made.X, made.y, "study", Reproduction(None, None, seed=0))
+    assert len(calls) == 80
+    study.compare(made.X, made.y)
+    assert len(calls) == 80
 
 
 def test_informative_columns_are_found_without_labels(made):
