@@ -184,7 +184,7 @@ def _search_is_slow(result: StudyResult, truth: NDArray[np.int64]) -> Claim:
     )
     ours += ", ".join(f"{c} {_points(*d)}" for c, d in zip(result.classifiers, differences, strict=True))
     text = f"Madelon: SFFS is not applicable, a trial does not end in {days} days"
-    return Claim(text, minutes > days * 24 * 60, ours, "section V-B", f"{_splits(result)}; SFFS is in figure 4 here")
+    return Claim(text, minutes > days * 24 * 60, ours, "section V-B", f"{_splits(result)}; SFFS in a study of its own")
 
 
 def _quick_bif(name: str, result: StudyResult) -> Claim:
