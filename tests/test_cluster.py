@@ -67,6 +67,7 @@ def test_rounds_are_the_same_bits_too(client):
 CRITERIA = {"knn": "knn", "an estimator": GaussianNB(), "a function": mean_and_more, "linear": "linear"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CRITERIA)
 def test_the_same_bits_as_one_thread(client, data, name):
     X, y = data

@@ -86,6 +86,7 @@ def test_optimal_at_a_hundred_blocks_and_more(strength, n_classes):
         assert gain(x, y.tolist(), cuts) == pytest.approx(best_by_size(x, y), abs=1e-9)
 
 
+@pytest.mark.slow
 def test_optimal_of_a_coarse_search_is_the_best_of_a_fine_one():
     """Long columns are searched by cells; no other partition tried is better."""
     rng = np.random.default_rng(2)

@@ -158,6 +158,7 @@ def test_the_driver_is_killed(cluster, data, tmp_path):
     assert same_bits(again, here)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_a_block_that_kills_its_workers_is_named(cluster, monkeypatch):
     monkeypatch.setattr(executors, "MOST_LOSSES", 2)

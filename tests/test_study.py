@@ -207,6 +207,7 @@ def test_the_data_given_stay_as_they_are(data):
 # ---- workers, seeds
 
 
+@pytest.mark.slow
 def test_the_table_is_the_same_for_any_number_of_workers(data):
     everything = {name: make() for name, make in CLASSIFIERS.items()}
     everything["forest"].set_params(n_estimators=5)

@@ -26,6 +26,7 @@ class Unstarted:
         self.started.append(self.args)
 
 
+@pytest.mark.slow
 def test_what_is_compiled_ahead_is_what_criteria_call():
     ahead.compile_linear()
     ahead.compile_neighbors()

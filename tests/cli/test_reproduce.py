@@ -40,6 +40,7 @@ def refusal(capsys, *arguments):
     return printed.err
 
 
+@pytest.mark.slow
 def test_tables_are_printed_and_files_written(capsys, folder):
     printed = reproduced(capsys, "fsdd-2008", "--data", folder, "--out", folder / "results", "--jobs", 1, "--seed", 2)
     assert "Table 7" in printed.out

@@ -157,6 +157,7 @@ def test_every_figure_has_its_numbers(outcome):
     assert all(claim.ours and claim.where and claim.evidence for claim in outcome.claims)
 
 
+@pytest.mark.slow
 def test_it_goes_on_where_it_was_ended(source, outcome, tmp_path):
     steps = []
     fewer = replace(TINY, trials=2)

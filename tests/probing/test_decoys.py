@@ -146,6 +146,7 @@ def test_many_features_alone_do_not_make_it_empty():
     assert fitted.support_.sum() <= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("correlated", [False, True], ids=["alone", "in blocks"])
 def test_the_rate_is_held(correlated):
     """A short form of ``python -m benchmarks discoveries``: 30 runs, 5 of 200 features informative."""

@@ -114,6 +114,7 @@ def test_blocks_at_once_end_with_the_round_and_fail_in_their_turn():
     assert alone.ledger.failures == together.ledger.failures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["threading", "loky", "multiprocessing"])
 @pytest.mark.parametrize("n_jobs", [2, 4])
 def test_any_kind_and_number_of_workers_gives_the_same_bits(kind, n_jobs):

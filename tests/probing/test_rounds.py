@@ -204,6 +204,7 @@ def test_it_finds_more_of_the_truth():
     assert found["auto"] >= 17 > found[None] + 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1, 2))])
 def test_an_xor_pair_is_not_lost(seed):
     data = make_xor(600, 150, random_state=seed)

@@ -28,6 +28,7 @@ def refusal(capsys, *arguments):
     return printed.err
 
 
+@pytest.mark.slow
 def test_rank_writes_reports_and_report_makes_them_again(table, tmp_path, capsys):
     paths = [tmp_path / f"first.{ending}" for ending in ("html", "md", "json")]
     ledger = tmp_path / "run.ledger"

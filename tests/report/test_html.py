@@ -146,6 +146,7 @@ def test_a_page_is_small(summary):
     assert len(render_html(summary).encode()) < 250_000
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_features_stay_below_10_mb():
     random = np.random.default_rng(0)
     X, y = random.standard_normal((20, 100_000)).astype(np.float32), np.arange(20) % 2

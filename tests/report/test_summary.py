@@ -239,6 +239,7 @@ def test_interactions_are_the_contrast_of_four_means():
     assert signs[frozenset({"x1", "x2"})] < -0.7
 
 
+@pytest.mark.slow
 def test_pairs_and_groups_are_in_every_format():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 12))
@@ -533,6 +534,7 @@ def test_a_study_with_nothing_selected_has_a_file_header_only(study, tmp_path):
         summarize(tmp_path / "new.jsonl")
 
 
+@pytest.mark.slow
 def test_madelon_needs_company():
     """What stands out is informative; one feature of noise may look so on these rows."""
     data = make_madelon(400, 60, random_state=0)

@@ -73,6 +73,7 @@ def test_the_seed_decides():
     assert daf(random_state=states[0]).fit(X, y).plan_.seed == daf(random_state=states[1]).fit(X, y).plan_.seed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["knn", GaussianNB()])
 @pytest.mark.parametrize("backend", ["threading", "loky"])
 def test_any_kind_of_worker(criterion, backend):
@@ -136,6 +137,7 @@ print("done", flush=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is of POSIX")
 def test_kill_9_and_go_on(tmp_path):
     path, here = str(tmp_path / "run"), Path(__file__).parent
