@@ -89,7 +89,7 @@ DEVICE = Option(
 DEMO = (
     Option("seed", int, "N", "Another seed: other data, other probes.", 0, at_least=0),
     JOBS,
-    Option("time", str, "TIME", "DAF stops then at the latest: seconds, or as 5m, 1h30m.", "6", check=seconds_in),
+    Option("time", str, "TIME", "DAF stops then at the latest: seconds, or as 5m, 1h30m.", "2", check=seconds_in),
 )
 RANK = (
     DATA,
