@@ -83,15 +83,16 @@ def decide(lines, indices, offsets, gaps, fills, problems, fit, decisions):
     for number, problem in enumerate(problems):
         fill = fills[number] if len(gaps) else no_fill
         todo = (lines, indices, offsets, gaps, fill), problem, fit, start, decisions
-        way = _fastest(sizes, problem)
+        way, sure_here = _fastest(sizes, problem), np.ones(len(sizes), np.bool_)
         for kind, decide_so in ((FOLDS, by_folds), (COLUMNS, by_columns), (ROWS, by_rows)):
             some = np.flatnonzero(way == kind)
             if len(some):
-                decide_so(*todo, _room(sizes[some], problem, len(fit.targets)), some, are_sure)
-        lost = np.flatnonzero(~are_sure & (way != ROWS))
+                decide_so(*todo, _room(sizes[some], problem, len(fit.targets)), some, sure_here)
+        lost = np.flatnonzero(~sure_here & (way != ROWS))
         if len(lost) and len(problem.rows) <= FEW_ROWS:
-            are_sure[lost] = True
-            by_rows(*todo, _room(sizes[lost], problem, len(fit.targets)), lost, are_sure)
+            sure_here[lost] = True
+            by_rows(*todo, _room(sizes[lost], problem, len(fit.targets)), lost, sure_here)
+        are_sure &= sure_here
         start += problem.n_tested
     return are_sure
 
