@@ -1,9 +1,12 @@
 """``probewise reproduce`` end to end: tables printed, files written, runs gone on with, one line for a fault."""
 
+import csv
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -11,6 +14,7 @@ from sklearn.datasets import load_iris
 
 from probewise.cli import run
 from probewise.cli.options import PAPERS
+from probewise.datasets import make_madelon
 from probewise.papers import PAPERS as KNOWN
 from probewise.papers import fsdd_2008
 from probewise.papers.fsdd_2008 import Settings
@@ -62,8 +66,56 @@ def test_tables_are_printed_and_files_written(capsys, folder):
 
 def test_the_folder_may_come_from_the_environment_and_results_have_a_place(capsys, folder, monkeypatch):
     monkeypatch.setenv("PROBEWISE_DATA", str(folder))
-    reproduced(capsys, "fsdd-2008", "--jobs", 1)
-    assert (folder / "fsdd-2008-quick" / "results.md").exists()
+    monkeypatch.setitem(fsdd_2008.PROFILES, "full", fsdd_2008.PROFILES["quick"])
+    reproduced(capsys, "fsdd-2008", "--full", "--jobs", 1)
+    assert (folder / "fsdd-2008-full" / "results.md").exists()
+    assert json.loads((folder / "fsdd-2008-full" / "settings.json").read_text())["profile"] == "full"
+
+
+SMALL = """
+import sys
+from probewise.cli import run
+from probewise.papers import daf_2011
+from probewise.papers.daf_2011 import Effort, Settings
+
+parts = {"Madelon": Effort(200, (2, 5))}
+daf_2011.PROFILES["full"] = Settings(3, parts, figure_6=(50, 200), taus=(2, 10), tau_probes=100, tau_trials=2)
+sys.exit(run(sys.argv[1:]))
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_run_goes_on_and_gives_the_same_tables(tmp_path):
+    made = make_madelon(240, 30, random_state=0)
+    np.savez(tmp_path / "madelon.npz", X=made.X, y=made.y)
+
+    def started(out):
+        asked = ["reproduce", "daf-2011", "--full", "--data", tmp_path, "--out", tmp_path / out, "--jobs", 1]
+        return subprocess.Popen([sys.executable, "-c", SMALL, *map(str, asked)], stdout=subprocess.DEVNULL)
+
+    def killed_when(out, file, n_lines):
+        process, path = started(out), tmp_path / out / "runs" / file
+        while process.poll() is None:
+            if path.exists() and path.read_bytes().count(b"\n") >= n_lines:
+                process.kill()
+            time.sleep(0.002)
+        assert process.returncode == -signal.SIGKILL
+        return path.read_bytes()
+
+    assert started("whole").wait() == 0
+    before = killed_when("ended", "madelon.jsonl", 2)  # a heading and a split
+    later = killed_when("ended", "figure-6.jsonl", 1)
+    assert started("ended").wait() == 0
+    assert (tmp_path / "ended" / "runs" / "madelon.jsonl").read_bytes().startswith(before[: before.rfind(b"\n")])
+    assert (tmp_path / "ended" / "runs" / "figure-6.jsonl").read_bytes().startswith(later[: later.rfind(b"\n")])
+    clock = {"time limit", "BIF takes at most", "SFFS takes more than"}
+
+    def numbers(out):
+        with (tmp_path / out / "results.csv").open(newline="") as lines:
+            return [line for line in csv.DictReader(lines) if line["column"] not in clock]
+
+    assert numbers("ended") == numbers("whole")
+    assert len(numbers("whole")) > 50
 
 
 def test_faults_are_one_line(capsys, folder):

@@ -152,6 +152,28 @@ def test_the_time_units_took_is_kept(tmp_path):
     assert base.kept(None, "a") is None
 
 
+def test_seconds_add_up_over_calls(tmp_path):
+    lines = []
+    first = base.Elapsed(tmp_path, lines.append)
+    first("a word")
+    assert lines == ["a word"]
+    file = tmp_path / "runs" / "seconds.txt"
+    file.write_text("\n7.5\n12.5\n1")  # killed while it wrote
+    again = base.Elapsed(tmp_path)
+    assert 12.5 <= again.seconds < 100
+    again("another")
+    assert 12.5 <= base.Elapsed(tmp_path).before < 100
+    assert base.Elapsed(None).seconds < 12.5
+    assert base.unit_seconds(tmp_path) == 0
+
+
+def test_units_can_be_prepared_here_before_workers_have_them():
+    seen = []
+    found = Reproduction(None, None).conduct("run", seen.count, UNITS, {}, "squares", before=seen.append)
+    assert found == dict.fromkeys(UNITS, 1)
+    assert seen == UNITS
+
+
 def test_what_a_kill_left_of_a_unit_is_done_again(tmp_path):
     whole, run = conduct(squared, folder=tmp_path), base.kept(tmp_path, "run")
     run.write_bytes(run.read_bytes()[:-10])

@@ -1,12 +1,13 @@
 """The 2011 paper's runner: published numbers as they stand there, one run for all coefficients, and going on."""
 
 from dataclasses import replace
+from threading import current_thread, main_thread
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.neighbors import KNeighborsClassifier
 
 from probewise import DAF
 from probewise.criteria import Function
@@ -15,7 +16,6 @@ from probewise.papers import daf_2011
 from probewise.papers.base import Reproduction, published
 from probewise.papers.daf_2011 import Effort, Ledgers, Replay, Settings, first_probes, informative
 from probewise.stopping import MaxProbes
-from probewise.study import Study
 
 TINY = Settings(
     trials=3,
@@ -98,20 +98,34 @@ def test_a_run_is_made_once_and_its_beginning_is_the_shorter_run(made, tmp_path)
     assert Replay(daf, ledgers=Ledgers(tmp_path), n_probes=60).fit(made.X, made.y).n_probes_ == 60
 
 
-def test_runs_made_beforehand_are_not_made_again(made, tmp_path):
-    calls = []
+class OnDevice(DAF):
+    """Fits where it is asked for, and only once for each run."""
 
-    def j(X, y):
-        calls.append(1)
-        return float(X[:, 0].std())
+    fits: ClassVar[list] = []
 
-    daf = DAF(criterion=Function(j, name="spread"), max_probe_size=10, stop=MaxProbes(40), rows=False)
-    selectors = {each: Replay(daf, ledgers=Ledgers(tmp_path), coefficient=each) for each in ("daf0", "daf2_centred")}
-    study = Study(selectors, {"1-nn": KNeighborsClassifier(1)}, trials=2, sizes=(2, 3), random_state=0)
-    daf_2011.make_runs(study, made.X, made.y, "study", Reproduction(None, None, seed=0))
-    assert len(calls) == 80
-    study.compare(made.X, made.y)
-    assert len(calls) == 80
+    def fit(self, X, y):
+        OnDevice.fits.append((current_thread() is main_thread(), self.stop.n_probes))
+        return DAF.fit(self.set_params(device="cpu"), X, y)
+
+
+def test_a_device_makes_the_runs_ahead_of_the_workers(source, outcome, tmp_path, monkeypatch):
+    monkeypatch.setattr(daf_2011, "DAF", OnDevice)
+    OnDevice.fits.clear()
+    ahead = daf_2011.run(Reproduction(TINY, source, tmp_path, seed=1, device="cuda"))
+    assert numbers(ahead) == numbers(outcome)
+    assert OnDevice.fits == [(False, 200)] * 6 + [(False, 100)] * 6  # of eq. 4 and with a largest probe; three taus
+    again = daf_2011.run(Reproduction(TINY, source, tmp_path, seed=1, device="cuda"))
+    assert len(OnDevice.fits) == 12
+    assert numbers(again) == numbers(outcome)
+
+
+def test_what_a_device_cannot_do_is_said_where_its_runs_are_needed(source, tmp_path, monkeypatch):
+    def refuse(self, X, y):
+        raise ValueError("there is no such device")
+
+    monkeypatch.setattr(DAF, "fit", refuse)
+    with pytest.raises(ValueError, match="there is no such device"):
+        daf_2011.run(Reproduction(TINY, source, tmp_path, seed=1, device="cuda"))
 
 
 def test_informative_columns_are_found_without_labels(made):
@@ -167,13 +181,9 @@ def test_it_goes_on_where_it_was_ended(source, outcome, tmp_path):
     for name, content in before.items():
         assert (tmp_path / "runs" / name).read_bytes().startswith(content)
     assert numbers(resumed) == numbers(outcome)
-    assert [step.split(",")[0] for step in steps] == [
-        "Madelon: 3 of 3 splits",
-        "Madelon",
-        "Madelon search: 3 of 3 splits",
-        "Figure 6: 3 of 3 splits",
-        "Figure 7: 2 of 2 splits",
-    ]
+    titles = dict.fromkeys(step.split(",")[0] for step in steps)
+    assert list(titles) == ["Madelon", "Madelon search", "Figure 6"]  # figure 7 has all its splits
+    assert "Madelon, study: 3 of 3 trials" in "".join(steps)
     assert not any("ledgers" in path.name for path in (tmp_path / "runs").iterdir())
     written = {path.name for path in resumed.write(tmp_path).files}
     assert written == {

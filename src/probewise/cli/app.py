@@ -393,11 +393,13 @@ def convert(given: Any) -> None:
 def reproduce(given: Any) -> None:
     """Make a paper's tables and figures again, beside the published numbers.
 
-    Ended by Ctrl-C, the same command goes on where it was.
+    Ended, by Ctrl-C or a kill, it goes on with the same command where it was.
     """
     from .. import papers
     from ..probing.progress import live_line
 
+    if given.full:
+        given.profile = "full"
     folder = given.out or Path(f"{given.paper}-{given.profile}")
     verbose = 0 if given.quiet else 1
     with warnings_as_lines(verbose), live_line(verbose) as progress:

@@ -260,6 +260,7 @@ REPRODUCE = (
     Option("data", Path, "DIR", "The folder of data sets, as .npz files. Default: what PROBEWISE_DATA says."),
     Option("openml", bool, None, "Fetch sets that are not there from OpenML, if it has them.", False),
     Option("profile", str, None, "quick: minutes; full: the paper's counts.", "quick"),
+    Option("full", bool, None, "The paper's counts, as --profile full.", False),
     *panel(OUTPUT,
         Option("out", Path, "FOLDER", "Results, and finished parts to go on from. Default: PAPER-PROFILE."),
         QUIET_TABLES,

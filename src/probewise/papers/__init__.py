@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
@@ -13,7 +12,7 @@ from typing import Any
 from ..checks.errors import Parameter, ParameterError
 from ..datasets import load
 from . import daf_2011, daf_2013, efs_2004, fsdd_2008
-from .base import Outcome, Reproduction, departures, unit_seconds, versions
+from .base import Elapsed, Outcome, Reproduction, departures, unit_seconds, versions
 
 __all__ = ["PAPERS", "Outcome", "reproduce"]
 
@@ -71,16 +70,17 @@ def reproduce(
     folder = None if out is None else Path(out)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    settings, started = module.PROFILES[profile], time.perf_counter()
+    settings, elapsed = module.PROFILES[profile], Elapsed(folder, progress)
     source = partial(load, folder=data, openml=openml)
-    outcome = module.run(Reproduction(settings, source, folder, n_jobs, seed, progress, device))
+    outcome = module.run(Reproduction(settings, source, folder, n_jobs, seed, elapsed, device))
+    elapsed("")
     said = {
         "paper": paper,
         "title": module.TITLE,
         "profile": profile,
         "seed": seed,
         "device": device,
-        "seconds": round(time.perf_counter() - started, 1),
+        "seconds": round(elapsed.seconds, 1),
         "unit_seconds": round(unit_seconds(folder), 1),
         "versions": versions(),
     }

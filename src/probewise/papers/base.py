@@ -361,6 +361,30 @@ def unit_seconds(folder: Path | None) -> float:
     return sum(record.get("seconds", 0.0) for record in records)
 
 
+class Elapsed:
+    """Seconds by the clock of all calls that had a part in a run, of one that was killed up to its last line."""
+
+    def __init__(self, folder: Path | None, progress: Progress = None) -> None:
+        run = kept(folder, "seconds")
+        self.file = None if run is None else run.with_suffix(".txt")
+        self.progress = progress
+        text = self.file.read_text() if self.file is not None and self.file.exists() else ""
+        self.before = max(map(float, text.split()), default=0.0)  # digits lost to a kill only make one smaller
+        self.started = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return self.before + time.perf_counter() - self.started
+
+    def __call__(self, line: str) -> None:
+        """Write down the seconds, and pass the line on."""
+        if self.file is not None:
+            with self.file.open("a") as file:
+                file.write(f"\n{self.seconds:.1f}")
+        if self.progress:
+            self.progress(line)
+
+
 def _timed(work: Callable[[Any], Any], unit: Any) -> tuple[Any, float]:
     """What a worker does: a unit, and how long it took."""
     started = time.perf_counter()
@@ -380,19 +404,30 @@ class Reproduction:
     device: str = "cpu"  # where probes are scored
 
     def conduct(
-        self, name: str, work: Callable[[Any], Any], units: Iterable[Hashable], settings: Mapping[str, Any], title: str
+        self,
+        name: str,
+        work: Callable[[Any], Any],
+        units: Iterable[Hashable],
+        settings: Mapping[str, Any],
+        title: str,
+        before: Callable[[Any], None] | None = None,
     ) -> dict[Any, Any]:
         """work(unit) for each unit, those in the file of that name excepted, which are read from it.
 
         A unit is a number, text or tuple of these, and what comes of it plain JSON; each is a pure function of the unit
         and the settings, so the results are the same for any number of workers, interrupted or not. A file of other
-        settings is refused. ``seconds`` of the units are in the file.
+        settings is refused. ``seconds`` of the units are in the file. ``before`` is called here with each unit in turn,
+        before any worker has one.
         """
         units = list(units)
         with RunFile(kept(self.folder, name), is_study=False) as file:
             file.begin(json.loads(json.dumps(settings, default=str)), notes={"version": __version__})
             done = {record["unit"]: record["result"] for record in file.trials.values()}
             missing = [unit for unit in units if json.dumps(unit) not in done]
+            if before is not None:
+                for now, unit in enumerate(missing, start=1):
+                    before(unit)
+                    self.tell(f"{title}: {now} of {len(missing)} prepared")
             found: Any = executor(self.n_jobs, prefer="processes")(partial(_timed, work), missing)
             started = time.perf_counter()
             with closing(found):
@@ -400,8 +435,11 @@ class Reproduction:
                     key, result = json.dumps(unit), json.loads(json.dumps(result))  # as it would be read again
                     file.append({"trial": len(file.trials), "unit": key, "seconds": seconds, "result": result})
                     done[key] = result
-                    if self.progress:
-                        left = (time.perf_counter() - started) / now * (len(missing) - now)
-                        n_done = len(units) - len(missing) + now
-                        self.progress(f"{title}: {n_done} of {len(units)}, about {left:.0f} s left")
+                    left = (time.perf_counter() - started) / now * (len(missing) - now)
+                    self.tell(f"{title}: {len(units) - len(missing) + now} of {len(units)}, about {left:.0f} s left")
         return {unit: done[json.dumps(unit)] for unit in units}
+
+    def tell(self, line: str) -> None:
+        """Where it stands."""
+        if self.progress:
+            self.progress(line)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any, cast
 
 import numpy as np
@@ -33,7 +35,7 @@ from ..selectors.daf import DAF
 from ..selectors.sffs import SFFS
 from ..stopping import MaxProbes
 from ..study import RunFile, Study, StudyResult, Trials, deviation, select, split_rows
-from .base import Outcome, Picture, Place, Reproduction, cells, kept, published
+from .base import Outcome, Picture, Place, Progress, Reproduction, cells, kept, published
 from .daf_2011_claims import (
     BERNOULLI,
     MEASURES,
@@ -61,7 +63,7 @@ NOTES = {
     ("Section V", "time that suffices (Figure 6)"): "ours: the minutes there of the probes that were enough here",
     ("Section V", "accuracy gained by twice the time"): "ours: by twice the probes, in points, mean over sizes",
     ("Section V", "informative features"): "ours: features that correlate with another",
-    ("Table II", "time limit"): "ours: minutes a split's DAF run took, on one core",
+    ("Table II", "time limit"): "ours: minutes a split's DAF run took, on one core or a GPU",
 }
 INFORMATIVE_CORRELATION = 0.4
 SEARCHED = 20  # features up to which floating search goes on Madelon, as many as are informative
@@ -153,26 +155,35 @@ PROFILES = {
         figure_6=(400, 1_000, 2_500, 5_000, 10_000, 16_667, 25_000),
         taus=(2, 5, 10, 20, 50, 100, 150, 300, 500),
         tau_probes=8_000,
-        tau_trials=4,
+        tau_trials=20,
         twice_trials=10,
         wide_taus=(20, 200, 1_000, 3_000, 10_000),
         wide_held=100,
-        wide_trials=2,
-        svm_probes=4_000,
+        wide_trials=4,
+        svm_probes=10_000,
     ),
 }
 
 
 def run(reproduction: Reproduction) -> Outcome:
-    """The studies of the data sets in the settings, then figures 6 and 7, where Madelon is among them."""
-    settings = reproduction.settings
-    found = Found()
+    """The studies of the data sets in the settings: those of figures 2 to 5 first, the shorter ones before others."""
+    settings, found = reproduction.settings, Found(device=reproduction.device)
     ours: dict[Place, float] = {}
     with folder_of(reproduction) as folder:
-        for name in settings.parts:
-            X, y = prepared(reproduction.data(SETUPS[name].file))
-            ours |= _shape(name, X, y)
-            studies(name, X, y, reproduction, folder, found)
+        sets = {name: Experiments.of(name, reproduction, folder) for name in settings.parts}
+        studies = [(each, title) for each in sets.values() for title in each.studies]
+        in_turn = sorted(studies, key=lambda one: (one[1] not in SETUPS, settings.parts[one[0].name].probes))
+        with runs_ahead(in_turn, reproduction) as wait_for:
+            if "Reuters" in sets and settings.svm_probes:
+                found.svm = svm_control(sets["Reuters"], reproduction, folder)
+            for each, title in in_turn:
+                wait_for(title)
+                each.conduct(title, replace(reproduction, folder=folder), found)
+        for each in sets.values():
+            each.clear()
+    for each in sets.values():
+        ours |= _shape(each.name, each.X, each.y)
+    found.results = {title: found.results[title] for _, title in studies}
     if "Madelon" in found.results:
         found.truth = informative(reproduction.data("madelon"))
     ours |= _protocol(settings, found) | _curves(found.results) | _found(found)
@@ -182,89 +193,142 @@ def run(reproduction: Reproduction) -> Outcome:
 # ---- the experiments
 
 
-def studies(name: str, X: Any, y: NDArray[Any], reproduction: Reproduction, folder: Path, found: Found) -> None:
-    """Into what was found: the study of figures 2 to 5; for Madelon figures 6 and 7; for Reuters what is said of it."""
-    setup, settings = SETUPS[name], reproduction.settings
-    effort, tau = settings.parts[name], min(SETUPS[name].tau, X.shape[1])
-    trials = effort.trials or settings.trials
-    ledgers = Ledgers(folder / "runs" / f"ledgers-{setup.file}")
-    daf = DAF(
-        criterion=setup.criterion,
-        max_probe_size=tau,
-        stop=MaxProbes(effort.probes),
-        rows=False,
-        device=reproduction.device,
-    )
-    own = dict([next(iter(setup.classifiers.items()))])
+@dataclass(frozen=True)
+class Experiments:
+    """A data set, and its studies by title: figures 2 to 5; for Madelon 6 and 7; for Reuters what is said of it."""
 
-    def study(
-        title: str,
-        selectors: dict[str, Any],
-        classifiers: Mapping[str, Any],
-        trials: int,
-        sizes: Sequence[int] = effort.sizes,
-    ) -> None:
-        file = kept(folder, title.lower().replace(" ", "-"))
-        seed, workers = reproduction.seed, reproduction.n_jobs
-        one = Study(selectors, classifiers, trials=trials, sizes=sizes, random_state=seed, n_jobs=workers, run=file)
-        if reproduction.device != "cpu":
-            make_runs(one, X, y, title, reproduction)
-        found.results[title] = in_steps(one, X, y, title, reproduction)
+    name: str
+    X: Any
+    y: NDArray[Any]
+    studies: dict[str, Study]
+    folders: tuple[Path, ...]  # of ledgers
 
-    def first(run: DAF, *counts: int) -> dict[str, Any]:
-        return {f"{count:,} probes": Replay(run, ledgers=ledgers, n_probes=count) for count in counts}
+    @classmethod
+    def of(cls, name: str, reproduction: Reproduction, folder: Path) -> Experiments:
+        setup, settings = SETUPS[name], reproduction.settings
+        X, y = prepared(reproduction.data(setup.file))
+        effort, tau = settings.parts[name], min(setup.tau, X.shape[1])
+        trials = effort.trials or settings.trials
+        ledgers = Ledgers(folder / "runs" / f"ledgers-{setup.file}")
+        longer = Ledgers(folder / "runs" / f"ledgers-{setup.file}-longer", ledgers.folder)
+        by_size = Ledgers(folder / "runs" / f"ledgers-{setup.file}-by-size")
+        daf = DAF(
+            criterion=setup.criterion,
+            max_probe_size=tau,
+            stop=MaxProbes(effort.probes),
+            rows=False,
+            device=reproduction.device,
+        )
+        own = dict([next(iter(setup.classifiers.items()))])
+        studies: dict[str, Study] = {}
 
-    def by_tau(probes: Mapping[int, int]) -> dict[str, Any]:
-        runs = {tau: replaced(daf, max_probe_size=tau, stop=MaxProbes(count)) for tau, count in probes.items()}
-        return {f"tau = {tau}": Replay(run, ledgers=ledgers) for tau, run in runs.items()}
+        def study(
+            title: str,
+            selectors: dict[str, Any],
+            classifiers: Mapping[str, Any] = own,
+            trials: int = trials,
+            sizes: Sequence[int] = effort.sizes,
+        ) -> None:
+            file = kept(folder, title.lower().replace(" ", "-"))
+            seed, workers = reproduction.seed, reproduction.n_jobs
+            studies[title] = Study(
+                selectors, classifiers, trials=trials, sizes=sizes, random_state=seed, n_jobs=workers, run=file
+            )
 
-    selectors: dict[str, Any] = {
-        each: Replay(daf, ledgers=ledgers, coefficient=coefficient) for each, coefficient in COEFFICIENTS.items()
-    }
-    if effort.bernoulli:
-        share = (tau + 1) / 2 / X.shape[1]
-        selectors[BERNOULLI] = Replay(replaced(daf, inclusion=share, max_probe_size=None), ledgers=ledgers)
-    selectors["BIF"] = BIF(criterion=setup.criterion)
-    if setup.has_search:
-        selectors["SFFS"] = SFFS(criterion=setup.criterion)
-    study(name, selectors, setup.classifiers, trials)
-    plain = Trials({"DAF0": selectors["DAF0"]}, {}, np.array(effort.sizes), 0.5, reproduction.seed)
-    counted = reproduction.conduct(
-        f"counts-{setup.file}", partial(counts, plain, X, y), range(trials), plain.settings(X, y), f"{name}, counts"
-    )
-    found.runs[name] = list(counted.values())
-    if name == "Madelon":
-        searched = {"DAF0": selectors["DAF0"], "BIF": selectors["BIF"], "SFFS": SFFS(criterion=setup.criterion)}
-        few = [size for size in effort.sizes if size <= SEARCHED]
-        study("Madelon search", searched, setup.classifiers, trials, few)
-        study("Figure 6", first(daf, *settings.figure_6), own, trials)
-        if settings.taus:
-            study("Figure 7", by_tau(dict.fromkeys(settings.taus, settings.tau_probes)), own, settings.tau_trials)
-    if name == "Reuters":
-        if settings.twice_trials:
-            twice = replaced(daf, stop=MaxProbes(2 * effort.probes))
-            study("Reuters twice", first(twice, effort.probes, 2 * effort.probes), own, settings.twice_trials)
-        held = settings.wide_held * 2 * X.shape[1]
-        wide = {min(tau, X.shape[1]): held // (min(tau, X.shape[1]) + 1) for tau in settings.wide_taus}
-        if wide:
-            study("Reuters tau", by_tau(wide), own, settings.wide_trials)
-        if settings.svm_probes:
-            found.svm = svm_control(X, y, effort.sizes, reproduction, folder)
-    shutil.rmtree(ledgers.folder, ignore_errors=True)
+        def first(run: DAF, ledgers: Ledgers, *counts: int) -> dict[str, Any]:
+            return {f"{count:,} probes": Replay(run, ledgers=ledgers, n_probes=count) for count in counts}
+
+        def by_tau(probes: Mapping[int, int]) -> dict[str, Any]:
+            runs = {tau: replaced(daf, max_probe_size=tau, stop=MaxProbes(count)) for tau, count in probes.items()}
+            return {f"tau = {tau}": Replay(run, ledgers=by_size) for tau, run in runs.items()}
+
+        selectors: dict[str, Any] = {
+            each: Replay(daf, ledgers=ledgers, coefficient=coefficient) for each, coefficient in COEFFICIENTS.items()
+        }
+        if effort.bernoulli:
+            share = (tau + 1) / 2 / X.shape[1]
+            selectors[BERNOULLI] = Replay(replaced(daf, inclusion=share, max_probe_size=None), ledgers=ledgers)
+        selectors["BIF"] = BIF(criterion=setup.criterion)
+        if setup.has_search:
+            selectors["SFFS"] = SFFS(criterion=setup.criterion)
+        study(name, selectors, setup.classifiers)
+        if name == "Madelon":
+            searched = {"DAF0": selectors["DAF0"], "BIF": selectors["BIF"], "SFFS": SFFS(criterion=setup.criterion)}
+            few = [size for size in effort.sizes if size <= SEARCHED]
+            study("Madelon search", searched, setup.classifiers, sizes=few)
+            study("Figure 6", first(daf, ledgers, *settings.figure_6))
+            if settings.taus:
+                taus = dict.fromkeys(settings.taus, settings.tau_probes)
+                study("Figure 7", by_tau(taus), trials=settings.tau_trials)
+        if name == "Reuters":
+            if settings.twice_trials:
+                twice = replaced(daf, stop=MaxProbes(2 * effort.probes))
+                counts = effort.probes, 2 * effort.probes
+                study("Reuters twice", first(twice, longer, *counts), trials=settings.twice_trials)
+            held = settings.wide_held * 2 * X.shape[1]
+            wide = {min(tau, X.shape[1]): held // (min(tau, X.shape[1]) + 1) for tau in settings.wide_taus}
+            if wide:
+                study("Reuters tau", by_tau(wide), trials=settings.wide_trials)
+        return cls(name, X, y, studies, (ledgers.folder, longer.folder, by_size.folder))
+
+    def conduct(self, title: str, reproduction: Reproduction, found: Found) -> None:
+        """A study, and what the runs of figures 2 to 5 counted: into what was found."""
+        study, tell = self.studies[title], reproduction.progress
+        verbose = (lambda line: tell(f"{title}, {line}")) if tell else 0
+        found.results[title] = replace(study, verbose=verbose).compare(self.X, self.y)
+        if len(found.results[title].trials) < study.trials:
+            raise KeyboardInterrupt
+        if title == self.name:
+            found.runs[title] = self._counted(study, reproduction)
+
+    def clear(self) -> None:
+        """Away with the ledgers."""
+        for each in self.folders:
+            shutil.rmtree(each, ignore_errors=True)
+
+    def _counted(self, study: Study, reproduction: Reproduction) -> list[dict[str, float]]:
+        plain = Trials({"DAF0": study.selectors["DAF0"]}, {}, np.array(study.sizes), 0.5, reproduction.seed)
+        work, name = partial(counts, plain, self.X, self.y), f"counts-{SETUPS[self.name].file}"
+        settings = plain.settings(self.X, self.y)
+        found = reproduction.conduct(name, work, range(study.trials), settings, f"{self.name}, counts")
+        return list(found.values())
+
+    def make_runs(self, title: str, is_over: Event, progress: Progress = None) -> None:
+        """The runs of a study that are not there yet, one after the other: a GPU has no room for several processes."""
+        study = self.studies[title]
+        selectors = {name: each for name, each in study.selectors.items() if isinstance(each, Replay)}
+        trials = Trials(selectors, {}, np.array(study.sizes), study.test_size, study.random_state)
+        with RunFile(study.run) as file:
+            missing = [trial for trial in range(study.trials) if trial not in file.trials]
+        for trial in missing:
+            train, _ = trials.split(self.y, trial)
+            for selector in selectors.values():
+                if is_over.is_set():
+                    return
+                trials.seeded(selector, trial).make(self.X[train], self.y[train])
+            if progress:
+                progress(f"{title}: runs of split {trial}")
 
 
-def make_runs(study: Study, X: Any, y: NDArray[Any], title: str, reproduction: Reproduction) -> None:
-    """The runs of a study that are not there yet, one after the other: a GPU has no room for several processes."""
-    selectors = {name: each for name, each in study.selectors.items() if isinstance(each, Replay)}
-    trials = Trials(selectors, {}, np.array(study.sizes), study.test_size, reproduction.seed)
-    with RunFile(study.run) as file:
-        missing = [trial for trial in range(study.trials) if trial not in file.trials]
-    for trial in missing:
-        train, _ = trials.split(y, trial)
-        for selector in selectors.values():
-            trials.seeded(selector, trial).made(X[train], y[train])
-        if reproduction.progress:
-            reproduction.progress(f"{title}: runs of split {trial}")
+@contextmanager
+def runs_ahead(
+    studies: Sequence[tuple[Experiments, str]], reproduction: Reproduction
+) -> Iterator[Callable[[str], Any]]:
+    """A function that waits for the runs of a study, which a GPU makes in turn while others are judged."""
+    if reproduction.device == "cpu":
+        yield lambda title: None
+        return
+    is_over, shared = Event(), ("Madelon search", "Figure 6")  # whose runs are Madelon's
+    with ThreadPoolExecutor(1) as pool:
+        made = {
+            title: pool.submit(each.make_runs, title, is_over, reproduction.progress)
+            for each, title in studies
+            if title not in shared
+        }
+        try:
+            yield lambda title: made[title].result() if title in made else None
+        finally:
+            is_over.set()
 
 
 def replaced(daf: DAF, **parameters: Any) -> DAF:
@@ -287,10 +351,9 @@ def counts(trials: Trials, X: Any, y: NDArray[Any], trial: int) -> dict[str, flo
     }
 
 
-def svm_control(
-    X: Any, y: NDArray[Any], sizes: Sequence[int], reproduction: Reproduction, folder: Path
-) -> dict[str, Any]:
+def svm_control(reuters: Experiments, reproduction: Reproduction, folder: Path) -> dict[str, Any]:
     """Reuters with the linear SVM as J, its C tuned once on all words of the split; ridge with as many probes."""
+    X, y, sizes = reuters.X, reuters.y, reproduction.settings.parts["Reuters"].sizes
     n_probes, seed = reproduction.settings.svm_probes, reproduction.seed
     work = partial(svm_trial, X, y, sizes, n_probes, seed, folder / "runs" / "svm.sqlite", reproduction)
     settings = {"data": fingerprint(X), "target": fingerprint(y), "probes": n_probes, "seed": seed, "sizes": sizes}
@@ -309,7 +372,7 @@ def svm_trial(
     same = {"max_probe_size": tau, "stop": MaxProbes(n_probes), "rows": False, "random_state": daf_seed}
     selectors = {
         "DAF0, SVM as J": DAF(criterion=svm, ledger=ledger, n_jobs=how.n_jobs, verbose=how.progress or 0, **same),
-        "DAF0, ridge as J": DAF(criterion=SETUPS["Reuters"].criterion, device=how.device, **same),
+        "DAF0, ridge as J": DAF(criterion=SETUPS["Reuters"].criterion, **same),
         "BIF, SVM as J": BIF(criterion=svm, n_jobs=how.n_jobs),
         "BIF, ridge as J": BIF(criterion=SETUPS["Reuters"].criterion),
     }
@@ -334,17 +397,6 @@ def svm_trial(
     }
 
 
-def in_steps(study: Study, X: Any, y: Any, title: str, reproduction: Reproduction) -> StudyResult:
-    """The study, with a line every few splits on where it stands."""
-    if reproduction.progress is None:
-        return study.compare(X, y)
-    step = max(4, reproduction.n_jobs or 1)
-    for trials in [*(range(step, study.trials, step) if study.run else ()), study.trials]:
-        result = replace(study, trials=trials).compare(X, y)
-        reproduction.progress(f"{title}: {trials} of {study.trials} splits")
-    return result
-
-
 @contextmanager
 def folder_of(reproduction: Reproduction) -> Iterator[Path]:
     """Where it is kept, or, where it is not, a temporary folder."""
@@ -360,11 +412,16 @@ class Ledgers:
     """Files of DAF runs, each named by its data, how probes are drawn, and the seed; a longer run goes on with one."""
 
     folder: Path = field(repr=False)
+    begun: Path | None = field(default=None, repr=False)  # where shorter runs are, of which copies go on
 
     def file(self, X: Any, y: Any, daf: DAF) -> Path:
         self.folder.mkdir(parents=True, exist_ok=True)
         drawn = daf.max_probe_size if daf.inclusion is None else f"{daf.inclusion:.6f}"
-        return self.folder / f"{fingerprint(X, y)}-{drawn}-{daf.random_state}.sqlite"
+        file = self.folder / f"{fingerprint(X, y)}-{drawn}-{daf.random_state}.sqlite"
+        if self.begun is not None and not file.exists() and (self.begun / file.name).exists():
+            half = shutil.copyfile(self.begun / file.name, file.with_suffix(".copy"))
+            half.replace(file)
+        return file
 
 
 class Replay(RankingSelector):
@@ -397,16 +454,20 @@ class Replay(RankingSelector):
         return self
 
     def made(self, X: Any, y: Any) -> Run:
-        """The run, which is made unless its file holds all of it."""
+        """The run, read from its file."""
+        self.make(X, y)
+        with Ledger(self.ledgers.file(X, y, self.daf)) as ledger:
+            return Run.read(ledger)
+
+    def make(self, X: Any, y: Any) -> None:
+        """The run, unless its file holds all of it."""
         file = self.ledgers.file(X, y, self.daf)
         if file.exists():
             with Ledger(file) as ledger:
                 if ledger.n_probes >= self.daf.stop.n_probes:
-                    return Run.read(ledger)
-        daf = clone(self.daf).set_params(ledger=file).fit(X, y)
-        if daf.run_.interrupted:
+                    return
+        if clone(self.daf).set_params(ledger=file).fit(X, y).run_.interrupted:
             raise KeyboardInterrupt
-        return daf.run_
 
 
 def first_probes(run: Run, n_probes: int) -> Run:

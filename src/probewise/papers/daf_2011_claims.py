@@ -27,12 +27,16 @@ SMALL_SHARE = 0.1  # of a run's time
 
 @dataclass
 class Found:
-    """What the experiments gave: studies by name, DAF's runs by set, Madelon's informative features, the SVM as J."""
+    """What the experiments gave: studies by name, DAF's runs by set, Madelon's informative features, the SVM as J.
+
+    ``device`` is where probes were scored.
+    """
 
     results: dict[str, StudyResult] = field(default_factory=dict)
     runs: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     truth: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     svm: dict[str, Any] | None = None
+    device: str = "cpu"
 
     def run_mean(self, name: str, column: str) -> float:
         return float(np.mean([each[column] for each in self.runs[name]]))
@@ -293,7 +297,7 @@ def _coefficients_are_cheap(found: Found, name: str) -> Claim:
         reading <= SMALL_SHARE * scoring,
         f"probes {scoring:.1f} s, all three coefficients from their J {reading:.2f} s",
         "section IV, remark",
-        f"{len(found.runs[name])} splits",
+        f"{len(found.runs[name])} splits; J on {found.device}, coefficients on one core",
     )
 
 

@@ -13,12 +13,13 @@ from sklearn.base import clone
 
 from ..plots import expected_change, save_convergence
 from ..probing.looks import Knowledge
+from ..probing.run import Run
 from ..probing.tally import positions
 from ..selectors.daf import DAF
 from ..stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Rule, Settled, ValueChange
 from ..study import split_rows
 from .base import Claim, Line, Outcome, Panel, Picture, Place, Reproduction, cells
-from .daf_2011 import SETUPS, Ledgers, first_probes, folder_of, informative, prepared
+from .daf_2011 import SETUPS, Ledgers, Replay, first_probes, folder_of, informative, prepared
 
 NAME = "daf-2013"
 TITLE = "Somol, Grim, Filip, Pudil: On stopping rules in dependency-aware feature ranking, 2013"
@@ -75,12 +76,14 @@ def run(reproduction: Reproduction) -> Outcome:
     settings, seed, data = reproduction.settings, reproduction.seed, reproduction.data
     tables = {name: prepared(data(SETUPS[name].file)) for name in settings.probes}
     with folder_of(reproduction) as folder:
+        work = Watched(settings, tables, Ledgers(folder / "runs" / "ledgers"), seed, reproduction.device)
         runs = reproduction.conduct(
             "watched",
-            Watched(settings, tables, Ledgers(folder / "runs" / "ledgers"), seed),
+            work,
             [(name, trial) for trial in range(settings.trials) for name in tables],
             asdict(settings) | {"seed": seed, "rules": {name: repr(rule) for name, rule in RULES.items()}},
             "runs",
+            before=None if reproduction.device == "cpu" else work.make,
         )
     found = {name: Found.of(name, settings, [runs[name, trial] for trial in range(settings.trials)]) for name in tables}
     ours: dict[Place, float] = {
@@ -114,24 +117,37 @@ class Watched:
     tables: Mapping[str, tuple[Any, NDArray[Any]]]
     ledgers: Ledgers = field(repr=False)
     seed: int = 0
+    device: str = "cpu"
 
-    def __call__(self, unit: tuple[str, int]) -> dict[str, Any]:
+    def _planned(self, unit: tuple[str, int]) -> tuple[Replay, NDArray[np.int64], NDArray[np.int64]]:
+        """The run, and the rows to train and to test on."""
         name, trial = unit
-        (X, y), setup, settings = self.tables[name], SETUPS[name], self.settings
+        X, y = self.tables[name]
         split_seed, daf_seed = np.random.SeedSequence([self.seed, trial]).generate_state(2).tolist()
-        train, test = split_rows(y, 0.5, split_seed)
-        classifier = next(iter(setup.classifiers.values()))
         daf = DAF(
-            criterion=setup.criterion,
+            criterion=SETUPS[name].criterion,
             max_probe_size=min(LARGEST_PROBE, X.shape[1]),
-            stop=MaxProbes(settings.probes[name]),
+            stop=MaxProbes(self.settings.probes[name]),
             check_every=LOOK,
             block_size=BLOCK,
             random_state=daf_seed,
+            device=self.device,
         )
-        file = self.ledgers.file(X[train], y[train], daf)
-        daf.set_params(ledger=file).fit(X[train], y[train])
-        history, stops = watched(daf, RULES)
+        return Replay(daf, ledgers=self.ledgers), *split_rows(y, 0.5, split_seed)
+
+    def make(self, unit: tuple[str, int]) -> None:
+        """Only the run."""
+        replay, train, _ = self._planned(unit)
+        X, y = self.tables[unit[0]]
+        replay.make(X[train], y[train])
+
+    def __call__(self, unit: tuple[str, int]) -> dict[str, Any]:
+        name, settings = unit[0], self.settings
+        X, y = self.tables[name]
+        replay, train, test = self._planned(unit)
+        run, classifier = replay.made(X[train], y[train]), next(iter(SETUPS[name].classifiers.values()))
+        n_probes = run.ledger.n_probes
+        history, stops = watched(run, RULES)
 
         @cache  # later subsets are often equal
         def accuracy(features: tuple[int, ...]) -> float:
@@ -140,31 +156,31 @@ class Watched:
 
         def reached(count: int, *sizes: int) -> list[float]:
             """With the best features, of each number, after so many probes."""
-            best = np.argsort(positions(first_probes(daf.run_, count).tally.daf0()))
+            best = np.argsort(positions(first_probes(run, count).tally.daf0()))
             return [accuracy(tuple(np.sort(best[:size]).tolist())) for size in sizes]
 
-        counts, at = [count for count in settings.counts if count <= daf.n_probes_], settings.at_stops[name]
+        counts, at = [count for count in settings.counts if count <= n_probes], settings.at_stops[name]
         result = {
             "counts": counts,
             "accuracy": [reached(count, *settings.sizes[name]) for count in counts],
             "history": history,
             "stops": stops,
             "accuracy_at_stops": {rule: reached(count, at)[0] for rule, count in stops.items()},
-            "accuracy_at_end": reached(daf.n_probes_, at)[0],
-            "n_probes": daf.n_probes_,
-            "seconds": daf.ledger_.seconds,
+            "accuracy_at_end": reached(n_probes, at)[0],
+            "n_probes": n_probes,
+            "seconds": run.ledger.seconds,
         }
-        file.unlink(missing_ok=True)
+        self.ledgers.file(X[train], y[train], replay.daf).unlink(missing_ok=True)
         return result
 
 
-def watched(daf: DAF, rules: Mapping[str, Rule]) -> tuple[dict[str, list[float]], dict[str, int]]:
+def watched(run: Run, rules: Mapping[str, Rule]) -> tuple[dict[str, list[float]], dict[str, int]]:
     """C, C2 and relative C2 at every look of a run, and the probes at which each rule first said stop."""
     watch = frozenset().union(*(rule.watch for rule in rules.values()))
-    knowledge = Knowledge(daf.plan_, daf.ledger_, block_size=BLOCK, check_every=LOOK, watch=watch)
+    knowledge = Knowledge(run.plan, run.ledger, block_size=BLOCK, check_every=LOOK, watch=watch)
     history: dict[str, list[float]] = {name: [] for name in ("probes", *HISTORY)}
     stops: dict[str, int] = {}
-    while knowledge.known < daf.n_probes_:
+    while knowledge.known < run.ledger.n_probes:
         state = knowledge.learn()
         for name, rule in rules.items():
             if name not in stops and rule(state):
