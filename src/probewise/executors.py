@@ -27,6 +27,7 @@ from . import __version__
 LOG = logging.getLogger("probewise")
 MOST_LOSSES = 12  # of one item with its worker; a dead worker is the machine's fault, twelve are the item's
 WAIT = 10.0  # seconds for a scheduler to answer, and between two checks whether a cluster is still there
+MOST_BESIDE_DEVICE = 8  # threads; more gain little
 LEAST_PATIENCE = 60.0  # seconds without any worker until a cluster counts as lost
 AHEAD = 2  # items submitted per core of a cluster
 # What a Dask scheduler says of work it cannot unpickle. It is a plain RuntimeError, as the function's own may be, so
@@ -399,6 +400,11 @@ def threads(n_jobs: int | None = None) -> Map:
     """
     n_threads = _n_workers(n_jobs)
     return in_turn if n_threads == 1 else ThreadPoolExecutor(n_threads).map
+
+
+def threads_beside_device() -> int:
+    """How many do what is left to this machine while its cores have little else to do."""
+    return min(MOST_BESIDE_DEVICE, int(joblib.cpu_count()))
 
 
 def ahead(n_threads: int, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 import naive
 from probewise.kernels import draw
 from probewise.probing.probes import ProbePlan, Subsets
+from probewise.probing.rounds import PlanInRounds
+from probewise.probing.schedule import TournamentPlan
 from sampling import examples
 
 
@@ -142,3 +144,11 @@ def test_subsets_of_lists():
 
 def chi_square(counts, expected):
     return float((((counts - expected) ** 2) / expected).sum())
+
+
+@pytest.mark.parametrize("inclusion", [None, 0.2])
+def test_sizes_are_known_without_drawing(inclusion):
+    plan = ProbePlan(40, 12, inclusion, seed=5)
+    rounds = [kind(40, 12, inclusion, 5).narrowed(20, np.arange(9)) for kind in (PlanInRounds, TournamentPlan)]
+    for one in (plan, *rounds):
+        assert one.sizes(3, 50).tolist() == one.draw(3, 50).sizes.tolist()

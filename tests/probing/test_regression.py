@@ -13,6 +13,7 @@ from probewise.probing.ledger import Ledger
 from probewise.probing.probes import ProbePlan
 from probewise.probing.regression import PENALTIES, Design, Regression
 from probewise.probing.replay import mean_by_size
+from probewise.probing.schedule import Schedule, TournamentPlan
 from probewise.stopping import MaxProbes
 from sampling import examples
 
@@ -102,6 +103,54 @@ def test_probes_need_not_be_kept(monkeypatch):
     monkeypatch.setattr(regression, "KEPT_INDICES", 0)
     replayed = Regression.of(plan, ledger)
     np.testing.assert_array_equal(kept.coefficients, replayed.coefficients)
+
+
+@pytest.mark.parametrize("n_probes", [40, 400])
+def test_features_in_no_probe_of_several_rounds(n_probes):
+    """They share a column of the matrix: the weights are those of one column each."""
+    rng, n_features = np.random.default_rng(0), 120
+    plan = TournamentPlan(n_features, 4, seed=1).narrowed(n_probes // 2, rng.permutation(n_features)[:70])
+    plan = plan.narrowed(n_probes * 3 // 4, plan.rounds[-1].active[::2])
+    ledger = run_of(plan, lambda subset: subset.sum() + rng.normal(), n_probes)
+    design = Design(plan, ledger)
+    assert (len(design.roots) < n_features) == (n_probes == 40)
+    ends, rows, z = [*(part.start for part in plan.rounds[1:]), n_probes], [], []
+    for part, stop in zip(plan.rounds, ends, strict=True):
+        typical = mean_by_size(plan, ledger, part.start, stop)
+        for probe in range(part.start, stop):
+            row, subset = np.zeros(n_features), plan.probe(probe)
+            row[part.active] = -len(subset) / len(part.active)
+            row[subset] += 1
+            rows.append(row)
+            z.append(ledger.values(probe, probe + 1)[0] - typical[len(subset)])
+    matrix = np.array(rows)
+    for ridge in (0.1, 10.0):
+        truth = np.linalg.solve(matrix.T @ matrix + ridge * np.eye(n_features), matrix.T @ np.array(z))
+        ours = Regression.of(plan, ledger, ridge=ridge, tolerance=1e-12)
+        np.testing.assert_allclose(ours.coefficients, truth, atol=1e-9 * np.abs(truth).max())
+    assert Design(plan, ledger).unit == pytest.approx(np.square(matrix).sum(axis=0)[plan.rounds[-1].active].mean())
+
+
+def test_threads_and_what_was_read_before_change_no_bit(monkeypatch):
+    monkeypatch.setattr(regression, "INDICES_AT_A_TIME", 50)
+    rng = np.random.default_rng(0)
+    plan = TournamentPlan(60, 20, seed=1)
+    schedule, threaded = (Schedule(500, (200, 300, 400), n_threads=n) for n in (None, 3))
+    ledger = run_of(plan, lambda subset: subset.sum() + rng.normal(), 200)
+    for n_probes in (200, 300, 400):
+        fresh = Schedule(500, schedule.ends)(plan, ledger, n_probes)
+        after = schedule(plan, ledger, n_probes)
+        for other in (fresh, threaded(plan, ledger, n_probes)):
+            np.testing.assert_array_equal(other.rounds[-1].active, after.rounds[-1].active)
+        plan = after
+        ledger.append([subset.sum() + rng.normal() for subset in plan.draw(n_probes, n_probes + 100)], seconds=1.0)
+    before = schedule._read[0]
+    assert Design(plan, ledger, before).read[2] is before.read[2]
+    one, two, three = (rule.fit(plan, ledger) for rule in (schedule, threaded, Schedule(500, schedule.ends)))
+    assert one.coefficients.tobytes() == two.coefficients.tobytes() == three.coefficients.tobytes()
+    assert not schedule._read
+    other = run_of(plan, lambda subset: rng.normal(), 500)
+    assert not any(mine is theirs for mine, theirs in zip(Design(plan, other, before).read, before.read, strict=False))
 
 
 def test_a_feature_never_probed_has_no_coefficient():

@@ -34,6 +34,14 @@ def add_rows(table, place, indices, offsets, rows):
 
 
 @kernel
+def round_to_levels(values, shift, per_unit, out):
+    """out = (value + shift) * per_unit as the nearest whole number from 0 to 65,535; 0 for NaN."""
+    for i in range(len(values)):
+        level = (np.float64(values[i]) + shift) * per_unit
+        out[i] = np.uint16(np.rint(min(level, 65535.0))) if level > 0 else np.uint16(0)
+
+
+@kernel
 def mean_differences(table, n_probes, total, out):
     """DAF0 of every feature into out: mean value with it less mean value without it; NaN where undefined."""
     for feature in range(len(out)):

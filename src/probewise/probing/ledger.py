@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks.errors import Parameter, ParameterError, Part
+from ..kernels import sums
 from .fingerprints import block_checksum, settings_digest
 
 APPLICATION_ID = 0x50726F62  # "Prob"
@@ -417,8 +418,10 @@ def packed_rows(rows: Any) -> NDArray[np.uint16]:
     if getattr(rows, "dtype", None) == np.uint16:
         return np.asarray(rows)
     scale, shift = ROW_LEVELS
-    levels = (np.asarray(rows, dtype=np.float64) + shift) * (LAST_LEVEL / scale)
-    return np.rint(np.minimum(np.fmax(levels, 0), LAST_LEVEL)).astype("<u2")  # NaN becomes 0
+    values = np.ascontiguousarray(rows, dtype=np.float32)
+    levels = np.empty(values.shape, np.uint16)
+    sums.round_to_levels(values.reshape(-1), float(shift), LAST_LEVEL / scale, levels.reshape(-1))
+    return levels.astype("<u2", copy=False)
 
 
 def unpacked_rows(levels: NDArray[np.uint16]) -> NDArray[np.float32]:

@@ -97,18 +97,27 @@ class ProbePlan:
 
     def draw(self, start: int, stop: int) -> Subsets:
         """Probes start, ..., stop - 1. The cost grows with the features drawn, not with ``n_features``."""
+        return self.filled(start, self.offsets(start, stop))
+
+    def filled(self, start: int, offsets: NDArray[np.int64]) -> Subsets:
+        """Probes from start on, of given sizes."""
+        seed = np.uint64(self.seed)
+        if self.inclusion is None:
+            return Subsets(draw.uniform_indices(self.n_features, self.largest, seed, start, offsets), offsets)
+        return Subsets(draw.bernoulli_indices(self.n_features, self._tail, seed, start, offsets), offsets)
+
+    def offsets(self, start: int, stop: int) -> NDArray[np.int64]:
+        """Where the features of each probe begin, if those of ``start`` do at 0; and the end."""
         seed = np.uint64(self.seed)
         if self.inclusion is None:
             offsets = draw.uniform_offsets(self.n_features, self.largest, seed, start, stop)
-            indices = draw.uniform_indices(self.n_features, self.largest, seed, start, offsets)
         else:
             offsets = draw.bernoulli_offsets(self.n_features, self._tail, seed, start, stop)
-            indices = draw.bernoulli_indices(self.n_features, self._tail, seed, start, offsets)
-        return Subsets(indices, offsets)
+        return np.asarray(offsets)
 
     def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
-        """How many features probes start, ..., stop - 1 hold."""
-        return self.draw(start, stop).sizes
+        """How many features probes start, ..., stop - 1 hold, without drawing them."""
+        return np.diff(self.offsets(start, stop))
 
     def probe(self, i: int) -> NDArray[np.int32]:
         """The features of probe i."""

@@ -12,23 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, cg
 
-from ..executors import one_blas_thread
+from ..executors import in_turn, one_blas_thread, threads
 from ..kernels import inclusion as kernels
 from .ledger import Ledger
-from .probes import ProbePlan, Subsets, joined
+from .probes import ProbePlan, Round, Subsets, joined
 from .replay import adjusted
 
 Floats = NDArray[np.float64]
 PENALTIES = tuple(4.0**power for power in range(-3, 6))  # in units of the mean diagonal of the matrix
 PARTS = 4  # one in so many probes is left out, in turn, to choose the penalty
 TOLERANCE, MOST_STEPS = 1e-6, 200  # of conjugate gradients; far below the standard errors
-KEPT_INDICES = 2**26  # probes are drawn once and kept up to so many features in all (256 MiB), else drawn again
+KEPT_INDICES = 2**25  # probes are drawn once and kept, twice, up to so many features in all, else drawn again
+INDICES_AT_A_TIME = 2**16  # of a thread
 CHOOSING_INDICES = 2**23  # the first probes, up to so many features in all, are enough to choose the penalty
 
 
@@ -64,45 +65,102 @@ class Regression:
         elif penalty is None:
             few = CHOOSING_INDICES * 2 // (plan.largest + 1)
             penalty = (design if len(design.values) <= few else Design(plan, ledger.until(few))).best_penalty()
+        return cls.of_design(design, penalty, tolerance)
+
+    @classmethod
+    def of_design(cls, design: Design, penalty: float, tolerance: float = TOLERANCE) -> Regression:
+        """The same over probes that were read before."""
         w = design.solve(penalty * design.unit, tolerance=tolerance)
         rest = design.values - design.times(w)
         spread = float(np.mean(rest**2))
         with np.errstate(divide="ignore", invalid="ignore"):
             errors = np.sqrt(spread * design.diagonal) / (design.diagonal + penalty * design.unit)
-        seen = design.diagonal > 0
+        seen, w = design.diagonal > 0, w / design.roots
         return cls(np.where(seen, w, np.nan)[design.place], np.where(seen, errors, np.nan)[design.place], penalty)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadRound:
+    """The probes of a round: J as the ledger has it, less that of like size, sizes, and what probes hold, if kept."""
+
+    part: Round
+    ledger_values: Floats
+    values: Floats
+    sizes: NDArray[np.int64]
+    subsets: Subsets | None
+
+    def is_of(self, part: Round, values: Floats) -> bool:
+        same = self.part.start == part.start and np.array_equal(self.part.active, part.active)
+        return same and np.array_equal(self.ledger_values, values)
 
 
 class Design:
     """Products with the centred matrix of inclusion, over all probes or those of non-zero weight.
 
     In a run of several rounds a feature's column is centred in the rounds it took part in, and 0 in others. Features
-    are numbered here by ``place``, those that stayed longest first, so that those of a round are the first so many.
+    that were in no probe and left after the same round have equal columns, and so equal weights: they share one, which
+    counts as ``roots``, the square root of their number. Features are numbered here by ``place``, those that stayed
+    longest first, so that those of a round are the first so many.
+
+    Rounds that ``before``, of the same plan and ledger, has read are taken from there. Any number of threads gives the
+    same bits.
     """
 
-    def __init__(self, plan: ProbePlan, ledger: Ledger) -> None:
-        self.plan, self.ledger = plan, ledger
-        last = np.zeros(plan.n_features, np.int64)
-        for number, part in enumerate(plan.rounds):
-            last[part.active] = number
-        self.place = np.empty(plan.n_features, np.int32)
-        self.place[np.argsort(-last, kind="stable")] = np.arange(plan.n_features)
-        self.n_active = np.array([len(part.active) for part in plan.rounds])
-        self.values, self.sizes, self._kept = self._read()
-        starts = [part.start for part in plan.rounds]
-        self.round_of = np.searchsorted(starts, np.arange(len(self.values)), side="right") - 1
+    def __init__(
+        self, plan: ProbePlan, ledger: Ledger, before: Design | None = None, *, n_threads: int | None = None
+    ) -> None:
+        self.plan, self.ledger, self.map = plan, ledger, threads(n_threads)
+        self.read: list[ReadRound] = list(self._read_rounds(before.read if before else []))
+        self.values = np.concatenate([part.values for part in self.read])
+        self.sizes = np.concatenate([part.sizes for part in self.read])
+        self.round_of = np.repeat(np.arange(len(self.read)), [len(part.values) for part in self.read])
         self.weights = np.ones(len(self.values))
+        self._number()
+        self._kept = None
+        if all(part.subsets is not None for part in self.read):
+            self._kept = self._placed(joined([part.subsets for part in self.read if part.subsets is not None]))
 
-    def _read(self) -> tuple[Floats, NDArray[np.int64], Subsets | None]:
-        """J of the probes, less that of like size, their sizes, and where they are few enough what they hold."""
-        values, sizes, kept, n_indices = [], [], [], 0
-        for subsets, part in adjusted(self.plan, self.ledger):
-            values.append(part)
+    def _read_rounds(self, known: list[ReadRound]) -> Iterator[ReadRound]:
+        starts = [min(part.start, self.ledger.n_probes) for part in self.plan.rounds] + [self.ledger.n_probes]
+        n_indices = 0
+        for number, part in enumerate(self.plan.rounds):
+            values = self.ledger.values(starts[number], starts[number + 1])
+            if number < len(known) and known[number].is_of(part, values):
+                read = known[number]
+            else:
+                read = self._read(number, part, values, KEPT_INDICES - n_indices)
+            n_indices += int(read.sizes.sum())
+            yield read
+
+    def _read(self, number: int, part: Round, ledger_values: Floats, room: int) -> ReadRound:
+        """A round, and what its probes hold where there is room for it."""
+        values, sizes, kept = [np.empty(0)], [np.empty(0, np.int64)], list[Subsets]()
+        for subsets, rest in adjusted(self.plan, self.ledger, number):
+            values.append(rest)
             sizes.append(subsets.sizes)
-            n_indices += len(subsets.indices)
-            if n_indices <= KEPT_INDICES:
-                kept.append(self._placed(subsets))
-        return np.concatenate(values), np.concatenate(sizes), joined(kept) if n_indices <= KEPT_INDICES else None
+            room -= len(subsets.indices)
+            if room >= 0:
+                kept.append(subsets)
+        held = joined(kept) if room >= 0 else None
+        return ReadRound(part, ledger_values, np.concatenate(values), np.concatenate(sizes), held)
+
+    def _number(self) -> None:
+        """Columns of the matrix: where those of features are, how many features share one, how many a round has."""
+        last, probed = np.zeros(self.plan.n_features, np.int64), np.zeros(self.plan.n_features, dtype=bool)
+        for number, part in enumerate(self.plan.rounds):
+            last[part.active] = number
+        for read in self.read:  # where that was not kept, nearly all features are in some probe
+            probed[slice(None) if read.subsets is None else read.subsets.indices] = True
+        order = np.argsort((2 * (len(self.plan.rounds) - last) - probed).astype(np.uint16), kind="stable")  # by radix
+        probed, last = probed[order], last[order]
+        begins = np.r_[True, probed[1:] | probed[:-1] | (last[1:] != last[:-1])]
+        column = np.cumsum(begins) - 1
+        self.place = np.empty(self.plan.n_features, np.int32)
+        self.place[order] = column
+        self.shared_by = np.bincount(column).astype(np.float64)
+        self.roots = np.sqrt(self.shared_by)
+        self.n_active = np.array([len(part.active) for part in self.plan.rounds])
+        self.n_columns = column[self.n_active - 1] + 1
 
     def _placed(self, subsets: Subsets) -> Subsets:
         return Subsets(self.place[subsets.indices], subsets.offsets)
@@ -119,41 +177,59 @@ class Design:
 
     @cached_property
     def diagonal(self) -> Floats:
-        """Weighted sum of squares of each column."""
+        """Weighted sum of squares of each feature's column."""
         share = self.sizes / self.n_active[self.round_of]
         out = self._summed(self.weights * (1 - 2 * share))
         return np.maximum(self._by_round(self.weights * share**2, out), 0.0)
 
     def _summed(self, values: Floats) -> Floats:
         """For each feature, the sum of the values of the probes that hold it."""
-        out = np.zeros(self.plan.n_features)
-        for probes, subsets in self._batches():
-            kernels.transposed_times(subsets.indices, subsets.offsets, values[probes], out)
+        out = np.zeros(len(self.roots))
+        if self.map is not in_turn and self._kept is not None:
+            starts, probes = self._by_column
+            list(self.map(lambda columns: kernels.summed(starts, probes, *columns, values, out), pieces(starts)))
+            return out
+        for some, subsets in self._batches():
+            kernels.transposed_times(subsets.indices, subsets.offsets, values[some], out)
         return out
+
+    @cached_property
+    def _by_column(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Where the probes that hold a feature begin, and these, in order."""
+        assert self._kept is not None
+        return kernels.by_column(self._kept.indices, self._kept.offsets, len(self.roots))
 
     def _by_round(self, values: Floats, out: Floats) -> Floats:
         """To each feature, add the sum of the values of the probes of its rounds."""
         totals = np.bincount(self.round_of, values, minlength=len(self.n_active))
-        for n_active, total in zip(self.n_active.tolist(), totals.tolist(), strict=True):
-            out[:n_active] += total
+        for n_columns, total in zip(self.n_columns.tolist(), totals.tolist(), strict=True):
+            out[:n_columns] += total
         return out
 
     @cached_property
     def unit(self) -> float:
-        return float(self.diagonal[: self.n_active[-1]].mean()) or 1.0
+        of_features = (self.diagonal * self.shared_by)[: self.n_columns[-1]]
+        return float(of_features.sum() / self.n_active[-1]) or 1.0
 
     def times(self, w: Floats) -> Floats:
-        """The matrix times w: for each probe, the sum of its features' weights above the mean of its round's."""
-        means = np.cumsum(w)[self.n_active - 1] / self.n_active
+        """The matrix times w: for each probe, the sum of its features' weights above the mean of its round's.
+
+        Weights that several features share are those of one times the root of their number: so the penalty is as it
+        is for features of their own.
+        """
+        means = np.cumsum(self.roots * w)[self.n_columns - 1] / self.n_active
         out = np.empty(len(self.values))
-        for probes, subsets in self._batches():
-            kernels.times(subsets.indices, subsets.offsets, w, out[probes])
+        for some, subsets in self._batches():
+            parts = [(0, len(subsets))] if self.map is in_turn else pieces(subsets.offsets)
+            list(self.map(partial(_times, subsets, w, out[some]), parts))
         out -= self.sizes * means[self.round_of]
         return out
 
     def transposed_times(self, values: Floats) -> Floats:
         """The transposed matrix times a number for each probe."""
-        return self._by_round(-values * self.sizes / self.n_active[self.round_of], self._summed(values))
+        out = self._by_round(-values * self.sizes / self.n_active[self.round_of], self._summed(values))
+        out *= self.roots
+        return out
 
     def solve(self, penalty: float, guess: Floats | None = None, tolerance: float = TOLERANCE) -> Floats:
         """Weights by conjugate gradients."""
@@ -161,8 +237,8 @@ class Design:
         def normal(w: Floats) -> Floats:
             return self.transposed_times(self.weights * self.times(w)) + penalty * w
 
-        n_features = self.plan.n_features
-        matrix = LinearOperator((n_features, n_features), matvec=normal, dtype=np.float64)
+        n_columns = len(self.roots)
+        matrix = LinearOperator((n_columns, n_columns), matvec=normal, dtype=np.float64)
         goal = self.transposed_times(self.weights * self.values)
         with one_blas_thread():  # vectors this short are slower with two, and the bits do not depend on how many
             w: Floats = cg(matrix, goal, guess, rtol=tolerance, maxiter=MOST_STEPS)[0]
@@ -180,3 +256,15 @@ class Design:
                 missed[number] += float(whole[part == out] @ (self.values - self.times(w))[part == out] ** 2)
         self.weights = whole
         return PENALTIES[int(np.argmin(missed))]
+
+
+def _times(subsets: Subsets, w: Floats, out: Floats, probes: tuple[int, int]) -> None:
+    kernels.times(subsets.indices, subsets.offsets, *probes, w, out)
+
+
+def pieces(starts: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Cuts of what begins at ``starts`` into pieces of like length."""
+    ends = np.arange(INDICES_AT_A_TIME, starts[-1] + INDICES_AT_A_TIME, INDICES_AT_A_TIME)
+    cuts = np.unique(np.r_[0, np.searchsorted(starts, ends), len(starts) - 1])
+    cuts = cuts[cuts < len(starts)]
+    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks.errors import Parameter, ParameterError
-from ..kernels import draw
 from .ledger import Ledger
 from .probes import ProbePlan, Round, Subsets, joined
 from .regression import Regression
@@ -67,9 +66,14 @@ class PlanInRounds(ProbePlan):
     def draw(self, start: int, stop: int) -> Subsets:
         parts = []
         for part, low, high in self._by_round(start, stop):
-            drawn = self._draw(self._round_plan(part), low, high)
+            plan = self._round_plan(part)
+            drawn = plan.filled(low, self._round_offsets(plan, low, high))
             parts.append(Subsets(part.active[drawn.indices], drawn.offsets))
         return joined(parts)
+
+    def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
+        rounds = [self._round_offsets(self._round_plan(part), *at) for part, *at in self._by_round(start, stop)]
+        return np.concatenate([np.empty(0, np.int64), *map(np.diff, rounds)])
 
     def _by_round(self, start: int, stop: int) -> Iterator[tuple[Round, int, int]]:
         """The rounds that these probes are of, with the first of each and the one after its last."""
@@ -83,13 +87,12 @@ class PlanInRounds(ProbePlan):
         return ProbePlan(len(part.active), max(1, min(size, len(part.active) // 2)), self.inclusion, self.seed)
 
     @staticmethod
-    def _draw(plan: ProbePlan, start: int, stop: int) -> Subsets:
+    def _round_offsets(plan: ProbePlan, start: int, stop: int) -> NDArray[np.int64]:
+        offsets = plan.offsets(start, stop)
         if plan.inclusion is not None:
-            return plan.draw(start, stop)
-        numbers = plan.n_features, plan.largest, np.uint64(plan.seed), start
-        sizes = np.diff(draw.uniform_offsets(*numbers, stop)) >> np.arange(start, stop) % 4
-        offsets = np.concatenate([[0], np.cumsum(np.maximum(sizes, 1))])
-        return Subsets(draw.uniform_indices(*numbers, offsets), offsets)
+            return offsets
+        sizes = np.diff(offsets) >> np.arange(start, stop) % 4
+        return np.concatenate([[0], np.cumsum(np.maximum(sizes, 1))])
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .ledger import Ledger
-from .probes import ProbePlan, Round, Subsets
-from .regression import Regression
+from .probes import ProbePlan, Round
+from .regression import Design, Regression
 from .rounds import PlanInRounds
 from .tally import positions
 
@@ -33,13 +34,8 @@ class TournamentPlan(PlanInRounds):
         return ProbePlan(len(part.active), largest, self.inclusion, self.seed)
 
     @staticmethod
-    def _draw(plan: ProbePlan, start: int, stop: int) -> Subsets:
-        return plan.draw(start, stop)
-
-    def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
-        """How many features probes hold, without drawing them."""
-        none: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
-        return np.concatenate(none + [self._round_plan(part).sizes(*at) for part, *at in self._by_round(start, stop)])
+    def _round_offsets(plan: ProbePlan, start: int, stop: int) -> NDArray[np.int64]:
+        return plan.offsets(start, stop)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,12 +53,16 @@ class Schedule:
         Probes after which features leave.
     protected : array of int32
         Units that cannot leave while more than ``protected_above`` go on.
+    n_threads : int or None
+        Of the regressions between rounds, which are the same to the bit for any number.
     """
 
     n_probes: int
     ends: tuple[int, ...]
     protected: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     protected_above: int = 0
+    n_threads: int | None = None
+    _read: list[Design] = field(default_factory=list, init=False, repr=False)  # the last one, for the next to go on
 
     @classmethod
     def of_budget(cls, n_units: int, n_probes: int, block_size: int) -> Schedule:
@@ -93,10 +93,14 @@ class Schedule:
         """The probe before which the present round ends; None in the last one."""
         return next(iter(self.ends[len(plan.rounds) - 1 :]), None)
 
-    @staticmethod
-    def fit(plan: ProbePlan, ledger: Ledger) -> Regression:
+    def fit(self, plan: ProbePlan, ledger: Ledger) -> Regression:
         """One regression over the probes of all rounds."""
-        return Regression.of(plan, ledger, ridge=RIDGE, tolerance=TOLERANCE)
+        design = Design(plan, ledger, *self._read, n_threads=self.n_threads)
+        self._read[:] = [design] if len(plan.rounds) <= len(self.ends) else []
+        return Regression.of_design(design, RIDGE / design.unit, TOLERANCE)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_read": []}
 
     def rounds_of(self, plan: ProbePlan, ledger: Ledger, check_every: int) -> ProbePlan:
         """The plan of a run that is in the ledger already."""

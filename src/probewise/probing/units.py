@@ -137,6 +137,9 @@ class FeaturePlan(ProbePlan):
     def draw(self, start: int, stop: int) -> Subsets:
         return self.units.features_of(self.unit_plan.draw(start, stop))
 
+    def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
+        return self.draw(start, stop).sizes
+
 
 @dataclass(frozen=True, eq=False)
 class Screening:

@@ -16,6 +16,8 @@ from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite
 from ..criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
 from ..criteria.base import Target
+from ..executors import threads_beside_device
+from ..kernels.device import find
 from ..probing.ledger import Ledger, LedgerError, peek
 from ..probing.progress import Verbose
 from ..probing.record import Record
@@ -235,7 +237,12 @@ class Tournament(ProbingSelector):
         above = max(100, min(200, units.n_units // 5))
         if schedule.ends and units.n_units > above:
             schedule = replace(schedule, protected=self._protected(X, y, units), protected_above=above)
-        return Rounds(block_size, block_size, schedule)
+        return Rounds(block_size, block_size, replace(schedule, n_threads=self._n_threads))
+
+    @property
+    def _n_threads(self) -> int | None:
+        """Of what is computed here between rounds: as many as workers, or, beside a device, which leaves cores free."""
+        return threads_beside_device() if self.n_jobs is None and find(self.device) is not None else self.n_jobs
 
     def _kept_rounds(self) -> Rounds | None:
         """Those of the run in the ledger: one that was begun by another release goes on as it was planned."""
@@ -261,7 +268,7 @@ class Tournament(ProbingSelector):
     def _filters(self, X: Any, y: Any) -> list[Any]:
         n_rows, n_features = X.shape
         n_samples = int(np.clip(RELIEF_CELLS / (n_rows * n_features), 1, n_rows))
-        here: dict[str, Any] = {"device": self.device}
+        here: dict[str, Any] = {"device": self.device, "n_jobs": self._n_threads}
         relief = ReliefF(n_samples=None if n_samples >= n_rows else n_samples, **here)
         if not Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification:
             return [relief]
@@ -270,7 +277,8 @@ class Tournament(ProbingSelector):
             return of_columns
         if n_features > MOST_PAIRED:
             here |= {"threshold": ("top", BEST_ALONE), "normalize": "undetermined"}
-        return [EFS(IN_NET, **here), relief, JMI(IN_NET, device=self.device), *of_columns]
+        joint = JMI(IN_NET, device=self.device, n_jobs=self._n_threads)
+        return [EFS(IN_NET, **here), relief, joint, *of_columns]
 
 
 def _fills(criterion: Criterion) -> bool:
