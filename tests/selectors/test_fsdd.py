@@ -67,6 +67,15 @@ def test_equals_the_literal_equation(case, beta):
     np.testing.assert_allclose(scores(make(X), y, beta=beta), naive.fsdd(X, y, beta), rtol=1e-10, atol=1e-12)
 
 
+@given(cases(), st.sampled_from([0, 2.0, 30]))
+@examples(100)
+def test_overlap_equals_the_literal_sum_over_pairs(case, beta):
+    X, y, make = case
+    found = scores(make(X), y, beta=beta, overlap=True)
+    np.testing.assert_allclose(found, naive.fsdd_overlap(X, y, beta), rtol=1e-9, atol=1e-11)
+    assert not (found < scores(make(X), y, beta=beta) - 1e-9).any()  # an overlap is 1 at most
+
+
 @pytest.mark.shared_data
 @pytest.mark.parametrize("name", ["leukemia", "lymphoma"])
 def test_equals_the_literal_equation_on_genes(real_data, name):
@@ -116,6 +125,20 @@ def test_shift_and_scale_change_nothing(a, b, negative, make):
     X, y = table(40, 5)
     moved = (-a if negative else a) * (X + b)
     np.testing.assert_allclose(scores(MAKERS[make](moved), y), scores(X, y), rtol=1e-8)
+    overlap = {"overlap": True}
+    np.testing.assert_allclose(scores(MAKERS[make](moved), y, **overlap), scores(X, y, **overlap), rtol=1e-7)
+
+
+def test_wide_classes_that_are_apart_cost_less_with_overlap():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 200)
+    X = rng.standard_normal((400, 2)) + np.outer(y, [6.0, 0.0])
+    plain, weighted = (scores(X, y, overlap=overlap) for overlap in (False, True))
+    within = FSDD().fit(X, y).within_ / X.var(axis=0)
+    assert weighted[0] - plain[0] == pytest.approx(within[0], rel=0.1)  # half of beta: a class overlaps with itself
+    assert weighted[1] == pytest.approx(plain[1], abs=0.02)
+    parts = FSDD(overlap=True).partial_fit(X[:150], y[:150]).partial_fit(X[150:], y[150:])
+    np.testing.assert_allclose(parts.scores_, weighted, rtol=1e-12)
 
 
 @pytest.mark.matrix
@@ -296,6 +319,8 @@ def test_bad_input_is_refused():
     for beta in (-1, np.nan, np.inf, "2", None, True):
         with pytest.raises(ValueError, match=f"beta={beta!r}: give a number of at least 0"):
             FSDD(beta=beta).fit(X, y)
+    with pytest.raises(ValueError, match="overlap='yes': give True or False"):
+        FSDD(overlap="yes").fit(X, y)
     with pytest.raises(ValueError, match="n_features_to_select=13 with 12 features"):
         FSDD(13).fit(X, y)
     with pytest.raises(ValueError, match="y is continuous"):

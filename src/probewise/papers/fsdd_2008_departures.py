@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import minmax_scale, scale
+from sklearn.tree import DecisionTreeClassifier
 
 from ..selectors.fsdd import FSDD
 from ..selectors.mrmr import MRMR
@@ -19,6 +20,7 @@ Floats = NDArray[np.float64]
 BLOCKS = {"Fourier": 76, "profiles": 216, "Karhunen-Loeve": 64, "pixels": 240, "Zernike": 47, "morphology": 6}
 AS_DEFINED = "three levels, difference"
 LARGEST = 40
+ALPHAS = 8  # of cost-complexity pruning that are tried
 
 
 def _signs(X: Floats) -> Floats:
@@ -31,12 +33,50 @@ def _by_variance(X: Floats) -> Floats:
     return np.sign(X - middle) * (np.abs(X - middle) > reach)
 
 
+def _scaled(levels: Callable[[Floats], Floats]) -> Callable[[Floats], Floats]:
+    return lambda X: levels(minmax_scale(X, (-1, 1)))
+
+
 LEVELS: dict[str, tuple[Callable[[Floats], Floats] | None, dict[str, Any]]] = {
     "three levels": (None, {"levels": "sigma"}),
     "two levels": (None, {"levels": "mean"}),
     "signs of the values as they are": (_signs, {"discrete_features": True}),
     "mean and variance": (_by_variance, {"discrete_features": True}),
+    "signs, scaled to [-1, 1]": (_scaled(_signs), {"discrete_features": True}),
+    "mean and variance, scaled to [-1, 1]": (_scaled(_by_variance), {"discrete_features": True}),
 }
+
+
+class PrunedTree(ClassifierMixin, BaseEstimator):
+    """A tree by entropy, cut back by cost-complexity as much as inner folds allow: of equal ones the smallest tree."""
+
+    def __init__(self, folds: int = 3, random_state: Any = None) -> None:
+        self.folds = folds
+        self.random_state = random_state
+
+    def fit(self, X: Floats, y: NDArray[Any]) -> PrunedTree:
+        self.classes_ = np.unique(y)
+        right = np.zeros(len(alphas := self._alphas(X, y)))
+        for train, test in StratifiedKFold(self.folds, shuffle=True, random_state=self.random_state).split(X, y):
+            right += [np.sum(self._tree(a).fit(X[train], y[train]).predict(X[test]) == y[test]) for a in alphas]
+        self.alpha_ = float(alphas[np.flatnonzero(right == right.max())[-1]])
+        self.tree_ = self._tree(self.alpha_).fit(X, y)
+        return self
+
+    def predict(self, X: Floats) -> NDArray[Any]:
+        return self.tree_.predict(X)
+
+    def _tree(self, alpha: float) -> DecisionTreeClassifier:
+        """The unpruned tree of the comparison, but for what it is cut back by."""
+        return DecisionTreeClassifier(
+            criterion="entropy", min_samples_leaf=2, ccp_alpha=alpha, random_state=self.random_state
+        )
+
+    def _alphas(self, X: Floats, y: NDArray[Any]) -> Floats:
+        """No pruning, and some between the steps at which the whole tree loses branches."""
+        steps = np.unique(np.maximum(self._tree(0.0).cost_complexity_pruning_path(X, y).ccp_alphas, 0.0))
+        between = np.append(0.0, np.sqrt(steps[:-1] * steps[1:]))
+        return np.unique(np.quantile(between, np.linspace(0, 1, ALPHAS), method="nearest"))
 
 
 def orders(X: Floats, y: NDArray[Any]) -> dict[str, NDArray[np.int64]]:
@@ -96,10 +136,11 @@ def of_mfeat(X: Floats, y: NDArray[Any], model: Any, size: int, seed: int) -> di
     stops = np.cumsum(list(BLOCKS.values()))
     if stops[-1] != X.shape[1]:
         return found
-    for name, stop in zip(BLOCKS, stops, strict=True):
-        part = X[:, stop - BLOCKS[name] : stop]
-        best = np.argsort(FSDD().fit(part, y).ranking_)[: min(size, part.shape[1])]
-        found[f"{name}, as they are"] = right(model, part[:, best], y, 2, seed)
+    for block, stop in zip(BLOCKS, stops, strict=True):
+        columns = slice(stop - BLOCKS[block], stop)
+        best = np.argsort(FSDD().fit(X[:, columns], y).ranking_)[:size]
+        for name, table in scaled.items():
+            found[f"{block}, {name}"] = right(model, table[:, columns][:, best], y, 2, seed)
     return found
 
 
