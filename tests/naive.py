@@ -621,6 +621,17 @@ def cfs_hill_climbing(codes, y):
     return subset
 
 
+def cfs_add_or_remove(codes, y, full):
+    """2004, section 2.2: from no or all features, add or remove the one that raises the merit most, until none does."""
+    subset = list(range(len(codes))) if full else []
+    while True:
+        others = [[g for g in subset if g != f] if f in subset else [*subset, f] for f in range(len(codes))]
+        merits = [cfs_merit(codes, y, other) for other in others]
+        if max(merits) <= cfs_merit(codes, y, subset) + 1e-10:
+            return subset
+        subset = others[first_best(merits)]
+
+
 def cfs_best_first(codes, y, stale_limit=5):
     """Hall 1998: expand the best subset not yet expanded; stop after five expansions running that gain nothing."""
     waiting, seen, best, best_merit, stale = [((), 0.0)], {frozenset()}, (), 0.0, 0
@@ -768,13 +779,15 @@ def nogueira_variance(subsets, n_features):
     return 4 / n**2 * sum((value - np.mean(phi)) ** 2 for value in phi)
 
 
-def relevance_feedback(X, y, score, initial, query, rounds, returned):
+def relevance_feedback(X, y, score, initial, query, rounds, returned, nearest=False):
     """EFS 2004, sec. 5.1: train, return the top rows, let the user label them, again; the precision of every round, and
-    that of as many rows not labelled yet."""
+    that of as many rows not labelled yet. Or the rows nearest to the query among those of a positive score."""
     labelled, precisions, new = list(initial), [], []
+    centre = np.mean([X[row] for row in initial if y[row] == query], axis=0)
     for _ in range(rounds + 1):
         scores = score(X[labelled], [y[row] == query for row in labelled], X)
-        ranked = sorted(range(len(X)), key=lambda row: (-scores[row], row))
+        keys = [(s <= 0, np.linalg.norm(X[row] - centre)) if nearest else (-s,) for row, s in enumerate(scores)]
+        ranked = sorted(range(len(X)), key=lambda row: (*keys[row], row))
         unseen = [row for row in ranked if row not in labelled][:returned]
         precisions.append(sum(y[row] == query for row in ranked[:returned]) / returned)
         new.append(sum(y[row] == query for row in unseen) / len(unseen) if unseen else np.nan)

@@ -44,14 +44,20 @@ class Centres(RidgeClassifier):
     def decision_function(self, X):
         return centre_score(self.X_, self.y_, X)
 
+    def predict(self, X):
+        return (self.decision_function(X) > 0).astype(int)
 
+
+@pytest.mark.parametrize("ranked_by", ["score", "distance"])
 @pytest.mark.parametrize(("initial", "rounds", "returned"), [(5, 10, 20), (1, 3, 7), (2, 0, 160), (40, 1, 1)])
-def test_the_loop_equals_the_twin(initial, rounds, returned):
+def test_the_loop_equals_the_twin(initial, rounds, returned, ranked_by):
     X, y = images()
-    found = relevance_feedback(X, y, Centres(), initial=initial, rounds=rounds, returned=returned, random_state=initial)
+    counts = {"initial": initial, "rounds": rounds, "returned": returned}
+    found = relevance_feedback(X, y, Centres(), **counts, ranked_by=ranked_by, random_state=initial)
     assert found.precision.shape == found.seconds.shape == found.n_features.shape == (rounds + 1, 4)
     for column, query in enumerate(found.queries):
-        expected, new = naive.relevance_feedback(X, y, centre_score, found.initial_rows, query, rounds, returned)
+        start, nearest = found.initial_rows, ranked_by == "distance"
+        expected, new = naive.relevance_feedback(X, y, centre_score, start, query, rounds, returned, nearest)
         np.testing.assert_allclose(found.precision[:, column], expected)
         np.testing.assert_allclose(found.new_precision[:, column], new)
     assert (found.selection_seconds <= found.seconds).all()
@@ -169,6 +175,7 @@ def test_sparse_tables_and_nothing_given_is_changed():
         ({"returned": 161}, "returned=161 with 160 rows: give at most 160"),
         ({"queries": [7]}, r"queries holds 7, which is none of the classes in y: \[0, 1, 2, 3\]"),
         ({"queries": []}, "queries is empty"),
+        ({"ranked_by": "age"}, "ranked_by='age': choose 'score' or 'distance'"),
         ({"classifier": LinearRegression()}, "neither decision_function nor predict_proba"),
     ],
 )

@@ -114,6 +114,20 @@ def test_cfs(search, data):
 
 
 @examples(100)
+@given(tables())
+@pytest.mark.parametrize("start", ["empty", "full"])
+def test_cfs_that_adds_or_removes(start, data):
+    X, y = data
+    expected = naive.cfs_add_or_remove(columns(X), y.tolist(), start == "full")
+    cfs = CFS(search="add_or_remove", start=start, discrete_features=True).fit(X, y)
+    assert sorted(cfs.order_.tolist()) == (sorted(expected) or [0])
+    assert cfs.n_expanded_ == len(cfs.merits_) + 1
+    if len(cfs.merits_):
+        assert cfs.merits_[-1] == pytest.approx(naive.cfs_merit(columns(X), y.tolist(), expected), abs=1e-9)
+        assert np.all(np.diff(cfs.merits_) > 0)
+
+
+@examples(100)
 @given(tables(), st.integers(1, 7))
 @greedy
 def test_greedy_information(name, selector, data, size):
@@ -228,6 +242,8 @@ def test_bad_parameters():
         (EFS(threshold=("top", 0)), "threshold=\\('top', 0\\)"),
         (CFS(search="random"), "search='random'"),
         (CFS(max_stale=0), "max_stale=0"),
+        (CFS(search="add_or_remove", start="half"), "start='half'"),
+        (CFS(start="full"), "'full' with search='add_or_remove'"),
         (MRMR(scheme="ratio"), "scheme='ratio'"),
         (MRMR(levels="five"), "'five' is no way"),
         (DFE(discretization="none"), "'none' is no way"),

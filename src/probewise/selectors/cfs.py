@@ -29,9 +29,12 @@ class CFS(StepwiseFilter):
     ----------
     discretization : str or int, default="mdl"
         "mdl", as its author, or another one of `DFE`.
-    search : {"best_first", "hill_climbing"}, default="best_first"
+    search : {"best_first", "hill_climbing", "add_or_remove"}, default="best_first"
         Best first goes back to other subsets and stops after ``max_stale`` expansions that gain nothing; hill climbing
-        stops at the first.
+        stops at the first. "add_or_remove" is hill climbing that may also take a feature out again (the 2004 paper's).
+    start : {"empty", "full"}, default="empty"
+        Where "add_or_remove" begins: without a feature, or with all of them, which takes features × features and keeps
+        many more. The other searches begin without a feature.
     max_stale : int, default=5
         Patience of the best-first search.
     discrete_features, n_jobs
@@ -40,7 +43,8 @@ class CFS(StepwiseFilter):
     Attributes
     ----------
     order_, merits_ : array of shape (n_selected,)
-        The subset found, in the order its features were added, and the merit after each.
+        The subset found, in the order its features were added (of those it began with: best first), and the merit after
+        each step.
     scores_ : array of shape (n_features,)
         Symmetrical uncertainty with the class.
     ranking_, support_ : array of shape (n_features,)
@@ -49,13 +53,13 @@ class CFS(StepwiseFilter):
         The largest symmetrical uncertainty with another feature of the subset, and that feature (-1: none);
         ``explain(feature)`` says it in words.
     n_expanded_ : int
-        Subsets expanded by the search.
+        Subsets expanded by the search: those whose neighbours' merits were looked at.
     cut_points_, classes_
         As in `DFE`.
 
     Notes
     -----
-    Ties go to the lower column. Forward from the empty set. If no feature has information about the class, the one in
+    Ties go to the lower column. If no feature has information about the class, the one in
     the lowest column is kept, so that a pipeline can go on.
 
     References
@@ -79,29 +83,39 @@ class CFS(StepwiseFilter):
         *,
         discretization: str | int = "mdl",
         search: str = "best_first",
+        start: str = "empty",
         max_stale: int = 5,
         discrete_features: Any = "auto",
         n_jobs: int | None = None,
     ) -> None:
         self.discretization = discretization
         self.search = search
+        self.start = start
         self.max_stale = max_stale
         self.discrete_features = discrete_features
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> CFS:
         """Discretise, then search."""
-        if self.search not in ("best_first", "hill_climbing"):
-            raise ValueError(f"search={self.search!r}: choose 'best_first' or 'hill_climbing'")
+        if self.search not in ("best_first", "hill_climbing", "add_or_remove"):
+            raise ValueError(f"search={self.search!r}: choose 'best_first', 'hill_climbing' or 'add_or_remove'")
+        if self.start not in (("empty", "full") if self.search == "add_or_remove" else ("empty",)):
+            raise ValueError(f"start={self.start!r}: choose 'empty', or 'full' with search='add_or_remove'")
         if not is_whole(self.max_stale, 1):
             raise ValueError(f"max_stale={self.max_stale!r}: give a whole number of at least 1")
         codes, classes, map = self._encoded(X, y, self.discretization)
         to_class = codes.against(classes, map=map).uncertainty
-        correlations = cache(lambda feature: codes.against(feature, map=map).uncertainty)
-        max_stale = self.max_stale if self.search == "best_first" else 1
-        best, self.n_expanded_ = search(to_class, correlations, max_stale)
-        order = list(best.members) or [0]
-        self.merits_ = np.array(best.merits)
+        known = cache if self.start == "empty" else lambda function: function  # all pairs would not fit in memory
+        correlations = known(lambda feature: codes.against(feature, map=map).uncertainty)
+        if self.search == "add_or_remove":
+            order, merits, self.n_expanded_ = climb(to_class, correlations, self.start == "full")
+        else:
+            best, self.n_expanded_ = search(
+                to_class, correlations, self.max_stale if self.search == "best_first" else 1
+            )
+            order, merits = list(best.members), list(best.merits)
+        order = order or [0]
+        self.merits_ = np.array(merits)
         self._keep_order(order, to_class)
         self._start(codes.n_columns)
         for feature in order:
@@ -189,3 +203,39 @@ def search(to_class: Floats, correlations: Correlations, max_stale: int) -> tupl
             return best, len(queue.parents)
         expanded.add(members)
         subset = parent.plus(feature, merit, to_class, correlations)
+
+
+def climb(to_class: Floats, correlations: Correlations, full: bool) -> tuple[list[int], list[float], int]:
+    """Adds or removes the feature that raises the merit most: the subset, the merits, and how many were expanded."""
+    order, merits = (positions(to_class).argsort().tolist() if full else []), list[float]()
+    inside, to_others = np.full(len(to_class), full), np.zeros(len(to_class))
+    for feature in order:
+        to_others += _with_others(correlations, feature)
+    while True:
+        now, flipped = _neighbours(inside, to_class, to_others)
+        feature = int(np.argmax(flipped))
+        if flipped[feature] <= now:
+            return order, merits, len(merits) + 1
+        if inside[feature]:
+            order.remove(feature)
+        else:
+            order.append(feature)
+        to_others += (-1 if inside[feature] else 1) * _with_others(correlations, feature)
+        inside[feature] ^= True
+        merits.append(float(flipped[feature]))
+
+
+def _with_others(correlations: Correlations, feature: int) -> Floats:
+    found = correlations(feature).copy()
+    found[feature] = 0.0
+    return found
+
+
+def _neighbours(inside: NDArray[np.bool_], to_class: Floats, to_others: Floats) -> tuple[float, Floats]:
+    """The merit of a subset, and with each feature added or, if it is in, removed; ``to_others`` sums over members."""
+    k, class_sum, pair_sum = int(inside.sum()), to_class[inside].sum(), to_others[inside].sum() / 2
+    sign = np.where(inside, -1, 1)
+    sizes = k + sign
+    widths = np.sqrt(np.maximum(sizes + 2 * (pair_sum + sign * to_others), 1.0))
+    flipped: Floats = np.where(sizes > 0, (class_sum + sign * to_class) / widths, 0.0)
+    return float(np.round(class_sum / np.sqrt(max(k + 2 * pair_sum, 1.0)), 12)), np.round(flipped, 12)
