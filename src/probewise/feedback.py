@@ -33,8 +33,9 @@ class FeedbackResult:
     precision, seconds, n_features : array of shape (rounds + 1, n_queries)
         Share of the query's class among the returned rows; time to select, train and rank; number of features the
         classifier was trained on.
-    new_precision, selection_seconds : array of shape (rounds + 1, n_queries)
-        The same share among as many rows that were not labelled yet; and the part of the time that the selector took.
+    new_precision, selection_seconds, training_seconds : array of shape (rounds + 1, n_queries)
+        The same share among as many rows that were not labelled yet; and the parts of the time that the selector, and
+        the training of the classifier, took.
     mean_precision, mean_seconds, mean_n_features : array of shape (rounds + 1,)
         Their means over queries. The last precision is what the paper's table 2 shows.
     initial_rows : array of int
@@ -48,6 +49,7 @@ class FeedbackResult:
     initial_rows: NDArray[np.int64]
     new_precision: NDArray[np.float64]
     selection_seconds: NDArray[np.float64]
+    training_seconds: NDArray[np.float64]
 
     @property
     def mean_precision(self) -> NDArray[np.float64]:
@@ -161,8 +163,8 @@ def relevance_feedback(
     # Trees and selectors on a few rows spend their time in Python, where threads wait for each other.
     map = executor(n_jobs, prefer="processes")
     found = list(map(search, [(label, seeds[label]) for label in asked.tolist()]))
-    precision, seconds, n_features, new, selecting = (np.array(part) for part in np.transpose(found, (2, 1, 0)))
-    return FeedbackResult(asked, precision, seconds, n_features.astype(np.int64), initial_rows, new, selecting)
+    precision, seconds, n_features, *more = (np.array(part) for part in np.transpose(found, (2, 1, 0)))
+    return FeedbackResult(asked, precision, seconds, n_features.astype(np.int64), initial_rows, *more)
 
 
 def _search(
@@ -173,8 +175,8 @@ def _search(
     returned: int,
     nearest: bool,
     query: tuple[Any, list[int]],
-) -> list[tuple[float, float, int, float, float]]:
-    """Precision, seconds, number of features, new precision and seconds of selection of every round of one query."""
+) -> list[tuple[float, float, int, float, float, float]]:
+    """Precision, seconds, number of features, new precision, seconds of selection and training of every round."""
     label, seeds = query
     wanted = (y == label).astype(np.int64)
     labelled, found = initial_rows, []
@@ -184,10 +186,11 @@ def _search(
         narrowed = fitted[:-1].fit_transform(X[labelled], wanted[labelled])
         selecting = perf_counter() - start
         fitted[-1].fit(narrowed, wanted[labelled])
+        training = perf_counter() - start - selecting
         ranked = _nearest_first(fitted, X, asked) if nearest else np.argsort(-_scores(fitted, X), kind="stable")
         seconds, top = perf_counter() - start, ranked[:returned]
         new = ranked[~np.isin(ranked, labelled)][:returned]
-        found.append((_share(wanted[top]), seconds, narrowed.shape[1], _share(wanted[new]), selecting))
+        found.append((_share(wanted[top]), seconds, narrowed.shape[1], _share(wanted[new]), selecting, training))
         labelled = np.union1d(labelled, top)
     return found
 

@@ -50,7 +50,7 @@ class Settings:
         return tuple(size for size in bench.sizes if size == 1 or size % (step or self.figure_step) == 0)
 
 
-PROFILES = {"quick": Settings(5, 1, 5), "full": Settings(20, 3, 1, pruned_repeats=3)}
+PROFILES = {"quick": Settings(5, 1, 5), "full": Settings(10, 1, 1, pruned_repeats=2)}
 
 
 @dataclass(frozen=True)
