@@ -651,6 +651,17 @@ def cfs_best_first(codes, y, stale_limit=5):
     return list(best)
 
 
+def fcbf(codes, y, threshold=0.0):
+    """Yu, Liu 2003, figure 2: by uncertainty about the class; one taken removes those more like it than the class."""
+    worth = [round(symmetrical_uncertainty(f, y), 12) for f in codes]
+    waiting = sorted((f for f in range(len(codes)) if worth[f] > threshold), key=lambda f: -worth[f])
+    taken = []
+    while waiting:
+        taken.append(waiting.pop(0))
+        waiting = [g for g in waiting if round(symmetrical_uncertainty(codes[g], codes[taken[-1]]), 12) < worth[g]]
+    return taken
+
+
 def conditional_information(a, c, given):
     """I(a; c | given)."""
     joint = [list(zip(*columns, strict=True)) for columns in ((a, given), (c, given), (a, c, given))]

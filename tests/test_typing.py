@@ -12,7 +12,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, SFFS, AdaptiveRandomForestClassifier, ReliefF
+from probewise import (
+    BIF,
+    CFS,
+    CMIM,
+    DAF,
+    DFE,
+    EFS,
+    FCBF,
+    FSDD,
+    JMI,
+    MRMR,
+    SFFS,
+    AdaptiveRandomForestClassifier,
+    ReliefF,
+)
 from probewise.criteria import KNN, SVM, Linear, NaiveBayes, Scorer, Separability, Tree
 from probewise.datasets import make_madelon
 from probewise.discretize import Discretizer
@@ -55,7 +69,7 @@ efs = EFS(3, threshold=("top", 20)).fit(data.X, data.y)
 sentence: str = efs.explain(0)
 order: list[int] = efs.order_.tolist()
 best: float = SFFS(3, criterion="knn").fit(data.X, data.y).path_[3][0]
-for selector in (BIF(3), CFS(), CMIM(3), DFE(3), JMI(3), MRMR(3), ReliefF(3)):
+for selector in (BIF(3), CFS(), CMIM(3), DFE(3), FCBF(), JMI(3), MRMR(3), ReliefF(3)):
     selector.fit(data.X, data.y)
 first: NDArray[np.int64] = JMI(3).fit(data.X, data.y).order_
 codes: NDArray[np.int32] = Discretizer("mdl").fit(data.X, data.y).transform(data.X)

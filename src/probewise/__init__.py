@@ -16,6 +16,7 @@ _HOME = {
     "DAF": "selectors.daf",
     "DFE": "selectors.dfe",
     "EFS": "selectors.efs",
+    "FCBF": "selectors.fcbf",
     "FSDD": "selectors.fsdd",
     "JMI": "selectors.mrmr",
     "MRMR": "selectors.mrmr",
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from .selectors.daf import DAF as DAF
     from .selectors.dfe import DFE as DFE
     from .selectors.efs import EFS as EFS
+    from .selectors.fcbf import FCBF as FCBF
     from .selectors.fsdd import FSDD as FSDD
     from .selectors.mrmr import CMIM as CMIM
     from .selectors.mrmr import JMI as JMI
@@ -46,6 +48,7 @@ __all__ = [
     "DAF",
     "DFE",
     "EFS",
+    "FCBF",
     "FSDD",
     "JMI",
     "MRMR",

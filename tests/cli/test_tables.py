@@ -236,7 +236,7 @@ def test_a_file_that_no_table_can_be_written_to_is_named_by_both_commands(folder
         assert "table.docx has no format that can be written: name it .csv, .tsv, .xlsx, .parquet or .json" in message
 
 
-@pytest.mark.parametrize("method", ["fsdd", "efs", "dfe", "cfs", "mrmr", "jmi", "cmim", "relieff", "bif"])
+@pytest.mark.parametrize("method", ["fsdd", "efs", "dfe", "cfs", "fcbf", "mrmr", "jmi", "cmim", "relieff", "bif"])
 def test_any_method_ranks_a_table(method, tmp_path, capsys):
     rng = np.random.default_rng(0)
     y = np.arange(60) % 2

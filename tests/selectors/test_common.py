@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_sample_weight_equivalence_on_dense_data, parametrize_with_checks
 
-from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, SFFS, ReliefF
+from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FCBF, FSDD, JMI, MRMR, SFFS, ReliefF
 from probewise.criteria import KNN, NAMES, Separability
 from probewise.stopping import MaxProbes
 
@@ -38,9 +38,9 @@ def over(selectors):
 
 rankers = over([BIF(), DAF(stop=MaxProbes(400), random_state=0), *FILTERS])
 wrappers = over(WRAPPERS)
-filters = over([*FILTERS, CFS()])
+filters = over([*FILTERS, CFS(), FCBF()])
 every_selector = over(SELECTORS)
-any_selector = over([*SELECTORS, CFS()])
+any_selector = over([*SELECTORS, CFS(), FCBF()])
 
 
 def expected_to_fail(estimator):
@@ -53,7 +53,7 @@ def expected_to_fail(estimator):
     return checks
 
 
-BY_FILTERS_OF_THE_SAME_KIND = [DFE(), JMI(), CMIM(), CFS()]
+BY_FILTERS_OF_THE_SAME_KIND = [DFE(), JMI(), CMIM(), CFS(), FCBF()]
 IN_OTHER_WAYS = [
     DAF(random_state=0),
     DAF("auto", how_many="decoys", stop=MaxProbes(200), random_state=0),

@@ -1,4 +1,4 @@
-"""DFE, EFS, CFS, MRMR, JMI and CMIM equal their equations, on small random tables and on real genes."""
+"""DFE, EFS, CFS, FCBF, MRMR, JMI and CMIM equal their equations, on small random tables and on real genes."""
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import naive
-from probewise import CFS, CMIM, DFE, EFS, FSDD, JMI, MRMR, ReliefF
+from probewise import CFS, CMIM, DFE, EFS, FCBF, FSDD, JMI, MRMR, ReliefF
 from probewise.datasets import make_madelon
 from probewise.discretize import Discretizer
 from probewise.information import Codes, entropy
@@ -37,7 +37,7 @@ def tables(draw):
     return X, y
 
 
-@pytest.mark.parametrize("selector", [DFE(2), EFS(2), CFS(), MRMR(2), JMI(2), CMIM(2), ReliefF(2)], ids=str)
+@pytest.mark.parametrize("selector", [DFE(2), EFS(2), CFS(), FCBF(), MRMR(2), JMI(2), CMIM(2), ReliefF(2)], ids=str)
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_frames_with_categories(selector, library):
     """Ranked as their codes are, a missing one by itself, and given back as they came."""
@@ -128,6 +128,17 @@ def test_cfs_that_adds_or_removes(start, data):
 
 
 @examples(100)
+@given(tables(), st.sampled_from([0.0, 0.2]))
+def test_fcbf(data, threshold):
+    X, y = data
+    expected = naive.fcbf(columns(X), y.tolist(), threshold)
+    fcbf = FCBF(threshold=threshold, discrete_features=True).fit(X, y)
+    assert fcbf.order_.tolist() == (expected or [int(np.argmax(fcbf.scores_))])
+    for g in set(range(X.shape[1])) - set(fcbf.order_.tolist()):
+        assert fcbf.scores_[g] <= max(threshold, fcbf.redundancy_[g])  # nothing leaves without a reason
+
+
+@examples(100)
 @given(tables(), st.integers(1, 7))
 @greedy
 def test_greedy_information(name, selector, data, size):
@@ -208,7 +219,7 @@ def test_a_column_that_tells_all_of_the_class_comes_first(selector, make):
         assert fitted.relevance_[3] == pytest.approx(entropy(y)), name
 
 
-@pytest.mark.parametrize("selector", [EFS(3), MRMR(3), JMI(3), CMIM(3), CFS()], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("selector", [EFS(3), MRMR(3), JMI(3), CMIM(3), CFS(), FCBF()], ids=lambda s: type(s).__name__)
 def test_a_copy_is_explained_by_its_original(selector):
     rng = np.random.default_rng(0)
     y = np.arange(80) % 2
@@ -222,7 +233,9 @@ def test_a_copy_is_explained_by_its_original(selector):
     assert fitted.explain(2).startswith("gene 2: rank 1 of 6")
 
 
-@pytest.mark.parametrize("selector", [EFS(4), CFS(), MRMR(4), JMI(4), CMIM(4), DFE(4)], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "selector", [EFS(4), CFS(), FCBF(), MRMR(4), JMI(4), CMIM(4), DFE(4)], ids=lambda s: type(s).__name__
+)
 def test_permuted_columns_give_permuted_answers(selector):
     rng = np.random.default_rng(4)
     y = np.arange(90) % 3
@@ -242,6 +255,8 @@ def test_bad_parameters():
         (EFS(threshold=("top", 0)), "threshold=\\('top', 0\\)"),
         (CFS(search="random"), "search='random'"),
         (CFS(max_stale=0), "max_stale=0"),
+        (FCBF(threshold=1), "threshold=1: give a number from 0 to below 1"),
+        (FCBF(threshold=True), "threshold=True"),
         (CFS(search="add_or_remove", start="half"), "start='half'"),
         (CFS(start="full"), "'full' with search='add_or_remove'"),
         (MRMR(scheme="ratio"), "scheme='ratio'"),

@@ -59,6 +59,7 @@ WAYS = {
     "EFS": "Features are taken one by one: each tells much about the target and is unlike those taken before.",
     "DFE": "Each feature is cut into intervals and judged alone by what these tell about the target.",
     "CFS": "A group is sought whose features go with the target but not with each other.",
+    "FCBF": "Features are taken by what they tell about the target; one that is more like a better feature leaves.",
     "FSDD": "Each feature is judged alone: classes far apart and narrow are good.",
     "MRMR": "Features are taken one by one: each tells much about the target and little that is known already.",
     "JMI": "Features are taken one by one by what they tell about the target together with those taken before.",

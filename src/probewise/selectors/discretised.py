@@ -1,4 +1,4 @@
-"""Base classes of the filters on discretised columns: MRMR, JMI, CMIM, EFS, DFE and CFS."""
+"""Base classes of the filters on discretised columns: MRMR, JMI, CMIM, EFS, DFE, CFS and FCBF."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class Study:
     -----
     *How many features.* Selectors of this library are fitted once for all sizes. One that searches for
     a size (SFFS) gives the subset on its path, or the largest one below where it did not get that far. One that
-    chooses the size itself (CFS) gives its best by ``ranking_``, never more than the size. Selectors from
+    chooses the size itself (CFS, FCBF) gives its best by ``ranking_``, never more than the size. Selectors from
     elsewhere get the size as ``n_features_to_select`` or ``k``, and fitted again for each size if they do not
     follow it. What was selected in fact is in the table (``n_selected``).
 
