@@ -1,25 +1,14 @@
 """Wu, Zhang 2004: the published numbers as printed, choices made on training rows alone, small runs end to end."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from probewise.datasets import Dataset
-from probewise.papers import efs_2004
+from probewise.papers import efs_2004, efs_2004_feedback, efs_2004_genes
 from probewise.papers.base import Reproduction, published
-from probewise.papers.efs_2004 import (
-    BY_UNCERTAINTY,
-    GENE_METHODS,
-    GREEDY,
-    METHODS,
-    NAME,
-    PROFILES,
-    SEEN,
-    Curves,
-    Settings,
-)
+from probewise.papers.efs_2004 import PROFILES, Settings
+from probewise.papers.efs_2004_genes import BY_SEARCH, BY_UNCERTAINTY, GENE_METHODS, GREEDY, METHODS, NAME, SEEN, Curves
 from probewise.selectors.cfs import CFS
 from probewise.selectors.efs import EFS
 
@@ -31,7 +20,7 @@ TINY = Settings(
     figure_points=3,
     figure_repeats=1,
     feedback_repeats=1,
-    queries=1,
+    queries={"MSRC-v1": 1},
     images=("MSRC-v1",),
     forests=(1, 60, 61),
 )
@@ -62,7 +51,7 @@ def test_published_numbers_are_those_printed():
 def test_parts_of_a_forest_are_the_smaller_forests():
     data = at_hand("lymphoma")
     train, test = np.arange(60), np.arange(60, 96)
-    counts = efs_2004.right(data.X, data.y, train, test, (1, 3, 7), 5)
+    counts = efs_2004_genes.right(data.X, data.y, train, test, (1, 3, 7), 5)
     for trees, right in zip((1, 3, 7), counts[1:], strict=True):
         forest = RandomForestClassifier(trees, random_state=5).fit(data.X[train], data.y[train])
         assert right == np.sum(forest.predict(data.X[test]) == data.y[test])
@@ -71,8 +60,8 @@ def test_parts_of_a_forest_are_the_smaller_forests():
 def test_numbers_are_chosen_by_the_best_of_the_smallest(monkeypatch):
     data = at_hand("lymphoma")
     right = {1: [5, 3, 4], 3: [5, 6, 6], 30: [2, 2, 9]}
-    monkeypatch.setattr(efs_2004, "right", lambda X, *_: right.get(X.shape[1], [1, 1, 1]))
-    chosen = efs_2004.choose(data.X, data.y, TINY, 0)
+    monkeypatch.setattr(efs_2004_genes, "right", lambda X, *_: right.get(X.shape[1], [1, 1, 1]))
+    chosen = efs_2004_genes.choose(data.X, data.y, TINY, 0)
     assert chosen["EFS"] == chosen["DFE"] == {"RF": (3, 2), "CART": (1, 1)}
     assert chosen["Full Space"]["RF"][1] == 4
 
@@ -80,25 +69,25 @@ def test_numbers_are_chosen_by_the_best_of_the_smallest(monkeypatch):
 def test_the_test_part_has_no_say_in_what_is_chosen():
     data = at_hand("leukemia")
     official = (data.train_index, data.test_index)
-    first = efs_2004.gene_trial(data.X, data.y, official, 0, TINY, 0, False, 3)
+    first = efs_2004_genes.gene_trial(data.X, data.y, official, 0, TINY, 0, False, 3)
     other = data.X.copy()
     other[data.test_index] = -5.0
-    second = efs_2004.gene_trial(other, data.y, official, 0, TINY, 0, False, 3)
+    second = efs_2004_genes.gene_trial(other, data.y, official, 0, TINY, 0, False, 3)
     assert first["threshold"] == second["threshold"]
     for method in METHODS:
         for classifier in ("RF", "CART"):
             assert first[f"{method} {classifier}"][1:3] == second[f"{method} {classifier}"][1:3]
     assert first["EFS RF"][0] > second["EFS RF"][0]
-    seen = efs_2004.gene_trial(other, data.y, official, 0, TINY, 0, True, 3)
+    seen = efs_2004_genes.gene_trial(other, data.y, official, 0, TINY, 0, True, 3)
     assert seen["threshold"] != first["threshold"]  # unless it is to have one
 
 
 def test_all_columns_or_those_selected():
     data = at_hand("lymphoma")
-    assert [len(each) for each in efs_2004.columns_of(None, data.X, data.y, [1, 2])] == [30, 30]
-    assert [len(each) for each in efs_2004.columns_of(EFS(), data.X, data.y, [1, 2])] == [1, 2]
+    assert [len(each) for each in efs_2004_genes.columns_of(None, data.X, data.y, [1, 2])] == [30, 30]
+    assert [len(each) for each in efs_2004_genes.columns_of(EFS(), data.X, data.y, [1, 2])] == [1, 2]
     own = len(CFS().fit(data.X, data.y).order_)
-    assert [len(each) for each in efs_2004.columns_of(CFS(), data.X, data.y, [1, 2])] == [own, own]
+    assert [len(each) for each in efs_2004_genes.columns_of(CFS(), data.X, data.y, [1, 2])] == [own, own]
 
 
 def without_seconds(outcome):
@@ -113,7 +102,7 @@ def without_times(claims):
 def test_a_small_run_end_to_end_goes_on_where_it_was(tmp_path):
     said = []
     whole = efs_2004.run(Reproduction(TINY, at_hand, tmp_path, n_jobs=2, seed=1, progress=said.append))
-    assert any(line.startswith("MSRC-v1, searches: 8 of 8") for line in said)
+    assert any(line.startswith("MSRC-v1, searches: 16 of 16") for line in said)
     for run in (tmp_path / "runs").iterdir():
         lines = run.read_text().splitlines(keepends=True)
         run.write_text("".join(lines[:-1]))
@@ -128,11 +117,14 @@ def test_a_small_run_end_to_end_goes_on_where_it_was(tmp_path):
     assert cells["Table 3", "Lymphoma Full Space", "RF features"].ours == 30
     assert cells["Table 3", "Lymphoma EFS", "RF accuracy"].note.startswith("± ")
     assert cells["Table 2", "Corel EFS", "ARF precision"].ours is None
-    assert cells["Table 2", "MSRC-v1 EFS", "ARF precision"].ours > 80
-    assert [picture.name for picture in whole.pictures] == ["Figure 2", "Feedback"]
-    assert len(whole.pictures[1].panels[0].lines[0].y) == 11
+    assert cells["Table 2", "MSRC-v1 EFS, by score", "ARF precision"].ours > 80
+    assert cells["Table 3", "Lymphoma EFS", "CART nodes of a tree"].ours >= 3
+    assert cells["Table 1", "threshold", "Corel"].difference == 0
+    assert [picture.name for picture in whole.pictures] == ["Figure 2", "Figure 3", "Feedback"]
+    assert len(whole.pictures[2].panels[0].lines[0].y) == 11
+    assert all(claim.where and claim.evidence for claim in whole.claims)
     assert {"Lymphoma, RF: EFS >= DFE >= CFS >= all features", "Leukemia: random forests are ahead of CART with every "
-            "method"} <= {claim.text for claim in whole.claims}  # fmt: skip
+            "method (published: by 9 to 15 points)"} <= {claim.text for claim in whole.claims}  # fmt: skip
 
 
 def test_claims_follow_the_numbers():
@@ -141,35 +133,70 @@ def test_claims_follow_the_numbers():
         took = {"Full Space": [0.0, 10.0]}
         return [
             {
-                f"{m} {c}": [rows[m] - (c == "CART") / 10, 1, 1, *took.get(m, [0.01, 0.01])]
+                f"{m} {c}": [rows[m] - (c == "CART") / 10, 1, 1, 3, *took.get(m, [0.01, 0.01])]
                 for m in GENE_METHODS
                 for c in ("RF", "CART")
             }
-            | {"threshold": 0.1021 / efs_2004.IN_LOG10}
+            | {"threshold": 0.1021 / efs_2004_genes.IN_LOG10}
         ] * 2
 
-    assert all(claim.holds for claim in efs_2004.order_of_methods("Genes", trials()))
-    assert not any(claim.holds for claim in efs_2004.order_of_methods("Genes", trials(CFS=0.85)))
-    assert efs_2004.forest_is_ahead("Genes", trials()).holds
-    assert "EFS - DFE +10.00 ± 0.00" in efs_2004.order_of_methods("Genes", trials())[0].ours
-    assert all(claim.holds for claim in efs_2004.efficiency("Genes", trials()))
-    assert "500.00 with selection" in efs_2004.efficiency("Genes", trials())[0].ours
-    assert efs_2004.gain_against_uncertainty("Genes", trials()).holds
-    assert not efs_2004.gain_against_uncertainty("Genes", trials(DFE=0.7)).holds
-    assert efs_2004.greedy_against_optimal("Genes", trials()).holds
+    assert all(claim.holds for claim in efs_2004_genes.order_of_methods("Genes", trials()))
+    assert not any(claim.holds for claim in efs_2004_genes.order_of_methods("Genes", trials(CFS=0.85)))
+    assert efs_2004_genes.forest_is_ahead("Genes", trials()).holds
+    assert "EFS - DFE +10.00 ± 0.00" in efs_2004_genes.order_of_methods("Genes", trials())[0].ours
+    assert all(claim.holds for claim in efs_2004_genes.efficiency("Genes", trials()))
+    assert "500.00 with selection" in efs_2004_genes.efficiency("Genes", trials())[0].ours
+    assert efs_2004_genes.gain_against_uncertainty("Genes", trials()).holds
+    assert not efs_2004_genes.gain_against_uncertainty("Genes", trials(DFE=0.7)).holds
+    assert efs_2004_genes.greedy_against_optimal("Genes", trials()).holds
     both = {"Leukemia": trials(), f"Leukemia{SEEN}": trials(EFS=1.0, DFE=0.97, CFS=0.91)}
-    assert [claim.holds for claim in efs_2004.seen_or_not(both)] == [True]
-    assert [claim.holds for claim in efs_2004.thresholds(both)] == [True]
+    assert [claim.holds for claim in efs_2004_genes.seen_or_not(both)] == [True]
+    assert [claim.holds for claim in efs_2004_genes.thresholds(both)] == [True]
 
     few_are_best = Curves([1, 50, 1000, 7129], {"RF": [80, 95, 90, 60], "CART": [80, 80, 80, 80]}, [])
-    assert [claim.holds for claim in efs_2004.figure_claims(few_are_best)] == [True, False]
+    assert [claim.holds for claim in efs_2004_genes.figure_claims("Leukemia", few_are_best)] == [True, False]
 
 
 def test_profiles_do_all_of_the_paper():
     for settings in PROFILES.values():
-        assert set(settings.repeats) == set(efs_2004.GENES)
-        assert set(settings.images) == set(efs_2004.IMAGES)
-    assert replace(PROFILES["full"], queries=3).queries == 3
+        assert set(settings.repeats) == set(efs_2004_genes.GENES)
+        assert set(settings.images) == set(efs_2004_feedback.IMAGES)
+        assert set(settings.queries) == set(efs_2004_feedback.IMAGES)
+    assert PROFILES["full"].feedback_repeats == 10
+
+
+def test_every_class_is_asked_for_in_turn():
+    y = np.repeat(np.arange(5), 2)
+    assert efs_2004_feedback.asked(y, None, 3).tolist() == [0, 1, 2, 3, 4]
+    assert [efs_2004_feedback.asked(y, 2, repetition).tolist() for repetition in range(3)] == [[0, 1], [2, 3], [4, 0]]
+
+
+def test_claims_on_feedback_follow_the_numbers():
+    def row(precision, seconds, selecting, n_features=60):
+        return [[n_features, seconds, selecting, 0.1, *[precision] * 11, *[precision / 2] * 11]] * 2
+
+    best = {"Full Space": (0.8, 1.0, 0.0), "EFS": (0.9, 0.4, 0.02), "DFE": (0.85, 0.5, 0.01), "CFS": (0.8, 0.6, 0.03)}
+    found = {
+        (ranking, method, classifier): row(values[0] - (classifier == "CART") / 5, *values[1:])
+        for ranking in efs_2004_feedback.RANKINGS
+        for method, values in best.items()
+        for classifier in ("ARF", "CART")
+    }
+    by_text = {claim.text: claim for claim in efs_2004_feedback.feedback_claims("Set", found)}
+    optimal = [claim for text, claim in by_text.items() if "nearly optimal" in text]
+    assert len(optimal) == 2
+    assert not any(claim.holds for claim in optimal)
+    assert all(claim.holds for claim in by_text.values() if claim not in optimal)
+    assert "EFS 0.4000 s a round (selection 0.0200, training 0.1000, ranking 0.2800)" in next(
+        claim.ours for text, claim in by_text.items() if "doubles" in text
+    )
+
+
+def test_claims_on_the_searches_of_cfs():
+    rows = {(BY_SEARCH, f"Leukemia, {search}", "genes"): [20.0] for search in efs_2004_genes.SEARCHES}
+    assert [claim.holds for claim in efs_2004_genes.search_claims(rows)] == [True]
+    rows |= {place: [60.0] for place in rows if "removes" in place[1]}
+    assert [claim.holds for claim in efs_2004_genes.search_claims(rows)] == [False]
 
 
 @pytest.mark.shared_data
@@ -178,6 +205,9 @@ def test_one_gene_parts_the_training_patients_of_leukemia(real_data):
     arrays = real_data("leukemia")
     X, y, train, test = (arrays[name] for name in ("X", "y", "train_index", "test_index"))
     assert CFS().fit(X[train], y[train]).order_.tolist() == [4846]
-    assert np.mean(efs_2004.classifier_of("CART", 1, 0).fit(X[train], y[train]).predict(X[test]) == y[test]) == 31 / 34
+    assert (
+        np.mean(efs_2004_genes.classifier_of("CART", 1, 0).fit(X[train], y[train]).predict(X[test]) == y[test])
+        == 31 / 34
+    )
     assert round(100 * np.mean(y[test] == 0), 2) == 58.82  # the published accuracy with all genes: one class for all
     assert round(100 * np.mean(y[test] == 1), 2) == 41.18

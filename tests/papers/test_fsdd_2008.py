@@ -19,6 +19,10 @@ from probewise.papers.fsdd_2008 import (
     selectors,
     table_of,
 )
+from probewise.papers.fsdd_2008_claims import by_overlap, proved, with_pruning
+from probewise.papers.fsdd_2008_departures import PrunedTree
+from probewise.papers.fsdd_2008_properties import BY_BETA, INVARIANT, OPTIMAL, best_subsets, properties
+from probewise.papers.fsdd_2008_sets import OVERLAP, PRUNED
 from probewise.selectors.fsdd import FSDD
 
 WINE = [70.23, 85.39, 90.45, 92.14, 94.94, 96.07, 96.07, 96.07, 95.51, 96.07, 96.07, 97.19, 95.51]
@@ -96,7 +100,7 @@ def test_a_small_run_end_to_end_goes_on_where_it_was(tmp_path):
     settings = Settings(1, 1, 10, ("Iris",))
     said = []
     whole = fsdd_2008.run(Reproduction(settings, at_hand, tmp_path, n_jobs=2, seed=1, progress=said.append))
-    assert said[-1].startswith("Iris, folds: 10 of 10")
+    assert said[-1].startswith("Iris, aside: 1 of 1")
     run = tmp_path / "runs" / "iris.jsonl"
     run.write_text("".join(run.read_text().splitlines(keepends=True)[:6]))
     again = fsdd_2008.run(Reproduction(settings, at_hand, tmp_path, n_jobs=1, seed=1))
@@ -140,6 +144,65 @@ def test_claims_follow_the_numbers():
     assert "beta 5: (4, 4, 1, 2)" in next(claim.ours for text, claim in by_text.items() if "order" in text)
 
 
+def test_every_claim_of_the_paper_has_a_row():
+    sizes = {bench: PROFILES["quick"].sizes(bench) for bench in BENCHES}
+    ours = {each.place: each.value for each in published(NAME)}
+    ours |= {
+        (bench.where, f"{c} {m}", str(size)): 60.0 + (m == "FSDD") + size / 1000
+        for bench in BENCHES
+        if bench.is_figure
+        for c in classifiers()
+        for m in fsdd_2008.METHODS
+        for size in sizes[bench]
+    }
+    by_text = {claim.text: claim for claim in claims(ours)}
+    assert by_text["Mfeat: FSDD is ahead of ReliefF at every number of features with 1-NN, the tree and the SVM"].holds
+    assert by_text["Iris: ReliefF is ahead of mRMR-MID"].holds
+    assert "Vowel: ReliefF is ahead of mRMR-MID with more than 3 features" in by_text
+    of_all = [text for text in by_text if "hundreds" in text or "other five" in text or "unbalanced" in text]
+    assert len(of_all) == 3
+    assert by_text[
+        "mRMR-MID does better on the three sets with thousands of instances than on those with hundreds"
+    ].holds
+    assert all(claim.where and claim.evidence for claim in by_text.values())
+
+
+def test_overlap_and_pruning_are_judged_by_their_rows():
+    ours = {each.place: each.value for each in published(NAME) if each.where in ("Table 1", "Table 7")}
+    iris = [bench for bench in BENCHES if bench.name == "Iris"]
+    assert by_overlap(ours, iris) == with_pruning(ours, iris) == []
+    better = {
+        (w, f"{c} {OVERLAP}", k): v + 1 for (w, r, k), v in ours.items() for c in classifiers() if r == f"{c} FSDD"
+    }
+    assert by_overlap(ours | better, iris)[0].holds
+    assert "KNN +1.00 (Iris +1.00)" in by_overlap(ours | better, iris)[0].ours
+    nearer = {(w, r.replace("DT", PRUNED), k): v for (w, r, k), v in ours.items() if r.startswith("DT")}
+    further = {place: value + 1 for place, value in ours.items()}
+    assert with_pruning(further | ours | nearer, iris)[0].ours.endswith("Iris 0.00, 0.00")
+    assert with_pruning(further | nearer, iris)[0].holds
+
+
+def test_what_is_proved_is_counted():
+    X, y = load_iris(return_X_y=True)
+    found = properties("Iris", X, y)
+    assert {place[0] for place in found} == {OPTIMAL, INVARIANT, BY_BETA}
+    assert all(claim.holds for claim in proved(found))
+    assert len(proved(found)) == 3
+    assert best_subsets(X, y) == dict.fromkeys(range(1, 5), 0.0)
+    worse = found | {(OPTIMAL, "Iris", "2"): 0.1, (INVARIANT, "Iris", "to [0, 1]"): 0.1, (BY_BETA, "Iris", "5"): 0.5}
+    assert not any(claim.holds for claim in proved(worse))
+
+
+def test_the_pruned_tree_is_one_of_the_path():
+    X, y = load_wine(return_X_y=True)
+    noisy = np.where(np.random.default_rng(0).random(len(y)) < 0.3, (y + 1) % 3, y)
+    tree = PrunedTree(random_state=0).fit(X, noisy)
+    whole = tree._tree(0.0).fit(X, noisy)
+    assert 1 < tree.tree_.tree_.node_count < whole.tree_.node_count
+    assert set(tree.predict(X)) <= {0, 1, 2}
+    assert PrunedTree(random_state=0).fit(X, noisy).alpha_ == tree.alpha_
+
+
 def test_a_figure_has_a_panel_for_each_classifier_and_the_published_points():
     bench = next(bench for bench in BENCHES if bench.name == "Mfeat")
     ours = {
@@ -148,6 +211,7 @@ def test_a_figure_has_a_panel_for_each_classifier_and_the_published_points():
     picture = fsdd_2008.picture(bench, ours)
     assert [panel.title for panel in picture.panels] == ["Mfeat, KNN", "Mfeat, NB", "Mfeat, DT", "Mfeat, SVM"]
     first = picture.panels[0].lines
+    assert [line.name for line in first][:4] == [*fsdd_2008.METHODS, OVERLAP]
     assert [line.name for line in first if line.published] == [f"{m}, published" for m in fsdd_2008.METHODS]
     assert (first[0].x, first[0].y) == ([1, 10], [51, 60])
     assert not any(line.published for line in picture.panels[1].lines)

@@ -90,13 +90,14 @@ def counted(X: Floats, y: NDArray[Any], seed: int) -> dict[str, Any]:
         [extended_balanced_gain(codes[:, i], codes[:, j]) for i, j in zip(*pair, strict=True)]
         for pair in ((a, b), (b, a))
     )
-    fitted = [EFS(size, threshold=-1.0).fit(X, y) for size in STEPS]
+    steps = [size for size in STEPS if size <= X.shape[1]]
+    fitted = [EFS(size, threshold=-1.0).fit(X, y) for size in steps]
     rises = falls = 0
     for before, after in pairwise(fitted):
         open_ = np.setdiff1d(np.arange(X.shape[1]), after.order_)
         rises += int(np.sum(after.scores_[open_] > before.scores_[open_] + 1e-12))
         falls += int(np.sum(after.redundancy_[open_] < before.redundancy_[open_] - 1e-12))
-    with_one = EFS(STEPS[-1], threshold=("top", TOP)).fit(X, y)
+    with_one = EFS(steps[-1], threshold=("top", TOP)).fit(X, y)
     whole = fitted[-1]
     worth = whole.order_[whole.importances_ >= with_one.threshold_]
     gain = DFE().fit(X, y).scores_ - DFE(discretization="greedy").fit(X, y).scores_
