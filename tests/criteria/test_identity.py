@@ -12,8 +12,9 @@ from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import FunctionTransformer
 
-from probewise import DAF
+from probewise import CFS, DAF, FSDD
 from probewise.criteria import Function, Scorer
+from probewise.criteria.identity import stable_text
 from probewise.probing.ledger import LedgerError
 from probewise.stopping import MaxProbes
 
@@ -187,3 +188,10 @@ def test_what_cannot_be_identified_keeps_no_ledger_without_a_name(tmp_path):
         daf(path, locked)
     assert not path.exists()
     assert daf(None, locked).n_probes_ == daf(path, Function(locked, name="mean")).n_probes_ == 10
+
+
+def test_a_parameter_that_came_later_is_named_where_it_is_used():
+    for plain, used in ((FSDD(), FSDD(overlap=True)), (CFS(), CFS(search="add_or_remove", start="full"))):
+        name = next(iter(type(plain)._later))
+        assert f"{name}=" not in stable_text(plain)
+        assert f"{name}=" in stable_text(used)

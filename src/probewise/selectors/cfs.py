@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +77,7 @@ class CFS(StepwiseFilter):
     """
 
     n_features_to_select = None
+    _later: ClassVar = {"start": "empty"}
 
     def __init__(
         self,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -119,6 +119,7 @@ class FSDD(RankingSelector):
 
     _takes_nan = True
     _streams = True
+    _later: ClassVar = {"overlap": False}
 
     def __init__(
         self,
