@@ -111,7 +111,7 @@ def test_batches_that_do_not_fit_are_cut(monkeypatch):
     subsets = ProbePlan(30, 30, seed=0).draw(0, 50)
     whole = scorer(subsets)
     monkeypatch.setattr(knn_device, "BATCH_BYTES", 2**19)
-    monkeypatch.setattr(knn_device, "NEIGHBOR_BYTES", 2**17)
+    monkeypatch.setattr(scorer.scorer, "neighbor_bytes", 2**17)
     np.testing.assert_array_equal(scorer(subsets), whole)
 
 

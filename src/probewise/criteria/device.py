@@ -15,6 +15,7 @@ from ..probing.probes import Subsets
 from .base import BoundCriterion, Floats, Folds
 
 DEVICE_BLOCK_SIZE = 4000  # probes at a time: enough to keep a GPU busy
+MOST_AT_ONCE, ROWS_AT_ONCE = 16_000, 16_000_000  # in a long run the host's part in each call counts: probes, and rows
 _sending = threading.Lock()
 
 

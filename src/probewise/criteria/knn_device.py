@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..kernels.device import has_triton
-from ..kernels.device.columns import send, send_array
+from ..kernels.device.columns import memory, send, send_array
 from ..kernels.device.neighbors import BYTES_PER_PAIR, ROWS, TYPICAL, Rows, nearest, soft_votes, vote
 from ..kernels.device.scores import total
 from ..kernels.scores import ROC_AUC
@@ -21,7 +21,7 @@ from .base_device import BATCH_BYTES, Batch, DeviceScorer, at_a_time
 from .scoring_device import Groups
 
 MOST_NEIGHBORS = 32
-NEIGHBOR_BYTES = 2**30  # of neighbours, candidates and votes at a time
+NEIGHBOR_SHARE = 1 / 48  # of the memory, for neighbours, candidates and votes at a time
 
 
 class RowsByFold(NamedTuple):
@@ -77,6 +77,7 @@ class DeviceKNN(DeviceScorer):
         once, tile = bound.measure.is_probability, ROWS if has_triton(self.device) else 1
         parts = RowsByFold.of(bound.folds, together=bound.folds.is_partition, once=once, tile=tile)
         self.searches = [Search(self, part) for part in parts]
+        self.neighbor_bytes = int(NEIGHBOR_SHARE * memory(self.device))
         self.missing: Any = getattr(bound, "missing", None)
         self.filled: list[Search] = []
         if self.missing is not None and len(self.missing.columns):
@@ -91,7 +92,7 @@ class DeviceKNN(DeviceScorer):
             incomplete = self.missing.in_each(batch.indices, batch.offsets)
         for searches, chosen in ((self.searches, ~incomplete), (self.filled, incomplete)):
             places = np.flatnonzero(chosen)
-            step = max(1, NEIGHBOR_BYTES // (self.measure.n_tests * (40 * self.k + 100)))
+            step = max(1, self.neighbor_bytes // (self.measure.n_tests * (40 * self.k + 100)))
             for start in range(0, len(places), step):
                 some = places[start : start + step]
                 near = [search.neighbors(batch, some) for search in searches]

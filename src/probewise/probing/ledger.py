@@ -8,6 +8,7 @@ import shutil
 import sqlite3
 import time
 from array import array
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -153,7 +154,7 @@ class Ledger:
 
     def seconds_at(self, n_probes: int) -> float:
         """Working time when that many probes were known."""
-        block = int(np.searchsorted(np.frombuffer(self._blocks, np.int64), n_probes)) if self._blocks else 0
+        block = bisect_left(self._blocks, n_probes)
         return self._seconds[block] if block < len(self._seconds) else self.seconds
 
     def append(self, values: Any, *, seconds: float, failures: Failures | None = None, rows: Any = None) -> None:

@@ -29,7 +29,7 @@ PENALTIES = tuple(4.0**power for power in range(-3, 6))  # in units of the mean 
 PARTS = 4  # one in so many probes is left out, in turn, to choose the penalty
 TOLERANCE, MOST_STEPS = 1e-6, 200  # of conjugate gradients; far below the standard errors
 KEPT_INDICES = 2**25  # probes are drawn once and kept, twice, up to so many features in all, else drawn again
-INDICES_AT_A_TIME = 2**16  # of a thread
+INDICES_AT_A_TIME = 2**18  # of a thread
 CHOOSING_INDICES = 2**23  # the first probes, up to so many features in all, are enough to choose the penalty
 
 
@@ -112,8 +112,9 @@ class Design:
         self.plan, self.ledger, self.map = plan, ledger, threads(n_threads)
         self.read: list[ReadRound] = list(self._read_rounds(before.read if before else []))
         self.values = np.concatenate([part.values for part in self.read])
-        self.sizes = np.concatenate([part.sizes for part in self.read])
-        self.round_of = np.repeat(np.arange(len(self.read)), [len(part.values) for part in self.read])
+        self.sizes = np.concatenate([part.sizes for part in self.read]).astype(np.float64)
+        self.lengths = [len(part.values) for part in self.read]
+        self.round_of = np.repeat(np.arange(len(self.read)), self.lengths)
         self.weights = np.ones(len(self.values))
         self._number()
         self._kept = None
@@ -160,6 +161,7 @@ class Design:
         self.shared_by = np.bincount(column).astype(np.float64)
         self.roots = np.sqrt(self.shared_by)
         self.n_active = np.array([len(part.active) for part in self.plan.rounds])
+        self.n_active_of = np.repeat(self.n_active.astype(np.float64), self.lengths)
         self.n_columns = column[self.n_active - 1] + 1
 
     def _placed(self, subsets: Subsets) -> Subsets:
@@ -178,7 +180,7 @@ class Design:
     @cached_property
     def diagonal(self) -> Floats:
         """Weighted sum of squares of each feature's column."""
-        share = self.sizes / self.n_active[self.round_of]
+        share = self.sizes / self.n_active_of
         out = self._summed(self.weights * (1 - 2 * share))
         return np.maximum(self._by_round(self.weights * share**2, out), 0.0)
 
@@ -222,12 +224,12 @@ class Design:
         for some, subsets in self._batches():
             parts = [(0, len(subsets))] if self.map is in_turn else pieces(subsets.offsets)
             list(self.map(partial(_times, subsets, w, out[some]), parts))
-        out -= self.sizes * means[self.round_of]
+        out -= self.sizes * np.repeat(means, self.lengths)
         return out
 
     def transposed_times(self, values: Floats) -> Floats:
         """The transposed matrix times a number for each probe."""
-        out = self._by_round(-values * self.sizes / self.n_active[self.round_of], self._summed(values))
+        out = self._by_round(-values * self.sizes / self.n_active_of, self._summed(values))
         out *= self.roots
         return out
 

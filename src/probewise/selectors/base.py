@@ -42,7 +42,7 @@ from .honest import HonestScore, honest_score_of
 from .size_curve import SizeCurve, size_curve_of
 
 FRAMES = ("pandas", "polars")
-IN_FLIGHT = 3  # batches on their way through a device
+IN_FLIGHT = 5  # batches on their way through a device
 
 
 class RankingSelector(SelectorMixin, BaseEstimator):

@@ -24,7 +24,7 @@ from ..checks.numbers import is_finite
 from ..checks.stores import Stored
 from ..checks.tables import are_categories, kinds_of_columns, number_categories
 from ..criteria.base import Target
-from ..criteria.device import DEVICE_BLOCK_SIZE, OnDevice
+from ..criteria.device import DEVICE_BLOCK_SIZE, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice
 from ..criteria.identity import stable_text
 from ..kernels.device import find
 from ..probing.alone import chances_alone
@@ -40,7 +40,7 @@ from ..probing.schedule import Schedule
 from ..probing.tally import Tally
 from ..probing.units import NO_COLUMNS, Screening, Units, UnitTable, one_hot, unit_table, units_of
 from ..stopping import Rule
-from .base import WrapperSelector
+from .base import IN_FLIGHT, WrapperSelector
 from .scaling import require_scale, scale_for, scaled, uneven_widths
 from .screening import as_screen, screened
 from .shows_run import ShowsRun
@@ -142,7 +142,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
                 narrow=record.narrowing,
                 record=record,
                 rows=row_groups,
-                blocks_at_once=max(1, DEVICE_BLOCK_SIZE // record.block_size) if isinstance(score, OnDevice) else 1,
+                blocks_at_once=_blocks_at_once(record, stop) if isinstance(score, OnDevice) else 1,
             )
         if self.verbose and getattr(score, "exact_share", 0.0) > MUCH_DOUBT:
             say(self.verbose, DOUBT.format(score.exact_share))
@@ -417,3 +417,12 @@ def _unit_names(record: Record) -> list[str] | None:
         return names
     real = [str(column) if names is None else names[column] for column in units.first_features().tolist()]
     return [*real, *("decoy" for _ in range(units.n_decoys))]
+
+
+def _blocks_at_once(record: Record, stop: Rule) -> int:
+    """So many that a device is busy, and of a long run each of the batches in flight has several."""
+    n_probes = DEVICE_BLOCK_SIZE
+    if record.narrowing is None and stop.max_probes is not None:
+        most = min(MOST_AT_ONCE, ROWS_AT_ONCE // record.shape[0])
+        n_probes = max(n_probes, min(most, stop.max_probes // (2 * IN_FLIGHT)))
+    return max(1, n_probes // record.block_size)

@@ -86,6 +86,11 @@ def _dense(X: Any, start: int, stop: int, device: str) -> Tensor:
     return out.index_put_((lines, places), values, accumulate=True)
 
 
+def memory(device: str) -> int:
+    """Bytes of a GPU; of a CPU, as much as a small one has."""
+    return torch.cuda.get_device_properties(device).total_memory if device.startswith("cuda") else 2**33
+
+
 class Streams:
     """A CUDA stream for each thread, so that one's results do not wait for another's work."""
 

@@ -16,6 +16,10 @@ near there, beside what products round off.
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import numpy as np
 import torch
 import triton
@@ -38,6 +42,7 @@ EXACT_BYTES = 2**28
 PIECES = ((32, 0), (64, 0), (64, 32), (128, 0), (128, 64), (256, 0))
 FEW = 8  # features: of fewer, differences are squared one by one
 ALONE, PURE, MIXED = 0, 1, 2  # each row is a group; every tile is of one; any
+_compiling = threading.Lock()
 
 
 class Quick:
@@ -46,6 +51,7 @@ class Quick:
     def __init__(self, rows: Rows, groups: NDArray[np.int64], queries: NDArray[np.int64]) -> None:
         """``groups`` are those of the lines' rows, -1 for what fills up; ``queries`` the rows to be tested."""
         self.rows, self.width, self.device = rows, rows.lines.shape[1], rows.lines.device
+        self.made: set[tuple[int, ...]] = set()
         is_row = torch.from_numpy(groups >= 0).to(self.device)
         self.columns, self.warps, self.stages = TILES[0 if self.width <= MANY_ROWS else 1]
         self.n_queries, self.n_tiles = len(queries), -(-(int(np.flatnonzero(groups >= 0)[-1]) + 1) // self.columns)
@@ -124,13 +130,21 @@ class Quick:
             self.products, self.errors, *asked, self.groups, square, spread, zero_line, self.width, rounding,
             BLOCK=512, DEEP=16, FEW=FEW,
         )  # fmt: skip
+        searches = []
         for order, first, second in self._by_size(sizes[chosen]):
-            _candidates[(self.n_row_tiles, len(order))](
+            given = (
                 raw if first < 0 else self.products, *asked, order, square, self.groups, self.skip, self.query_of,
                 candidates, low, hidden, zero_line, self.n_queries, self.width, self.n_tiles, mask, self.scale,
-                E=n_candidates, C=room, D=3 if k <= 4 else 4, FIRST=first, SECOND=second, MODE=self.mode, ROWS=ROWS,
-                COLUMNS=self.columns, num_warps=self.warps, num_stages=self.stages,
             )  # fmt: skip
+            how = {
+                "E": n_candidates, "C": room, "D": 3 if k <= 4 else 4, "FIRST": first, "SECOND": second,
+                "MODE": self.mode, "ROWS": ROWS, "COLUMNS": self.columns, "num_warps": self.warps,
+                "num_stages": self.stages,
+            }  # fmt: skip
+            searches.append((len(order), given, how))
+        self._compile([(given, how) for _, given, how in searches])
+        for n_subsets, given, how in searches:
+            _candidates[(self.n_row_tiles, n_subsets)](*given, **how)
         if not soft:
             _part[(-(-self.n_queries // 64), len(chosen))](
                 self.query_rows, spread, candidates, low, hidden, near, is_open, self.n_queries, self.width, K=k,
@@ -146,6 +160,19 @@ class Quick:
             )  # fmt: skip
             self._settle_open(is_open, asked, k, near, apart, soft)
         return near, apart if soft else apart.expand(*shape, k)
+
+    def _compile(self, searches: list[tuple[tuple[Any, ...], dict[str, Any]]]) -> None:
+        """The search for subsets of each range of sizes is a program of its own: all that are new are made at once."""
+        with _compiling:
+            new = [(given, how) for given, how in searches if (how["FIRST"], how["SECOND"], how["E"]) not in self.made]
+            if len(new) > 1 and isinstance(_candidates, triton.JITFunction):
+                with ThreadPoolExecutor(len(new)) as pool:
+                    list(pool.map(self._compile_one, *zip(*new, strict=True)))
+            self.made |= {(how["FIRST"], how["SECOND"], how["E"]) for _, how in new}
+
+    def _compile_one(self, given: tuple[Any, ...], how: dict[str, Any]) -> None:
+        with torch.cuda.device(self.device):
+            _candidates.warmup(*given, grid=(1, 1), **how)
 
     def _by_size(self, sizes: NDArray[np.int64]) -> list[tuple[Tensor, int, int]]:
         """(which, first piece, second piece); pieces of 0 for those that are read in a loop, -1 for few features."""
@@ -371,7 +398,7 @@ def _part(
     tl.store(is_open + flat, is_sure == 0, mask=is_query)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_pairs"])
 def _settle(
     raw, features, starts, chosen, pairs, query_rows, keys, candidates, low, hidden, near, apart, is_open, n_pairs,
     n_queries, width, square_scale, K: tl.constexpr, E: tl.constexpr, C: tl.constexpr, SOFT: tl.constexpr,
