@@ -18,9 +18,19 @@ from probewise import DAF, FSDD, SFFS
 from probewise.criteria import KNN, Average, Linear
 from probewise.datasets import make_madelon
 from probewise.probing.probes import Subsets
-from probewise.probing.progress import Glimpse, Rarely, Throttled, live_line, live_progress, one_line, panel
+from probewise.probing.progress import (
+    Glimpse,
+    Rarely,
+    Throttled,
+    live_line,
+    live_progress,
+    one_line,
+    panel,
+    watched_by,
+)
+from probewise.probing.schedule import SECONDS_OF_FEATURE, SECONDS_OF_ROUND, Schedule, TournamentPlan
 from probewise.probing.tally import Tally
-from probewise.stopping import Look, MaxProbes, State
+from probewise.stopping import Look, MaxProbes, MaxTime, State
 from probewise.study import Study
 
 NAMES = ["[/]", "[red]gene", "a\nb", "x" * 100]
@@ -53,6 +63,30 @@ def test_lines_are_rare_and_speed_is_of_this_session(state):
     rare = Throttled(1e9, lambda state, speed: shown.append(speed))
     rare(state)
     assert len(shown) == 2
+
+
+def test_the_time_left_counts_what_is_ahead(state):
+    """A second once, a probe of round one takes two thousandths, of round two one; a regression between takes half."""
+    seen = []
+    with watched_by(lambda glimpse: seen.append(glimpse.seconds_left)):
+        options = {"effort": lambda n: (min(n, 100) * 2 + max(n - 100, 0), 0.5 * (n > 100))}
+        with live_progress(0, stop=MaxProbes(300), **options) as progress:
+            for n, seconds in ((10, 1.02), (50, 1.1), (100, 1.2), (150, 1.75), (300, 1.9)):
+                progress(State(n, seconds, state.tally))
+        with live_progress(0, stop=MaxProbes(300) | MaxTime(4), **options) as progress:
+            progress(State(100, 2.0, state.tally))
+    np.testing.assert_allclose(seen[1:], [0.8, 0.7, 0.15, 0, 2.0], atol=1e-9)
+
+
+def test_efforts_of_a_tournament():
+    schedule = Schedule.of_budget(1000, 2000, 50)
+    plan = TournamentPlan(1000, 100)
+    whole, seconds = schedule.effort(plan, 2000)
+    assert seconds == pytest.approx(len(schedule.ends) * (SECONDS_OF_ROUND + 1000 * SECONDS_OF_FEATURE))
+    assert schedule.effort(plan, 0) == (0, 0)
+    first, none = schedule.effort(plan, schedule.ends[0] - 1)
+    assert none == 0
+    assert first / (schedule.ends[0] - 1) > (whole - first) / (2000 - schedule.ends[0])  # later probes are smaller
 
 
 def test_nothing_is_shown_unless_asked(state, capsys):

@@ -23,7 +23,10 @@ REFRESH_SECONDS = 0.25
 LINE_SECONDS = 5.0
 TOP = 8
 
+LEAST_OF_PROBES = 0.2  # of the time, if what is computed between them is less than thought
+
 Verbose = int | Callable[[str], None]
+Effort = Callable[[int], tuple[float, float]]
 Item = TypeVar("Item")
 
 
@@ -35,10 +38,39 @@ class Glimpse:
     names: Sequence[str] | None
     title: str
     share: float | None
+    pace: Pace | None = None
 
     @property
     def seconds_left(self) -> float | None:
-        return self.state.seconds * (1 / self.share - 1) if self.share else None
+        left = None if self.pace is None else self.pace.seconds_left(self.state, self.share)
+        return self.state.seconds * (1 / self.share - 1) if left is None and self.share else left
+
+
+class Pace:
+    """How long the rest of so many probes takes, from what those took that came after the first block.
+
+    What is done once falls on the first block. ``effort`` says of a number of probes what they take, in any unit, and
+    the seconds of what is computed between them.
+    """
+
+    def __init__(self, n_probes: int, effort: Effort) -> None:
+        self.n_probes, self.effort, self.first = n_probes, effort, (0, 0.0)
+
+    def see(self, state: State) -> None:
+        if self.first == (0, 0.0):
+            self.first = state.n_probes, state.seconds
+
+    def seconds_left(self, state: State, share: float | None) -> float | None:
+        """None where another rule, of which ``share`` tells, ends the run before."""
+        n_first, began = self.first if self.first[0] < state.n_probes else (0, 0.0)
+        if share is None or share > state.n_probes / self.n_probes or not state.n_probes:
+            return None
+        (work_before, paused_before), (work, paused), (all_work, all_paused) = (
+            self.effort(n) for n in (n_first, state.n_probes, self.n_probes)
+        )
+        took = state.seconds - began
+        of_probes = max(took - (paused - paused_before), LEAST_OF_PROBES * took)
+        return of_probes * (all_work - work) / (work - work_before) + all_paused - paused
 
 
 WATCHERS: ContextVar[tuple[Callable[[Glimpse], None], ...]] = ContextVar("watchers", default=())
@@ -56,24 +88,33 @@ def watched_by(*watchers: Callable[[Glimpse], None]) -> Iterator[None]:
 
 @contextmanager
 def live_progress(
-    verbose: Verbose, names: Sequence[str] | None = None, *, title: str = "DAF", stop: Rule | None = None
+    verbose: Verbose,
+    names: Sequence[str] | None = None,
+    *,
+    title: str = "DAF",
+    stop: Rule | None = None,
+    effort: Effort | None = None,
 ) -> Iterator[Callable[[State], None] | None]:
     """A callback for the engine that shows the state of a run; None where nobody looks."""
     watchers = WATCHERS.get()
+    limit = None if stop is None else stop.max_probes
+    pace = None if limit is None or effort is None else Pace(limit, effort)
 
     def glimpse_of(state: State) -> Glimpse:
-        return Glimpse(state, names, title, None if stop is None else stop.share_done(state))
+        return Glimpse(state, names, title, None if stop is None else stop.share_done(state), pace)
 
     with _displayed(verbose, glimpse_of, title) as display:
 
         def show(state: State) -> None:
+            if pace is not None:
+                pace.see(state)
             if display is not None:
                 display(state)
             glimpse = glimpse_of(state)
             for watch in watchers:
                 watch(glimpse)
 
-        yield show if watchers else display
+        yield show if watchers or (pace and display) else display
 
 
 @contextmanager

@@ -141,6 +141,12 @@ class Record:
         size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
         return kind(n_units, min(size, n_units), self.inclusion, self.seed)
 
+    def effort(self, n_probes: int) -> tuple[float, float]:
+        """What so many probes take, in any unit, and the seconds between them, as far as that is known beforehand."""
+        if isinstance(self.narrowing, Schedule):
+            return self.narrowing.effort(self.first_plan(), n_probes)
+        return float(n_probes), 0.0
+
     def with_data(self, X: Any, y: Any, splits: Any, sample_weight: Any) -> Record:
         """The same with the fingerprints of the data: reads all of them."""
         return replace(

@@ -21,6 +21,8 @@ SHARE, FEWEST = 0.7, 20  # of the features that go on after a round, and how man
 FIRST_SHARE, FEWEST_LATER = 0.25, 200
 LARGEST_SHARE = 0.3  # of the features of a round, in its largest probe
 RIDGE = 10.0  # a feature that was in ten probes is shrunk by half
+# For the time left, measured roughly: what a probe takes beside its features, in features; of a regression, seconds.
+WITHOUT_FEATURES, SECONDS_OF_ROUND, SECONDS_OF_FEATURE = 80, 0.02, 1e-7
 TOLERANCE = 1e-3  # of its solution, which is far below what the luck of probes leaves open
 
 
@@ -92,6 +94,15 @@ class Schedule:
     def end_of_round(self, plan: ProbePlan) -> int | None:
         """The probe before which the present round ends; None in the last one."""
         return next(iter(self.ends[len(plan.rounds) - 1 :]), None)
+
+    def effort(self, plan: ProbePlan, n_probes: int) -> tuple[float, float]:
+        """What so many probes take, by their sizes, and the usual seconds of the regressions after them."""
+        sizes = np.array(sizes_of_rounds(plan.n_features, len(self.ends)), np.float64)
+        largest = np.clip(LARGEST_SHARE * sizes, 1, plan.max_size or plan.n_features)
+        n_of_round = np.diff(np.minimum([0, *self.ends, self.n_probes], n_probes))
+        n_ended = sum(end <= n_probes for end in self.ends)
+        seconds = n_ended * (SECONDS_OF_ROUND + SECONDS_OF_FEATURE * plan.n_features)
+        return float(n_of_round @ (WITHOUT_FEATURES + largest / 2)), seconds
 
     def fit(self, plan: ProbePlan, ledger: Ledger) -> Regression:
         """One regression over the probes of all rounds."""

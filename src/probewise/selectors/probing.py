@@ -126,7 +126,9 @@ class ProbingSelector(ShowsRun, WrapperSelector):
             record = record.with_data(X, y, folds, checked_weights(sample_weight, X.shape[0]))
         with (
             record.write(self.ledger) as ledger,
-            live_progress(self.verbose, _unit_names(record), title=record.method, stop=stop) as progress,
+            live_progress(
+                self.verbose, _unit_names(record), title=record.method, stop=stop, effort=record.effort
+            ) as progress,
             self._explained_failure(record, groups, sample_weight),
         ):
             self.run_ = run_probes(
