@@ -108,16 +108,19 @@ def fast_select(X, y, half):
 
 
 def methods():
-    from probewise import BIF, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, ReliefF, Tournament
+    from probewise import BIF, CMIM, DAF, DFE, EFS, FCBF, FSDD, JMI, MRMR, ReliefF, Tournament
     from probewise.stopping import MaxProbes
 
     return {
         "Tournament": ours(lambda half: Tournament(random_state=half)),
         "EFS": ours(lambda half: EFS(50)),
+        "EFS, greedy cuts": ours(lambda half: EFS(50, discretization="greedy")),
         "MRMR": ours(lambda half: MRMR(50)),
         "JMI": ours(lambda half: JMI(50)),
         "CMIM": ours(lambda half: CMIM(50)),
+        "FCBF": ours(lambda half: FCBF()),
         "FSDD": ours(lambda half: FSDD()),
+        "FSDD by overlap": ours(lambda half: FSDD(overlap=True)),
         "ReliefF": ours(lambda half: ReliefF()),
         "DFE": ours(lambda half: DFE()),
         "BIF": ours(lambda half: BIF()),
