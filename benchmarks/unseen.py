@@ -114,7 +114,7 @@ def methods():
     return {
         "Tournament": ours(lambda half: Tournament(random_state=half)),
         "EFS": ours(lambda half: EFS(50)),
-        "EFS, greedy cuts": ours(lambda half: EFS(50, discretization="greedy")),
+        "EFS with greedy cuts": ours(lambda half: EFS(50, discretization="greedy")),
         "MRMR": ours(lambda half: MRMR(50)),
         "JMI": ours(lambda half: JMI(50)),
         "CMIM": ours(lambda half: CMIM(50)),
