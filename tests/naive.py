@@ -835,7 +835,7 @@ def fsdd(X, y, beta=2.0):
 def fsdd_overlap(X, y, beta=2.0):
     """2008, eq. 2 as a sum over pairs of classes (eq. 5), each pair's width weighted by how much the two overlap.
 
-    Overlap is the Bhattacharyya coefficient of the two classes' normal distributions; of a class with itself it is 1.
+    Overlap is the Bhattacharyya coefficient of two normal distributions of the classes' means and mean variance.
     """
     X = np.asarray(X.todense() if hasattr(X, "todense") else X, dtype=np.float64)
     scores = np.full(X.shape[1], np.nan)
@@ -848,12 +848,8 @@ def fsdd_overlap(X, y, beta=2.0):
         for i, j in product(range(len(classes)), repeat=2):
             share = len(classes[i]) * len(classes[j]) / len(known) ** 2
             (m, v), (w, u) = ((np.mean(c), np.var(c, ddof=1) if len(c) > 1 else 0.0) for c in (classes[i], classes[j]))
-            if i == j:
-                overlap = 1.0
-            elif v + u == 0:
-                overlap = float(m == w)
-            else:
-                overlap = np.sqrt(2 * np.sqrt(v * u) / (v + u)) * np.exp(-((m - w) ** 2) / (4 * (v + u)))
+            width = (v + u) / 2
+            overlap = np.exp(-((m - w) ** 2) / (8 * width)) if width else float(m == w)
             term = share / 2 * ((m - w) ** 2 - beta * overlap * (v + u)) / variance
             scores[k] = term if np.isnan(scores[k]) else scores[k] + term
     return scores

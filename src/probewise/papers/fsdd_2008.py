@@ -21,7 +21,7 @@ from .base import Line, Outcome, Panel, Picture, Place, Reproduction, averaged, 
 from .fsdd_2008_claims import BETAS, MFEAT, NAME, READINGS, TIMED, claims, curve
 from .fsdd_2008_departures import distances, of_mfeat
 from .fsdd_2008_properties import growth, properties
-from .fsdd_2008_sets import BENCHES, METHODS, OVERLAP, Bench, classifiers, pruned, selectors, table_of
+from .fsdd_2008_sets import BENCHES, METHODS, OVERLAP, Bench, by_overlap, classifiers, pruned, selectors, table_of
 
 TITLE = "Invariant optimal feature selection: a distance discriminant and feature ranking based solution"
 ATTEMPTS = 3
@@ -76,8 +76,7 @@ def run(reproduction: Reproduction) -> Outcome:
         X, y = tables[bench.name]
         for column, number in (("attributes", X.shape[1]), ("instances", len(y)), ("classes", len(np.unique(y)))):
             ours["Table 1", bench.name, column] = number
-        found = accuracies(bench, X, y, reproduction) | with_pruning(bench, X, y, reproduction)
-        means, deviations = averaged(found)
+        means, deviations = averaged(accuracies(bench, X, y, reproduction))
         ours |= means
         notes |= deviations
     for bench in benches:
@@ -95,23 +94,22 @@ def run(reproduction: Reproduction) -> Outcome:
 def accuracies(bench: Bench, X: Floats, y: NDArray[Any], reproduction: Reproduction) -> dict[Place, list[float]]:
     """Percent of rows classified rightly, a number for each repetition of the cross-validation."""
     settings = reproduction.settings
-    trials = partial(Folds, selectors(bench.name), classifiers(), np.array(settings.sizes(bench)), 0.5)
-    return cross_validated(bench, bench.file, trials, X, y, settings.repetitions(bench), reproduction)
-
-
-def with_pruning(bench: Bench, X: Floats, y: NDArray[Any], reproduction: Reproduction) -> dict[Place, list[float]]:
-    """The same with the pruned tree alone, which takes longer than the other classifiers together."""
-    settings = reproduction.settings
-    compared = {name: each for name, each in selectors(bench.name).items() if name in METHODS}
-    trials = partial(Folds, compared, pruned(), np.array(settings.sizes(bench, 5)), 0.5)
-    repetitions = min(1, settings.pruned_repeats) if bench.is_figure else settings.pruned_repeats
-    return cross_validated(bench, f"{bench.file}-pruned", trials, X, y, repetitions, reproduction)
+    sizes, repetitions = settings.sizes(bench), settings.repetitions(bench)
+    rare = min(1, settings.pruned_repeats) if bench.is_figure else settings.pruned_repeats
+    found: dict[Place, list[float]] = {}
+    for part, compared, judges, at, times in (
+        ("", selectors(bench.name), classifiers(), sizes, repetitions),
+        ("-overlap", by_overlap(), classifiers(), sizes, repetitions),
+        ("-pruned", selectors(bench.name), pruned(), settings.sizes(bench, 5), rare),
+    ):
+        trials = Folds(compared, judges, np.array(at), 0.5, reproduction.seed, n_folds=bench.folds)
+        found |= cross_validated(bench, f"{bench.file}{part}", trials, X, y, times, reproduction)
+    return found
 
 
 def cross_validated(
-    bench: Bench, name: str, make: Any, X: Floats, y: NDArray[Any], repetitions: int, reproduction: Reproduction
+    bench: Bench, name: str, trials: Folds, X: Floats, y: NDArray[Any], repetitions: int, reproduction: Reproduction
 ) -> dict[Place, list[float]]:
-    trials: Folds = make(reproduction.seed, n_folds=bench.folds)
     folds = reproduction.conduct(
         name,
         partial(fold_record, trials, X, y),

@@ -67,7 +67,7 @@ def proved(ours: Mapping[Place, float]) -> list[Claim]:
             lambda values: max(values) < 1e-9,
             "Shifting and scaling features has no effect on the result",
             lambda values: f"{max(values):.0e}",
-            ("section 2.3", "largest difference of a score; z-scores, [0, 1], and -3 x + 7"),
+            ("section 2.3", "largest difference of a score; z-scores, [0, 1], and -3 x + 7 deviations"),
         ),
         (
             alike,

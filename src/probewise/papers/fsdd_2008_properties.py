@@ -25,7 +25,7 @@ TIMES = 4
 def properties(name: str, X: Floats, y: NDArray[Any]) -> dict[Place, float]:
     """Of one data set."""
     scores = FSDD().fit(X, y).scores_
-    scaled = {"to deviation 1": scale(X), "to [0, 1]": minmax_scale(X), "by -3, and 7 more": -3 * X + 7}
+    scaled = {"to deviation 1": scale(X), "to [0, 1]": minmax_scale(X), "by -3, and more": -3 * X + 7 * X.std(axis=0)}
     found = {(INVARIANT, name, way): _apart(scores, FSDD().fit(table, y).scores_) for way, table in scaled.items()}
     for beta in BETAS:
         other = FSDD(beta=beta).fit(X, y).scores_

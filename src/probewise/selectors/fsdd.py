@@ -79,9 +79,10 @@ class FSDD(RankingSelector):
     without the 2. Here it is eq. 2 that holds, so that d_b − 2 d_w in the sense of the definitions is ``beta=4``.
 
     *Overlap.* Eq. 2 is a sum over pairs of classes, ½ Σ_i Σ_j ρ_i ρ_j [(m_i − m_j)² − β (σ²(i) + σ²(j))] / σ². With
-    ``overlap``, β is multiplied in each pair by the degree to which the two overlap in that feature, the Bhattacharyya
-    coefficient of two normal distributions, sqrt(2 σ(i) σ(j) / (σ²(i) + σ²(j))) exp(−(m_i − m_j)² / 4 (σ²(i) + σ²(j))):
-    1 for a class with itself, 0 for two that are far apart, and for a class of one value with any other.
+    ``overlap``, β is multiplied in each pair by the degree to which the two overlap in that feature,
+    exp(−(m_i − m_j)² / 4 (σ²(i) + σ²(j))): the Bhattacharyya coefficient of two normal distributions with these means
+    and one width, the mean of both variances. It is 1 for a class with itself, and 0 for two that are far apart. With
+    widths of their own, a class of zeros alone would overlap with no other, which does harm where most values are zero.
 
     Each feature is scored alone, and two copies of a good feature are both good.
 
@@ -309,12 +310,11 @@ class ClassMoments:
         with np.errstate(invalid="ignore", divide="ignore"):
             shares = self.counts / self.counts.sum(axis=0)
             means = self.offsets / np.sqrt(whole)
-            widths = np.sqrt(self.scatters / np.maximum(self.counts - 1, 1) / whole)
-            total = ((shares * widths) ** 2).sum(axis=0)
+            inside = self.scatters / np.maximum(self.counts - 1, 1) / whole
+            total = (shares * shares * inside).sum(axis=0)
             for i, j in combinations(range(len(shares)), 2):
-                both, apart = widths[i] ** 2 + widths[j] ** 2, (means[i] - means[j]) ** 2
-                overlap = np.sqrt(2 * widths[i] * widths[j] / both) * np.exp(-apart / (4 * both))
-                total += shares[i] * shares[j] * np.where(both > 0, overlap * both, 0.0)
+                both, apart = inside[i] + inside[j], (means[i] - means[j]) ** 2
+                total += shares[i] * shares[j] * np.where(both > 0, np.exp(-apart / (4 * both)) * both, 0.0)
         return total * whole
 
 
