@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,9 @@ from ..probing.probes import Subsets
 from .base import BoundCriterion, Floats, Folds
 
 DEVICE_BLOCK_SIZE = 4000  # probes at a time: enough to keep a GPU busy
-MOST_AT_ONCE, ROWS_AT_ONCE = 16_000, 16_000_000  # in a long run the host's part in each call counts: probes, and rows
+MOST_AT_ONCE, ROWS_AT_ONCE = 8000, 16_000_000  # in a long run the host's part in each call counts: probes, and rows
+IN_FLIGHT, FEW_IN_FLIGHT = 8, 3  # batches on their way through a device, and through one of less memory
+MUCH_MEMORY = 2**35
 _sending = threading.Lock()
 
 
@@ -63,6 +66,22 @@ class OnDevice:
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added, all in one batch."""
         return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
+
+    @property
+    def in_flight(self) -> int:
+        """How many batches are worth being on their way at a time."""
+        from ..kernels.device.columns import memory
+
+        return IN_FLIGHT if memory(str(find(self.device))) >= MUCH_MEMORY else FEW_IN_FLIGHT
+
+    def warm_up(self, largest: int) -> None:
+        """Send X and make the programs for subsets of all sizes beside other work; what fails here fails again."""
+
+        def score_some() -> None:
+            with suppress(Exception):
+                self(Subsets.of([range(size) for size in np.unique(np.linspace(1, largest, 12, dtype=int)).tolist()]))
+
+        threading.Thread(target=score_some, daemon=True).start()
 
     @property
     def n_devices(self) -> int:

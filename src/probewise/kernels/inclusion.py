@@ -1,7 +1,5 @@
 """Products of the matrix of inclusion, probes by features, with a vector, without making the matrix."""
 
-import numpy as np
-
 from .jit import kernel
 
 
@@ -25,20 +23,15 @@ def transposed_times(indices, offsets, values, out):
 
 
 @kernel
-def by_column(indices, offsets, n_columns):
-    """Where the probes of each feature begin, and the probes, in order."""
-    starts = np.zeros(n_columns + 1, np.int64)
-    for position in range(len(indices)):
-        starts[indices[position] + 1] += 1
-    for column in range(n_columns):
-        starts[column + 1] += starts[column]
-    free, probes = starts[:-1].copy(), np.empty(len(indices), np.int32)
+def fill_columns(indices, offsets, starts, start, stop, probes):
+    """The probes that hold each feature from start to stop, in order, from where they begin."""
+    free = starts[start:stop].copy()
     for probe in range(len(offsets) - 1):
         for position in range(offsets[probe], offsets[probe + 1]):
             column = indices[position]
-            probes[free[column]] = probe
-            free[column] += 1
-    return starts, probes
+            if start <= column < stop:
+                probes[free[column - start]] = probe
+                free[column - start] += 1
 
 
 @kernel

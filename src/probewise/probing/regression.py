@@ -89,6 +89,11 @@ class ReadRound:
     sizes: NDArray[np.int64]
     subsets: Subsets | None
 
+    @cached_property
+    def probed(self) -> slice | NDArray[np.int32]:
+        """The features in some probe; where that was not kept, nearly all are."""
+        return slice(None) if self.subsets is None else np.unique(self.subsets.indices)
+
     def is_of(self, part: Round, values: Floats) -> bool:
         same = self.part.start == part.start and np.array_equal(self.part.active, part.active)
         return same and np.array_equal(self.ledger_values, values)
@@ -150,8 +155,8 @@ class Design:
         last, probed = np.zeros(self.plan.n_features, np.int64), np.zeros(self.plan.n_features, dtype=bool)
         for number, part in enumerate(self.plan.rounds):
             last[part.active] = number
-        for read in self.read:  # where that was not kept, nearly all features are in some probe
-            probed[slice(None) if read.subsets is None else read.subsets.indices] = True
+        for read in self.read:
+            probed[read.probed] = True
         order = np.argsort((2 * (len(self.plan.rounds) - last) - probed).astype(np.uint16), kind="stable")  # by radix
         probed, last = probed[order], last[order]
         begins = np.r_[True, probed[1:] | probed[:-1] | (last[1:] != last[:-1])]
@@ -199,7 +204,11 @@ class Design:
     def _by_column(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """Where the probes that hold a feature begin, and these, in order."""
         assert self._kept is not None
-        return kernels.by_column(self._kept.indices, self._kept.offsets, len(self.roots))
+        counts = np.bincount(self._kept.indices, minlength=len(self.roots))
+        starts, probes = np.r_[0, np.cumsum(counts)], np.empty(len(self._kept.indices), np.int32)
+        fill = partial(kernels.fill_columns, self._kept.indices, self._kept.offsets, starts)
+        list(self.map(lambda columns: fill(*columns, probes), pieces(starts)))
+        return starts, probes
 
     def _by_round(self, values: Floats, out: Floats) -> Floats:
         """To each feature, add the sum of the values of the probes of its rounds."""

@@ -42,7 +42,6 @@ from .honest import HonestScore, honest_score_of
 from .size_curve import SizeCurve, size_curve_of
 
 FRAMES = ("pandas", "polars")
-IN_FLIGHT = 5  # batches on their way through a device
 
 
 class RankingSelector(SelectorMixin, BaseEstimator):
@@ -411,7 +410,7 @@ class WrapperSelector(RankingSelector):
         if isinstance(score, OnDevice):
             n_jobs = score.n_devices if self.n_jobs is not None and self.n_jobs < 0 else self.n_jobs
             map = executor(n_jobs, prefer="processes")
-            return partial(ahead, IN_FLIGHT) if map is serial else map
+            return partial(ahead, score.in_flight) if map is serial else map
         if isinstance(X, Stored) and not X.can_travel:
             if not stays_here(self.n_jobs):
                 raise ValueError(CANNOT_TRAVEL)

@@ -24,7 +24,7 @@ from ..checks.numbers import is_finite
 from ..checks.stores import Stored
 from ..checks.tables import are_categories, kinds_of_columns, number_categories
 from ..criteria.base import Target
-from ..criteria.device import DEVICE_BLOCK_SIZE, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice
+from ..criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice
 from ..criteria.identity import stable_text
 from ..kernels.device import find
 from ..probing.alone import chances_alone
@@ -40,7 +40,7 @@ from ..probing.schedule import Schedule
 from ..probing.tally import Tally
 from ..probing.units import NO_COLUMNS, Screening, Units, UnitTable, one_hot, unit_table, units_of
 from ..stopping import Rule
-from .base import IN_FLIGHT, WrapperSelector
+from .base import WrapperSelector
 from .scaling import require_scale, scale_for, scaled, uneven_widths
 from .screening import as_screen, screened
 from .shows_run import ShowsRun
@@ -111,6 +111,8 @@ class ProbingSelector(ShowsRun, WrapperSelector):
         self.sampled_rows_ = self._sampled(X, y, seed)
         (X_used, y_used, matrix), of_rows = self._used(seen, y, table.matrix), self._used(groups, sample_weight)
         score = self._bound(self.criterion_, matrix, y_used, *of_rows)
+        if isinstance(score, OnDevice) and self.n_jobs in (None, 1):
+            score.warm_up(min(default_size if self.max_probe_size is None else self.max_probe_size, matrix.shape[1]))
         rounds = self._rounds(X_used, y_used, table.units, isinstance(score, OnDevice))
         row_groups = self._row_groups(score, y_used, of_rows[0])
         self.row_groups_ = self._of_all_rows(row_groups, X.shape[0])
