@@ -1,0 +1,25 @@
+"""Columns of any size and place beside each other: J as on the CPU, whose J is held against exact arithmetic."""
+
+import numpy as np
+import pytest
+import torch
+
+from probewise.criteria import KNN, Linear, NaiveBayes
+from probewise.criteria.device import to_device
+from probewise.probing.probes import Subsets
+from stress import CASES, SHAPES, folds_of, subsets_of, table
+
+DEVICE = "cuda" if torch.cuda.is_available() else "torch-cpu"
+
+
+@pytest.mark.matrix(pairs=True)
+@pytest.mark.parametrize("criterion", [KNN(3), Linear(), NaiveBayes()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("case", [*CASES, ("constant in every class", 1e6), ("constant in every class", 1e9)], ids=str)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_as_on_the_cpu(criterion, case, shape, dtype):
+    n, n_features, sizes = SHAPES[shape]
+    X, y = table(*case, n, n_features)
+    bound = criterion.bind(X.astype(dtype), y, folds_of(shape, y)[0])
+    subsets = Subsets.of(subsets_of(n_features, sizes) + subsets_of(n_features, [1, 2, 6], 1))
+    np.testing.assert_array_equal(to_device(bound, DEVICE)(subsets), bound(subsets))
