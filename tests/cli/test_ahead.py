@@ -9,6 +9,7 @@ import pytest
 from probewise.cli import ahead
 from probewise.criteria import KNN, Linear
 from probewise.kernels import neighbors, ridge_decisions, ridge_left_out
+from probewise.kernels.jit import Elsewhere
 from probewise.probing.probes import Subsets
 
 
@@ -24,6 +25,9 @@ class Unstarted:
 
     def start(self):
         self.started.append(self.args)
+
+    def is_alive(self):
+        return False
 
 
 @pytest.mark.slow
@@ -42,12 +46,14 @@ def test_what_is_compiled_ahead_is_what_criteria_call():
 
 def test_a_version_of_the_kernels_is_compiled_ahead_once(monkeypatch, tmp_path):
     started = []
+    monkeypatch.setattr(ahead, "elsewhere", Elsewhere())
     monkeypatch.setattr(ahead.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(ahead.threading, "Thread", Unstarted)
     monkeypatch.setattr(Unstarted, "started", started)
     monkeypatch.setattr(ahead, "by_columns", type("Kernel", (), {"stats": type("Stats", (), {"cache_path": tmp_path})}))
     for _ in range(2):
         ahead.begin("linear")
+    assert ahead.elsewhere.names == {"by_columns", "by_rows"}
     assert [command[1:] for (command,) in started] == [["-m", "probewise.cli.ahead", "linear"]]
     ahead.begin("linear", "neighbors")
     monkeypatch.setattr(ahead, "VERSION", "other")

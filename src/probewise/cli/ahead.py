@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from ..criteria import KNN, Linear
-from ..kernels.jit import VERSION
+from ..kernels.jit import VERSION, elsewhere
 from ..kernels.ridge_decisions import by_columns
 from ..probing.probes import Subsets
 
@@ -34,7 +34,9 @@ def begin(*names: str) -> None:
         return
     quiet, command = subprocess.DEVNULL, [sys.executable, "-m", __name__, *names]
     options = {"stdin": quiet, "stdout": quiet, "stderr": quiet, "check": False}
-    threading.Thread(target=subprocess.run, args=(command,), kwargs=options, daemon=True).start()
+    other = threading.Thread(target=subprocess.run, args=(command,), kwargs=options, daemon=True)
+    other.start()
+    elsewhere.begin([kernel for name in names for kernel in KERNELS[name]], other.is_alive)
 
 
 def compile_linear() -> None:
@@ -53,6 +55,7 @@ def _score(criterion: KNN | Linear, n_rows: int, sizes: tuple[int, ...], **how: 
 
 
 COMPILED = {"linear": compile_linear, "neighbors": compile_neighbors}
+KERNELS = {"linear": ("by_columns", "by_rows"), "neighbors": ("vote_by_integers",)}  # worth waiting for
 
 if __name__ == "__main__":
     for name in sys.argv[1:]:

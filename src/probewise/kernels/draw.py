@@ -58,14 +58,11 @@ def next_word(stream, seed, probe):
 @inline
 def below(bound, stream, seed, probe):
     """An unbiased integer in [0, bound), bound < 2**32 (Lemire's multiplication with rejection)."""
-    product = next_word(stream, seed, probe) * bound
-    low = product & MASK32
-    if low < bound:
-        threshold = ((ONE << SHIFT32) - bound) % bound
-        while low < threshold:
-            product = next_word(stream, seed, probe) * bound
-            low = product & MASK32
-    return product >> SHIFT32
+    while True:  # one place where words are drawn: each is compiled
+        product = next_word(stream, seed, probe) * bound
+        low = product & MASK32
+        if low >= bound or low >= ((ONE << SHIFT32) - bound) % bound:
+            return product >> SHIFT32
 
 
 @kernel

@@ -4,7 +4,7 @@ import hashlib
 import logging
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +61,32 @@ SOURCES = _sources()
 VERSION = f"{SOURCES}-{numba.__version__}-{platform.python_version()}"  # what compiled kernels are good for
 
 
+class Elsewhere:
+    """Kernels that another process is compiling: who needs one waits for it instead of doing the same work."""
+
+    def __init__(self) -> None:
+        self.names: frozenset[str] = frozenset()
+        self.is_at_work: Callable[[], bool] = bool
+
+    def begin(self, names: Iterable[str], is_at_work: Callable[[], bool]) -> None:
+        self.names, self.is_at_work = frozenset(names), is_at_work
+
+    def loading(self, name: str, load: Callable[..., Any]) -> Callable[..., Any]:
+        """``load``, which gives None for what is not on disk, and tries again while it may come."""
+
+        def load_or_wait(*signature: Any) -> Any:
+            found = load(*signature)
+            while found is None and name in self.names and self.is_at_work():
+                time.sleep(0.1)
+                found = load(*signature)
+            return found
+
+        return load_or_wait
+
+
+elsewhere = Elsewhere()
+
+
 def kernel(function: Callable[..., Any]) -> Any:
     """Compile ``function`` on its first call, keep the machine code on disk where that can be, release the GIL."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
@@ -70,7 +96,9 @@ def kernel(function: Callable[..., Any]) -> Any:
         notice.is_kept = False
         return numba.njit(**options)(function)
     # numba looks at the function's own file only, and has no public way to say more.
-    compiled._cache._cache_file._source_stamp = SOURCES
+    cache = compiled._cache
+    cache._cache_file._source_stamp = SOURCES
+    cache.load_overload = elsewhere.loading(function.__name__, cache.load_overload)
     return compiled
 
 

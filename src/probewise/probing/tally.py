@@ -14,6 +14,7 @@ from .probes import Subsets
 Floats = NDArray[np.float64]
 COEFFICIENTS = ("daf0", "daf1", "daf2", "daf0_centred", "daf2_centred", "regression")
 FEATURES_AT_A_TIME = 2**16
+FEW_SCORES = 2048  # up to so many numpy sorts as fast as matters, without compiling
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +217,10 @@ def scaled_by_size(subsets: Subsets, values: Floats, deviations: Floats) -> Floa
 
 def positions(scores: Floats) -> NDArray[np.int64]:
     """Place of each feature in descending order of score, from 0; ties to the lower index, NaN last."""
-    places: NDArray[np.int64] = order.places(np.ascontiguousarray(scores, dtype=np.float64))
+    if len(scores) > FEW_SCORES:
+        return np.asarray(order.places(np.ascontiguousarray(scores, dtype=np.float64)))
+    places = np.empty(len(scores), np.int64)
+    places[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
     return places
 
 
