@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-import torch
 
-from probewise.criteria import KNN, Linear, NaiveBayes
-from probewise.criteria.device import to_device
-from probewise.probing.probes import Subsets
-from stress import CASES, SHAPES, folds_of, subsets_of, table
+torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
+
+from probewise.criteria import KNN, Linear, NaiveBayes  # noqa: E402
+from probewise.criteria.device import to_device  # noqa: E402
+from probewise.probing.probes import Subsets  # noqa: E402
+from stress import CASES, SHAPES, folds_of, subsets_of, table  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "torch-cpu"
 
