@@ -6,6 +6,7 @@ Only this module may be imported without torch; the others are loaded when a dev
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from importlib.util import find_spec
 from multiprocessing import current_process
@@ -26,6 +27,7 @@ def find(device: str) -> str | None:
         return None
     torch = _torch(device)
     if device == "torch-cpu":
+        os.environ.setdefault("MKL_CBWR", "AUTO")  # MKL's products of a subset are then the same in any batch
         return "cpu"
     if not torch.cuda.is_available():
         raise ValueError(
