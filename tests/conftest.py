@@ -6,7 +6,7 @@ from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # before numpy: threads of a worker that wait would spin on the other's core
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-os.environ.setdefault("MKL_CBWR", "AUTO")  # as a device "torch-cpu" has it, for tests that use torch before they ask for one
+os.environ.setdefault("MKL_CBWR", "AUTO")  # as the device "torch-cpu" has it; some tests use torch before
 
 import numpy as np
 import pytest
