@@ -37,6 +37,8 @@ def test_cells_put_ours_beside_the_published():
 
 # ---- what is written
 
+WRITTEN = ["results.csv", "results.md", "settings.json", "claims.csv", "claims.md"]
+
 
 @pytest.fixture
 def outcome():
@@ -52,13 +54,7 @@ def outcome():
 
 def test_an_outcome_is_written_and_can_be_read(outcome, tmp_path):
     written = outcome.write(tmp_path)
-    assert [path.name for path in written.files] == [
-        "results.csv",
-        "results.md",
-        "settings.json",
-        "claims.md",
-        "figure-9.svg",
-    ]
+    assert [path.name for path in written.files] == [*WRITTEN, "figure-9.svg"]
     with (tmp_path / "results.csv").open(newline="") as lines:
         first, second = csv.DictReader(lines)
     assert first == {
@@ -99,7 +95,7 @@ def test_without_matplotlib_the_tables_are_written_all_the_same(outcome, tmp_pat
     monkeypatch.setattr(base, "matplotlib_figure", missing)
     with pytest.warns(UserWarning, match="the figures were left out: drawing needs the report extra"):
         written = outcome.write(tmp_path)
-    assert [path.name for path in written.files] == ["results.csv", "results.md", "settings.json", "claims.md"]
+    assert [path.name for path in written.files] == WRITTEN
     assert plots.matplotlib_figure is not missing
 
 
@@ -261,3 +257,36 @@ def test_a_paper_says_what_it_is(paper):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         json.dumps(asdict(module.PROFILES["full"]))
+
+
+# ---- parts of a paper
+
+
+def test_parts_made_again_take_the_place_of_theirs_and_leave_the_rest(outcome, tmp_path):
+    outcome.write(tmp_path)
+    figure = (tmp_path / "figure-9.svg").read_bytes()
+    anew = Outcome(
+        cells=[Cell("Table 1", "a", "10", 70.23, 72.0), Cell("Table 1", "b", "9"), Cell("Table 2", "c", "1", 5.0, 6.0)],
+        claims=[Claim("it flies", False, "still no wings"), Claim("it swims", True, "it did")],
+        settings={"profile": "full", "trials": 20},
+    )
+    both = anew.beside(tmp_path, ["Jumps"]).write(tmp_path)
+    ours = {(cell.where, cell.row): cell.ours for cell in both.cells}
+    assert ours == {("Table 1", "a"): 72.0, ("Table 1", "b"): pytest.approx(1 / 3), ("Table 2", "c"): 6.0}
+    assert [(claim.text, claim.verdict) for claim in both.claims] == [
+        ("it works", "holds"),
+        ("it flies", "does not hold"),
+        ("it swims", "holds"),
+    ]
+    assert json.loads((tmp_path / "settings.json").read_text())["since"] == {"Jumps": {"profile": "full", "trials": 20}}
+    assert "Jumps, made since: profile full." in (tmp_path / "claims.md").read_text()
+    assert "| it works |  | it did | holds |  |" in (tmp_path / "claims.md").read_text()
+    assert "![Figure 9](figure-9.svg)" in (tmp_path / "results.md").read_text()
+    assert (tmp_path / "figure-9.svg").read_bytes() == figure
+
+
+def test_only_parts_that_the_paper_has(tmp_path):
+    with pytest.raises(ValueError, match=r"only=\['Figure 1'\]: this paper is made as a whole"):
+        reproduce("fsdd-2008", only=["Figure 1"], out=tmp_path)
+    with pytest.raises(ValueError, match=r"only=\['Figure 1'\]: choose some of Reuters, Reuters twice"):
+        reproduce("daf-2011", only=["Figure 1"], out=tmp_path)

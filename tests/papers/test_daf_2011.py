@@ -236,3 +236,13 @@ def test_the_paper_s_sets_are_as_the_paper_says(real_data):
 
     shapes = {name: daf_2011.prepared(load(daf_2011.SETUPS[name].file, DATA))[0].shape for name in daf_2011.SETUPS}
     assert shapes == {"Reuters": (8936, 9946), "Gisette": (1000, 5000), "Madelon": (2000, 500), "Spambase": (4601, 57)}
+
+
+def test_a_part_alone_gives_its_own_numbers(source, outcome):
+    alone = daf_2011.run(Reproduction(TINY, source, None, seed=1, only=["Figure 7"]))
+    found = numbers(alone)
+    assert [claim.where for claim in alone.claims] == ["section V-C, figure 7"]
+    assert {place for place, value in found.items() if value is not None and place[0].startswith("Figure")} == {
+        place for place in numbers(outcome) if place[0].startswith("Figure 7")
+    }
+    assert all(numbers(outcome)[place] == value for place, value in found.items() if value is not None)

@@ -404,7 +404,9 @@ def reproduce(given: Any) -> None:
     verbose = 0 if given.quiet else 1
     with warnings_as_lines(verbose), live_line(verbose) as progress:
         asked = values_of(given, "data", "openml", "profile", "seed", "device")
-        outcome = papers.reproduce(given.paper, **asked, out=folder, n_jobs=given.jobs, progress=progress)
+        outcome = papers.reproduce(
+            given.paper, **asked, out=folder, n_jobs=given.jobs, only=given.only or (), progress=progress
+        )
     print_outcome(outcome)
     if not given.quiet:
         print_line(f"in {folder}: {', '.join(path.name for path in outcome.files)}")

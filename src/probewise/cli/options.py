@@ -261,6 +261,8 @@ REPRODUCE = (
     Option("openml", bool, None, "Fetch sets that are not there from OpenML, if it has them.", False),
     Option("profile", str, None, "quick: minutes; full: the paper's counts.", "quick"),
     Option("full", bool, None, "The paper's counts, as --profile full.", False),
+    Option("only", list[str], "PART",
+        "A part to be made, of daf-2011: what FOLDER holds of others stays. May be given repeatedly."),
     *panel(OUTPUT,
         Option("out", Path, "FOLDER", "Results, and finished parts to go on from. Default: PAPER-PROFILE."),
         QUIET_TABLES,

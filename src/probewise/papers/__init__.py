@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from os import PathLike
@@ -30,6 +30,7 @@ def reproduce(
     progress: Callable[[str], None] | None = None,
     openml: bool = False,
     device: str = "cpu",
+    only: Sequence[str] = (),
 ) -> Outcome:
     """A paper's tables and figures, as published and as they come out here.
 
@@ -54,6 +55,8 @@ def reproduce(
         Fetch data sets that are not in the folder from OpenML, where it has them.
     device : str, default="cpu"
         Where the DAF papers' probes are scored, as in `DAF`. A full run: half an hour on a GPU, a day on two cores.
+    only : sequence of str, default=()
+        Parts to be made, of a paper that has them (``daf_2011.PARTS``): what ``out`` holds of others stays there.
 
     Returns
     -------
@@ -67,12 +70,16 @@ def reproduce(
         raise ParameterError(
             Parameter("profile", profile), f" is not known: choose one of {', '.join(module.PROFILES)}"
         )
+    parts = getattr(module, "PARTS", ())
+    if not set(only) <= set(parts):
+        remedy = f"choose some of {', '.join(parts)}" if parts else "this paper is made as a whole"
+        raise ParameterError(Parameter("only", list(only)), f": {remedy}")
     folder = None if out is None else Path(out)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     settings, elapsed = module.PROFILES[profile], Elapsed(folder, progress)
     source = partial(load, folder=data, openml=openml)
-    outcome = module.run(Reproduction(settings, source, folder, n_jobs, seed, elapsed, device))
+    outcome = module.run(Reproduction(settings, source, folder, n_jobs, seed, elapsed, device, only))
     elapsed("")
     said = {
         "paper": paper,
@@ -85,4 +92,6 @@ def reproduce(
         "versions": versions(),
     }
     outcome = replace(outcome, departures=departures(paper), settings=said | asdict(settings))
-    return outcome if folder is None else outcome.write(folder)
+    if folder is None:
+        return outcome
+    return (outcome.beside(folder, only) if only else outcome).write(folder)

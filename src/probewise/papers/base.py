@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import platform
+import re
 import time
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -28,6 +29,8 @@ Progress = Callable[[str], None] | None
 Place = tuple[str, str, str]  # where, row, column
 
 COLUMNS = ("where", "row", "column", "published", "ours", "difference", "note")
+CLAIM_COLUMNS = ("claim", "where", "ours", "verdict", "evidence")
+VERDICTS = {True: "holds", False: "does not hold", None: "cannot be told"}
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
 PANEL_WIDTH, PANEL_HEIGHT, PANELS_ABREAST = 4.2, 3.0, 2
 MARKED = 200  # points of a line, at most, that are marked
@@ -105,7 +108,16 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        return "cannot be told" if self.holds is None else ("holds" if self.holds else "does not hold")
+        return VERDICTS[self.holds]
+
+    @property
+    def row(self) -> list[str]:
+        """As it stands in a table: text, where, ours, verdict, evidence."""
+        return [self.text, self.where, self.ours, self.verdict, self.evidence]
+
+    @classmethod
+    def of_row(cls, text: str, where: str, ours: str, verdict: str, evidence: str) -> Claim:
+        return cls(text, {word: holds for holds, word in VERDICTS.items()}[verdict], ours, where, evidence)
 
 
 class Line(NamedTuple):
@@ -135,14 +147,19 @@ class Picture:
     name: str
     panels: Sequence[Panel] = ()
     save: Callable[[Path], None] | None = None
+    drawn: str = ""  # the file of one that was drawn before, and is left as it is
 
     @property
     def file(self) -> str:
+        if self.drawn:
+            return self.drawn
         ending = "svg" if self.save is None else "png"
         return f"{self.name.split(',')[0].lower().replace(' ', '-')}.{ending}"
 
     def draw(self, path: Path) -> None:
         """Write it to a file, panels without a date."""
+        if self.drawn:
+            return
         if self.save is not None:
             self.save(path)
             return
@@ -219,16 +236,35 @@ class Outcome:
     files: list[Path] = field(default_factory=list)
 
     def write(self, folder: Path) -> Outcome:
-        """results.csv, results.md, claims.md, settings.json and the figures, where matplotlib is there to draw them."""
-        written = [folder / name for name in ("results.csv", "results.md", "settings.json", "claims.md")]
-        with written[0].open("w", encoding="utf-8", newline="") as lines:
-            table = csv.writer(lines, lineterminator="\n")
-            table.writerow(COLUMNS)
-            table.writerows(self._row(cell) for cell in self.cells)
-        written[1].write_text(self.markdown(), encoding="utf-8")
-        written[2].write_text(json.dumps(self.settings, indent=2, default=str) + "\n", encoding="utf-8")
-        written[3].write_text(self.page(), encoding="utf-8")
+        """Numbers and claims as CSV, both for a reader, the settings, and figures where matplotlib can draw them."""
+        names = ("results.csv", "results.md", "settings.json", "claims.csv", "claims.md")
+        results, text, settings, claims, page = written = [folder / name for name in names]
+        _write_table(results, COLUMNS, map(self._row, self.cells))
+        _write_table(claims, CLAIM_COLUMNS, (claim.row for claim in self.claims))
+        text.write_text(self.markdown(), encoding="utf-8")
+        settings.write_text(json.dumps(self.settings, indent=2, default=str) + "\n", encoding="utf-8")
+        page.write_text(self.page(), encoding="utf-8")
         return replace(self, files=[*written, *self._draw(folder)])
+
+    def beside(self, folder: Path, parts: Sequence[str]) -> Outcome:
+        """All that the folder's files hold, with what some parts gave anew in its place; settings say which parts."""
+        if not (folder / "claims.csv").exists():
+            return self
+        cells = {(cell.where, cell.row, cell.column): cell for cell in _kept_cells(folder / "results.csv")}
+        cells |= {(cell.where, cell.row, cell.column): cell for cell in self.cells if cell.ours is not None}
+        claims = {claim.text: claim for claim in _kept_claims(folder / "claims.csv")}
+        claims |= {claim.text: claim for claim in self.claims}
+        settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+        since = {part: made for part, made in settings.get("since", {}).items() if part not in parts}
+        settings["since"] = since | dict.fromkeys(parts, self.settings)
+        pictures = {each.name: each for each in [*_kept_pictures(folder / "results.md"), *self.pictures]}
+        return replace(
+            self,
+            cells=list(cells.values()),
+            claims=list(claims.values()),
+            pictures=list(pictures.values()),
+            settings=settings,
+        )
 
     def _draw(self, folder: Path) -> list[Path]:
         paths = [folder / picture.file for picture in self.pictures]
@@ -253,8 +289,8 @@ class Outcome:
         ]
 
     def _claims(self) -> list[str]:
-        rows = [[each.text, each.where, each.ours, each.verdict, each.evidence] for each in self.claims]
-        return ["| claim | where | ours | verdict | evidence |\n|" + " --- |" * 5, *map(_row_of_table, rows)]
+        head = _row_of_table(CLAIM_COLUMNS) + "\n|" + " --- |" * len(CLAIM_COLUMNS)
+        return [head, *(_row_of_table(claim.row) for claim in self.claims)]
 
     def _places(self) -> list[str]:
         """A row for every table and figure: how many numbers, and how far apart."""
@@ -276,8 +312,8 @@ class Outcome:
         """What a page of the documentation takes in: every claim, every table and figure, every departure, the time."""
         parts = ["## Claims\n", *self._claims(), "\n## Tables and figures\n", *self._places()]
         parts.extend(["\n## Departures\n", *(f"- {sentence}" for sentence in self.departures)])
-        said = {name: self.settings[name] for name in ("profile", "seed", "device", "seconds") if name in self.settings}
-        parts.append("\nMade with " + ", ".join(f"{name} {value}" for name, value in said.items()) + ".")
+        parts.append(f"\nMade with {_how(self.settings)}.")
+        parts.extend(f"{part}, made since: {_how(how)}." for part, how in self.settings.get("since", {}).items())
         return "\n".join(parts) + "\n"
 
     def markdown(self) -> str:
@@ -296,6 +332,43 @@ class Outcome:
             parts.append("\n## Figures\n")
             parts.extend(f"![{picture.name}]({picture.file})" for picture in self.pictures)
         return "\n".join(parts) + "\n"
+
+
+def _how(settings: Mapping[str, Any]) -> str:
+    known = [name for name in ("profile", "seed", "device", "seconds") if name in settings]
+    return ", ".join(f"{name} {settings[name]}" for name in known)
+
+
+def _write_table(path: Path, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as lines:
+        table = csv.writer(lines, lineterminator="\n")
+        table.writerow(columns)
+        table.writerows(rows)
+
+
+def _rows_of(path: Path) -> list[list[str]]:
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.reader(lines))[1:]
+
+
+def _kept_cells(path: Path) -> list[Cell]:
+    def number(text: str) -> float | None:
+        return float(text) if text else None
+
+    rows = _rows_of(path)
+    return [
+        Cell(where, row, column, number(known), number(ours), note) for where, row, column, known, ours, _, note in rows
+    ]
+
+
+def _kept_claims(path: Path) -> list[Claim]:
+    return [Claim.of_row(*row) for row in _rows_of(path)]
+
+
+def _kept_pictures(path: Path) -> list[Picture]:
+    """Those shown in results.md."""
+    shown = re.findall(r"^!\[(.*)\]\((.*)\)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return [Picture(name, drawn=file) for name, file in shown if (path.parent / file).exists()]
 
 
 def _row_of_table(texts: Iterable[str]) -> str:
@@ -402,6 +475,10 @@ class Reproduction:
     seed: int = 0
     progress: Progress = None
     device: str = "cpu"  # where probes are scored
+    only: Sequence[str] = ()  # parts of the paper to be made; all, where none is named
+
+    def includes(self, part: str) -> bool:
+        return not self.only or part in self.only
 
     def conduct(
         self,
