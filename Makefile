@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+# Modules are compiled when they are first imported, most of them never.
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-all test-device check journey bench docs clean
@@ -16,7 +18,7 @@ $(VENV)/.venv-made:
 	@touch $@
 
 $(VENV)/.installed-%: $(VENV)/.venv-made pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$*]'
+	$(PIP) -e '.[$*]'
 	@touch $@
 
 demo: $(VENV)/.installed-cli  ## rank the built-in data set with DAF and BIF, with a live display
@@ -35,7 +37,7 @@ test-all: $(VENV)/.installed-dev  ## run the tests with every case of every matr
 TORCH ?= torch==2.13.0 triton==3.6.0
 
 $(VENV)/.with-torch: $(VENV)/.installed-dev
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(PIP) $(TORCH)
 	@touch $@
 
 test-device: $(VENV)/.with-torch  ## run the tests of the code for GPUs, on the CPU: adds torch
