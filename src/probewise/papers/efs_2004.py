@@ -76,11 +76,11 @@ PROFILES = {
     ),
     "full": Settings(
         repeats={
-            "Leukemia": 10,
-            "Lymphoma": 8,
-            "Leukemia, random splits": 5,
-            f"Leukemia{SEEN}": 5,
-            f"Lymphoma{SEEN}": 5,
+            "Leukemia": 20,
+            "Lymphoma": 30,
+            "Leukemia, random splits": 20,
+            f"Leukemia{SEEN}": 10,
+            f"Lymphoma{SEEN}": 10,
         },
         folds=5,
         sizes=(1, 2, 3, 5, 10, 15, 20, 30, 50),

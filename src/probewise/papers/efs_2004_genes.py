@@ -292,8 +292,9 @@ def _lead(trials: Sequence[Mapping[str, Any]], first: str, second: str, classifi
 
 def _leads(name: str, trials: Sequence[Mapping[str, Any]], first: str, second: str) -> tuple[list[float], str]:
     leads = {classifier: _lead(trials, first, second, classifier) for classifier in ("RF", "CART")}
-    words = ", ".join(f"{classifier} {lead.mean():+.2f}{_error(lead)}" for classifier, lead in leads.items())
-    return [float(lead.mean()) for lead in leads.values()], words
+    means = {classifier: round(float(lead.mean()), 9) for classifier, lead in leads.items()}  # equal ones lead by 0
+    words = ", ".join(f"{classifier} {means[classifier]:+z.2f}{_error(lead)}" for classifier, lead in leads.items())
+    return list(means.values()), words
 
 
 def gain_against_uncertainty(name: str, trials: Sequence[Mapping[str, Any]]) -> Claim:
