@@ -66,6 +66,4 @@ def beats(criterion, n_rows, n_features, seed):
         return chosen(FSDD().fit(X[rows], y[rows]), sizes.tolist())
 
     splits, scorer = splits_for(5, target), SubsetScorer(criterion, "")
-    return curve_along(
-        choose, X, None, y, target, sizes=sizes, splits=splits, scorer=scorer, nested=True
-    ).beats_guessing
+    return curve_along(choose, (X, None), y, target, sizes, splits, scorer, nested=True).beats_guessing

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import secrets
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
 from .errors import Parameter, ParameterError
 
@@ -19,6 +21,19 @@ def is_whole(value: Any, least: float = -np.inf, most: float = np.inf) -> bool:
 def is_finite(value: Any) -> bool:
     """Whether it is a number, no boolean, and neither NaN nor infinite."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def seed_of(random_state: Any, kept: Any) -> int:
+    """The seed asked for; without one, that of a run that was kept, if there is one, else a new one."""
+    if random_state is None:
+        return secrets.randbits(32) if kept is None else int(kept)
+    state = check_random_state(random_state)  # scikit-learn's bounds and message
+    return int(random_state) if is_whole(random_state) else int(state.randint(2**31 - 1))
+
+
+def require_whole(name: str, value: Any, least: int) -> None:
+    if not is_whole(value, least):
+        raise ParameterError(Parameter(name, value), f" must be a whole number of at least {least}")
 
 
 def require_rate(name: str, value: Any) -> None:

@@ -13,31 +13,9 @@ from typing import Annotated, Any
 
 from .. import __version__
 from ..checks.errors import ParameterError
-from . import options
+from . import files, options, parsing
 from .console import print_demo, print_diff, print_line, print_outcome, warnings_as_lines
-from .files import (
-    check_json,
-    check_outputs_of_compare,
-    check_outputs_of_rank,
-    check_outputs_of_report,
-    goes_on,
-    table_of,
-    table_to_rank,
-)
 from .options import RENAMED, TOP, Option, as_flag
-from .parsing import (
-    OF_DAF,
-    daf_of,
-    method_of,
-    names_in,
-    seed_of,
-    selectors_named,
-    tournament_of,
-    used_of,
-    values_of,
-    whole_numbers,
-    without_probes,
-)
 from .piping import piped
 from .results import fitted, give_comparison, give_ranking, live_pages, write_reports
 
@@ -269,22 +247,23 @@ def rank(given: Any) -> int:
     from ..probing.progress import watched_by
     from ..probing.record import begun_by
 
-    given.resume = goes_on(given.ledger, given, lambda file: peek(file, "seed") is not None)
-    asked, given.method = given.method, method_of(given)
-    reports = check_outputs_of_rank(given)
+    given.resume = files.goes_on(given.ledger, given, lambda file: peek(file, "seed") is not None)
+    asked, given.method = given.method, parsing.method_of(given)
+    reports = files.check_outputs_of_rank(given)
     makes_probes = given.method in ("daf", "tournament")
     with on_dask(given.dask, given.time) if given.dask is not None and makes_probes else nullcontext():
-        table = table_to_rank(given, makes_probes=makes_probes)
+        table = files.table_to_rank(given, makes_probes=makes_probes)
         n_features = len(table.feature_names)
         if given.n_features is not None and given.n_features > n_features:
             raise ValueError(f"--n-features {given.n_features} is more than the {n_features} features of the table")
-        make = {"daf": daf_of, "tournament": tournament_of}.get(given.method, without_probes)
+        make = {"daf": parsing.daf_of, "tournament": parsing.tournament_of}.get(given.method, parsing.without_probes)
         selector = make(given, table)
         with begun_by(_repeatable(given.arguments)), watched_by(*live_pages(reports, given, table)):
             fitted(selector, table)
         give_ranking(selector, table, given)
         if asked is None and given.method == "daf" and not (given.resume or given.quiet):
-            print_line(f"ranked by DAF, as only DAF knows {used_of(given, OF_DAF)}; --method daf says so")
+            used = parsing.used_of(given, parsing.OF_DAF)
+            print_line(f"ranked by DAF, as only DAF knows {used}; --method daf says so")
         if reports:
             write_reports(selector, reports, given, table, command=shlex.join(["probewise", *given.arguments]))
     return BROKEN_OFF if makes_probes and selector.run_.interrupted else 0
@@ -313,23 +292,24 @@ def compare(given: Any) -> int:
     features selected are tested on the other. Shown are accuracy and stability by number of features, and for each
     pair of methods whether the difference could be chance. Ctrl-C ends it with the trials done so far.
     """
-    given.resume = goes_on(given.ledger, given, lambda file: file.stat().st_size > 0)
-    selectors = selectors_named(given)
-    sizes = None if given.sizes is None else whole_numbers("sizes", given.sizes)
-    check_outputs_of_compare(given)
-    table = table_of(given)
+    given.resume = files.goes_on(given.ledger, given, lambda file: file.stat().st_size > 0)
+    selectors = parsing.selectors_named(given)
+    sizes = None if given.sizes is None else parsing.whole_numbers("sizes", given.sizes)
+    files.check_outputs_of_compare(given)
+    table = files.table_of(given)
 
     from ..study import CLASSIFIERS, Study
 
     center = not hasattr(table.X, "tocsr")
-    classifiers = {name: CLASSIFIERS[name](center) for name in names_in("classifiers", given.classifiers, CLASSIFIERS)}
+    judges = parsing.names_in("classifiers", given.classifiers, CLASSIFIERS)
+    classifiers = {name: CLASSIFIERS[name](center) for name in judges}
     study = Study(
         selectors,
         classifiers,
-        **values_of(given, "trials", "test_size"),
+        **parsing.values_of(given, "trials", "test_size"),
         run=given.ledger,
         sizes=sizes,
-        random_state=seed_of(given),
+        random_state=parsing.seed_of(given),
         n_jobs=given.jobs,
         verbose=0 if given.quiet else 1,
     )
@@ -349,13 +329,13 @@ def report(given: Any) -> None:
 
     With the table it also says how many features are enough, which are alike, and how they rank on their own.
     """
-    paths = check_outputs_of_report(given)
+    paths = files.check_outputs_of_report(given)
     if not paths:
         raise ValueError("a report needs --out FILE: .html, .md or .json")
     of_table = (given.target, given.target_file, given.id_column, given.ignore, given.categorical)
     if given.data is None and any(of_table):
         raise ValueError("--target and what else tells of the table need --data TABLE")
-    table = None if given.data is None else table_of(given, allow_missing=True)
+    table = None if given.data is None else files.table_of(given, allow_missing=True)
     write_reports(given.run, paths, given, table)
 
 
@@ -365,7 +345,7 @@ def diff(given: Any) -> None:
     from ..report import render_json
     from ..report.diff import compare_runs
 
-    check_json(given.json, given.first, given.second)
+    files.check_json(given.json, given.first, given.second)
     found = compare_runs(given.first, given.second, top=given.top)
     print_diff(found, given.first.name, given.second.name)
     if given.json is not None:
@@ -383,7 +363,7 @@ def convert(given: Any) -> None:
     from ..probing.progress import live_line
 
     with live_line(0 if given.quiet else 1) as progress:
-        asked = values_of(given, "target", "id_column", "dtype", "decimal", "force")
+        asked = parsing.values_of(given, "target", "id_column", "dtype", "decimal", "force")
         rows, columns = convert_table(given.data, given.out, **asked, ignore=given.ignore or (), progress=progress)
     if not given.quiet:
         print_line(f"{rows:,} rows and {columns:,} features are in {given.out}")
@@ -403,7 +383,7 @@ def reproduce(given: Any) -> None:
     folder = given.out or Path(f"{given.paper}-{given.profile}")
     verbose = 0 if given.quiet else 1
     with warnings_as_lines(verbose), live_line(verbose) as progress:
-        asked = values_of(given, "data", "openml", "profile", "seed", "device")
+        asked = parsing.values_of(given, "data", "openml", "profile", "seed", "device")
         outcome = papers.reproduce(
             given.paper, **asked, out=folder, n_jobs=given.jobs, only=given.only or (), progress=progress
         )

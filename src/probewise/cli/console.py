@@ -80,9 +80,9 @@ def summary_of(daf: ProbingSelector, names: Sequence[str]) -> str:
     rate = getattr(daf, "fdr", DEFAULT_FDR)
     stands_out = daf.run_.stands_out(daf.coefficient, rate)
     decoys = decoys_beaten(daf.run_, stands_out, rate)
-    sentences = (
-        [] if decoys is not None or stands_out is None else [beyond_luck(int(stands_out.sum()), len(names), rate)]
-    )
+    sentences = []
+    if decoys is None and stands_out is not None:
+        sentences.append(beyond_luck(int(stands_out.sum()), len(names), rate))
     sentences += sentences_on_features(daf.run_, names, decoys)
     sentences += [] if daf.screen_ is None else [daf.screen_.sentence]
     sentences += [] if daf.sampled_rows_ is None else [f"Scored on a sample of {len(daf.sampled_rows_):,} rows"]
@@ -118,7 +118,8 @@ def print_together(found: Interactions, groups: Sequence[Group]) -> None:
 def print_diff(found: dict[str, Any], first: str, second: str) -> None:
     """What `probewise.report.diff.compare_runs` gives."""
     if found["settings"]:
-        rows = [[each["name"], *(_setting(each[run]) for run in ("first", "second"))] for each in found["settings"]]
+        settings = ((each["name"], each["first"], each["second"]) for each in found["settings"])
+        rows = [["-" if text is None else str(text) for text in setting] for setting in settings]
         _print_table(["settings that differ", first, second], rows, name_column=0)
     else:
         _print_plain("The settings are the same.")
@@ -135,10 +136,6 @@ def print_diff(found: dict[str, Any], first: str, second: str) -> None:
     _print_plain(f"{found['features']:,} features in both{known}. The first {same:,} probes gave the same J in both.")
 
 
-def _setting(value: Any) -> str:
-    return "-" if value is None else str(value)
-
-
 def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> None:
     informative = set(data.informative.tolist())
     tick = "x" if console().options.ascii_only else "✓"
@@ -148,16 +145,14 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
     shown |= {f"rank_by_{name}": each.ranking_[order].astype(str) for name, each in (("DAF", daf), ("BIF", bif))}
     shown["informative"] = [tick if column in informative else "" for column in order.tolist()]
     print_ranking(shown, TOP)
-    found, by_daf, by_bif = (informative & _best(each) for each in (tournament, daf, bif))
+    tops = (np.flatnonzero(each.ranking_ <= TOP).tolist() for each in (tournament, daf, bif))
+    found, by_daf, by_bif = map(informative.intersection, tops)
     missed = ", ".join(data.feature_names[feature] for feature in sorted(found - by_bif))
-    for line in (
-        f"Tournament puts {len(found)} of the {len(informative)} informative features in its top {TOP}, "
-        f"DAF {len(by_daf)}, BIF {len(by_bif)}.",
-        f"Found by Tournament, missed by BIF: {missed or 'none'}.",
-        f"Tournament: {summary_of(tournament, data.feature_names)}",
-        f"DAF: {summary_of(daf, data.feature_names)}",
-    ):
-        _print_plain(line)
+    top = f"Tournament puts {len(found)} of the {len(informative)} informative features in its top {TOP}"
+    _print_plain(f"{top}, DAF {len(by_daf)}, BIF {len(by_bif)}.")
+    _print_plain(f"Found by Tournament, missed by BIF: {missed or 'none'}.")
+    _print_plain(f"Tournament: {summary_of(tournament, data.feature_names)}")
+    _print_plain(f"DAF: {summary_of(daf, data.feature_names)}")
 
 
 def print_comparison(result: StudyResult) -> None:
@@ -215,15 +210,9 @@ def print_outcome(outcome: Outcome) -> None:
             rows = [[row, *texts[part]] for row, texts in table.rows.items()]
             _print_table([table.where, *table.columns[part]], rows, name_column=0)
     words = {True: "holds", False: "does not hold", None: "cannot be told"}
-    for line in (
-        "Published / ours; numbers that are ours alone are in results.csv.",
-        *(f"{claim.text}: {words[claim.holds]} ({claim.ours})" for claim in outcome.claims),
-    ):
-        _print_plain(line)
-
-
-def _best(selector: ProbingSelector | BIF) -> set[int]:
-    return set(np.flatnonzero(selector.ranking_ <= TOP).tolist())
+    _print_plain("Published / ours; numbers that are ours alone are in results.csv.")
+    for claim in outcome.claims:
+        _print_plain(f"{claim.text}: {words[claim.holds]} ({claim.ours})")
 
 
 def console() -> Console:

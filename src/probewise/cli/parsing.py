@@ -57,24 +57,18 @@ def used_of(given: Any, names: Iterable[str]) -> str:
 
 def daf_of(given: Any, table: Table) -> Any:
     """DAF as the options of rank say."""
-    same = ("max_probe_size", "inclusion", "scoring", "device", "ledger")
     return probewise.DAF(
-        **feature_parameters(given, table),
+        **probing_parameters(given, table),
         **how_many_parameters(given.auto, given.fdr),
-        **values_of(given, *same),
+        **values_of(given, "max_probe_size", "inclusion"),
         coefficient=given.coefficient or "daf0",
         check_every=given.check_every or 400,
         criterion=criterion_of(given, table),
         screen=None if given.screen is None else number_or_share(given.screen),
         narrow=None if given.narrow is None else narrowing_share(given.narrow),
         scale=_scale_of(given, None),
-        rows=not given.no_rows,
         stop=stop_rule(given),
         cv=folds_of(given, table, 3),
-        error_score="raise" if given.error_score is None else given.error_score,
-        n_jobs=given.jobs,
-        random_state=seed_of(given),
-        verbose=0 if given.quiet else 1,
     )
 
 
@@ -82,19 +76,26 @@ def tournament_of(given: Any, table: Table) -> Any:
     """Tournament as the options of rank say; those of DAF alone are refused."""
     _require_unused(given, OF_DAF, "only --method daf knows it; --method tournament ends by --probes and --time")
     return probewise.Tournament(
-        **feature_parameters(given, table),
-        **values_of(given, "scoring", "device", "ledger"),
+        **probing_parameters(given, table),
         criterion=criterion_of(given, table, of_tournament=True),
         n_probes="auto" if given.probes is None else given.probes,
         time_limit=given.time,
         scale=_scale_of(given, "auto"),
-        rows=not given.no_rows,
         cv=folds_of(given, table, "auto"),
-        error_score="raise" if given.error_score is None else given.error_score,
-        n_jobs=given.jobs,
-        random_state=seed_of(given),
-        verbose=0 if given.quiet else 1,
     )
+
+
+def probing_parameters(given: Any, table: Table) -> dict[str, Any]:
+    """What DAF and Tournament are given alike."""
+    return {
+        **feature_parameters(given, table),
+        **values_of(given, "scoring", "device", "ledger"),
+        "rows": not given.no_rows,
+        "error_score": "raise" if given.error_score is None else given.error_score,
+        "n_jobs": given.jobs,
+        "random_state": seed_of(given),
+        "verbose": 0 if given.quiet else 1,
+    }
 
 
 def without_probes(given: Any, table: Table) -> Any:

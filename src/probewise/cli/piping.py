@@ -16,7 +16,7 @@ STANDARD_OUTPUT = "standard output"
 @contextmanager
 def piped(given: Any, endings: Mapping[str, str]) -> Iterator[None]:
     """Where one of these options is -, its content is printed, and what is else for people goes to standard error."""
-    asked = [name for name in endings if _is_dash(getattr(given, name))]
+    asked = [name for name in endings if getattr(given, name) in (Path("-"), [Path("-")])]
     if not asked:
         yield
         return
@@ -30,10 +30,6 @@ def piped(given: Any, endings: Mapping[str, str]) -> Iterator[None]:
             yield
         if path.exists():
             sys.stdout.write(path.read_text(encoding="utf-8"))
-
-
-def _is_dash(value: Any) -> bool:
-    return value == Path("-") or value == [Path("-")]
 
 
 def place(path: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,10 +11,7 @@ from numpy.typing import NDArray
 
 from ..checks.errors import ForPython, Parameter, Setting
 from ..checks.tables import columns_not_finite
-from .table import Source, TableError, polars, some
-
-if TYPE_CHECKING:
-    import polars as pl
+from .table import Source, TableError, pl, some
 
 UNNAMED = ("", "__index_level_0__")  # how pandas saves a row index to CSV and to Parquet
 Spot = Callable[[int], str]  # a row, counted from 1, in words
@@ -73,31 +70,29 @@ def require_finite(X: Any, names: Sequence[str], spot: Spot, *, allow_nan: bool)
         )
 
 
+def _require_none(bad: NDArray[np.bool_], what: str, spot: Spot, remedy: str) -> None:
+    if bad.any():
+        first = spot(int(np.argmax(bad)) + 1)
+        raise TableError(f"{what} in {bad.sum():,} of {len(bad):,} rows (first: {first}): {remedy}")
+
+
 def _checked_weights(column: pl.Series, spot: Spot) -> NDArray[np.float64]:
     if column.dtype.is_decimal():
-        column = column.cast(polars().Float64)
+        column = column.cast(pl.Float64)
     if not column.dtype.is_numeric():
         raise TableError(f"the weights {column.name!r} are of type {column.dtype}: give numbers")
-    weights = column.cast(polars().Float64).fill_null(np.nan).to_numpy()
+    weights = column.cast(pl.Float64).fill_null(np.nan).to_numpy()
     bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        raise TableError(
-            f"the weights {column.name!r} are missing, infinite or negative in {bad.sum():,} of {len(weights):,} rows "
-            f"(first: {spot(int(np.argmax(bad)) + 1)}): give numbers of 0 or more"
-        )
+    what = f"the weights {column.name!r} are missing, infinite or negative"
+    _require_none(bad, what, spot, "give numbers of 0 or more")
     if not weights.any():
         raise TableError(f"the weights {column.name!r} are all 0: give numbers of 0 or more, some above 0")
     return weights
 
 
 def _checked_groups(column: pl.Series, spot: Spot) -> NDArray[Any]:
-    lost = column.is_null()
-    if lost.any():
-        raise TableError(
-            f"the groups {column.name!r} are missing in {lost.sum():,} of {len(column):,} rows "
-            f"(first: {spot(lost.arg_true()[0] + 1)}): fill them in or leave out those rows"
-        )
-    pl = polars()
+    lost = column.is_null().to_numpy()
+    _require_none(lost, f"the groups {column.name!r} are missing", spot, "fill them in or leave out those rows")
     plain = column.dtype.is_numeric() or column.dtype == pl.Boolean
     return np.unique(np.array((column if plain else column.cast(pl.String)).to_list()), return_inverse=True)[1]
 
@@ -106,15 +101,11 @@ CHECKED = {"weights": _checked_weights, "groups": _checked_groups}
 
 
 def checked_labels(target: pl.Series, spot: Spot) -> NDArray[Any]:
-    pl = polars()
     lost = target.is_null()
     if target.dtype.is_float():
         lost = lost | ~target.is_finite()
-    if lost.any():
-        raise TableError(
-            f"the target {target.name!r} is missing or infinite in {lost.sum():,} of {len(target):,} rows "
-            f"(first: {spot(lost.arg_true()[0] + 1)}): fill it in or leave out those rows"
-        )
+    what = f"the target {target.name!r} is missing or infinite"
+    _require_none(lost.to_numpy(), what, spot, "fill it in or leave out those rows")
     if target.dtype in (pl.String, pl.Categorical, pl.Enum):
         return np.array(target.cast(pl.String).to_list(), dtype=str)
     if target.dtype.is_decimal():

@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 
 from ..checks.errors import Parameter, Setting
 from ..checks.paths import choice, writable_path
 from .checking import checked_decimal, require_names, require_rows
 from .formats import LazySource, lies_in_rows, open_by_columns
 from .npy import Sidecar, Value, sidecar_of, write_npy
-from .table import Progress, Source, TableError, polars, some
+from .table import Progress, Source, TableError, pl, some
 from .text import Wanted
 from .unpacking import local_path
-
-if TYPE_CHECKING:
-    import polars as pl
 
 DTYPES = ("float32", "float64")
 CELLS_AT_A_TIME = 2**22
@@ -119,7 +117,6 @@ def _roles(source: Source, target: str | None, ignore: list[str], id_column: str
 
 def _values(column: pl.Series) -> list[Value]:
     """The column as JSON has it: numbers, truth values or text."""
-    pl = polars()
     if column.dtype.is_decimal():
         column = column.cast(pl.Float64)
     plain = column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)
@@ -130,17 +127,16 @@ def _blocks(
     source: Source, features: NDArray[np.intp], dtype: np.dtype[Any] | None
 ) -> tuple[np.dtype[Any], Iterator[NDArray[Any]]]:
     """The type of all features, and the features, some columns at a time."""
-    step = max(1, CELLS_AT_A_TIME // source.n_rows)
-    groups = [features[start : start + step] for start in range(0, len(features), step)]
+    parts = list(gen_batches(len(features), max(1, CELLS_AT_A_TIME // source.n_rows)))
     if isinstance(source, LazySource):
         kind = dtype or source.dtype(features)
-        return kind, (_cast(source.matrix(group), kind, source, group) for group in groups)
-    X = source.matrix(features)
-    X = X.tocsc() if sp.issparse(X) else X
-    kind = dtype or X.dtype
-    parts = (slice(start, start + step) for start in range(0, len(features), step))
-    dense = (X[:, part].toarray() if sp.issparse(X) else X[:, part] for part in parts)
-    return kind, (_cast(block, kind, source, group) for block, group in zip(dense, groups, strict=True))
+        blocks = (source.matrix(features[part]) for part in parts)
+    else:
+        X = source.matrix(features)
+        X = X.tocsc() if sp.issparse(X) else X
+        kind = dtype or X.dtype
+        blocks = (X[:, part].toarray() if sp.issparse(X) else X[:, part] for part in parts)
+    return kind, (_cast(block, kind, source, features[part]) for block, part in zip(blocks, parts, strict=True))
 
 
 def _cast(block: NDArray[Any], dtype: np.dtype[Any], source: Source, places: NDArray[np.intp]) -> NDArray[Any]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .table import Message, TableError, first_line, polars, require_memory
-from .text import COMMAS_READ, TextSource, Wanted, text_source
+from .table import Message, TableError, first_line, pl, require_memory
+from .text import TextSource, Wanted, text_source
 from .words import decimal_of
 
 ROWS_LOOKED_AT = 10
@@ -21,14 +21,13 @@ def read_excel(path: Path, wanted: Wanted) -> TextSource:
     if frame.is_empty():
         raise TableError(f"{path} is empty")
     names = [(name or "").strip() for name in frame.row(0)]
-    rows = frame[1:].filter(~polars().all_horizontal(polars().all().is_null()))
+    rows = frame[1:].filter(~pl.all_horizontal(pl.all().is_null()))
     looked_at = [cell or "" for row in rows.head(ROWS_LOOKED_AT).rows() for cell in row]
-    source = text_source(path, names, wanted, wanted.decimal or decimal_of(looked_at))
+    source = text_source(path, names, wanted, decimal_of(looked_at))
     for part in rows.iter_slices(max(1, CELLS_AT_A_TIME // len(names))):
         cells = part.fill_null("").to_numpy().ravel()
-        source.take(polars().Series(cells.tolist(), dtype=polars().String))
-    guessed: tuple[Message, ...] = (COMMAS_READ,) if wanted.decimal is None and source.decimal == "," else ()
-    return replace(source, notes=(*notes, *guessed))
+        source.take(pl.Series(cells.tolist(), dtype=pl.String))
+    return replace(source, notes=(*notes, *source.notes))
 
 
 def _first_sheet(path: Path) -> tuple[Any, tuple[Message, ...]]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
 
-from .table import Progress, TableError, polars
+from .table import Progress, TableError, pl
 from .text import TextSource, Wanted, fill, split, text_source
 from .unpacking import STANDARD_INPUT, lines_of
 
@@ -57,7 +57,7 @@ def read_series(path: Path, wanted: Wanted, progress: Progress | None) -> TextSo
         rows = [[name, *values] for name, values in _named(said) if len(values) == len(names) - 1]
         source = _with_rows_as_text(path, names, wanted, [row[0] for row in rows])
         if rows:
-            source.take(polars().Series([cell for row in rows for cell in row], dtype=polars().String))
+            source.take(pl.Series([cell for row in rows for cell in row], dtype=pl.String))
         fill(source, _up_to_the_end(path, lines), "\t")
     if source.n_rows == len(rows):
         raise TableError(f"{path} holds no values: those of this study are in its supplementary files")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,13 +21,10 @@ from ..checks.stores import Stored
 from .excel import read_excel
 from .expression import is_series, read_gct, read_series
 from .npy import map_npy, read_header
-from .table import Progress, Source, TableError, first_line, numbered, polars, require_memory
+from .table import Progress, Source, TableError, first_line, numbered, pl, require_memory
 from .text import EXACT, Wanted, read_arff, read_separated, text_columns
 from .unpacking import PACKED, STANDARD_INPUT
 from .words import name_rows
-
-if TYPE_CHECKING:
-    import polars as pl
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 ARROW = (".arrow", ".feather", ".ipc")
@@ -73,7 +70,7 @@ def lies_in_rows(path: Path) -> bool:
 
 def open_by_columns(path: Path, wanted: Wanted, progress: Progress | None = None) -> Source:
     """The same, but columns of Parquet and Arrow files are read only when they are asked for."""
-    pl, ending = polars(), path.suffix.lower()
+    ending = path.suffix.lower()
     if path.is_file() and ending == ".parquet":
         scan = partial(pl.scan_parquet, path, glob=False, hive_partitioning=False)
     elif path.is_file() and ending in ARROW and _is_arrow_file(path) and not set("*?[") & set(str(path)):
@@ -111,7 +108,7 @@ class FrameSource(Source):
         return self._take([place]).to_series()
 
     def naming(self, places: Sequence[int]) -> list[int]:
-        is_text = [kind == polars().String for kind in self._kinds()]
+        is_text = [kind == pl.String for kind in self._kinds()]
         return [place for place in places if is_text[place] and name_rows(self.column(place))]
 
     def _kinds(self) -> Sequence[Any]:
@@ -123,7 +120,7 @@ class FrameSource(Source):
 
     def _take(self, places: list[int]) -> pl.DataFrame:
         columns = self.frame.get_columns()
-        return polars().DataFrame([columns[place] for place in places])
+        return pl.DataFrame([columns[place] for place in places])
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +139,7 @@ class LazySource(FrameSource):
     def dtype(self, places: NDArray[np.intp]) -> np.dtype[Any]:
         schema = self.frame.collect_schema()
         names = [self.names[place] for place in places.tolist()]
-        return _numbers(polars().DataFrame(schema={name: schema[name] for name in names})).dtype
+        return _numbers(pl.DataFrame(schema={name: schema[name] for name in names})).dtype
 
     def _take(self, places: list[int]) -> pl.DataFrame:
         with _explained(self.path, self.path.suffix.lower()):
@@ -151,7 +148,6 @@ class LazySource(FrameSource):
 
 def _numbers(features: pl.DataFrame) -> NDArray[Any]:
     """The columns as one array by columns, of one type that numpy knows too."""
-    pl = polars()
     numbers = pl.selectors.numeric() | pl.selectors.boolean() | pl.selectors.by_dtype(pl.Null)
     other = features.select(~numbers)
     if other.width:
@@ -183,7 +179,7 @@ class MatrixSource(Source):
             values = (column.toarray() if sp.issparse(column) else column).ravel()
         else:
             values = self.columns[place - self.X.shape[1]]
-        return polars().Series(self.names[place], values.tolist(), strict=False)
+        return pl.Series(self.names[place], values.tolist(), strict=False)
 
     def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> Any:
         if self.X.dtype.kind not in "biuf":
@@ -202,7 +198,6 @@ def _matrix_source(
 
 
 def _read_frame(path: Path, ending: str) -> FrameSource:
-    pl = polars()
     with _explained(path, ending):
         if ending == ".parquet":
             _require_room(path, pl.scan_parquet(path, glob=False, hive_partitioning=False))
@@ -218,7 +213,6 @@ def _read_frame(path: Path, ending: str) -> FrameSource:
 
 def _require_room(path: Path, frame: pl.LazyFrame) -> None:
     """By what the file claims before it is unpacked: a column of one value takes no room in it, however long."""
-    pl = polars()
     widths = [
         _numbers(pl.DataFrame(schema={"": kind})).itemsize if kind.is_numeric() else 1
         for kind in frame.collect_schema().dtypes()
@@ -230,7 +224,7 @@ def _require_room(path: Path, frame: pl.LazyFrame) -> None:
 def _explained(path: Path, ending: str) -> Iterator[None]:
     try:
         yield
-    except (polars().exceptions.PolarsError, polars().exceptions.PanicException, OSError, ImportError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ImportError) as error:
         kind = "Parquet" if ending == ".parquet" else "Arrow"
         raise TableError(f"{path} cannot be read as {kind}: {first_line(error)}") from error
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,12 +17,9 @@ from ..checks.tables import warn_of_rounded
 from .checking import CHECKED, Spot, checked_decimal, checked_labels, require_finite, require_names, require_rows
 from .formats import MatrixSource, lies_in_rows, open_source
 from .names import names_in, with_names
-from .table import Progress, Source, Table, TableError, missing, polars, some
+from .table import Progress, Source, Table, TableError, missing, pl, some
 from .text import Wanted, in_rows
 from .unpacking import STANDARD_INPUT, local_path
-
-if TYPE_CHECKING:
-    import polars as pl
 
 FEATURES_IN = ("columns", "rows")
 
@@ -269,7 +266,6 @@ def _categorical_among(features: list[int], source: Source, asked: _Request) -> 
 
 def _with_levels(source: Source, features: list[int], categorical: list[int]) -> tuple[Any, dict[int, list[str]]]:
     """The features as numbers, those of a category -1 where it is missing, and the levels of each category."""
-    pl = polars()
     X = np.empty((source.n_rows, len(features)), order="F")
     numbers = [place for place in features if place not in categorical]
     if numbers:

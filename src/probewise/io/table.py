@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,18 @@ from ..checks.stores import Stored
 
 if TYPE_CHECKING:
     import polars as pl
+else:
+
+    class Polars:
+        """polars, loaded when it is first used."""
+
+        def __getattr__(self, name):
+            try:
+                return getattr(import_module("polars"), name)
+            except ModuleNotFoundError:
+                raise ImportError("reading tables needs the cli extra: pip install 'probewise[cli]'") from None
+
+    pl = Polars()
 
 Progress = Callable[[str], None]
 SHOWN = 3
@@ -60,11 +73,10 @@ class Table:
         """
         if sp.issparse(self.X) or isinstance(self.X, np.memmap | Stored):
             return self.X
-        return self.with_levels(polars().from_numpy(self.X, schema=self.feature_names, orient="row"))
+        return self.with_levels(pl.from_numpy(self.X, schema=self.feature_names, orient="row"))
 
     def with_levels(self, frame: Any) -> Any:
         """The frame of X with categories in place of their numbers."""
-        pl = polars()
         columns = []
         for place, levels in self.levels.items():
             texts = [None if code < 0 else levels[int(code)] for code in self.X[:, place]]
@@ -100,7 +112,6 @@ class Source(ABC):
 
     def keys(self, place: int) -> list[str]:
         """The column as text to find rows by."""
-        pl = polars()
         column = self.column(place)
         if column.dtype.is_float() and (column.drop_nulls() % 1 == 0).all():
             column = column.cast(pl.Int64)
@@ -112,7 +123,7 @@ class Source(ABC):
 
     def row(self, row: int, places: Sequence[int]) -> pl.Series:
         """The values of a row in those columns, as `column` gives them."""
-        return polars().Series([self.column(place)[row] for place in places])
+        return pl.Series([self.column(place)[row] for place in places])
 
     @abstractmethod
     def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> Any:
@@ -178,14 +189,6 @@ def memory() -> int:
     with suppress(OSError, ValueError):  # "max" where there is none
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return min(limits)
-
-
-def polars() -> Any:
-    try:
-        import polars
-    except ModuleNotFoundError:
-        raise ImportError("reading tables needs the cli extra: pip install 'probewise[cli]'") from None
-    return polars
 
 
 def some(items: Sequence[Any], shown: Any = repr) -> str:

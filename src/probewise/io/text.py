@@ -5,22 +5,20 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..checks.errors import ForPython, Message, Parameter, Setting
-from .table import LONGEST_NUMBER, Progress, Source, TableError, place_of, polars, some
+from .table import LONGEST_NUMBER, Progress, Source, TableError, pl, place_of, some
 from .unpacking import CHARACTERS_AT_A_TIME, lines_of
 from .words import MISSING, WITH_COMMA, WITH_POINT, as_float, decimal_of, name_rows, typed, with_points
-
-if TYPE_CHECKING:
-    import polars as pl
 
 LOOKED_AT, CHARACTERS_LOOKED_AT = 100, 2**18  # lines, to see what decimals look like
 MOST_WORDY = 8
@@ -81,7 +79,7 @@ class TextSource(Source):
         return [place for place in self.wordy if place in among and name_rows(self._text(place))]
 
     def row(self, row: int, places: Sequence[int]) -> pl.Series:
-        return typed(polars().Series([self.rows[row][place] for place in places]), self.decimal)
+        return typed(pl.Series([self.rows[row][place] for place in places]), self.decimal)
 
     def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> NDArray[Any]:
         _require_numbers(self.strays, self.names, places, self.decimal)
@@ -95,7 +93,6 @@ class TextSource(Source):
 
     def take(self, cells: pl.Series) -> None:
         """Add whole rows of cells."""
-        pl = polars()
         width, first = len(self.names), self.n_rows
         numbers = with_points(cells, self.decimal).cast(pl.Float64, strict=False)
         unread = numbers.is_null().arg_true().to_numpy()
@@ -113,7 +110,6 @@ class TextSource(Source):
         self._note_whole(cells)
 
     def _note_words(self, row: pl.Series) -> None:
-        pl = polars()
         low = row.str.strip_chars().str.to_lowercase()
         known = with_points(low, self.decimal).cast(pl.Float64, strict=False).is_not_null() | low.is_in(MISSING)
         wordy = (~known).arg_true().to_list()
@@ -121,7 +117,6 @@ class TextSource(Source):
 
     def _second_look(self, cells: pl.Series, places: NDArray[Any]) -> NDArray[np.float64]:
         """Numbers among blanks, truth values, and NaN for the rest; a word that does not say "missing" is noted."""
-        pl = polars()
         words = cells.str.strip_chars()
         low = words.str.to_lowercase()
         numbers = with_points(words, self.decimal).cast(pl.Float64, strict=False).to_numpy().copy()
@@ -149,7 +144,7 @@ class TextSource(Source):
         self.whole[places[~pointed]] = True
 
     def _text(self, place: int) -> pl.Series:
-        return polars().concat(self.texts[place]).str.strip_chars().alias(self.names[place])
+        return pl.concat(self.texts[place]).str.strip_chars().alias(self.names[place])
 
 
 def text_columns(described: Sequence[str], n_columns: int, first: str) -> TableError:
@@ -184,12 +179,11 @@ def read_separated(path: Path, separator: str, wanted: Wanted, progress: Progres
             names = ["", *names]  # R leaves the name of its column of row names out
         content = chain(first, lines)
         _require_target(names, wanted, (line.split(separator, 1)[0].strip(' "') for line in content))
-        source = text_source(path, names, wanted, wanted.decimal or decimal_of(chain.from_iterable(rows)))
+        source = text_source(path, names, wanted, decimal_of(chain.from_iterable(rows)))
         fill(source, content, separator)
     if not wanted.by_rows and _are_data(names, source):
         raise TableError(f"the first line of {path}, {some(names, str)}, holds data, not names: put a header above it")
-    guessed = wanted.decimal is None and source.decimal == ","
-    return replace(source, notes=(COMMAS_READ,)) if guessed else source
+    return source
 
 
 def _some_lines(lines: Iterator[str]) -> Iterator[str]:
@@ -315,7 +309,7 @@ def _sparse_arff(
         ends.append(len(data))
     X = sp.csr_matrix((np.array(data, float), np.array(indices, np.int32), ends), shape=(len(ends) - 1, len(names)))
     X.sort_indices()
-    columns = {place: [polars().Series(words, dtype=polars().String)] for place, words in texts.items()}
+    columns = {place: [pl.Series(words, dtype=pl.String)] for place, words in texts.items()}
     return SparseSource(path, names, X=X, texts=columns, strays=strays)
 
 
@@ -359,24 +353,24 @@ def _require_decimal(strays: Sequence[tuple[int, str]], decimal: str) -> None:
 
 
 def text_source(path: Path, names: list[str], wanted: Wanted, decimal: str = ".") -> TextSource:
-    whole = np.ones(len(names), bool)
-    return TextSource(
-        path, names, kept=wanted.places(names), kept_rows=wanted.rows, whole=whole, decimal=wanted.decimal or decimal
-    )
+    """With nothing in it yet; a decimal comma that was not asked for is noted."""
+    kept, whole = wanted.places(names), np.ones(len(names), bool)
+    notes = (COMMAS_READ,) if wanted.decimal is None and decimal == "," else ()
+    decimal = wanted.decimal or decimal
+    return TextSource(path, names, notes=notes, kept=kept, kept_rows=wanted.rows, whole=whole, decimal=decimal)
 
 
 def fill(
     source: TextSource, lines: Iterator[str], separator: str, *, quote: str = '"', escape: str | None = None
 ) -> None:
     """Rows by the batch: cut at separators or, from the first quote on, by the rules of quoting."""
-    pl = polars()
-    blank = f"{separator} \t\r\n"
-    at_a_time = 1
+    words = partial(pl.Series, dtype=pl.String)
+    blank, at_a_time = f"{separator} \t\r\n", 1
     while batch := list(islice(lines, at_a_time)):
         at_a_time = max(1, CHARACTERS_AT_A_TIME // (1 + sum(map(len, batch)) // len(batch)))
         if any(quote in line for line in batch):
             break
-        rows = pl.Series([line.rstrip("\r\n") for line in batch if line.strip(blank)], dtype=pl.String)
+        rows = words([line.rstrip("\r\n") for line in batch if line.strip(blank)])
         cut = rows.str.split(separator)
         _require_width(source, cut.list.len().to_numpy())
         if len(rows):
@@ -385,7 +379,7 @@ def fill(
     filled = (row for row in rows_in_quotes if any(cell.strip() for cell in row))
     while table := list(islice(filled, at_a_time)):
         _require_width(source, np.array([len(row) for row in table]))
-        source.take(pl.Series([cell for row in table for cell in row], dtype=pl.String))
+        source.take(words([cell for row in table for cell in row]))
 
 
 def _quoted_rows(

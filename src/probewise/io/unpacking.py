@@ -13,12 +13,12 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from .table import Progress, TableError, polars
+from .table import Progress, TableError, pl
 
 CHARACTERS_AT_A_TIME = 2**24
 QUIET_SECONDS = 1.0  # of reading before progress is shown
@@ -53,7 +53,8 @@ def lines_of(path: Path, progress: Progress | None = None) -> Iterator[Iterator[
         if path.suffix.lower() == ".zst":
             yield _unpacked_by_polars(path)
             return
-        with _opened(path) as raw:
+        opened: Any = nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else path.open("rb")
+        with opened as raw:
             packed = _unpacked(raw, path)
             encoding = "utf-16" if packed.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
             text = io.TextIOWrapper(packed, encoding=encoding, newline="")
@@ -71,15 +72,6 @@ def lines_of(path: Path, progress: Progress | None = None) -> Iterator[Iterator[
         raise TableError(f"{path} cannot be unpacked ({error}): is the file whole?") from error
     except csv.Error as error:
         raise TableError(f"{path} cannot be read as separated text ({error}): is a quote left open?") from error
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    if path == STANDARD_INPUT:
-        yield sys.stdin.buffer
-    else:
-        with path.open("rb") as raw:
-            yield raw
 
 
 def _unpacked(raw: Any, path: Path) -> Any:
@@ -102,7 +94,6 @@ def _of_bounded_length(text: io.TextIOWrapper, path: Path) -> Iterator[str]:
 
 
 def _unpacked_by_polars(path: Path) -> Iterator[str]:
-    pl = polars()
     with path.open("rb") as file:
         if (start := file.read(4)) and start != BEGINS[".zst"]:
             raise TableError(f"{path} cannot be unpacked (not a zst file): is the file whole?")

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from .table import polars
-
-if TYPE_CHECKING:
-    import polars as pl
+from .table import pl
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?", ".")
 NO_LABEL = ("", "na", "n/a", "nan", "?", ".")
@@ -20,7 +16,6 @@ THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
 
 def typed(text: pl.Series, decimal: str = ".") -> pl.Series:
     """Whole numbers, numbers or truth values, if the words are such, else text; null where one is missing."""
-    pl = polars()
     low = text.str.to_lowercase()
     given = text.set(low.is_in(MISSING), None)
     is_long = given.str.contains(r"^\s*[+-]?[0-9]{19,}\s*$").any()  # digits that a float would not keep
@@ -56,7 +51,7 @@ def name_rows(text: pl.Series) -> bool:
     low = text.str.strip_chars().str.to_lowercase()
     if len(text) < 2 or low.null_count() or low.is_in(MISSING).any() or text.n_unique() < len(text):
         return False
-    numbers = low.str.replace(",", ".", literal=True).cast(polars().Float64, strict=False)
+    numbers = low.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
     return not numbers.is_not_null().any()
 
 

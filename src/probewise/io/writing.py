@@ -5,15 +5,12 @@ from __future__ import annotations
 from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import scipy.sparse as sp
 
 from ..checks.paths import writable_path
-from .table import Table, TableError, polars
-
-if TYPE_CHECKING:
-    import polars as pl
+from .table import Table, TableError, pl
 
 RANKING_FORMATS = (".csv", ".tsv", ".xlsx", ".parquet", ".json")
 TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
@@ -24,13 +21,10 @@ def write_ranking(path: str | PathLike[str], columns: dict[str, Any]) -> None:
 
     In text, words that a spreadsheet would run as a formula, such as names that begin with =, get a ' before them.
     """
-    frame = polars().DataFrame(columns).fill_nan(None)
-    path = require_ranking_path(path)
-    _write(_without_formulas(frame) if path.suffix.lower() in (".csv", ".tsv") else frame, path)
-
-
-def _without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.with_columns(polars().col(polars().String).str.replace(r"^([=@\t\r]|[+-].*[(|!])", "'${1}"))
+    frame, path = pl.DataFrame(columns).fill_nan(None), require_ranking_path(path)
+    if path.suffix.lower() in (".csv", ".tsv"):
+        frame = frame.with_columns(pl.col(pl.String).str.replace(r"^([=@\t\r]|[+-].*[(|!])", "'${1}"))
+    _write(frame, path)
 
 
 def write_table(path: str | PathLike[str], table: Table) -> None:
@@ -38,7 +32,6 @@ def write_table(path: str | PathLike[str], table: Table) -> None:
 
     A sparse table becomes a dense one: `Table.take` the columns wanted first.
     """
-    pl = polars()
     path = require_table_path(path)
     X = table.X.toarray() if sp.issparse(table.X) else table.X
     frame = table.with_levels(pl.from_numpy(X, schema=table.feature_names, orient="row"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.numbers import is_whole
+from ..checks.numbers import require_whole
 from ..probing.interactions import CHANCE, FEWEST_IN_A_CELL
 from ..probing.progress import shown
 from ..probing.which_rows import WhichRows
@@ -35,6 +36,7 @@ Histories = Mapping[str, Sequence[Mapping[str, Any]]]
 NEEDS_DAF = "give a fitted DAF"
 
 
+@dataclass(eq=False, repr=False)
 class RankingDisplay(AxesDisplay):
     """The scores of the best features, the best on top, with one standard error to each side where it is known.
 
@@ -55,10 +57,8 @@ class RankingDisplay(AxesDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        The axes, once drawn.
-    figure_ : matplotlib.figure.Figure
-        Their figure.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        The axes, once drawn, and their figure.
 
     Examples
     --------
@@ -71,27 +71,18 @@ class RankingDisplay(AxesDisplay):
     ['petal length (cm)', 'petal width (cm)']
     """
 
-    def __init__(
-        self,
-        names: Sequence[str],
-        scores: Floats,
-        *,
-        std_errors: Floats | None = None,
-        measure: str = "score",
-        average: bool = False,
-    ) -> None:
-        self.names = names
-        self.scores = scores
-        self.std_errors = std_errors
-        self.measure = measure
-        self.average = average
+    names: Sequence[str]
+    scores: Floats
+    _: KW_ONLY
+    std_errors: Floats | None = None
+    measure: str = "score"
+    average: bool = False
 
     @classmethod
     def from_estimator(cls, selector: Any, *, top: int = 30, ax: Axes | None = None) -> RankingDisplay:
         """Draw the first ``top`` features of a fitted selector."""
         require_fitted(selector, "scores_", "ranking_", remedy="give a fitted selector of Probewise")
-        if not is_whole(top, 1):
-            raise ValueError(f"top={top!r} must be a whole number of at least 1")
+        require_whole("top", top, 1)
         best = np.argsort(selector.ranking_, kind="stable")[:top]
         errors = getattr(selector, "std_errors_", None)
         coefficient, scores = getattr(selector, "coefficient", ""), selector.scores_
@@ -118,6 +109,7 @@ class RankingDisplay(AxesDisplay):
         draw_grid(ax)
 
 
+@dataclass(eq=False, repr=False)
 class ConvergenceDisplay(PanelsDisplay):
     """C and relative C2 by number of probes: mean over runs and shaded deviation, with what C2 does on any data.
 
@@ -150,8 +142,7 @@ class ConvergenceDisplay(PanelsDisplay):
     ['C, places', 'C2 / first C2']
     """
 
-    def __init__(self, histories: Histories) -> None:
-        self.histories = histories
+    histories: Histories
 
     @classmethod
     def from_estimator(cls, daf: Any, *, name: str = "DAF", figure: Figure | None = None) -> ConvergenceDisplay:
@@ -195,6 +186,7 @@ def save_convergence(histories: Histories, path: str | PathLike[str]) -> None:
     ConvergenceDisplay(histories).save(path)
 
 
+@dataclass(eq=False, repr=False)
 class InteractionDisplay(AxesDisplay):
     """Which of the best features help each other in a probe, and which stand in for each other: a map of pairs.
 
@@ -213,10 +205,8 @@ class InteractionDisplay(AxesDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        The axes, once drawn.
-    figure_ : matplotlib.figure.Figure
-        Their figure.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        The axes, once drawn, and their figure.
 
     Examples
     --------
@@ -230,11 +220,10 @@ class InteractionDisplay(AxesDisplay):
     (5, 5)
     """
 
-    def __init__(self, names: Sequence[str], contrast: Floats, std_errors: Floats, p_values: Floats) -> None:
-        self.names = names
-        self.contrast = contrast
-        self.std_errors = std_errors
-        self.p_values = p_values
+    names: Sequence[str]
+    contrast: Floats
+    std_errors: Floats
+    p_values: Floats
 
     @classmethod
     def from_estimator(cls, daf: Any, *, top: int = 15, ax: Axes | None = None) -> InteractionDisplay:
@@ -269,6 +258,7 @@ class InteractionDisplay(AxesDisplay):
             return self.p_values < CHANCE
 
 
+@dataclass(eq=False, repr=False)
 class RowsDisplay(AxesDisplay):
     """Which rows each of the best features helps: a map of features and groups of rows.
 
@@ -282,10 +272,8 @@ class RowsDisplay(AxesDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        The axes, once drawn.
-    figure_ : matplotlib.figure.Figure
-        Their figure.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        The axes, once drawn, and their figure.
 
     Examples
     --------
@@ -299,8 +287,7 @@ class RowsDisplay(AxesDisplay):
     (5, 60)
     """
 
-    def __init__(self, found: WhichRows) -> None:
-        self.found = found
+    found: WhichRows
 
     @classmethod
     def from_estimator(cls, selector: Any, y: Any = None, *, top: int = 15, ax: Axes | None = None) -> RowsDisplay:

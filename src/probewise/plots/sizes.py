@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 MEASURES = {"cw_rel": "CW$_{rel}$", "ati": "ATI", "anhi": "ANHI", "nogueira": "Nogueira"}
 
 
+@dataclass(eq=False, repr=False)
 class StudyDisplay(PanelsDisplay):
     """Accuracy by number of features, a line and a shaded deviation for each selector, and stability beneath.
 
@@ -57,12 +59,10 @@ class StudyDisplay(PanelsDisplay):
     ['accuracy, naive Bayes', 'stability, CW$_{rel}$']
     """
 
-    def __init__(
-        self, result: StudyResult, *, classifiers: Sequence[str], stability: str | Sequence[str] = "cw_rel"
-    ) -> None:
-        self.result = result
-        self.classifiers = classifiers
-        self.stability = stability
+    result: StudyResult
+    _: KW_ONLY
+    classifiers: Sequence[str]
+    stability: str | Sequence[str] = "cw_rel"
 
     @classmethod
     def from_study(
@@ -115,6 +115,7 @@ def save_study(
     StudyDisplay(result, classifiers=result.classifiers, stability=stability).save(path, title=title)
 
 
+@dataclass(eq=False, repr=False)
 class SizeCurveDisplay(AxesDisplay):
     """How good the best 1, 2, ... features are on rows not selected on, and the fewest that are good enough.
 
@@ -135,10 +136,8 @@ class SizeCurveDisplay(AxesDisplay):
     ----------
     enough_ : dict of str to int
         By name, the fewest features that are good enough.
-    ax_ : matplotlib.axes.Axes
-        The axes, once drawn.
-    figure_ : matplotlib.figure.Figure
-        Their figure.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        The axes, once drawn, and their figure.
 
     References
     ----------
@@ -155,20 +154,12 @@ class SizeCurveDisplay(AxesDisplay):
     {'FSDD': 3}
     """
 
-    def __init__(
-        self,
-        sizes: NDArray[np.int64],
-        means: Mapping[str, Floats],
-        std_errors: Mapping[str, Floats],
-        *,
-        measure: str = "accuracy",
-        without_selection: Iterable[str] = (),
-    ) -> None:
-        self.sizes = sizes
-        self.means = means
-        self.std_errors = std_errors
-        self.measure = measure
-        self.without_selection = without_selection
+    sizes: NDArray[np.int64]
+    means: Mapping[str, Floats]
+    std_errors: Mapping[str, Floats]
+    _: KW_ONLY
+    measure: str = "accuracy"
+    without_selection: Iterable[str] = ()
 
     @property
     def enough_(self) -> dict[str, int]:
@@ -258,6 +249,7 @@ class SizeCurveDisplay(AxesDisplay):
         draw_sizes(ax, self.sizes)
 
 
+@dataclass(eq=False, repr=False)
 class StabilityDisplay(AxesDisplay):
     """How alike the features are that repeated selections choose, by number of features, a line for each selector.
 
@@ -270,10 +262,8 @@ class StabilityDisplay(AxesDisplay):
 
     Attributes
     ----------
-    ax_ : matplotlib.axes.Axes
-        The axes, once drawn.
-    figure_ : matplotlib.figure.Figure
-        Their figure.
+    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
+        The axes, once drawn, and their figure.
 
     Examples
     --------
@@ -284,9 +274,9 @@ class StabilityDisplay(AxesDisplay):
     ('stability, ATI', 1.0)
     """
 
-    def __init__(self, values: Mapping[str, Mapping[int, float]], *, stability: str = "cw_rel") -> None:
-        self.values = values
-        self.stability = stability
+    values: Mapping[str, Mapping[int, float]]
+    _: KW_ONLY
+    stability: str = "cw_rel"
 
     @classmethod
     def from_study(cls, result: StudyResult, *, stability: str = "cw_rel", ax: Axes | None = None) -> StabilityDisplay:
@@ -345,7 +335,7 @@ def _size_curve(model: Any, selector: Any, X: Any, y: Any, sizes: NDArray[np.int
 
     numbers = check_array(number_categories(X)[0], accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     scorer, splits = SubsetScorer(Scorer(model), type(model).__name__), splits_for(cv, target)
-    return curve_along(choose, numbers, None, y, target, sizes=sizes, splits=splits, scorer=scorer, nested=True)
+    return curve_along(choose, (numbers, None), y, target, sizes, splits, scorer, nested=True)
 
 
 def _as_model(classifier: Any, X: Any) -> Any:
@@ -360,10 +350,7 @@ def _as_model(classifier: Any, X: Any) -> Any:
 
 
 def _known(classifier: str, result: StudyResult) -> str:
-    if classifier not in result.classifiers:
-        known = ", ".join(result.classifiers)
-        raise ValueError(f"classifier={classifier!r} is not in this study: choose one of {known}")
-    return classifier
+    return result.classifiers[result._place("classifier", classifier, result.classifiers)]
 
 
 def _require_known(stability: str | Sequence[str], measures: Sequence[str]) -> None:

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
-from ..checks.tables import number_categories
+from ..checks.stores import column_slices
+from ..checks.tables import extremes, number_categories
 from ..criteria.base import Target
 from ..probing.fingerprints import fingerprint
+from ..selectors.base import ANY_NUMBERS
 from .findings import Findings
 
 NAMED = 10  # columns with missing values, or constant ones
@@ -46,16 +48,12 @@ class Data:
 
 def checked_data(found: Findings, X: Any, y: Any) -> Data:
     """The data; refused where the run knows that its own were others."""
-    as_given = X
-    if len(found.categorical):
-        X, discrete = number_categories(X, -1, found.categorical.astype(np.int32))
-    else:
-        X, discrete = number_categories(X)
-    options: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
+    as_given, categories = X, (-1, found.categorical.astype(np.int32)) if len(found.categorical) else ()
+    X, discrete = number_categories(X, *categories)
     if found.selector is not None:
-        X = validate_data(found.selector, X, reset=False, **options)
+        X = validate_data(found.selector, X, reset=False, **ANY_NUMBERS)
     else:
-        X = check_array(X, **options)
+        X = check_array(X, **ANY_NUMBERS)
     if found.shape is not None and X.shape != found.shape:
         given, own = (f"{rows:,} rows and {features:,} features" for rows, features in (X.shape, found.shape))
         raise ValueError(f"the data have {given}, those of the run {own}: give the same table")
@@ -74,7 +72,7 @@ def checked_data(found: Findings, X: Any, y: Any) -> Data:
 def described(found: Findings, data: Data) -> dict[str, Any]:
     """Shape, classes or values of the target, missing cells and constant columns."""
     X, target = data.X, data.target
-    low, high, missing = _ranges(X)
+    (low, high), missing = extremes(X, allow_nan=True), _missing(X)
     columns = {"missing": np.flatnonzero(missing).tolist(), "constant": np.flatnonzero(low == high).tolist()}
     description: dict[str, Any] = {
         "rows": int(X.shape[0]),
@@ -96,14 +94,9 @@ def described(found: Findings, data: Data) -> dict[str, Any]:
     return {**description, "task": "classification", "classes": classes}
 
 
-def _ranges(X: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.int64]]:
-    """Of each column: the least and the largest value, and how many are missing."""
+def _missing(X: Any) -> NDArray[np.int64]:
+    """How many values are missing in each column."""
     if sp.issparse(X):
         cells = X.tocoo()
-        missing = np.bincount(cells.col[np.isnan(cells.data)], minlength=X.shape[1])
-        return X.min(axis=0).toarray().ravel(), X.max(axis=0).toarray().ravel(), missing
-    step = max(1, 2**22 // max(1, X.shape[0]))  # columns at a time, so that few cells are copied
-    parts = [X[:, start : start + step] for start in range(0, X.shape[1], step)]
-    low = np.concatenate([np.fmin.reduce(part, axis=0) for part in parts])
-    high = np.concatenate([np.fmax.reduce(part, axis=0) for part in parts])
-    return low, high, np.concatenate([np.isnan(part).sum(axis=0) for part in parts])
+        return np.bincount(cells.col[np.isnan(cells.data)], minlength=X.shape[1])
+    return np.concatenate([np.isnan(X[:, part]).sum(axis=0) for part in column_slices(X)])

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
+from scipy.stats import rankdata, spearmanr
 
+from ..probing.ledger import Ledger
 from .findings import Findings
 from .summary import findings_of
 
@@ -42,17 +43,24 @@ def compare_runs(first: str | PathLike[str], second: str | PathLike[str], *, top
     for path, run in zip((first, second), runs, strict=True):
         if run.run is None:
             raise ValueError(f"{path} holds no ledger: give files of rank --ledger or of DAF(ledger=...)")
+    ledgers = [run.run.ledger for run in runs if run.run is not None]
     columns = _shared_columns(*runs)
-    one, other = (_ranked_among(run, places) for run, places in zip(runs, columns, strict=True))
+    one, other = (rankdata(run.ranking[some], method="ordinal") for run, some in zip(runs, columns, strict=True))
     scored = np.isfinite(runs[0].scores[columns[0]]) & np.isfinite(runs[1].scores[columns[1]])
     correlation = spearmanr(one[scored], other[scored]).statistic if scored.sum() > 2 else np.nan
     return {
-        "settings": _settings_that_differ(*runs),
-        "features": len(columns[0]),
-        "tops": [_shared_top(one, other, size) for size in TOPS if 2 * size <= len(columns[0])],
+        "settings": _settings_that_differ(
+            *({"method": run.method, **ledger.settings} for run, ledger in zip(runs, ledgers, strict=True))
+        ),
+        "features": len(one),
+        "tops": [
+            {"size": size, "shared": int(((one <= size) & (other <= size)).sum()), "by_chance": size**2 / len(one)}
+            for size in TOPS
+            if 2 * size <= len(one)
+        ],
         "rank_correlation": float(correlation) if np.isfinite(correlation) else None,
-        "J": [_results(run) for run in runs],
-        "same_results": _same_results(*runs),
+        "J": [_results(ledger) for ledger in ledgers],
+        "same_results": _same_results(*ledgers),
         "top": _top([runs[0].names[column] for column in columns[0]], one, other, top),
     }
 
@@ -67,55 +75,32 @@ def _shared_columns(first: Findings, second: Findings) -> tuple[NDArray[np.int64
     return one, other
 
 
-def _ranked_among(run: Findings, columns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Ranks among these columns only, 1 is best."""
-    order = np.argsort(run.ranking[columns], kind="stable")
-    ranks = np.empty(len(columns), np.int64)
-    ranks[order] = np.arange(1, len(columns) + 1)
-    return ranks
-
-
-def _shared_top(first: NDArray[np.int64], second: NDArray[np.int64], size: int) -> dict[str, Any]:
-    shared = int(((first <= size) & (second <= size)).sum())
-    return {"size": size, "shared": shared, "by_chance": size**2 / len(first)}
-
-
-def _settings_that_differ(first: Findings, second: Findings) -> list[dict[str, Any]]:
-    one, other = ({"method": run.method, **_kept_settings(run)} for run in (first, second))
-    names = [name for name in dict.fromkeys([*one, *other]) if name not in NOT_SETTINGS]
+def _settings_that_differ(one: dict[str, Any], other: dict[str, Any]) -> list[dict[str, Any]]:
     return [
         {"name": name, "first": _said(name, one.get(name)), "second": _said(name, other.get(name))}
-        for name in names
-        if one.get(name) != other.get(name)
+        for name in dict.fromkeys([*one, *other])
+        if name not in NOT_SETTINGS and one.get(name) != other.get(name)
     ]
-
-
-def _kept_settings(run: Findings) -> dict[str, Any]:
-    assert run.run is not None
-    return dict(run.run.ledger.settings)
 
 
 def _said(name: str, value: Any) -> Any:
     """A setting for a reader: fingerprints are long, and tell only that they differ."""
-    if value is None or not (name in FINGERPRINTS or (isinstance(value, list) and len(value) > SHOWN)):
-        return value if value is None or isinstance(value, str | int | float) else str(value)
-    return f"{str(value)[:8]}…"
+    if value is not None and (name in FINGERPRINTS or (isinstance(value, list) and len(value) > SHOWN)):
+        return f"{str(value)[:8]}…"
+    return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-def _results(run: Findings) -> dict[str, Any]:
-    assert run.run is not None
-    values = run.run.ledger.values()
-    known = {"probes": len(values), "seconds": run.run.ledger.seconds}
+def _results(ledger: Ledger) -> dict[str, Any]:
+    values = ledger.values()
     measures = {"mean": values.mean(), "deviation": values.std(), "least": values.min(), "largest": values.max()}
+    known = {"probes": len(values), "seconds": ledger.seconds}
     return known | {name: float(value) for name, value in measures.items()}
 
 
-def _same_results(first: Findings, second: Findings) -> int:
+def _same_results(first: Ledger, second: Ledger) -> int:
     """How many probes from the first on gave the same J, to the bit, in both."""
-    assert first.run is not None
-    assert second.run is not None
-    shorter = min(first.run.ledger.n_probes, second.run.ledger.n_probes)
-    differ = np.flatnonzero(first.run.ledger.values(0, shorter) != second.run.ledger.values(0, shorter))
+    shorter = min(first.n_probes, second.n_probes)
+    differ = np.flatnonzero(first.values(0, shorter) != second.values(0, shorter))
     return int(differ[0]) if len(differ) else shorter
 
 

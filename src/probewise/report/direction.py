@@ -6,12 +6,13 @@ feature adds to others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
+from sklearn.utils import gen_batches
 
 from ..criteria.base import Target
 from ..probing.interactions import columns_of
@@ -33,21 +34,12 @@ def direction_columns(X: Any, target: Target, order: Columns, categorical: Colum
     Of classes: where the mean is highest (``higher_in``, against ``lower_in``, where it is lowest), Hedges' g between
     these two with its interval of 95 %, and the ratio of their means (``fold_change``) where all values are above 0 and
     span more than 50, as intensities and counts do and their logarithms do not. Of numbers: Pearson's correlation with
-    the target, with Fisher's interval.
-
-    Parameters
-    ----------
-    X : array, sparse matrix or `Stored`
-        The features as numbers, NaN where they are missing.
-    target : Target
-    order : array of int
-        The features, best first.
-    categorical : array of int
-        Those whose numbers stand for categories: these go no way.
+    the target, with Fisher's interval. Features that are ``categorical`` go no way: their numbers mean nothing.
     """
     told = order[: max(1, MOST_CELLS // max(1, X.shape[0]))]
     measure = _between_classes if target.is_classification else _with_numbers
-    parts = [measure(values, target) for values in _parts(X, told)]
+    some = gen_batches(len(told), max(1, CELLS_AT_A_TIME // max(1, X.shape[0])))
+    parts = [measure(columns_of(X, told[part]), target) for part in some]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     is_category = np.isin(told, categorical)
     for name, column in columns.items():
@@ -69,11 +61,6 @@ def direction_of(selector: Any, X: Any, y: Any) -> dict[str, Any]:
     categorical = np.empty(0, np.int64) if record is None or record.categorical is None else record.categorical
     target = Target.of(y, getattr(getattr(selector, "criterion_", None), "task", "auto"))
     return direction_columns(selector.as_numbers(X), target, np.argsort(selector.ranking_, kind="stable"), categorical)
-
-
-def _parts(X: Any, columns: Columns) -> Iterator[Floats]:
-    step = max(1, CELLS_AT_A_TIME // max(1, X.shape[0]))
-    return (columns_of(X, columns[start : start + step]) for start in range(0, len(columns), step))
 
 
 def in_words(columns: dict[str, Any], place: int, names: Callable[[str], str] = str) -> str:
@@ -176,24 +163,19 @@ def values_drawn(X: Any, target: Target, order: Columns, names: list[str], categ
         }
     sizes = np.bincount(target.values, minlength=len(target.classes))
     codes = np.sort(np.argsort(-sizes, kind="stable")[:CLASSES_DRAWN])
-    groups = [[_known(column[target.values == code]) for code in codes] for column in values.T]
+    drawn = [[_box_and_points(column[target.values == code]) for code in codes] for column in values.T]
     return {
         "features": features,
         "classes": [str(target.classes[code]) for code in codes],
         "left_out": len(sizes) - len(codes),
-        "boxes": [[_quartiles(group) for group in of_feature] for of_feature in groups],
-        "points": [[_some(group) for group in of_feature] for of_feature in groups],
+        "boxes": [[box for box, _ in of_feature] for of_feature in drawn],
+        "points": [[points for _, points in of_feature] for of_feature in drawn],
     }
 
 
-def _known(values: Floats) -> Floats:
-    return np.sort(values[np.isfinite(values)])
-
-
-def _quartiles(values: Floats) -> list[float] | None:
-    return plain_numbers(np.quantile(values, (0, 0.25, 0.5, 0.75, 1))) if len(values) else None
-
-
-def _some(values: Floats) -> list[float]:
-    places = np.unique(np.linspace(0, len(values) - 1, min(POINTS_DRAWN, len(values))).round().astype(int))
-    return plain_numbers(values[places])
+def _box_and_points(values: Floats) -> tuple[list[float] | None, list[float]]:
+    known = np.sort(values[np.isfinite(values)])
+    if not len(known):
+        return None, []
+    places = np.unique(np.linspace(0, len(known) - 1, min(POINTS_DRAWN, len(known))).round().astype(int))
+    return plain_numbers(np.quantile(known, (0, 0.25, 0.5, 0.75, 1))), plain_numbers(known[places])

@@ -22,24 +22,12 @@ from ..probing.interactions import (
     interactions_between,
     stand_in,
 )
+from ..probing.probes import Subsets
 from ..probing.units import one_hot
+from ..selectors import size_curve
 from ..selectors.base import WrapperSelector
 from ..selectors.bif import BIF
 from ..selectors.fsdd import FSDD
-from ..selectors.size_curve import (
-    FOLDS,
-    SizeCurve,
-    SubsetScorer,
-    TooFewRows,
-    as_sizes,
-    chosen,
-    curve_along,
-    ranked_anew,
-    ranks_known,
-    spaced_sizes,
-    splits_for,
-    up_to_rank,
-)
 from .data import Data
 from .findings import Findings, Floats
 from .words import plain_numbers, quoted
@@ -114,12 +102,8 @@ def interactions(found: Findings, data: Data | None = None) -> dict[str, Any]:
             {"p_holm": pair.p, **{name: getattr(pair, name) for name in measures}} for pair in pairs[:STRONGEST]
         ],
         "groups": [
-            {
-                "features": list(group.names),
-                "evidence": list(group.evidence),
-                "words": stand_in([quoted(name) for name in group.names]),
-            }
-            for group in groups
+            {"features": list(names), "evidence": list(evidence), "words": stand_in([quoted(name) for name in names])}
+            for names, evidence in ((group.names, group.evidence) for group in groups)
         ],
         "by_columns": data is not None,
     }
@@ -174,7 +158,7 @@ def _correlations(found: Findings, data: Data, columns: Columns) -> Floats:
     return related
 
 
-def accuracy_by_size(found: Findings, honest: SizeCurve | None, data: Data | None) -> dict[str, Any]:
+def accuracy_by_size(found: Findings, honest: size_curve.SizeCurve | None, data: Data | None) -> dict[str, Any]:
     """Cross-validated score of the best 1, 2, ... features, and the smallest number that is good enough.
 
     It is the curve that the run made itself, if it did, or the honest one. Else a filter is fitted anew on the
@@ -209,7 +193,8 @@ def honest(found: Findings, data: Data) -> dict[str, Any]:
     if more:
         raise Unknown(f"fit was given {' and '.join(more)}: give them here, too")
     try:
-        score = found.selector.honest_score(data.given, data.y, shuffled=_is_quick(found), **data.of_rows)
+        is_quick = found.run is not None and found.run.ledger.seconds <= QUICK_SECONDS
+        score = found.selector.honest_score(data.given, data.y, shuffled=is_quick, **data.of_rows)
     except ValueError as reason:
         raise Unknown(str(reason)) from None
     return {
@@ -224,46 +209,31 @@ def honest(found: Findings, data: Data) -> dict[str, Any]:
     }
 
 
-def _is_quick(found: Findings) -> bool:
-    """Whether there is time to do it twice."""
-    return found.run is not None and found.run.ledger.seconds <= QUICK_SECONDS
-
-
-def _size_curve(found: Findings, data: Data | None) -> SizeCurve:
+def _size_curve(found: Findings, data: Data | None) -> size_curve.SizeCurve:
     if data is None:
         raise Unknown(NEEDS_DATA)
     if data.target is None or data.y is None:
         raise Unknown(NO_TARGET)
     try:
-        splits = splits_for(FOLDS, data.target)
-    except TooFewRows as reason:
+        splits = size_curve.splits_for(size_curve.FOLDS, data.target)
+    except size_curve.TooFewRows as reason:
         raise Unknown(str(reason)) from None
-    selector = found.selector
-    anew = _is_refitted(found, data)
-    known = ranks_known(found.ranking, found.scores)
-    sizes = spaced_sizes(known) if selector is None else as_sizes(selector)
+    selector, anew = found.selector, _is_refitted(found, data)
+    known = size_curve.ranks_known(found.ranking, found.scores)
+    sizes = size_curve.spaced_sizes(known) if selector is None else size_curve.as_sizes(selector)
 
     def choose(rows: Columns) -> list[Columns]:
         if selector is None:
-            return up_to_rank(found.ranking, sizes.tolist())
-        return chosen(_fitted_anew(found, data, rows, sizes.tolist()) if anew else selector, sizes.tolist())
+            return size_curve.up_to_rank(found.ranking, sizes.tolist())
+        return size_curve.chosen(_fitted_anew(found, data, rows, sizes.tolist()) if anew else selector, sizes.tolist())
 
-    matrix, columns = data.X, None
+    matrix: tuple[Any, Subsets | None] = (data.X, None)
     if len(found.categorical):  # as the criterion saw them
-        matrix, columns = one_hot(data.X, np.isin(np.arange(data.X.shape[1]), found.categorical))
+        matrix = one_hot(data.X, np.isin(np.arange(data.X.shape[1]), found.categorical))
     scoring = found.settings.get("scoring") if selector is None else getattr(selector, "scoring", None)
     scoring = None if scoring == "probability" else scoring  # people ask how many rows are right
-    return curve_along(
-        choose,
-        matrix,
-        columns,
-        data.y,
-        data.target,
-        sizes=sizes,
-        splits=splits,
-        scorer=SubsetScorer.like(found.criterion, data.X, data.target, scoring),
-        nested=anew,
-    )
+    scorer = size_curve.SubsetScorer.like(found.criterion, data.X, data.target, scoring)
+    return size_curve.curve_along(choose, matrix, data.y, data.target, sizes, splits, scorer, nested=anew)
 
 
 def _is_refitted(found: Findings, data: Data) -> bool:
@@ -279,10 +249,10 @@ def _fitted_anew(found: Findings, data: Data, rows: Columns, sizes: list[int]) -
     selector = clone(found.selector)
     if data.discrete is not None and isinstance(selector.get_params(deep=False).get("discrete_features"), str):
         selector.set_params(discrete_features=data.discrete)
-    return ranked_anew(selector, data.X, data.y, rows, sizes, {})
+    return size_curve.ranked_anew(selector, data.X, data.y, rows, sizes, {})
 
 
-def alone(found: Findings, stands_out: NDArray[np.bool_] | None, data: Data) -> dict[str, Any]:
+def alone(found: Findings, data: Data) -> dict[str, Any]:
     """The ranks of features scored one at a time (BIF, FSDD), which of the top only probes revealed, and the reverse.
 
     Those revealed are low by all such ranks, those outdone high by all and low here; and, where that is known, both
@@ -309,7 +279,7 @@ def alone(found: Findings, stands_out: NDArray[np.bool_] | None, data: Data) -> 
         raise Unknown("the table is too large, or the run judged features alone itself")
     n_top = min(REVEALED, max(1, len(found.order) // 4))
     every, here = np.array(list(ranks.values())), np.argsort(found.order) + 1
-    beyond_luck = np.ones(len(here), dtype=bool) if stands_out is None else stands_out
+    beyond_luck = np.ones(len(here), dtype=bool) if found.stands_out is None else found.stands_out
     revealed = (here <= n_top) & (every.min(axis=0) > 3 * n_top) & beyond_luck
     outdone = (here > 3 * n_top) & (every.max(axis=0) <= n_top) & beyond_luck
 

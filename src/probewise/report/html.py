@@ -41,7 +41,8 @@ def render_html(summary: dict[str, Any]) -> str:
     environment = page_environment()
     trusted = environment.filters["trusted"]
     environment.globals["way"] = partial(in_words, summary["ranking"]["columns"])
-    script = _script()
+    parts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS]
+    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
     page: str = environment.get_template("report.html").render(
         summary,
         script=trusted(script),
@@ -77,11 +78,6 @@ def require_libraries() -> Any:
         return import_module("jinja2")
     except ModuleNotFoundError:
         raise ImportError("an HTML report needs jinja2, of the report extra: pip install 'probewise[report]'") from None
-
-
-def _script() -> str:
-    parts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS]
-    return '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
 
 
 def _shown(labels: dict[str, str]) -> dict[str, str]:

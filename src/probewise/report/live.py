@@ -20,14 +20,9 @@ TOP = 30
 
 
 class LivePage:
-    """Writes a page about a run now and then, when called with what a run shows of itself.
+    """Writes a page about a run, headed by a question, now and then, when called with what the run shows of itself.
 
-    Parameters
-    ----------
-    path : path-like
-        Where to. The page asks the browser to load it again every minute.
-    question : str
-        Its heading.
+    The page asks the browser to load it again every minute.
     """
 
     def __init__(self, path: str | PathLike[str], question: str) -> None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from .ranking_table import LABELS, columns_of_selector, decimals_of, for_people, typeset_cell
 from .words import quoted
 
@@ -15,13 +17,7 @@ COLUMNS = ("rank", "feature", "score", "above_average", "std_error")
 
 @dataclass(frozen=True, repr=False)
 class InlinePage:
-    """A report that a notebook shows inline, with styles and scripts of its own.
-
-    Attributes
-    ----------
-    html : str
-        The page.
-    """
+    """A report that a notebook shows inline: a page of HTML with styles and scripts of its own."""
 
     html: str
 
@@ -37,10 +33,9 @@ class InlinePage:
 def top_features(selector: Any) -> str:
     """The best features with their scores, and the standard errors where there are any."""
     n_features = len(selector.ranking_)
-    names = getattr(selector, "feature_names_in_", [f"x{column}" for column in range(n_features)])
-    ranking = for_people(columns_of_selector(selector, names))
+    ranking = for_people(columns_of_selector(selector, selector._named(np.arange(n_features))))
     columns = {name: ranking[name][:SHOWN] for name in COLUMNS if name in ranking}
-    columns["feature"] = [quoted(str(name)) for name in columns["feature"]]
+    columns["feature"] = [quoted(name) for name in columns["feature"]]
     decimals = decimals_of(columns)
     head = "".join(f'<th scope="col">{escape(LABELS[name])}</th>' for name in columns)
     rows = []

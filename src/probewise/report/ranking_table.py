@@ -45,20 +45,10 @@ LABELS = {
 
 
 def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool = False) -> dict[str, Any]:
-    """The whole ranking of a fitted selector, best first.
+    """The whole ranking of a fitted selector as columns, best first, by the names of `LABELS`.
 
-    Parameters
-    ----------
-    selector : RankingSelector
-    names : sequence of str
-        Of its features.
-    certainty : bool, default=False
-        Also between which ranks a feature is, and its chance to be in the top, which takes a while for many features.
-
-    Returns
-    -------
-    dict of str to array or list
-        By the names of `LABELS`; what a method does not have is left out.
+    What a method does not have is left out. ``certainty`` adds between which ranks a feature is, and its chance to be
+    in the top, which takes a while for many features.
     """
     run = getattr(selector, "run_", None)
     columns = ranking_columns(

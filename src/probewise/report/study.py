@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,8 +13,7 @@ from .. import __version__
 from ..probing.run import CHANCE
 from ..probing.tally import positions
 from ..selectors.size_curve import fewest_enough
-from ..study import StudyError, StudyResult, deviation
-from ..study.runfile import DAMAGE, require_settings, require_trial
+from ..study import RunFile, StudyError, StudyResult, deviation
 from .findings import Findings, Floats, checked_names
 from .words import listed, plain_numbers
 
@@ -24,24 +22,11 @@ NOT_SHOWN = ("shape", "data", "target", "seed")
 
 def read_study(path: Path) -> Findings:
     """What the finished trials in a study's file found; a last line cut short is a trial not finished."""
-    whole, _, _ = path.read_bytes().rpartition(b"\n")
-    records: dict[int, dict[str, Any]] = {}
-    try:
-        header, *lines = [json.loads(line) for line in whole.splitlines()]
-        settings, notes = header["settings"], header.get("notes", {})
-        require_settings(settings)
-        for line in lines:
-            require_trial(line, settings)
-            records.setdefault(line["trial"], line)
-        n_rows, n_features = settings["shape"]
-        names = notes.get("feature_names")
-        if names is not None and not (len(names) == n_features and all(isinstance(name, str) for name in names)):
-            raise ValueError(f"it does not name {n_features:,} features")
-    except DAMAGE as error:
-        raise StudyError(f"{path} is damaged: {' '.join(str(error).split())}") from error
-    if not records:
+    found = RunFile.look(path)
+    settings = found.settings
+    if settings is None or not found.trials:
         raise StudyError(f"{path} holds no finished trial yet: go on with the study first")
-    test_size = settings["test_size"]
+    (n_rows, n_features), test_size = settings["shape"], settings["test_size"]
     n_test = math.ceil(test_size * n_rows) if isinstance(test_size, float) else int(test_size)
     result = StudyResult(
         selectors=tuple(settings["selectors"]),
@@ -50,10 +35,10 @@ def read_study(path: Path) -> Findings:
         n_features=n_features,
         n_train=n_rows - n_test,
         n_test=n_test,
-        records=tuple(records[trial] for trial in sorted(records)),
-        feature_names=names,
+        records=tuple(found.trials[trial] for trial in sorted(found.trials)),
+        feature_names=found.notes.get("feature_names"),
     )
-    return findings_of_study(result, settings, notes.get("version"))
+    return findings_of_study(result, settings, found.notes.get("version"))
 
 
 def findings_of_study(result: StudyResult, settings: dict[str, Any], version: str | None = None) -> Findings:
@@ -144,21 +129,21 @@ def sentences(result: StudyResult) -> dict[str, Any]:
     verdict, means = result.verdict(), result.accuracy.mean(axis=(0, 3))
     return {
         "accuracy": [
-            _on_accuracy(result.selectors, means[:, place], _beyond_chance(verdict, name))
+            _on_accuracy(result.selectors, means[:, place], beyond_chance(verdict, name))
             for place, name in enumerate(result.classifiers)
         ],
         "stability": {name: _on_stability(result, values) for name, values in result.stability().items()},
-        "pairs": _on_pairs(len(verdict["first"]), len(_beyond_chance(verdict)), len(result.trials)),
+        "pairs": _on_pairs(len(verdict["first"]), len(beyond_chance(verdict)), len(result.trials)),
     }
 
 
-def _beyond_chance(verdict: dict[str, Any], classifier: str | None = None) -> list[tuple[str, str]]:
+def beyond_chance(verdict: dict[str, Any], classifier: str | None = None) -> list[tuple[str, str]]:
     """The better and the worse method of each pair whose difference is beyond chance."""
     pairs = zip(*(verdict[name] for name in ("classifier", "first", "second", "difference", "p_holm")), strict=True)
     return [
         (first, second) if difference > 0 else (second, first)
         for by, first, second, difference, p in pairs
-        if p < CHANCE and classifier in (None, by)
+        if p is not None and p < CHANCE and classifier in (None, by)
     ]
 
 

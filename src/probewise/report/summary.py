@@ -6,6 +6,7 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
@@ -19,24 +20,14 @@ from ..checks.errors import ForPython, Parameter, ParameterError
 from ..probing.ledger import Ledger
 from ..probing.run import Run
 from ..probing.tally import COEFFICIENTS
+from ..probing.units import Screening
 from ..selectors.base import RankingSelector
 from ..study import StudyResult
 from ..study.runfile import SIGNATURE
+from . import evidence
 from .code import code_of
 from .data import Data, checked_data, described
 from .direction import direction_columns, values_drawn
-from .evidence import (
-    NEEDS_DATA,
-    NO_TARGET,
-    Unknown,
-    accuracy_by_size,
-    alone,
-    convergence,
-    helped_rows,
-    honest,
-    interactions,
-    likeness,
-)
 from .findings import Findings, checked_names, findings_of_ledger, findings_of_selector
 from .ranking_table import LABELS, certainty_columns, in_order, ranking_columns
 from .study import comparison, findings_of_study, other_shares, read_study
@@ -125,72 +116,61 @@ def summarize(
     >>> summary["sizes"]["suggested"]
     3
     """
-    found = findings_of(run, coefficient=coefficient)
-    of_rows = {"groups": groups, "sample_weight": sample_weight}
-    known_of_rows = {name: values for name, values in of_rows.items() if values is not None}
-    data = None if X is None else replace(checked_data(found, X, y), of_rows=known_of_rows)
+    found, data = findings_of(run, coefficient=coefficient), None
+    if X is not None:
+        of_rows = {"groups": groups, "sample_weight": sample_weight}
+        known = {name: values for name, values in of_rows.items() if values is not None}
+        data = replace(checked_data(found, X, y), of_rows=known)
     if feature_names is not None:
         found = replace(found, names=checked_names(feature_names, len(found.names)))
-    stands_out = found.stands_out
-    gaps: dict[str, str] = {}
-
-    def part(name: str, make: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any] | None:
-        try:
-            return make(*arguments)
-        except Unknown as reason:
-            gaps[name] = str(reason)
-            return None
-
-    def part_of_data(name: str, make: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any] | None:
-        if data is None:
-            gaps[name] = NEEDS_DATA
-            return None
-        return part(name, make, *arguments, data)
-
-    on_rows_not_seen = None if found.study else part_of_data("honest", honest, found)
-    curve = None if on_rows_not_seen is None else on_rows_not_seen.pop("curve")
-    rows = None if found.shape is None else found.shape[0]
-    screening = found.screening
+    parts, gaps = _parts(found, data)
+    code = None if found.selector is None else code_of(found.selector, reading)
     summary: dict[str, Any] = {
         "format": FORMAT,
         "asked": _asked(found, source, target),
-        "data": part_of_data("data", described, found) or {"rows": rows, "features": len(found.names)},
-        "convergence": part("convergence", convergence, found) if found.run else None,
-        "sizes": None if found.study else part("sizes", accuracy_by_size, found, curve, data),
-        "honest": on_rows_not_seen,
-        "alone": part_of_data("alone", alone, found, stands_out),
-        "likeness": part_of_data("likeness", likeness, found),
-        "interactions": part("interactions", interactions, found, data) if found.run else None,
-        "which_rows": part("which_rows", helped_rows, found, data) if found.run else None,
-        "values": part_of_data("values", _values, found),
+        **parts,
         "study": None if found.study is None else comparison(found.study),
-        "screen": None
-        if screening is None
-        else {
-            "by": screening.description,
-            "method": screening.method,
-            "features": screening.n_features,
-            "passed": len(screening.passed),
-        },
+        "screen": None if found.screening is None else _screen(found.screening),
         "features": None if found.run is None else _features(found, found.run),
-        "run": {
-            "probes": None if found.run is None else found.run.ledger.n_probes,
-            "seconds": None if found.run is None else found.run.ledger.seconds,
-            "seed": found.seed,
-            "stop_reason": None if found.run is None else found.run.stop_reason,
-            "settings": found.settings,
-        },
-        "repeat": {
-            "command": command or found.command,
-            "code": None if found.selector is None else code_of(found.selector, reading),
-        },
+        "run": _run(found),
+        "repeat": {"command": command or found.command, "code": code},
         "versions": _versions(found.version),
         "made": datetime.now().astimezone().isoformat(timespec="minutes"),
         "gaps": gaps,
     }
-    summary["ranking"] = _ranking(found, data, stands_out, (summary["alone"] or {}).pop("ranks", {}))
+    summary["ranking"] = _ranking(found, data, (summary["alone"] or {}).pop("ranks", {}))
     summary["verdict"] = verdict(summary)
     return summary
+
+
+def _parts(found: Findings, data: Data | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """What is computed from the run and the data, None where it is not known, and why it is not."""
+    gaps: dict[str, str] = {}
+
+    def part(name: str, make: Callable[..., dict[str, Any]], *arguments: Any, is_possible: bool = True) -> Any:
+        try:
+            if not is_possible:
+                raise evidence.Unknown(evidence.NEEDS_DATA)
+            return make(*arguments)
+        except evidence.Unknown as reason:
+            gaps[name] = str(reason)
+            return None
+
+    of_data = partial(part, is_possible=data is not None)
+    on_rows_not_seen = None if found.study else of_data("honest", evidence.honest, found, data)
+    curve = None if on_rows_not_seen is None else on_rows_not_seen.pop("curve")
+    shape = {"rows": None if found.shape is None else found.shape[0], "features": len(found.names)}
+    return {
+        "data": of_data("data", described, found, data) or shape,
+        "convergence": part("convergence", evidence.convergence, found) if found.run else None,
+        "sizes": None if found.study else part("sizes", evidence.accuracy_by_size, found, curve, data),
+        "honest": on_rows_not_seen,
+        "alone": of_data("alone", evidence.alone, found, data),
+        "likeness": of_data("likeness", evidence.likeness, found, data),
+        "interactions": part("interactions", evidence.interactions, found, data) if found.run else None,
+        "which_rows": part("which_rows", evidence.helped_rows, found, data) if found.run else None,
+        "values": of_data("values", _values, found, data),
+    }, gaps
 
 
 def findings_of(run: Any, *, coefficient: str | None = None) -> Findings:
@@ -242,18 +222,13 @@ def _asked(found: Findings, source: str | None, target: str | None) -> dict[str,
 
 def _values(found: Findings, data: Data) -> dict[str, Any]:
     if data.target is None:
-        raise Unknown(NO_TARGET)
+        raise evidence.Unknown(evidence.NO_TARGET)
     return values_drawn(data.X, data.target, found.order, found.names, found.categorical)
 
 
-def _ranking(
-    found: Findings,
-    data: Data | None,
-    stands_out: NDArray[np.bool_] | None,
-    ranks_alone: dict[str, NDArray[np.int64]],
-) -> dict[str, Any]:
+def _ranking(found: Findings, data: Data | None, ranks_alone: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
     """The whole ranking as columns, best first, and the labels of the columns."""
-    run, order = found.run, found.order
+    run, order, stands_out = found.run, found.order, found.stands_out
     columns = ranking_columns(
         found.ranking, found.scores, found.names, std_errors=found.std_errors, run=run, p_values=found.p_values
     )
@@ -287,6 +262,22 @@ def _as_list(values: Any) -> list[Any]:
     if isinstance(values, list):
         return values
     return plain_numbers(values) if values.dtype.kind == "f" else list(values.tolist())
+
+
+def _screen(screening: Screening) -> dict[str, Any]:
+    passed = {"features": screening.n_features, "passed": len(screening.passed)}
+    return {"by": screening.description, "method": screening.method, **passed}
+
+
+def _run(found: Findings) -> dict[str, Any]:
+    run = found.run
+    return {
+        "probes": None if run is None else run.ledger.n_probes,
+        "seconds": None if run is None else run.ledger.seconds,
+        "seed": found.seed,
+        "stop_reason": None if run is None else run.stop_reason,
+        "settings": found.settings,
+    }
 
 
 def _features(found: Findings, run: Run) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..probing.run import CHANCE
+from .study import beyond_chance
 from .words import count, listed, percent, quoted
 
 SETTLED = 0.9  # of the top that two halves of a run share
@@ -72,7 +72,7 @@ def _how_many(summary: dict[str, Any]) -> str:
     if honest is None:
         enough = f"{count(sizes['suggested'], 'feature')} score about as well as more do"
         return f"{enough}; how well on rows not seen was not measured: {summary['gaps']['honest']}."
-    reached = f"{_score_in_words(honest, honest['score'])}{_noise(honest)}"
+    reached = _score_in_words(honest)
     if honest["beats_guessing"] is False:
         return f"No number of features predicts convincingly better than guessing: on rows kept apart {reached}."
     are = "is" if sizes["suggested"] == 1 else "are"
@@ -80,24 +80,20 @@ def _how_many(summary: dict[str, Any]) -> str:
     return f"{count(sizes['suggested'], 'feature')} {are} enough: {how}, {reached}."
 
 
-def _noise(honest: dict[str, Any]) -> str:
-    shuffled = honest.get("shuffled")
-    if shuffled is None:
-        return ""
-    shown = percent(shuffled) if honest["measure"] in ("accuracy", "R²") else f"{shuffled:.3g}"
-    return f" (on shuffled targets the same gives {shown})"
-
-
-def _score_in_words(sizes: dict[str, Any], score: float) -> str:
-    guess, error = sizes["guess"], sizes["std_error"]
-    is_share = sizes["measure"] in ("accuracy", "R²")
+def _score_in_words(honest: dict[str, Any]) -> str:
+    """What is reached, and what the same gives on shuffled targets, if that was tried."""
+    score, guess, error, measure = (honest[name] for name in ("score", "guess", "std_error", "measure"))
+    shuffled, is_share = honest.get("shuffled"), measure in ("accuracy", "R²")
     about = "" if error is None else f" ± {100 * error:.0f}" if is_share else f" ± {error:.2g}"
-    if sizes["measure"] == "accuracy" and guess is not None:
+    words = f"the score ({measure}) is {score:.3g}{about}"
+    if measure == "accuracy" and guess is not None:
         guessing = f"{percent(guess)} by always guessing the most frequent class"
-        return f"{percent(score)}{about} of rows are predicted correctly, against {guessing}"
-    if sizes["measure"] == "R²":
-        return f"{percent(score)}{about} of the target's variation is explained"
-    return f"the score ({sizes['measure']}) is {score:.3g}{about}"
+        words = f"{percent(score)}{about} of rows are predicted correctly, against {guessing}"
+    if measure == "R²":
+        words = f"{percent(score)}{about} of the target's variation is explained"
+    if shuffled is None:
+        return words
+    return f"{words} (on shuffled targets the same gives {percent(shuffled) if is_share else f'{shuffled:.3g}'})"
 
 
 def _which_method(study: dict[str, Any]) -> str:
@@ -113,13 +109,8 @@ def _which_method(study: dict[str, Any]) -> str:
 
 def _lead(study: dict[str, Any]) -> str:
     """Which methods the best is ahead of, by the test of the pair with any classifier."""
-    best, pairs = study["best"], study["pairs"]
-    beaten = set()
-    for first, second, difference, p in zip(
-        pairs["first"], pairs["second"], pairs["difference"], pairs["p_holm"], strict=True
-    ):
-        if best in (first, second) and p is not None and p < CHANCE and (difference > 0) == (first == best):
-            beaten.add(second if first == best else first)
+    best = study["best"]
+    beaten = {worse for better, worse in beyond_chance(study["pairs"]) if better == best}
     ahead = [name for name in study["selectors"] if name in beaten]
     rest = [name for name in study["selectors"] if name not in (best, *beaten)]
     words = f", clearly ahead of {listed(ahead)}" if ahead else ""

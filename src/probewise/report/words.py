@@ -59,26 +59,29 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
 
     ``decoys`` is what `decoys_beaten` gives.
     """
-    sizes = run.units.members.sizes[: run.units.n_real]
+    record, sizes = run.record, run.units.members.sizes[: run.units.n_real]
+    assert record is not None
     n_groups, n_inside = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     sentences = []
     if n_groups:
         sentences.append(f"{count(n_groups, 'group')}, of {n_inside:,} features in all, entered and left probes as one")
     sentences += _naming("In every probe, at the user's wish", run.units.kept, names)
     sentences += _naming("In no probe, at the user's wish", run.units.dropped, names)
-    if run.record is not None and run.record.categorical is not None:
-        sentences += _naming("Categories, level by level", run.record.categorical, names)
-    if run.record is not None and run.record.costs is not None:
-        low, high = run.record.costs.min(), run.record.costs.max()
+    if record.categorical is not None:
+        sentences += _naming("Categories, level by level", record.categorical, names)
+    if record.costs is not None:
+        low, high = record.costs.min(), record.costs.max()
         sentences.append(f"Ranked by benefit per cost; costs are from {low:g} to {high:g}")
-    if run.record is not None and run.record.uneven is not None:
-        low, high = run.record.uneven
+    if record.uneven is not None:
+        low, high = record.uneven
         sentences.append(
             f"Columns differ in width (deviations from {low:.3g} to {high:.3g}), and the criterion goes by distances, "
             "in which wide ones rule: scale='standard', or --scale standard, brings them to one width"
         )
-    sentences += _on_scoring(run)
-    if run.row_effects is not None and run.record is not None and run.record.chances_alone is None:
+    if record.scoring is not None and record.row_shares is None and record.chances_alone is not None:
+        only = f"Only J is known, not what rows gave to it (it is scored by {record.scoring})"
+        sentences.append(f"{only}: errors are about other probes, not about other rows")
+    if run.row_effects is not None and record.chances_alone is None:
         sentences.append("Features were tested in company only: alone, a table that is not in memory is not tested")
     if run.units.n_decoys and decoys is not None:
         beat = f"{decoys['beaten_by']:,} {'feature beats' if decoys['beaten_by'] == 1 else 'features beat'} them"
@@ -90,15 +93,6 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
         after = f", narrowed after {starts} probes" if starts else "; nothing was left out yet"
         sentences.append(f"Rounds among {n_units} features{after}")
     return sentences
-
-
-def _on_scoring(run: Run) -> list[str]:
-    """Where rows were asked about, and the score does not tell what each of them gave."""
-    record = run.record
-    if record is None or record.scoring is None or record.row_shares is not None or record.chances_alone is None:
-        return []
-    only = f"Only J is known, not what rows gave to it (it is scored by {record.scoring})"
-    return [f"{only}: errors are about other probes, not about other rows"]
 
 
 def decoys_beaten(run: Run, stands_out: NDArray[np.bool_] | None, fdr: float) -> dict[str, Any] | None:

@@ -17,22 +17,11 @@ from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from ..checks import tables
 from ..checks.errors import ForPython, Message, Setting
 from ..checks.labels import checked_weights, plain_labels
 from ..checks.numbers import number_of
 from ..checks.stores import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
-from ..checks.tables import (
-    REMEDY,
-    are_categories,
-    is_frame,
-    kinds_of_columns,
-    number_categories,
-    require_finite,
-    require_numbers,
-    require_plain,
-    require_widths,
-    validated,
-)
 from ..criteria import Criterion, as_criterion
 from ..criteria.device import OnDevice, to_device
 from ..executors import Map, ahead, executor, serial, stays_here
@@ -42,6 +31,7 @@ from .honest import HonestScore, honest_score_of
 from .size_curve import SizeCurve, size_curve_of
 
 FRAMES = ("pandas", "polars")
+ANY_NUMBERS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
 
 
 class RankingSelector(SelectorMixin, BaseEstimator):
@@ -61,7 +51,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     _takes_categories: Any = False
     missing_category: float = -1  # how a missing category is numbered: a value of its own
     _widths: Any = None
-    _remedy_for_missing: Any = REMEDY
+    _remedy_for_missing: Any = tables.REMEDY
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -78,24 +68,23 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         else:
             X, y = self._checked_arrays(X, y, reset=reset)
         if reset:
-            self._given_as = type(given).__module__.split(".")[0] if is_frame(given) else None
+            self._given_as = type(given).__module__.split(".")[0] if tables.is_frame(given) else None
         names = getattr(self, "feature_names_in_", None)
         if self._widths is not None:
-            require_widths(X, names, self._widths, allow_nan=self._takes_nan, remedy=self._remedy_for_missing)
+            tables.require_widths(X, names, self._widths, allow_nan=self._takes_nan, remedy=self._remedy_for_missing)
         elif not self._takes_nan:
-            require_finite(X, names, self._remedy_for_missing)
+            tables.require_finite(X, names, self._remedy_for_missing)
         self._n_selected(X.shape[1])
         return X, y
 
     def _checked_arrays(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        options = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False, "reset": reset}
-        X, y = validated(self, X, y, with_target=y is not None or self._needs_target, **options)
+        X, y = tables.validated(self, X, y, with_target=y is not None or self._needs_target, reset=reset, **ANY_NUMBERS)
         if isinstance(X, np.ndarray) and X.dtype != readable_type(X.dtype):
             X = Stored(X) if self._streams else X.astype(readable_type(X.dtype))
         return X, y
 
     def _checked_stored(self, X: Any, y: Any, *, reset: bool) -> tuple[Any, Any]:
-        require_numbers(X)
+        tables.require_numbers(X)
         X = as_dense(X)
         validate_data(self, X, reset=reset, skip_check_array=True)
         if y is not None or self._needs_target:
@@ -107,9 +96,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """X, with the features of ``fit``, as an array of numbers or a `Stored`; missing values stay."""
         if is_stored(X):
             return as_dense(X)
-        numbered, _ = number_categories(X, missing_category)
-        options: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
-        return validate_data(self, numbered, reset=False, **options)
+        return validate_data(self, tables.number_categories(X, missing_category)[0], reset=False, **ANY_NUMBERS)
 
     def criterion_input(self, X: Any) -> tuple[Any, Subsets | None]:
         """What a criterion sees of X, an array of numbers, and the columns of each feature in it.
@@ -121,17 +108,17 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     def transform(self, X: Any) -> Any:
         """The selected columns of X, categories as they are; of a table in a store no others are read."""
         if not is_stored(X):
-            require_plain(X)
+            tables.require_plain(X)
             check_is_fitted(self, "ranking_")
-            numbers, found = self._numbered(X) if is_frame(X) else (X, None)
+            numbers, found = self._numbered(X) if tables.is_frame(X) else (X, None)
             return super().transform(X) if found is None or not found.any() else self._selected(X, numbers)
         check_is_fitted(self, "ranking_")
-        require_numbers(X)
+        tables.require_numbers(X)
         X = as_dense(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         selected = X[:, self.get_support()]
         if not self._takes_nan:
-            require_finite(selected, self.get_feature_names_out())
+            tables.require_finite(selected, self.get_feature_names_out())
         return selected
 
     def _selected(self, X: Any, numbers: Any) -> Any:
@@ -142,8 +129,10 @@ class RankingSelector(SelectorMixin, BaseEstimator):
 
     def _numbered(self, X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
         """X with numbers for categories, and which columns of a frame they were in."""
-        kinds = kinds_of_columns(X) if self._takes_categories else None
-        return (X, None) if kinds is None else (number_categories(X, self.missing_category)[0], are_categories(kinds))
+        kinds = tables.kinds_of_columns(X) if self._takes_categories else None
+        if kinds is None:
+            return X, None
+        return tables.number_categories(X, self.missing_category)[0], tables.are_categories(kinds)
 
     def _keep(self, scores: NDArray[np.float64]) -> None:
         self.scores_ = scores
@@ -174,10 +163,14 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         from ..report.ranking_table import columns_of_selector
 
         library = _library_of_frames(backend or self._frames_asked() or getattr(self, "_given_as", None))
-        names = getattr(self, "feature_names_in_", [f"x{column}" for column in range(len(self.ranking_))])
-        columns = columns_of_selector(self, [str(name) for name in names], certainty=True)
+        columns = columns_of_selector(self, self._named(np.arange(len(self.ranking_))), certainty=True)
         columns["kept"] = self.support_[np.argsort(self.ranking_, kind="stable")]
         return library.DataFrame({"feature": columns["feature"], **columns})
+
+    def _named(self, columns: NDArray[np.int64]) -> list[str]:
+        """The names of these columns, x0, x1, ... where they have none."""
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{column}" if names is None else str(names[column]) for column in columns.tolist()]
 
     def _frames_asked(self) -> str | None:
         # ``set_output`` keeps its choice in this attribute; scikit-learn has no public way to ask for it.
@@ -218,12 +211,14 @@ class RankingSelector(SelectorMixin, BaseEstimator):
             )
         from .. import report  # one of the two ways up that tests/test_imports.py allows
 
-        if path is None:
-            from ..report.notebook import InlinePage
+        if path is not None:
+            report.require_report_path(path)
+        summary = report.summarize(self, X, y, feature_names=feature_names)
+        if path is not None:
+            return report.save(summary, path)
+        from ..report.notebook import InlinePage
 
-            return InlinePage(report.render_html(report.summarize(self, X, y, feature_names=feature_names)))
-        report.require_report_path(path)
-        return report.save(report.summarize(self, X, y, feature_names=feature_names), path)
+        return InlinePage(report.render_html(summary))
 
     def size_curve(
         self,
@@ -262,8 +257,8 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self, "ranking_")
         if X is not None:
-            options: dict[str, Any] = {"sizes": sizes, "cv": cv, "nested": nested}
-            return size_curve_of(self, X, y, groups=groups, sample_weight=sample_weight, **options)
+            of_rows = {"groups": groups, "sample_weight": sample_weight}
+            return size_curve_of(self, X, y, sizes=sizes, cv=cv, nested=nested, **of_rows)
         curve: SizeCurve | None = getattr(self, "size_curve_", None)
         if curve is None:
             raise ValueError("X=None: no size curve was made when this selector was fitted; give X and y, those of fit")
@@ -298,9 +293,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         HonestScore
             Its ``mean``, ``std_error``, ``guess`` and ``beats_guessing``.
         """
-        return honest_score_of(
-            self, X, y, seconds=seconds, shuffled=shuffled, groups=groups, sample_weight=sample_weight
-        )
+        return honest_score_of(self, X, y, seconds, shuffled, groups=groups, sample_weight=sample_weight)
 
     @property
     def _repr_html_(self) -> Any:
@@ -356,11 +349,11 @@ class WrapperSelector(RankingSelector):
     def _remedy_for_missing(self) -> Message:
         criterion = self._criterion_or_default()
         if "missing" not in criterion.get_params(deep=False) or criterion.allow_nan:
-            return REMEDY
+            return tables.REMEDY
         in_criterion = ForPython(
             f"criterion={type(criterion).__name__}(missing='median')", Setting("missing", "median")
         )
-        return ("fill gaps inside the folds with ", in_criterion, ", or ", *REMEDY)
+        return ("fill gaps inside the folds with ", in_criterion, ", or ", *tables.REMEDY)
 
     @property
     def _needs_target(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.utils import gen_batches
 
 from ..checks.stores import ReadAhead, Stored
 from ..criteria import as_criterion
@@ -71,10 +72,8 @@ class BIF(WrapperSelector):
         X = ReadAhead(X) if isinstance(X, Stored) else X
         score = self._bound(criterion, X, y, groups, sample_weight)
         map = self._map(criterion, X, score)
-        n_features, size = X.shape[1], FEATURES_A_BLOCK
-        blocks = [slice(start, min(start + size, n_features)) for start in range(0, n_features, size)]
-        if isinstance(X, ReadAhead):  # of a table in a store, columns that are read together
-            blocks = X.parts
+        # Of a table in a store, columns that are read together.
+        blocks = X.parts if isinstance(X, ReadAhead) else gen_batches(X.shape[1], FEATURES_A_BLOCK)
         alone = (np.arange(block.start, block.stop)[:, None] for block in blocks)
         self._keep(np.concatenate(list(map(score, (Subsets.of(features) for features in alone)))))
         return self

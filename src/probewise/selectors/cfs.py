@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from ..checks.numbers import is_whole
 from ..probing.tally import positions
-from .discretised import StepwiseFilter
+from .discretised import Floats, StepwiseFilter
 
-Floats = NDArray[np.float64]
 Correlations = Callable[[int], Floats]  # of a feature with all
 
 

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.errors import ForPython, Parameter, ParameterError, Setting
-from ..checks.numbers import is_whole, require_rate
+from ..checks.numbers import require_rate, require_whole
 from ..probing.progress import Verbose
 from ..probing.record import DEFAULT_PROBE_SIZE
 from ..probing.rounds import FEWEST_FEATURES, Narrowing, as_share
@@ -294,9 +294,7 @@ class DAF(ProbingSelector):
         if self.how_many not in HOW_MANY:
             raise ParameterError(Parameter("how_many", self.how_many), f": choose one of {', '.join(HOW_MANY)}")
         require_rate("fdr", self.fdr)
-        if not is_whole(self.min_features_to_select, 0):
-            given = Parameter("min_features_to_select", self.min_features_to_select)
-            raise ParameterError(given, " must be a whole number of at least 0")
+        require_whole("min_features_to_select", self.min_features_to_select, 0)
         if self._is_auto and self.how_many == "stands_out" and not self.rows:
             raise ParameterError(
                 Parameter("rows", self.rows), " keeps nothing to tell luck by: use ", Setting("how_many", "size")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from ..checks.numbers import is_finite
 from ..probing.tally import positions
 from .discretised import StepwiseFilter
 
@@ -74,7 +74,7 @@ class FCBF(StepwiseFilter):
 
     def fit(self, X: Any, y: Any) -> FCBF:
         """Discretise, then take features one after the other."""
-        if not isinstance(self.threshold, Real) or isinstance(self.threshold, bool) or not 0 <= self.threshold < 1:
+        if not is_finite(self.threshold) or not 0 <= self.threshold < 1:
             raise ValueError(f"threshold={self.threshold!r}: give a number from 0 to below 1")
         codes, classes, map = self._encoded(X, y, self.discretization)
         to_class = codes.against(classes, map=map).uncertainty

@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from ..checks.numbers import is_finite
 from ..checks.stores import Stored
-from ..checks.tables import SQUARED, canonical, extremes, require_width
+from ..checks.tables import SQUARED, canonical, extremes, require_width, some_columns
 from ..criteria.base import Target
 from ..executors import Map, threads
 from ..kernels import moments as kernels
@@ -197,7 +198,7 @@ class FSDD(RankingSelector):
         return np.where(self.moments_.counts > 0, self.moments_.origins + self.moments_.offsets, np.nan)
 
     def _check_parameters(self) -> None:
-        if not isinstance(self.beta, Real) or isinstance(self.beta, bool) or not 0 <= self.beta < np.inf:
+        if not is_finite(self.beta) or self.beta < 0:
             raise ValueError(f"beta={self.beta!r}: give a number of at least 0, such as 2")
         if not isinstance(self.overlap, bool | np.bool_):
             raise ValueError(f"overlap={self.overlap!r}: give True or False")
@@ -207,12 +208,10 @@ class FSDD(RankingSelector):
             return
         bad = np.flatnonzero(np.isinf(whole) | ~np.isfinite(moments.scatters).all(axis=0))
         if len(bad):
-            names = getattr(self, "feature_names_in_", None)
-            shown = [repr(str(names[column])) if names is not None else str(column) for column in bad[:5]]
+            where = some_columns(bad, len(whole), getattr(self, "feature_names_in_", None))
             raise ValueError(
-                f"Input X contains infinity, or values too large to be squared, in {len(bad)} of {len(whole)} columns "
-                f"({', '.join(shown)}{', ...' if len(bad) > 5 else ''}): "
-                "impute, scale or leave out those columns or rows"
+                f"Input X contains infinity, or values too large to be squared, in {where}: impute, scale or leave out "
+                "those columns or rows"
             )
 
     def _require_no_underflow(self, X: Any, whole: Floats) -> None:
@@ -327,8 +326,7 @@ def _pieces(X: Any) -> list[slice]:
         width = n_features if X.format == "csr" else STORED_READ * n_features // max(1, X.nnz)
     else:
         width = CELLS_READ // n_rows
-    width = max(1, width)
-    return [slice(start, min(start + width, n_features)) for start in range(0, n_features, width)]
+    return list(gen_batches(n_features, max(1, width)))
 
 
 def _read_dense(X: NDArray[Any], runs: Any, n_rows: Integers, piece: slice) -> ClassMoments:

@@ -7,13 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..probing.alone import shuffled_target
-from .size_curve import CONVINCING, FOLDS, SizeCurve, fewest_enough, size_curve_of
+from ..probing.ledger import Ledger
+from .size_curve import CONVINCING, FOLDS, Columns, Floats, SizeCurve, fewest_enough, size_curve_of
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 FEWEST_SECONDS = 1.0
 FEWEST_PROBES = 1000  # of a copy of the run; with fewer it would be another method
 MOST_ROUNDS = 4  # of five folds: more tell little, since they share their rows
@@ -54,7 +52,7 @@ class HonestScore:
     shuffled: float | None = None
 
     @property
-    def sizes(self) -> Ints:
+    def sizes(self) -> Columns:
         deals = self.curve.scores.reshape(-1, self.n_folds, len(self.curve.sizes))
         others = (np.delete(deal, fold, axis=0) for deal in deals for fold in range(self.n_folds))
         return np.array([_enough(replace(self.curve, scores=scores)) for scores in others])
@@ -92,21 +90,17 @@ def _enough(curve: SizeCurve) -> int:
 
 
 def honest_score_of(
-    selector: Any,
-    X: Any,
-    y: Any,
-    *,
-    seconds: float | None = None,
-    shuffled: bool = False,
-    groups: Any = None,
-    sample_weight: Any = None,
+    selector: Any, X: Any, y: Any, seconds: float | None, shuffled: bool, **of_rows: Any
 ) -> HonestScore:
-    """Parameters as in `RankingSelector.honest_score`."""
-    time_limit = _seconds(selector, seconds)
-    options = {"groups": groups, "sample_weight": sample_weight, "n_probes": _probes_of_a_copy(selector, time_limit)}
-    score = _repeated(time_limit, selector, X, y, **options)
+    """As `RankingSelector.honest_score` says; ``of_rows`` are its groups and weights."""
+    run = getattr(selector, "run_", None)
+    if seconds is None:
+        seconds = max(FEWEST_SECONDS, 0.0 if run is None else run.ledger.seconds)
+    options = {**of_rows, "n_probes": None if run is None else _probes_of_a_copy(run.ledger, seconds)}
+    score = _repeated(seconds, selector, X, y, **options)
     if not shuffled:
         return score
+    groups = of_rows["groups"]
     together = None if groups is None else np.unique(groups, return_inverse=True)[1]
     other = shuffled_target(np.asarray(y), together, np.random.default_rng(0))
     return replace(score, shuffled=_repeated(0.0, selector, X, other, **options).mean)
@@ -124,16 +118,7 @@ def _repeated(seconds: float, selector: Any, X: Any, y: Any, **options: Any) -> 
     return HonestScore(replace(curve, scores=np.concatenate(scores)), len(curve.scores))
 
 
-def _seconds(selector: Any, asked: float | None) -> float:
-    """As long as the run itself took, and at least a while."""
-    run = getattr(selector, "run_", None)
-    return asked if asked is not None else max(FEWEST_SECONDS, 0.0 if run is None else run.ledger.seconds)
-
-
-def _probes_of_a_copy(selector: Any, seconds: float) -> int | None:
-    """As many as the run has if five copies then fit the time, else fewer; None for a method without probes."""
-    run = getattr(selector, "run_", None)
-    if run is None:
-        return None
-    share = min(1.0, seconds / max(FOLDS * run.ledger.seconds, 1e-9))
-    return max(min(FEWEST_PROBES, run.ledger.n_probes), int(share * run.ledger.n_probes))
+def _probes_of_a_copy(ledger: Ledger, seconds: float) -> int:
+    """As many as the run has if five copies then fit the time, else fewer."""
+    share = min(1.0, seconds / max(FOLDS * ledger.seconds, 1e-9))
+    return max(min(FEWEST_PROBES, ledger.n_probes), int(share * ledger.n_probes))

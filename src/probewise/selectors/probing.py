@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,14 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
 from ..checks.errors import Parameter, ParameterError
 from ..checks.features import Columns, checked_costs, grouped, named_columns
 from ..checks.labels import checked_weights
-from ..checks.numbers import is_finite
+from ..checks.numbers import is_finite, seed_of
 from ..checks.stores import Stored
 from ..checks.tables import are_categories, kinds_of_columns, number_categories
 from ..criteria.base import Target
@@ -40,7 +39,6 @@ from ..probing.schedule import Schedule
 from ..probing.tally import Tally
 from ..probing.units import NO_COLUMNS, Screening, Units, UnitTable, one_hot, unit_table, units_of
 from ..stopping import Rule
-from .base import WrapperSelector
 from .scaling import require_scale, scale_for, scaled, uneven_widths
 from .screening import as_screen, screened
 from .shows_run import ShowsRun
@@ -63,7 +61,7 @@ class Rounds(NamedTuple):
     rule: Narrowing | Schedule | None = None
 
 
-class ProbingSelector(ShowsRun, WrapperSelector):
+class ProbingSelector(ShowsRun):
     """A selector whose ``fit`` calls ``_probe``; the subclass says by which coefficient it ranks and when it stops."""
 
     coefficient: str
@@ -90,54 +88,52 @@ class ProbingSelector(ShowsRun, WrapperSelector):
     # ---- probing
 
     def _probe(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        default_size: int,
-        decoys: bool = False,
-        groups: Any = None,
-        sample_weight: Any = None,
+        self, X: Any, y: Any, *, default_size: int, decoys: bool = False, groups: Any = None, sample_weight: Any = None
     ) -> None:
         """Check, bind, probe until the rule says enough, and rank."""
         X, y = self._checked(X, y)
-        self.criterion_, seed = self._criterion_for(X), self._seed()
-        self.scale_ = self._scale_for(X)
+        self.criterion_, self.scale_ = self._criterion_for(X), self._scale_for(X)
+        seed = seed_of(self.random_state, self._kept("seed"))
         seen = scaled(X, self.scale_, self._is_category, sample_weight)
         table = self._unit_table(seen, y)
         if decoys:
             check_consistent_length(X, groups)
             table = table.with_decoys(seed, groups)
-        self.sampled_rows_ = self._sampled(X, y, seed)
-        (X_used, y_used, matrix), of_rows = self._used(seen, y, table.matrix), self._used(groups, sample_weight)
-        score = self._bound(self.criterion_, matrix, y_used, *of_rows)
-        if isinstance(score, OnDevice) and self.n_jobs in (None, 1):
-            score.warm_up(min(default_size if self.max_probe_size is None else self.max_probe_size, matrix.shape[1]))
-        rounds = self._rounds(X_used, y_used, table.units, isinstance(score, OnDevice))
-        row_groups = self._row_groups(score, y_used, of_rows[0])
-        self.row_groups_ = self._of_all_rows(row_groups, X.shape[0])
-        record = replace(
-            self._new_record(X, y_used, table.units, seed, default_size, rounds, isinstance(score, OnDevice)),
-            chances_alone=self._chances_alone(table, y, seed, groups),
-        ).with_rows(row_groups)
         self._n_selected_of(table.units)
-        stop = self._stop_rule(X.shape[0])
+
+        self.sampled_rows_ = self._sampled(X, y, seed)
+        X_used, y_used, matrix, groups_used, weights_used = self._used(seen, y, table.matrix, groups, sample_weight)
+        score = self._bound(self.criterion_, matrix, y_used, groups_used, weights_used)
+        largest = default_size if self.max_probe_size is None else int(self.max_probe_size)
+        if isinstance(score, OnDevice) and self.n_jobs in (None, 1):
+            score.warm_up(min(largest, matrix.shape[1]))
+
+        row_groups = self._row_groups(score, y_used, groups_used)
+        self.row_groups_ = self._of_all_rows(row_groups, X.shape[0])
+        rounds = self._rounds(X_used, y_used, table.units, isinstance(score, OnDevice))
+        record = self._new_record(X, y_used, table.units, seed, largest, rounds, isinstance(score, OnDevice))
+        chances, by_groups = self._chances_alone(table, y, seed, groups), decoys and groups is not None
+        record = replace(record, chances_alone=chances, decoys_by_groups=by_groups).with_rows(row_groups)
         if self.ledger is not None:
-            record = replace(record, decoys_by_groups=decoys and groups is not None)
             folds = [*score.folds.identity, *([] if self.sampled_rows_ is None else [(self.sampled_rows_,)])]
             record = record.with_data(X, y, folds, checked_weights(sample_weight, X.shape[0]))
-        with (
-            record.write(self.ledger) as ledger,
-            live_progress(
-                self.verbose, _unit_names(record), title=record.method, stop=stop, effort=record.effort
-            ) as progress,
-            self._explained_failure(record, groups, sample_weight),
-        ):
-            self.run_ = run_probes(
+
+        with self._explained_failure(record, groups, sample_weight):
+            self.run_ = self._run(record, table, score, row_groups)
+        self.scores_ = self.run_.coefficient(self.coefficient)[0]
+        self.ranking_ = self.run_.ranking(self.coefficient)
+        self._warn()
+
+    def _run(self, record: Record, table: UnitTable, score: Any, row_groups: RowGroups | None) -> Run:
+        """The probes scored, from where the ledger ends, until the rule says enough."""
+        stop, names = self._stop_rule(record.shape[0]), _unit_names(record)
+        watched = live_progress(self.verbose, names, title=record.method, stop=stop, effort=record.effort)
+        with record.write(self.ledger) as ledger, watched as progress:
+            run = run_probes(
                 record.first_plan(),
                 table.score_of_units(score),
                 stop=stop,
-                map=self._map(self.criterion_, matrix, score),
+                map=self._map(self.criterion_, table.matrix, score),
                 ledger=ledger,
                 block_size=record.block_size,
                 check_every=record.check_every,
@@ -150,14 +146,16 @@ class ProbingSelector(ShowsRun, WrapperSelector):
             )
         if self.verbose and getattr(score, "exact_share", 0.0) > MUCH_DOUBT:
             say(self.verbose, DOUBT.format(score.exact_share))
-        self.scores_ = self.run_.coefficient(self.coefficient)[0]
-        self.ranking_ = self.run_.ranking(self.coefficient)
-        self._warn()
+        return run
 
     def _scale_for(self, X: Any) -> str | None:
         """The one asked for; "auto" goes on with that of the run in the ledger."""
-        begun = self.scale == "auto" and self.ledger is not None and peek(self.ledger, "seed") is not None
-        return peek(self.ledger, "scale") if begun else scale_for(self.scale, X)
+        begun = self.scale == "auto" and self._kept("seed") is not None
+        return self._kept("scale") if begun else scale_for(self.scale, X)
+
+    def _kept(self, setting: str) -> Any:
+        """A setting of the run in the ledger; None where there is none."""
+        return None if self.ledger is None else peek(self.ledger, setting)
 
     def _sampled(self, X: Any, y: Any, seed: int) -> Rows | None:
         """The rows that probes are scored on; None where these are all."""
@@ -195,7 +193,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
             )
 
     def _new_record(
-        self, X: Any, y: Any, units: Units, seed: int, default_size: int, rounds: Rounds, on_device: bool
+        self, X: Any, y: Any, units: Units, seed: int, largest: int, rounds: Rounds, on_device: bool
     ) -> Record:
         cv, scoring = self._folds_and_score(self.criterion_, y)
         fewest = min(units.n_units, getattr(rounds.rule, "fewest", units.n_units))
@@ -205,14 +203,13 @@ class ProbingSelector(ShowsRun, WrapperSelector):
                 f" leaves probes of {fewest:,} features empty, and they are drawn again without end: give at least "
                 f"{FEWEST_EXPECTED / fewest:.1g}",
             )
-        size = default_size if self.max_probe_size is None else int(self.max_probe_size)
         names = getattr(self, "feature_names_in_", None)
         return Record(
             seed=seed,
             shape=X.shape,
             criterion=("on a device: " if on_device else "") + self.criterion_.describe(),
             units=units,
-            max_probe_size=min(size, units.n_units),
+            max_probe_size=min(largest, units.n_units),
             inclusion=self.inclusion,
             screening=self._screening,
             narrowing=rounds.rule,
@@ -233,8 +230,7 @@ class ProbingSelector(ShowsRun, WrapperSelector):
     def _row_groups(self, score: Any, y: Any, groups: Any) -> RowGroups | None:
         """Groups of rows, if J is a mean over rows; a ledger that was begun without them goes on so."""
         shares = getattr(score, "row_shares", None) if self.rows and y is not None else None
-        begun = self.ledger is not None and peek(self.ledger, "seed") is not None
-        if shares is None or (begun and peek(self.ledger, ROW_GROUPS) is None):
+        if shares is None or (self._kept("seed") is not None and self._kept(ROW_GROUPS) is None):
             return None
         spreads = {"neg_mean_squared_error": np.var, "neg_mean_absolute_error": np.std}
         scoring = self._folds_and_score(self.criterion_, y)[1]
@@ -271,16 +267,6 @@ class ProbingSelector(ShowsRun, WrapperSelector):
 
     def _usual_block(self, on_device: bool) -> int:
         return DEVICE_BLOCK_SIZE if on_device else self.criterion_.block_size
-
-    def _seed(self) -> int:
-        """The seed asked for; without one, the ledger's if it has a run, else a new one."""
-        if self.random_state is None:
-            kept = None if self.ledger is None else peek(self.ledger, "seed")
-            return secrets.randbits(32) if kept is None else int(kept)
-        if isinstance(self.random_state, int | np.integer):
-            check_random_state(self.random_state)  # scikit-learn's bounds and message
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _warn(self) -> None:
         run, failures = self.run_, self.run_.ledger.failures

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
+from sklearn.utils import check_random_state, gen_batches
 
 from ..checks.numbers import is_whole, number_of
 from ..checks.tables import discrete_columns, number_categories
@@ -422,5 +422,4 @@ def number_weights(target: Target, samples: Rows, near: Rows) -> Floats:
 
 def pieces(n_columns: int, at_least: int) -> list[slice]:
     """The columns, cut into as many pieces as there are jobs, or fewer."""
-    size = max(at_least, -(-n_columns // JOBS))
-    return [slice(start, min(start + size, n_columns)) for start in range(0, n_columns, size)]
+    return list(gen_batches(n_columns, max(at_least, -(-n_columns // JOBS))))

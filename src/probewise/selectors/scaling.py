@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from sklearn.utils import gen_batches
 
 from ..checks.errors import Parameter, ParameterError
 from ..checks.stores import Stored
@@ -51,9 +53,7 @@ def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = No
     if scale == "standard" and _is_standard(X, weights):
         return X
     out = np.empty(X.shape, np.result_type(X.dtype, np.float32), order="F")
-    step = max(1, CELLS_AT_A_TIME // X.shape[0])
-    for first in range(0, X.shape[1], step):
-        some = slice(first, first + step)
+    for some in _some_columns(X):
         out[:, some] = _standard(X[:, some], weights) if scale == "standard" else _ranks(X[:, some])
     if categorical is not None:
         out[:, categorical] = X[:, categorical]
@@ -64,20 +64,23 @@ def uneven_widths(X: Any) -> tuple[float, float] | None:
     """The deviations between which nine in ten columns lie, if they are so uneven that the wide ones rule distances."""
     if isinstance(X, Stored) or sp.issparse(X):
         return None
-    deviations = _moments(X)[1]
-    deviations = deviations[deviations > 0]
+    deviations = _deviations(X)
     if len(deviations) < 2:
         return None
     low, high = (float(width) for width in np.quantile(deviations, [0.05, 0.95]))
     return (low, high) if high > UNEVEN * low else None
 
 
+def _some_columns(X: Any) -> Iterator[slice]:
+    return gen_batches(X.shape[1], max(1, CELLS_AT_A_TIME // X.shape[0]))
+
+
 def _moments(X: Any, weights: Any = None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Means and deviations of columns, some at a time."""
     share = np.ones((X.shape[0], 1)) if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
-    step, parts = max(1, CELLS_AT_A_TIME // X.shape[0]), []
-    for first in range(0, X.shape[1], step):
-        part = np.asarray(X[:, first : first + step], dtype=np.float64)
+    parts = []
+    for some in _some_columns(X):
+        part = np.asarray(X[:, some], dtype=np.float64)
         known = np.maximum((share * np.isfinite(part)).sum(axis=0), np.finfo(float).tiny)
         mean = np.nansum(share * part, axis=0) / known
         parts.append((mean, np.sqrt(np.nansum(share * (part - mean) ** 2, axis=0) / known)))
@@ -85,10 +88,15 @@ def _moments(X: Any, weights: Any = None) -> tuple[NDArray[np.float64], NDArray[
     return np.concatenate(means), np.concatenate(deviations)
 
 
+def _deviations(X: Any) -> NDArray[np.float64]:
+    """Of the columns that are not constant."""
+    deviations = _moments(X)[1]
+    return deviations[deviations > 0]
+
+
 def _are_alike(X: Any) -> bool:
     """Whether columns may be in one unit, in which a wider one may tell more."""
-    deviations = _moments(X)[1]
-    deviations = deviations[deviations > 0]
+    deviations = _deviations(X)
     return not len(deviations) or bool(np.abs(np.log(deviations / np.median(deviations))).max() < np.log(ALIKE))
 
 

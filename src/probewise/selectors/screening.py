@@ -9,6 +9,7 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone
 
 from ..checks.errors import Parameter, ParameterError
+from ..checks.numbers import is_whole
 from ..criteria import Criterion
 from ..criteria.base import Target
 from ..criteria.identity import stable_text
@@ -60,11 +61,7 @@ def as_screen(screen: Any) -> tuple[Any, Any]:
 
 
 def _is_cut(value: Any) -> bool:
-    if isinstance(value, bool):
-        return False
-    if isinstance(value, int | np.integer):
-        return int(value) >= 1
-    return isinstance(value, float | np.floating) and 0 < float(value) <= 1
+    return is_whole(value, 1) or (isinstance(value, float | np.floating) and 0 < float(value) <= 1)
 
 
 def _is_selector(value: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.features import grouped
@@ -20,7 +21,7 @@ from ..executors import Map
 from ..probing.probes import Subsets
 from ..probing.progress import Verbose, live_line
 from ..probing.tally import Tally, positions
-from ..probing.units import Units, unit_table, units_of
+from ..probing.units import NO_COLUMNS, Units, unit_table, units_of
 from ..stopping import Rule, State, as_rule
 from .base import WrapperSelector
 
@@ -157,8 +158,7 @@ class SFFS(WrapperSelector):
     def _units(self, n_features: int) -> Units:
         names = getattr(self, "feature_names_in_", None)
         groups = [] if self.feature_groups is None else grouped(self.feature_groups, names, n_features)
-        none = np.empty(0, np.int32)
-        return units_of(n_features, groups=groups, keep=none, drop=none, passed=None, names=names)
+        return units_of(n_features, groups=groups, keep=NO_COLUMNS, drop=NO_COLUMNS, passed=None, names=names)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "path_")
@@ -198,7 +198,7 @@ class Evaluation:
     def __call__(self, members: Members, features: list[int], *, adding: bool) -> NDArray[np.float64]:
         """J of ``members`` with, or without, each of the features."""
         function = partial(_plus_each if adding else _minus_each, self.score, members)
-        pieces = [features[start : start + self.block_size] for start in range(0, len(features), self.block_size)]
+        pieces = [features[part] for part in gen_batches(len(features), self.block_size)]
         values = []
         for piece in self.map(function, pieces):
             values.append(piece)

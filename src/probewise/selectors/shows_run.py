@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.numbers import is_whole, require_rate
-from ..criteria.base import Target
+from ..checks.numbers import is_whole, require_rate, require_whole
+from ..criteria.base import Criterion, Target
 from ..probing.certainty import Certainty
 from ..probing.interactions import Group, Interactions, best_probed, columns_of, correlations, interactions_between
 from ..probing.ledger import Ledger
@@ -21,18 +21,16 @@ from ..probing.tally import Tally
 from ..probing.units import Screening, Units
 from ..probing.which_rows import WhichRows, which_rows
 from ..stability import cw_rel
+from .base import WrapperSelector
 
 
-class ShowsRun:
+class ShowsRun(WrapperSelector):
     """Attributes and methods of a selector that has a ``run_``, a ranking and scores by a coefficient."""
 
     run_: Run
     coefficient: str
-    ranking_: NDArray[np.int64]
-    scores_: NDArray[np.float64]
     row_groups_: NDArray[np.int64] | None
-    criterion_: Any
-    as_numbers: Any
+    criterion_: Criterion
 
     @property
     def plan_(self) -> ProbePlan:
@@ -133,8 +131,7 @@ class ShowsRun:
         first round.
         """
         check_is_fitted(self, "run_")
-        if not is_whole(top, 1):
-            raise ValueError(f"top={top!r} must be a whole number of at least 1")
+        require_whole("top", top, 1)
         self._require_rows("which_rows", self.run_.row_effects)
         assert self.row_groups_ is not None
         best = best_probed(self.ranking_, self.scores_)
@@ -183,10 +180,6 @@ class ShowsRun:
             raise ValueError(f"top={top!r} must be a whole number of at least 2: pairs are made of them")
         best = best_probed(self.ranking_, self.scores_)[:top]
         return interactions_between(self.run_, best, self._named(best))
-
-    def _named(self, columns: NDArray[np.int64]) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{column}" if names is None else str(names[column]) for column in columns.tolist()]
 
     def redundancy(self, X: Any = None, top: int = 20) -> list[Group]:
         """Groups among the first ``top`` features that stand in for one another, the best of each group first.

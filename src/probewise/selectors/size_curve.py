@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, h
 from ..checks.errors import Parameter, ParameterError
 from ..checks.numbers import is_whole
 from ..checks.stores import Stored
-from ..checks.tables import columns_not_finite
+from ..checks.tables import columns_not_finite, is_frame
 from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion, in_prose
 from ..criteria.base import Folds, Split, Target
 from ..probing.probes import Subsets
@@ -179,29 +179,18 @@ def size_curve_of(
     of_rows = {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
     criterion = criterion_of(selector, seen)
     target = Target.of(y, getattr(criterion, "task", "auto"))
-    asked = as_sizes(selector, sizes)
+    asked, given = as_sizes(selector, sizes), X if is_frame(X) else seen
     if nested:
         require_splittable(selector)
-        given = X if has_names(X) else seen
 
     def choose(rows: Columns) -> list[Columns]:
         if not nested:
             return chosen(selector, asked.tolist())
         return chosen(ranked_anew(selector, given, y, rows, asked.tolist(), of_rows, n_probes=n_probes), asked.tolist())
 
-    matrix, columns = selector.criterion_input(seen)
-    return curve_along(
-        choose,
-        matrix,
-        columns,
-        y,
-        target,
-        sizes=asked,
-        splits=splits_for(cv, target, groups, seed=seed),
-        scorer=SubsetScorer.like(criterion, seen, target, getattr(selector, "scoring", None)),
-        nested=nested,
-        sample_weight=sample_weight,
-    )
+    matrix, splits = selector.criterion_input(seen), splits_for(cv, target, groups, seed=seed)
+    scorer = SubsetScorer.like(criterion, seen, target, getattr(selector, "scoring", None))
+    return curve_along(choose, matrix, y, target, asked, splits, scorer, nested=nested, sample_weight=sample_weight)
 
 
 def checked_size_curve_of(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
@@ -221,23 +210,22 @@ def checked_size_curve_of(selector: Any, X: Any, y: Any, **options: Any) -> Size
 
 def curve_along(
     choose: Choose,
-    X: Any,
-    columns: Subsets | None,
+    matrix: tuple[Any, Subsets | None],
     y: NDArray[Any],
     target: Target,
-    *,
     sizes: Columns,
     splits: Sequence[Split],
     scorer: SubsetScorer,
+    *,
     nested: bool,
     sample_weight: Any = None,
 ) -> SizeCurve:
     """The curve of the features that ``choose`` gives, one subset for each size, for the training rows of a fold.
 
-    ``columns`` are those of each feature in X; None: each has the one of its number.
+    ``matrix`` is X and the columns of each feature in it; None for these: each has the one of its number.
     """
-    if sp.issparse(X):
-        X = X.tocsc()
+    X, columns = matrix
+    X = X.tocsc() if sp.issparse(X) else X
     scores = np.array(
         [scorer.scores(X, y, split, columns_of_each(choose(split[0]), columns), sample_weight) for split in splits]
     )
@@ -363,10 +351,10 @@ def ranks_known(ranking: Columns, scores: Floats) -> int:
     return int(ranking[np.isfinite(scores)].max(initial=1))
 
 
-def spaced_sizes(n_features: int, least: int = 1) -> Columns:
+def spaced_sizes(n_features: int, least: int = 1, steps: int = STEPS) -> Columns:
     """From 1, or the least there can be, to 100, or to all, evenly spaced by ratio."""
     most = max(least, min(LARGEST, n_features))
-    return np.unique(np.geomspace(least, most, STEPS).round().astype(np.int64))
+    return np.unique(np.geomspace(least, most, steps).round().astype(np.int64))
 
 
 def chosen(selector: Any, sizes: Iterable[int]) -> list[Columns]:
@@ -431,11 +419,6 @@ def rows_of(X: Any, rows: Columns) -> Any:
     if sp.issparse(X):
         return X.tocsr()[rows]
     return np.asarray(X)[rows] if isinstance(X, list | tuple) else X[rows]
-
-
-def has_names(X: Any) -> bool:
-    """Whether X is a frame, whose rows can be taken with the names of its columns."""
-    return hasattr(X, "columns") and (hasattr(X, "iloc") or hasattr(X, "to_numpy"))
 
 
 def require_splittable(selector: Any) -> None:

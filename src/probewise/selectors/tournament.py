@@ -18,7 +18,7 @@ from ..criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
 from ..criteria.base import Target
 from ..executors import threads_beside_device
 from ..kernels.device import find
-from ..probing.ledger import Ledger, LedgerError, peek
+from ..probing.ledger import Ledger, LedgerError
 from ..probing.progress import Verbose
 from ..probing.record import Record
 from ..probing.schedule import Schedule
@@ -187,22 +187,17 @@ class Tournament(ProbingSelector):
 
     def _budget(self, n_rows: int) -> int:
         """The probes asked for; else those that the run in the ledger was planned for, or the usual ones."""
-        kept = None if self.ledger is None else peek(self.ledger, "tournament")
-        if self.n_probes != "auto":
-            self._require_same_budget(kept)
-            return int(self.n_probes)
-        if kept is not None:
-            return int(kept[0])
-        return int(np.clip(MOST_PROBES * USUAL_ROWS // n_rows, FEWEST_PROBES, MOST_PROBES))
-
-    def _require_same_budget(self, kept: list[int] | None) -> None:
-        if kept is not None and kept[0] != self.n_probes:
+        usual = np.clip(MOST_PROBES * USUAL_ROWS // n_rows, FEWEST_PROBES, MOST_PROBES)
+        kept, *_ = self._kept("tournament") or [None]
+        asked = (usual if kept is None else kept) if self.n_probes == "auto" else self.n_probes
+        if kept not in (None, asked):
             raise LedgerError(
-                f"the ledger {self.ledger} holds a tournament of {kept[0]:,} probes, by which its rounds are planned: ",
+                f"the ledger {self.ledger} holds a tournament of {kept:,} probes, by which its rounds are planned: "
                 "leave out ",
-                Parameter("n_probes", self.n_probes),
+                Parameter("n_probes", asked),
                 " to go on with it, or choose another file",
             )
+        return int(asked)
 
     def _criterion_for(self, X: Any = None) -> Criterion:
         if not (isinstance(self.criterion, str) and self.criterion == "auto"):
@@ -246,7 +241,7 @@ class Tournament(ProbingSelector):
 
     def _kept_rounds(self) -> Rounds | None:
         """Those of the run in the ledger: one that was begun by another release goes on as it was planned."""
-        if self.net != "auto" or self.ledger is None or peek(self.ledger, "tournament") is None:
+        if self.net != "auto" or self._kept("tournament") is None:
             return None
         with Ledger(self.ledger) as ledger:
             record = Record.read(ledger)

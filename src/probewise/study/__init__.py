@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
@@ -30,12 +29,13 @@ from sklearn.utils.validation import column_or_1d
 from .. import __version__
 from ..checks.errors import Parameter, ParameterError
 from ..checks.labels import plain_labels
-from ..checks.numbers import is_whole
+from ..checks.numbers import is_whole, require_whole, seed_of
 from ..checks.tables import canonical, explained, require_plain
 from ..criteria.base import kind_of_target
 from ..executors import ClusterError, Map, executor
 from ..probing.multiplicity import holm
 from ..probing.progress import live_line
+from ..selectors.size_curve import spaced_sizes
 from .result import STABILITY, StudyResult, corrected_t_test, deviation
 from .runfile import Record, RunFile, StudyError
 from .trials import Indices, Trials, Warned, select, split_rows
@@ -55,7 +55,6 @@ __all__ = [
     "split_rows",
 ]
 
-LARGEST = 100
 STEPS = 13
 CLASSIFIERS: dict[str, Callable[..., Any]] = {  # center=False for sparse data, whose zeros must stay zeros
     "knn": lambda center=True: make_pipeline(StandardScaler(with_mean=center), KNeighborsClassifier(3)),
@@ -168,7 +167,8 @@ class Study:
         n_train, n_test = map(len, split_rows(y, self.test_size, seed=0))
         workers = executor(self.n_jobs, prefer="processes")
         with RunFile(self.run) as file:
-            seed, log_level = self._seed(file.settings), logging.getLogger("probewise").level
+            seed = seed_of(self.random_state, None if file.settings is None else file.settings["seed"])
+            log_level = logging.getLogger("probewise").level
             trials = Trials(dict(self.selectors), dict(self.classifiers), sizes, self.test_size, seed, log_level)
             file.begin(trials.settings(X, y), notes={"version": __version__, "feature_names": names})
             self._conduct(partial(trials, X, y), workers, file)
@@ -228,17 +228,8 @@ class Study:
         for name, classifier in self.classifiers.items():
             if not (hasattr(classifier, "fit") and hasattr(classifier, "predict")):
                 raise ValueError(f"classifiers[{name!r}]={classifier!r} is no classifier: it needs fit and predict")
-        if not is_whole(self.trials, 1):
-            raise ValueError(f"trials={self.trials!r} must be a whole number of at least 1")
+        require_whole("trials", self.trials, 1)
         check_random_state(self.random_state)  # scikit-learn's bounds and message
-
-    def _seed(self, kept: Mapping[str, Any] | None) -> int:
-        """The seed asked for; without one, that of the run file if it has a study, else a new one."""
-        if self.random_state is None:
-            return secrets.randbits(32) if kept is None else int(kept["seed"])
-        if is_whole(self.random_state):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
 
 def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any], list[str] | None]:
@@ -269,7 +260,7 @@ def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any], list[str] | None]:
 
 def _checked_sizes(sizes: Iterable[int] | None, n_features: int) -> Indices:
     if sizes is None:
-        return np.unique(np.geomspace(1, min(LARGEST, n_features), STEPS).round().astype(np.int64))
+        return spaced_sizes(n_features, steps=STEPS)
     wanted = list(sizes)
     if not wanted or not all(is_whole(size, 1, n_features) for size in wanted):
         raise ParameterError(

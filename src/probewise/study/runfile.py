@@ -43,8 +43,16 @@ class RunFile:
         self.path = None if path is None else Path(path)
         self.is_study = is_study
         self.settings: dict[str, Any] | None = None
+        self.notes: dict[str, Any] = {}
         self.trials: dict[int, Record] = {}
         self._file: int | None = None
+
+    @classmethod
+    def look(cls, path: str | PathLike[str]) -> RunFile:
+        """What the file of a study holds; it is left as it is."""
+        found = cls(path)
+        found._read(None)
+        return found
 
     def __enter__(self) -> RunFile:
         if self.path is not None:
@@ -102,13 +110,13 @@ class RunFile:
         except BlockingIOError:
             raise StudyError(f"{self.path} is in use by another process: wait for it or choose another file") from None
 
-    def _read(self, file: int) -> None:
+    def _read(self, file: int | None) -> None:
         assert self.path is not None
         content = self.path.read_bytes()
         if not (content.startswith(SIGNATURE) or SIGNATURE.startswith(content)):
             raise StudyError(f"{self.path} is not the run of a Probewise study: choose another file")
         whole = content.rfind(b"\n") + 1
-        if whole < len(content):
+        if file is not None and whole < len(content):
             os.truncate(file, whole)
         for number, line in enumerate(content[:whole].splitlines(), start=1):
             try:
@@ -128,9 +136,9 @@ class RunFile:
                 f"{self.path} has study format {line['probewise study']}; this version reads format {FORMAT}"
             )
         else:
+            self.settings, self.notes = line["settings"], line.get("notes", {})
             if self.is_study:
-                require_settings(line["settings"])
-            self.settings = line["settings"]
+                require_settings(self.settings, self.notes.get("feature_names"))
 
     def _write(self, line: Mapping[str, Any]) -> None:
         if self._file is None:
@@ -141,7 +149,7 @@ class RunFile:
         os.fsync(self._file)
 
 
-def require_settings(settings: Any) -> None:
+def require_settings(settings: Any, feature_names: Any) -> None:
     """Raise one of ``DAMAGE`` where these cannot be a study's."""
     n_rows, n_features = settings["shape"]
     sizes, test_size = settings["sizes"], settings["test_size"]
@@ -151,6 +159,8 @@ def require_settings(settings: Any) -> None:
     for role in ("selectors", "classifiers"):
         names = settings[role]
         fine = fine and isinstance(names, list) and names and all(isinstance(name, str) for name in names)
+    if feature_names is not None:
+        fine = fine and len(feature_names) == n_features and all(isinstance(name, str) for name in feature_names)
     if not fine:
         raise ValueError("settings that no study has")
 
