@@ -25,6 +25,7 @@ from ..checks.tables import are_categories, kinds_of_columns, number_categories
 from ..criteria.base import Target
 from ..criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice
 from ..criteria.identity import stable_text
+from ..executors import Map
 from ..kernels.device import find
 from ..probing.alone import chances_alone
 from ..probing.engine import ProbeError, run_probes
@@ -119,12 +120,13 @@ class ProbingSelector(ShowsRun):
             record = record.with_data(X, y, folds, checked_weights(sample_weight, X.shape[0]))
 
         with self._explained_failure(record, groups, sample_weight):
-            self.run_ = self._run(record, table, score, row_groups)
+            map = self._map(self.criterion_, matrix, score)
+            self.run_ = self._run(record, table, score, row_groups, map)
         self.scores_ = self.run_.coefficient(self.coefficient)[0]
         self.ranking_ = self.run_.ranking(self.coefficient)
         self._warn()
 
-    def _run(self, record: Record, table: UnitTable, score: Any, row_groups: RowGroups | None) -> Run:
+    def _run(self, record: Record, table: UnitTable, score: Any, row_groups: RowGroups | None, map: Map) -> Run:
         """The probes scored, from where the ledger ends, until the rule says enough."""
         stop, names = self._stop_rule(record.shape[0]), _unit_names(record)
         watched = live_progress(self.verbose, names, title=record.method, stop=stop, effort=record.effort)
@@ -133,7 +135,7 @@ class ProbingSelector(ShowsRun):
                 record.first_plan(),
                 table.score_of_units(score),
                 stop=stop,
-                map=self._map(self.criterion_, table.matrix, score),
+                map=map,
                 ledger=ledger,
                 block_size=record.block_size,
                 check_every=record.check_every,
