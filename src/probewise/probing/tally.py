@@ -86,7 +86,7 @@ class Tally:
     @property
     def coverage(self) -> int:
         """The least, over features, of the probes with it and the probes without it (2011, eq. 16)."""
-        return int(sums.smallest_coverage(self.table, self.n_probes))
+        return int(min(self.table[:, 0].min(initial=self.n_probes), self.n_probes - self.table[:, 0].max(initial=0)))
 
     def covers(self, n_probes: int) -> bool:
         """Whether ``coverage`` is at least this; while it is not, the answer does not take a look at every feature."""
@@ -115,26 +115,22 @@ class Tally:
         return out
 
     def _errors(self, coefficient: str) -> Floats:
-        inside, outside = self._inside(), self._outside()
+        inside, outside = self.sides
         with np.errstate(divide="ignore", invalid="ignore"):
             error = np.sqrt(inside.variance / inside.count + outside.variance / outside.count)
         return _ratio(error, self._deviation()) if coefficient == "daf1" else error
 
     def _deviation(self) -> Floats:
-        inside, outside = self._inside(), self._outside()
+        inside, outside = self.sides
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = inside.count * np.sqrt(inside.variance) + outside.count * np.sqrt(outside.variance)
             return weighted / self.n_probes
 
-    def _inside(self) -> Moments:
-        return Moments(self.table[:, 0], self.table[:, 1], self.table[:, 2])
-
-    def _outside(self) -> Moments:
-        return Moments(
-            self.n_probes - self.table[:, 0],
-            self.total - self.table[:, 1],
-            self.total_square - self.table[:, 2],
-        )
+    @property
+    def sides(self) -> tuple[Moments, Moments]:
+        """Of the probes with each feature, and of those without it."""
+        totals = np.array([self.n_probes, self.total, self.total_square])
+        return Moments(*self.table.T), Moments(*(totals - self.table).T)
 
 
 @dataclass(frozen=True)
@@ -187,7 +183,8 @@ def size_deviations(
     """
     table = np.zeros((largest + 1, 3))
     for subsets, values in batches:
-        sums.add_by_size(table, subsets.offsets, np.asarray(values, dtype=np.float64) - shift)
+        shifted = np.asarray(values, dtype=np.float64) - shift
+        np.add.at(table, subsets.sizes, np.column_stack([np.ones(len(shifted)), shifted, shifted**2]))
     running = np.vstack([np.zeros(3), np.cumsum(table, axis=0)])
     usable = 1e-12 * Moments(*running[-1]).variance
     sizes = np.flatnonzero(table[:, 0])
