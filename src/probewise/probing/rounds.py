@@ -145,12 +145,6 @@ class Narrowing:
             return 0.0
         return float(np.corrcoef(odd[known], even[known])[0, 1])
 
-    def rounds_of(self, plan: ProbePlan, ledger: Ledger, check_every: int) -> ProbePlan:
-        """The plan of a run that is in the ledger already."""
-        for n_probes in range(check_every, ledger.n_probes + 1, check_every):
-            plan = self(plan, ledger, n_probes)
-        return plan
-
 
 def enough_agreement(n_features: int) -> float:
     """The agreement at which a round ends: among many features the few that matter move the correlation less."""
@@ -168,17 +162,9 @@ def as_share(narrow: Any) -> float:
     )
 
 
-def last_rounds(plan: ProbePlan) -> NDArray[np.int64]:
-    """The number of the last round each feature was in, from 0."""
-    last = np.zeros(plan.n_features, np.int64)
-    for number, part in enumerate(plan.rounds):
-        last[part.active] = number
-    return last
-
-
 def ranked(plan: ProbePlan, scores: Floats) -> NDArray[np.int64]:
     """Places, from 0: those still in by their scores, then those that left last, and so on."""
-    order = np.lexsort((positions(scores), -last_rounds(plan)))
+    order = np.lexsort((positions(scores), -plan.last_rounds()))
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
     return places
@@ -189,7 +175,7 @@ def pooled_differences(plan: ProbePlan, ledger: Ledger) -> tuple[Floats, Floats]
 
     Probes of rounds after it left say nothing about a feature: it could not be in them.
     """
-    last, whole = last_rounds(plan), TallySheet(plan.n_features)
+    last, whole = plan.last_rounds(), TallySheet(plan.n_features)
     scores, errors = np.full(plan.n_features, np.nan), np.full(plan.n_features, np.nan)
     for number in range(len(plan.rounds)):
         for subsets, rest in adjusted(plan, ledger, number):

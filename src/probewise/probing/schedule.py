@@ -113,12 +113,6 @@ class Schedule:
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_read": []}
 
-    def rounds_of(self, plan: ProbePlan, ledger: Ledger, check_every: int) -> ProbePlan:
-        """The plan of a run that is in the ledger already."""
-        for n_probes in self.ends:
-            plan = self(plan, ledger, n_probes) if n_probes <= ledger.n_probes else plan
-        return plan
-
 
 def sizes_of_rounds(n_units: int, n_rounds: int | None = None) -> list[int]:
     """Units in each round, of which the first has all; where rounds are fewer than 0.7 asks for, more leave in each."""
