@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,10 +13,9 @@ from sklearn.impute import SimpleImputer
 from ..checks.errors import Parameter, ParameterError
 from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite, some_columns
-from ..probing.probes import Subsets
 from .base import Floats, Folds, Target
 from .columns import CELLS_AT_A_TIME, SubsetColumns
-from .scoring import Measure
+from .scoring import Measure, OutcomesByGroup
 
 STRATEGIES = ("mean", "median")
 
@@ -93,16 +89,9 @@ class Missing:
     def any_in(self, subset: NDArray[Any]) -> bool:
         return bool(len(self.columns)) and bool((self.number[subset] >= 0).any())
 
-    def kinds(self, candidates: NDArray[Any]) -> Iterator[NDArray[np.bool_]]:
-        """Which candidates are complete, and which are not; the one or the other only if there are any."""
-        is_incomplete = self.number[candidates] >= 0
-        for chosen in (is_incomplete, ~is_incomplete):
-            if chosen.any():
-                yield chosen
-
 
 @dataclass(frozen=True)
-class BoundToColumns(ABC):
+class BoundToColumns(OutcomesByGroup):
     """What criteria that gather columns, and fill missing values, have when bound; rows are in the columns' order."""
 
     columns: SubsetColumns
@@ -111,31 +100,16 @@ class BoundToColumns(ABC):
     measure: Measure
     missing: Missing
 
-    @abstractmethod
-    def __call__(self, subsets: Subsets) -> Floats: ...
-
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added; that of a complete one does not depend on the others."""
-        scores = np.empty(len(candidates))
-        for chosen in self.missing.kinds(candidates):
-            scores[chosen] = self._plus_each(subset, candidates[chosen])
+        scores, is_incomplete = np.empty(len(candidates)), self.missing.number[candidates] >= 0
+        for chosen in (is_incomplete, ~is_incomplete):
+            if chosen.any():
+                scores[chosen] = self._plus_each(subset, candidates[chosen])
         return scores
 
     def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
-
-    @cached_property
-    def targets(self) -> NDArray[Any]:
-        return self.target.values[self.columns.rows]
-
-    @cached_property
-    def weights(self) -> Floats:
-        return self.measure.of_rows(self.columns.rows)
-
-    @cached_property
-    def borders(self) -> NDArray[np.int64]:
-        """Where the rows that are scored together start and end in fold order: folds, or all where each is one row."""
-        return np.cumsum([0, self.folds.n_rows] if self.folds.is_loo else [0, *self.folds.test_sizes])
+        return super().plus_each(subset, candidates)
 
 
 def _values(X: Any, columns: NDArray[np.int64]) -> Floats:
