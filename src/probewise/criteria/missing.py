@@ -46,21 +46,11 @@ def refuse_filling(missing: Any, where: str) -> None:
 
 @dataclass(frozen=True)
 class Missing:
-    """The columns of dense X that hold NaN.
+    """The columns of dense X that hold NaN."""
 
-    Attributes
-    ----------
-    columns : ndarray of int64
-        Their numbers, ascending.
-    number : ndarray of int64, shape (n_features,)
-        For each column of X which of them it is; -1 where it is complete.
-    fills : ndarray of float64, shape (folds, columns)
-        What fills them in a fold, less the column's centre.
-    """
-
-    columns: NDArray[np.int64]
-    number: NDArray[np.int64]
-    fills: Floats
+    columns: NDArray[np.int64]  # their numbers, ascending
+    number: NDArray[np.int64]  # for each column of X which of them it is; -1 where it is complete
+    fills: Floats  # (folds, columns): what fills them in a fold, less the column's centre
 
     @classmethod
     def of(cls, columns: SubsetColumns, folds: Folds, missing: str | None) -> Missing:

@@ -30,17 +30,11 @@ STREAM = 0xDEC0  # apart from what else is drawn with the same seed
 
 @dataclass(frozen=True, eq=False)
 class Decoys:
-    """Which units have a decoy, and where decoys are in the matrix.
+    """Which units have a decoy, and where decoys are in the matrix."""
 
-    Attributes
-    ----------
-    originals : the unit that each decoy was made of.
-    columns : the columns of each decoy in the ``matrix``, which holds those of X first.
-    """
-
-    originals: NDArray[np.int64]
-    columns: Subsets
-    matrix: Any
+    originals: NDArray[np.int64]  # the unit that each decoy was made of
+    columns: Subsets  # of each decoy in the matrix
+    matrix: Any  # the columns of X first
 
     @classmethod
     def of(cls, X: Any, columns: Subsets, seed: int, groups: Any = None) -> Decoys:

@@ -42,21 +42,11 @@ FEWEST_GROUPS = 5  # with fewer, a spread over groups is a guess
 
 @dataclass(frozen=True, eq=False)
 class RowGroups:
-    """Rows in groups, of which a run keeps what each gave to J.
+    """Rows in groups, of which a run keeps what each gave to J."""
 
-    Attributes
-    ----------
-    group_of : array of int64
-        The group of each row; -1 for a row that J does not count.
-    shares : array of float64
-        With which J is the mean over groups.
-    unit : float
-        What groups gave is kept in this unit, so that it is about 1.
-    """
-
-    group_of: Ints
-    shares: Floats
-    unit: float = 1.0
+    group_of: Ints  # of each row; -1 for a row that J does not count
+    shares: Floats  # with which J is the mean over groups
+    unit: float = 1.0  # in which what groups gave is kept, so that it is about 1
 
     @classmethod
     def of(cls, row_shares: Floats, y: Any, together: Any = None, unit: float = 1.0) -> RowGroups | None:
@@ -87,22 +77,12 @@ def _numbered(labels: NDArray[Any]) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class RowEffects:
-    """What units gave in some probes of a run, by groups of rows.
+    """What each unit gave in some probes of a run, by groups of rows."""
 
-    Attributes
-    ----------
-    effects : array of float64, shape (n_units,)
-        J with the unit less J without it, in probes of like size.
-    row_errors, probe_errors : arrays of float64, shape (n_units,)
-        Standard errors: had there been other rows, and other probes.
-    n_groups : int
-        Of rows.
-    """
-
-    effects: Floats
-    row_errors: Floats
-    probe_errors: Floats
-    n_groups: int
+    effects: Floats  # J with the unit less J without it, in probes of like size
+    row_errors: Floats  # their standard errors, had there been other rows
+    probe_errors: Floats  # and other probes
+    n_groups: int  # of rows
 
     @classmethod
     def of(

@@ -37,30 +37,14 @@ FEWEST_IN_A_CELL = 10  # probes with, or without, a feature or a pair, below whi
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run of probes that has ended.
+    """A run of probes that has ended."""
 
-    Attributes
-    ----------
-    plan : ProbePlan
-        Over units, with the rounds that it went through.
-    ledger : Ledger
-        What each probe gave.
-    tally : Tally
-        Of units.
-    stop_reason : str or None
-        Why it ended; None where it broke off.
-    interrupted : bool
-        Whether something else than its stopping rule ended it.
-    record : Record or None
-        Its settings; None for probes without a table, whose units are features.
-    """
-
-    plan: ProbePlan
+    plan: ProbePlan  # over units, with the rounds that it went through
     ledger: Ledger
-    tally: Tally
-    stop_reason: str | None = None
-    interrupted: bool = False
-    record: Record | None = None
+    tally: Tally  # of units
+    stop_reason: str | None = None  # None where it broke off
+    interrupted: bool = False  # by something else than its stopping rule
+    record: Record | None = None  # None for probes without a table, whose units are features
     _coefficients: dict[str, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
 
     @classmethod

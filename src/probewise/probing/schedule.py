@@ -46,24 +46,14 @@ class Schedule:
 
     The first round has a quarter of the probes, less where that leaves the others too few, or more where rounds are
     few; the others have as many each, to a block, and the last one the rest.
-
-    Attributes
-    ----------
-    n_probes : int
-        The budget.
-    ends : tuple of int
-        Probes after which features leave.
-    protected : array of int32
-        Units that cannot leave while more than ``protected_above`` go on.
-    n_threads : int or None
-        Of the regressions between rounds, which are the same to the bit for any number.
     """
 
-    n_probes: int
-    ends: tuple[int, ...]
+    n_probes: int  # the budget
+    ends: tuple[int, ...]  # probes after which features leave
+    # Units that cannot leave while more than so many go on.
     protected: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     protected_above: int = 0
-    n_threads: int | None = None
+    n_threads: int | None = None  # of the regressions between rounds, which are the same to the bit for any number
     _read: list[Design] = field(default_factory=list, init=False, repr=False)  # the last one, for the next to go on
 
     @classmethod
