@@ -12,16 +12,9 @@ from numpy.typing import NDArray
 from ..kernels import votes as kernels
 from ..kernels.products import ROWS
 from .base import Floats, Folds, Target
-from .columns import ColumnLines, SubsetColumns
 from .scoring import Measure, Outcomes, ScoredTests
 
 Probes = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int64]]  # lines, places of features among them, offsets
-
-
-def raw_lines(columns: SubsetColumns, folds: Folds) -> ColumnLines:
-    """Columns as they are, as lines; tests follow the rows where these are not tested once each."""
-    places = None if folds.is_partition else np.append(np.arange(folds.n_rows), folds.order)
-    return ColumnLines(columns, columns.dtype, centred=False, places=places)
 
 
 class Votes:
@@ -51,7 +44,7 @@ class Votes:
             self.n_found += predicted.size
             self.tests.score(predicted, by_group.of_subsets(some), scores[some])
 
-    def score_fold(self, fold: int, lines: NDArray[Any], by_group: Outcomes, scores: Floats) -> None:
+    def score_fold(self, fold: int, lines: NDArray[Any], by_group: Outcomes) -> float:
         """The score of one fold, of a single subset of all lines, which are its own."""
         tests, trains, train, _ = self.layout
         own = slice(tests[fold] - tests[0], tests[fold + 1] - tests[0])
@@ -61,7 +54,7 @@ class Votes:
         predicted = np.empty((1, own.stop - own.start))
         kernels.vote_probes(columns, probe, some, self.n_neighbors, self.truth, self.precision, predicted)
         known = self.measure.tests(self.tests.truth[own], self.tests.weights[own], self.target.n_classes)
-        known.score(predicted, by_group.of_tests(own), scores)
+        return known.score_one(predicted[0], by_group.of_tests(own))
 
     @property
     def exact_share(self) -> float:
