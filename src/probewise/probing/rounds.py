@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,7 @@ class PlanInRounds(ProbePlan):
     """
 
     later: tuple[Round, ...] = field(default=(), kw_only=True)
+    largest_share: ClassVar[float] = 0.5  # of the features of a round, in its largest probe
 
     def narrowed(self, start: int, active: NDArray[np.int32]) -> PlanInRounds:
         """The same up to probe ``start``, and a round among fewer features from there on."""
@@ -84,7 +85,8 @@ class PlanInRounds(ProbePlan):
 
     def _round_plan(self, part: Round) -> ProbePlan:
         size = self.n_features if self.max_size is None else self.max_size
-        return ProbePlan(len(part.active), max(1, min(size, len(part.active) // 2)), self.inclusion, self.seed)
+        largest = max(1, min(size, int(self.largest_share * len(part.active))))
+        return ProbePlan(len(part.active), largest, self.inclusion, self.seed)
 
     @staticmethod
     def _round_offsets(plan: ProbePlan, start: int, stop: int) -> NDArray[np.int64]:

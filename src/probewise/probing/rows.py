@@ -26,7 +26,7 @@ from .certainty import steady_errors
 from .ledger import MOST_ROW_GROUPS, Ledger
 from .probes import ProbePlan, Subsets
 from .replay import batches, sizes_alike
-from .tally import TallySheet
+from .tally import Tally
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -89,13 +89,11 @@ class RowEffects:
         cls, plan: ProbePlan, ledger: Ledger, shares: Floats, start: int, stop: int, unit: float = 1.0
     ) -> RowEffects:
         """Of the probes from start to stop, which must be of one round."""
-        sheet, errors = TallySheet(plan.n_features), np.empty(plan.n_features)
-        for subsets, values, _ in _residuals(plan, ledger, start, stop, with_rows=False):
-            sheet.add(subsets, values)
+        errors, residuals = np.empty(plan.n_features), _residuals(plan, ledger, start, stop, with_rows=False)
+        tally = Tally.over(((subsets, values) for subsets, values, _ in residuals), plan.n_features)
         for first in range(0, plan.n_features, FEATURES_AT_A_TIME):
             some = np.arange(first, min(first + FEATURES_AT_A_TIME, plan.n_features))
             errors[some] = _error_of_mean(group_effects(plan, ledger, some, start, stop), shares)
-        tally = sheet.view()
         return cls(tally.daf0(), unit * errors, steady_errors(tally, "daf0"), len(shares))
 
     @property

@@ -24,7 +24,7 @@ from .replay import replay, size_adjusted_tally, size_scaled_tally
 from .rounds import PENALTY, PlanInRounds, pooled_differences, ranked
 from .rows import LEARNING, RowEffects, group_effects, in_either_way
 from .schedule import Schedule
-from .tally import COEFFICIENTS, Tally, TallySheet, positions
+from .tally import COEFFICIENTS, Tally, positions
 from .units import Units
 
 Floats = NDArray[np.float64]
@@ -55,10 +55,8 @@ class Run:
         if record.narrowing is not None:
             for n_probes in range(record.check_every, ledger.n_probes + 1, record.check_every):
                 plan = record.narrowing(plan, ledger, n_probes)
-        sheet = TallySheet(plan.n_features, float(ledger.values(0, 1)[0]))
-        for subsets, values in replay(plan, ledger):
-            sheet.add(subsets, values)
-        return cls(plan, ledger, sheet.view(), ledger.stop_reason, record=record)
+        tally = Tally.over(replay(plan, ledger), plan.n_features, float(ledger.values(0, 1)[0]))
+        return cls(plan, ledger, tally, ledger.stop_reason, record=record)
 
     @cached_property
     def units(self) -> Units:

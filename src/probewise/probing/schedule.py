@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .ledger import Ledger
-from .probes import ProbePlan, Round
+from .probes import ProbePlan
 from .regression import Design, Regression
 from .rounds import PlanInRounds
 from .tally import positions
@@ -30,10 +30,7 @@ TOLERANCE = 1e-3  # of its solution, which is far below what the luck of probes 
 class TournamentPlan(PlanInRounds):
     """Probes of uniform size, up to ``max_size`` or three tenths of the features of their round."""
 
-    def _round_plan(self, part: Round) -> ProbePlan:
-        size = self.n_features if self.max_size is None else self.max_size
-        largest = max(1, min(size, int(LARGEST_SHARE * len(part.active))))
-        return ProbePlan(len(part.active), largest, self.inclusion, self.seed)
+    largest_share = LARGEST_SHARE
 
     @staticmethod
     def _round_offsets(plan: ProbePlan, start: int, stop: int) -> NDArray[np.int64]:

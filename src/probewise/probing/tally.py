@@ -44,7 +44,15 @@ class Tally:
     @classmethod
     def of(cls, subsets: Subsets, values: Floats, n_features: int, shift: float = 0.0) -> Tally:
         """The tally of a batch of probes and their J."""
-        return TallySheet(n_features, shift).add(subsets, values).freeze()
+        return cls.over([(subsets, values)], n_features, shift)
+
+    @classmethod
+    def over(cls, batches: Iterable[tuple[Subsets, Floats]], n_features: int, shift: float = 0.0) -> Tally:
+        """The tally of one batch after the other."""
+        sheet = TallySheet(n_features, shift)
+        for subsets, values in batches:
+            sheet.add(subsets, values)
+        return sheet.view()
 
     def __add__(self, other: Tally) -> Tally:
         if self.n_features != other.n_features:
@@ -152,7 +160,7 @@ class TallySheet:
     """A tally being written: the one mutable place, so that a probe costs its size and not n_features.
 
     Probes are added one after the other in the order given, so how they are cut into batches does not
-    change a bit of the result. ``view`` shares memory with the sheet; ``freeze`` does not.
+    change a bit of the result. ``view`` shares memory with the sheet.
     """
 
     def __init__(self, n_features: int, shift: float = 0.0) -> None:
@@ -160,17 +168,13 @@ class TallySheet:
         self.totals = np.zeros(3)
         self.shift = shift
 
-    def add(self, subsets: Subsets, values: Floats) -> TallySheet:
+    def add(self, subsets: Subsets, values: Floats) -> None:
         shifted = np.asarray(values, dtype=np.float64) - self.shift
         sums.add_probes(self.table, self.totals, subsets.indices, subsets.offsets, shifted)
-        return self
 
     def view(self) -> Tally:
         n_probes, total, total_square = self.totals.tolist()
         return Tally(int(n_probes), total, total_square, self.table, self.shift)
-
-    def freeze(self) -> Tally:
-        return replace(self.view(), table=self.table.copy())
 
 
 def size_deviations(
@@ -205,11 +209,6 @@ def size_deviations(
     found = np.sqrt(pool(high).variance)
     deviations[sizes] = np.where(found > 0, found, 1.0)
     return deviations
-
-
-def scaled_by_size(subsets: Subsets, values: Floats, deviations: Floats) -> Floats:
-    """J(S) / sigma(|S|), what DAF2 takes the mean difference of (2011, eq. 13-15)."""
-    return np.asarray(values, dtype=np.float64) / deviations[subsets.sizes]
 
 
 def positions(scores: Floats) -> NDArray[np.int64]:
