@@ -8,11 +8,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..kernels import bayes_left_out
 from ..probing.probes import Subsets
@@ -40,11 +38,6 @@ class BoundLeftOut(OutcomesByGroup):
     @property
     def columns(self) -> SubsetColumns:
         return self.lines.columns
-
-    @cached_property
-    def tested(self) -> NDArray[np.int64]:
-        """The tested rows, fold after fold."""
-        return self.folds.order
 
 
 @dataclass(frozen=True)
@@ -74,6 +67,6 @@ def scored_by_lines(
 ) -> tuple[Floats, Floats]:
     """J and mean outcomes, which ``score`` fills in for the probes of a batch from their columns as lines."""
     scores, by_group = np.empty(len(subsets)), groups.outcomes(len(subsets))
-    for some, *probes in lines.batches(subsets):
-        score((probes[0], probes[1], probes[2]), by_group.of_subsets(some), scores[some])
+    for some, held, indices, offsets in lines.batches(subsets):
+        score((held, indices, offsets), by_group.of_subsets(some), scores[some])
     return scores, by_group.means

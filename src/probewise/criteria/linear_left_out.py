@@ -69,7 +69,7 @@ class LeftOutLinear(BoundLeftOut):
 
     def _room(self, scores: Floats) -> Floats:
         """For decisions (subsets, tests, outputs)."""
-        return np.empty((len(scores), len(self.tested), len(self.fit.targets)))
+        return np.empty((len(scores), len(self.scored.truth), len(self.fit.targets)))
 
     def _score_decisions(
         self, decisions: Floats, are_sure: NDArray[np.bool_], by_group: Outcomes, scores: Floats
