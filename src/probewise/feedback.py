@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 
 from .checks.numbers import is_whole
+from .criteria.scorer import seeded
 from .executors import executor
 
 
@@ -182,7 +182,7 @@ def _search(
     labelled, found = initial_rows, []
     asked = initial_rows[wanted[initial_rows] == 1]
     for seed in seeds:
-        fitted, start = _seeded(model, seed), perf_counter()
+        fitted, start = seeded(model, seed), perf_counter()
         narrowed = fitted[:-1].fit_transform(X[labelled], wanted[labelled])
         selecting = perf_counter() - start
         fitted[-1].fit(narrowed, wanted[labelled])
@@ -204,14 +204,6 @@ def _nearest_first(model: Any, X: Any, asked: NDArray[np.int64]) -> NDArray[np.i
 
 def _share(wanted: NDArray[np.int64]) -> float:
     return float(wanted.mean()) if len(wanted) else float("nan")
-
-
-def _seeded(estimator: Any, seed: int) -> Any:
-    """A copy of the estimator with a seed wherever a part of it has none."""
-    copy = clone(estimator)
-    parameters = copy.get_params(deep=True)
-    unset = [name for name in parameters if name.split("__")[-1] == "random_state" and parameters[name] is None]
-    return copy.set_params(**dict.fromkeys(unset, seed))
 
 
 def _scores(model: Any, X: Any) -> NDArray[np.float64]:

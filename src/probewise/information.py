@@ -27,22 +27,14 @@ PAIR_BLOCK = 64  # columns of a job over pairs; after each the best value found 
 
 @dataclass(frozen=True)
 class Codes:
-    """Columns of small whole numbers: bit sets where a column has few levels, rows of level numbers where many.
-
-    Attributes
-    ----------
-    levels, place : array of int of shape (n_columns,)
-        How many levels each column may have, and where its bit sets begin in ``planes``, or its row of ``wide``.
-    on_device : DeviceCodes or None
-        The same codes on a device that counts them.
-    """
+    """Columns of small whole numbers: bit sets where a column has few levels, rows of level numbers where many."""
 
     n_rows: int
-    levels: Integers
-    place: Integers
+    levels: Integers  # that each column may have
+    place: Integers  # where its bit sets begin in ``planes``, or its row of ``wide``
     planes: NDArray[np.uint64]
     wide: NDArray[Any]
-    on_device: Any = None
+    on_device: Any = None  # the same on a device that counts them
 
     @classmethod
     def empty(cls, n_rows: int, levels: Integers) -> Codes:

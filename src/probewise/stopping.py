@@ -351,7 +351,8 @@ class Settled(Rule):
 
     def __call__(self, state: State) -> bool:
         if self.confidence is not None:
-            return self._probability(state) >= self.confidence
+            sure = state.look.sure if state.look else {}
+            return sure.get(Sure(self.top, self.overlap), 0.0) >= self.confidence
         agreed = [look.overlap.get(self.top, 0.0) >= self.overlap for look in state.looks]
         return len(agreed) >= 2 and agreed[-1] and agreed[-2]
 
@@ -361,9 +362,6 @@ class Settled(Rule):
             return f"certified: with {confidence} at least {shared} of the top {self.top} truly belong there"
         share = state.look.overlap.get(self.top, 0.0) if state.look else 0.0
         return f"settled: two halves of the probes agree on {share:.0%} of the top {self.top}, two looks running"
-
-    def _probability(self, state: State) -> float:
-        return state.look.sure.get(Sure(self.top, self.overlap), 0.0) if state.look else 0.0
 
 
 @dataclass(frozen=True)

@@ -186,7 +186,7 @@ def test_the_area_counts_ties_by_halves(weighted):
         weights = rng.integers(1, 4, n).astype(float) if weighted else np.empty(0)
         expected = roc_auc_score(truth, told, sample_weight=weights if weighted else None)
         tests = Measure("roc_auc", kernels.ROC_AUC, weights).tests(truth, weights, 2)
-        none = NO_GROUPS.group, NO_GROUPS.share, np.empty(0)
+        none = NO_GROUPS.outcomes(1).of_subsets(0)
         assert tests.score_one(told, none) == pytest.approx(expected, rel=1e-12)
 
 

@@ -126,7 +126,7 @@ def test_features_in_no_probe_of_several_rounds(n_probes):
     matrix = np.array(rows)
     for ridge in (0.1, 10.0):
         truth = np.linalg.solve(matrix.T @ matrix + ridge * np.eye(n_features), matrix.T @ np.array(z))
-        ours = Regression.of(plan, ledger, ridge=ridge, tolerance=1e-12)
+        ours = Regression.of_design(design, ridge / design.unit, 1e-12)
         np.testing.assert_allclose(ours.coefficients, truth, atol=1e-9 * np.abs(truth).max())
     assert Design(plan, ledger).unit == pytest.approx(np.square(matrix).sum(axis=0)[plan.rounds[-1].active].mean())
 

@@ -16,7 +16,6 @@ from probewise.probing.rounds import (
     Narrowing,
     PlanInRounds,
     enough_agreement,
-    last_rounds,
     pooled_differences,
     ranked,
 )
@@ -95,7 +94,7 @@ def test_pooled_differences_count_the_rounds_a_feature_was_in(whole):
     for part, values in adjusted(plan, ledger):
         subsets += list(part)
         rest += values.tolist()
-    last, ends = last_rounds(plan), [*(part.start for part in plan.rounds[1:]), ledger.n_probes]
+    last, ends = plan.last_rounds(), [*(part.start for part in plan.rounds[1:]), ledger.n_probes]
     for number, end in enumerate(ends):
         mine = last == number
         np.testing.assert_allclose(
@@ -219,7 +218,7 @@ def test_without_evidence_nothing_is_dropped():
     ledger = Ledger()
     ledger.append(values, seconds=1.0)
     plan = PlanInRounds(200, 100, seed=1)
-    assert Narrowing(0.6).rounds_of(plan, ledger, 400) is plan
+    assert all(Narrowing(0.6)(plan, ledger, n_probes) is plan for n_probes in range(400, 4001, 400))
 
 
 def test_few_features_are_never_narrowed_and_many_asked_for_stay():

@@ -11,18 +11,10 @@ UNSAID: Any = ...
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter named in a message, with the value that the user gave it if that matters.
+    """A parameter named in a message, with the value that the user gave it if that matters."""
 
-    Parameters
-    ----------
-    name : str
-        The name in Python.
-    value : object, optional
-        The value given. Shown as Python writes it, and never looked into.
-    """
-
-    name: str
-    value: Any = UNSAID
+    name: str  # in Python
+    value: Any = UNSAID  # shown as Python writes it, and never looked into
 
     def __str__(self) -> str:
         return self.name if self.value is UNSAID else f"{self.name}={self.value!r}"
@@ -36,15 +28,7 @@ class Setting(Parameter):
 
 
 class ForPython:
-    """Advice in words that only a Python caller can use.
-
-    Parameters
-    ----------
-    text : str
-        What Python users read.
-    *otherwise : str or Parameter
-        What all others read in its place; nothing where there is none.
-    """
+    """Advice in words that only a Python caller can use; ``otherwise`` is what all others read in its place."""
 
     def __init__(self, text: str, *otherwise: str | Parameter) -> None:
         self.text, self.otherwise = text, otherwise
@@ -58,12 +42,7 @@ Message: TypeAlias = tuple[Part, ...]
 
 
 class ParameterError(ValueError):
-    """What is wrong with a parameter and what to do about it.
-
-    Parameters
-    ----------
-    *parts : str, Parameter, Setting or ForPython
-        The sentence in order, put together without blanks between the parts.
+    """What is wrong with a parameter and what to do about it: parts of a sentence, put together without blanks.
 
     Examples
     --------

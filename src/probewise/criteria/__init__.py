@@ -54,19 +54,9 @@ PROSE = {
 
 
 def as_criterion(criterion: Any, X: Any = None) -> Criterion:
-    """The criterion that is meant.
+    """The criterion that is meant by a name, a criterion, a scikit-learn estimator or a function of (X_subset, y).
 
-    Parameters
-    ----------
-    criterion : str, Criterion, estimator or callable
-        A name, a criterion, a scikit-learn estimator or a function of (X_subset, y). "auto" is `KNN` for dense data of
-        up to 5,000 rows and `Linear` for sparse or taller data.
-    X : array or sparse matrix, optional
-        The data, for "auto".
-
-    Returns
-    -------
-    Criterion
+    "auto" is `KNN` for dense X of up to 5,000 rows and `Linear` for sparse or taller X.
     """
     if isinstance(criterion, str):
         if criterion == "auto":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -227,6 +228,16 @@ class Folds:
         return np.ones(self.n_rows, np.int64) if self.is_loo else np.array([len(test) for _, test in self.splits])
 
     @property
+    def borders(self) -> NDArray[np.int64]:
+        """Where the tests of each fold begin, fold after fold, and where the last one ends."""
+        return np.cumsum([0, *self.test_sizes])
+
+    @property
+    def row_order(self) -> NDArray[np.int64]:
+        """All rows, those tested together side by side where each is tested once."""
+        return self.order if self.is_partition else np.arange(self.n_rows)
+
+    @cached_property
     def is_partition(self) -> bool:
         """Whether every row is tested once, against all rows of the other folds."""
         return self.is_loo or (

@@ -14,19 +14,17 @@ from ..kernels import neighbors as kernels
 from ..kernels.integers import largest_integer
 from ..kernels.votes import EXACT, tie_keys
 from ..probing.probes import Subsets
-from .base import Criterion, Floats, Folds, Target
+from .base import Criterion, Floats
 from .columns import ColumnLines, SubsetColumns
-from .left_out import SoftKNN, column_lines
-from .missing import BoundToColumns, Missing, require_fillable
-from .scoring import NO_GROUPS, GroupsOfTests, Measure, Outcomes, OutcomesByGroup, bind_target
-from .votes import Votes, raw_lines, row_order
+from .left_out import scored_by_lines
+from .missing import BoundToColumns, Missing, refuse_filling, require_fillable
+from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, bind_target
+from .votes import Votes
 
 LARGEST_BASE = 2**28  # bytes of distances kept between candidates of `plus_each`
 FEW_ROWS = 500  # up to so many, all subsets are scored in one compiled call
 FEW_FEATURES = 8  # below, rounding to integers costs more time than their products save
 MOST_ROUNDING = 0.05  # of the typical distance: with more, most pairs of rows would need their exact distance
-
-NO_OUTCOMES: Outcomes = (NO_GROUPS.group, NO_GROUPS.share, np.empty((1, 0)))
 
 
 class KNN(Criterion):
@@ -83,7 +81,7 @@ class KNN(Criterion):
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
-    ) -> BoundKNN | SoftKNN:
+    ) -> BoundKNN:
         require_fillable(X, self.missing)
         estimators = f"KNeighborsClassifier({self.n_neighbors})", f"KNeighborsRegressor({self.n_neighbors})"
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
@@ -95,10 +93,10 @@ class KNN(Criterion):
                 f"n_neighbors={self.n_neighbors} must be from 1 to the rows of the smallest training fold, "
                 f"n_samples={most}"
             )
-        if measure.is_probability:
-            lines = column_lines(X, self.missing, measure, folds=folds)
-            return SoftKNN(lines, target, folds, measure, self.n_neighbors)
-        return BoundKNN.of(X, target, folds, self.n_neighbors, measure, self.missing)
+        columns = SubsetColumns(X, folds.row_order, missing=self.missing is not None)
+        if measure.is_probability and not columns.is_sparse and columns.extent.is_incomplete.any():
+            refuse_filling(self.missing, f"scoring={measure.name!r}")
+        return BoundKNN(columns, target, folds, measure, Missing.of(columns, folds, self.missing), self.n_neighbors)
 
     def describe(self) -> str:
         """As ever, with the only metric there is: ledgers are older than its omission."""
@@ -106,58 +104,74 @@ class KNN(Criterion):
 
 
 @dataclass(frozen=True)
-class BoundKNN(OutcomesByGroup, BoundToColumns):
+class BoundKNN(BoundToColumns):
     """X, seen with its rows in fold order, and what the kernels need."""
 
     n_neighbors: int
-    fold_end: NDArray[np.int64] | None
-
-    @classmethod
-    def of(
-        cls, X: Any, target: Target, folds: Folds, n_neighbors: int, measure: Measure, missing: str | None
-    ) -> BoundKNN:
-        ends = np.repeat(np.cumsum(folds.test_sizes), folds.test_sizes)
-        columns = SubsetColumns(X, row_order(folds), missing=missing is not None)
-        fold_end = ends if folds.is_partition else None
-        return cls(columns, target, folds, measure, Missing.of(columns, folds, missing), n_neighbors, fold_end)
 
     def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
+        scores, by_group = np.empty(len(subsets)), groups.outcomes(len(subsets))
         is_incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
         is_tall = self.folds.n_rows > FEW_ROWS and kernels.INTEGERS_AVAILABLE
-        rounding = self._rounding(subsets, subsets.sizes) if is_tall else None
+        rounding = self._rounding(subsets, subsets.sizes) if is_tall and not self.measure.is_probability else None
         rest = ~is_incomplete
         if rounding is not None:
             by_integers = rest & rounding.pays & (subsets.sizes >= FEW_FEATURES)
             rest &= ~by_integers
-            IntegerScorer(self, subsets).score(by_integers, rounding, (groups.group, groups.share, means), scores)
+            self._score_by_integers(subsets, by_integers, rounding, by_group, scores)
         if rest.any():
-            scores[rest], means[rest] = self._vote(subsets if rest.all() else subsets.only(rest), groups)
+            some = subsets if rest.all() else subsets.only(rest)
+            scores[rest], by_group.means[rest] = scored_by_lines(self.lines, self.votes.score, some, groups)
         for k in np.flatnonzero(is_incomplete).tolist():
-            scores[k] = self._score_filled(subsets[k], (groups.group, groups.share, means[k : k + 1]))
-        return scores, means
-
-    def _vote(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
-        for some, lines, indices, offsets in self.lines.batches(subsets):
-            self.votes.score((lines, indices, offsets), (groups.group, groups.share, means[some]), scores[some])
-        return scores, means
+            scores[k] = self._score_filled(subsets[k], by_group.of_subsets(k))
+        return scores, by_group.means
 
     def _score_filled(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
         """Each fold fills missing values in its own way, so that each has its own distances."""
-        values, scores = np.empty((self.folds.n_rows, len(subset))), np.empty((len(self.folds.splits), 1))
+        values, scores = np.empty((self.folds.n_rows, len(subset))), np.empty(len(self.folds.splits))
         self.columns.take(subset, values)
         rows, places = np.nonzero(np.isnan(values))
         which = self.missing.number[subset[places]]
-        for fold, score in enumerate(scores):
+        for fold in range(len(scores)):
             values[rows, places] = self.missing.fills[fold, which]
             lines = values.T if self.lines.places is None else values.T[:, self.lines.places]
-            self.votes_of_folds.score_fold(fold, np.ascontiguousarray(lines), by_group, score)
+            scores[fold] = self.votes_of_folds.score_fold(fold, np.ascontiguousarray(lines), by_group)
         return float(scores.mean())
+
+    def _score_by_integers(
+        self, subsets: Subsets, chosen: NDArray[np.bool_], rounding: Rounding, by_group: Outcomes, scores: Floats
+    ) -> None:
+        """One subset after another by 16-bit integers, in work space made once."""
+        n_rows, largest = self.folds.n_rows, int(subsets.sizes.max())
+        padded, width = (n_rows // kernels.BLOCK + 2) * kernels.BLOCK, (largest + 1) // 2
+        room = (
+            np.zeros(2 * padded * width, np.int16),
+            np.zeros(padded * width, np.int32),
+            np.zeros(padded, np.int32),
+            np.empty(kernels.TILE * min(padded, kernels.PANEL), np.float32),
+            kernels.room_to_work(n_rows, self.n_neighbors, np.float32),
+        )
+        every, predicted = np.empty(n_rows * largest), np.empty(n_rows)
+        for k in np.flatnonzero(chosen).tolist():
+            subset = subsets[k]
+            values = every[: n_rows * len(subset)].reshape(-1, len(subset))
+            self.columns.take(subset, values, centred=False)
+            kernels.vote_by_integers(
+                values, self.columns.centers[subset], rounding.scale[k], rounding.slack[k], self.fold_end,
+                self.tie_keys, self.n_neighbors, self.truth, predicted, *room,
+            )  # fmt: skip
+            scores[k] = self.votes.tests.score_one(predicted, by_group.of_subsets(k))
+
+    @cached_property
+    def fold_end(self) -> NDArray[np.int64] | None:
+        """Where the fold of each row ends, in fold order; None where rows have no such order."""
+        return np.repeat(self.folds.borders[1:], self.folds.test_sizes) if self.folds.is_partition else None
 
     @cached_property
     def lines(self) -> ColumnLines:
-        return raw_lines(self.columns, self.folds)
+        """Columns as they are; tests follow the rows where these are not tested once each."""
+        places = None if self.folds.is_partition else np.append(np.arange(self.folds.n_rows), self.folds.order)
+        return ColumnLines(self.columns, self.columns.dtype, centred=False, places=places)
 
     @cached_property
     def votes(self) -> Votes:
@@ -189,7 +203,7 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
         n_pairs = 0 if self.fold_end is None else kernels.pairs_across_folds(self.fold_end)
         is_complete = not self.missing.any_in(together.indices)
         pays = rounding is not None and rounding.pays[0] and is_complete and len(subset) > 0
-        pays &= self.measure.of_predictions is None
+        pays &= self.measure.of_predictions is None and not self.measure.is_probability
         if rounding is None or not pays or not 0 < 4 * n_pairs <= LARGEST_BASE:
             return super()._plus_each(subset, candidates)
         base = np.empty(n_pairs, np.float32)
@@ -208,7 +222,7 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
         products = np.empty(kernels.TILE * min(n_rows, kernels.PANEL))
         kernels.distances_across_folds(left, right, self.fold_end, products, base)
         work = kernels.room_to_work(n_rows, self.n_neighbors, np.float32)
-        scores, extra, predicted = np.empty(len(candidates)), left[:, :1], np.empty((1, n_rows))
+        scores, extra, predicted = np.empty(len(candidates)), left[:, :1], np.empty(n_rows)
         for k, candidate in enumerate(candidates):
             one = np.array([candidate], np.int32)
             self.columns.take(one, extra)
@@ -217,8 +231,8 @@ class BoundKNN(OutcomesByGroup, BoundToColumns):
                 base, np.rint(extra[:, 0] * scale).astype(np.float32), exact, slack, self.fold_end, self.tie_keys,
                 self.n_neighbors, products.view(np.float32), work,
             )  # fmt: skip
-            kernels.vote_of_neighbors(work[4], self.n_neighbors, self.truth, predicted[0])
-            self.votes.tests.score(predicted, NO_OUTCOMES, scores[k : k + 1])
+            kernels.vote_of_neighbors(work[4], self.n_neighbors, self.truth, predicted)
+            scores[k] = self.votes.tests.score_one(predicted, NO_GROUPS.outcomes(1).of_subsets(0))
         return scores
 
     def _rounding(self, subsets: Subsets, sizes: Any) -> Rounding | None:
@@ -246,32 +260,3 @@ class Rounding(NamedTuple):
     scale: Floats
     slack: Floats
     pays: NDArray[np.bool_]
-
-
-class IntegerScorer:
-    """Scores one subset after another by 16-bit integers, in work space made once."""
-
-    def __init__(self, bound: BoundKNN, subsets: Subsets) -> None:
-        n_rows, largest = bound.folds.n_rows, int(subsets.sizes.max())
-        padded, width = (n_rows // kernels.BLOCK + 2) * kernels.BLOCK, (largest + 1) // 2
-        self.bound, self.subsets, self.values = bound, subsets, np.empty(n_rows * largest)
-        self.room = (
-            np.zeros(2 * padded * width, np.int16),
-            np.zeros(padded * width, np.int32),
-            np.zeros(padded, np.int32),
-            np.empty(kernels.TILE * min(padded, kernels.PANEL), np.float32),
-            kernels.room_to_work(n_rows, bound.n_neighbors, np.float32),
-        )
-
-    def score(self, chosen: NDArray[np.bool_], rounding: Rounding, by_group: Outcomes, scores: Floats) -> None:
-        bound, (groups, shares, means) = self.bound, by_group
-        predicted = np.empty((1, bound.folds.n_rows))
-        for k in np.flatnonzero(chosen).tolist():
-            subset = self.subsets[k]
-            values = self.values[: bound.folds.n_rows * len(subset)].reshape(-1, len(subset))
-            bound.columns.take(subset, values, centred=False)
-            kernels.vote_by_integers(
-                values, bound.columns.centers[subset], rounding.scale[k], rounding.slack[k], bound.fold_end,
-                bound.tie_keys, bound.n_neighbors, bound.truth, predicted[0], *self.room,
-            )  # fmt: skip
-            bound.votes.tests.score(predicted, (groups, shares, means[k : k + 1]), scores[k : k + 1])

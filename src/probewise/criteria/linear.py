@@ -21,7 +21,7 @@ from .columns import ColumnLines, SubsetColumns, about_middles
 from .linear_designs import DenseDesign, Design, GrownDesign, Moments, Rows, SparseDesign
 from .linear_left_out import LeftOutLinear
 from .missing import BoundToColumns, Missing, require_fillable
-from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, OutcomesByGroup, bind_target
+from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, bind_target
 
 STORED_FOLDS = 16  # folds whose sums are kept; with more, these would be larger than the data, and are made twice
 ROWS_AT_A_TIME = 1024  # rows whose sums are added up in the cache
@@ -84,18 +84,17 @@ class Linear(Criterion):
         require_fillable(X, self.missing)
         estimators = ("RidgeClassifier()", "Ridge()")
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
-        order = folds.order if folds.is_partition else np.arange(folds.n_rows)
         X = about_middles(X) if sp.issparse(X) else X
-        columns = SubsetColumns(X, order, missing=self.missing is not None)
+        columns = SubsetColumns(X, folds.row_order, missing=self.missing is not None)
         missing = Missing.of(columns, folds, self.missing)
         if folds.is_loo or measure.is_probability:
             return LeftOutLinear(ColumnLines(columns), target, folds, measure, float(self.alpha), missing)
-        bound = BoundLinear(columns, target, folds, measure, missing, float(self.alpha), folds.is_partition)
+        bound = BoundLinear(columns, target, folds, measure, missing, float(self.alpha))
         return replace(bound, sums=bound.all_sums())
 
 
 @dataclass(frozen=True)
-class BoundLinear(OutcomesByGroup, BoundToColumns):
+class BoundLinear(BoundToColumns):
     """X, seen with its rows in fold order if the folds are a partition, and the target in that order.
 
     A column with missing values is kept as two: its values less the centre, 0 where they are missing, and an indicator
@@ -104,23 +103,23 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
     """
 
     alpha: float
-    is_partition: bool
     sums: tuple[Moments, ...] = ()
 
     def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        scores, means = np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
+        scores, by_group = np.empty(len(subsets)), groups.outcomes(len(subsets))
         by_lines = self._by_lines(subsets.sizes)
         if by_lines.any():
-            scores[by_lines], means[by_lines] = self.lines._scores(subsets.only(by_lines), groups)
+            scores[by_lines], by_group.means[by_lines] = self.lines._scores(subsets.only(by_lines), groups)
         rest = np.flatnonzero(~by_lines)
         if self.sums:
             for some in self._pieces(rest):
-                scores[some] = self._scores_from_sums(Subsets.of([subsets[k] for k in some]), groups, means, some)
+                own = Subsets.of([subsets[k] for k in some])
+                scores[some], by_group.means[some] = self._scores_from_sums(own, groups)
         elif len(rest):
             design = self._design(subsets.only(~by_lines))
             for k in rest.tolist():
-                scores[k] = self._score(design.load(subsets[k]), subsets[k], (groups.group, groups.share, means[k]))
-        return scores, means
+                scores[k] = self._score(design.load(subsets[k]), subsets[k], by_group.of_subsets(k))
+        return scores, by_group.means
 
     def _by_lines(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which probes are scored from columns as lines: where they are few, and those with more features than rows."""
@@ -137,18 +136,22 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
     def targets(self) -> NDArray[Any]:
         return self.lines.truth[self.columns.rows]
 
+    @cached_property
+    def weights(self) -> Floats:
+        return self.measure.of_rows(self.columns.rows)
+
     def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """Scatters only gain a row."""
         n, size = self.folds.n_rows, len(subset) + 1
         if size > n or (self._by_lines(np.array([size])).all() and n * size**2 <= FEW_PRODUCTS):
             return self.lines.plus_each(subset, candidates)
         is_incomplete = self.missing.any_in(candidates) or self.missing.any_in(subset)
-        from_scratch = self.columns.is_sparse or not self.is_partition or self.measure.of_predictions is not None
+        from_scratch = self.columns.is_sparse or not self.folds.is_partition or self.measure.of_predictions is not None
         if from_scratch or not len(subset) or is_incomplete:
             return super()._plus_each(subset, candidates)
         grown = GrownDesign(DenseDesign(self, size).load(subset), self._parts(), candidates)
         subsets = (np.append(subset, candidate) for candidate in candidates)
-        none = NO_GROUPS.group, NO_GROUPS.share, np.empty(0)
+        none = NO_GROUPS.outcomes(1).of_subsets(0)
         return np.array([self._score(grown.load(k), own, none) for k, own in enumerate(subsets)], dtype=np.float64)
 
     def _told(self, predictions: Floats) -> Floats:
@@ -158,15 +161,10 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
         """The same on a torch device: a function of (indices, offsets)."""
         return self.lines.to(device)
 
-    @cached_property
-    def allowed(self) -> NDArray[np.bool_]:
-        """Which classes each fold has rows, and weight, of to train on: it predicts no other."""
-        return self.lines.known
-
     def all_sums(self) -> tuple[Moments, ...]:
         """Moments of each fold's training rows over all features, where they are not much larger than the data."""
         n_columns, parts = self.columns.n_features + len(self.missing.columns), self._parts()
-        if self.columns.is_sparse or not self.is_partition or len(parts) * n_columns > self.folds.n_rows:
+        if self.columns.is_sparse or not self.folds.is_partition or len(parts) * n_columns > self.folds.n_rows:
             return ()
         kept = {part.start: self._sums_by_pieces(part) for part in parts}
         return tuple(train for _, train in _all_but_each(parts, lambda run: reduce(add, (kept[p.start] for p in run))))
@@ -180,9 +178,7 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
             pieces.append(design.load(np.arange(self.columns.n_features, dtype=np.int32)).sums(slice(None)))
         return reduce(add, pieces)
 
-    def _scores_from_sums(
-        self, subsets: Subsets, groups: GroupsOfTests, means: Floats, some: NDArray[np.int64]
-    ) -> Floats:
+    def _scores_from_sums(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         n_folds, n_outputs = len(self.sums), self._n_outputs
         weights = np.empty(len(subsets.indices) * n_folds * n_outputs)
         intercepts = np.empty((len(subsets), n_folds, n_outputs))
@@ -196,14 +192,12 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
                 filled = train.only(known).filled(incomplete, self.missing.fills[fold, which])
                 is_sure[number] &= filled.fit(self.target.n_classes, self.alpha, own, intercepts[number, fold])
                 position += own.size
-        own_means = np.zeros((len(subsets), groups.n_groups))
-        scores = self._batch_scores(subsets, weights, intercepts, (groups.group, groups.share, own_means))
-        means[some] = own_means
+        by_group = groups.outcomes(len(subsets))
+        scores = self._batch_scores(subsets, weights, intercepts, by_group)
         for number in np.flatnonzero(~is_sure).tolist():
-            means[some[number]] = 0.0
-            by_group = groups.group, groups.share, means[some[number]]
-            scores[number] = self.lines.score_exactly(subsets[number], by_group)
-        return scores
+            by_group.means[number] = 0.0
+            scores[number] = self.lines.score_exactly(subsets[number], by_group.of_subsets(number))
+        return scores, by_group.means
 
     def _batch_scores(self, subsets: Subsets, weights: Floats, intercepts: Floats, by_group: Outcomes) -> Floats:
         columns, measure, n_classes = self.columns, self.measure, self.target.n_classes
@@ -211,10 +205,10 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
         matrix, indices, centers = columns.held(subsets.indices)
         missing = self.missing.number[subsets.indices] if len(self.missing.columns) else self.missing.columns
         kernels.predict_probes(
-            matrix, columns.rows, self.borders, centers, indices, subsets.offsets, missing, self.missing.fills,
-            weights, intercepts, self.allowed, measure.is_of_labels, predictions,
+            matrix, columns.rows, self.folds.borders, centers, indices, subsets.offsets, missing, self.missing.fills,
+            weights, intercepts, self.lines.known, measure.is_of_labels, predictions,
         )  # fmt: skip
-        measure.tests(self.targets, self.weights, n_classes, self.borders).score(predictions, by_group, scores)
+        measure.tests(self.targets, self.weights, n_classes, self.folds.borders).score(predictions, by_group, scores)
         return scores
 
     def _pieces(self, numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
@@ -228,16 +222,14 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
         return self.target.n_classes if self.target.n_classes > 2 else 1
 
     def _design(self, subsets: Subsets) -> Design:
-        largest = int(subsets.sizes.max(initial=1))
-        if self.columns.is_sparse and self.is_partition:
-            return SparseDesign(self, largest, subsets)
-        return DenseDesign(self, largest)
+        if self.columns.is_sparse and self.folds.is_partition:
+            return SparseDesign(self, subsets)
+        return DenseDesign(self, int(subsets.sizes.max(initial=1)))
 
     def _parts(self) -> list[slice]:
-        return [slice(start, stop) for start, stop in pairwise(self.borders.tolist())]
+        return [slice(start, stop) for start, stop in pairwise(self.folds.borders.tolist())]
 
     def _score(self, design: Design, subset: NDArray[np.int32], by_group: Outcomes) -> float:
-        groups, shares, means = by_group
         scores, start = [], 0
         for fold, (test, train) in enumerate(self._trainings(design)):
             fills = self.missing.fills[fold, design.which]
@@ -245,19 +237,19 @@ class BoundLinear(OutcomesByGroup, BoundToColumns):
             weights = np.empty((design.size, self._n_outputs))
             filled = train.filled(design.incomplete, fills)
             if not filled.fit(self.target.n_classes, self.alpha, weights, intercepts):
-                means[:] = 0.0
+                by_group.means[:] = 0.0
                 return self.lines.score_exactly(subset, by_group)
             if len(fills):
                 weights = np.vstack([weights, fills[:, None] * weights[design.incomplete]])
             stop = start + len(self.folds.splits[fold][1])
-            own = groups[start:stop], shares[start:stop], means
-            scores.append(design.score(test, weights, intercepts, self.allowed[fold], own))
+            own = by_group.of_tests(slice(start, stop))
+            scores.append(design.score(test, weights, intercepts, self.lines.known[fold], own))
             start = stop
         return float(np.mean(scores))
 
     def _trainings(self, design: Design) -> Iterator[tuple[Rows, Any]]:
         """Test rows and the moments of the training rows, split by split."""
-        if not self.is_partition:
+        if not self.folds.is_partition:
             for train, test in self.folds.splits:
                 yield np.sort(test), design.sums(train)
             return

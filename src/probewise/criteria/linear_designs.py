@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from ..kernels import linear as kernels
 from ..probing.probes import Subsets
 from .base import Floats
-from .missing import BoundToColumns
 from .scoring import Outcomes
+
+if TYPE_CHECKING:
+    from .linear import BoundLinear
 
 Rows = slice | NDArray[np.int64]
 
@@ -79,7 +81,7 @@ class Design(ABC):
     size: int
     incomplete = which = np.empty(0, np.int64)  # places of columns with missing values, and which of those they are
 
-    def __init__(self, bound: BoundToColumns, largest: int) -> None:
+    def __init__(self, bound: BoundLinear) -> None:
         self.columns, self.target, self.targets = bound.columns, bound.target, bound.targets
         self.measure, self.weights, self.missing = bound.measure, bound.weights, bound.missing
         self.n_targets = max(1, self.target.n_classes)
@@ -109,8 +111,8 @@ class Design(ABC):
 
 
 class DenseDesign(Design):
-    def __init__(self, bound: BoundToColumns, largest: int) -> None:
-        super().__init__(bound, largest)
+    def __init__(self, bound: BoundLinear, largest: int) -> None:
+        super().__init__(bound)
         self.room = np.empty(len(self.targets) * (largest + min(largest, len(self.missing.columns))))
 
     def load(self, subset: NDArray[np.int32]) -> DenseDesign:
@@ -227,8 +229,8 @@ class Sums:
 class SparseDesign(Design):
     """The probe's stored entries, row by row; rows without any cost nothing."""
 
-    def __init__(self, bound: BoundToColumns, largest: int, subsets: Subsets) -> None:
-        super().__init__(bound, largest)
+    def __init__(self, bound: BoundLinear, subsets: Subsets) -> None:
+        super().__init__(bound)
         entries = np.diff(self.columns.X.indptr)
         most = max((int(entries[subset].sum()) for subset in subsets), default=0)
         self.starts = np.empty(len(self.targets) + 1, np.int64)
@@ -257,7 +259,7 @@ class SparseDesign(Design):
     ) -> float:
         assert isinstance(rows, slice)
         place = (self.starts, *self.entries, rows.start, rows.stop, weights, intercepts)
-        if self.target.classes is not None and self.measure.is_plain and not len(by_group[0]):
+        if self.target.classes is not None and self.measure.is_plain and not len(by_group.groups):
             return kernels.sparse_accuracy(*place, self.targets, self._target_sums(rows), allowed)
         predictions = np.empty(rows.stop - rows.start)
         kernels.sparse_predict(*place, allowed, self.measure.is_of_labels, predictions)

@@ -36,18 +36,19 @@ class LeftOutLinear(BoundLeftOut):
             if some.any():
                 scores[some], means[some] = super()._scores(subsets.only(some), groups)
         for lost in np.flatnonzero(np.isnan(scores)).tolist():
-            scores[lost] = self.score_exactly(subsets[lost], (groups.group, groups.share, means[lost]))
+            own = Outcomes(groups.group, groups.share, means[lost])
+            scores[lost] = self.score_exactly(subsets[lost], own)
         return scores, means
 
     def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
-        (lines, indices, offsets), (groups, shares, means) = probes, by_group
+        lines, indices, offsets = probes
         is_incomplete = self.missing.in_each(indices, offsets).any()
         gaps = self.missing.number[indices] if is_incomplete else self.missing.columns[:0]
         problems = self._apart if is_incomplete else self._problems
         for some in self.scored.pieces(len(scores), len(self.fit.targets)):
             own, decisions = offsets[some.start : some.stop + 1], self._room(scores[some])
             are_sure = ways.decide(lines, indices, own, gaps, self.missing.fills, problems, self.fit, decisions)
-            self._score_decisions(decisions, are_sure, (groups, shares, means[some]), scores[some])
+            self._score_decisions(decisions, are_sure, by_group.of_subsets(some), scores[some])
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added; with more features than rows from the products of these."""
@@ -61,26 +62,25 @@ class LeftOutLinear(BoundLeftOut):
             for some in self.scored.pieces(len(scores), len(self.fit.targets)):
                 decisions, are_sure = self._room(scores[some]), np.empty(len(scores[some]), bool)
                 ways.by_rows_plus_each(lines, own, others[some], self._problems[0], self.fit, decisions, are_sure)
-                none = NO_GROUPS.group, NO_GROUPS.share, np.empty((len(are_sure), 0))
-                self._score_decisions(decisions, are_sure, none, scores[some])
+                self._score_decisions(decisions, are_sure, NO_GROUPS.outcomes(len(are_sure)), scores[some])
         for lost in np.flatnonzero(np.isnan(scores)).tolist():
             scores[lost] = self(Subsets.of([np.append(subset, candidates[lost])]))[0]
         return scores
 
     def _room(self, scores: Floats) -> Floats:
         """For decisions (subsets, tests, outputs)."""
-        return np.empty((len(scores), len(self.tested), len(self.fit.targets)))
+        return np.empty((len(scores), len(self.scored.truth), len(self.fit.targets)))
 
     def _score_decisions(
         self, decisions: Floats, are_sure: NDArray[np.bool_], by_group: Outcomes, scores: Floats
     ) -> None:
         """Fill in scores; NaN, and no outcomes, of subsets that are not sure."""
-        borders, predicted = np.cumsum([0, *self.folds.test_sizes]), np.empty(decisions.shape[:2])
+        borders, predicted = self.folds.borders, np.empty(decisions.shape[:2])
         code, truth, _, n_classes, _ = self.scored
         kernels.predict_left_out(decisions, borders, self.known, truth, code, n_classes, predicted)
         self.scored.score(predicted, by_group, scores)
         scores[~are_sure] = np.nan
-        by_group[2][~are_sure] = 0.0
+        by_group.means[~are_sure] = 0.0
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
@@ -104,9 +104,8 @@ class LeftOutLinear(BoundLeftOut):
                 filled[np.isnan(filled[:, column]), column] = self.missing.fills[fold, gaps[column]]
             targets, roots = self.fit.targets[:, train], self.fit.roots[train]
             decisions.append(decisions_exactly(filled[train], targets, roots, self.alpha, filled[test]))
-        score, (groups, shares, means) = np.empty(1), by_group
-        sure = np.ones(1, bool)
-        self._score_decisions(np.concatenate(decisions)[None], sure, (groups, shares, means[None]), score)
+        score, sure = np.empty(1), np.ones(1, bool)
+        self._score_decisions(np.concatenate(decisions)[None], sure, by_group.of_subsets(None), score)
         return float(score[0])
 
     @cached_property
@@ -130,10 +129,7 @@ class LeftOutLinear(BoundLeftOut):
 
     @cached_property
     def scored(self) -> ScoredTests:
-        is_pooled = self.folds.is_loo or self.measure.is_probability
-        borders = None if is_pooled else np.cumsum([0, *self.folds.test_sizes])
-        weights, n_classes = self.measure.of_rows(self.tested), self.target.n_classes
-        return self.measure.tests(self.truth[self.tested], weights, n_classes, borders)
+        return self.measure.tests_of(self.folds, self.truth, self.target.n_classes)
 
     @cached_property
     def known(self) -> NDArray[np.bool_]:
@@ -158,7 +154,7 @@ class LeftOutLinear(BoundLeftOut):
     def _problems(self) -> list[Problem]:
         if not self.folds.is_partition:
             return self._apart
-        return [Problem(np.arange(self.folds.n_rows), np.cumsum([0, *self.folds.test_sizes]), 0, True)]
+        return [Problem(np.arange(self.folds.n_rows), self.folds.borders, 0, True)]
 
     @cached_property
     def _apart(self) -> list[Problem]:

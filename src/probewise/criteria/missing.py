@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,10 +13,9 @@ from sklearn.impute import SimpleImputer
 from ..checks.errors import Parameter, ParameterError
 from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite, some_columns
-from ..probing.probes import Subsets
 from .base import Floats, Folds, Target
 from .columns import CELLS_AT_A_TIME, SubsetColumns
-from .scoring import Measure
+from .scoring import Measure, OutcomesByGroup
 
 STRATEGIES = ("mean", "median")
 
@@ -50,21 +46,11 @@ def refuse_filling(missing: Any, where: str) -> None:
 
 @dataclass(frozen=True)
 class Missing:
-    """The columns of dense X that hold NaN.
+    """The columns of dense X that hold NaN."""
 
-    Attributes
-    ----------
-    columns : ndarray of int64
-        Their numbers, ascending.
-    number : ndarray of int64, shape (n_features,)
-        For each column of X which of them it is; -1 where it is complete.
-    fills : ndarray of float64, shape (folds, columns)
-        What fills them in a fold, less the column's centre.
-    """
-
-    columns: NDArray[np.int64]
-    number: NDArray[np.int64]
-    fills: Floats
+    columns: NDArray[np.int64]  # their numbers, ascending
+    number: NDArray[np.int64]  # for each column of X which of them it is; -1 where it is complete
+    fills: Floats  # (folds, columns): what fills them in a fold, less the column's centre
 
     @classmethod
     def of(cls, columns: SubsetColumns, folds: Folds, missing: str | None) -> Missing:
@@ -93,16 +79,9 @@ class Missing:
     def any_in(self, subset: NDArray[Any]) -> bool:
         return bool(len(self.columns)) and bool((self.number[subset] >= 0).any())
 
-    def kinds(self, candidates: NDArray[Any]) -> Iterator[NDArray[np.bool_]]:
-        """Which candidates are complete, and which are not; the one or the other only if there are any."""
-        is_incomplete = self.number[candidates] >= 0
-        for chosen in (is_incomplete, ~is_incomplete):
-            if chosen.any():
-                yield chosen
-
 
 @dataclass(frozen=True)
-class BoundToColumns(ABC):
+class BoundToColumns(OutcomesByGroup):
     """What criteria that gather columns, and fill missing values, have when bound; rows are in the columns' order."""
 
     columns: SubsetColumns
@@ -111,31 +90,16 @@ class BoundToColumns(ABC):
     measure: Measure
     missing: Missing
 
-    @abstractmethod
-    def __call__(self, subsets: Subsets) -> Floats: ...
-
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added; that of a complete one does not depend on the others."""
-        scores = np.empty(len(candidates))
-        for chosen in self.missing.kinds(candidates):
-            scores[chosen] = self._plus_each(subset, candidates[chosen])
+        scores, is_incomplete = np.empty(len(candidates)), self.missing.number[candidates] >= 0
+        for chosen in (is_incomplete, ~is_incomplete):
+            if chosen.any():
+                scores[chosen] = self._plus_each(subset, candidates[chosen])
         return scores
 
     def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
-
-    @cached_property
-    def targets(self) -> NDArray[Any]:
-        return self.target.values[self.columns.rows]
-
-    @cached_property
-    def weights(self) -> Floats:
-        return self.measure.of_rows(self.columns.rows)
-
-    @cached_property
-    def borders(self) -> NDArray[np.int64]:
-        """Where the rows that are scored together start and end in fold order: folds, or all where each is one row."""
-        return np.cumsum([0, self.folds.n_rows] if self.folds.is_loo else [0, *self.folds.test_sizes])
+        return super().plus_each(subset, candidates)
 
 
 def _values(X: Any, columns: NDArray[np.int64]) -> Floats:

@@ -16,7 +16,8 @@ from ..checks.tables import SQUARED, canonical
 from ..kernels import bayes as kernels
 from ..probing.probes import Subsets
 from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
-from .left_out import LeftOutBayes, column_lines
+from .columns import ColumnLines, SubsetColumns
+from .left_out import LeftOutBayes
 from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup, ScoredTests, bind_target
 
 MEMORY_LIMIT = 2**30
@@ -100,7 +101,7 @@ class NaiveBayes(Criterion):
         remedy = ("GaussianNB()",) * 2
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=remedy)
         if folds.is_loo:
-            lines = column_lines(X, None, measure)
+            lines = ColumnLines(SubsetColumns(X, np.arange(X.shape[0])))
             return LeftOutBayes(lines, target, folds, measure, float(self.var_smoothing))
         return BoundNaiveBayes.of(X, target, folds, float(self.var_smoothing), measure)
 
@@ -128,30 +129,25 @@ class BoundNaiveBayes(OutcomesByGroup):
         models = tuple(FoldModel.of(X, codes, split, measure, keep=keep) for split in folds.splits)
         return cls(X, target, folds, var_smoothing, measure, models)
 
-    @property
-    def codes(self) -> NDArray[np.int64]:
-        return self.target.values
-
     def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        total, means = np.zeros(len(subsets)), np.zeros((len(subsets), groups.n_groups))
+        total, by_group = np.zeros(len(subsets)), groups.outcomes(len(subsets))
         if not len(subsets):
-            return total, means
+            return total, by_group.means
         shares, start = self._fold_shares(), 0
         for model, share in zip(self.fold_models(), shares, strict=True):
             own = slice(start, start + len(model.rows))
-            by_group = groups.group[own], groups.share[own], means
-            total += share * model.scores(self.X, subsets, self.var_smoothing, by_group)
+            total += share * model.scores(self.X, subsets, self.var_smoothing, by_group.of_tests(own))
             start = own.stop
-        return total / sum(shares), means
+        return total / sum(shares), by_group.means
 
     def _told(self, predictions: Floats) -> Floats:
         """Folds number the classes that they know first."""
         if not self.measure.is_of_labels:
             return predictions
-        told, start = np.empty_like(predictions), 0
+        told, start, codes = np.empty_like(predictions), 0, self.target.values
         for train, test in self.folds.splits:
             own = slice(start, start + len(test))
-            labels = known_first(np.unique(self.codes[_counted(train, self.measure.weights)]), self.target.n_classes)
+            labels = known_first(np.unique(codes[_counted(train, self.measure.weights)]), self.target.n_classes)
             told[:, own] = labels[predictions[:, own].astype(np.int64)]
             start = own.stop
         return told
@@ -166,7 +162,8 @@ class BoundNaiveBayes(OutcomesByGroup):
 
     def fold_models(self) -> Iterator[FoldModel]:
         """Those kept, or made again, one after the other."""
-        made = (FoldModel.of(self.X, self.codes, split, self.measure, keep=False) for split in self.folds.splits)
+        codes = self.target.values
+        made = (FoldModel.of(self.X, codes, split, self.measure, keep=False) for split in self.folds.splits)
         yield from self.models or made
 
     def to(self, device: str) -> Any:
@@ -222,10 +219,10 @@ class FoldModel:
 
     def scores(self, X: Any, subsets: Subsets, smoothing: float, by_group: Outcomes) -> Floats:
         """The score of the test rows, for each subset."""
-        scores, (groups, shares, means) = np.empty(len(subsets)), by_group
+        scores = np.empty(len(subsets))
         for some in self.tests.pieces(len(subsets)):
             own = Subsets(subsets.indices, subsets.offsets[some.start : some.stop + 1])
-            self.tests.score(self._predicted(X, own, smoothing), (groups, shares, means[some]), scores[some])
+            self.tests.score(self._predicted(X, own, smoothing), by_group.of_subsets(some), scores[some])
         return scores
 
     def _predicted(self, X: Any, subsets: Subsets, smoothing: float) -> Floats:

@@ -23,7 +23,7 @@ from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
 from .identity import stable_text
 from .predictions import takes_weights
-from .scoring import FOR_CLASSES, FOR_NUMBERS, GroupsOfTests, Measure, OutcomesByGroup, refuse_one_row
+from .scoring import FOR_CLASSES, FOR_NUMBERS, GroupsOfTests, Measure, Outcomes, OutcomesByGroup, refuse_one_row
 
 NO_WEIGHTS: Floats = np.empty(0)
 ROW_SCORES = {
@@ -92,7 +92,7 @@ class Scorer(Criterion):
         if sample_weight is not None:
             _require_use_of_weights(self.estimator, chosen)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        return BoundScorer(_seeded(self.estimator), _by_columns(X), y, folds, chosen, weights)
+        return BoundScorer(seeded(self.estimator), _by_columns(X), y, folds, chosen, weights)
 
     def describe(self) -> str:
         if self.name is not None:
@@ -114,9 +114,9 @@ class BoundScorer(OutcomesByGroup):
     def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         if not groups.n_groups:
             return np.array([self._score(subset) for subset in subsets], dtype=np.float64), np.empty((len(subsets), 0))
-        means = np.zeros((len(subsets), groups.n_groups))
-        scores = [self._with_outcomes(subset, groups, own) for subset, own in zip(subsets, means, strict=True)]
-        return np.array(scores, dtype=np.float64), means
+        by_group = groups.outcomes(len(subsets))
+        scores = [self._with_outcomes(subset, by_group.of_subsets(k)) for k, subset in enumerate(subsets)]
+        return np.array(scores, dtype=np.float64), by_group.means
 
     @cached_property
     def measure(self) -> Measure:  # type: ignore[override]
@@ -131,7 +131,7 @@ class BoundScorer(OutcomesByGroup):
     def target(self) -> Target:  # type: ignore[override]
         return Target.of(self.y, "classification" if self.measure.is_of_labels else "regression")
 
-    def _with_outcomes(self, subset: NDArray[np.int32], groups: GroupsOfTests, means: Floats) -> float:
+    def _with_outcomes(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
         """J as `_score` finds it, and the outcomes of its predictions."""
         columns = self.X[:, subset]
         rows = columns.tocsr() if sp.issparse(columns) else columns
@@ -144,10 +144,9 @@ class BoundScorer(OutcomesByGroup):
             )
             if self.measure.is_of_labels:
                 truth, predicted = np.zeros(len(test)), (truth != predicted).astype(np.float64)
-            own = slice(start, start + len(test))
-            by_group = groups.group[own], groups.share[own], means
-            self.measure.tests(truth, NO_WEIGHTS, 0).score_one(np.asarray(predicted, np.float64), by_group)
-            start = own.stop
+            own = by_group.of_tests(slice(start, start + len(test)))
+            self.measure.tests(truth, NO_WEIGHTS, 0).score_one(np.asarray(predicted, np.float64), own)
+            start += len(test)
         return float(np.mean(scores))
 
     def _score(self, subset: NDArray[np.int32]) -> float:
@@ -249,12 +248,12 @@ def _by_columns(X: Any) -> Any:
     return X.tocsc() if sp.issparse(X) else X
 
 
-def _seeded(estimator: Any) -> Any:
-    """A copy of the estimator whose open random states are 0."""
+def seeded(estimator: Any, seed: int = 0) -> Any:
+    """A copy of the estimator with a seed wherever a part of it has none."""
     estimator = clone(estimator)
     open_states = [
         name
         for name, value in estimator.get_params().items()
         if value is None and (name == "random_state" or name.endswith("__random_state"))
     ]
-    return estimator.set_params(**dict.fromkeys(open_states, 0))
+    return estimator.set_params(**dict.fromkeys(open_states, seed))

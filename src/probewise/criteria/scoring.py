@@ -147,6 +147,11 @@ class Measure:
         borders = np.array([0, len(truth)] if borders is None else borders, np.int64)
         return ScoredTests(self.code, np.asarray(truth, np.float64), weights, n_classes, borders)
 
+    def tests_of(self, folds: Folds, truth: NDArray[Any], n_classes: int) -> ScoredTests:
+        """All tests, fold after fold, scored together where one row is left out or J is a mean over all tests."""
+        borders = None if folds.is_loo or self.is_probability else folds.borders
+        return self.tests(truth[folds.order], self.of_rows(folds.order), n_classes, borders)
+
 
 class GroupsOfTests(NamedTuple):
     """Of each test, in the order of `OutcomesByGroup.tests`: the group of its row, and its share in that group's mean.
@@ -158,8 +163,22 @@ class GroupsOfTests(NamedTuple):
     share: Floats
     n_groups: int
 
+    def outcomes(self, n_subsets: int) -> Outcomes:
+        return Outcomes(self.group, self.share, np.zeros((n_subsets, self.n_groups)))
 
-Outcomes = tuple[NDArray[np.int64], Floats, Floats]  # for kernels: groups and shares of tests, the means to add to
+
+class Outcomes(NamedTuple):
+    """For kernels: groups and shares of tests, and the means (subsets, groups) to add to."""
+
+    groups: NDArray[np.int64]
+    shares: Floats
+    means: Floats
+
+    def of_subsets(self, some: Any) -> Outcomes:
+        return self._replace(means=self.means[some])
+
+    def of_tests(self, some: slice) -> Outcomes:
+        return Outcomes(self.groups[some], self.shares[some], self.means)
 
 
 class ScoredTests(NamedTuple):
@@ -179,9 +198,8 @@ class ScoredTests(NamedTuple):
 
     def score_one(self, predicted: Floats, by_group: Outcomes) -> float:
         """The score of one subset; its outcomes of groups are a line."""
-        groups, shares, means = by_group
         score = np.empty(1)
-        self.score(predicted[None], (groups, shares, means[None]), score)
+        self.score(predicted[None], by_group.of_subsets(None), score)
         return float(score[0])
 
     def pieces(self, n_subsets: int, n_outputs: int = 1) -> Iterator[slice]:
@@ -211,6 +229,10 @@ class OutcomesByGroup(ABC):
         number = np.arange(len(subsets)) // at_once
         pieces = [subsets.only(number == piece) for piece in range(number.max(initial=-1) + 1)]
         return np.concatenate([np.empty(0), *map(self._from_predictions, pieces)])
+
+    def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
+        """J of the subset with each candidate added."""
+        return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
 
     def _from_predictions(self, subsets: Subsets) -> Floats:
         n_tests = sum(map(len, self.tests))

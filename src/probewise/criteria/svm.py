@@ -167,10 +167,10 @@ class BoundSVM(OutcomesByGroup):
         longest = max(split.longest for split in self.splits)
         if longest > MOST_ROWS:
             return self._by_sklearn(subsets, groups)
-        room, scores, means = smo.Room.of(longest), np.empty(len(subsets)), np.zeros((len(subsets), groups.n_groups))
+        room, scores, by_group = smo.Room.of(longest), np.empty(len(subsets)), groups.outcomes(len(subsets))
         for k, subset in enumerate(subsets):
-            scores[k] = self._score(subset, room, groups, means[k])
-        return scores, means
+            scores[k] = self._score(subset, room, groups, by_group.of_subsets(k))
+        return scores, by_group.means
 
     def tuned(self) -> BoundSVM:
         """The same with the best C, and gamma, of the grid."""
@@ -185,16 +185,16 @@ class BoundSVM(OutcomesByGroup):
         scores = [bound(Subsets.of([features]))[0] for bound in bounds]
         return bounds[int(np.argmax(scores))]
 
-    def _score(self, subset: NDArray[np.int32], room: smo.Room, groups: GroupsOfTests, means: Floats) -> float:
+    def _score(self, subset: NDArray[np.int32], room: smo.Room, groups: GroupsOfTests, by_group: Outcomes) -> float:
         matrix, place = self._rows(subset)
         if matrix.shape[0] > MOST_ROWS:
             scores, table = self._by_sklearn(Subsets.of([subset]), groups)
-            means[:] = table[0]
+            by_group.means[:] = table[0]
             return float(scores[0])
         scores, start = np.empty(len(self.splits)), 0
         for fold, (split, values) in enumerate(self._kernels(matrix, place)):
             own = slice(start, start + len(split.test))
-            scores[fold] = self._fold(split, values, place, room, (groups.group[own], groups.share[own], means))
+            scores[fold] = self._fold(split, values, place, room, by_group.of_tests(own))
             start = own.stop
         return float(np.mean(scores))
 

@@ -12,21 +12,9 @@ from numpy.typing import NDArray
 from ..kernels import votes as kernels
 from ..kernels.products import ROWS
 from .base import Floats, Folds, Target
-from .columns import ColumnLines, SubsetColumns
 from .scoring import Measure, Outcomes, ScoredTests
 
 Probes = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int64]]  # lines, places of features among them, offsets
-
-
-def row_order(folds: Folds) -> NDArray[np.int64]:
-    """Rows of X in an order in which those tested together lie together; each once where folds are a partition."""
-    return folds.order if folds.is_partition else np.arange(folds.n_rows)
-
-
-def raw_lines(columns: SubsetColumns, folds: Folds) -> ColumnLines:
-    """Columns as they are, as lines; tests follow the rows where these are not tested once each."""
-    places = None if folds.is_partition else np.append(np.arange(folds.n_rows), folds.order)
-    return ColumnLines(columns, columns.dtype, centred=False, places=places)
 
 
 class Votes:
@@ -47,7 +35,6 @@ class Votes:
 
     def score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
         lines, indices, offsets = probes
-        groups, shares, means = by_group
         columns = lines, *self._extents_of(lines)
         for some in self.tests.pieces(len(scores)):
             predicted, own = np.empty((len(scores[some]), len(self.tests.truth))), offsets[some.start : some.stop + 1]
@@ -55,20 +42,19 @@ class Votes:
                 columns, (indices, own), self.layout, self.n_neighbors, self.truth, self.precision, predicted
             )
             self.n_found += predicted.size
-            self.tests.score(predicted, (groups, shares, means[some]), scores[some])
+            self.tests.score(predicted, by_group.of_subsets(some), scores[some])
 
-    def score_fold(self, fold: int, lines: NDArray[Any], by_group: Outcomes, scores: Floats) -> None:
+    def score_fold(self, fold: int, lines: NDArray[Any], by_group: Outcomes) -> float:
         """The score of one fold, of a single subset of all lines, which are its own."""
         tests, trains, train, _ = self.layout
         own = slice(tests[fold] - tests[0], tests[fold + 1] - tests[0])
         some = tests[fold : fold + 2], trains[fold : fold + 2], train, False
-        groups, shares, means = by_group
         probe = np.arange(len(lines), dtype=np.int32), np.array([0, len(lines)])
         columns = lines, *extents(lines)
         predicted = np.empty((1, own.stop - own.start))
         kernels.vote_probes(columns, probe, some, self.n_neighbors, self.truth, self.precision, predicted)
         known = self.measure.tests(self.tests.truth[own], self.tests.weights[own], self.target.n_classes)
-        known.score(predicted, (groups[own], shares[own], means), scores)
+        return known.score_one(predicted[0], by_group.of_tests(own))
 
     @property
     def exact_share(self) -> float:
@@ -82,10 +68,10 @@ class Votes:
         if self.is_alone:
             tests, parts = np.array([0, folds.n_rows]), [everything]
         elif folds.is_partition:
-            tests = np.cumsum([0, *folds.test_sizes])
+            tests = folds.borders
             parts = [np.delete(everything, slice(*own)) for own in pairwise(tests)]
         else:
-            tests = folds.n_rows + np.cumsum([0, *folds.test_sizes])
+            tests = folds.n_rows + folds.borders
             once = np.unique if self.measure.is_probability else np.asarray
             parts = [once(train) for train, _ in folds.splits]
         train = np.concatenate([*parts, np.zeros(ROWS, np.int64)])
@@ -105,10 +91,7 @@ class Votes:
 
     @cached_property
     def tests(self) -> ScoredTests:
-        order, together = self.folds.order, self.folds.is_loo or self.measure.is_probability
-        borders = None if together else np.cumsum([0, *self.folds.test_sizes])
-        weights, n_classes = self.measure.of_rows(order), self.target.n_classes
-        return self.measure.tests(self.target.values[order], weights, n_classes, borders)
+        return self.measure.tests_of(self.folds, self.target.values, self.target.n_classes)
 
     def _extents_of(self, lines: NDArray[Any]) -> Any:
         """Those of the lines that are held are found once."""

@@ -365,12 +365,12 @@ def find_two_cheapest(cost, start, height, least, second, winner):
 
 
 @kernel
-def predict_quickly(columns, features, bend, slope, start, bound, cost, least, second, winner, predicted, doubtful):
+def predict_quickly(standard, features, bend, slope, start, bound, cost, least, second, winner, predicted, doubtful):
     """Classes of the rows, and how many of them are in doubt; doubtful receives those."""
     n_rows, n_doubtful = len(predicted), 0
     for first in range(0, n_rows, TILE):
         stop = min(first + TILE, n_rows)
-        find_differences(columns, features, bend, slope, first, stop, cost)
+        find_differences(standard.columns, features, bend, slope, first, stop, cost)
         find_two_cheapest(cost, start, stop - first, least, second, winner)
         for row in range(stop - first):
             predicted[first + row] = winner[row]
@@ -398,18 +398,7 @@ def predict_by_standard(values, standard, truth, features, offsets, moments, smo
             bound = difference_model(chosen, moments, standard, smoothing, bend, slope, less)
             if bound <= DOUBT:
                 n_doubtful = predict_quickly(
-                    standard.columns,
-                    chosen,
-                    bend,
-                    slope,
-                    less,
-                    bound,
-                    difference,
-                    least,
-                    second,
-                    winner,
-                    line,
-                    doubtful,
+                    standard, chosen, bend, slope, less, bound, difference, least, second, winner, line, doubtful
                 )
         if n_doubtful > 0:
             probe_model(chosen, moments, smoothing, center, scale, start)

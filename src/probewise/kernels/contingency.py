@@ -94,7 +94,10 @@ def joint(columns, levels, place, planes, wide, base, n_base, table, sums, cells
     """For each of the columns: the sum of c log2 c over the cells it makes with ``base``, and the cells not empty."""
     n = len(base)
     n_words = (n + 63) // 64
-    margin, rows, starts = _by_level(base, n_base)
+    rows, starts = np.empty(n, np.int64), np.empty(n_base + 2, np.int64)
+    _sort_by_level(base, n_base, rows, starts)
+    starts = starts[: n_base + 1]
+    margin = starts[1:] - starts[:-1]
     masks = np.zeros((n_base - 1) * n_words if n_base <= BASE_BITS else 0, np.uint64)
     if n_base <= BASE_BITS:
         for i in range(n):
@@ -127,20 +130,17 @@ def _most(levels, columns):
 
 
 @part
-def _by_level(base, n_base):
-    """How many rows have each level, and the rows sorted by it with where each level starts."""
-    margin = np.zeros(n_base, np.int64)
+def _sort_by_level(base, n_base, rows, starts):
+    """Rows sorted by level, where each level starts, and where the last one ends; starts has room for one more."""
+    for level in range(n_base + 2):
+        starts[level] = 0
     for i in range(len(base)):
-        margin[base[i]] += 1
-    starts = np.zeros(n_base + 1, np.int64)
-    for level in range(n_base):
-        starts[level + 1] = starts[level] + margin[level]
-    following = starts.copy()
-    rows = np.empty(len(base), np.int64)
+        starts[base[i] + 2] += 1
+    for level in range(2, n_base + 1):
+        starts[level] += starts[level - 1]
     for i in range(len(base)):
-        rows[following[base[i]]] = i
-        following[base[i]] += 1
-    return margin, rows, starts
+        rows[starts[base[i] + 1]] = i
+        starts[base[i] + 1] += 1
 
 
 @part
@@ -311,16 +311,7 @@ def _agreeing(order, start, stop, levels, place, wide, room, out):
 @part
 def _count_two(base, codes, rows, starts, seen, n_base, table):
     """Joint cells of two rows of codes."""
-    n = len(base)
-    for level in range(n_base + 2):
-        starts[level] = 0
-    for i in range(n):
-        starts[base[i] + 2] += 1
-    for level in range(2, n_base + 1):
-        starts[level] += starts[level - 1]
-    for i in range(n):
-        rows[starts[base[i] + 1]] = i
-        starts[base[i] + 1] += 1
+    _sort_by_level(base, n_base, rows, starts)
     return _count_rows(codes, rows, starts[: n_base + 1], seen, table)
 
 

@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 
 from .jit import kernel, part
+from .order import sort_few
 
 FINEST = 1  # boundaries in a cell that can be split no more
 INFINITE = np.int64(2**62)
@@ -150,23 +151,14 @@ def _cost(cum, n_classes, table, i, j):
 
 
 @part
-def _best_cut(cum, n_classes, table, i, j):
-    """The boundary strictly between i and j with the lowest cost of both sides, and that cost."""
+def _best_cut(cum, n_classes, table, i, j, first, stop):
+    """The boundary first, ..., stop - 1 with the lowest cost of both sides, from i and up to j, and that cost."""
     best, at = INFINITE, -1
-    for c in range(i + 1, j):
+    for c in range(first, stop):
         cost = _cost(cum, n_classes, table, i, c) + _cost(cum, n_classes, table, c, j)
         if cost < best:
             best, at = cost, c
     return at, best
-
-
-@part
-def _insert_sorted(chosen, count, boundary):
-    place = count
-    while place > 0 and chosen[place - 1] > boundary:
-        chosen[place] = chosen[place - 1]
-        place -= 1
-    chosen[place] = boundary
 
 
 @part
@@ -200,7 +192,7 @@ def _top_down(n_blocks, n_classes, table, scale, work):
 @part
 def _offer(cum, n_classes, table, i, j):
     """An interval in a queue: the best cut's gain, the largest first, then the cut, and the interval."""
-    cut, cost = _best_cut(cum, n_classes, table, i, j)
+    cut, cost = _best_cut(cum, n_classes, table, i, j, i + 1, j)
     return cost - _cost(cum, n_classes, table, i, j), cut, i, j
 
 
@@ -214,7 +206,7 @@ def _by_description_length(n_blocks, n_classes, table, scale, work):
     while waiting > 0:
         waiting -= 1
         i, j = begin[waiting], end[waiting]
-        c, cost = _best_cut(cum, n_classes, table, i, j)
+        c, cost = _best_cut(cum, n_classes, table, i, j, i + 1, j)
         if c < 0:
             continue
         whole = _cost(cum, n_classes, table, i, j)
@@ -227,11 +219,12 @@ def _by_description_length(n_blocks, n_classes, table, scale, work):
         delta += _n_present(cum, n_classes, c, j) * (_cost(cum, n_classes, table, c, j) / scale / (n - left))
         bits = math.log2(n - 1.0) + delta
         if (whole - cost) / scale > bits + 1e-12 * n:
-            _insert_sorted(chosen, n_cuts, c)
+            chosen[n_cuts] = c
             n_cuts += 1
             begin[waiting], end[waiting] = i, c
             begin[waiting + 1], end[waiting + 1] = c, j
             waiting += 2
+    sort_few(chosen[:n_cuts])
     return n_cuts
 
 
@@ -259,7 +252,7 @@ def _best_multisplit(n_blocks, n_classes, table, work):
     for t in range(n_blocks):
         finest += _cost(cum, n_classes, table, t, t + 1)
     slack = 1e-12 * whole
-    c, cost = _best_cut(cum, n_classes, table, 0, n_blocks)
+    c, cost = _best_cut(cum, n_classes, table, 0, n_blocks, 1, n_blocks)
     chosen[0] = c
     n_cuts = 1
     best = float(whole - cost)
@@ -360,7 +353,7 @@ def _priced(n_blocks, n_classes, table, price, enough, work):
         for t in range(1, m + 1):
             at, saved = first[t], np.int64(0)
             if last[t] > first[t]:
-                at, saved = _best_cut_within(cum, n_classes, table, first[t], last[t])
+                at, saved = _best_cut(cum, n_classes, table, first[t], last[t], first[t], last[t] + 1)
             inside[t] = at
             weight[t] = price + min(saved, price)
         total = _forward(cum, n_classes, table, first, last, weight, m, n_blocks, cost, before, alive, totals)
@@ -394,17 +387,6 @@ def _priced(n_blocks, n_classes, table, price, enough, work):
         for t in range(1, m + 1):
             first[t], last[t] = first[t + place], last[t + place]
         size //= 2
-
-
-@part
-def _best_cut_within(cum, n_classes, table, a, e):
-    """The boundary in a .. e with the lowest cost of what is left of the cell on both sides, and that cost."""
-    best, at = INFINITE, a
-    for c in range(a, e + 1):
-        cost = _cost(cum, n_classes, table, a, c) + _cost(cum, n_classes, table, c, e)
-        if cost < best:
-            best, at = cost, c
-    return at, best
 
 
 @part
@@ -477,12 +459,8 @@ def _settle(cum, n_classes, table, path, n_cuts, n_blocks, reach):
     for t in range(n_cuts):
         low = path[t - 1] if t > 0 else 0
         high = path[t + 1] if t + 1 < n_cuts else n_blocks
-        best, at = INFINITE, path[t]
-        for c in range(max(low + 1, path[t] - reach), min(high - 1, path[t] + reach) + 1):
-            cost = _cost(cum, n_classes, table, low, c) + _cost(cum, n_classes, table, c, high)
-            if cost < best:
-                best, at = cost, c
-        path[t] = at
+        first, last = max(low + 1, path[t] - reach), min(high - 1, path[t] + reach)
+        path[t], _ = _best_cut(cum, n_classes, table, low, high, first, last + 1)
     for t in range(n_cuts + 1):
         low = path[t - 1] if t > 0 else 0
         high = path[t] if t < n_cuts else n_blocks

@@ -112,21 +112,9 @@ def _substitute(system, weights):
 
 @kernel
 def predict_probes(
-    matrix,
-    rows,
-    borders,
-    centers,
-    indices,
-    offsets,
-    missing,
-    fills,
-    weights,
-    intercepts,
-    allowed,
-    is_label,
-    predictions,
+    matrix, rows, borders, centers, indices, offsets, missing, fills, weights, intercepts, allowed, is_label, predicted
 ):
-    """What every probe predicts for every row in fold order, into predictions (probes, rows): see `predict`.
+    """What every probe predicts for every row in fold order, into predicted (probes, rows): see `predict`.
 
     One walk over the matrix serves the whole batch, a tile of rows at a time while it is in the cache. weights holds,
     probe after probe, a (d, K) matrix per fold; rows are in fold order, fold f is borders[f]..borders[f + 1]. Where
@@ -145,7 +133,7 @@ def predict_probes(
                     _fill(values, missing[begin : begin + d], fills[fold])
                 start = (begin * n_folds + fold * d) * k
                 coefficients, own = weights[start : start + d * k].reshape(d, k), intercepts[probe, fold]
-                predict(values, coefficients, own, allowed[fold], is_label, predictions[probe, first : first + height])
+                predict(values, coefficients, own, allowed[fold], is_label, predicted[probe, first : first + height])
 
 
 @inline

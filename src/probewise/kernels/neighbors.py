@@ -168,10 +168,9 @@ def _reset(work):
 def _search_tile(closeness, start, first, last, fold_end, keys, k, exact, slack, work):
     """Put the rows of every pair of the tile on each other's list, if they reach its limit."""
     peaks, kth, limits, _, _, _, _, found = work
-    if k <= GROUPS:
-        _bound(closeness, start, first, last, fold_end, peaks, kth, k)
-        _set_limits(kth, slack, limits, start, start + len(closeness))
-        _set_limits(kth, slack, limits, first, last)
+    _bound(closeness, start, first, last, fold_end, peaks, kth, k)
+    _set_limits(kth, slack, limits, start, start + len(closeness))
+    _set_limits(kth, slack, limits, first, last)
     count = 0
     for i in range(start, start + len(closeness)):
         if count + 2 * (last - first) > len(found):

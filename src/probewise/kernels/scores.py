@@ -41,10 +41,9 @@ def _score_by_rows(measure, truth, predicted, weights, borders, scores):
                 total += _accuracy(truth[own], told, own_weights)
             elif measure == R2:
                 total += _r2(truth[own], told, own_weights)
-            elif measure == SQUARED_ERROR:
-                total += _minus_squared_error(truth[own], told, own_weights)
-            elif measure == ABSOLUTE_ERROR:
-                total += _minus_absolute_error(truth[own], told, own_weights)
+            elif measure in (SQUARED_ERROR, ABSOLUTE_ERROR):
+                errors, weight = _errors(measure, truth[own], told, own_weights)
+                total += -errors / weight
             elif measure == PROBABILITY:
                 total += _mean(told, own_weights)
         scores[probe] = total / (len(borders) - 1)
@@ -74,7 +73,10 @@ def _add_outcomes(measure, truth, predicted, weights, borders, groups, shares, m
     for fold in range(len(borders) - 1):
         own = slice(borders[fold], borders[fold + 1])
         own_weights = weights[own] if len(weights) else weights
-        level, slope = (1.0, -_inverse_mean_scatter(truth[own], own_weights)) if measure == R2 else (0.0, -1.0)
+        level, slope = 0.0, -1.0
+        if measure == R2:
+            scatter, weight = _scatter(truth[own], own_weights)
+            level, slope = 1.0, -weight / scatter if scatter > 0.0 else 0.0
         for probe in range(len(predicted)):
             if slope == 0.0:  # all to be predicted are equal: each row has the score of all
                 level = _r2(truth[own], predicted[probe, own], own_weights)
@@ -90,20 +92,6 @@ def _add_outcomes(measure, truth, predicted, weights, borders, groups, shares, m
                     else:
                         outcome = np.float64(told == truth[row])
                     means[probe, groups[row]] += shares[row] * outcome
-
-
-@part
-def _inverse_mean_scatter(truth, weights):
-    """1 / the mean squared distance from the mean; 0 where there is none."""
-    mean, total, scatter = 0.0, 0.0, 0.0
-    for row in range(len(truth)):
-        weight = weights[row] if len(weights) else 1.0
-        mean += weight * truth[row]
-        total += weight
-    mean /= total
-    for row in range(len(truth)):
-        scatter += (weights[row] if len(weights) else 1.0) * (truth[row] - mean) ** 2
-    return total / scatter if scatter > 0.0 else 0.0
 
 
 @part
@@ -222,40 +210,36 @@ def _area_in_order(truth, predicted, weights):
 @part
 def _r2(truth, predicted, weights):
     """1 less the squared errors as a share of the squared distances from the mean; 1 or 0 where there are none."""
-    mean, total = 0.0, 0.0
-    for row in range(len(truth)):
-        weight = weights[row] if len(weights) else 1.0
-        mean += weight * truth[row]
-        total += weight
-    mean /= total
-    unexplained, scatter = 0.0, 0.0
-    for row in range(len(truth)):
-        weight = weights[row] if len(weights) else 1.0
-        unexplained += weight * (truth[row] - predicted[row]) ** 2
-        scatter += weight * (truth[row] - mean) ** 2
+    unexplained, _ = _errors(R2, truth, predicted, weights)
+    scatter, _ = _scatter(truth, weights)
     if scatter == 0.0:
         return 1.0 if unexplained == 0.0 else 0.0
     return 1.0 - unexplained / scatter
 
 
 @part
-def _minus_squared_error(truth, predicted, weights):
-    unexplained, total = 0.0, 0.0
+def _scatter(truth, weights):
+    """The sum of squared distances from the mean, and the weight of all rows."""
+    mean, total, scatter = 0.0, 0.0, 0.0
     for row in range(len(truth)):
         weight = weights[row] if len(weights) else 1.0
-        unexplained += weight * (truth[row] - predicted[row]) ** 2
+        mean += weight * truth[row]
         total += weight
-    return -unexplained / total
+    mean /= total
+    for row in range(len(truth)):
+        scatter += (weights[row] if len(weights) else 1.0) * (truth[row] - mean) ** 2
+    return scatter, total
 
 
 @part
-def _minus_absolute_error(truth, predicted, weights):
-    unexplained, total = 0.0, 0.0
+def _errors(measure, truth, predicted, weights):
+    """The sum of squared, or absolute, errors, and the weight of all rows."""
+    errors, total = 0.0, 0.0
     for row in range(len(truth)):
-        weight = weights[row] if len(weights) else 1.0
-        unexplained += weight * abs(truth[row] - predicted[row])
+        weight, error = weights[row] if len(weights) else 1.0, truth[row] - predicted[row]
+        errors += weight * (abs(error) if measure == ABSOLUTE_ERROR else error**2)
         total += weight
-    return -unexplained / total
+    return errors, total
 
 
 @part

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .jit import kernel
+from .jit import inline, kernel
 
 
 @kernel
@@ -41,17 +41,19 @@ def round_to_levels(values, shift, per_unit, out):
         out[i] = np.uint16(np.rint(min(level, 65535.0))) if level > 0 else np.uint16(0)
 
 
+@inline
+def _difference(inside, with_it, n_probes, total):
+    """DAF0 of a feature in so many of the probes, with that sum of values: NaN where it is in none or in all."""
+    outside = n_probes - inside
+    difference = with_it / inside - (total - with_it) / outside
+    return difference if inside > 0.0 and outside > 0.0 else np.nan
+
+
 @kernel
 def mean_differences(table, n_probes, total, out):
     """DAF0 of every feature into out: mean value with it less mean value without it; NaN where undefined."""
     for feature in range(len(out)):
-        inside = table[feature, 0]
-        outside = n_probes - inside
-        with_it = table[feature, 1]
-        if inside > 0.0 and outside > 0.0:
-            out[feature] = with_it / inside - (total - with_it) / outside
-        else:
-            out[feature] = np.nan
+        out[feature] = _difference(table[feature, 0], table[feature, 1], n_probes, total)
 
 
 @kernel
@@ -60,11 +62,7 @@ def renew_differences(table, n_probes, total, known):
     change = 0.0
     compared = 0
     for feature in range(len(known)):
-        inside = table[feature, 0]
-        outside = n_probes - inside
-        with_it = table[feature, 1]
-        now = with_it / inside - (total - with_it) / outside
-        now = now if inside > 0.0 and outside > 0.0 else np.nan
+        now = _difference(table[feature, 0], table[feature, 1], n_probes, total)
         difference = abs(now - known[feature])
         known[feature] = now
         if difference == difference:
@@ -80,13 +78,9 @@ def top_features(table, taken_off, n_probes, total, top):
     best = np.empty(top, np.int64)
     found = 0
     for feature in range(len(table)):
-        inside = table[feature, 0] - taken_off[feature, 0]
-        outside = n_probes - inside
-        if inside <= 0.0 or outside <= 0.0:
-            continue
-        with_it = table[feature, 1] - taken_off[feature, 1]
-        score = with_it / inside - (total - with_it) / outside
-        if found == top and score <= scores[top - 1]:
+        inside, with_it = table[feature, 0] - taken_off[feature, 0], table[feature, 1] - taken_off[feature, 1]
+        score = _difference(inside, with_it, n_probes, total)
+        if np.isnan(score) or (found == top and score <= scores[top - 1]):
             continue
         place = min(found, top - 1)
         while place > 0 and score > scores[place - 1]:
@@ -113,29 +107,10 @@ def order_change(coefficients_before, positions_before, coefficients_after, posi
 
 
 @kernel
-def smallest_coverage(table, n_probes):
-    """The least, over features, of the probes that hold it and of the probes that do not."""
-    least = n_probes
-    for feature in range(len(table)):
-        least = min(least, min(table[feature, 0], n_probes - table[feature, 0]))
-    return least
-
-
-@kernel
 def is_covered(table, n_probes, least):
-    """Whether that smallest coverage has reached ``least``; the first feature that has not ends the search."""
+    """Whether each feature is in, and out of, at least so many probes; the first that is not ends the search."""
     for feature in range(len(table)):
         inside = table[feature, 0]
         if inside < least or n_probes - inside < least:
             return False
     return True
-
-
-@kernel
-def add_by_size(table, offsets, values):
-    """Add (1, value, value**2) to the table row of every probe's size."""
-    for probe in range(len(values)):
-        size = offsets[probe + 1] - offsets[probe]
-        table[size, 0] += 1.0
-        table[size, 1] += values[probe]
-        table[size, 2] += values[probe] * values[probe]

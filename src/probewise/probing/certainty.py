@@ -182,12 +182,10 @@ def steady_errors(tally: Tally, coefficient: str = "daf0") -> Floats:
 
     A variance from two or three probes is often far too small by chance; one from hundreds is hardly changed.
     """
-    totals = np.array([tally.n_probes, tally.total, tally.total_square])
-    sides = (Moments(*tally.table.T), Moments(*(totals - tally.table).T))  # probes with the feature, and without it
-    errors = np.sqrt(sum(_steady_variance(side) for side in sides))
+    errors = np.sqrt(sum(_steady_variance(side) for side in tally.sides))
     if coefficient != "daf1":
         return errors
-    deviation = sum(np.nan_to_num(side.count * np.sqrt(side.variance)) for side in sides) / tally.n_probes
+    deviation = sum(np.nan_to_num(side.count * np.sqrt(side.variance)) for side in tally.sides) / tally.n_probes
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(errors == 0, 0.0, errors / deviation)
 

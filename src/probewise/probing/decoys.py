@@ -14,7 +14,6 @@ held at q as Benjamini and Hochberg do.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,17 +30,11 @@ STREAM = 0xDEC0  # apart from what else is drawn with the same seed
 
 @dataclass(frozen=True, eq=False)
 class Decoys:
-    """Which units have a decoy, and where decoys are in the matrix.
+    """Which units have a decoy, and where decoys are in the matrix."""
 
-    Attributes
-    ----------
-    originals : the unit that each decoy was made of.
-    columns : the columns of each decoy in the ``matrix``, which holds those of X first.
-    """
-
-    originals: NDArray[np.int64]
-    columns: Subsets
-    matrix: Any
+    originals: NDArray[np.int64]  # the unit that each decoy was made of
+    columns: Subsets  # of each decoy in the matrix
+    matrix: Any  # the columns of X first
 
     @classmethod
     def of(cls, X: Any, columns: Subsets, seed: int, groups: Any = None) -> Decoys:
@@ -55,29 +48,21 @@ class Decoys:
         n_decoys = int(np.clip(n_units, FEWEST, MOST))
         whole, rest = divmod(n_decoys, n_units)
         originals = np.concatenate([np.tile(np.arange(n_units), whole), random.permutation(n_units)[:rest]])
-        order_of = _order_of_rows if groups is None else partial(_order_of_groups, np.asarray(groups))
-        parts = [_shuffled(X, columns[unit], order_of(X.shape[0], random)) for unit in originals.tolist()]
-        sizes = [columns.sizes[unit] for unit in originals]
-        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        numbers = None if groups is None else np.unique(np.asarray(groups), return_inverse=True)[1]
+        parts = [X[:, columns[unit]][_order(X.shape[0], numbers, random)] for unit in originals.tolist()]
+        offsets = np.concatenate([[0], np.cumsum(columns.sizes[originals])])
         indices = X.shape[1] + np.arange(offsets[-1], dtype=np.int32)
         return cls(originals, Subsets(indices, offsets), _side_by_side(X, parts))
 
 
-def _order_of_rows(n_rows: int, random: np.random.Generator) -> NDArray[np.int64]:
-    return random.permutation(n_rows)
-
-
-def _order_of_groups(groups: NDArray[Any], n_rows: int, random: np.random.Generator) -> NDArray[np.int64]:
-    """The rows one group after the other come from the rows of the groups in another order."""
-    numbers = np.unique(groups, return_inverse=True)[1]
+def _order(n_rows: int, numbers: NDArray[np.int64] | None, random: np.random.Generator) -> NDArray[np.int64]:
+    """Any, or, with groups by number: rows one group after the other come from those of groups in another order."""
+    if numbers is None:
+        return random.permutation(n_rows)
     shuffled = random.permutation(numbers.max() + 1)[numbers]
     order = np.empty(n_rows, np.int64)
     order[np.argsort(numbers, kind="stable")] = np.argsort(shuffled, kind="stable")
     return order
-
-
-def _shuffled(X: Any, columns: NDArray[np.int32], order: NDArray[np.int64]) -> Any:
-    return X[:, columns][order]
 
 
 def _side_by_side(X: Any, parts: list[Any]) -> Any:

@@ -51,6 +51,13 @@ class Knowledge:
             self.learn()
         return self.state()
 
+    def every_look(self) -> Iterator[Look]:
+        """The same, with what is measured on the way."""
+        while self.known < self.ledger.n_probes:
+            self.learn()
+            if self.known % self.check_every == 0:
+                yield self.looks[-1]
+
     def learn(self, subsets: Subsets | None = None) -> State:
         """Take in the ledger's next probes up to a block border, drawn if not given, and look if a look is due."""
         start = self.known
@@ -132,14 +139,3 @@ class Knowledge:
             return {item: float(item.top >= len(active)) for item in asked}
         certainty = Certainty.of_tally(tally)
         return {item: certainty.agreement(min(item.top, len(active)), item.overlap) for item in asked}
-
-
-def looks_at(
-    plan: ProbePlan, ledger: Ledger, *, block_size: int, check_every: int, watch: Watch, narrow: Narrow | None = None
-) -> Iterator[Look]:
-    """What is measured at every look of a run that is in the ledger; ``plan`` is the one it began with."""
-    knowledge = Knowledge(plan, ledger, block_size=block_size, check_every=check_every, watch=watch, narrow=narrow)
-    while knowledge.known < ledger.n_probes:
-        knowledge.learn()
-        if knowledge.known % check_every == 0:
-            yield knowledge.looks[-1]

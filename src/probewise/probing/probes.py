@@ -88,6 +88,13 @@ class ProbePlan:
         """Stretches of probes that are drawn alike; here one, of all features."""
         return (Round(0, np.arange(self.n_features, dtype=np.int32)),)
 
+    def last_rounds(self) -> NDArray[np.int64]:
+        """The number of the last round each feature was in, from 0."""
+        last = np.zeros(self.n_features, np.int64)
+        for number, part in enumerate(self.rounds):
+            last[part.active] = number
+        return last
+
     @property
     def largest(self) -> int:
         """The largest size a probe can have."""

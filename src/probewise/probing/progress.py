@@ -153,12 +153,10 @@ def _leave(line: str) -> None:
     console = Console(stderr=True)
     if console.is_jupyter:
         import_module("IPython.display").display(Text(line))
+    elif console.is_terminal:
+        print(line, file=sys.stderr)
     else:
-        (print_to_terminal if console.is_terminal else print_to_log)(line)
-
-
-def print_to_terminal(line: str) -> None:
-    print(line, file=sys.stderr)
+        print_to_log(line)
 
 
 def print_to_log(line: str) -> None:

@@ -46,68 +46,19 @@ def begun_by(command: list[str]) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """What makes a run what it is, and what is kept with it.
-
-    Attributes
-    ----------
-    seed : int
-        Of the probes.
-    shape : tuple of int
-        Rows and features of the table.
-    criterion : str
-        The criterion in words.
-    units : Units
-        What enters a probe as one.
-    max_probe_size, inclusion : int or None, float or None
-        How probes are drawn.
-    screening : Screening or None
-        What a screen did before the probes.
-    narrowing : Narrowing, Schedule or None
-        How the run goes on among fewer features, if it does.
-    categorical : array of int64
-        The columns that are categories.
-    scoring : str or None
-        The score that J is, by name.
-    data, target, folds, sample_weight : str or None
-        Fingerprints; None where the run is not kept in a file.
-    check_every, block_size : int
-        Probes between two looks, and in a block.
-    feature_names : list of str or None
-    cv : str or None
-        The folds in words.
-    costs : array of float64 or None
-    fdr : float or None
-        The false-discovery rate, of a run with decoys.
-    decoys_by_groups : bool
-        Whether decoys were shuffled by whole groups of rows.
-    version : str or None
-        Of Probewise, that began the run.
-    command : list of str or None
-        The arguments of the command line, if it began the run.
-    row_shares : array of float64 or None
-        Of J, for each group of rows of which the ledger keeps what it gave.
-    row_unit : float
-        In which they are kept.
-    rows : str or None
-        Which rows are in which group, as a fingerprint.
-    scale : str or None
-        On which columns were brought before they were probed.
-    uneven : tuple of float or None
-        Between which deviations columns lie that differ so much in width that the wide ones rule the criterion.
-    chances_alone : array of float64 or None
-        Of each unit, that luck gives as much as it tells on its own.
-    """
+    """What makes a run what it is, and what is kept with it."""
 
     seed: int
-    shape: tuple[int, int]
-    criterion: str
+    shape: tuple[int, int]  # rows and features of the table
+    criterion: str  # in words
     units: Units
     max_probe_size: int | None = None
     inclusion: float | None = None
     screening: Screening | None = None
-    narrowing: Narrowing | Schedule | None = None
-    categorical: NDArray[np.int64] | None = None
-    scoring: str | None = None
+    narrowing: Narrowing | Schedule | None = None  # how the run goes on among fewer features, if it does
+    categorical: NDArray[np.int64] | None = None  # the columns that are categories
+    scoring: str | None = None  # the score that J is, by name
+    # Fingerprints of the data, None where the run is not kept in a file.
     data: str | None = None
     target: str | None = None
     folds: str | None = None
@@ -115,18 +66,18 @@ class Record:
     check_every: int = CHECK_EVERY
     block_size: int = BLOCK_SIZE
     feature_names: list[str] | None = None
-    cv: str | None = None
+    cv: str | None = None  # in words
     costs: Floats | None = None
-    fdr: float | None = None
-    decoys_by_groups: bool = False
-    version: str | None = None
-    command: list[str] | None = None
-    row_shares: Floats | None = None
-    row_unit: float = 1.0
-    rows: str | None = None
-    scale: str | None = None
-    uneven: tuple[float, float] | None = None
-    chances_alone: Floats | None = None
+    fdr: float | None = None  # of a run with decoys
+    decoys_by_groups: bool = False  # shuffled by whole groups of rows
+    version: str | None = None  # of Probewise, that began the run
+    command: list[str] | None = None  # the arguments of the command line, if it began the run
+    row_shares: Floats | None = None  # of J, for each group of rows of which the ledger keeps what it gave
+    row_unit: float = 1.0  # in which that is kept
+    rows: str | None = None  # which rows are in which group, as a fingerprint
+    scale: str | None = None  # on which columns were brought before they were probed
+    uneven: tuple[float, float] | None = None  # least and largest deviation, if wide columns rule the criterion
+    chances_alone: Floats | None = None  # of each unit, that luck gives as much as it tells on its own
 
     @property
     def method(self) -> str:

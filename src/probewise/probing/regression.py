@@ -45,27 +45,16 @@ class Regression:
     penalty: float
 
     @classmethod
-    def of(
-        cls,
-        plan: ProbePlan,
-        ledger: Ledger,
-        *,
-        penalty: float | None = None,
-        ridge: float | None = None,
-        tolerance: float = TOLERANCE,
-    ) -> Regression:
+    def of(cls, plan: ProbePlan, ledger: Ledger, *, penalty: float | None = None) -> Regression:
         """Over the ledger's probes; the penalty, in units of the matrix's mean diagonal, chosen by them unless given.
 
         It is chosen by leaving out one probe in four, four times: the penalty that predicts the J left out best.
-        ``ridge`` is a penalty in units of a probe instead.
         """
         design = Design(plan, ledger)
-        if ridge is not None:
-            penalty = ridge / design.unit
-        elif penalty is None:
+        if penalty is None:
             few = CHOOSING_INDICES * 2 // (plan.largest + 1)
             penalty = (design if len(design.values) <= few else Design(plan, ledger.until(few))).best_penalty()
-        return cls.of_design(design, penalty, tolerance)
+        return cls.of_design(design, penalty)
 
     @classmethod
     def of_design(cls, design: Design, penalty: float, tolerance: float = TOLERANCE) -> Regression:
@@ -152,9 +141,7 @@ class Design:
 
     def _number(self) -> None:
         """Columns of the matrix: where those of features are, how many features share one, how many a round has."""
-        last, probed = np.zeros(self.plan.n_features, np.int64), np.zeros(self.plan.n_features, dtype=bool)
-        for number, part in enumerate(self.plan.rounds):
-            last[part.active] = number
+        last, probed = self.plan.last_rounds(), np.zeros(self.plan.n_features, dtype=bool)
         for read in self.read:
             probed[read.probed] = True
         order = np.argsort((2 * (len(self.plan.rounds) - last) - probed).astype(np.uint16), kind="stable")  # by radix

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .ledger import Ledger
 from .probes import ProbePlan, Subsets
-from .tally import Tally, TallySheet, scaled_by_size, size_deviations
+from .tally import Tally, size_deviations
 
 Floats = NDArray[np.float64]
 BATCH_PROBES, BATCH_FEATURES = 4096, 2**25  # a batch holds at most so many, to bound memory
@@ -68,17 +68,15 @@ def batches(plan: ProbePlan, start: int, stop: int) -> Iterator[tuple[int, int]]
 
 def size_adjusted_tally(plan: ProbePlan, ledger: Ledger) -> Tally:
     """The tally of J less the mean J of probes of like size; its mean difference is DAF0, centred."""
-    sheet = TallySheet(plan.n_features)
-    for subsets, values in adjusted(plan, ledger):
-        sheet.add(subsets, values)
-    return sheet.view()
+    return Tally.over(adjusted(plan, ledger), plan.n_features)
 
 
 def size_scaled_tally(plan: ProbePlan, ledger: Ledger, *, min_probes: int = 30, centred: bool = False) -> Tally:
-    """The tally of J(S) / sigma(|S|) over the ledger, or of J less that of like size; its mean difference is DAF2."""
+    """The tally of J(S) / sigma(|S|) over the ledger, or of J less that of like size; its mean difference is DAF2.
+
+    (2011, eq. 13-15)
+    """
     shift = float(ledger.values(0, 1)[0])
     deviations = size_deviations(replay(plan, ledger), plan.largest, shift=shift, min_probes=min_probes)
-    sheet = TallySheet(plan.n_features)
-    for subsets, values in (adjusted if centred else replay)(plan, ledger):
-        sheet.add(subsets, scaled_by_size(subsets, values, deviations))
-    return sheet.freeze()
+    batches = (adjusted if centred else replay)(plan, ledger)
+    return Tally.over(((subsets, values / deviations[subsets.sizes]) for subsets, values in batches), plan.n_features)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,7 @@ class PlanInRounds(ProbePlan):
     """
 
     later: tuple[Round, ...] = field(default=(), kw_only=True)
+    largest_share: ClassVar[float] = 0.5  # of the features of a round, in its largest probe
 
     def narrowed(self, start: int, active: NDArray[np.int32]) -> PlanInRounds:
         """The same up to probe ``start``, and a round among fewer features from there on."""
@@ -84,7 +85,8 @@ class PlanInRounds(ProbePlan):
 
     def _round_plan(self, part: Round) -> ProbePlan:
         size = self.n_features if self.max_size is None else self.max_size
-        return ProbePlan(len(part.active), max(1, min(size, len(part.active) // 2)), self.inclusion, self.seed)
+        largest = max(1, min(size, int(self.largest_share * len(part.active))))
+        return ProbePlan(len(part.active), largest, self.inclusion, self.seed)
 
     @staticmethod
     def _round_offsets(plan: ProbePlan, start: int, stop: int) -> NDArray[np.int64]:
@@ -145,12 +147,6 @@ class Narrowing:
             return 0.0
         return float(np.corrcoef(odd[known], even[known])[0, 1])
 
-    def rounds_of(self, plan: ProbePlan, ledger: Ledger, check_every: int) -> ProbePlan:
-        """The plan of a run that is in the ledger already."""
-        for n_probes in range(check_every, ledger.n_probes + 1, check_every):
-            plan = self(plan, ledger, n_probes)
-        return plan
-
 
 def enough_agreement(n_features: int) -> float:
     """The agreement at which a round ends: among many features the few that matter move the correlation less."""
@@ -168,17 +164,9 @@ def as_share(narrow: Any) -> float:
     )
 
 
-def last_rounds(plan: ProbePlan) -> NDArray[np.int64]:
-    """The number of the last round each feature was in, from 0."""
-    last = np.zeros(plan.n_features, np.int64)
-    for number, part in enumerate(plan.rounds):
-        last[part.active] = number
-    return last
-
-
 def ranked(plan: ProbePlan, scores: Floats) -> NDArray[np.int64]:
     """Places, from 0: those still in by their scores, then those that left last, and so on."""
-    order = np.lexsort((positions(scores), -last_rounds(plan)))
+    order = np.lexsort((positions(scores), -plan.last_rounds()))
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
     return places
@@ -189,7 +177,7 @@ def pooled_differences(plan: ProbePlan, ledger: Ledger) -> tuple[Floats, Floats]
 
     Probes of rounds after it left say nothing about a feature: it could not be in them.
     """
-    last, whole = last_rounds(plan), TallySheet(plan.n_features)
+    last, whole = plan.last_rounds(), TallySheet(plan.n_features)
     scores, errors = np.full(plan.n_features, np.nan), np.full(plan.n_features, np.nan)
     for number in range(len(plan.rounds)):
         for subsets, rest in adjusted(plan, ledger, number):

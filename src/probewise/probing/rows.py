@@ -26,7 +26,7 @@ from .certainty import steady_errors
 from .ledger import MOST_ROW_GROUPS, Ledger
 from .probes import ProbePlan, Subsets
 from .replay import batches, sizes_alike
-from .tally import TallySheet
+from .tally import Tally
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -42,21 +42,11 @@ FEWEST_GROUPS = 5  # with fewer, a spread over groups is a guess
 
 @dataclass(frozen=True, eq=False)
 class RowGroups:
-    """Rows in groups, of which a run keeps what each gave to J.
+    """Rows in groups, of which a run keeps what each gave to J."""
 
-    Attributes
-    ----------
-    group_of : array of int64
-        The group of each row; -1 for a row that J does not count.
-    shares : array of float64
-        With which J is the mean over groups.
-    unit : float
-        What groups gave is kept in this unit, so that it is about 1.
-    """
-
-    group_of: Ints
-    shares: Floats
-    unit: float = 1.0
+    group_of: Ints  # of each row; -1 for a row that J does not count
+    shares: Floats  # with which J is the mean over groups
+    unit: float = 1.0  # in which what groups gave is kept, so that it is about 1
 
     @classmethod
     def of(cls, row_shares: Floats, y: Any, together: Any = None, unit: float = 1.0) -> RowGroups | None:
@@ -87,35 +77,23 @@ def _numbered(labels: NDArray[Any]) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class RowEffects:
-    """What units gave in some probes of a run, by groups of rows.
+    """What each unit gave in some probes of a run, by groups of rows."""
 
-    Attributes
-    ----------
-    effects : array of float64, shape (n_units,)
-        J with the unit less J without it, in probes of like size.
-    row_errors, probe_errors : arrays of float64, shape (n_units,)
-        Standard errors: had there been other rows, and other probes.
-    n_groups : int
-        Of rows.
-    """
-
-    effects: Floats
-    row_errors: Floats
-    probe_errors: Floats
-    n_groups: int
+    effects: Floats  # J with the unit less J without it, in probes of like size
+    row_errors: Floats  # their standard errors, had there been other rows
+    probe_errors: Floats  # and other probes
+    n_groups: int  # of rows
 
     @classmethod
     def of(
         cls, plan: ProbePlan, ledger: Ledger, shares: Floats, start: int, stop: int, unit: float = 1.0
     ) -> RowEffects:
         """Of the probes from start to stop, which must be of one round."""
-        sheet, errors = TallySheet(plan.n_features), np.empty(plan.n_features)
-        for subsets, values, _ in _residuals(plan, ledger, start, stop, with_rows=False):
-            sheet.add(subsets, values)
+        errors, residuals = np.empty(plan.n_features), _residuals(plan, ledger, start, stop, with_rows=False)
+        tally = Tally.over(((subsets, values) for subsets, values, _ in residuals), plan.n_features)
         for first in range(0, plan.n_features, FEATURES_AT_A_TIME):
             some = np.arange(first, min(first + FEATURES_AT_A_TIME, plan.n_features))
             errors[some] = _error_of_mean(group_effects(plan, ledger, some, start, stop), shares)
-        tally = sheet.view()
         return cls(tally.daf0(), unit * errors, steady_errors(tally, "daf0"), len(shares))
 
     @property

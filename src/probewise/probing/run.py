@@ -15,16 +15,16 @@ from ..stopping import ORDER, VALUE, Look
 from .certainty import Certainty, steady_errors
 from .decoys import chances
 from .ledger import Ledger
-from .looks import looks_at
+from .looks import Knowledge
 from .multiplicity import discoveries
 from .probes import ProbePlan
 from .record import DEFAULT_FDR, Record
 from .regression import Regression
 from .replay import replay, size_adjusted_tally, size_scaled_tally
-from .rounds import PENALTY, PlanInRounds, last_rounds, pooled_differences, ranked
+from .rounds import PENALTY, PlanInRounds, pooled_differences, ranked
 from .rows import LEARNING, RowEffects, group_effects, in_either_way
 from .schedule import Schedule
-from .tally import COEFFICIENTS, Tally, TallySheet, positions
+from .tally import COEFFICIENTS, Tally, positions
 from .units import Units
 
 Floats = NDArray[np.float64]
@@ -37,30 +37,14 @@ FEWEST_IN_A_CELL = 10  # probes with, or without, a feature or a pair, below whi
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run of probes that has ended.
+    """A run of probes that has ended."""
 
-    Attributes
-    ----------
-    plan : ProbePlan
-        Over units, with the rounds that it went through.
-    ledger : Ledger
-        What each probe gave.
-    tally : Tally
-        Of units.
-    stop_reason : str or None
-        Why it ended; None where it broke off.
-    interrupted : bool
-        Whether something else than its stopping rule ended it.
-    record : Record or None
-        Its settings; None for probes without a table, whose units are features.
-    """
-
-    plan: ProbePlan
+    plan: ProbePlan  # over units, with the rounds that it went through
     ledger: Ledger
-    tally: Tally
-    stop_reason: str | None = None
-    interrupted: bool = False
-    record: Record | None = None
+    tally: Tally  # of units
+    stop_reason: str | None = None  # None where it broke off
+    interrupted: bool = False  # by something else than its stopping rule
+    record: Record | None = None  # None for probes without a table, whose units are features
     _coefficients: dict[str, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -69,11 +53,10 @@ class Run:
         record = Record.read(ledger)
         plan = record.first_plan()
         if record.narrowing is not None:
-            plan = record.narrowing.rounds_of(plan, ledger, record.check_every)
-        sheet = TallySheet(plan.n_features, float(ledger.values(0, 1)[0]))
-        for subsets, values in replay(plan, ledger):
-            sheet.add(subsets, values)
-        return cls(plan, ledger, sheet.view(), ledger.stop_reason, record=record)
+            for n_probes in range(record.check_every, ledger.n_probes + 1, record.check_every):
+                plan = record.narrowing(plan, ledger, n_probes)
+        tally = Tally.over(replay(plan, ledger), plan.n_features, float(ledger.values(0, 1)[0]))
+        return cls(plan, ledger, tally, ledger.stop_reason, record=record)
 
     @cached_property
     def units(self) -> Units:
@@ -132,7 +115,7 @@ class Run:
         """How sure the coefficient of every feature is; NaN for those not probed, or not up to the last round."""
         scores, errors = self.unit_coefficient(name)
         if self.in_rounds:
-            scores = np.where(last_rounds(self.plan) == len(self.plan.rounds) - 1, scores, np.nan)
+            scores = np.where(self.plan.last_rounds() == len(self.plan.rounds) - 1, scores, np.nan)
         elif name in ("daf0", "daf1"):
             errors = steady_errors(self.tally, name)
         if about_rows and self.row_effects is not None:
@@ -268,16 +251,15 @@ class Run:
         """C, C2 and the agreement of two halves on the top features, at every look or every so many probes."""
         assert self.record is not None
         begun = replace(self.plan, later=()) if isinstance(self.plan, PlanInRounds) else self.plan
-        return list(
-            looks_at(
-                begun,
-                self.ledger,
-                block_size=self.record.block_size,
-                check_every=check_every or self.record.check_every,
-                watch=frozenset({ORDER, VALUE, *tops}),
-                narrow=self.record.narrowing,
-            )
+        knowledge = Knowledge(
+            begun,
+            self.ledger,
+            block_size=self.record.block_size,
+            check_every=check_every or self.record.check_every,
+            watch=frozenset({ORDER, VALUE, *tops}),
+            narrow=self.record.narrowing,
         )
+        return list(knowledge.every_look())
 
     @cached_property
     def history(self) -> dict[str, NDArray[Any]]:
@@ -292,7 +274,7 @@ class Run:
 
     def rounds_left(self) -> NDArray[np.int64]:
         """The number of the round after which each feature left, from 1; 0 for those that stayed."""
-        last = last_rounds(self.plan)
+        last = self.plan.last_rounds()
         return self.units.per_feature(np.where(last == len(self.plan.rounds) - 1, 0, last + 1), 0)
 
     @cached_property

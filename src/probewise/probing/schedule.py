@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .ledger import Ledger
-from .probes import ProbePlan, Round
+from .probes import ProbePlan
 from .regression import Design, Regression
 from .rounds import PlanInRounds
 from .tally import positions
@@ -30,10 +30,7 @@ TOLERANCE = 1e-3  # of its solution, which is far below what the luck of probes 
 class TournamentPlan(PlanInRounds):
     """Probes of uniform size, up to ``max_size`` or three tenths of the features of their round."""
 
-    def _round_plan(self, part: Round) -> ProbePlan:
-        size = self.n_features if self.max_size is None else self.max_size
-        largest = max(1, min(size, int(LARGEST_SHARE * len(part.active))))
-        return ProbePlan(len(part.active), largest, self.inclusion, self.seed)
+    largest_share = LARGEST_SHARE
 
     @staticmethod
     def _round_offsets(plan: ProbePlan, start: int, stop: int) -> NDArray[np.int64]:
@@ -46,24 +43,14 @@ class Schedule:
 
     The first round has a quarter of the probes, less where that leaves the others too few, or more where rounds are
     few; the others have as many each, to a block, and the last one the rest.
-
-    Attributes
-    ----------
-    n_probes : int
-        The budget.
-    ends : tuple of int
-        Probes after which features leave.
-    protected : array of int32
-        Units that cannot leave while more than ``protected_above`` go on.
-    n_threads : int or None
-        Of the regressions between rounds, which are the same to the bit for any number.
     """
 
-    n_probes: int
-    ends: tuple[int, ...]
+    n_probes: int  # the budget
+    ends: tuple[int, ...]  # probes after which features leave
+    # Units that cannot leave while more than so many go on.
     protected: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     protected_above: int = 0
-    n_threads: int | None = None
+    n_threads: int | None = None  # of the regressions between rounds, which are the same to the bit for any number
     _read: list[Design] = field(default_factory=list, init=False, repr=False)  # the last one, for the next to go on
 
     @classmethod
@@ -112,12 +99,6 @@ class Schedule:
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_read": []}
-
-    def rounds_of(self, plan: ProbePlan, ledger: Ledger, check_every: int) -> ProbePlan:
-        """The plan of a run that is in the ledger already."""
-        for n_probes in self.ends:
-            plan = self(plan, ledger, n_probes) if n_probes <= ledger.n_probes else plan
-        return plan
 
 
 def sizes_of_rounds(n_units: int, n_rounds: int | None = None) -> list[int]:

@@ -44,7 +44,15 @@ class Tally:
     @classmethod
     def of(cls, subsets: Subsets, values: Floats, n_features: int, shift: float = 0.0) -> Tally:
         """The tally of a batch of probes and their J."""
-        return TallySheet(n_features, shift).add(subsets, values).freeze()
+        return cls.over([(subsets, values)], n_features, shift)
+
+    @classmethod
+    def over(cls, batches: Iterable[tuple[Subsets, Floats]], n_features: int, shift: float = 0.0) -> Tally:
+        """The tally of one batch after the other."""
+        sheet = TallySheet(n_features, shift)
+        for subsets, values in batches:
+            sheet.add(subsets, values)
+        return sheet.view()
 
     def __add__(self, other: Tally) -> Tally:
         if self.n_features != other.n_features:
@@ -86,7 +94,7 @@ class Tally:
     @property
     def coverage(self) -> int:
         """The least, over features, of the probes with it and the probes without it (2011, eq. 16)."""
-        return int(sums.smallest_coverage(self.table, self.n_probes))
+        return int(min(self.table[:, 0].min(initial=self.n_probes), self.n_probes - self.table[:, 0].max(initial=0)))
 
     def covers(self, n_probes: int) -> bool:
         """Whether ``coverage`` is at least this; while it is not, the answer does not take a look at every feature."""
@@ -115,26 +123,22 @@ class Tally:
         return out
 
     def _errors(self, coefficient: str) -> Floats:
-        inside, outside = self._inside(), self._outside()
+        inside, outside = self.sides
         with np.errstate(divide="ignore", invalid="ignore"):
             error = np.sqrt(inside.variance / inside.count + outside.variance / outside.count)
         return _ratio(error, self._deviation()) if coefficient == "daf1" else error
 
     def _deviation(self) -> Floats:
-        inside, outside = self._inside(), self._outside()
+        inside, outside = self.sides
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = inside.count * np.sqrt(inside.variance) + outside.count * np.sqrt(outside.variance)
             return weighted / self.n_probes
 
-    def _inside(self) -> Moments:
-        return Moments(self.table[:, 0], self.table[:, 1], self.table[:, 2])
-
-    def _outside(self) -> Moments:
-        return Moments(
-            self.n_probes - self.table[:, 0],
-            self.total - self.table[:, 1],
-            self.total_square - self.table[:, 2],
-        )
+    @property
+    def sides(self) -> tuple[Moments, Moments]:
+        """Of the probes with each feature, and of those without it."""
+        totals = np.array([self.n_probes, self.total, self.total_square])
+        return Moments(*self.table.T), Moments(*(totals - self.table).T)
 
 
 @dataclass(frozen=True)
@@ -156,7 +160,7 @@ class TallySheet:
     """A tally being written: the one mutable place, so that a probe costs its size and not n_features.
 
     Probes are added one after the other in the order given, so how they are cut into batches does not
-    change a bit of the result. ``view`` shares memory with the sheet; ``freeze`` does not.
+    change a bit of the result. ``view`` shares memory with the sheet.
     """
 
     def __init__(self, n_features: int, shift: float = 0.0) -> None:
@@ -164,17 +168,13 @@ class TallySheet:
         self.totals = np.zeros(3)
         self.shift = shift
 
-    def add(self, subsets: Subsets, values: Floats) -> TallySheet:
+    def add(self, subsets: Subsets, values: Floats) -> None:
         shifted = np.asarray(values, dtype=np.float64) - self.shift
         sums.add_probes(self.table, self.totals, subsets.indices, subsets.offsets, shifted)
-        return self
 
     def view(self) -> Tally:
         n_probes, total, total_square = self.totals.tolist()
         return Tally(int(n_probes), total, total_square, self.table, self.shift)
-
-    def freeze(self) -> Tally:
-        return replace(self.view(), table=self.table.copy())
 
 
 def size_deviations(
@@ -187,7 +187,8 @@ def size_deviations(
     """
     table = np.zeros((largest + 1, 3))
     for subsets, values in batches:
-        sums.add_by_size(table, subsets.offsets, np.asarray(values, dtype=np.float64) - shift)
+        shifted = np.asarray(values, dtype=np.float64) - shift
+        np.add.at(table, subsets.sizes, np.column_stack([np.ones(len(shifted)), shifted, shifted**2]))
     running = np.vstack([np.zeros(3), np.cumsum(table, axis=0)])
     usable = 1e-12 * Moments(*running[-1]).variance
     sizes = np.flatnonzero(table[:, 0])
@@ -208,11 +209,6 @@ def size_deviations(
     found = np.sqrt(pool(high).variance)
     deviations[sizes] = np.where(found > 0, found, 1.0)
     return deviations
-
-
-def scaled_by_size(subsets: Subsets, values: Floats, deviations: Floats) -> Floats:
-    """J(S) / sigma(|S|), what DAF2 takes the mean difference of (2011, eq. 13-15)."""
-    return np.asarray(values, dtype=np.float64) / deviations[subsets.sizes]
 
 
 def positions(scores: Floats) -> NDArray[np.int64]:

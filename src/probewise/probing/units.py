@@ -28,24 +28,12 @@ COPIED_SHARE, COPIED_BYTES = 8, 2**28  # one column in so many at most, and no m
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The units of a run over ``n_features`` features.
-
-    Attributes
-    ----------
-    n_features : int
-        Features of the table.
-    members : Subsets
-        The features of each unit; decoys come last, as features numbered on from ``n_features``.
-    kept, dropped : array of int32
-        Features that are in every probe, and in none, as the user asked.
-    n_decoys : int
-        How many of the last units are decoys.
-    """
+    """The units of a run over the features of a table; decoys come last, as features numbered on from those."""
 
     n_features: int
-    members: Subsets
-    kept: Columns = field(default_factory=lambda: NO_COLUMNS)
-    dropped: Columns = field(default_factory=lambda: NO_COLUMNS)
+    members: Subsets  # the features of each unit
+    kept: Columns = field(default_factory=lambda: NO_COLUMNS)  # features in every probe, as the user asked
+    dropped: Columns = field(default_factory=lambda: NO_COLUMNS)  # and in none
     n_decoys: int = 0
 
     @classmethod
@@ -143,21 +131,11 @@ class FeaturePlan(ProbePlan):
 
 @dataclass(frozen=True, eq=False)
 class Screening:
-    """What a screen did before the probes.
+    """What a screen did before the probes."""
 
-    Attributes
-    ----------
-    passed : array of int32
-        The columns that are probed, ascending.
-    rest : array of int32
-        Those that are not, best first.
-    description : str
-        The method with its parameters, in words.
-    """
-
-    passed: Columns
-    rest: Columns
-    description: str
+    passed: Columns  # are probed; ascending
+    rest: Columns  # are not; best first
+    description: str  # the method with its parameters
 
     @property
     def n_features(self) -> int:
@@ -174,20 +152,12 @@ class Screening:
 
 @dataclass(frozen=True, eq=False)
 class UnitTable:
-    """The matrix that the criterion sees, and the units in it.
-
-    Attributes
-    ----------
-    columns : Subsets
-        The columns of each unit in the matrix.
-    kept : array of int32
-        Columns that are in every probe.
-    """
+    """The matrix that the criterion sees, and the units in it."""
 
     matrix: Any
     units: Units
-    columns: Subsets
-    kept: Columns = field(default_factory=lambda: NO_COLUMNS)
+    columns: Subsets  # of each unit in the matrix
+    kept: Columns = field(default_factory=lambda: NO_COLUMNS)  # columns that are in every probe
 
     def score_of_units(self, score: Any) -> Any:
         """The criterion, bound to the matrix, as a function of subsets of units."""
