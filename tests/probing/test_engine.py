@@ -115,8 +115,15 @@ def test_blocks_at_once_end_with_the_round_and_fail_in_their_turn():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["threading", "loky", "multiprocessing"])
-@pytest.mark.parametrize("n_jobs", [2, 4])
+@pytest.mark.parametrize(
+    ("kind", "n_jobs"),
+    [
+        *(("threading", n) for n in (2, 4)),
+        *(("multiprocessing", n) for n in (2, 4)),
+        ("loky", 2),
+        pytest.param("loky", 4, marks=pytest.mark.exhaustive),
+    ],
+)
 def test_any_kind_and_number_of_workers_gives_the_same_bits(kind, n_jobs):
     rule = Settled(top=5, overlap=0.8) | MaxProbes(3000)
     with joblib.parallel_config(backend=kind):
