@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -132,10 +133,12 @@ def loaded():
         "us": "import probewise",
         "others": "import sklearn.feature_selection, joblib, numba",
         "selectors": "from probewise import DAF, BIF",
+        "study": "import probewise.study",
         "plots": "import probewise.plots",
     }
     script = "import json, sys\n" + "\n".join(f"{step}; print(json.dumps([*sys.modules]))" for step in steps.values())
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
     return dict(zip(steps, map(set, map(json.loads, done.stdout.splitlines())), strict=True))
 
 
@@ -147,6 +150,10 @@ def test_the_selectors_load_nothing_for_show_or_clusters(loaded):
     light = set(HEAVY) - {"numba"}
     assert not (loaded["selectors"] - loaded["others"]) & light
     assert not loaded["selectors"] & {"polars", "typer"}
+
+
+def test_the_study_loads_nothing_for_show(loaded):
+    assert not loaded["study"] & {"polars", "matplotlib", "typer"}
 
 
 def test_plots_load_nothing_before_they_are_drawn(loaded):

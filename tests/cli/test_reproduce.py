@@ -66,9 +66,12 @@ def test_tables_are_printed_and_files_written(capsys, folder):
 
 
 def test_the_folder_may_come_from_the_environment_and_results_have_a_place(capsys, folder, monkeypatch):
+    def counted(reproduction):
+        return Outcome([Cell("Table 1", "Iris", "attributes", 4.0, reproduction.data("iris").X.shape[1])])
+
     monkeypatch.setenv("PROBEWISE_DATA", str(folder))
-    monkeypatch.setitem(fsdd_2008.PROFILES, "full", fsdd_2008.PROFILES["quick"])
-    reproduced(capsys, "fsdd-2008", "--full", "--jobs", 1)
+    monkeypatch.setattr(fsdd_2008, "run", counted)
+    assert "4 / 4" in reproduced(capsys, "fsdd-2008", "--full", "--jobs", 1).out
     assert (folder / "fsdd-2008-full" / "results.md").exists()
     assert json.loads((folder / "fsdd-2008-full" / "settings.json").read_text())["profile"] == "full"
 
@@ -78,7 +81,7 @@ from probewise.papers import daf_2011
 from probewise.papers.daf_2011 import Effort, Settings
 
 parts = {"Madelon": Effort(200, (2, 5))}
-daf_2011.PROFILES["full"] = Settings(3, parts, figure_6=(50, 200), taus=(2, 10), tau_probes=100, tau_trials=2)
+daf_2011.PROFILES["full"] = Settings(2, parts, figure_6=(50, 200), taus=(2, 10), tau_probes=100, tau_trials=1)
 """
 RUN = "import sys; from probewise.cli import run; sys.exit(run(sys.argv[1:]))"
 
