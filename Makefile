@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all test-device check journey bench docs clean
+.PHONY: help demo test test-slow test-all test-device test-ci check journey bench docs clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ $(VENV)/.with-torch: $(VENV)/.installed-dev
 
 test-device: $(VENV)/.with-torch  ## run the tests of the code for GPUs, on the CPU: adds torch
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/device
+
+test-ci: $(VENV)/.with-torch  ## run what test, test-slow and test-device run, in one go: modules and kernels are loaded once
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
 	$(BIN)/ruff check .

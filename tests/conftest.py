@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
-from compiling import share_compilation
 from sampling import covering
 
 QUICK = settings(max_examples=25, deadline=None, derandomize="CI" in os.environ)  # kernels compile: no deadline
@@ -29,6 +28,8 @@ def pytest_configure(config):
 def kernels(tmp_path_factory):
     """Kernels that are compiled before the first test, where several workers run the tests."""
     if "PYTEST_XDIST_WORKER" in os.environ:
+        from compiling import share_compilation  # only here: the process that starts the workers needs no kernels
+
         share_compilation(tmp_path_factory.getbasetemp().parent)
 
 

@@ -304,14 +304,14 @@ def exact_ridge_decisions(X, targets, train, test, alpha, weights=None):
 
 
 def _solved(matrix, alpha, sides):
-    """(matrix + alpha I)^-1 sides, by elimination."""
+    """(matrix + alpha I)^-1 sides, by elimination: what is below the diagonal, then what is above it."""
     n = len(matrix)
     table = np.hstack([matrix + alpha * np.eye(n, dtype=int), sides])
     for i in range(n):
-        table[i] = table[i] / table[i, i]
-        for j in range(n):
-            if j != i and table[j, i] != 0:
-                table[j] = table[j] - table[j, i] * table[i]
+        table[i, i:] = table[i, i:] / table[i, i]
+        table[i + 1 :, i:] -= table[i + 1 :, [i]] * table[i, i:]
+    for i in reversed(range(n)):
+        table[:i, n:] -= table[:i, [i]] * table[i, n:]
     return table[:, n:]
 
 

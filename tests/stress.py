@@ -8,7 +8,7 @@ SIZES = {"ratio": [1e0, 1e4, 1e6, 1e8, 1e9, 1e12], "offset": [1e0, 1e4, 1e9, 1e1
 SIZES |= {"sentinel": [99.0, 9999.0, 999_999_999.0], "sentinels in one fold": [9999.0, 999_999_999.0]}
 SIZES |= {"constant in a class": [1e0, 1e6, 1e9], "copies": [1e0, 1e6, 1e9], "nearly copies": [1e4, 1e6]}
 CASES = [(kind, size) for kind, sizes in SIZES.items() for size in sizes]
-SHAPES = {"tall": (120, 8, (3, 7)), "few rows": (36, 60, (5, 20, 50)), "loo": (24, 40, (4, 12, 36))}
+SHAPES = {"tall": (120, 8, (3, 7)), "few rows": (36, 60, (5, 20, 50)), "loo": (18, 40, (4, 12, 36))}
 
 
 def table(kind, size, n, n_features, n_classes=3):

@@ -80,6 +80,7 @@ def test_the_same_bits_as_one_thread(client, data, name):
     assert many.stop_reason_ == one.stop_reason_
 
 
+@pytest.mark.slow
 def test_sparse_data_and_other_selectors(client, data):
     X, y = sp.csr_matrix(data[0].round()), data[1]
     one = DAF(criterion="linear", stop=MaxProbes(100), random_state=0).fit(X, y), BIF().fit(data[0], y)
@@ -88,6 +89,7 @@ def test_sparse_data_and_other_selectors(client, data):
     assert [a.scores_.tobytes() for a in one] == [a.scores_.tobytes() for a in many]
 
 
+@pytest.mark.slow
 def test_a_study(client, data):
     study = Study(
         {"daf": DAF(stop=MaxProbes(100)), "bif": BIF()}, {"nb": GaussianNB()}, trials=4, sizes=[1, 5], random_state=3
@@ -101,6 +103,7 @@ def test_a_study(client, data):
             assert ours.tolist() == theirs.tolist()
 
 
+@pytest.mark.slow
 def test_all_workers_work_and_the_driver_does_not(client, data, tmp_path):
     with on(client):
         criterion = partial(leaves_a_trace, str(tmp_path))
@@ -133,6 +136,7 @@ def fitted_there(X, y):
         return DAF(criterion=mean_and_more, stop=MaxProbes(50), random_state=0).fit(X, y).scores_
 
 
+@pytest.mark.slow
 def test_a_fit_that_is_a_task_itself_waits_for_no_other_task(client, data):
     """As many as there are threads: would they wait for tasks of their own, none would get on."""
     import cloudpickle
@@ -147,6 +151,7 @@ def test_a_fit_that_is_a_task_itself_waits_for_no_other_task(client, data):
     assert {found.tobytes() for found in scores} == {here.tobytes()}
 
 
+@pytest.mark.slow
 def test_a_criterion_that_fails(client, data):
     daf = partial(DAF, criterion=fails_on_some, max_probe_size=9, stop=MaxProbes(100), random_state=0)
     with pytest.raises(ValueError) as here:
@@ -162,6 +167,7 @@ def test_a_criterion_that_fails(client, data):
     assert [str(w.message) for w in warned_there] == [str(w.message) for w in warned_here]
 
 
+@pytest.mark.slow
 def test_errors_of_the_function_are_its_own(client):
     for error in (TimeoutError, OSError, KeyError):
         with on(client), pytest.raises(error, match="mine"):
@@ -172,6 +178,7 @@ def raises(error, item):
     raise error("mine")
 
 
+@pytest.mark.slow
 def test_a_cluster_without_workers_says_so_at_once_and_waits_as_long_as_asked(tmp_path, data, caplog, capsys):
     daf = DAF(criterion=mean_and_more, stop=MaxProbes(50), random_state=0)
     with DaskCluster(tmp_path) as cluster, cluster.client() as client:
@@ -187,6 +194,7 @@ def test_a_cluster_without_workers_says_so_at_once_and_waits_as_long_as_asked(tm
     assert "has had no worker for 0.4 s: start some, with dask worker tcp://" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_what_cannot_be_sent(client):
     with on(client), pytest.raises(ClusterError, match=r"the work cannot be handed to the Dask cluster at .*pickle"):
         list(executor()(partial(raises, threading.Lock()), range(3)))
@@ -195,6 +203,7 @@ def test_what_cannot_be_sent(client):
 BARE = "import sys; sys.modules['probewise'] = None; from dask.__main__ import main; main()"
 
 
+@pytest.mark.slow
 def test_a_worker_without_our_package(tmp_path):
     with DaskCluster(tmp_path) as cluster, cluster.client() as client:
         cluster.add_worker(code=BARE)
@@ -221,6 +230,7 @@ def table(tmp_path, data):
     return str(path)
 
 
+@pytest.mark.slow
 def test_rank_on_a_cluster(cluster, table, capsys):
     options = ["rank", table, "--target", "label", "--probes", "100", "--quiet"]
     assert run(options) == 0
@@ -249,6 +259,7 @@ def test_a_cluster_means_nothing_to_a_filter(table, capsys):
     assert "--dask: --method fsdd makes no probes" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_on_dask_puts_everything_back(cluster):
     with on_dask(cluster.address):
         assert joblib.parallel.get_active_backend()[0].client.status == "running"

@@ -3,6 +3,7 @@
 import dataclasses
 from itertools import pairwise
 
+import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -121,10 +122,19 @@ def test_the_selector_is_fitted_afresh_on_the_labelled_rows_of_the_query():
         assert positives[-1] > positives[0]
 
 
-@pytest.mark.parametrize("classifier", [AdaptiveRandomForestClassifier(5), DecisionTreeClassifier(), SVC()])
-def test_the_seed_decides_and_workers_do_not(classifier):
+@pytest.mark.parametrize(
+    ("classifier", "backend"),
+    [
+        (AdaptiveRandomForestClassifier(5), "threading"),
+        (DecisionTreeClassifier(), "threading"),
+        (SVC(), "threading"),
+        pytest.param(AdaptiveRandomForestClassifier(5), "loky", marks=pytest.mark.slow),
+    ],
+)
+def test_the_seed_decides_and_workers_do_not(classifier, backend):
     X, y = images()
-    runs = [relevance_feedback(X, y, classifier, rounds=2, random_state=5, n_jobs=n) for n in (None, 1, 2)]
+    with joblib.parallel_config(backend=backend):
+        runs = [relevance_feedback(X, y, classifier, rounds=2, random_state=5, n_jobs=n) for n in (None, 1, 2)]
     for run in runs[1:]:
         np.testing.assert_array_equal(run.precision, runs[0].precision)
         np.testing.assert_array_equal(run.n_features, runs[0].n_features)

@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -125,20 +126,38 @@ def test_every_module_says_what_it_is_for():
         assert ast.get_docstring(ast.parse(path.read_text())), f"{path.name} has no first line"
 
 
-def loaded_after(code):
-    script = f"import sys; {code}; import json; print(json.dumps(sorted(sys.modules)))"
-    output = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-    return set(json.loads(output))
+@pytest.fixture(scope="module")
+def loaded():
+    """The modules that are there after each of these imports, one after the other in a process of their own."""
+    steps = {
+        "us": "import probewise",
+        "others": "import sklearn.feature_selection, joblib, numba",
+        "selectors": "from probewise import DAF, BIF",
+        "study": "import probewise.study",
+        "plots": "import probewise.plots",
+    }
+    script = "import json, sys\n" + "\n".join(f"{step}; print(json.dumps([*sys.modules]))" for step in steps.values())
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=environment)
+    return dict(zip(steps, map(set, map(json.loads, done.stdout.splitlines())), strict=True))
 
 
-def test_importing_us_loads_nothing_heavy():
-    assert not loaded_after("import probewise") & set(HEAVY)
+def test_importing_us_loads_nothing_heavy(loaded):
+    assert not loaded["us"] & set(HEAVY)
 
 
-def test_the_selectors_load_nothing_for_show_or_clusters():
+def test_the_selectors_load_nothing_for_show_or_clusters(loaded):
     light = set(HEAVY) - {"numba"}
-    before = loaded_after("import sklearn.feature_selection, joblib, numba")
-    assert not (loaded_after("from probewise import DAF, BIF") - before) & light
+    assert not (loaded["selectors"] - loaded["others"]) & light
+    assert not loaded["selectors"] & {"polars", "typer"}
+
+
+def test_the_study_loads_nothing_for_show(loaded):
+    assert not loaded["study"] & {"polars", "matplotlib", "typer"}
+
+
+def test_plots_load_nothing_before_they_are_drawn(loaded):
+    assert "matplotlib" not in loaded["plots"]
 
 
 def test_public_names_are_there():

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import time
 import warnings
 from itertools import combinations
 
+import joblib
 import numpy as np
 import pandas as pd
 import pytest
@@ -607,7 +607,8 @@ def test_the_run_of_another_study_is_refused_and_says_why(data, tmp_path):
         with pytest.raises(StudyError, match=f"holds another study: .*{reason}"):
             small(run=run, **options).compare(*arguments)
     assert run.read_bytes() == before
-    same(small(run=run, n_jobs=2, verbose=0).compare(X, y), small().compare(X, y))
+    with joblib.parallel_config(backend="threading"):
+        same(small(run=run, n_jobs=2, verbose=0).compare(X, y), small().compare(X, y))
 
 
 def test_the_same_function_is_the_same_selector_in_another_process(data):
@@ -706,7 +707,7 @@ def test_a_selection_cut_short_by_ctrl_c_is_no_finished_trial(data, tmp_path):
 # ---- warnings, errors, progress
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_warnings_of_workers_are_heard_with_a_name(data, n_jobs):
     hasty = {"hasty": LogisticRegression(max_iter=1)}
     with pytest.warns(ConvergenceWarning, match="^bif: ") as caught:
@@ -714,7 +715,7 @@ def test_warnings_of_workers_are_heard_with_a_name(data, n_jobs):
     assert len(caught) == 2
 
 
-@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_errors_say_which_selector_and_trial(data, n_jobs):
     with pytest.raises(ValueError, match=r"daf, trial [01]: coefficient='daf9' is not known"):
         small(selectors={"daf": DAF(coefficient="daf9")}, n_jobs=n_jobs, trials=2).compare(*data)
@@ -763,10 +764,3 @@ def test_progress_is_shown_where_it_is_wanted(data, capsys):
     assert "study: 1 of 2 trials" in capsys.readouterr().err
     small(trials=2).compare(*data)
     assert capsys.readouterr().err == ""
-
-
-def test_the_study_loads_nothing_for_show():
-    code = "import sys, probewise.study; print({'polars', 'matplotlib', 'typer'} & set(sys.modules))"
-    clean = {**os.environ, "PYTHONWARNINGS": "error"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=clean)
-    assert done.stdout == "set()\n"

@@ -60,19 +60,12 @@ def cells(text, title):
 
 
 @pytest.mark.slow
-def test_end_to_end(data, tmp_path):
+def test_end_to_end(data, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     out, plot = tmp_path / "table.csv", tmp_path / "picture.svg"
     options = ["--methods", "daf,bif,all", "--classifiers", "knn,linear", "--trials", 4, "--sizes", "1,5,20"]
-    options += ["--probes", 200, "--seed", 3, "--n-jobs", 2, "--out", out, "--plot", plot]
-    done = subprocess.run(
-        [*COMMAND, "compare", str(data), "--target", "label", *map(str, options)],
-        capture_output=True,
-        encoding="utf-8",
-        env=ENVIRONMENT,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    options += ["--probes", 200, "--seed", 3, "--n-jobs", 1, "--out", out, "--plot", plot]
+    printed = compared(capsys, data, "--target", "label", *options)
     table = read_table(data, target="label")
     study = Study(
         {"daf": DAF(stop=MaxProbes(200)), "bif": BIF(), "all": None},
@@ -89,16 +82,16 @@ def test_end_to_end(data, tmp_path):
             assert written[name].to_list() == column.tolist()
     assert plot.read_text().startswith("<?xml")
     for c, classifier in enumerate(("knn", "linear")):
-        rows = cells(done.stdout, f"accuracy, {classifier}")
+        rows = cells(printed.out, f"accuracy, {classifier}")
         assert [row[0] for row in rows] == ["daf", "bif", "all"]
         means = result.accuracy[:, :, c].mean(axis=0)
         wanted = np.column_stack([means, means.mean(axis=1)])
         np.testing.assert_allclose([[float(cell) for cell in row[1:]] for row in rows], wanted, atol=5.1e-4)
-    rows = cells(done.stdout, "stability, CW_rel")
+    rows = cells(printed.out, "stability, CW_rel")
     found = [[float(cell) for cell in row[1:-1]] for row in rows]
     np.testing.assert_allclose(found, result.stability()["cw_rel"], atol=5.1e-4)
     verdict = result.verdict()
-    rows = cells(done.stdout.split("\n4 trials")[0], "difference in accuracy")
+    rows = cells(printed.out.split("\n4 trials")[0], "difference in accuracy")
     assert [row[:4] for row in rows] == [
         [first, "-", second, classifier]
         for first, second, classifier in zip(verdict["first"], verdict["second"], verdict["classifier"], strict=True)
@@ -106,10 +99,10 @@ def test_end_to_end(data, tmp_path):
     np.testing.assert_allclose([float(row[4]) for row in rows], verdict["difference"], atol=5.1e-4)
     np.testing.assert_allclose([float(row[5]) for row in rows], verdict["p_value"], atol=5.1e-4)
     np.testing.assert_allclose([float(row[6]) for row in rows], verdict["p_holm"], atol=5.1e-4)
-    assert "corrected resampled t-test" in done.stdout
-    assert f"the table is in {out}" in done.stderr
-    assert f"the picture is in {plot}" in done.stderr
-    assert max(map(len, done.stdout.split("\n4 trials")[0].splitlines())) <= 80
+    assert "corrected resampled t-test" in printed.out
+    assert f"the table is in {out}" in printed.err
+    assert f"the picture is in {plot}" in printed.err
+    assert max(map(len, printed.out.split("\n4 trials")[0].splitlines())) <= 80
 
 
 def test_quiet_prints_the_tables_and_nothing_else(data, tmp_path, capsys):
@@ -182,8 +175,27 @@ def ctrl_c_heard():
         signal.signal(signal.SIGINT, before)
 
 
+def test_an_interrupt_gives_the_trials_so_far_and_the_run_can_go_on(data, tmp_path, capsys, monkeypatch):
+    kept, fit, fits = tmp_path / "study.jsonl", DAF.fit, []
+    basis = ["compare", data, "--target", "label", *QUICK, "--ledger", kept, "--jobs", 1]
+
+    def interrupted(self, *given, **named):
+        fits.append(self)
+        if len(fits) == 3:
+            raise KeyboardInterrupt
+        return fit(self, *given, **named)
+
+    monkeypatch.setattr(DAF, "fit", interrupted)
+    assert run([*map(str, basis), "--trials", "9"]) == 3
+    printed = capsys.readouterr()
+    assert "interrupted after 2 of 9 trials: these are the results so far" in printed.err
+    resumed = compared(capsys, *basis[1:], "--trials", 2, "--resume", "-q")
+    assert resumed.out == printed.out
+    assert len(fits) == 3
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
 def test_ctrl_c_gives_the_trials_so_far_and_the_run_can_go_on(data, tmp_path, capsys, jobs):
     kept, basis = tmp_path / "study.jsonl", [data, "--target", "label", "--methods", "daf,bif", "--sizes", "1,4"]
     basis += ["--probes", 3000, "--classifiers", "naive_bayes", "--ledger", kept]
@@ -273,15 +285,12 @@ def test_results_that_cannot_be_written_are_still_printed(data, tmp_path, capsys
     assert printed.err == f"probewise: No space left on device: {out}\n"
 
 
-def test_without_matplotlib_a_picture_is_refused_before_any_work(data, tmp_path):
-    code = "import sys; sys.modules['matplotlib'] = None; from probewise.cli import main; main()"
-    arguments = ["compare", str(data), "--target", "label", "--plot", str(tmp_path / "p.png")]
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, encoding="utf-8", env=ENVIRONMENT, check=False
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr == "probewise: drawing needs the report extra: pip install 'probewise[report]'\n"
+def test_without_matplotlib_a_picture_is_refused_before_any_work(data, tmp_path, capsys, monkeypatch):
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setattr(Study, "compare", lambda *given, **named: pytest.fail("work was begun"))
+    error = refusal(capsys, data, "--target", "label", "--plot", tmp_path / "p.png")
+    assert error == "probewise: drawing needs the report extra: pip install 'probewise[report]'\n"
 
 
 def test_help_shows_the_command(capsys):

@@ -2,7 +2,6 @@
 
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -10,13 +9,15 @@ import time
 
 import numpy as np
 import pytest
+from rich.console import Console
 from sklearn.datasets import load_iris
 
-from probewise.cli import run
+from probewise.cli import console, run
 from probewise.cli.options import PAPERS
 from probewise.datasets import make_madelon
 from probewise.papers import PAPERS as KNOWN
-from probewise.papers import fsdd_2008
+from probewise.papers import daf_2011, fsdd_2008
+from probewise.papers.base import Cell, Outcome
 from probewise.papers.fsdd_2008 import Settings
 
 
@@ -65,36 +66,39 @@ def test_tables_are_printed_and_files_written(capsys, folder):
 
 
 def test_the_folder_may_come_from_the_environment_and_results_have_a_place(capsys, folder, monkeypatch):
+    def counted(reproduction):
+        return Outcome([Cell("Table 1", "Iris", "attributes", 4.0, reproduction.data("iris").X.shape[1])])
+
     monkeypatch.setenv("PROBEWISE_DATA", str(folder))
-    monkeypatch.setitem(fsdd_2008.PROFILES, "full", fsdd_2008.PROFILES["quick"])
-    reproduced(capsys, "fsdd-2008", "--full", "--jobs", 1)
+    monkeypatch.setattr(fsdd_2008, "run", counted)
+    assert "4 / 4" in reproduced(capsys, "fsdd-2008", "--full", "--jobs", 1).out
     assert (folder / "fsdd-2008-full" / "results.md").exists()
     assert json.loads((folder / "fsdd-2008-full" / "settings.json").read_text())["profile"] == "full"
 
 
 SMALL = """
-import sys
-from probewise.cli import run
 from probewise.papers import daf_2011
 from probewise.papers.daf_2011 import Effort, Settings
 
 parts = {"Madelon": Effort(200, (2, 5))}
-daf_2011.PROFILES["full"] = Settings(3, parts, figure_6=(50, 200), taus=(2, 10), tau_probes=100, tau_trials=2)
-sys.exit(run(sys.argv[1:]))
+daf_2011.PROFILES["full"] = Settings(2, parts, figure_6=(50, 200), taus=(2, 10), tau_probes=100, tau_trials=1)
 """
+RUN = "import sys; from probewise.cli import run; sys.exit(run(sys.argv[1:]))"
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_and_gives_the_same_tables(tmp_path):
+def test_a_killed_run_goes_on_and_gives_the_same_tables(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(daf_2011, "PROFILES", dict(daf_2011.PROFILES))
+    exec(SMALL)
     made = make_madelon(240, 30, random_state=0)
     np.savez(tmp_path / "madelon.npz", X=made.X, y=made.y)
 
-    def started(out):
-        asked = ["reproduce", "daf-2011", "--full", "--data", tmp_path, "--out", tmp_path / out, "--jobs", 1]
-        return subprocess.Popen([sys.executable, "-c", SMALL, *map(str, asked)], stdout=subprocess.DEVNULL)
+    def asked(out):
+        return ["daf-2011", "--full", "--data", str(tmp_path), "--out", str(tmp_path / out), "--jobs", "1"]
 
     def killed_when(out, file, n_lines):
-        process, path = started(out), tmp_path / out / "runs" / file
+        command = [sys.executable, "-c", SMALL + RUN, "reproduce", *asked(out)]
+        process, path = subprocess.Popen(command, stdout=subprocess.DEVNULL), tmp_path / out / "runs" / file
         while process.poll() is None:
             if path.exists() and path.read_bytes().count(b"\n") >= n_lines:
                 process.kill()
@@ -102,10 +106,10 @@ def test_a_killed_run_goes_on_and_gives_the_same_tables(tmp_path):
         assert process.returncode == -signal.SIGKILL
         return path.read_bytes()
 
-    assert started("whole").wait() == 0
+    reproduced(capsys, *asked("whole"))
     before = killed_when("ended", "madelon.jsonl", 2)  # a heading and a split
     later = killed_when("ended", "figure-6.jsonl", 1)
-    assert started("ended").wait() == 0
+    reproduced(capsys, *asked("ended"))
     assert (tmp_path / "ended" / "runs" / "madelon.jsonl").read_bytes().startswith(before[: before.rfind(b"\n")])
     assert (tmp_path / "ended" / "runs" / "figure-6.jsonl").read_bytes().startswith(later[: later.rfind(b"\n")])
     clock = {"time limit", "BIF takes at most", "SFFS takes more than"}
@@ -129,14 +133,13 @@ def test_faults_are_one_line(capsys, folder):
     assert "or have it fetched (--openml)" in refusal(capsys, "fsdd-2008")
 
 
-def test_what_a_terminal_has_no_room_for_comes_below(folder):
-    code = "from probewise.cli import console; from probewise.papers import base as b; from rich.console import Console"
-    code += "\nconsole.console = lambda: Console(width=64, force_terminal=True, no_color=True)"
-    code += "\ncells = [b.Cell('Table 1', 'KNN FSDD', str(k), 70.0 + k / 7, 71.0, '± 1.00') for k in range(1, 9)]"
-    code += "\nconsole.print_outcome(b.Outcome(cells))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ)
-    assert done.stdout.count("KNN FSDD") == 4
-    assert all(f"{70 + k / 7:.2f} / 71 ± 1.00" in done.stdout for k in range(1, 7))
+def test_what_a_terminal_has_no_room_for_comes_below(capsys, monkeypatch):
+    monkeypatch.setattr(console, "console", lambda: Console(width=64, force_terminal=True, no_color=True))
+    cells = [Cell("Table 1", "KNN FSDD", str(k), 70.0 + k / 7, 71.0, "± 1.00") for k in range(1, 9)]
+    console.print_outcome(Outcome(cells))
+    printed = capsys.readouterr().out
+    assert printed.count("KNN FSDD") == 4
+    assert all(f"{70 + k / 7:.2f} / 71 ± 1.00" in printed for k in range(1, 7))
 
 
 def test_the_help_names_the_papers(capsys):

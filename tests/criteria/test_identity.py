@@ -1,6 +1,7 @@
 """Two functions are the same criterion only if their code and all that they capture are the same."""
 
 import functools
+import importlib
 import subprocess
 import sys
 import threading
@@ -21,7 +22,10 @@ from probewise.stopping import MaxProbes
 MODULE = """
 import functools
 import numpy as np
+from sklearn.linear_model import Ridge
 from sklearn.metrics import make_scorer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 FACTOR, NAMES, TABLE = {factor}, {{"a", "b", "c"}}, np.arange(3)
 
@@ -69,12 +73,13 @@ THINGS = {{
     "method": Callable({factor}).method, "code of a class": Coded(), "partial": functools.partial(closed(1), {factor}),
     "cached": functools.lru_cache(default), "scorer": make_scorer(lambda y, z: {factor} * (y == z).mean()),
     "array": closed(np.array([{factor}, 1.0])), "long array": closed(np.append(np.zeros(5000), {factor})),
+    "pipeline": make_pipeline(StandardScaler(), Ridge(alpha={factor})),
 }}
 """
 
 
 def things(*folders):
-    """What a user's module has, made from its sources in a process, one after the other."""
+    """What a user's module has, made from its sources in another process, one after the other."""
     code = """
 import sys
 from probewise.criteria.identity import stable_text
@@ -89,13 +94,16 @@ for folder in sys.argv[1:]:
 
 
 @pytest.mark.slow
-def test_functions_are_known_by_what_they_capture_in_every_process(tmp_path):
+def test_functions_are_known_by_what_they_capture_in_every_process(tmp_path, monkeypatch):
     for factor in (1, 2):
         (tmp_path / str(factor)).mkdir()
         (tmp_path / str(factor) / "of_the_user.py").write_text(MODULE.format(factor=factor))
-    (first,), (other, again) = things(tmp_path / "1"), things(tmp_path / "2", tmp_path / "1")
+    other, again = things(tmp_path / "2", tmp_path / "1")
+    monkeypatch.syspath_prepend(tmp_path / "1")
+    first = {name: stable_text(thing) for name, thing in importlib.import_module("of_the_user").THINGS.items()}
+    monkeypatch.delitem(sys.modules, "of_the_user")
     assert first == again
-    assert len(first) == 15
+    assert len(first) == 16
     assert [name for name in first if first[name] == other[name]] == []
     assert not any("0x" in text or "not to be" in text for text in first.values())
 

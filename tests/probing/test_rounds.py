@@ -115,16 +115,15 @@ def test_adjusted_is_by_round_and_size(whole):
 # ---- laws
 
 
-@pytest.mark.slow
-def test_any_number_and_kind_of_workers(whole):
-    for options, context in (
-        ({"n_jobs": 3}, {"backend": "threading"}),
-        ({"n_jobs": 2}, {"backend": "loky"}),
-    ):
-        with parallel_config(**context):
-            fitted = narrowed(**options).fit(MADELON.X, MADELON.y)
-        assert fitted.ledger_.values().tobytes() == whole.ledger_.values().tobytes()
-        assert fitted.ranking_.tolist() == whole.ranking_.tolist()
+@pytest.mark.parametrize(
+    ("n_jobs", "backend"), [(3, "threading"), pytest.param(2, "loky", marks=pytest.mark.exhaustive)]
+)
+def test_any_number_and_kind_of_workers(whole, n_jobs, backend):
+    """Processes are made anew for each round: in what is run every time those of Tournament are enough."""
+    with parallel_config(backend=backend):
+        fitted = narrowed(n_jobs=n_jobs).fit(MADELON.X, MADELON.y)
+    assert fitted.ledger_.values().tobytes() == whole.ledger_.values().tobytes()
+    assert fitted.ranking_.tolist() == whole.ranking_.tolist()
 
 
 def test_stopped_and_resumed_equals_uninterrupted(tmp_path, whole):

@@ -74,8 +74,15 @@ def test_the_seed_decides():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("criterion", ["knn", GaussianNB()])
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize(
+    ("criterion", "backend"),
+    [
+        ("knn", "threading"),
+        (GaussianNB(), "threading"),
+        ("knn", "loky"),
+        pytest.param(GaussianNB(), "loky", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_any_kind_of_worker(criterion, backend):
     X, y = table()
     stop = MaxProbes(60)

@@ -246,8 +246,19 @@ def test_rules_see_the_features_that_passed(stop):
 # ---- the laws
 
 
-@pytest.mark.parametrize("screen", [15, (BIF(criterion="linear"), 15)], ids=["FSDD", "BIF"])
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+BY_BIF = BIF(criterion="linear"), 15
+
+
+@pytest.mark.parametrize(
+    ("screen", "backend"),
+    [
+        (15, "threading"),
+        (BY_BIF, "threading"),
+        pytest.param(15, "loky", marks=pytest.mark.exhaustive),
+        pytest.param(BY_BIF, "loky", marks=pytest.mark.slow),
+    ],
+    ids=["FSDD-threading", "BIF-threading", "FSDD-loky", "BIF-loky"],
+)
 def test_any_number_and_kind_of_workers(screen, backend):
     X, y = table()
     one = daf(screen).fit(X, y)

@@ -79,7 +79,7 @@ def test_a_budget_is_spent_on_rounds_of_whole_blocks(n_units, n_probes, block_si
         assert all(after >= int(SHARE * before) for before, after in itertools.pairwise(sizes))
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
 def test_any_workers_give_the_same_bits(fitted, backend):
     with joblib.parallel_config(backend=backend):
         same(fitted, tournament(n_jobs=2).fit(DATA.X, DATA.y))
