@@ -6,7 +6,7 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all test-device test-ci check journey bench docs clean
+.PHONY: help demo test test-slow test-all test-device check journey bench docs clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,8 +24,11 @@ $(VENV)/.installed-%: $(VENV)/.venv-made pyproject.toml
 demo: $(VENV)/.installed-cli  ## rank the built-in data set with DAF and BIF, with a live display
 	$(BIN)/probewise demo
 
+# All that is not exhaustive in one go, as CI has it: make .venv/.with-torch test TESTS='not exhaustive'
+TESTS ?= not exhaustive and not slow
+
 test: $(VENV)/.installed-dev  ## run the tests, on two cores
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'not exhaustive and not slow'
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m '$(TESTS)'
 
 test-slow: $(VENV)/.installed-dev  ## run those that take seconds each: pages of the docs, kill -9, browser, clusters
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow and not exhaustive'
@@ -42,9 +45,6 @@ $(VENV)/.with-torch: $(VENV)/.installed-dev
 
 test-device: $(VENV)/.with-torch  ## run the tests of the code for GPUs, on the CPU: adds torch
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/device
-
-test-ci: $(VENV)/.with-torch  ## run what test, test-slow and test-device run, in one go: modules and kernels are loaded once
-	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 check: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
 	$(BIN)/ruff check .
