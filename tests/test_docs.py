@@ -11,6 +11,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 
+import joblib
 import pytest
 
 import probewise
@@ -44,8 +45,16 @@ def test_docstring_examples(name, monkeypatch):
     assert outcome.failed == 0
 
 
+@pytest.fixture
+def threads():
+    """Workers are threads unless a page says otherwise: they are there at once, and give the same."""
+    with joblib.parallel_config(backend="threading"):
+        yield
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.usefixtures("threads")
 def test_page(page, tmp_path, monkeypatch, real_data):
     """Blocks run from top to bottom, in one folder that holds ``genes.csv``, and know the names of those before.
 
