@@ -16,6 +16,7 @@ from ..checks.errors import ForPython, Parameter, ParameterError, Setting
 from ..checks.labels import require_finite_target
 from ..checks.tables import SQUARED
 from ..probing.probes import Subsets
+from .identity import class_text
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -129,7 +130,7 @@ class Criterion(BaseEstimator):
 
     def describe(self) -> str:
         """What the ledger keeps of the criterion: enough to tell two apart, the same in every process."""
-        return f"{type(self).__name__}({_parameters(self)})"
+        return f"{class_text(type(self))}({_parameters(self)})"
 
 
 @dataclass(frozen=True)
