@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -22,6 +23,7 @@ Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 FOR_QUANTITIES = ForPython("a criterion for regression such as KNN(task='regression')", Setting("task", "regression"))
 MOST_CLASSES = 1000
+FEWEST_SORTED = 12  # numbers that are in order by chance once in 200 million tables
 LEFT_OUT = (("missing", None),)  # of a description: ledgers are older than this parameter
 
 
@@ -202,6 +204,13 @@ class Folds:
             raise ParameterError(
                 Parameter("cv", cv), f" needs at least {cv} rows, n_samples={len(y)}: use a smaller cv"
             )
+        elif isinstance(cv, int | np.integer) and _are_sorted(y):
+            warnings.warn(
+                f"the rows are sorted by y: none of the {cv} folds is trained on numbers such as it is tested on, and "
+                "J says nothing; shuffle the rows",
+                UserWarning,
+                stacklevel=2,
+            )
         splits = tuple((np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.empty((len(y), 0)), y, groups))
         if not splits:
             raise ParameterError(Parameter("cv", cv), " gives no split")
@@ -330,6 +339,11 @@ def _require_company(y: NDArray[Any]) -> None:
             "it by: merge rare classes, or, if y is a quantity, use ",
             FOR_QUANTITIES,
         )
+
+
+def _are_sorted(y: NDArray[Any]) -> bool:
+    steps = np.diff(y)
+    return len(y) >= FEWEST_SORTED and bool(steps.any()) and bool((steps >= 0).all() or (steps <= 0).all())
 
 
 def _parameters(estimator: BaseEstimator) -> str:
