@@ -85,6 +85,10 @@ HEADERLESS = {
     "numbers": "5.1,3.5,0\n4.9,3.6,1\n5.3,3.4,0\n5.0,3.5,1\n",
     "words": "5.1,3.5,a\n4.9,3.6,b\n5.3,3.4,a\n5.0,3.5,b\n",
     "quoted": '"5.1","3.5","a"\n"4.9","3.6","b"\n"5.3","3.4","a"\n',
+    "named rows": "s1,5.1,a\ns2,4.9,b\ns3,5.3,a\n",
+    "a gap": "NA,3.5,a\n4.9,3.6,b\n5.3,3.4,a\n",
+    "extremes": "5.1,3.5,9,2.1,0\n4.9,3.6,3,2.0,1\n5.3,3.4,5,2.2,0\n",
+    "a quantity": "5.1,3.5,1.31\n4.9,3.6,1.02\n5.3,3.4,1.63\n",
 }
 
 
@@ -93,7 +97,7 @@ def test_a_first_line_of_data_is_not_lost(write, text):
     assert "holds data, not names: put a header above it" in refusal(write(text), target="2")
 
 
-@pytest.mark.parametrize("header", ["0,1,2", "1,2,3", "400,402.5,label", "5.1,3.5,label", "700,3.5,0"])
+@pytest.mark.parametrize("header", ["0,1,2", "1,2,3", "400,402.5,label", "5.1,3.5,label", "700,3.5,0", "NA,3.5,label"])
 def test_a_header_may_be_of_numbers(write, header):
     rows = HEADERLESS["numbers"].splitlines()
     assert read_table(write("\n".join([header, *rows])), target="2").X.shape == (4, 2)

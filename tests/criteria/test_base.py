@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from probewise.criteria.base import Target
+from probewise.criteria.base import Folds, Target
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])
@@ -40,3 +40,14 @@ def test_extremes_and_other_types(labels):
 def test_a_continuous_target_has_no_classes():
     with pytest.raises(ValueError, match="y is continuous"):
         Target.of_classes(np.array([0.5, 1.25, 3.0]))
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_rows_sorted_by_a_quantity_are_told_of(step):
+    y = np.sort(np.random.default_rng(0).standard_normal(30))[::step]
+    with pytest.warns(UserWarning, match="the rows are sorted by y: none of the 3 folds is trained on numbers such as"):
+        Folds.of(3, y, is_classification=False)
+    for quiet in (np.roll(y, 1), np.ones(30), y[:8]):
+        Folds.of(3, quiet, is_classification=False)
+    Folds.of("loo", y, is_classification=False)
+    Folds.of(3, np.repeat([0, 1], 15), is_classification=True)

@@ -6,23 +6,29 @@ import subprocess
 import sys
 import threading
 from itertools import combinations
+from types import ModuleType
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.naive_bayes import GaussianNB
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from probewise import CFS, DAF, FSDD
-from probewise.criteria import Function, Scorer
-from probewise.criteria.identity import stable_text
+from probewise.criteria import KNN, Function, Scorer
+from probewise.criteria.identity import _name, _parts, stable_text
 from probewise.probing.ledger import LedgerError
 from probewise.stopping import MaxProbes
+from probewise.study.trials import _described
 
 MODULE = """
 import functools
 import numpy as np
 from sklearn.linear_model import Ridge
+import other_of_the_user as other
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import make_scorer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -67,11 +73,25 @@ class Coded:
     def __call__(self, X, y):
         return {factor} * X.mean()
 
+class Estimator(ClassifierMixin, BaseEstimator):
+    def predict(self, X):
+        return X[:, 0] > {factor}
+
+def imports(X, y):
+    from other_of_the_user import scale
+    return scale(X)
+
+def by_attribute(X, y):
+    return by_attribute.factor * X.mean()
+
+by_attribute.factor = {factor}
+
 THINGS = {{
     "closure": closed({factor}), "default": default, "keyword": by_keyword, "global": by_global, "helper": calls,
     "lambda inside": calls_inside, "recursive": recursive, "object": Callable({factor}),
     "method": Callable({factor}).method, "code of a class": Coded(), "partial": functools.partial(closed(1), {factor}),
     "cached": functools.lru_cache(default), "scorer": make_scorer(lambda y, z: {factor} * (y == z).mean()),
+    "estimator": Estimator(), "import": imports, "attribute": by_attribute, "module": lambda X, y: other.FACTOR,
     "array": closed(np.array([{factor}, 1.0])), "long array": closed(np.append(np.zeros(5000), {factor})),
     "pipeline": make_pipeline(StandardScaler(), Ridge(alpha={factor})),
 }}
@@ -86,6 +106,7 @@ from probewise.criteria.identity import stable_text
 for folder in sys.argv[1:]:
     sys.path.insert(0, folder)
     sys.modules.pop("of_the_user", None)
+    sys.modules.pop("other_of_the_user", None)
     import of_the_user
     print(*(f"{name}={stable_text(thing)}" for name, thing in of_the_user.THINGS.items()), sep=";")
 """
@@ -98,12 +119,15 @@ def test_functions_are_known_by_what_they_capture_in_every_process(tmp_path, mon
     for factor in (1, 2):
         (tmp_path / str(factor)).mkdir()
         (tmp_path / str(factor) / "of_the_user.py").write_text(MODULE.format(factor=factor))
+        scale = f"FACTOR = {factor}\n\ndef scale(X):\n    return FACTOR * X.mean()\n"
+        (tmp_path / str(factor) / "other_of_the_user.py").write_text(scale)
     other, again = things(tmp_path / "2", tmp_path / "1")
     monkeypatch.syspath_prepend(tmp_path / "1")
     first = {name: stable_text(thing) for name, thing in importlib.import_module("of_the_user").THINGS.items()}
-    monkeypatch.delitem(sys.modules, "of_the_user")
+    for name in ("of_the_user", "other_of_the_user"):
+        monkeypatch.delitem(sys.modules, name)
     assert first == again
-    assert len(first) == 16
+    assert len(first) == 20
     assert [name for name in first if first[name] == other[name]] == []
     assert not any("0x" in text or "not to be" in text for text in first.values())
 
@@ -121,6 +145,106 @@ class Judge:
 
     def judged(self, X, y):
         return self.factor * X.mean()
+
+
+def executed(code, **names):
+    exec(code, names)
+    return names["judged"]
+
+
+class Wrapper:
+    """As decorators are written: it looks like the function that it holds."""
+
+    def __init__(self, function, factor):
+        functools.update_wrapper(self, function)
+        self.function, self.factor = function, factor
+
+    def __call__(self, X, y):
+        return self.factor * self.function(X, y)
+
+
+def under_the_name_of_a_library(factor):
+    @functools.wraps(accuracy_score)
+    def judged(X, y):
+        return factor * X.mean()
+
+    return judged
+
+
+def with_attribute(factor):
+    def judged(X, y):
+        return judged.factor * X.mean()
+
+    judged.factor = factor
+    return judged
+
+
+def own_estimator(factor):
+    class Own(ClassifierMixin, BaseEstimator):
+        def fit(self, X, y):
+            self.classes_ = np.unique(y)
+            return self
+
+        def predict(self, X):
+            return (X[:, 0] > factor).astype(int)
+
+    return Own()
+
+
+def own_criterion(factor):
+    class Own(KNN):
+        def bind(self, *data, **options):
+            return super().bind(factor * data[0], *data[1:], **options)
+
+    return Own(3)
+
+
+def a_module_of_the_user(factor):
+    module = ModuleType("settings_of_the_user")
+    module.factor = factor
+    return executed("def judged(X, y):\n    return settings.factor * X.mean()", settings=module)
+
+
+def a_closure_of_a_library(factor):
+    """A function that a library made of a user's function."""
+    return np.errstate(all="ignore")(scaled(factor))
+
+
+HIDDEN = {
+    "made from text": lambda factor: executed(f"def judged(X, y):\n    return {factor} * X.mean()"),
+    "wrapper": lambda factor: Wrapper(scaled(1), factor),
+    "name of a library": under_the_name_of_a_library,
+    "attribute": with_attribute,
+    "estimator": own_estimator,
+    "estimator in a pipeline": lambda factor: make_pipeline(StandardScaler(), own_estimator(factor)),
+    "criterion": own_criterion,
+    "module": a_module_of_the_user,
+    "closure of a library": a_closure_of_a_library,
+}
+
+
+@pytest.mark.parametrize("make", HIDDEN.values(), ids=HIDDEN)
+def test_what_hides_under_another_name_is_told_apart(make, tmp_path):
+    path = tmp_path / "run.ledger"
+    daf(path, make(1))
+    assert daf(path, make(1), 20).n_probes_ == 20
+    with pytest.raises(LedgerError, match="holds another run: its criterion"):
+        daf(path, make(2), 30)
+
+
+def test_what_a_library_has_is_known_by_its_name():
+    for thing in (accuracy_score, GaussianNB, KNN, np.float64, type(None), type(scaled)):
+        assert list(_parts(thing)) == [_name(thing)]
+    assert stable_text(GaussianNB()) == "GaussianNB(priors=None, var_smoothing=1e-09)"
+    assert KNN(3).describe().startswith("KNN(")
+
+
+def test_a_study_knows_an_estimator_by_its_code():
+    assert (
+        _described(own_estimator(1), "own")
+        == _described(own_estimator(1), "own")
+        != _described(own_estimator(2), "own")
+    )
 
 
 def daf(ledger, criterion, n_probes=10, scoring=None):

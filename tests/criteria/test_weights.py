@@ -297,3 +297,10 @@ def test_a_criterion_alone_wants_a_weight_for_each_row():
     X, y, weights = table()
     with pytest.raises(ValueError, match=r"sample_weight is of shape \(119,\): give one number for each of 120 rows"):
         KNN().bind(X, y, sample_weight=weights[1:])
+
+
+@pytest.mark.parametrize("criterion", ["knn", "linear", "naive_bayes"])
+def test_weights_that_leave_one_class_are_refused(criterion):
+    X, y = np.random.default_rng(0).standard_normal((30, 4)), np.arange(30) % 2
+    with pytest.raises(ValueError, match="sample_weight is 0 for all rows but those with y = 1"):
+        BIF(criterion=criterion).fit(X, y, sample_weight=y)

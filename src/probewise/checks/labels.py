@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,23 @@ def plain_labels(y: Any) -> NDArray[Any]:
     return np.array(y.tolist()) if kinds == {"number"} else y
 
 
+def warn_of_another_order(X: Any, y: Any) -> None:
+    """Say so where y has the row names of X in another order: rows are taken as they come."""
+    if not all(type(part).__module__.split(".")[0] == "pandas" for part in (X, y)) or X.index.equals(y.index):
+        return
+    try:
+        same_rows = X.index.is_unique and X.index.sort_values().equals(y.index.sort_values())
+    except TypeError:  # names of several kinds
+        return
+    if same_rows:
+        warnings.warn(
+            "y has the index of X in another order, and rows are taken as they come, not by index: "
+            "give y.loc[X.index] if they belong together by it",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
 def _is_missing(label: Any) -> bool:
     try:
         return label is None or bool(label != label)
@@ -79,3 +97,12 @@ def checked_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | No
             "rows, not all 0",
         ) from error
     return weights
+
+
+def require_two_weighted(y: NDArray[Any], weights: NDArray[np.float64] | None) -> None:
+    """Refuse weights that leave one class, or one number, alone."""
+    if weights is not None and len(left := np.unique(y[weights > 0])) == 1:
+        raise ParameterError(
+            Parameter("sample_weight"),
+            f" is 0 for all rows but those with y = {left.tolist()[0]!r}: features cannot be told apart by them",
+        )

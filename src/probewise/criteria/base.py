@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,11 +18,13 @@ from ..checks.errors import ForPython, Parameter, ParameterError, Setting
 from ..checks.labels import require_finite_target
 from ..checks.tables import SQUARED
 from ..probing.probes import Subsets
+from .identity import class_text
 
 Floats = NDArray[np.float64]
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 FOR_QUANTITIES = ForPython("a criterion for regression such as KNN(task='regression')", Setting("task", "regression"))
 MOST_CLASSES = 1000
+FEWEST_SORTED = 12  # numbers that are in order by chance once in 200 million tables
 LEFT_OUT = (("missing", None),)  # of a description: ledgers are older than this parameter
 
 
@@ -130,7 +133,7 @@ class Criterion(BaseEstimator):
 
     def describe(self) -> str:
         """What the ledger keeps of the criterion: enough to tell two apart, the same in every process."""
-        return f"{type(self).__name__}({_parameters(self)})"
+        return f"{class_text(type(self))}({_parameters(self)})"
 
 
 @dataclass(frozen=True)
@@ -201,6 +204,13 @@ class Folds:
         elif isinstance(cv, int | np.integer) and len(y) < cv:
             raise ParameterError(
                 Parameter("cv", cv), f" needs at least {cv} rows, n_samples={len(y)}: use a smaller cv"
+            )
+        elif isinstance(cv, int | np.integer) and _are_sorted(y):
+            warnings.warn(
+                f"the rows are sorted by y: none of the {cv} folds is trained on numbers such as it is tested on, and "
+                "J says nothing; shuffle the rows",
+                UserWarning,
+                stacklevel=2,
             )
         splits = tuple((np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.empty((len(y), 0)), y, groups))
         if not splits:
@@ -340,6 +350,11 @@ def _require_company(y: NDArray[Any]) -> None:
             "it by: merge rare classes, or, if y is a quantity, use ",
             FOR_QUANTITIES,
         )
+
+
+def _are_sorted(y: NDArray[Any]) -> bool:
+    steps = np.diff(y)
+    return len(y) >= FEWEST_SORTED and bool(steps.any()) and bool((steps >= 0).all() or (steps <= 0).all())
 
 
 def _parameters(estimator: BaseEstimator) -> str:

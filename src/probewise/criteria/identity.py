@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dis
 import hashlib
+import importlib
+import importlib.util
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -25,6 +27,7 @@ WITHOUT_CONSEQUENCE = frozenset(
     ("__dict__", "__weakref__", "__doc__", "__annotations__", "__firstlineno__", "__static_attributes__", "_abc_impl")
 )
 STANDARD_LIBRARY = sysconfig.get_path("stdlib")
+MADE_BY_PYTHON = 1 << 9  # a flag of classes, which those written in C mostly lack
 
 
 def stable_text(thing: Any) -> str:
@@ -34,7 +37,7 @@ def stable_text(thing: Any) -> str:
     """
     if isinstance(thing, BaseEstimator):
         parts = [f"{name}={stable_text(value)}" for name, value in sorted(named_parameters(thing).items())]
-        return f"{type(thing).__name__}({', '.join(parts)})"
+        return f"{class_text(type(thing))}({', '.join(parts)})"
     if isinstance(thing, list | tuple):
         opening, closing = "[]" if isinstance(thing, list) else "()"
         return f"{opening}{', '.join(map(stable_text, thing))}{closing}"
@@ -46,6 +49,16 @@ def stable_text(thing: Any) -> str:
         return f"{_name(thing)}#{_digest(thing)[:12]}"
     except (_Unidentified, RecursionError):
         return _name(thing) + UNKNOWN
+
+
+def class_text(kind: type) -> str:
+    """The name of a class, and of a user's own a digest of its code."""
+    if _is_named(kind):
+        return kind.__name__
+    try:
+        return f"{kind.__name__}#{_digest(kind)[:12]}"
+    except (_Unidentified, RecursionError):
+        return kind.__name__ + UNKNOWN
 
 
 def named_parameters(estimator: BaseEstimator) -> dict[str, Any]:
@@ -113,14 +126,14 @@ def _parts(thing: Any) -> Iterator[Any]:
             yield thing.__func__
         case property():
             yield from (thing.fget, thing.fset)
-        case FunctionType() | type() if _is_installed(thing.__module__):
+        case FunctionType() | type() if _is_named(thing):
             yield _name(thing)
         case FunctionType():
             yield from (thing.__code__, thing.__defaults__, thing.__kwdefaults__)
             yield from (cell.cell_contents for cell in _filled(thing.__closure__))
-            yield from (
-                (name, thing.__globals__[name]) for name in _globals(thing.__code__) if name in thing.__globals__
-            )
+            yield from _attributes(thing)
+            if not _is_of_a_library(thing):
+                yield from _looked_up(thing)
         case type():
             yield from (_name(thing), *thing.__bases__)
             yield from sorted(
@@ -128,7 +141,7 @@ def _parts(thing: Any) -> Iterator[Any]:
             )
         case BuiltinFunctionType():
             yield from (_name(thing), None if isinstance(thing.__self__, ModuleType) else thing.__self__)
-        case _ if hasattr(thing, "__wrapped__"):
+        case _ if hasattr(thing, "__wrapped__") and _is_named(type(thing)):
             yield thing.__wrapped__
         case BaseEstimator():
             yield from (type(thing), vars(thing))
@@ -158,11 +171,83 @@ def _filled(cells: Any) -> Iterator[Any]:
         yield cell
 
 
-def _globals(code: CodeType) -> list[str]:
-    """The names of the module that a code, or one inside of it, looks up."""
-    own = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
-    inner = (name for constant in code.co_consts if isinstance(constant, CodeType) for name in _globals(constant))
-    return sorted(own.union(inner))
+def _attributes(function: FunctionType) -> Iterator[Any]:
+    own = {name: value for name, value in vars(function).items() if name != "__wrapped__"}
+    if own:
+        yield own
+
+
+def _looked_up(function: FunctionType) -> Iterator[Any]:
+    """What a function finds by name when it is called; of a user's modules what it may take from them, as it is now."""
+    steps = list(_steps(function.__code__))
+    names = {step.argval for step in steps if step.opcode in dis.hasname}
+    seen: set[str] = set()
+    for name in sorted({step.argval for step in steps if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}):
+        if name in function.__globals__:
+            value = function.__globals__[name]
+            yield name, value
+            yield from _taken(value, names, seen)
+    for module in _imported(steps, function.__globals__.get("__package__")):
+        yield module
+        yield from _taken(module, names, seen)
+
+
+def _steps(code: CodeType) -> Iterator[dis.Instruction]:
+    """The instructions of a code and of all codes inside of it."""
+    yield from (step for step in dis.get_instructions(code) if step.opname != "EXTENDED_ARG")
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _steps(constant)
+
+
+def _taken(module: Any, names: set[str], seen: set[str]) -> Iterator[tuple[str, Any]]:
+    """Of the variables of a user's module those with one of the names."""
+    if not isinstance(module, ModuleType) or _is_installed(module.__name__) or module.__name__ in seen:
+        return
+    seen.add(module.__name__)
+    for name in sorted(names & vars(module).keys()):
+        value = vars(module)[name]
+        yield name, value
+        yield from _taken(value, names, seen)
+
+
+def _imported(steps: list[dis.Instruction], package: str | None) -> Iterator[ModuleType]:
+    """The user's modules that a code imports when it is called."""
+    for place, step in enumerate(steps):
+        if step.opname == "IMPORT_NAME":
+            dots = "." * steps[place - 2].argval
+            try:
+                name = importlib.util.resolve_name(dots + step.argval, package)
+                if _is_of_the_user(name.partition(".")[0]):
+                    yield importlib.import_module(name)
+            except (ImportError, ValueError):
+                continue  # as the function will see when it is called
+
+
+def _is_of_the_user(package: str) -> bool:
+    """Of a package that need not have been imported yet."""
+    if package in sys.stdlib_module_names or package == "probewise":
+        return False
+    known = sys.modules.get(package)
+    found = importlib.util.find_spec(package) if known is None else None
+    return not _is_installed_at(getattr(known, "__file__", None) if found is None else found.origin)
+
+
+def _is_named(thing: FunctionType | type) -> bool:
+    """Whether it is of a library, which has it by its name: what a library makes of a user's function, it has not."""
+    if isinstance(thing, type):
+        is_made = thing.__flags__ & MADE_BY_PYTHON and (thing.__module__ == "builtins" or "<locals>" in _name(thing))
+        return _is_installed(thing.__module__) and not is_made
+    found: Any = sys.modules.get(thing.__module__ or "")
+    for part in thing.__qualname__.split("."):
+        found = getattr(found, part, None)
+    return _is_of_a_library(thing) and (thing is found or thing is getattr(found, "__wrapped__", None))
+
+
+def _is_of_a_library(function: FunctionType) -> bool:
+    """By where its code is: ``__module__`` is of another function where it was decorated."""
+    module = function.__globals__.get("__name__")
+    return module is not None and _is_installed(module)
 
 
 @cache
@@ -170,11 +255,12 @@ def _is_installed(module: str | None) -> bool:
     """Whether it is of a library, which is known by name; a library's new version may go on with a run."""
     if module is None or module.partition(".")[0] in ("probewise", *sys.builtin_module_names):
         return True
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return (
-        module != "__main__"
-        and file is not None
-        and (file.startswith(STANDARD_LIBRARY) or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts))
+    return module != "__main__" and _is_installed_at(getattr(sys.modules.get(module), "__file__", None))
+
+
+def _is_installed_at(file: str | None) -> bool:
+    return file is not None and (
+        file.startswith(STANDARD_LIBRARY) or not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
     )
 
 

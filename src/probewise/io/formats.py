@@ -212,12 +212,15 @@ def _read_frame(path: Path, ending: str) -> FrameSource:
 
 
 def _require_room(path: Path, frame: pl.LazyFrame) -> None:
-    """By what the file claims before it is unpacked: a column of one value takes no room in it, however long."""
+    """By what the file claims before it is unpacked: a column of one value takes no room in it, however long.
+
+    The matrix is made beside the frame.
+    """
     widths = [
         _numbers(pl.DataFrame(schema={"": kind})).itemsize if kind.is_numeric() else 1
         for kind in frame.collect_schema().dtypes()
     ]
-    require_memory(path, frame.select(pl.len()).collect().item() * sum(widths))
+    require_memory(path, frame.select(pl.len()).collect().item() * sum(widths), times=2)
 
 
 @contextmanager

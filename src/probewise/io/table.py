@@ -170,12 +170,14 @@ def numbered(path: Path, start: int, stop: int) -> list[str]:
     return [str(place) for place in range(start, stop)]
 
 
-def require_memory(path: Path, n_bytes: int) -> None:
-    """Refuse what cannot be held, before it is unpacked."""
-    if 0 < (room := memory()) < n_bytes:
+def require_memory(path: Path, n_bytes: int, times: int = 1) -> None:
+    """Refuse what cannot be held, so many times while it is read, before it is unpacked."""
+    if 0 < (room := memory()) < times * n_bytes:
+        twice = ", twice while it is read" if times == 2 else ""
         raise TableError(
-            f"{path} takes {n_bytes / 2**30:,.1f} GiB unpacked, and this machine has room for {room / 2**30:,.1f} GiB: "
-            "is the file damaged? One that is meant to be so large can be converted to .npy, and is mapped then"
+            f"{path} takes {n_bytes / 2**30:,.1f} GiB unpacked{twice}, and this machine has room for "
+            f"{room / 2**30:,.1f} GiB: is the file damaged? One that is meant to be so large can be "
+            "converted to .npy, and is mapped then"
         )
 
 

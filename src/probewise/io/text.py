@@ -69,14 +69,14 @@ class TextSource(Source):
         return sum(map(len, self.blocks))
 
     def column(self, place: int) -> pl.Series:
-        return typed(self._text(place), self.decimal)
+        return typed(self.text(place), self.decimal)
 
     def keys(self, place: int) -> list[str]:
-        return self._text(place).to_list()
+        return self.text(place).to_list()
 
     def naming(self, places: Sequence[int]) -> list[int]:
         among = set(places) & self.strays.keys()
-        return [place for place in self.wordy if place in among and name_rows(self._text(place))]
+        return [place for place in self.wordy if place in among and name_rows(self.text(place))]
 
     def row(self, row: int, places: Sequence[int]) -> pl.Series:
         return typed(pl.Series([self.rows[row][place] for place in places]), self.decimal)
@@ -143,7 +143,7 @@ class TextSource(Source):
         self.whole[:] = False
         self.whole[places[~pointed]] = True
 
-    def _text(self, place: int) -> pl.Series:
+    def text(self, place: int) -> pl.Series:
         return pl.concat(self.texts[place]).str.strip_chars().alias(self.names[place])
 
 
@@ -215,21 +215,27 @@ def in_rows(target: str) -> TableError:
 
 
 def _are_data(names: list[str], source: TextSource) -> bool:
-    """Whether names look like one more row: each is a number between those of its column, or a word that occurs there.
+    """Whether names look like one more row: words that occur in their columns, numbers mostly between those of theirs.
 
+    Not all of them: any row has extremes of its own. A word above words that all differ, and nothing, tell neither way.
     Numbers from 0 or 1 on are names that other programs give.
     """
     if not source.n_rows or names in ([str(place + first) for place in range(len(names))] for first in (0, 1)):
         return False
     low, high = (extreme.reduce([extreme.reduce(block) for block in source.blocks]) for extreme in (np.fmin, np.fmax))
+    within, names_rows = [], False
     for place, name in enumerate(names):
-        value = as_float(name.strip(), source.decimal)
-        if value is None or place in source.kept:
-            if place not in source.texts or name.strip() not in source.keys(place):
-                return False
-        elif not low[place] <= value <= high[place]:
+        word = name.strip()
+        value = as_float(word, source.decimal)
+        if word.lower() in MISSING or (place in source.texts and word in source.keys(place)):
+            continue
+        if value is not None:
+            within.append(low[place] <= value <= high[place])
+        elif place in source.texts and name_rows(source.text(place)):
+            names_rows = True
+        else:
             return False
-    return True
+    return 2 * sum(within) > len(within) if within else not names_rows
 
 
 def _quoted(line: str, lines: Iterator[str]) -> str:

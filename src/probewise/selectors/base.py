@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from ..checks import tables
 from ..checks.errors import ForPython, Message, Setting
-from ..checks.labels import checked_weights, plain_labels
+from ..checks.labels import checked_weights, plain_labels, require_two_weighted, warn_of_another_order
 from ..checks.numbers import number_of
 from ..checks.stores import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
 from ..criteria import Criterion, as_criterion
@@ -63,6 +63,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     def _checked(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Any, Any]:
         """X and y as arrays, X not copied, or a `Stored`; a clear error where the method cannot use them."""
         given = X
+        warn_of_another_order(X, y)
         if is_stored(X):
             X, y = self._checked_stored(X, y, reset=reset)
         else:
@@ -383,7 +384,8 @@ class WrapperSelector(RankingSelector):
                     f"sample_weight: {type(criterion).__name__}.bind takes none; leave it out, or use "
                     "criterion='linear' or 'knn'"
                 )
-            options["sample_weight"] = checked_weights(sample_weight, X.shape[0])
+            options["sample_weight"] = weights = checked_weights(sample_weight, X.shape[0])
+            require_two_weighted(y, weights)
         return to_device(criterion.bind(X, y, cv, **options), self.device)
 
     def _folds_and_score(self, criterion: Criterion, y: Any) -> tuple[Any, Any]:

@@ -16,7 +16,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import train_test_split
 
 from ..criteria import Function, Scorer
-from ..criteria.identity import named_parameters, stable_text
+from ..criteria.identity import class_text, named_parameters, stable_text
 from ..probing.engine import Clock
 from ..probing.fingerprints import fingerprint
 from ..selectors.base import RankingSelector
@@ -178,7 +178,7 @@ def _described(thing: Any, name: str) -> dict[str, str]:
     if isinstance(thing, Function | Scorer) and thing.name is not None:
         return {name: thing.describe()}
     if isinstance(thing, BaseEstimator):
-        described = {name: type(thing).__name__}
+        described = {name: class_text(type(thing))}
         for parameter, value in named_parameters(thing).items():
             if parameter not in WITHOUT_CONSEQUENCE:
                 described |= _described(value, f"{name}.{parameter}")
