@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 import time
@@ -42,6 +43,7 @@ MOST_ROW_GROUPS = 64
 ROW_LEVELS, LAST_LEVEL = (4.0, 3), 2**16 - 1  # see `packed_rows`
 ROW_GROUPS = "row_groups"  # the setting that says how many numbers a probe has besides J
 CHECKPOINT_SECONDS = 10.0
+CODE_OF_A_CLASS = re.compile(r"#[0-9a-f]{12}(?=\()")  # in the description of a criterion
 NOT_A_DATABASE = 26  # SQLITE_NOTADB
 
 Settings = Mapping[str, Any]
@@ -291,7 +293,7 @@ class Ledger:
             raise self._damaged("it says what no run can be")
 
     def _refuse_another_run(self, kept: dict[str, Any], asked: dict[str, Any]) -> None:
-        different = [name for name in asked if kept.get(name) != asked[name]]
+        different = [name for name in asked if not _is_the_same(kept.get(name), asked[name])]
         if different:
             parts: list[Part] = []
             for name in different:  # the other settings are called the same everywhere
@@ -423,6 +425,11 @@ def packed_rows(rows: Any) -> NDArray[np.uint16]:
     levels = np.empty(values.shape, np.uint16)
     sums.round_to_levels(values.reshape(-1), float(shift), LAST_LEVEL / scale, levels.reshape(-1))
     return levels.astype("<u2", copy=False)
+
+
+def _is_the_same(kept: Any, asked: Any) -> bool:
+    """Also where an older version kept a class of the user by its name alone."""
+    return bool(kept == asked) or (isinstance(asked, str) and kept == CODE_OF_A_CLASS.sub("", asked))
 
 
 def unpacked_rows(levels: NDArray[np.uint16]) -> NDArray[np.float32]:
