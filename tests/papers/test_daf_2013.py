@@ -104,6 +104,7 @@ def test_it_goes_on_where_it_was_ended(made, outcome, tmp_path):
     names = {path.name for path in again.write(tmp_path).files}
     assert names == {
         "results.csv",
+        "claims.csv",
         "claims.md",
         "results.md",
         "settings.json",
