@@ -160,6 +160,7 @@ def test_seconds_add_up_over_calls(tmp_path):
     again("another")
     assert 12.5 <= base.Elapsed(tmp_path).before < 100
     assert base.Elapsed(None).seconds < 12.5
+    assert base.Elapsed(tmp_path, parts=["Figure 7"]).before == 0
     assert base.unit_seconds(tmp_path) == 0
 
 

@@ -77,7 +77,7 @@ def reproduce(
     folder = None if out is None else Path(out)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    settings, elapsed = module.PROFILES[profile], Elapsed(folder, progress)
+    settings, elapsed = module.PROFILES[profile], Elapsed(folder, progress, only)
     source = partial(load, folder=data, openml=openml)
     outcome = module.run(Reproduction(settings, source, folder, n_jobs, seed, elapsed, device, only))
     elapsed("")

@@ -435,10 +435,13 @@ def unit_seconds(folder: Path | None) -> float:
 
 
 class Elapsed:
-    """Seconds by the clock of all calls that had a part in a run, of one that was killed up to its last line."""
+    """Seconds by the clock of all calls that had a part in a run, of one that was killed up to its last line.
 
-    def __init__(self, folder: Path | None, progress: Progress = None) -> None:
-        run = kept(folder, "seconds")
+    Those of ``parts`` made alone are counted apart.
+    """
+
+    def __init__(self, folder: Path | None, progress: Progress = None, parts: Sequence[str] = ()) -> None:
+        run = kept(folder, "-".join(["seconds", *parts]).lower().replace(" ", "-"))
         self.file = None if run is None else run.with_suffix(".txt")
         self.progress = progress
         text = self.file.read_text() if self.file is not None and self.file.exists() else ""
