@@ -11,8 +11,10 @@ import scipy.sparse as sp
 
 from probewise import plots
 from probewise.datasets import OPENML, load
-from probewise.papers import PAPERS, base, reproduce
-from probewise.papers.base import Cell, Claim, Line, Outcome, Panel, Picture, Reproduction, cells, departures, published
+from probewise.papers import PAPERS, pictures, reproduce, work
+from probewise.papers.base import Cell, Claim, Outcome, cells, departures, published
+from probewise.papers.pictures import Line, Panel, Picture
+from probewise.papers.work import Reproduction
 from probewise.study import StudyError
 
 # ---- published numbers
@@ -92,7 +94,7 @@ def test_without_matplotlib_the_tables_are_written_all_the_same(outcome, tmp_pat
     def missing():
         raise ImportError("drawing needs the report extra")
 
-    monkeypatch.setattr(base, "matplotlib_figure", missing)
+    monkeypatch.setattr(pictures, "matplotlib_figure", missing)
     with pytest.warns(UserWarning, match="the figures were left out: drawing needs the report extra"):
         written = outcome.write(tmp_path)
     assert [path.name for path in written.files] == WRITTEN
@@ -134,7 +136,7 @@ def test_finished_units_are_not_done_again(tmp_path):
     assert list(whole) == UNITS[::-1]
     assert whole == conduct(squared)
     assert said[0].startswith("squares: 3 of 4, about")
-    assert len(base.kept(tmp_path, "run").read_text().splitlines()) == 5
+    assert len(work.kept(tmp_path, "run").read_text().splitlines()) == 5
 
 
 def test_the_time_units_took_is_kept(tmp_path):
@@ -142,26 +144,26 @@ def test_the_time_units_took_is_kept(tmp_path):
     reproduction.conduct("a", squared, UNITS, {}, "units")
     reproduction.conduct("b", squared, UNITS[:1], {}, "units")
     lines = [line for run in (tmp_path / "runs").iterdir() for line in run.read_text().splitlines()[1:]]
-    assert base.unit_seconds(tmp_path) == pytest.approx(sum(json.loads(line)["seconds"] for line in lines))
+    assert work.unit_seconds(tmp_path) == pytest.approx(sum(json.loads(line)["seconds"] for line in lines))
     assert len(lines) == 5
-    assert base.unit_seconds(None) == 0
-    assert base.kept(None, "a") is None
+    assert work.unit_seconds(None) == 0
+    assert work.kept(None, "a") is None
 
 
 def test_seconds_add_up_over_calls(tmp_path):
     lines = []
-    first = base.Elapsed(tmp_path, lines.append)
+    first = work.Elapsed(tmp_path, lines.append)
     first("a word")
     assert lines == ["a word"]
     file = tmp_path / "runs" / "seconds.txt"
     file.write_text("\n7.5\n12.5\n1")  # killed while it wrote
-    again = base.Elapsed(tmp_path)
+    again = work.Elapsed(tmp_path)
     assert 12.5 <= again.seconds < 100
     again("another")
-    assert 12.5 <= base.Elapsed(tmp_path).before < 100
-    assert base.Elapsed(None).seconds < 12.5
-    assert base.Elapsed(tmp_path, parts=["Figure 7"]).before == 0
-    assert base.unit_seconds(tmp_path) == 0
+    assert 12.5 <= work.Elapsed(tmp_path).before < 100
+    assert work.Elapsed(None).seconds < 12.5
+    assert work.Elapsed(tmp_path, parts=["Figure 7"]).before == 0
+    assert work.unit_seconds(tmp_path) == 0
 
 
 def test_units_can_be_prepared_here_before_workers_have_them():
@@ -172,7 +174,7 @@ def test_units_can_be_prepared_here_before_workers_have_them():
 
 
 def test_what_a_kill_left_of_a_unit_is_done_again(tmp_path):
-    whole, run = conduct(squared, folder=tmp_path), base.kept(tmp_path, "run")
+    whole, run = conduct(squared, folder=tmp_path), work.kept(tmp_path, "run")
     run.write_bytes(run.read_bytes()[:-10])
     assert conduct(squared, folder=tmp_path) == whole
 

@@ -13,8 +13,9 @@ from probewise import DAF
 from probewise.criteria import Function
 from probewise.datasets import Dataset, load, make_madelon
 from probewise.papers import daf_2011
-from probewise.papers.base import Reproduction, published
+from probewise.papers.base import published
 from probewise.papers.daf_2011 import Effort, Ledgers, Replay, Settings, first_probes, informative
+from probewise.papers.work import Reproduction
 from probewise.stopping import MaxProbes
 
 TINY = Settings(

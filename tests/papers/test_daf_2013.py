@@ -9,8 +9,9 @@ from sklearn.base import clone
 from probewise import DAF
 from probewise.datasets import Dataset, make_madelon
 from probewise.papers import daf_2013
-from probewise.papers.base import Reproduction, published
+from probewise.papers.base import published
 from probewise.papers.daf_2013 import Settings, watched
+from probewise.papers.work import Reproduction
 from probewise.plots import ConvergenceDisplay, expected_change
 from probewise.stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Settled
 

@@ -6,9 +6,10 @@ from sklearn.ensemble import RandomForestClassifier
 
 from probewise.datasets import Dataset
 from probewise.papers import efs_2004, efs_2004_feedback, efs_2004_genes
-from probewise.papers.base import Reproduction, published
+from probewise.papers.base import published
 from probewise.papers.efs_2004 import PROFILES, Settings
 from probewise.papers.efs_2004_genes import BY_SEARCH, BY_UNCERTAINTY, GENE_METHODS, GREEDY, METHODS, NAME, SEEN, Curves
+from probewise.papers.work import Reproduction
 from probewise.selectors.cfs import CFS
 from probewise.selectors.efs import EFS
 

@@ -7,7 +7,7 @@ from sklearn.model_selection import StratifiedKFold
 
 from probewise.datasets import Dataset
 from probewise.papers import fsdd_2008
-from probewise.papers.base import Reproduction, published
+from probewise.papers.base import published
 from probewise.papers.fsdd_2008 import (
     BENCHES,
     NAME,
@@ -23,6 +23,7 @@ from probewise.papers.fsdd_2008_claims import by_overlap, proved, with_pruning
 from probewise.papers.fsdd_2008_departures import PrunedTree
 from probewise.papers.fsdd_2008_properties import BY_BETA, INVARIANT, OPTIMAL, best_subsets, properties
 from probewise.papers.fsdd_2008_sets import OVERLAP, PRUNED
+from probewise.papers.work import Reproduction
 from probewise.selectors.fsdd import FSDD
 
 WINE = [70.23, 85.39, 90.45, 92.14, 94.94, 96.07, 96.07, 96.07, 95.51, 96.07, 96.07, 97.19, 95.51]

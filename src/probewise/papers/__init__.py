@@ -12,7 +12,8 @@ from typing import Any
 from ..checks.errors import Parameter, ParameterError
 from ..datasets import load
 from . import daf_2011, daf_2013, efs_2004, fsdd_2008
-from .base import Elapsed, Outcome, Reproduction, departures, unit_seconds, versions
+from .base import Outcome, departures, versions
+from .work import Elapsed, Reproduction, unit_seconds
 
 __all__ = ["PAPERS", "Outcome", "reproduce"]
 

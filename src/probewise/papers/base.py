@@ -1,4 +1,4 @@
-"""What the reproductions share: published numbers and ours, claims, figures, units of work that are kept in a file."""
+"""What comes of a reproduction: published numbers and ours, claims, and the files they are written to."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import csv
 import json
 import platform
 import re
-import time
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -20,20 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import __version__
-from ..datasets import Dataset
-from ..executors import executor
-from ..plots import line_style, matplotlib_figure
-from ..study import RunFile
+from .pictures import Picture
 
-Progress = Callable[[str], None] | None
 Place = tuple[str, str, str]  # where, row, column
 
 COLUMNS = ("where", "row", "column", "published", "ours", "difference", "note")
 CLAIM_COLUMNS = ("claim", "where", "ours", "verdict", "evidence")
 VERDICTS = {True: "holds", False: "does not hold", None: "cannot be told"}
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
-PANEL_WIDTH, PANEL_HEIGHT, PANELS_ABREAST = 4.2, 3.0, 2
-MARKED = 200  # points of a line, at most, that are marked
 
 
 @dataclass(frozen=True)
@@ -118,75 +109,6 @@ class Claim:
     @classmethod
     def of_row(cls, text: str, where: str, ours: str, verdict: str, evidence: str) -> Claim:
         return cls(text, {word: holds for holds, word in VERDICTS.items()}[verdict], ours, where, evidence)
-
-
-class Line(NamedTuple):
-    """A curve of a panel; ``published`` ones are drawn as points, without a line."""
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
-    published: bool = False
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One pair of axes with its lines."""
-
-    title: str
-    x: str
-    y: str
-    lines: Sequence[Line]
-    log: bool = False  # the x axis
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure: its name in the paper, and its panels; or, in their place, a function that saves it to a file."""
-
-    name: str
-    panels: Sequence[Panel] = ()
-    save: Callable[[Path], None] | None = None
-    drawn: str = ""  # the file of one that was drawn before, and is left as it is
-
-    @property
-    def file(self) -> str:
-        if self.drawn:
-            return self.drawn
-        ending = "svg" if self.save is None else "png"
-        return f"{self.name.split(',')[0].lower().replace(' ', '-')}.{ending}"
-
-    def draw(self, path: Path) -> None:
-        """Write it to a file, panels without a date."""
-        if self.drawn:
-            return
-        if self.save is not None:
-            self.save(path)
-            return
-        n_abreast = min(PANELS_ABREAST, len(self.panels))
-        n_rows = -(-len(self.panels) // n_abreast)
-        figure = matplotlib_figure()(figsize=(PANEL_WIDTH * n_abreast, PANEL_HEIGHT * n_rows), layout="constrained")
-        grid = figure.subplots(n_rows, n_abreast, squeeze=False).ravel()
-        for axes, panel in zip(grid, self.panels, strict=False):
-            _draw(axes, panel)
-        for axes in grid[len(self.panels) :]:
-            axes.set_visible(False)
-        figure.suptitle(self.name)
-        figure.savefig(path, metadata={"Date": None})
-
-
-def _draw(axes: Any, panel: Panel) -> None:
-    for place, line in enumerate(panel.lines):
-        style = line_style(line.name, place) | {"markersize": 3}
-        if len(line.x) > MARKED:
-            style["marker"] = ""
-        if line.published:
-            style["linestyle"] = ""
-        axes.plot(line.x, line.y, **style)
-    axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y, xscale="log" if panel.log else "linear")
-    axes.grid(alpha=0.3)
-    if len(panel.lines) > 1:
-        axes.legend(fontsize="x-small", frameon=False)
 
 
 class CellTable(NamedTuple):
@@ -414,112 +336,3 @@ def averaged(
     means = {place: float(np.mean(values)) for place, values in found.items()}
     several = {place: values for place, values in found.items() if len(values) > 1 and is_noted(place)}
     return means, {place: f"± {np.std(values, ddof=1):.2f}" for place, values in several.items()}
-
-
-# ---- units of work
-
-
-def kept(folder: Path | None, name: str) -> Path | None:
-    """The file of that name where finished units are kept; None where nothing is."""
-    if folder is None:
-        return None
-    (folder / "runs").mkdir(parents=True, exist_ok=True)
-    return folder / "runs" / f"{name}.jsonl"
-
-
-def unit_seconds(folder: Path | None) -> float:
-    """How long the units kept there took, all together: more than the clock says where there were more workers."""
-    runs = [] if folder is None else sorted((folder / "runs").glob("*.jsonl"))
-    records = (json.loads(line) for run in runs for line in run.read_text(encoding="utf-8").splitlines()[1:])
-    return sum(record.get("seconds", 0.0) for record in records)
-
-
-class Elapsed:
-    """Seconds by the clock of all calls that had a part in a run, of one that was killed up to its last line.
-
-    Those of ``parts`` made alone are counted apart.
-    """
-
-    def __init__(self, folder: Path | None, progress: Progress = None, parts: Sequence[str] = ()) -> None:
-        run = kept(folder, "-".join(["seconds", *parts]).lower().replace(" ", "-"))
-        self.file = None if run is None else run.with_suffix(".txt")
-        self.progress = progress
-        text = self.file.read_text() if self.file is not None and self.file.exists() else ""
-        self.before = max(map(float, text.split()), default=0.0)  # digits lost to a kill only make one smaller
-        self.started = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        return self.before + time.perf_counter() - self.started
-
-    def __call__(self, line: str) -> None:
-        """Write down the seconds, and pass the line on."""
-        if self.file is not None:
-            with self.file.open("a") as file:
-                file.write(f"\n{self.seconds:.1f}")
-        if self.progress:
-            self.progress(line)
-
-
-def _timed(work: Callable[[Any], Any], unit: Any) -> tuple[Any, float]:
-    """What a worker does: a unit, and how long it took."""
-    started = time.perf_counter()
-    return work(unit), time.perf_counter() - started
-
-
-@dataclass(frozen=True)
-class Reproduction:
-    """What a paper's ``run`` is given: a profile, and how to work. The numbers are the same for any ``n_jobs``."""
-
-    settings: Any
-    data: Callable[[str], Dataset]  # loads a data set by its name
-    folder: Path | None = None  # where finished units are kept
-    n_jobs: int | None = None
-    seed: int = 0
-    progress: Progress = None
-    device: str = "cpu"  # where probes are scored
-    only: Sequence[str] = ()  # parts of the paper to be made; all, where none is named
-
-    def includes(self, part: str) -> bool:
-        return not self.only or part in self.only
-
-    def conduct(
-        self,
-        name: str,
-        work: Callable[[Any], Any],
-        units: Iterable[Hashable],
-        settings: Mapping[str, Any],
-        title: str,
-        before: Callable[[Any], None] | None = None,
-    ) -> dict[Any, Any]:
-        """work(unit) for each unit, those in the file of that name excepted, which are read from it.
-
-        A unit is a number, text or tuple of these, and what comes of it plain JSON; each is a pure function of the unit
-        and the settings, so the results are the same for any number of workers, interrupted or not. A file of other
-        settings is refused. ``seconds`` of the units are in the file. ``before`` is called here with each unit in turn,
-        before any worker has one.
-        """
-        units = list(units)
-        with RunFile(kept(self.folder, name), is_study=False) as file:
-            file.begin(json.loads(json.dumps(settings, default=str)), notes={"version": __version__})
-            done = {record["unit"]: record["result"] for record in file.trials.values()}
-            missing = [unit for unit in units if json.dumps(unit) not in done]
-            if before is not None:
-                for now, unit in enumerate(missing, start=1):
-                    before(unit)
-                    self.tell(f"{title}: {now} of {len(missing)} prepared")
-            found: Any = executor(self.n_jobs, prefer="processes")(partial(_timed, work), missing)
-            started = time.perf_counter()
-            with closing(found):
-                for now, (unit, (result, seconds)) in enumerate(zip(missing, found, strict=True), start=1):
-                    key, result = json.dumps(unit), json.loads(json.dumps(result))  # as it would be read again
-                    file.append({"trial": len(file.trials), "unit": key, "seconds": seconds, "result": result})
-                    done[key] = result
-                    left = (time.perf_counter() - started) / now * (len(missing) - now)
-                    self.tell(f"{title}: {len(units) - len(missing) + now} of {len(units)}, about {left:.0f} s left")
-        return {unit: done[json.dumps(unit)] for unit in units}
-
-    def tell(self, line: str) -> None:
-        """Where it stands."""
-        if self.progress:
-            self.progress(line)

@@ -35,7 +35,7 @@ from ..selectors.daf import DAF
 from ..selectors.sffs import SFFS
 from ..stopping import MaxProbes
 from ..study import RunFile, Study, StudyResult, Trials, deviation, select, split_rows
-from .base import Outcome, Picture, Place, Progress, Reproduction, cells, kept, published
+from .base import Outcome, Place, cells, published
 from .daf_2011_claims import (
     BERNOULLI,
     MEASURES,
@@ -46,6 +46,8 @@ from .daf_2011_claims import (
     hits_by_method,
     nearest,
 )
+from .pictures import Picture
+from .work import Progress, Reproduction, kept
 
 NAME = "daf-2011"
 TITLE = (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..selectors.efs import EFS
-from .base import Claim, Outcome, Picture, Place, Reproduction, averaged, cells
+from .base import Claim, Outcome, Place, averaged, cells
 from .efs_2004_feedback import (
     IMAGES,
     feedback,
@@ -36,6 +36,8 @@ from .efs_2004_genes import (
     thresholds,
 )
 from .efs_2004_proofs import proofs
+from .pictures import Picture
+from .work import Reproduction
 
 TITLE = "Feature selection for classifying high-dimensional numerical data"
 

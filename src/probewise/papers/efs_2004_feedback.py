@@ -19,7 +19,9 @@ from ..probing.fingerprints import fingerprint
 from ..selectors.cfs import CFS
 from ..selectors.dfe import DFE
 from ..selectors.efs import EFS
-from .base import Claim, Line, Panel, Picture, Place, Reproduction, ahead, listed
+from .base import Claim, Place, ahead, listed
+from .pictures import Line, Panel, Picture
+from .work import Reproduction
 
 METHODS = ("Full Space", "EFS", "DFE", "CFS")
 IMAGES = {"MSRC-v1": "msrcv1", "COIL-20": "coil20", "Mfeat": "mfeat"}

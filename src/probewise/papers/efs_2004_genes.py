@@ -23,7 +23,9 @@ from ..selectors.cfs import CFS
 from ..selectors.dfe import DFE
 from ..selectors.efs import EFS
 from ..study import select, split_rows
-from .base import Claim, Line, Panel, Picture, Place, Reproduction, ahead, listed, published
+from .base import Claim, Place, ahead, listed, published
+from .pictures import Line, Panel, Picture
+from .work import Reproduction
 
 NAME = "efs-2004"
 METHODS = ("Full Space", "EFS", "DFE", "CFS")

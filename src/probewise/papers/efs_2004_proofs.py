@@ -15,7 +15,8 @@ from ..information import extended_balanced_gain
 from ..probing.fingerprints import fingerprint
 from ..selectors.dfe import DFE
 from ..selectors.efs import EFS
-from .base import Claim, Reproduction
+from .base import Claim
+from .work import Reproduction
 
 Floats = NDArray[np.float64]
 STEPS = (1, 2, 5, 10, 20, 50)

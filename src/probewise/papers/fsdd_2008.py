@@ -17,11 +17,13 @@ from ..executors import one_blas_thread
 from ..probing.fingerprints import fingerprint
 from ..selectors.fsdd import FSDD
 from ..study import Trials, select
-from .base import Line, Outcome, Panel, Picture, Place, Reproduction, averaged, cells, published
+from .base import Outcome, Place, averaged, cells, published
 from .fsdd_2008_claims import BETAS, MFEAT, NAME, READINGS, TIMED, claims, curve
 from .fsdd_2008_departures import distances, of_mfeat
 from .fsdd_2008_properties import growth, properties
 from .fsdd_2008_sets import BENCHES, METHODS, OVERLAP, Bench, by_overlap, classifiers, pruned, selectors, table_of
+from .pictures import Line, Panel, Picture
+from .work import Reproduction
 
 TITLE = "Invariant optimal feature selection: a distance discriminant and feature ranking based solution"
 ATTEMPTS = 3
