@@ -7,8 +7,9 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 import naive
-from probewise.criteria import Linear, NaiveBayes
+from probewise.criteria import KNN, Linear, NaiveBayes
 from probewise.criteria.base import Folds
+from probewise.kernels import neighbors
 from probewise.probing.probes import ProbePlan, Subsets
 from stress import CASES, SHAPES, folds_of, subsets_of, table
 
@@ -108,6 +109,17 @@ def test_numbers_far_from_zero(shape, scoring):
     probes = Subsets.of(subsets_of(n_features, sizes))
     near, far = (Linear().bind(X, y + offset, cv, scoring=scoring)(probes) for offset in (0, 2.0**44))
     np.testing.assert_allclose(far, near, rtol=1e-7)
+
+
+@pytest.mark.parametrize("case", [("ratio", 1e8), ("ratio", 1e12)], ids=str)
+def test_neighbors_among_many_rows_have_the_distances_of_few(case, monkeypatch):
+    """Where squares are beyond 2^53 the order of a sum decides: both ways to find neighbours have the same."""
+    X, y = table(*case, 600, 30)
+    bound = KNN(1).bind(X, y, 3)
+    probes = Subsets.of([subset for seed in range(4) for subset in subsets_of(30, (9, 12, 20, 30), seed)])
+    found = bound(probes)
+    monkeypatch.setattr(neighbors, "INTEGERS_AVAILABLE", False)
+    np.testing.assert_array_equal(bound(probes), found)
 
 
 def test_weights_and_gaps_with_more_features_than_rows():

@@ -289,24 +289,12 @@ def _keep_nearest(i, keys, k, exact, slack, values, rows, counts, far):
 
 @inline
 def _distance(exact, i, j):
-    """Squared distance of two rows, by eight sums side by side."""
-    a, b = exact[i], exact[j]
-    s0 = s1 = s2 = s3 = s4 = s5 = s6 = s7 = 0.0
-    k = 0
-    while k + 8 <= len(a):
-        s0 += (a[k] - b[k]) ** 2
-        s1 += (a[k + 1] - b[k + 1]) ** 2
-        s2 += (a[k + 2] - b[k + 2]) ** 2
-        s3 += (a[k + 3] - b[k + 3]) ** 2
-        s4 += (a[k + 4] - b[k + 4]) ** 2
-        s5 += (a[k + 5] - b[k + 5]) ** 2
-        s6 += (a[k + 6] - b[k + 6]) ** 2
-        s7 += (a[k + 7] - b[k + 7]) ** 2
-        k += 8
-    while k < len(a):
-        s0 += (a[k] - b[k]) ** 2
-        k += 1
-    return ((s0 + s1) + (s2 + s3)) + ((s4 + s5) + (s6 + s7))
+    """Squared distance of two rows, feature by feature: the bits that `votes` and devices have."""
+    total = 0.0
+    for k in range(exact.shape[1]):
+        off = exact[i, k] - exact[j, k]
+        total += off * off
+    return total
 
 
 @part
