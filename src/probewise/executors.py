@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import logging
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -13,14 +14,14 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import islice
 from math import inf
 from multiprocessing import parent_process
 from typing import Any, Protocol
 
 import joblib
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from . import __version__
 
@@ -434,6 +435,12 @@ _users = 0
 _limit: Any = None
 
 
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> ThreadpoolController:
+    """Those loaded, looked for again when modules have come: it takes 14 ms where many are there."""
+    return ThreadpoolController()
+
+
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """One BLAS thread per worker, so that workers do not fight for cores and results do not depend on them.
@@ -443,7 +450,7 @@ def one_blas_thread() -> Iterator[None]:
     global _users, _limit
     with _lock:
         if _users == 0:
-            _limit = threadpool_limits(limits=1, user_api="blas")
+            _limit = _libraries(len(sys.modules)).limit(limits=1, user_api="blas")
         _users += 1
     try:
         yield

@@ -1,10 +1,10 @@
-"""The filters' Triton kernels run by Triton's interpreter, against the plain torch code; started by test_filters."""
+"""Triton's kernels of filters and scores run by its interpreter, against plain torch code; started by test_filters."""
 
 import numpy as np
 import torch
 from triton.runtime import interpreter
 
-from probewise.kernels.device import contingency, filters_triton, moments, relief
+from probewise.kernels.device import contingency, filters_triton, moments, neighbors, relief, scores, scores_triton
 
 patch_tensors = interpreter._patch_lang_tensor
 
@@ -64,6 +64,22 @@ def check_relief():
         np.testing.assert_allclose(triton.weighted_diffs(samples, near, weights), expected, rtol=1e-11, atol=1e-12)
 
 
+def check_votes():
+    for k, n_classes in ((1, 2), (3, 2), (4, 5), (7, 3)):
+        near = torch.from_numpy(rng.integers(0, 20, (3, 50, k)).astype(np.int32))
+        labels = torch.from_numpy(rng.integers(0, n_classes, 20))
+        assert torch.equal(scores_triton.vote(near, labels, n_classes), neighbors.vote(labels[near.long()], n_classes))
+
+
+def check_sums():
+    for n_tests, n_parts in ((1, 1), (50, 3), (700, 2), (90, 64)):
+        parts = scores.Parts.of(rng.integers(-1, n_parts, n_tests), n_parts, "cpu")
+        values = torch.from_numpy(rng.integers(0, 9, (4, n_tests + 1)).astype(float))[:, :-1]
+        assert torch.equal(scores_triton.sums_of_parts(values, parts.members), parts.total(values))
+
+
+check_votes()
+check_sums()
 check_moments()
 check_counts()
 check_relief()

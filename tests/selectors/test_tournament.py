@@ -177,6 +177,15 @@ def test_the_net_protects_while_many_are_in():
         assert not len(few.run_.record.narrowing.protected)
 
 
+def test_the_net_is_the_same_each_time_where_relieff_looks_at_some_rows(monkeypatch):
+    monkeypatch.setattr("probewise.selectors.tournament.RELIEF_CELLS", 20 * 60 * 130)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 130)), np.arange(60) % 2
+    first, again = (Tournament(5, n_probes=400, net=True, random_state=0).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(first.run_.record.narrowing.protected, again.run_.record.narrowing.protected)
+    assert first.scores_.tobytes() == again.scores_.tobytes()
+
+
 @pytest.mark.slow
 def test_it_finds_madelon_with_an_eighth_of_the_probes():
     data = make_madelon(random_state=0)

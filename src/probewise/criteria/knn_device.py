@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..kernels.device import has_triton
+from ..kernels.device import has_triton, score_kernels
 from ..kernels.device.columns import memory, send, send_array
 from ..kernels.device.neighbors import BYTES_PER_PAIR, ROWS, TYPICAL, Rows, nearest, soft_votes, vote
 from ..kernels.device.scores import total
-from ..kernels.scores import ROC_AUC
+from ..kernels.scores import PROBABILITY, ROC_AUC
 from ..kernels.votes import tie_keys
 from .base import Floats, Folds
 from .base_device import BATCH_BYTES, Batch, DeviceScorer, at_a_time
@@ -95,20 +95,19 @@ class DeviceKNN(DeviceScorer):
             step = max(1, self.neighbor_bytes // (self.measure.n_tests * (40 * self.k + 100)))
             for start in range(0, len(places), step):
                 some = places[start : start + step]
-                near = [search.neighbors(batch, some) for search in searches]
-                predicted = self._predicted(*(torch.cat(parts, dim=1) for parts in zip(*near, strict=True)))
-                # Sent numbers would wait for what runs: without gaps the places are in a row.
-                own = self._send(some) if self.filled else slice(start, start + len(some))
-                found[own] = self.measure(predicted, groups)
+                predicted = self._predicted(searches, batch, some)
+                found[self._send(some)] = self.measure(predicted, groups)
         return found.cpu().numpy()
 
-    def _predicted(self, said: Tensor, apart: Tensor) -> Tensor:
-        """Of each test (subsets, tests), from the targets and squared distances of its neighbours."""
+    def _predicted(self, searches: list[Search], batch: Batch, chosen: NDArray[np.int64]) -> Tensor:
+        """Of each test (chosen, tests)."""
+        if self.n_classes and self.bound.measure.code not in (ROC_AUC, PROBABILITY):
+            return torch.cat([search.votes(batch, chosen, self.n_classes) for search in searches], dim=1)
+        found = [search.neighbors(batch, chosen) for search in searches]
+        said, apart = (torch.cat(parts, dim=1) for parts in zip(*found, strict=True))
         if self.bound.measure.is_probability:
             typical = total(apart[:, :, min(TYPICAL, self.k) - 1]) / apart.shape[1]
             return soft_votes(said == self.measure.truth[:, None], apart, typical)
-        if self.n_classes and self.bound.measure.code != ROC_AUC:
-            return vote(said, self.n_classes)
         return total(said.double()) / self.k
 
 
@@ -139,6 +138,14 @@ class Search:
         from ..kernels.device import neighbors_triton
 
         return neighbors_triton
+
+    def votes(self, batch: Batch, chosen: NDArray[np.int64], n_classes: int) -> Tensor:
+        """The class (chosen, queries) that most neighbours are of."""
+        if self.quick is None:
+            return vote(self.neighbors(batch, chosen)[0], n_classes)
+        near, _ = self.quick.nearest(batch.features, batch.starts, batch.sizes, chosen, self.k, False)
+        predicted: Tensor = score_kernels(self.device).vote(near, self.targets, n_classes)
+        return predicted
 
     def neighbors(self, batch: Batch, chosen: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Targets and squared distances (chosen, queries, k) of neighbours; where these count, the nearest first."""

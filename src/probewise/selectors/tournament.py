@@ -264,7 +264,8 @@ class Tournament(ProbingSelector):
         n_rows, n_features = X.shape
         n_samples = int(np.clip(RELIEF_CELLS / (n_rows * n_features), 1, n_rows))
         here: dict[str, Any] = {"device": self.device, "n_jobs": self._n_threads}
-        relief = ReliefF(n_samples=None if n_samples >= n_rows else n_samples, **here)
+        # Where it looks at some rows, always at the same ones: the same seed is to give the same ranking.
+        relief = ReliefF(n_samples=None if n_samples >= n_rows else n_samples, random_state=0, **here)
         if not Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification:
             return [relief]
         of_columns = [MRMR(IN_NET, **here), FSDD(**here)]

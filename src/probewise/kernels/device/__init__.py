@@ -52,6 +52,16 @@ def filter_kernels(device: str) -> Any:
     return filters_triton
 
 
+@cache
+def score_kernels(device: str) -> Any:
+    """The Triton kernels of votes and sums, or None where there is no GPU for them."""
+    if not has_triton(device):
+        return None
+    from . import scores_triton
+
+    return scores_triton
+
+
 def has_triton(device: str) -> bool:
     return device.startswith("cuda") and find_spec("triton") is not None
 

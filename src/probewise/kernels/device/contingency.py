@@ -52,7 +52,7 @@ class DeviceCodes:
     ) -> None:
         require_room(3 * planes.nbytes + 4 * wide.size, device, f"the codes of {len(levels)} columns")
         self.n_rows, self.device, self.streams = n_rows, device, Streams(device)
-        self.n_columns = len(levels)
+        self.n_columns, self.room = len(levels), free_bytes(device)
         self.group_of = np.full(len(levels), -1)
         self.number = np.empty(len(levels), np.int64)
         self.groups: list[Group] = []
@@ -115,7 +115,7 @@ class DeviceCodes:
 
     def _together(self, n_columns: int, cost: int, count: Any) -> tuple[Tensor, Tensor]:
         """Some columns at a time, each of which takes ``cost`` bytes."""
-        step = max(1, free_bytes(self.device) // (2 * cost))
+        step = max(1, self.room // (2 * cost))
         if step >= n_columns:
             return count(slice(None))
         found = [count(slice(start, start + step)) for start in range(0, n_columns, step)]
@@ -145,7 +145,7 @@ class DeviceCodes:
         """The same by products of zeros and ones, in floats that hold such sums exactly."""
         kind = torch.float32 if self.n_rows < EXACT_FLOATS else torch.float64
         left = _unpacked(masks).to(kind).T
-        step = max(1, free_bytes(self.device) // (320 * len(lines)))
+        step = max(1, self.room // (320 * len(lines)))
         parts = [left @ _unpacked(lines[:, a : a + step]).to(kind) for a in range(0, lines.shape[1], step)]
         return torch.cat(parts, dim=1).to(torch.int32)
 

@@ -27,11 +27,14 @@ import triton.language as tl
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .columns import ALIGN
+from .columns import ALIGN, send_array
 from .neighbors import ROWS, Rows
 
 MANY_ROWS = 4096  # up to so many, tiles are narrower: fewer places to look through at the end
 TILES = ((32, 4, 3), (64, 4, 3))  # columns, warps, stages
+SPARE = 3  # candidates beyond the k nearest: with fewer, more is left to exact distances to all rows
+SQUARES = {"BLOCK": 1024, "DEEP": 8, "num_warps": 4}  # rows and features that a program reads at a time
+SETTLED = {"ROWS": 32, "num_warps": 1}  # pairs of subset and query
 DELTA = tl.constexpr(2.0**-12)
 ROUNDING = 2.0**-17  # of sums in float32 of products, as a share of both squares, for up to 512 features
 FAR = tl.constexpr(1e38)
@@ -39,7 +42,7 @@ HALF_RANGE = 2.0**-16  # of the largest column's reach: below, half precision wo
 HALF_TOP = 2.0**12
 EXACT_BYTES = 2**28
 # A subset's features are read in two pieces, each a power of two long: (first, second) for sizes up to their sum.
-PIECES = ((32, 0), (64, 0), (64, 32), (128, 0), (128, 64), (256, 0))
+PIECES = ((32, 0), (64, 0), (64, 32), (128, 0), (128, 32), (128, 64), (256, 0))
 FEW = 8  # features: of fewer, differences are squared one by one
 ALONE, PURE, MIXED = 0, 1, 2  # each row is a group; every tile is of one; any
 _compiling = threading.Lock()
@@ -113,7 +116,7 @@ class Quick:
         self, features: Tensor, starts: Tensor, sizes: NDArray[np.int64], chosen: NDArray[np.int64], k: int, soft: bool
     ) -> tuple[Tensor, Tensor]:
         """The k nearest rows of other groups (chosen, queries, k), and if ``soft`` squared distances, ascending."""
-        n_candidates, room = k + 5, triton.next_power_of_2(k + 5)
+        n_candidates, room = k + SPARE, triton.next_power_of_2(k + SPARE)
         shape, options = (len(chosen), self.n_queries), {"device": self.device}
         near = torch.empty((*shape, k), dtype=torch.int32, **options)
         apart = torch.empty((*shape, k) if soft else (1,), dtype=torch.float64, **options)
@@ -124,11 +127,11 @@ class Quick:
         square, spread = (torch.empty((len(chosen), self.width), dtype=torch.float32, **options) for _ in range(2))
         mask = triton.next_power_of_2(self.n_tiles) - 1
         rounding = ROUNDING * max(1.0, sizes[chosen].max(initial=1) / 512) + 3 * mask * 2.0**-23
-        asked = features, starts, torch.from_numpy(chosen.astype(np.int32)).to(self.device)
+        asked = features, starts, send_array(chosen.astype(np.int32), self.device)
         raw, zero_line = self.rows.lines, len(self.rows.lines) - 1
-        _squares[(len(chosen), -(-self.width // 512))](
+        _squares[(len(chosen), -(-self.width // SQUARES["BLOCK"]))](
             self.products, self.errors, *asked, self.groups, square, spread, zero_line, self.width, rounding,
-            BLOCK=512, DEEP=16, FEW=FEW,
+            FEW=FEW, **SQUARES,
         )  # fmt: skip
         searches = []
         for order, first, second in self._by_size(sizes[chosen]):
@@ -153,10 +156,10 @@ class Quick:
         pairs = is_open.new_empty(1) if soft else torch.nonzero(is_open.view(-1))[:, 0]
         n_pairs = is_open.numel() if soft else len(pairs)
         if n_pairs:
-            _settle[(-(-n_pairs // 32),)](
+            _settle[(-(-n_pairs // SETTLED["ROWS"]),)](
                 raw, *asked, pairs, self.query_rows, self.rows.keys, candidates, low, hidden, near, apart, is_open,
-                n_pairs, self.n_queries, self.width, self.scale**2, K=k, E=n_candidates, C=room, SOFT=soft, ROWS=32,
-                enable_fp_fusion=False,
+                n_pairs, self.n_queries, self.width, self.scale**2, K=k, E=n_candidates, C=room, SOFT=soft,
+                enable_fp_fusion=False, **SETTLED,
             )  # fmt: skip
             self._settle_open(is_open, asked, k, near, apart, soft)
         return near, apart if soft else apart.expand(*shape, k)
@@ -180,8 +183,7 @@ class Quick:
         number, found = np.where(sizes < FEW, -1, np.searchsorted(steps, sizes)), []
         for own in np.unique(number).tolist():
             pieces = (-1, 0) if own < 0 else PIECES[own] if own < len(PIECES) else (0, 0)
-            which = torch.from_numpy(np.flatnonzero(number == own).astype(np.int32))
-            found.append((which.to(self.device, non_blocking=True), *pieces))
+            found.append((send_array(np.flatnonzero(number == own).astype(np.int32), self.device), *pieces))
         return found
 
     def _settle_open(

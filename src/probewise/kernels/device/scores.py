@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..scores import ABSOLUTE_ERROR, BALANCED_ACCURACY, F1_MACRO, PROBABILITY, R2, ROC_AUC, SQUARED_ERROR
+from . import score_kernels
 
 MOST_PARTS = 64  # whose scores are added in their order, as on the CPU
 
@@ -47,6 +48,10 @@ class Parts:
 
     def total(self, values: Tensor) -> Tensor:
         """Sums (subsets, parts) of values (subsets, tests)."""
+        kernels = score_kernels(str(values.device))
+        if kernels is not None:
+            sums: Tensor = kernels.sums_of_parts(values.double(), self.members)
+            return sums
         return total(torch.nn.functional.pad(values, (0, 1))[:, self.members])
 
 
