@@ -1,8 +1,8 @@
-"""The GPU against float64 on the CPU: J, ranking and bits on fresh data, then probes a second from end to end.
+"""The GPU against float64 on the CPU: J, ranking and bits on fresh data, then probes a second.
 
 Probes a second are those of whole fits by the wall clock, kernels having been compiled: X checked, sent and prepared,
-probes drawn, scored, tallied, and written to a ledger on disk. ``python -m benchmarks device``; with ``--only knn``, ``tall``, ``linear``, ``others``, ``default``,
-``rounds``, ``papers`` or ``fsdd`` a part of it.
+probes drawn, scored, tallied, and written to a ledger on disk. ``python -m benchmarks device``; with ``--only knn``,
+``tall``, ``linear``, ``others``, ``default``, ``rounds``, ``papers`` or ``fsdd`` a part of it.
 """
 
 import os
