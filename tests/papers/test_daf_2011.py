@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.svm import SVC
 
 from probewise import DAF
 from probewise.criteria import Function
@@ -15,6 +16,7 @@ from probewise.datasets import Dataset, load, make_madelon
 from probewise.papers import daf_2011
 from probewise.papers.base import published
 from probewise.papers.daf_2011 import Effort, Ledgers, Replay, Settings, first_probes, informative
+from probewise.papers.linear_svm import LinearSVM
 from probewise.papers.work import Reproduction
 from probewise.stopping import MaxProbes
 
@@ -126,6 +128,17 @@ def test_what_a_device_cannot_do_is_said_where_its_runs_are_needed(source, tmp_p
     monkeypatch.setattr(DAF, "fit", refuse)
     with pytest.raises(ValueError, match="there is no such device"):
         daf_2011.run(Reproduction(TINY, source, tmp_path, seed=1, device="cuda"))
+
+
+@pytest.mark.parametrize("C", [1.0, 10.0])
+def test_the_linear_svm_is_scikit_learn_s(C):
+    rng = np.random.default_rng(0)
+    y = rng.integers(5, size=300)
+    X = sp.csr_array(rng.poisson(0.1 + 0.4 * (y[:, None] == np.arange(20) % 5)).astype(float))
+    ours, theirs = LinearSVM(C).fit(X[:200], y[:200]), SVC(kernel="linear", C=C).fit(X[:200], y[:200])
+    np.testing.assert_array_equal(ours.predict(X[200:]), theirs.predict(X[200:]))
+    np.testing.assert_array_equal(ours._machine.dual_coef_, theirs.dual_coef_.toarray())
+    np.testing.assert_array_equal(ours._machine.intercept_, theirs.intercept_)
 
 
 def test_informative_columns_are_found_without_labels(made):

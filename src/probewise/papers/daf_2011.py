@@ -46,6 +46,7 @@ from .daf_2011_claims import (
     hits_by_method,
     nearest,
 )
+from .linear_svm import LinearSVM
 from .pictures import Picture
 from .work import Progress, Reproduction, kept
 
@@ -91,9 +92,7 @@ class Setup:
 
 NEIGHBOURS = {"3-NN": KNeighborsClassifier(3), "SVM (rbf)": SVC()}
 SETUPS = {
-    "Reuters": Setup(
-        "reuters", 2, Linear(), 200, {"SVM (linear)": SVC(kernel="linear"), "1-NN": KNeighborsClassifier(1)}
-    ),
+    "Reuters": Setup("reuters", 2, Linear(), 200, {"SVM (linear)": LinearSVM(), "1-NN": KNeighborsClassifier(1)}),
     "Gisette": Setup("gisette_valid", 3, KNN(3), 200, NEIGHBOURS),
     "Madelon": Setup("madelon", 4, KNN(3), 150, NEIGHBOURS, has_search=True),
     "Spambase": Setup("spambase", 5, KNN(3), 57, NEIGHBOURS, has_search=True),
@@ -163,12 +162,12 @@ PROFILES = {
         figure_6=(400, 1_000, 2_500, 5_000, 10_000, 16_667, 25_000),
         taus=(2, 5, 10, 20, 50, 100, 150, 300, 500),
         tau_probes=8_000,
-        tau_trials=12,
-        twice_trials=2,
-        wide_taus=(20, 200, 1_000, 3_000),
+        tau_trials=20,
+        twice_trials=20,
+        wide_taus=(20, 200, 1_000, 3_000, 10_000),
         wide_held=100,
-        wide_trials=2,
-        svm_probes=4_000,
+        wide_trials=5,
+        svm_probes=16_000,
     ),
 }
 
@@ -374,9 +373,15 @@ def svm_trial(
     train, test = split_rows(y, 0.5, split_seed)
     tuned = SVM("linear", tune=True).bind(X[train], y[train]).C
     svm, tau = SVM("linear", C=tuned), min(SETUPS["Reuters"].tau, X.shape[1])
-    same = {"max_probe_size": tau, "stop": MaxProbes(n_probes), "rows": False, "random_state": daf_seed}
+    same = {
+        "max_probe_size": tau,
+        "stop": MaxProbes(n_probes),
+        "rows": False,
+        "random_state": daf_seed,
+        "n_jobs": how.n_jobs,
+    }
     selectors = {
-        "DAF0, SVM as J": DAF(criterion=svm, ledger=ledger, n_jobs=how.n_jobs, verbose=how.progress or 0, **same),
+        "DAF0, SVM as J": DAF(criterion=svm, ledger=ledger, verbose=how.progress or 0, **same),
         "DAF0, ridge as J": DAF(criterion=SETUPS["Reuters"].criterion, **same),
         "BIF, SVM as J": BIF(criterion=svm, n_jobs=how.n_jobs),
         "BIF, ridge as J": BIF(criterion=SETUPS["Reuters"].criterion),
@@ -386,7 +391,7 @@ def svm_trial(
         started = time.perf_counter()
         subsets = select(selector, X[train], y[train], list(sizes))
         seconds[name] = time.perf_counter() - started
-        judges = [SVC(kernel="linear", C=tuned).fit(X[train][:, subset], y[train]) for subset in subsets]
+        judges = [LinearSVM(tuned).fit(X[train][:, subset], y[train]) for subset in subsets]
         right = [judge.predict(X[test][:, subset]) == y[test] for judge, subset in zip(judges, subsets, strict=True)]
         accuracy[name] = [float(np.mean(each)) for each in right]
     runs = [selectors[f"DAF0, {each} as J"].run_ for each in ("SVM", "ridge")]
