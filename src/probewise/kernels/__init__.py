@@ -24,7 +24,7 @@ bayes            Gaussian naive Bayes from class moments           bayes        
 bayes_left_out   naive Bayes with every row left out once                                          criteria.left_out
 separability     distances between classes; k-means share          separability                    criteria.separability
 smo              support vector machines along libsvm's path                                       criteria.svm
-scores           accuracy, F1, area under the curve, R^2           scores                          criteria.scoring
+scores           accuracy, F1, area under the curve, R^2           scores, scores_triton           criteria.scoring
 moments          class means and scatters in one pass              moments, filters_triton         selectors.fsdd
 relief           nearest rows of each class, sums of differences   relief, filters_triton          selectors.relieff
 intervals        cut points: optimal, greedy, MDL                                                  discretize
