@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ class Data:
     y: NDArray[Any] | None
     target: Target | None
     discrete: NDArray[np.bool_] | None
-    of_rows: dict[str, Any] = field(default_factory=dict)
+    of_rows: dict[str, Any]
 
     @property
     def is_classification(self) -> bool:
@@ -46,8 +46,8 @@ class Data:
         return int(np.bincount(self.target.values).min())
 
 
-def checked_data(found: Findings, X: Any, y: Any) -> Data:
-    """The data; refused where the run knows that its own were others."""
+def checked_data(found: Findings, X: Any, y: Any, **of_rows: Any) -> Data:
+    """The data, and what else is known ``of_rows``; refused where the run knows that its own were others."""
     as_given, categories = X, (-1, found.categorical.astype(np.int32)) if len(found.categorical) else ()
     X, discrete = number_categories(X, *categories)
     if found.selector is not None:
@@ -66,7 +66,8 @@ def checked_data(found: Findings, X: Any, y: Any) -> Data:
                 f"the {what} given are not those of the run: give the same table, target and ignored columns"
             )
     target = None if y is None else Target.of(y, getattr(found.criterion, "task", "auto"))
-    return Data(as_given, X.tocsc() if sp.issparse(X) else X, y, target, discrete)
+    known = {name: values for name, values in of_rows.items() if values is not None}
+    return Data(as_given, X.tocsc() if sp.issparse(X) else X, y, target, discrete, known)
 
 
 def described(found: Findings, data: Data) -> dict[str, Any]:

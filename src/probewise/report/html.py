@@ -14,7 +14,7 @@ from typing import Any
 from ..probing.interactions import IN_WORDS
 from ..probing.progress import span
 from .direction import in_words
-from .ranking_table import DECIMALS, decimals_of, for_people, typeset_cell
+from .ranking_table import DECIMALS, ENDS, decimals_of, for_people, typeset_cell
 from .words import count, evidence, number, p_value, percent, quoted
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -22,7 +22,7 @@ SCRIPTS = ("charts.js", "plots.js", "table.js", "page.js")
 ROWS_SHOWN, DRAWN_FEATURES, TOLD = 25, 30, 200
 DRAWN = ("values", "sizes", "convergence", "alone", "likeness", "interactions", "which_rows", "study")
 FIRST = "rank feature score above_average std_error stands_out higher_in lower_in difference fold_change correlation"
-ON_HOVER = ("rank_high", *(f"{way}_{end}" for way in ("difference", "correlation") for end in ("low", "high")))
+ON_HOVER = ("rank_high", *ENDS)
 
 
 def render_html(summary: dict[str, Any]) -> str:
