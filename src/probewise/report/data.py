@@ -23,7 +23,7 @@ NAMED = 10  # columns with missing values, or constant ones
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """The rows a ranking was made on, what is to be predicted, and which columns are categories by their type.
+    """The rows a ranking was made on, what is to be predicted, and what ``fit`` was given of each row.
 
     ``given`` is X as it came, with the names of a frame.
     """
@@ -32,7 +32,6 @@ class Data:
     X: Any
     y: NDArray[Any] | None
     target: Target | None
-    discrete: NDArray[np.bool_] | None
     of_rows: dict[str, Any]
 
     @property
@@ -49,7 +48,7 @@ class Data:
 def checked_data(found: Findings, X: Any, y: Any, **of_rows: Any) -> Data:
     """The data, and what else is known ``of_rows``; refused where the run knows that its own were others."""
     as_given, categories = X, (-1, found.categorical.astype(np.int32)) if len(found.categorical) else ()
-    X, discrete = number_categories(X, *categories)
+    X, _ = number_categories(X, *categories)
     if found.selector is not None:
         X = validate_data(found.selector, X, reset=False, **ANY_NUMBERS)
     else:
@@ -67,7 +66,7 @@ def checked_data(found: Findings, X: Any, y: Any, **of_rows: Any) -> Data:
             )
     target = None if y is None else Target.of(y, getattr(found.criterion, "task", "auto"))
     known = {name: values for name, values in of_rows.items() if values is not None}
-    return Data(as_given, X.tocsc() if sp.issparse(X) else X, y, target, discrete, known)
+    return Data(as_given, X.tocsc() if sp.issparse(X) else X, y, target, known)
 
 
 def described(found: Findings, data: Data) -> dict[str, Any]:
