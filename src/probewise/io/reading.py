@@ -100,9 +100,10 @@ def read_table(
     if path == second == STANDARD_INPUT:
         raise TableError("the table and the target cannot both be standard input: name a file for one of them")
     names = None if feature_names is None else names_in(feature_names)
+    of_rows = {role: name for role, name in (("weights", weights), ("groups", groups)) if name is not None}
     asked = _Request(
-        target, list(ignore), second, id_column, progress, weights, groups, gaps, tuple(categorical), names,
-        checked_decimal(decimal),
+        target, list(ignore), second, id_column, of_rows, tuple(categorical), names, checked_decimal(decimal), gaps,
+        progress,
     )  # fmt: skip
     by_rows = features_in == "rows" or lies_in_rows(path)
     if asked.categorical and by_rows:
@@ -136,28 +137,21 @@ class _Request:
     ignore: list[str]
     target_file: Path | None
     id_column: str | None
-    progress: Progress | None
-    weights: str | None
-    groups: str | None
+    of_rows: dict[str, str]  # what else is asked of the rows, by its role
+    categorical: tuple[str, ...]
+    names: list[str] | None
+    decimal: str | None
     gaps: bool
-    categorical: tuple[str, ...] = ()
-    names: list[str] | None = None
-    decimal: str | None = None
+    progress: Progress | None
 
     @property
     def inside(self) -> str | None:
         """The target, if it is asked for in the table itself."""
         return self.target if self.target_file is None else None
 
-    @property
-    def of_rows(self) -> dict[str, str]:
-        """What else is asked of the rows, by its role."""
-        roles = {"weights": self.weights, "groups": self.groups}
-        return {role: name for role, name in roles.items() if name is not None}
-
 
 def _by_columns(path: Path, asked: _Request) -> Table:
-    roles = [(asked.inside, "target"), (asked.id_column, "id"), (asked.weights, "weights"), (asked.groups, "groups")]
+    roles = [(asked.inside, "target"), (asked.id_column, "id"), *((name, role) for role, name in asked.of_rows.items())]
     roles += [(name, "categorical") for name in asked.categorical]
     wanted = Wanted([(name, role) for name, role in roles if name is not None], decimal=asked.decimal)
     source = with_names(open_source(path, wanted, asked.progress), asked.names)
@@ -333,7 +327,7 @@ def _require_one_role(
             if place in places:
                 raise TableError(f"{what} {asked.of_rows[role]!r} cannot be both the {role} and {other}")
     if len(set(of_rows.values())) < len(of_rows):
-        raise TableError(f"{what} {asked.weights!r} cannot be both the weights and the groups")
+        raise TableError(f"{what} {asked.of_rows['weights']!r} cannot be both the weights and the groups")
 
 
 def _target_of(source: Source) -> str:
