@@ -47,7 +47,6 @@ def render_html(summary: dict[str, Any]) -> str:
         summary,
         script=trusted(script),
         hash=_hash(script),
-        style=trusted((TEMPLATES / "report.css").read_text(encoding="utf-8")),
         embedded=trusted(_embedded(summary)),
         decimals=decimals_of(summary["ranking"]["columns"]),
         shown=_shown(summary["ranking"]["labels"]),
@@ -57,7 +56,7 @@ def render_html(summary: dict[str, Any]) -> str:
 
 
 def page_environment() -> Any:
-    """jinja2's, with our filters; "trusted" text is not escaped."""
+    """jinja2's, with our filters and the style of our pages; "trusted" text is not escaped."""
     jinja2 = require_libraries()
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -68,7 +67,8 @@ def page_environment() -> Any:
     )
     environment.filters |= {"percent": percent, "number": number, "count": count, "quoted": quoted, "span": span}
     environment.filters |= {"evidence": evidence, "p_value": p_value, "kind": IN_WORDS.get, "cell": typeset_cell}
-    environment.filters["trusted"] = jinja2.utils.markupsafe.Markup
+    trusted = environment.filters["trusted"] = jinja2.utils.markupsafe.Markup
+    environment.globals["style"] = trusted((TEMPLATES / "report.css").read_text(encoding="utf-8"))
     return environment
 
 
