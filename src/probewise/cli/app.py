@@ -96,7 +96,7 @@ def run(arguments: Sequence[str]) -> int:
 def _by_new_names(arguments: Sequence[str]) -> list[str]:
     """The arguments, with options under old names by their new ones, and a line about each."""
     renamed = RENAMED.get(arguments[0], {}) if arguments else {}
-    words = [(flag, equals, value) for flag, equals, value in (word.partition("=") for word in arguments)]
+    words = [word.partition("=") for word in arguments]
     if not {"-q", "--quiet"} & set(arguments):
         for old in dict.fromkeys(flag for flag, _, _ in words if flag in renamed):
             print_line(f"{old} is called {renamed[old]} now")

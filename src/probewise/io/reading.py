@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -158,10 +159,8 @@ def _by_columns(path: Path, asked: _Request) -> Table:
     place = None if asked.target_file is not None else _target_place(source, asked)
     id_place = None if asked.id_column is None else source.place(asked.id_column, "id")
     ignored = {source.place(name, "ignored") for name in asked.ignore}
-    if place in ignored:
-        raise TableError(f"column {asked.target!r} cannot be both the target and ignored")
     of_rows = {role: source.place(name, role) for role, name in asked.of_rows.items()}
-    _require_one_role(of_rows, asked, {"the target": {place}, "ignored": ignored})
+    _require_one_role({**of_rows, "target": place}, asked, ignored)
     require_rows(source)
     taken = {place, id_place, *ignored, *of_rows.values()}
     features = [column for column in range(len(source.names) - source.beside) if column not in taken]
@@ -289,10 +288,8 @@ def _by_rows(path: Path, asked: _Request) -> Table:
     place = None if asked.inside is None else _row_of(asked.inside, names)
     rows = {name for name in asked.ignore if name in names}
     columns = {source.place(name, "ignored") for name in asked.ignore if name not in rows}
-    if asked.inside in rows:
-        raise TableError(f"row {asked.inside!r} cannot be both the target and ignored")
     of_rows = {role: _row_of(name, names, role) for role, name in asked.of_rows.items()}
-    _require_one_role(of_rows, asked, {"the target": {place}, "ignored": {names.index(name) for name in rows}}, "row")
+    _require_one_role({**of_rows, "target": place}, asked, {names.index(name) for name in rows}, "row")
     samples = [column for column in range(1 + source.descriptions, len(source.names)) if column not in columns]
     taken = {place, *of_rows.values(), *range(source.annotations)}
     features = [row for row, name in enumerate(names) if row not in taken and name not in rows]
@@ -318,16 +315,15 @@ def _row_of(asked: str, names: list[str], role: str = "target") -> int:
     return names.index(asked)
 
 
-def _require_one_role(
-    of_rows: dict[str, int], asked: _Request, others: dict[str, set[int | None] | set[int]], what: str = "column"
-) -> None:
-    """Weights and groups are columns of their own; groups may be the ids, which are read as text."""
-    for role, place in of_rows.items():
-        for other, places in others.items():
-            if place in places:
-                raise TableError(f"{what} {asked.of_rows[role]!r} cannot be both the {role} and {other}")
-    if len(set(of_rows.values())) < len(of_rows):
-        raise TableError(f"{what} {asked.of_rows['weights']!r} cannot be both the weights and the groups")
+def _require_one_role(roles: dict[str, int | None], asked: _Request, ignored: set[int], what: str = "column") -> None:
+    """Weights, groups and target are columns of their own; groups may be the ids, which are read as text."""
+    names = {**asked.of_rows, "target": asked.target}
+    for role, place in roles.items():
+        if place in ignored:
+            raise TableError(f"{what} {names[role]!r} cannot be both the {role} and ignored")
+    for (role, place), (other, same) in combinations(roles.items(), 2):
+        if place == same:
+            raise TableError(f"{what} {names[role]!r} cannot be both the {role} and the {other}")
 
 
 def _target_of(source: Source) -> str:
