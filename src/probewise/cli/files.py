@@ -29,14 +29,14 @@ KEPT = ("ledger", "run", "first", "second")
 
 
 def check_outputs(given: Any, required: Mapping[str, Callable[[Path], Any]]) -> None:
-    """Refuse what could not be written, or would overwrite a file in use, itself an output perhaps.
+    """Refuse what could not be written, or would overwrite a file in use or another output.
 
-    By option, ``required`` refuses a path of a format that cannot be written.
+    ``required`` has for each option what refuses a path of a format that cannot be written.
     """
     used = _in_use(given)
     for option, require in required.items():
-        asked = getattr(given, option)
-        for path in asked if isinstance(asked, list) else [asked] if asked is not None else []:
+        asked = getattr(given, option) or ()
+        for path in [asked] if isinstance(asked, Path) else asked:
             require(path)
             for other in used:
                 if other.resolve() == path.resolve() or (other.exists() and path.exists() and other.samefile(path)):
