@@ -17,7 +17,7 @@ import pytest
 
 from probewise import BIF, DAF, Tournament, __version__
 from probewise.cli import run
-from probewise.cli.values import seconds_in
+from probewise.cli.options import seconds_in
 from probewise.datasets import make_madelon
 from probewise.io import read_table
 from probewise.stopping import MaxProbes, MinCoverage

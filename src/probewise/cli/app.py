@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 from .. import __version__
 from ..checks.errors import ParameterError
+from ..checks.paths import writable_path
 from . import files, options, parsing
 from .console import print_demo, print_diff, print_line, print_outcome, warnings_as_lines
 from .options import RENAMED, TOP, Option, as_flag
-from .piping import piped
 from .results import fitted, give_comparison, give_ranking, live_pages, write_reports
 
 try:
@@ -96,7 +96,7 @@ def run(arguments: Sequence[str]) -> int:
 def _by_new_names(arguments: Sequence[str]) -> list[str]:
     """The arguments, with options under old names by their new ones, and a line about each."""
     renamed = RENAMED.get(arguments[0], {}) if arguments else {}
-    words = [(flag, equals, value) for flag, equals, value in (word.partition("=") for word in arguments)]
+    words = [word.partition("=") for word in arguments]
     if not {"-q", "--quiet"} & set(arguments):
         for old in dict.fromkeys(flag for flag, _, _ in words if flag in renamed):
             print_line(f"{old} is called {renamed[old]} now")
@@ -117,7 +117,7 @@ def command(
     def register(body: Callable[[Any], int | None]) -> Callable[[Any], int | None]:
         def call(context: typer.Context, **values: Any) -> int | None:
             given = SimpleNamespace(**values, arguments=context.obj)
-            with piped(given, dash):
+            with files.piped(given, dash):
                 return body(given)
 
         context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
@@ -243,13 +243,19 @@ def rank(given: Any) -> int:
     settled, or after a minute. Ctrl-C ends it at any time with the ranking so far.
     """
     from ..executors import on_dask
+    from ..io import require_ranking_path, require_table_path
     from ..probing.ledger import peek
     from ..probing.progress import watched_by
     from ..probing.record import begun_by
+    from ..report import require_report_path
 
     given.resume = files.goes_on(given.ledger, given, lambda file: peek(file, "seed") is not None)
     asked, given.method = given.method, parsing.method_of(given)
-    reports = files.check_outputs_of_rank(given)
+    if given.n_features is not None and given.select is None:
+        raise ValueError("--n-features needs --select FILE, the table that holds them")
+    reports = files.reports_of(given, "report")
+    pages = dict.fromkeys(("report", *PAGES), require_report_path)
+    files.check_outputs(given, {"out": require_ranking_path, "select": require_table_path, **pages})
     makes_probes = given.method in ("daf", "tournament")
     with on_dask(given.dask, given.time) if given.dask is not None and makes_probes else nullcontext():
         table = files.table_to_rank(given, makes_probes=makes_probes)
@@ -292,10 +298,13 @@ def compare(given: Any) -> int:
     features selected are tested on the other. Shown are accuracy and stability by number of features, and for each
     pair of methods whether the difference could be chance. Ctrl-C ends it with the trials done so far.
     """
+    from ..io import require_ranking_path
+    from ..plots import require_picture_path
+
     given.resume = files.goes_on(given.ledger, given, lambda file: file.stat().st_size > 0)
     selectors = parsing.selectors_named(given)
     sizes = None if given.sizes is None else parsing.whole_numbers("sizes", given.sizes)
-    files.check_outputs_of_compare(given)
+    files.check_outputs(given, {"out": require_ranking_path, "plot": require_picture_path})
     table = files.table_of(given)
 
     from ..study import CLASSIFIERS, Study
@@ -329,7 +338,10 @@ def report(given: Any) -> None:
 
     With the table it also says how many features are enough, which are alike, and how they rank on their own.
     """
-    paths = files.check_outputs_of_report(given)
+    from ..report import require_report_path
+
+    paths = files.reports_of(given, "out")
+    files.check_outputs(given, dict.fromkeys(("out", *PAGES), require_report_path))
     if not paths:
         raise ValueError("a report needs --out FILE: .html, .md or .json")
     of_table = (given.target, given.target_file, given.id_column, given.ignore, given.categorical)
@@ -345,7 +357,8 @@ def diff(given: Any) -> None:
     from ..report import render_json
     from ..report.diff import compare_runs
 
-    files.check_json(given.json, given.first, given.second)
+    refusal = "{} cannot be written: name it .json"
+    files.check_outputs(given, {"json": lambda path: writable_path(path, [".json"], refusal)})
     found = compare_runs(given.first, given.second, top=given.top)
     print_diff(found, given.first.name, given.second.name)
     if given.json is not None:

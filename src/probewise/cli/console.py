@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..report.ranking_table import cell, columns_of_selector, decimals_of, for_people
+from ..report.ranking_table import ENDS, cell, columns_of_selector, decimals_of, for_people
 from .options import TOP
 
 if TYPE_CHECKING:
@@ -27,10 +27,8 @@ if TYPE_CHECKING:
     from ..selectors.tournament import Tournament
     from ..study import StudyResult
 
-LEFT_OUT = (  # of the terminal, which has room for the rest only
-    "rank_low", "rank_high", "in_top", "lower_in", "difference_low", "difference_high", "fold_change",
-    "correlation_low", "correlation_high",
-)  # fmt: skip
+# Of the terminal, which has room for the rest only.
+LEFT_OUT = ("rank_low", "rank_high", "in_top", "lower_in", "fold_change", *ENDS)
 WAYS, WIDE = ("higher_in", "difference", "correlation"), 88  # of a terminal less wide
 PAIRS_SHOWN = 10
 SIZES_SHOWN = 6
@@ -162,22 +160,20 @@ def print_comparison(result: StudyResult) -> None:
     told = sentences(result)
     places = np.unique(np.linspace(0, len(result.sizes) - 1, SIZES_SHOWN).round().astype(int))
     sizes = [f"{size}" for size in result.sizes[places]]
-    tables = zip(result.classifiers, np.moveaxis(result.accuracy, 2, 0), told["accuracy"], strict=True)
-    for classifier, accuracy, sentence in tables:
-        means, overall = accuracy.mean(axis=0), accuracy.mean(axis=2)
+
+    def show(what: str, values: Any, last_column: str, last: Any, decimals: int, sentence: str) -> None:
         rows = [
-            [name, *(_number(mean, 3) for mean in means[place, places]), _number(overall[:, place].mean(), 3)]
-            for place, name in enumerate(result.selectors)
+            [name, *(_number(value, 3) for value in row[places]), _number(end, decimals)]
+            for name, row, end in zip(result.selectors, values, last, strict=True)
         ]
-        _print_table([f"accuracy, {classifier}", *sizes, "mean"], rows, name_column=0)
+        _print_table([what, *sizes, last_column], rows, name_column=0)
         _print_plain(sentence)
-    seconds, stability = result.seconds.mean(axis=0), result.stability()["cw_rel"]
-    rows = [
-        [name, *(_number(value, 3) for value in stability[place, places]), _number(seconds[place], 2)]
-        for place, name in enumerate(result.selectors)
-    ]
-    _print_table(["stability, CW_rel", *sizes, "seconds"], rows, name_column=0)
-    _print_plain(told["stability"]["cw_rel"])
+
+    means = np.moveaxis(result.accuracy.mean(axis=0), 1, 0)
+    for classifier, by_size, sentence in zip(result.classifiers, means, told["accuracy"], strict=True):
+        show(f"accuracy, {classifier}", by_size, "mean", by_size.mean(axis=1), 3, sentence)
+    stability, seconds = result.stability()["cw_rel"], result.seconds.mean(axis=0)
+    show("stability, CW_rel", stability, "seconds", seconds, 2, told["stability"]["cw_rel"])
     if len(result.selectors) > 1:
         _print_verdict(result, told["pairs"])
 

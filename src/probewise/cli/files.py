@@ -1,12 +1,13 @@
-"""Files of the commands: where results may go, checked before any work is done, and the table read."""
+"""Files of the commands: where results may go, checked before any work is done, standard output, and the table read."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,52 +20,38 @@ from .parsing import is_file_of_groups, values_of
 if TYPE_CHECKING:
     from ..io import Table
 
+STANDARD_OUTPUT = "standard output"
 FILLINGS, REFUSE = ("mean", "median"), "refuse"
 FILLED_BY = ("auto", "knn", "linear")
 READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
-
-
 INPUTS = ("data", "target_file", "names", "costs")
-KEPT = ("ledger", "run")
+KEPT = ("ledger", "run", "first", "second")
 
 
-def check_outputs_of_rank(given: Any) -> list[Path]:
-    """The reports to write; what could not be written, or would overwrite a file in use, is refused."""
-    from ..io import require_ranking_path, require_table_path
+def check_outputs(given: Any, required: Mapping[str, Callable[[Path], Any]]) -> None:
+    """Refuse what could not be written, or would overwrite a file in use or another output.
 
-    if given.n_features is not None and given.select is None:
-        raise ValueError("--n-features needs --select FILE, the table that holds them")
+    ``required`` has for each option what refuses a path of a format that cannot be written.
+    """
     used = _in_use(given)
-    _check_output("out", given.out, require_ranking_path, used)
-    _check_output("select", given.select, require_table_path, used)
-    return _check_reports("report", given, used)
+    for option, require in required.items():
+        asked = getattr(given, option) or ()
+        for path in [asked] if isinstance(asked, Path) else asked:
+            require(path)
+            for other in used:
+                if other.resolve() == path.resolve() or (other.exists() and path.exists() and other.samefile(path)):
+                    raise ValueError(f"--{option} {path} would overwrite {other}: choose another file")
+            used.append(path)
 
 
-def check_outputs_of_compare(given: Any) -> None:
-    from ..io import require_ranking_path
-    from ..plots import require_picture_path
-
-    used = _in_use(given)
-    _check_output("out", given.out, require_ranking_path, used)
-    _check_output("plot", given.plot, require_picture_path, used)
-
-
-def check_outputs_of_report(given: Any) -> list[Path]:
-    return _check_reports("out", given, _in_use(given))
-
-
-def _check_reports(option: str, given: Any, used: list[Path]) -> list[Path]:
+def reports_of(given: Any, option: str) -> list[Path]:
     """The reports to write: those of the option, and of --json and --markdown."""
-    from ..report import require_report_path
-
-    named = [(option, path) for path in getattr(given, option) or ()]
+    paths = list(getattr(given, option) or ())
     for name, path, ending in (("json", given.json, ".json"), ("markdown", given.markdown, ".md")):
         if path is not None and path.suffix.lower() != ending:
             raise ValueError(f"--{name} {path}: name it *{ending}")
-        named += [] if path is None else [(name, path)]
-    for name, path in named:
-        _check_output(name, path, require_report_path, used)
-    return [path for _, path in named]
+        paths += [] if path is None else [path]
+    return paths
 
 
 def _in_use(given: Any) -> list[Path]:
@@ -78,22 +65,28 @@ def _in_use(given: Any) -> list[Path]:
     return [*read, *(sidecar_of(path) for path in read), *kept, *beside]
 
 
-def check_json(path: Path | None, *used: Path) -> None:
-    from ..checks.paths import writable_path
-
-    refusal = "{} cannot be written: name it .json"
-    _check_output("json", path, lambda path: writable_path(path, [".json"], refusal), list(used))
-
-
-def _check_output(option: str, path: Path | None, require: Callable[[Path], Any], used: list[Path]) -> None:
-    """Refuse what is in use, by whatever name; from here on the file is in use itself."""
-    if path is None:
+@contextmanager
+def piped(given: Any, endings: Mapping[str, str]) -> Iterator[None]:
+    """Where one of these options is -, its content is printed, and what is else for people goes to standard error."""
+    asked = [name for name in endings if getattr(given, name) in (Path("-"), [Path("-")])]
+    if not asked:
+        yield
         return
-    require(path)
-    for other in used:
-        if other.resolve() == path.resolve() or (other.exists() and path.exists() and other.samefile(path)):
-            raise ValueError(f"--{option} {path} would overwrite {other}: choose another file")
-    used.append(path)
+    if len(asked) > 1:
+        raise ValueError(f"{', '.join(f'--{name} -' for name in asked)}: one of them can be on standard output")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"{STANDARD_OUTPUT}{endings[asked[0]]}"
+        is_list = isinstance(getattr(given, asked[0]), list)
+        setattr(given, asked[0], [path] if is_list else path)
+        with redirect_stdout(io.StringIO() if getattr(given, "quiet", False) else sys.stderr):
+            yield
+        if path.exists():
+            sys.stdout.write(path.read_text(encoding="utf-8"))
+
+
+def place(path: Path) -> str:
+    """The file in words."""
+    return STANDARD_OUTPUT if path.stem == STANDARD_OUTPUT else str(path)
 
 
 def goes_on(file: Path | None, given: Any, has_begun: Callable[[Path], bool]) -> bool:

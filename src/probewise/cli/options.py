@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -10,12 +11,14 @@ from typing import Any
 
 from .. import _HOME
 from ..checks.errors import UNSAID, Parameter, Setting
-from .values import above_zero, local_path, seconds_in
 
 METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
 WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs", "tournament")]
 PAPERS = ("daf-2011", "daf-2013", "efs-2004", "fsdd-2008")
 TOP = 20
+
+SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)")
 
 OUTPUT = "What comes out"
 RUN = "The run"
@@ -51,6 +54,33 @@ def panel(title: str, *options: Option) -> tuple[Option, ...]:
 def advanced(title: str, *options: Option) -> tuple[Option, ...]:
     """The same for options that few need."""
     return tuple(replace(option, panel=title, is_advanced=not option.hidden) for option in options)
+
+
+# ---- what single values mean; a ValueError says what is wrong with one
+
+
+def above_zero(value: float) -> float:
+    if not value > 0:
+        raise ValueError(f"{value:g} is not above 0.")
+    return value
+
+
+def seconds_in(text: str) -> float:
+    """A number of seconds, or lengths of time, one after the other, as 1h30m."""
+    text = text.strip().lower()
+    if re.fullmatch(rf"(?:{LENGTH.pattern}\s*)+", text):
+        return above_zero(sum(float(number) * SECONDS[unit] for number, unit in LENGTH.findall(text)))
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no length of time: write seconds, or as 90s, 5m, 1h30m") from None
+    return above_zero(seconds)
+
+
+def local_path(text: str) -> Path:
+    from ..io.unpacking import local_path
+
+    return local_path(text)
 
 
 # ---- of several commands

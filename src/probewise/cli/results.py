@@ -11,8 +11,7 @@ import numpy as np
 
 from ..checks.tables import columns_not_finite
 from .console import print_comparison, print_line, print_ranking, print_together, summary_of, warnings_as_lines
-from .files import reading_code
-from .piping import place
+from .files import place, reading_code
 
 if TYPE_CHECKING:
     from ..io import Table

@@ -77,8 +77,6 @@ def _require_none(bad: NDArray[np.bool_], what: str, spot: Spot, remedy: str) ->
 
 
 def _checked_weights(column: pl.Series, spot: Spot) -> NDArray[np.float64]:
-    if column.dtype.is_decimal():
-        column = column.cast(pl.Float64)
     if not column.dtype.is_numeric():
         raise TableError(f"the weights {column.name!r} are of type {column.dtype}: give numbers")
     weights = column.cast(pl.Float64).fill_null(np.nan).to_numpy()

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from ..checks.paths import choice
 from ..checks.stores import Stored
-from .excel import read_excel
 from .expression import is_series, read_gct, read_series
 from .npy import map_npy, read_header
-from .table import Progress, Source, TableError, first_line, numbered, pl, require_memory
-from .text import EXACT, Wanted, read_arff, read_separated, text_columns
+from .table import Message, Progress, Source, TableError, first_line, numbered, pl, require_memory
+from .text import EXACT, TextSource, Wanted, read_arff, read_separated, text_columns, text_source
 from .unpacking import PACKED, STANDARD_INPUT
-from .words import name_rows
+from .words import decimal_of, name_rows
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 ARROW = (".arrow", ".feather", ".ipc")
@@ -32,6 +31,7 @@ SVMLIGHT = (".libsvm", ".svmlight", ".svm")
 KNOWN = (*SEPARATORS, ".arff", ".parquet", *ARROW, *SVMLIGHT, ".npz", ".npy", ".h5ad", ".gct", ".xlsx")
 TEXTS = (*SEPARATORS, ".arff", ".gct")
 SPARSE = ("data", "indices", "indptr", "shape")
+EXCEL_ROWS_SEEN, EXCEL_CELLS = 10, 2**21  # to see what decimals look like; at a time
 
 
 def open_source(path: Path, wanted: Wanted, progress: Progress | None = None) -> Source:
@@ -52,7 +52,7 @@ def open_source(path: Path, wanted: Wanted, progress: Progress | None = None) ->
     if ending == ".arff":
         return read_arff(path, wanted, progress)
     if ending == ".xlsx":
-        return read_excel(path, wanted)
+        return _read_excel(path, wanted)
     if ending in SVMLIGHT:
         return _read_svmlight(path)
     if ending == ".npz":
@@ -236,6 +236,42 @@ def _is_arrow_file(path: Path) -> bool:
     """Whether it is an Arrow file and no Arrow stream."""
     with path.open("rb") as file:
         return file.read(6) == b"ARROW1"
+
+
+def _read_excel(path: Path, wanted: Wanted) -> TextSource:
+    """The cells of the first sheet; its first row holds the names."""
+    frame, notes = _first_sheet(path)
+    if frame.is_empty():
+        raise TableError(f"{path} is empty")
+    names = [(name or "").strip() for name in frame.row(0)]
+    rows = frame[1:].filter(~pl.all_horizontal(pl.all().is_null()))
+    looked_at = [cell or "" for row in rows.head(EXCEL_ROWS_SEEN).rows() for cell in row]
+    source = text_source(path, names, wanted, decimal_of(looked_at))
+    for part in rows.iter_slices(max(1, EXCEL_CELLS // len(names))):
+        cells = part.fill_null("").to_numpy().ravel()
+        source.take(pl.Series(cells.tolist(), dtype=pl.String))
+    return replace(source, notes=(*notes, *source.notes))
+
+
+def _first_sheet(path: Path) -> tuple[Any, tuple[Message, ...]]:
+    """Without the columns that are empty, and a note where there are other sheets."""
+    try:
+        import fastexcel  # type: ignore[import-not-found,unused-ignore]
+    except ModuleNotFoundError:
+        raise ImportError(
+            f"{path}: reading Excel needs fastexcel, of the excel extra: pip install 'probewise[excel]'"
+        ) from None
+    try:
+        with zipfile.ZipFile(path) as packed:
+            require_memory(path, sum(member.file_size for member in packed.infolist()))
+        book = fastexcel.read_excel(path)
+        frame = book.load_sheet(0, header_row=None, dtypes="string").to_polars()
+    except (zipfile.BadZipFile, fastexcel.FastExcelError, OSError) as error:
+        raise TableError(f"{path} cannot be read as Excel: {first_line(error)}") from error
+    notes: tuple[Message, ...] = ()
+    if len(book.sheet_names) > 1:
+        notes = ((f"{path} has {len(book.sheet_names)} sheets: the first, {book.sheet_names[0]!r}, is read",),)
+    return frame[[column.name for column in frame if column.null_count() < len(column)]], notes
 
 
 def _read_svmlight(path: Path) -> MatrixSource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -100,9 +101,10 @@ def read_table(
     if path == second == STANDARD_INPUT:
         raise TableError("the table and the target cannot both be standard input: name a file for one of them")
     names = None if feature_names is None else names_in(feature_names)
+    of_rows = {role: name for role, name in (("weights", weights), ("groups", groups)) if name is not None}
     asked = _Request(
-        target, list(ignore), second, id_column, progress, weights, groups, gaps, tuple(categorical), names,
-        checked_decimal(decimal),
+        target, list(ignore), second, id_column, of_rows, tuple(categorical), names, checked_decimal(decimal), gaps,
+        progress,
     )  # fmt: skip
     by_rows = features_in == "rows" or lies_in_rows(path)
     if asked.categorical and by_rows:
@@ -136,38 +138,29 @@ class _Request:
     ignore: list[str]
     target_file: Path | None
     id_column: str | None
-    progress: Progress | None
-    weights: str | None
-    groups: str | None
+    of_rows: dict[str, str]  # what else is asked of the rows, by its role
+    categorical: tuple[str, ...]
+    names: list[str] | None
+    decimal: str | None
     gaps: bool
-    categorical: tuple[str, ...] = ()
-    names: list[str] | None = None
-    decimal: str | None = None
+    progress: Progress | None
 
     @property
     def inside(self) -> str | None:
         """The target, if it is asked for in the table itself."""
         return self.target if self.target_file is None else None
 
-    @property
-    def of_rows(self) -> dict[str, str]:
-        """What else is asked of the rows, by its role."""
-        roles = {"weights": self.weights, "groups": self.groups}
-        return {role: name for role, name in roles.items() if name is not None}
-
 
 def _by_columns(path: Path, asked: _Request) -> Table:
-    roles = [(asked.inside, "target"), (asked.id_column, "id"), (asked.weights, "weights"), (asked.groups, "groups")]
+    roles = [(asked.inside, "target"), (asked.id_column, "id"), *((name, role) for role, name in asked.of_rows.items())]
     roles += [(name, "categorical") for name in asked.categorical]
     wanted = Wanted([(name, role) for name, role in roles if name is not None], decimal=asked.decimal)
     source = with_names(open_source(path, wanted, asked.progress), asked.names)
     place = None if asked.target_file is not None else _target_place(source, asked)
     id_place = None if asked.id_column is None else source.place(asked.id_column, "id")
     ignored = {source.place(name, "ignored") for name in asked.ignore}
-    if place in ignored:
-        raise TableError(f"column {asked.target!r} cannot be both the target and ignored")
     of_rows = {role: source.place(name, role) for role, name in asked.of_rows.items()}
-    _require_one_role(of_rows, asked, {"the target": {place}, "ignored": ignored})
+    _require_one_role({**of_rows, "target": place}, asked, ignored)
     require_rows(source)
     taken = {place, id_place, *ignored, *of_rows.values()}
     features = [column for column in range(len(source.names) - source.beside) if column not in taken]
@@ -295,10 +288,8 @@ def _by_rows(path: Path, asked: _Request) -> Table:
     place = None if asked.inside is None else _row_of(asked.inside, names)
     rows = {name for name in asked.ignore if name in names}
     columns = {source.place(name, "ignored") for name in asked.ignore if name not in rows}
-    if asked.inside in rows:
-        raise TableError(f"row {asked.inside!r} cannot be both the target and ignored")
     of_rows = {role: _row_of(name, names, role) for role, name in asked.of_rows.items()}
-    _require_one_role(of_rows, asked, {"the target": {place}, "ignored": {names.index(name) for name in rows}}, "row")
+    _require_one_role({**of_rows, "target": place}, asked, {names.index(name) for name in rows}, "row")
     samples = [column for column in range(1 + source.descriptions, len(source.names)) if column not in columns]
     taken = {place, *of_rows.values(), *range(source.annotations)}
     features = [row for row, name in enumerate(names) if row not in taken and name not in rows]
@@ -324,16 +315,15 @@ def _row_of(asked: str, names: list[str], role: str = "target") -> int:
     return names.index(asked)
 
 
-def _require_one_role(
-    of_rows: dict[str, int], asked: _Request, others: dict[str, set[int | None] | set[int]], what: str = "column"
-) -> None:
-    """Weights and groups are columns of their own; groups may be the ids, which are read as text."""
-    for role, place in of_rows.items():
-        for other, places in others.items():
-            if place in places:
-                raise TableError(f"{what} {asked.of_rows[role]!r} cannot be both the {role} and {other}")
-    if len(set(of_rows.values())) < len(of_rows):
-        raise TableError(f"{what} {asked.weights!r} cannot be both the weights and the groups")
+def _require_one_role(roles: dict[str, int | None], asked: _Request, ignored: set[int], what: str = "column") -> None:
+    """Weights, groups and target are columns of their own; groups may be the ids, which are read as text."""
+    names = {**asked.of_rows, "target": asked.target}
+    for role, place in roles.items():
+        if place in ignored:
+            raise TableError(f"{what} {names[role]!r} cannot be both the {role} and ignored")
+    for (role, place), (other, same) in combinations(roles.items(), 2):
+        if place == same:
+            raise TableError(f"{what} {names[role]!r} cannot be both the {role} and the {other}")
 
 
 def _target_of(source: Source) -> str:

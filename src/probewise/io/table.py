@@ -142,15 +142,12 @@ class Source(ABC):
 
 
 def place_of(asked: str, names: list[str], role: str, beside: int = 0) -> int:
-    """The column meant: by name, those beside the features first, else by index."""
-    start = len(names) - beside
-    if asked in names[start:]:
-        return names.index(asked, start)
+    """The column meant: by name, else by index; the error names those beside the features, if there are any."""
     if asked in names:
         return names.index(asked)
     if asked.isdecimal() and len(asked) <= LONGEST_NUMBER and int(asked) < len(names):
         return int(asked)
-    raise missing(asked, names[start:] or names, f"{role} column")
+    raise missing(asked, names[len(names) - beside :] or names, f"{role} column")
 
 
 def missing(asked: str, names: Sequence[str], what: str) -> TableError:

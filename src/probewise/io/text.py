@@ -82,7 +82,7 @@ class TextSource(Source):
         return typed(pl.Series([self.rows[row][place] for place in places]), self.decimal)
 
     def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> NDArray[Any]:
-        _require_numbers(self.strays, self.names, places, self.decimal)
+        self._require_numbers(places)
         X = np.empty((self.n_rows, len(places)), order="F")
         start, everything = 0, len(places) == len(self.names)
         for block in self.blocks:
@@ -142,6 +142,13 @@ class TextSource(Source):
         pointed = cells.gather(at).str.contains(r"[.,]|[0-9][eE]").to_numpy().reshape(len(block), -1).any(axis=0)
         self.whole[:] = False
         self.whole[places[~pointed]] = True
+
+    def _require_numbers(self, places: NDArray[np.intp]) -> None:
+        bad = [place for place in places.tolist() if place in self.strays]
+        if bad:
+            _require_decimal([self.strays[place] for place in bad], self.decimal)
+            cells = [f"{self.names[place]!r} ({_cell(*self.strays[place])})" for place in bad]
+            raise text_columns(cells, len(places), self.names[bad[0]])
 
     def text(self, place: int) -> pl.Series:
         return pl.concat(self.texts[place]).str.strip_chars().alias(self.names[place])
@@ -284,7 +291,7 @@ class SparseSource(TextSource):
         return self.X.shape[0]
 
     def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> Any:
-        _require_numbers(self.strays, self.names, places)
+        self._require_numbers(places)
         return self.X[:, places]
 
 
@@ -334,16 +341,6 @@ def _default(kind: str) -> str:
         return "0"
     words = split(kind.strip("{}").strip(), ",", quote="'" if "'" in kind else '"', escape="\\")
     return words[0].strip() if words else "?"
-
-
-def _require_numbers(
-    strays: dict[int, tuple[int, str]], names: Sequence[str], places: NDArray[np.intp], decimal: str = "."
-) -> None:
-    bad = [place for place in places.tolist() if place in strays]
-    if bad:
-        _require_decimal([strays[place] for place in bad], decimal)
-        cells = [f"{names[place]!r} ({_cell(*strays[place])})" for place in bad]
-        raise text_columns(cells, len(places), names[bad[0]])
 
 
 def _require_decimal(strays: Sequence[tuple[int, str]], decimal: str) -> None:

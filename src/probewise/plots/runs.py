@@ -242,7 +242,7 @@ class InteractionDisplay(AxesDisplay):
         return side + 1, side
 
     def _draw(self, ax: Axes) -> None:
-        image = _draw_map(ax, self.contrast)
+        _draw_map(ax, self.contrast, "contrast of J")
         ax.set_aspect("equal")
         first, second = np.nonzero(self.is_clear())
         ax.plot(second, first, linestyle="none", marker=".", color="black", markersize=4)
@@ -250,7 +250,6 @@ class InteractionDisplay(AxesDisplay):
         ax.set_yticks(range(len(self.names)), _labels(self.names))
         ax.set(xlabel="feature", ylabel="feature")
         ax.set_title("orange: worth more together; blue: worth less", fontsize="small")
-        self.figure_.colorbar(image, ax=ax, shrink=0.8, label="contrast of J")
 
     def is_clear(self) -> NDArray[np.bool_]:
         """Which contrasts are further from 0 than luck, at 5 % for all pairs together (Holm)."""
@@ -300,7 +299,7 @@ class RowsDisplay(AxesDisplay):
 
     def _draw(self, ax: Axes) -> None:
         found = self.found
-        image = _draw_map(ax, found.effects)
+        _draw_map(ax, found.effects, "J with it less J without")
         ax.set_yticks(range(len(found.names)), _labels(found.names))
         ax.set_xticks(
             [(start + end - 1) / 2 for _, start, end in found.blocks], _labels([of for of, *_ in found.blocks])
@@ -309,17 +308,17 @@ class RowsDisplay(AxesDisplay):
             ax.axvline(start - 0.5, color="black", linewidth=1)
         ax.set(xlabel="groups of rows" if any(len(some) > 1 for some in found.rows) else "rows", ylabel="feature")
         ax.set_title("orange: predicted better with the feature; blue: worse", fontsize="small")
-        self.figure_.colorbar(image, ax=ax, shrink=0.8, label="J with it less J without")
 
 
-def _draw_map(ax: Axes, values: Floats) -> Any:
-    """Values as colours, 0 white, grey where there is none."""
+def _draw_map(ax: Axes, values: Floats, measure: str) -> None:
+    """Values as colours, 0 white, grey where there is none, with a bar that says which is which."""
     from matplotlib.colors import LinearSegmentedColormap
 
     colours = LinearSegmentedColormap.from_list("signed", [COLOURS[0], "white", COLOURS[1]])
     limit = float(np.nanmax(np.abs(values), initial=0)) or 1.0
     ax.set_facecolor("0.85")
-    return ax.imshow(values, cmap=colours, vmin=-limit, vmax=limit, aspect="auto")
+    image = ax.imshow(values, cmap=colours, vmin=-limit, vmax=limit, aspect="auto")
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, label=measure)
 
 
 def _names(selector: Any, columns: NDArray[np.int64]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ NAMED = 10  # columns with missing values, or constant ones
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """The rows a ranking was made on, what is to be predicted, and which columns are categories by their type.
+    """The rows a ranking was made on, what is to be predicted, and what ``fit`` was given of each row.
 
     ``given`` is X as it came, with the names of a frame.
     """
@@ -32,8 +32,7 @@ class Data:
     X: Any
     y: NDArray[Any] | None
     target: Target | None
-    discrete: NDArray[np.bool_] | None
-    of_rows: dict[str, Any] = field(default_factory=dict)
+    of_rows: dict[str, Any]
 
     @property
     def is_classification(self) -> bool:
@@ -46,10 +45,10 @@ class Data:
         return int(np.bincount(self.target.values).min())
 
 
-def checked_data(found: Findings, X: Any, y: Any) -> Data:
-    """The data; refused where the run knows that its own were others."""
+def checked_data(found: Findings, X: Any, y: Any, **of_rows: Any) -> Data:
+    """The data, and what else is known ``of_rows``; refused where the run knows that its own were others."""
     as_given, categories = X, (-1, found.categorical.astype(np.int32)) if len(found.categorical) else ()
-    X, discrete = number_categories(X, *categories)
+    X, _ = number_categories(X, *categories)
     if found.selector is not None:
         X = validate_data(found.selector, X, reset=False, **ANY_NUMBERS)
     else:
@@ -66,7 +65,8 @@ def checked_data(found: Findings, X: Any, y: Any) -> Data:
                 f"the {what} given are not those of the run: give the same table, target and ignored columns"
             )
     target = None if y is None else Target.of(y, getattr(found.criterion, "task", "auto"))
-    return Data(as_given, X.tocsc() if sp.issparse(X) else X, y, target, discrete)
+    known = {name: values for name, values in of_rows.items() if values is not None}
+    return Data(as_given, X.tocsc() if sp.issparse(X) else X, y, target, known)
 
 
 def described(found: Findings, data: Data) -> dict[str, Any]:

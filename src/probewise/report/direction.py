@@ -54,9 +54,7 @@ def direction_columns(X: Any, target: Target, order: Columns, categorical: Colum
 
 
 def direction_of(selector: Any, X: Any, y: Any) -> dict[str, Any]:
-    """The same for a fitted selector and its data; nothing where there is no target."""
-    if y is None:
-        return {}
+    """The same for a fitted selector and its data."""
     record = getattr(getattr(selector, "run_", None), "record", None)
     categorical = np.empty(0, np.int64) if record is None or record.categorical is None else record.categorical
     target = Target.of(y, getattr(getattr(selector, "criterion_", None), "task", "auto"))

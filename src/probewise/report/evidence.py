@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 
 from ..checks.tables import columns_not_finite
 from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
@@ -161,8 +160,8 @@ def _correlations(found: Findings, data: Data, columns: Columns) -> Floats:
 def accuracy_by_size(found: Findings, honest: size_curve.SizeCurve | None, data: Data | None) -> dict[str, Any]:
     """Cross-validated score of the best 1, 2, ... features, and the smallest number that is good enough.
 
-    It is the curve that the run made itself, if it did, or the honest one. Else a filter is fitted anew on the
-    training rows of each fold; other rankings were made on all rows, so that their scores are optimistic.
+    It is the curve that the run made itself, if it did, or the honest one. Other rankings were made on all rows, so
+    that their scores are optimistic.
     """
     curve = getattr(found.selector, "size_curve_", None) or honest or _size_curve(found, data)
     return {
@@ -218,22 +217,18 @@ def _size_curve(found: Findings, data: Data | None) -> size_curve.SizeCurve:
         splits = size_curve.splits_for(size_curve.FOLDS, data.target)
     except size_curve.TooFewRows as reason:
         raise Unknown(str(reason)) from None
-    selector, anew = found.selector, _is_refitted(found, data)
-    known = size_curve.ranks_known(found.ranking, found.scores)
-    sizes = size_curve.spaced_sizes(known) if selector is None else size_curve.as_sizes(selector)
-
-    def choose(rows: Columns) -> list[Columns]:
-        if selector is None:
-            return size_curve.up_to_rank(found.ranking, sizes.tolist())
-        return size_curve.chosen(_fitted_anew(found, data, rows, sizes.tolist()) if anew else selector, sizes.tolist())
-
+    if found.selector is None:
+        sizes = size_curve.spaced_sizes(size_curve.ranks_known(found.ranking, found.scores))
+        subsets, scoring = size_curve.up_to_rank(found.ranking, sizes.tolist()), found.settings.get("scoring")
+    else:
+        sizes = size_curve.as_sizes(found.selector)
+        subsets, scoring = size_curve.chosen(found.selector, sizes.tolist()), getattr(found.selector, "scoring", None)
     matrix: tuple[Any, Subsets | None] = (data.X, None)
     if len(found.categorical):  # as the criterion saw them
         matrix = one_hot(data.X, np.isin(np.arange(data.X.shape[1]), found.categorical))
-    scoring = found.settings.get("scoring") if selector is None else getattr(selector, "scoring", None)
     scoring = None if scoring == "probability" else scoring  # people ask how many rows are right
     scorer = size_curve.SubsetScorer.like(found.criterion, data.X, data.target, scoring)
-    return size_curve.curve_along(choose, matrix, data.y, data.target, sizes, splits, scorer, nested=anew)
+    return size_curve.curve_along(lambda _: subsets, matrix, data.y, data.target, sizes, splits, scorer, nested=False)
 
 
 def _is_refitted(found: Findings, data: Data) -> bool:
@@ -241,15 +236,6 @@ def _is_refitted(found: Findings, data: Data) -> bool:
     if found.selector is None or isinstance(found.selector, WrapperSelector):
         return False
     return isinstance(found.selector, FSDD) or data.X.shape[0] * data.X.shape[1] <= REFITTED_CELLS
-
-
-def _fitted_anew(found: Findings, data: Data, rows: Columns, sizes: list[int]) -> Any:
-    """A copy of a filter, fitted to some rows; it is given which columns are discrete, since their types are lost."""
-    assert data.y is not None
-    selector = clone(found.selector)
-    if data.discrete is not None and isinstance(selector.get_params(deep=False).get("discrete_features"), str):
-        selector.set_params(discrete_features=data.discrete)
-    return size_curve.ranked_anew(selector, data.X, data.y, rows, sizes, {})
 
 
 def alone(found: Findings, data: Data) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from ..probing.interactions import IN_WORDS
 from ..probing.progress import span
 from .direction import in_words
-from .ranking_table import DECIMALS, decimals_of, for_people, typeset_cell
+from .ranking_table import DECIMALS, ENDS, decimals_of, for_people, typeset_cell
 from .words import count, evidence, number, p_value, percent, quoted
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -22,7 +22,7 @@ SCRIPTS = ("charts.js", "plots.js", "table.js", "page.js")
 ROWS_SHOWN, DRAWN_FEATURES, TOLD = 25, 30, 200
 DRAWN = ("values", "sizes", "convergence", "alone", "likeness", "interactions", "which_rows", "study")
 FIRST = "rank feature score above_average std_error stands_out higher_in lower_in difference fold_change correlation"
-ON_HOVER = ("rank_high", *(f"{way}_{end}" for way in ("difference", "correlation") for end in ("low", "high")))
+ON_HOVER = ("rank_high", *ENDS)
 
 
 def render_html(summary: dict[str, Any]) -> str:
@@ -47,7 +47,6 @@ def render_html(summary: dict[str, Any]) -> str:
         summary,
         script=trusted(script),
         hash=_hash(script),
-        style=trusted((TEMPLATES / "report.css").read_text(encoding="utf-8")),
         embedded=trusted(_embedded(summary)),
         decimals=decimals_of(summary["ranking"]["columns"]),
         shown=_shown(summary["ranking"]["labels"]),
@@ -57,7 +56,7 @@ def render_html(summary: dict[str, Any]) -> str:
 
 
 def page_environment() -> Any:
-    """jinja2's, with our filters; "trusted" text is not escaped."""
+    """jinja2's, with our filters and the style of our pages; "trusted" text is not escaped."""
     jinja2 = require_libraries()
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -68,7 +67,8 @@ def page_environment() -> Any:
     )
     environment.filters |= {"percent": percent, "number": number, "count": count, "quoted": quoted, "span": span}
     environment.filters |= {"evidence": evidence, "p_value": p_value, "kind": IN_WORDS.get, "cell": typeset_cell}
-    environment.filters["trusted"] = jinja2.utils.markupsafe.Markup
+    trusted = environment.filters["trusted"] = jinja2.utils.markupsafe.Markup
+    environment.globals["style"] = trusted((TEMPLATES / "report.css").read_text(encoding="utf-8"))
     return environment
 
 

@@ -11,27 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from ..probing.progress import Glimpse, Rarely, shown, span
+from ..probing.progress import Glimpse, Rarely, shown
 from ..probing.tally import positions
-from .html import TEMPLATES, page_environment
+from .html import page_environment
 
 FIRST, EVERY = 10.0, 60.0  # seconds
 TOP = 30
 
 
-class LivePage:
+class LivePage(Rarely[Glimpse]):
     """Writes a page about a run, headed by a question, now and then, when called with what the run shows of itself.
 
     The page asks the browser to load it again every minute.
     """
 
     def __init__(self, path: str | PathLike[str], question: str) -> None:
+        super().__init__(EVERY, self.write)
         self.path, self.question = Path(path), question
-        self.rarely: Rarely[Glimpse] = Rarely(EVERY, self.write)
-        self.rarely.last = time.perf_counter() + FIRST - EVERY  # a run of seconds needs none
-
-    def __call__(self, glimpse: Glimpse) -> None:
-        self.rarely(glimpse)
+        self.last = time.perf_counter() + FIRST - EVERY  # a run of seconds needs none
 
     def write(self, glimpse: Glimpse) -> None:
         """The page as of now; as a whole or not at all, and a disk that is full is told of by the report itself."""
@@ -41,20 +38,8 @@ class LivePage:
             os.replace(unfinished, self.path)
 
     def render(self, glimpse: Glimpse) -> str:
-        environment = page_environment()
-        style = (TEMPLATES / "report.css").read_text(encoding="utf-8")
-        return str(
-            environment.get_template("live.html").render(
-                question=self.question,
-                style=environment.filters["trusted"](style),
-                every=int(EVERY),
-                state=glimpse.state,
-                method=glimpse.title,
-                share=glimpse.share,
-                left=None if glimpse.seconds_left is None else span(glimpse.seconds_left),
-                top=_top(glimpse),
-            )
-        )
+        template = page_environment().get_template("live.html")
+        return str(template.render(question=self.question, every=int(EVERY), glimpse=glimpse, top=_top(glimpse)))
 
 
 def _top(glimpse: Glimpse) -> list[tuple[str, float]]:

@@ -9,11 +9,10 @@ from typing import Any
 from ..probing.interactions import IN_WORDS
 from ..probing.progress import span
 from .direction import in_words
-from .ranking_table import decimals_of, for_people, typeset_cell
+from .ranking_table import ENDS, decimals_of, for_people, typeset_cell
 from .words import count, evidence, number, p_value, percent, quoted
 
 TOP, WAYS = 30, 10
-IN_SENTENCES = ("difference_low", "difference_high", "correlation_low", "correlation_high")
 
 
 def render_markdown(summary: dict[str, Any]) -> str:
@@ -29,18 +28,9 @@ def render_markdown(summary: dict[str, Any]) -> str:
     str
         Of the ranking it has the top 30.
     """
-    parts = [
-        [f"# {text(summary['asked']['question'])}", *map(text, summary["verdict"])],
-        _data(summary),
-        _ranking(summary),
-        _study(summary["study"]),
-        _sizes(summary["sizes"]),
-        _convergence(summary["convergence"]),
-        _alone(summary),
-        _redundancy(summary["likeness"]),
-        _interactions(summary),
-        _run(summary),
-    ]
+    heading = [f"# {text(summary['asked']['question'])}", *map(text, summary["verdict"])]
+    known = [section for name, section in SECTIONS.items() if summary[name] is not None]
+    parts = [heading, *(section(summary) for section in known)]
     return "\n\n".join(line for part in parts for line in part) + "\n"
 
 
@@ -82,7 +72,7 @@ def _data(summary: dict[str, Any]) -> list[str]:
 
 def _ranking(summary: dict[str, Any]) -> list[str]:
     columns = summary["ranking"]["columns"]
-    labels = {name: text for name, text in summary["ranking"]["labels"].items() if name not in IN_SENTENCES}
+    labels = {name: text for name, text in summary["ranking"]["labels"].items() if name not in ENDS}
     labels = for_people(labels)
     decimals = decimals_of(columns)
     rows = [
@@ -99,10 +89,8 @@ def _ranking(summary: dict[str, Any]) -> list[str]:
     return [part for part in parts if part] + ([f"and {n_more:,} more"] if n_more else [])
 
 
-def _study(study: dict[str, Any] | None) -> list[str]:
-    if study is None:
-        return []
-    told = study["told"]
+def _study(summary: dict[str, Any]) -> list[str]:
+    study, told = summary["study"], summary["study"]["told"]
     by_size = {
         f"accuracy, {name}": ([of[k] for of in study["accuracy"]], told["accuracy"][k])
         for k, name in enumerate(study["classifiers"])
@@ -122,9 +110,8 @@ def _study(study: dict[str, Any] | None) -> list[str]:
     return [*parts, table(["difference in accuracy", "classifier", "mean", "p (Holm)"], rows), text(told["pairs"])]
 
 
-def _sizes(sizes: dict[str, Any] | None) -> list[str]:
-    if sizes is None:
-        return []
+def _sizes(summary: dict[str, Any]) -> list[str]:
+    sizes = summary["sizes"]
     how = "made anew in each fold" if sizes["honest"] else "made on all rows, so this is optimistic"
     rows = [
         [size, number(score), number(error), "suggested" if size == sizes["suggested"] else ""]
@@ -137,9 +124,8 @@ def _sizes(sizes: dict[str, Any] | None) -> list[str]:
     ]
 
 
-def _convergence(looks: dict[str, Any] | None) -> list[str]:
-    if looks is None:
-        return []
+def _convergence(summary: dict[str, Any]) -> list[str]:
+    looks = summary["convergence"]
     shared, top = percent(looks["overlap"][-1]), looks["top"]
     return [
         "## Convergence",
@@ -150,8 +136,6 @@ def _convergence(looks: dict[str, Any] | None) -> list[str]:
 
 def _alone(summary: dict[str, Any]) -> list[str]:
     alone = summary["alone"]
-    if alone is None:
-        return []
     shared = ", ".join(f"{name.upper()} {number(amount)}" for name, amount in alone["shared"].items())
     missed, outdone = (", ".join(alone[kind]) or "none" for kind in ("revealed", "outdone"))
     words = f"Of the top {alone['top']}, also in the top {alone['top']} alone: {shared}."
@@ -159,19 +143,15 @@ def _alone(summary: dict[str, Any]) -> list[str]:
     return ["## Features judged alone", text(words)]
 
 
-def _redundancy(likeness: dict[str, Any] | None) -> list[str]:
-    rows = [
-        [pair["first"], pair["second"], number(pair["correlation"], 4)]
-        for pair in (likeness or {}).get("nearly_the_same", ())[:10]
-    ]
+def _redundancy(summary: dict[str, Any]) -> list[str]:
+    pairs = summary["likeness"]["nearly_the_same"][:10]
+    rows = [[pair["first"], pair["second"], number(pair["correlation"], 4)] for pair in pairs]
     title = "## Redundancy: pairs that are nearly the same"
     return [title, table(["feature", "and", "correlation"], rows)] if rows else []
 
 
 def _interactions(summary: dict[str, Any]) -> list[str]:
     found = summary["interactions"]
-    if found is None:
-        return []
     decimals = decimals_of(summary["ranking"]["columns"])
     rows = []
     for pair in found["strongest"]:
@@ -197,3 +177,16 @@ def _run(summary: dict[str, Any]) -> list[str]:
     parts = ["## The run", "\n".join(f"- {name}: {text(value)}" for name, value in lines if value is not None)]
     parts += [fenced(repeat["command"], "console")] if repeat["command"] else []
     return parts + ([fenced(repeat["code"], "python")] if repeat["code"] else [])
+
+
+SECTIONS = {
+    "data": _data,
+    "ranking": _ranking,
+    "study": _study,
+    "sizes": _sizes,
+    "convergence": _convergence,
+    "alone": _alone,
+    "likeness": _redundancy,
+    "interactions": _interactions,
+    "run": _run,
+}

@@ -14,9 +14,8 @@ if TYPE_CHECKING:
     from ..probing.run import Run
 
 TOP = 20
-DECIMALS = {"in_top": 2, "p_value": 4}
-DECIMALS |= {name: 2 for way in ("difference", "correlation") for name in (way, f"{way}_low", f"{way}_high")}
-DECIMALS["fold_change"] = 2
+ENDS = ("difference_low", "difference_high", "correlation_low", "correlation_high")
+DECIMALS = {"in_top": 2, "p_value": 4, **dict.fromkeys(("difference", "correlation", "fold_change", *ENDS), 2)}
 LABELS = {
     "rank": "rank",
     "feature": "feature",

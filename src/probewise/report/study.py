@@ -23,22 +23,10 @@ NOT_SHOWN = ("shape", "data", "target", "seed")
 def read_study(path: Path) -> Findings:
     """What the finished trials in a study's file found; a last line cut short is a trial not finished."""
     found = RunFile.look(path)
-    settings = found.settings
-    if settings is None or not found.trials:
+    if found.settings is None or not found.trials:
         raise StudyError(f"{path} holds no finished trial yet: go on with the study first")
-    (n_rows, n_features), test_size = settings["shape"], settings["test_size"]
-    n_test = math.ceil(test_size * n_rows) if isinstance(test_size, float) else int(test_size)
-    result = StudyResult(
-        selectors=tuple(settings["selectors"]),
-        classifiers=tuple(settings["classifiers"]),
-        sizes=np.array(settings["sizes"], dtype=np.int64),
-        n_features=n_features,
-        n_train=n_rows - n_test,
-        n_test=n_test,
-        records=tuple(found.trials[trial] for trial in sorted(found.trials)),
-        feature_names=found.notes.get("feature_names"),
-    )
-    return findings_of_study(result, settings, found.notes.get("version"))
+    result = StudyResult.of_run(found, found.notes.get("feature_names"))
+    return findings_of_study(result, found.settings, found.notes.get("version"))
 
 
 def findings_of_study(result: StudyResult, settings: dict[str, Any], version: str | None = None) -> Findings:

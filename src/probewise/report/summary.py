@@ -116,11 +116,8 @@ def summarize(
     >>> summary["sizes"]["suggested"]
     3
     """
-    found, data = findings_of(run, coefficient=coefficient), None
-    if X is not None:
-        of_rows = {"groups": groups, "sample_weight": sample_weight}
-        known = {name: values for name, values in of_rows.items() if values is not None}
-        data = replace(checked_data(found, X, y), of_rows=known)
+    found = findings_of(run, coefficient=coefficient)
+    data = None if X is None else checked_data(found, X, y, groups=groups, sample_weight=sample_weight)
     if feature_names is not None:
         found = replace(found, names=checked_names(feature_names, len(found.names)))
     parts, gaps = _parts(found, data)

@@ -164,7 +164,7 @@ class Study:
         self._check()
         X, y, names = _checked(X, y)
         sizes = _checked_sizes(self.sizes, X.shape[1])
-        n_train, n_test = map(len, split_rows(y, self.test_size, seed=0))
+        split_rows(y, self.test_size, seed=0)  # scikit-learn's bounds and message
         workers = executor(self.n_jobs, prefer="processes")
         with RunFile(self.run) as file:
             seed = seed_of(self.random_state, None if file.settings is None else file.settings["seed"])
@@ -172,16 +172,7 @@ class Study:
             trials = Trials(dict(self.selectors), dict(self.classifiers), sizes, self.test_size, seed, log_level)
             file.begin(trials.settings(X, y), notes={"version": __version__, "feature_names": names})
             self._conduct(partial(trials, X, y), workers, file)
-        return StudyResult(
-            selectors=tuple(self.selectors),
-            classifiers=tuple(self.classifiers),
-            sizes=sizes,
-            n_features=X.shape[1],
-            n_train=n_train,
-            n_test=n_test,
-            records=tuple(file.trials[trial] for trial in sorted(file.trials) if trial < self.trials),
-            feature_names=names,
-        )
+        return StudyResult.of_run(file, names, self.trials)
 
     def _conduct(self, trial: Callable[[int], tuple[Record, Warned]], map: Map, file: RunFile) -> None:
         missing = [number for number in range(self.trials) if number not in file.trials]

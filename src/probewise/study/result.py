@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from scipy.special import stdtr
 
 from ..probing.multiplicity import holm
 from ..stability import anhi, ati, cw_rel, nogueira
-from .runfile import Record
+from .runfile import Record, RunFile
 
 STABILITY: dict[str, Callable[..., float]] = {"cw_rel": cw_rel, "ati": ati, "anhi": anhi, "nogueira": nogueira}
 
@@ -54,6 +55,24 @@ class StudyResult:
     n_test: int
     records: tuple[Record, ...]
     feature_names: list[str] | None = None
+
+    @classmethod
+    def of_run(cls, run: RunFile, feature_names: list[str] | None, trials: int | None = None) -> StudyResult:
+        """What a run file holds of the first so many trials, or of all."""
+        settings = run.settings
+        assert settings is not None
+        (n_rows, n_features), test_size = settings["shape"], settings["test_size"]
+        n_test = math.ceil(test_size * n_rows) if isinstance(test_size, float) else int(test_size)
+        return cls(
+            selectors=tuple(settings["selectors"]),
+            classifiers=tuple(settings["classifiers"]),
+            sizes=np.array(settings["sizes"], dtype=np.int64),
+            n_features=n_features,
+            n_train=n_rows - n_test,
+            n_test=n_test,
+            records=tuple(run.trials[trial] for trial in sorted(run.trials) if trials is None or trial < trials),
+            feature_names=feature_names,
+        )
 
     def __repr__(self) -> str:
         return (
