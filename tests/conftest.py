@@ -15,7 +15,7 @@ from hypothesis import settings
 
 from sampling import covering
 
-QUICK = settings(max_examples=25, deadline=None, derandomize="CI" in os.environ)  # kernels compile: no deadline
+QUICK = settings(max_examples=15, deadline=None, derandomize="CI" in os.environ)  # kernels compile: no deadline
 settings.register_profile("quick", QUICK)
 settings.register_profile("thorough", QUICK, max_examples=100)
 DATA = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
