@@ -2,8 +2,10 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# Modules are compiled when they are first imported, most of them never.
+# Modules are compiled when they are first imported, most of them never; what is compiled is kept, whatever the
+# environment says: the tests start some hundred processes, and imports are most of what a short one does.
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow test-all test-device check journey bench docs clean

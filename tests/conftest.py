@@ -2,6 +2,7 @@
 
 import os
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 if "PYTEST_XDIST_WORKER" in os.environ:  # before numpy: threads of a worker that wait would spin on the other's core
@@ -14,7 +15,7 @@ from hypothesis import settings
 
 from sampling import covering
 
-QUICK = settings(max_examples=25, deadline=None, derandomize="CI" in os.environ)  # kernels compile: no deadline
+QUICK = settings(max_examples=15, deadline=None, derandomize="CI" in os.environ)  # kernels compile: no deadline
 settings.register_profile("quick", QUICK)
 settings.register_profile("thorough", QUICK, max_examples=100)
 DATA = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -47,8 +48,14 @@ def real_data():
     return load
 
 
-@pytest.hookimpl(tryfirst=True)  # before cases are chosen by their marks
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(items):
+    mark_cases_beyond_samples(items)
+    yield  # cases are chosen by their marks
+    items[:] = slow_ones_first(items)
+
+
+def mark_cases_beyond_samples(items):
     """Mark the cases of each matrix beyond a covering sample as exhaustive: ``make test-all`` runs them too."""
     matrices = {}
     for item in items:
@@ -65,6 +72,19 @@ def parameters(case):
     """The same object is the same value; checks of scikit-learn are the functions in them."""
     values = case.callspec.params.values()
     return [id(value.func if isinstance(value, partial) else value) for value in values]
+
+
+def slow_ones_first(items):
+    """Slow tests at the start of each worker's share of the list, so that no worker is left with one at the end."""
+    n_workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0"))
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    quick = [item for item in items if not item.get_closest_marker("slow")]
+    shares = [share(tests, worker, n_workers) for worker in range(n_workers) for tests in (slow, quick)]
+    return list(chain(*shares)) or items
+
+
+def share(tests, worker, n_workers):
+    return tests[len(tests) * worker // n_workers : len(tests) * (worker + 1) // n_workers]
 
 
 def pytest_terminal_summary(terminalreporter):

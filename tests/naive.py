@@ -7,12 +7,17 @@ from itertools import combinations, pairwise, product
 import numpy as np
 
 
+def with_and_without(subsets, values, n_features):
+    """J of the probes that hold a feature, and of those that do not, feature by feature."""
+    probes = [(set(subset), value) for subset, value in zip(subsets, values, strict=True)]
+    for f in range(n_features):
+        yield [value for held, value in probes if f in held], [value for held, value in probes if f not in held]
+
+
 def daf0(subsets, values, n_features):
     """2011, eq. 5-7."""
     scores = np.full(n_features, np.nan)
-    for f in range(n_features):
-        inside = [value for subset, value in zip(subsets, values, strict=True) if f in set(subset)]
-        outside = [value for subset, value in zip(subsets, values, strict=True) if f not in set(subset)]
+    for f, (inside, outside) in enumerate(with_and_without(subsets, values, n_features)):
         if inside and outside:
             scores[f] = np.mean(inside) - np.mean(outside)
     return scores
@@ -21,9 +26,7 @@ def daf0(subsets, values, n_features):
 def daf1(subsets, values, n_features):
     """2011, eq. 8-10."""
     scores = np.full(n_features, np.nan)
-    for f in range(n_features):
-        inside = [value for subset, value in zip(subsets, values, strict=True) if f in set(subset)]
-        outside = [value for subset, value in zip(subsets, values, strict=True) if f not in set(subset)]
+    for f, (inside, outside) in enumerate(with_and_without(subsets, values, n_features)):
         if inside and outside:
             spread = len(inside) * np.std(inside) + len(outside) * np.std(outside)
             scores[f] = (np.mean(inside) - np.mean(outside)) * len(values) / spread
@@ -73,7 +76,7 @@ def daf2_centred(subsets, values, n_features, min_probes=30):
 def regression(subsets, adjusted, n_features, penalty):
     """Ridge of J, less its mean at the probe's size, on which features are in, each column less its share by size."""
     matrix = np.array(
-        [[float(f in set(subset)) - len(subset) / n_features for f in range(n_features)] for subset in subsets]
+        [[float(f in held) - len(held) / n_features for f in range(n_features)] for held in map(set, subsets)]
     )
     unit = (matrix**2).sum(axis=0).mean() or 1.0
     return np.linalg.solve(matrix.T @ matrix + penalty * unit * np.eye(n_features), matrix.T @ adjusted)
@@ -89,9 +92,9 @@ def next_round(subsets, adjusted, rounds, n_features, *, block_size, share, fewe
     if np.corrcoef(*halves)[0, 1] < enough or len(active) <= fewest:
         return None
     matrix = np.zeros((len(subsets), n_features))
-    for i, subset in enumerate(subsets):
+    for i, held in enumerate(map(set, subsets)):
         mine = next(features for first, features in reversed(rounds) if first <= i)
-        matrix[i, mine] = [float(f in set(subset)) - len(subset) / len(mine) for f in mine]
+        matrix[i, mine] = [float(f in held) - len(held) / len(mine) for f in mine]
     unit = (matrix**2).sum(axis=0)[active].mean()
     w = np.linalg.solve(matrix.T @ matrix + penalty * unit * np.eye(n_features), matrix.T @ np.array(adjusted))
     best = [active[place] for place in order(w[active])]
@@ -101,9 +104,7 @@ def next_round(subsets, adjusted, rounds, n_features, *, block_size, share, fewe
 def welch(subsets, values, n_features):
     """Welch's standard error of DAF0, with the population variances of eq. 8 and 9."""
     errors = np.full(n_features, np.nan)
-    for f in range(n_features):
-        inside = [value for subset, value in zip(subsets, values, strict=True) if f in set(subset)]
-        outside = [value for subset, value in zip(subsets, values, strict=True) if f not in set(subset)]
+    for f, (inside, outside) in enumerate(with_and_without(subsets, values, n_features)):
         if inside and outside:
             errors[f] = np.sqrt(np.var(inside) / len(inside) + np.var(outside) / len(outside))
     return errors

@@ -17,8 +17,11 @@ def covering(cases, times=1, pairs=False):
         cases = [[*case, *combinations(case, 2)] for case in cases]
     wanted = {value: min(times, n) for value, n in Counter(value for case in cases for value in case).items()}
     used, kept, left = Counter(), set(), list(range(len(cases)))
-    while any(wanted.values()):
-        best = max(left, key=lambda i: (sum(wanted[v] > 0 for v in cases[i]), -sum(used[v] for v in cases[i]), -i))
+    while missing := {value for value, n in wanted.items() if n}:
+        gains = [len(missing.intersection(cases[i])) for i in left]
+        most = max(gains)
+        equals = [i for i, gain in zip(left, gains, strict=True) if gain == most]
+        best = min(equals, key=lambda i: (sum(used[v] for v in cases[i]), i))
         left.remove(best)
         kept.add(best)
         for value in cases[best]:

@@ -228,7 +228,7 @@ def test_without_a_file_a_lost_cluster_leaves_the_ranking_so_far(cluster, data):
 def test_a_study_loses_its_cluster(cluster, data, tmp_path):
     path = tmp_path / "study.jsonl"
     study = partial(Study, {"bif": BIF()}, {"nb": GaussianNB()}, trials=5, sizes=[2], random_state=0)
-    with cluster.client(timeout=10) as client:
+    with cluster.client(timeout=5) as client:
         staffed(cluster, client, 1)
 
         def kill(line):

@@ -198,7 +198,7 @@ def test_an_interrupt_gives_the_trials_so_far_and_the_run_can_go_on(data, tmp_pa
 @pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
 def test_ctrl_c_gives_the_trials_so_far_and_the_run_can_go_on(data, tmp_path, capsys, jobs):
     kept, basis = tmp_path / "study.jsonl", [data, "--target", "label", "--methods", "daf,bif", "--sizes", "1,4"]
-    basis += ["--probes", 3000, "--classifiers", "naive_bayes", "--ledger", kept]
+    basis += ["--probes", 1000, "--classifiers", "naive_bayes", "--ledger", kept]
     arguments = [*COMMAND, "compare", *map(str, basis), "--trials", "500", "--jobs", str(jobs)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", "env": ENVIRONMENT}
     with ctrl_c_heard(), subprocess.Popen(arguments, **pipes, start_new_session=True) as process:
@@ -215,7 +215,7 @@ def test_ctrl_c_gives_the_trials_so_far_and_the_run_can_go_on(data, tmp_path, ca
     trials = int(re.search(r"interrupted after (\d+) of 500 trials: these are the results so far", err)[1])
     resumed = compared(capsys, *basis, "--trials", trials, "--resume", "--out", tmp_path / "t.csv", "-q", "--jobs", 1)
     assert resumed.out == out
-    assert (pl.read_csv(tmp_path / "t.csv").filter(pl.col("selector") == "daf")["probes"] == 3000).all()
+    assert (pl.read_csv(tmp_path / "t.csv").filter(pl.col("selector") == "daf")["probes"] == 1000).all()
 
 
 def test_ctrl_c_before_the_first_trial_says_so(data, capsys, monkeypatch):

@@ -26,7 +26,7 @@ def folder(tmp_path, monkeypatch):
     """A folder of data with Iris in it, and a quick profile that asks for no more."""
     X, y = load_iris(return_X_y=True)
     np.savez(tmp_path / "iris.npz", X=X, y=y)
-    monkeypatch.setitem(fsdd_2008.PROFILES, "quick", Settings(1, 1, 10, ("Iris",)))
+    monkeypatch.setitem(fsdd_2008.PROFILES, "quick", Settings(1, 1, 10, ("Iris",), readings=False))
     monkeypatch.delenv("PROBEWISE_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path

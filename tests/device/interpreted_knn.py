@@ -56,7 +56,7 @@ modes = set()
 for name, X in tables.items():
     modes.add(check(X, splits, 3, False, 1))
     if name == "tied":
-        modes.add(check(X, "loo", 10, True, 64))
+        modes.add(check(X, "loo", 5, True, 64))
 
 neighbors_triton.PIECES = ((16, 0),)  # larger ones are read in a loop
 modes.add(check(tables["plain"], splits, 3, False, 1))

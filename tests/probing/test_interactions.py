@@ -73,7 +73,7 @@ def made(contrast, *, std_error=0.01, worth=0.1, p=1e-9, n=None, beyond=True):
 # ---- pairs
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.exhaustive) for seed in (1, 2))])
 def test_planted_pairs_come_out_on_top(seed):
     X, y = xor_pairs(seed)
     daf = DAF(max_probe_size=15, stop=MaxProbes(4000), random_state=seed).fit(X, y)
@@ -178,6 +178,7 @@ def ledger_of(values):
 # ---- groups
 
 
+@pytest.mark.matrix
 @pytest.mark.parametrize("criterion", CRITERIA, ids=NAMES)
 @pytest.mark.parametrize("noise", [0.0, 0.2], ids=["exact", "noisy"])
 def test_copies_are_one_group_by_the_probes_and_by_the_columns(criterion, noise):

@@ -21,7 +21,8 @@ SELECTORS = [name for name in probewise.__all__ if not name.endswith("Classifier
 def test_every_selector_has_a_frame(name, madelon):
     X, y = madelon
     selector = getattr(probewise, name)()
-    options = {"n_features_to_select": 4, "random_state": 0, **({"stop": MaxProbes(100)} if name == "DAF" else {})}
+    limits = {"DAF": {"stop": MaxProbes(100)}, "Tournament": {"n_probes": 100}}
+    options = {"n_features_to_select": 4, "random_state": 0, **limits.get(name, {})}
     selector.set_params(**{key: value for key, value in options.items() if key in selector.get_params()})
     frame = selector.fit(X[:, :10], y).to_frame()
     assert isinstance(frame, pl.DataFrame)
