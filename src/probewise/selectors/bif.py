@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from .base import WrapperSelector
 FEATURES_A_BLOCK = 256  # scored by one worker at a time
 
 
+@dataclass(eq=False, repr=False)
 class BIF(WrapperSelector):
     """Ranks features by J({f}), the criterion on each feature alone: the papers' baseline.
 
@@ -48,22 +50,13 @@ class BIF(WrapperSelector):
     [3, 4, 2, 1]
     """
 
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        criterion: Any = "auto",
-        cv: Any = 3,
-        scoring: Any = None,
-        device: str = "cpu",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.criterion = criterion
-        self.cv = cv
-        self.scoring = scoring
-        self.device = device
-        self.n_jobs = n_jobs
+    n_features_to_select: Any = None
+    _: KW_ONLY
+    criterion: Any = "auto"
+    cv: Any = 3
+    scoring: Any = None
+    device: str = "cpu"
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> BIF:
         """Score every feature alone. ``groups`` goes to the splitter, ``sample_weight`` as in `DAF.fit`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ MOST_PAIRED, BEST_ALONE = 1000, 300  # EFS compares all pairs of so many feature
 MOST_ROWS = 2000  # of which more would cost time in proportion, or its square, and hardly change who stays
 
 
+@dataclass(eq=False, repr=False)
 class Tournament(ProbingSelector):
     """Finds the features that predict best together, by rounds of random subsets planned by a budget.
 
@@ -109,50 +110,27 @@ class Tournament(ProbingSelector):
     screen = inclusion = max_probe_size = block_size = None
     check_every = 1
 
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        criterion: Any = "auto",
-        n_probes: int | str = "auto",
-        net: bool | str = "auto",
-        time_limit: float | None = None,
-        feature_groups: Any = None,
-        keep: Any = None,
-        drop: Any = None,
-        costs: Any = None,
-        categorical_features: Any = "from_dtype",
-        scale: str | None = "auto",
-        cv: Any = "auto",
-        scoring: Any = None,
-        error_score: Any = "raise",
-        device: str = "cpu",
-        n_jobs: int | None = None,
-        ledger: Any = None,
-        random_state: Any = None,
-        rows: bool = True,
-        verbose: Verbose = 0,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.criterion = criterion
-        self.n_probes = n_probes
-        self.net = net
-        self.time_limit = time_limit
-        self.feature_groups = feature_groups
-        self.keep = keep
-        self.drop = drop
-        self.costs = costs
-        self.categorical_features = categorical_features
-        self.scale = scale
-        self.cv = cv
-        self.scoring = scoring
-        self.error_score = error_score
-        self.device = device
-        self.n_jobs = n_jobs
-        self.ledger = ledger
-        self.random_state = random_state
-        self.rows = rows
-        self.verbose: Any = verbose
+    n_features_to_select: Any = None
+    _: KW_ONLY
+    criterion: Any = "auto"
+    n_probes: int | str = "auto"
+    net: bool | str = "auto"
+    time_limit: float | None = None
+    feature_groups: Any = None
+    keep: Any = None
+    drop: Any = None
+    costs: Any = None
+    categorical_features: Any = "from_dtype"
+    scale: str | None = "auto"
+    cv: Any = "auto"
+    scoring: Any = None
+    error_score: Any = "raise"
+    device: str = "cpu"
+    n_jobs: int | None = None
+    ledger: Any = None
+    random_state: Any = None
+    rows: bool = True
+    verbose: Verbose = 0
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Tournament:
         """Play the rounds; ``groups`` and ``sample_weight`` are as in `DAF`."""
