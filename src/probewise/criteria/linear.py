@@ -17,10 +17,9 @@ from ..checks.tables import SQUARED
 from ..kernels import linear as kernels
 from ..probing.probes import Subsets
 from .base import Criterion, Floats
-from .columns import ColumnLines, SubsetColumns, about_middles
+from .columns import BoundToColumns, ColumnLines, Missing, SubsetColumns, about_middles, require_fillable
 from .linear_designs import DenseDesign, Design, GrownDesign, Moments, Rows, SparseDesign
 from .linear_left_out import LeftOutLinear
-from .missing import BoundToColumns, Missing, require_fillable
 from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, bind_target
 
 STORED_FOLDS = 16  # folds whose sums are kept; with more, these would be larger than the data, and are made twice
