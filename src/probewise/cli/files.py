@@ -79,7 +79,7 @@ def _in_use(given: Any) -> list[Path]:
 
 
 def check_json(path: Path | None, *used: Path) -> None:
-    from ..checks.paths import writable_path
+    from ..checks.parameters import writable_path
 
     refusal = "{} cannot be written: name it .json"
     _check_output("json", path, lambda path: writable_path(path, [".json"], refusal), list(used))

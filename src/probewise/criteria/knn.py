@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -314,7 +313,7 @@ class Votes:
             tests, parts = np.array([0, folds.n_rows]), [everything]
         elif folds.is_partition:
             tests = folds.borders
-            parts = [np.delete(everything, slice(*own)) for own in pairwise(tests)]
+            parts = [np.delete(everything, own) for own in folds.parts]
         else:
             tests = folds.n_rows + folds.borders
             once = np.unique if self.measure.is_probability else np.asarray

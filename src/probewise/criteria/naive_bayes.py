@@ -18,10 +18,10 @@ from ..kernels import bayes_left_out
 from ..probing.probes import Subsets
 from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
 from .columns import BoundLeftOut, ColumnLines, Probes, SubsetColumns
+from .predictions import NO_WEIGHTS
 from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup, ScoredTests, bind_target
 
 MEMORY_LIMIT = 2**30
-NO_WEIGHTS: Floats = np.empty(0)
 
 
 class NaiveBayes(Criterion):
@@ -133,23 +133,19 @@ class BoundNaiveBayes(OutcomesByGroup):
         total, by_group = np.zeros(len(subsets)), groups.outcomes(len(subsets))
         if not len(subsets):
             return total, by_group.means
-        shares, start = self._fold_shares(), 0
-        for model, share in zip(self.fold_models(), shares, strict=True):
-            own = slice(start, start + len(model.rows))
+        shares = self._fold_shares()
+        for model, share, own in zip(self.fold_models(), shares, self.folds.parts, strict=True):
             total += share * model.scores(self.X, subsets, self.var_smoothing, by_group.of_tests(own))
-            start = own.stop
         return total / sum(shares), by_group.means
 
     def _told(self, predictions: Floats) -> Floats:
         """Folds number the classes that they know first."""
         if not self.measure.is_of_labels:
             return predictions
-        told, start, codes = np.empty_like(predictions), 0, self.target.values
-        for train, test in self.folds.splits:
-            own = slice(start, start + len(test))
+        told, codes = np.empty_like(predictions), self.target.values
+        for (train, _), own in zip(self.folds.splits, self.folds.parts, strict=True):
             labels = known_first(np.unique(codes[_counted(train, self.measure.weights)]), self.target.n_classes)
             told[:, own] = labels[predictions[:, own].astype(np.int64)]
-            start = own.stop
         return told
 
     def _fold_shares(self) -> list[float]:

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr
 
+from .certainty import holm
 from .ledger import Ledger
-from .multiplicity import holm
 from .probes import ProbePlan
 from .replay import adjusted
 from .run import FEWEST_IN_A_CELL, Run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -20,7 +21,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from ..checks import tables
 from ..checks.errors import ForPython, Message, Setting
 from ..checks.labels import checked_weights, plain_labels, require_two_weighted, warn_of_another_order
-from ..checks.numbers import number_of
+from ..checks.parameters import number_of
 from ..checks.stores import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
 from ..criteria import Criterion, as_criterion
 from ..criteria.device import OnDevice, to_device
@@ -333,14 +334,17 @@ def _library_of_frames(asked: str | None) -> Any:
     raise ImportError(f"a data frame needs {asked or 'pandas or polars'}: pip install {asked or 'polars'}")
 
 
+@dataclass(eq=False, repr=False)
 class WrapperSelector(RankingSelector):
-    """A selector whose input is as its ``criterion`` wants it."""
+    """A selector whose input is as its ``criterion`` wants it; parameters that all of them have."""
 
-    criterion: Any
-    cv: Any
-    scoring: Any
-    device: str
-    n_jobs: int | None
+    n_features_to_select: Any = None
+    _: KW_ONLY
+    criterion: Any = "auto"
+    cv: Any = 3
+    scoring: Any = None
+    device: str = "cpu"
+    n_jobs: int | None = None
 
     @property
     def _takes_nan(self) -> bool:

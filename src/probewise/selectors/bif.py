@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from .base import WrapperSelector
 FEATURES_A_BLOCK = 256  # scored by one worker at a time
 
 
-@dataclass(eq=False, repr=False)
 class BIF(WrapperSelector):
     """Ranks features by J({f}), the criterion on each feature alone: the papers' baseline.
 
@@ -49,14 +47,6 @@ class BIF(WrapperSelector):
     >>> BIF(2).fit(X, y).ranking_.tolist()
     [3, 4, 2, 1]
     """
-
-    n_features_to_select: Any = None
-    _: KW_ONLY
-    criterion: Any = "auto"
-    cv: Any = 3
-    scoring: Any = None
-    device: str = "cpu"
-    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> BIF:
         """Score every feature alone. ``groups`` goes to the splitter, ``sample_weight`` as in `DAF.fit`."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.numbers import is_whole
+from ..checks.parameters import is_whole
 from ..probing.tally import positions
 from .discretised import Floats, StepwiseFilter
 
@@ -84,8 +84,6 @@ class CFS(StepwiseFilter):
     search: str = "best_first"
     start: str = "empty"
     max_stale: int = 5
-    discrete_features: Any = "auto"
-    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any) -> CFS:
         """Discretise, then search."""

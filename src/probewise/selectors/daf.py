@@ -12,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.errors import ForPython, Parameter, ParameterError, Setting
-from ..checks.numbers import require_rate, require_whole
-from ..probing.progress import Verbose
+from ..checks.parameters import require_rate, require_whole
 from ..probing.record import DEFAULT_PROBE_SIZE
 from ..probing.rounds import FEWEST_FEATURES, Narrowing, as_share
 from ..probing.run import require_coefficient
@@ -202,35 +201,18 @@ class DAF(ProbingSelector):
     True
     """
 
-    n_features_to_select: Any = None
     _: KW_ONLY
-    criterion: Any = "auto"
     coefficient: str = "daf0"
     max_probe_size: int | None = None
     inclusion: float | None = None
     screen: Any = None
     narrow: Any = None
-    feature_groups: Any = None
-    keep: Any = None
-    drop: Any = None
-    costs: Any = None
-    categorical_features: Any = "from_dtype"
-    scale: str | None = None
     how_many: str = "stands_out"
     fdr: float = 0.1
     min_features_to_select: int = 1
     stop: Any = None
     check_every: int = 400
     block_size: int | None = None
-    cv: Any = 3
-    scoring: Any = None
-    error_score: Any = "raise"
-    device: str = "cpu"
-    n_jobs: int | None = None
-    ledger: Any = None
-    random_state: Any = None
-    rows: bool = True
-    verbose: Verbose = 0
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> DAF:
         """Probe until the stopping rule says enough.

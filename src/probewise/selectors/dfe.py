@@ -55,8 +55,6 @@ class DFE(DiscretisedFilter):
     n_features_to_select: Any = None
     _: KW_ONLY
     discretization: str | int = "optimal"
-    discrete_features: Any = "auto"
-    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any) -> DFE:
         """Discretise every feature and score it."""

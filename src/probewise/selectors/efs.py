@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.numbers import is_whole
+from ..checks.parameters import is_whole
 from ..executors import Map
 from ..information import Codes, balanced_gain
 from .discretised import StepwiseFilter, first_of_the_best
@@ -77,8 +77,6 @@ class EFS(StepwiseFilter):
     discretization: str | int = "optimal"
     threshold: Any = 1e-6
     normalize: str | None = "all"
-    discrete_features: Any = "auto"
-    n_jobs: int | None = None
     device: str = "cpu"
 
     def fit(self, X: Any, y: Any) -> EFS:

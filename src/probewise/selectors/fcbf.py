@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..checks.numbers import is_finite
+from ..checks.parameters import is_finite
 from ..probing.tally import positions
 from .discretised import StepwiseFilter
 
@@ -64,8 +64,6 @@ class FCBF(StepwiseFilter):
     _: KW_ONLY
     threshold: float = 0.0
     discretization: str | int = "mdl"
-    discrete_features: Any = "auto"
-    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any) -> FCBF:
         """Discretise, then take features one after the other."""

@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.numbers import is_finite
+from ..checks.parameters import is_finite
 from ..checks.stores import Stored
 from ..checks.tables import SQUARED, canonical, extremes, require_width, some_columns
 from ..criteria.base import Target

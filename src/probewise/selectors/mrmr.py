@@ -22,8 +22,6 @@ class InformationFilter(StepwiseFilter):
     n_features_to_select: Any = None
     _: KW_ONLY
     levels: str | int = "auto"
-    discrete_features: Any = "auto"
-    n_jobs: int | None = None
     device: str = "cpu"
 
     def fit(self, X: Any, y: Any) -> Self:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
-from ..checks.numbers import is_whole, number_of
+from ..checks.parameters import is_whole, number_of
 from ..checks.tables import discrete_columns, number_categories
 from ..criteria.base import MOST_CLASSES, Target
 from ..executors import Map, one_blas_thread, threads
@@ -185,8 +185,6 @@ class ScaledTable:
     @classmethod
     def of(cls, X: Any, discrete: NDArray[np.bool_], map: Map) -> ScaledTable:
         X = X.tocsc() if sp.issparse(X) else X
-        if X.dtype.kind == "f" and X.dtype not in (np.float32, np.float64):
-            X = X.astype(np.float64 if X.dtype.itemsize > 8 else np.float32)
         parts = map(partial(_extent, X, discrete), pieces(X.shape[1], 64))
         low, ranges, divisor, capped = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return cls(X, low, ranges, divisor, capped)

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.features import grouped
+from ..checks.parameters import grouped
 from ..criteria import as_criterion
 from ..criteria.device import DEVICE_BLOCK_SIZE, OnDevice
 from ..executors import Map
@@ -100,17 +100,11 @@ class SFFS(WrapperSelector):
 
     _streams = False  # all columns would be read at every step
 
-    n_features_to_select: Any = None
     _: KW_ONLY
-    criterion: Any = "auto"
     direction: str = "forward"
     floating: bool | str = True
     feature_groups: Any = None
     stop: Any = None
-    cv: Any = 3
-    scoring: Any = None
-    device: str = "cpu"
-    n_jobs: int | None = None
     verbose: Verbose = 0
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> SFFS:
