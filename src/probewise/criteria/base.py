@@ -108,7 +108,9 @@ class Criterion(BaseEstimator):
 
     def describe(self) -> str:
         """What the ledger keeps of the criterion: enough to tell two apart, the same in every process."""
-        return f"{class_text(type(self))}({_parameters(self)})"
+        parameters = sorted(self.get_params(deep=False).items())
+        words = [f"{name}={value!r}" for name, value in parameters if (name, value) not in LEFT_OUT]
+        return f"{class_text(type(self))}({', '.join(words)})"
 
 
 @dataclass(frozen=True)
@@ -335,8 +337,3 @@ def _require_company(y: NDArray[Any]) -> None:
 def _are_sorted(y: NDArray[Any]) -> bool:
     steps = np.diff(y)
     return len(y) >= FEWEST_SORTED and bool(steps.any()) and bool((steps >= 0).all() or (steps <= 0).all())
-
-
-def _parameters(estimator: BaseEstimator) -> str:
-    parameters = sorted(estimator.get_params(deep=False).items())
-    return ", ".join(f"{name}={value!r}" for name, value in parameters if (name, value) not in LEFT_OUT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -81,6 +81,7 @@ class SubsetColumns:
         return read_only(matrix), places, centers
 
 
+@dataclass(eq=False)
 class ColumnLines:
     """Columns of X as lines of a matrix (features, rows), for kernels that take many probes in one call.
 
@@ -88,15 +89,11 @@ class ColumnLines:
     centred, if so wished; ``places`` says which row comes where, if not each in its turn.
     """
 
-    def __init__(
-        self,
-        columns: SubsetColumns,
-        dtype: Any = np.float64,
-        *,
-        centred: bool = True,
-        places: NDArray[np.int64] | None = None,
-    ) -> None:
-        self.columns, self.dtype, self.centred, self.places = columns, np.dtype(dtype), centred, places
+    columns: SubsetColumns
+    dtype: Any = np.float64
+    _: KW_ONLY
+    centred: bool = True
+    places: NDArray[np.int64] | None = None
 
     def scored(
         self, subsets: Subsets, groups: GroupsOfTests, score: Callable[[Probes, Outcomes, Floats], None]

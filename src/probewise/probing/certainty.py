@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammainc, gammaincc, logit, ndtri
 
 from ..stopping import least_shared
-from .small_table import small_table
+from .progress import small_table
 from .tally import Moments, Tally, positions
 
 Floats = NDArray[np.float64]

@@ -270,9 +270,9 @@ class Run:
 
     def probed_features(self) -> NDArray[np.bool_]:
         """Which features were in probes."""
-        every = np.zeros(self.units.n_features, dtype=bool)
-        every[self.units.kept] = True
-        return every | (self.units.unit_of >= 0)
+        probed = self.units.unit_of >= 0
+        probed[self.units.kept] = True
+        return probed
 
     # ---- other rows
 

@@ -28,7 +28,7 @@ from ..checks.tables import columns_not_finite, is_frame
 from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion, in_prose
 from ..criteria.base import Folds, Split, Target
 from ..probing.probes import Subsets
-from ..probing.small_table import small_table
+from ..probing.progress import small_table
 from ..stopping import MaxProbes
 
 Floats = NDArray[np.float64]
