@@ -9,13 +9,11 @@ from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..checks import tables
@@ -30,6 +28,21 @@ from ..probing.probes import Subsets
 from ..probing.tally import positions
 from .honest import HonestScore, honest_score_of
 from .size_curve import SizeCurve, size_curve_of
+
+if TYPE_CHECKING:  # scikit-learn has no types, and a dataclass with a base that mypy does not know may take anything
+
+    class SelectorMixin:
+        def __sklearn_tags__(self) -> Any: ...
+        def transform(self, X: Any) -> Any: ...
+
+    class BaseEstimator:
+        _repr_html_: Any
+        _repr_mimebundle_: Any
+
+        def __getattr__(self, name: str) -> Any: ...
+else:
+    from sklearn.base import BaseEstimator
+    from sklearn.feature_selection import SelectorMixin
 
 FRAMES = ("pandas", "polars")
 ANY_NUMBERS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
