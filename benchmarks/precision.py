@@ -26,6 +26,7 @@ from probewise.datasets import load, make_madelon, make_xor
 from probewise.kernels.device import find
 from probewise.papers.daf_2011 import informative
 from probewise.probing.probes import ProbePlan, Subsets
+from probewise.probing.record import Record
 from probewise.probing.run import Run
 from probewise.probing.tally import Tally, positions
 from probewise.stopping import MaxProbes
@@ -165,7 +166,7 @@ def at_mark(case, daf, coefficient, mark):
     ledger, plan = daf.ledger_.until(mark), daf.plan_
     if hasattr(plan, "later"):
         plan = replace(plan, later=tuple(part for part in plan.later if part.start <= mark))
-    run = Run(plan, ledger, tally(plan, ledger))
+    run = Run(plan, ledger, tally(plan, ledger), Record.of_features(plan.n_features))
     return mark, case.quality(run.ranking(coefficient)), daf.ledger_.seconds_at(mark)
 
 

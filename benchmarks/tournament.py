@@ -55,7 +55,7 @@ def criteria():
     }
 
 
-# what is changed: constants of probing.schedule or selectors.tournament, or parameters of Tournament
+# what is changed: constants of probing.rounds or selectors.tournament, or parameters of Tournament
 CHOICES = {
     "as it is": {},
     "criterion: k-NN": {"criterion": "k-NN"},
@@ -88,12 +88,12 @@ CHOICES = {
 def made(choice, n_rows, **options):
     """Tournament with one choice changed, and what must be patched while it is fitted."""
     from probewise import Tournament
-    from probewise.probing import schedule
+    from probewise.probing import rounds
     from probewise.selectors import tournament
 
     changed, stack = dict(CHOICES[choice]), ExitStack()
     for name in [name for name in changed if name.isupper()]:
-        module = schedule if hasattr(schedule, name) else tournament
+        module = rounds if hasattr(rounds, name) else tournament
         stack.enter_context(patch.object(module, name, changed.pop(name)))
     if "criterion" in changed:
         changed["criterion"] = criteria()[changed["criterion"]]

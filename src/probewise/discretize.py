@@ -10,16 +10,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from .checks.numbers import is_whole
+from .checks.parameters import is_whole
 from .checks.stores import Stored, readable_type
 from .checks.tables import (
     SQUARED,
     discrete_columns,
     number_categories,
     require_finite,
-    require_plain,
     require_widths,
     validated,
 )
@@ -110,7 +110,7 @@ def _parts(X: Any) -> list[slice]:
     if isinstance(X, Stored):
         return X.column_slices(CELLS_AT_A_TIME)
     step = max(1, CELLS_AT_A_TIME // max(1, X.shape[0]))
-    return [slice(start, min(start + step, X.shape[1])) for start in range(0, X.shape[1], step)]
+    return list(gen_batches(X.shape[1], step))
 
 
 def _method(method: str | int, n_rows: int, y: NDArray[np.int64] | None) -> Callable[[Floats], tuple[Floats, Any]]:
@@ -225,7 +225,6 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Discretizer:
         """Find the cut points of every column."""
-        require_plain(X, y)
         X, y, found = self._checked(X, y, with_target=self.method in SUPERVISED)
         names, codes = getattr(self, "feature_names_in_", None), None
         if self.method in SUPERVISED:
@@ -241,7 +240,6 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> NDArray[np.int32]:
         """The code of every value: how many of its column's cut points are below it."""
         check_is_fitted(self)
-        require_plain(X)
         X, _, _ = self._checked(X, None, with_target=False, reset=False)
         require_finite(X, getattr(self, "feature_names_in_", None))
         out = np.empty(X.shape, dtype=np.int32)

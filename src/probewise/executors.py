@@ -16,30 +16,23 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
-from math import inf
 from multiprocessing import parent_process
-from typing import Any, Protocol
+from typing import Any
 
 import joblib
 from threadpoolctl import ThreadpoolController
 
 from . import __version__
 
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]  # like the built-in: results in order, lazily
 LOG = logging.getLogger("probewise")
 MOST_LOSSES = 12  # of one item with its worker; a dead worker is the machine's fault, twelve are the item's
 WAIT = 10.0  # seconds for a scheduler to answer, and between two checks whether a cluster is still there
-MOST_BESIDE_DEVICE = 8  # threads; more gain little
 LEAST_PATIENCE = 60.0  # seconds without any worker until a cluster counts as lost
 AHEAD = 2  # items submitted per core of a cluster
 # What a Dask scheduler says of work it cannot unpickle. It is a plain RuntimeError, as the function's own may be, so
 # that only the text tells them apart; where Dask words it otherwise, its own error is raised as it is.
 UNPICKLABLE = "deserialization of the task graph"
-
-
-class Map(Protocol):
-    """Like the built-in ``map``: results in order, made as they are taken."""
-
-    def __call__(self, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]: ...
 
 
 class ClusterError(ConnectionError):
@@ -68,8 +61,7 @@ def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
     n_workers = _n_workers(n_jobs)
     if n_workers == 1:
         return serial
-    options = {"n_jobs": n_workers, "prefer": prefer, "batch_size": 1, "pre_dispatch": "2 * n_jobs"}
-    parallel = partial(joblib.Parallel, **options)
+    parallel = partial(joblib.Parallel, n_jobs=n_workers, prefer=prefer, batch_size=1, pre_dispatch="2 * n_jobs")
     try:
         parallel(return_as="generator")
     except ValueError:  # some backends only give whole lists
@@ -111,9 +103,8 @@ def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any],
             for result in results:  # noqa: UP028 - "yield from" would close the results outside of the filter below
                 yield result
         finally:
-            with warnings.catch_warnings(), dropped_calls_unsaid():  # blocks after the last one wanted may be dropped
-                warnings.simplefilter("ignore", UserWarning)
-                results.close()
+            with warnings.catch_warnings(action="ignore", category=UserWarning), dropped_calls_unsaid():
+                results.close()  # blocks after the last one wanted may be dropped
             revocable.function = None
 
 
@@ -205,15 +196,10 @@ class _OnDask:
         self.address = self.client.scheduler.address
         asked = float(backend.wait_for_workers_timeout or LEAST_PATIENCE)
         self.first_patience, self.patience = asked, max(LEAST_PATIENCE, asked)
-        self.scattered: Any = None
-        self.n_cores, self.counted = 1, -inf
+        self.n_cores, self.counted = 1, float("-inf")
 
     def __enter__(self) -> _OnDask:
-        try:
-            staffed = bool(self.client.nthreads())
-        except OSError as error:
-            raise self._gone() from error
-        if not staffed:
+        if not self._n_threads():
             LOG.warning(
                 "the Dask cluster at %s has no worker: waiting %.3g s for one", self.address, self.first_patience
             )
@@ -288,15 +274,17 @@ class _OnDask:
                 raise self._not_understood(error) from error
 
     def _count_cores(self) -> None:
-        try:
-            n_cores = sum(self.client.nthreads().values())
-        except OSError as error:
-            raise self._gone() from error
-        self.counted = time.monotonic()
+        n_cores, self.counted = self._n_threads(), time.monotonic()
         if n_cores:
             self.n_cores, self.staffed = n_cores, self.counted
         elif self.counted - self.staffed > self.patience:
             raise self._deserted(self.patience)
+
+    def _n_threads(self) -> int:
+        try:
+            return sum(self.client.nthreads().values())
+        except OSError as error:
+            raise self._gone() from error
 
     def _gone(self) -> ClusterError:
         return ClusterError(f"the Dask scheduler at {self.address} does not answer any more")
@@ -405,7 +393,7 @@ def threads(n_jobs: int | None = None) -> Map:
 
 def threads_beside_device() -> int:
     """How many do what is left to this machine while its cores have little else to do."""
-    return min(MOST_BESIDE_DEVICE, int(joblib.cpu_count()))
+    return min(8, int(joblib.cpu_count()))  # more gain little
 
 
 def ahead(n_threads: int, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:

@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_random_state, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 
-from .checks.numbers import is_whole
+from .checks.parameters import is_whole
 from .criteria.scorer import seeded
 from .executors import executor
 

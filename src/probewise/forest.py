@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from .checks.numbers import is_whole
+from .checks.parameters import is_whole
 from .checks.tables import require_widths, validated
 
 NARROWEST = 1e-7  # scikit-learn's trees see no difference in a narrower column

@@ -14,7 +14,7 @@ from probewise import BIF, DAF, SFFS
 from probewise.checks.stores import Stored
 from probewise.criteria import KNN, Linear, Tree
 from probewise.criteria.columns import Extent
-from probewise.criteria.votes import Votes
+from probewise.criteria.knn import Votes
 from probewise.probing.probes import ProbePlan, Subsets
 from probewise.stopping import MaxProbes
 

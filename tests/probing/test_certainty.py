@@ -15,8 +15,8 @@ from probewise.datasets import make_madelon
 from probewise.probing.certainty import Certainty, steady_errors
 from probewise.probing.engine import run_probes
 from probewise.probing.ledger import Ledger
-from probewise.probing.looks import Knowledge
 from probewise.probing.probes import ProbePlan
+from probewise.probing.run import Knowledge
 from probewise.probing.tally import Tally, positions
 from probewise.stopping import MaxProbes, Settled, Sure
 

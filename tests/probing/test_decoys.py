@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 import naive
 from probewise import DAF
+from probewise.probing.certainty import discoveries
 from probewise.probing.decoys import FEWEST, MOST, Decoys, chances
 from probewise.probing.ledger import LedgerError
-from probewise.probing.multiplicity import discoveries
 from probewise.probing.probes import Subsets
 from probewise.report import render_markdown, summarize
 from probewise.stopping import MaxProbes

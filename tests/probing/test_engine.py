@@ -21,11 +21,10 @@ from probewise import executors
 from probewise.executors import dropped_calls_unsaid, executor, one_blas_thread, serial, threads
 from probewise.probing.engine import run_probes
 from probewise.probing.ledger import Ledger
-from probewise.probing.looks import Knowledge
 from probewise.probing.probes import ProbePlan
 from probewise.probing.record import Record
-from probewise.probing.run import Run
-from probewise.probing.schedule import Schedule, TournamentPlan
+from probewise.probing.rounds import Schedule, TournamentPlan
+from probewise.probing.run import Knowledge, Run
 from probewise.probing.tally import Tally
 from probewise.probing.units import Units
 from probewise.stopping import (
@@ -43,7 +42,7 @@ from sampling import examples
 
 def history(plan, ledger, **options):
     record = Record(plan.seed, (1, plan.n_features), "a game", Units.of_features(plan.n_features), **options)
-    return Run(plan, ledger, Tally.empty(plan.n_features), record=record).history
+    return Run(plan, ledger, Tally.empty(plan.n_features), record).history
 
 
 def additive_game(weights, subsets):

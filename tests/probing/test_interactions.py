@@ -14,6 +14,7 @@ from probewise.datasets import make_madelon
 from probewise.probing.interactions import Group, Interactions, correlations, interactions_between
 from probewise.probing.ledger import Ledger
 from probewise.probing.probes import ProbePlan
+from probewise.probing.record import Record
 from probewise.probing.rounds import PlanInRounds
 from probewise.probing.run import Run
 from probewise.probing.tally import Tally
@@ -41,7 +42,7 @@ def with_copies(seed, noise):
 
 
 def run_of(plan, ledger):
-    return Run(plan, ledger, Tally.empty(plan.n_features))
+    return Run(plan, ledger, Tally.empty(plan.n_features), Record.of_features(plan.n_features))
 
 
 def game(J, n_features, n_probes, seed=0, **options):

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 import naive
 from probewise.kernels import draw
 from probewise.probing.probes import ProbePlan, Subsets
-from probewise.probing.rounds import PlanInRounds
-from probewise.probing.schedule import TournamentPlan
+from probewise.probing.rounds import PlanInRounds, TournamentPlan
 from sampling import examples
 
 

@@ -28,7 +28,7 @@ from probewise.probing.progress import (
     panel,
     watched_by,
 )
-from probewise.probing.schedule import SECONDS_OF_FEATURE, SECONDS_OF_ROUND, Schedule, TournamentPlan
+from probewise.probing.rounds import SECONDS_OF_FEATURE, SECONDS_OF_ROUND, Schedule, TournamentPlan
 from probewise.probing.tally import Tally
 from probewise.stopping import Look, MaxProbes, MaxTime, State
 from probewise.study import Study

@@ -13,7 +13,7 @@ from probewise.probing.ledger import Ledger
 from probewise.probing.probes import ProbePlan
 from probewise.probing.regression import PENALTIES, Design, Regression
 from probewise.probing.replay import mean_by_size
-from probewise.probing.schedule import Schedule, TournamentPlan
+from probewise.probing.rounds import Schedule, TournamentPlan
 from probewise.stopping import MaxProbes
 from sampling import examples
 

@@ -10,8 +10,8 @@ import naive
 from probewise import DAF, FSDD, Tournament
 from probewise.criteria import KNN, Linear
 from probewise.probing.alone import chances_alone
+from probewise.probing.certainty import discoveries
 from probewise.probing.ledger import Ledger, packed_rows, unpacked_rows
-from probewise.probing.multiplicity import discoveries
 from probewise.probing.rows import RowEffects, RowGroups
 from probewise.probing.run import Run
 from probewise.selectors.honest import HonestScore

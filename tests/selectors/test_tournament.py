@@ -27,8 +27,8 @@ from probewise import Tournament
 from probewise.datasets import make_madelon
 from probewise.probing.fingerprints import fingerprint
 from probewise.probing.ledger import Ledger
+from probewise.probing.rounds import FEWEST, SHARE, Schedule, sizes_of_rounds
 from probewise.probing.run import Run
-from probewise.probing.schedule import FEWEST, SHARE, Schedule, sizes_of_rounds
 from probewise.report import render_markdown, summarize
 
 DATA = make_madelon(120, 80, random_state=1)

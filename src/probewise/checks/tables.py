@@ -291,9 +291,12 @@ def require_width(
 
 def extremes(X: Any, *, allow_nan: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """The least and the largest value of every column; NaN where a column holds one, or, if allowed, only NaN."""
-    least, largest = (np.fmin, np.fmax) if allow_nan else (np.minimum, np.maximum)
     if sp.issparse(X):
-        return _sparse_extremes(X, least, largest)
+        X = canonical(X.tocsc())
+        ends = (X.nanmin(axis=0), X.nanmax(axis=0)) if allow_nan else (X.min(axis=0), X.max(axis=0))
+        low, high = (end.toarray().ravel().astype(np.float64) for end in ends)
+        return low, high
+    least, largest = (np.fmin, np.fmax) if allow_nan else (np.minimum, np.maximum)
     start = np.nan if allow_nan else np.inf
     low, high = np.full(X.shape[1], start), np.full(X.shape[1], -start)
     if isinstance(X, Stored) or lies_by_columns(X):
@@ -303,18 +306,6 @@ def extremes(X: Any, *, allow_nan: bool = False) -> tuple[NDArray[np.float64], N
         return low, high
     for rows in row_blocks(X):
         low, high = least(low, least.reduce(rows, axis=0)), largest(high, largest.reduce(rows, axis=0))
-    return low, high
-
-
-def _sparse_extremes(X: Any, least: Any, largest: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of the values stored and, in columns that are not full, 0."""
-    coordinates = X.tocoo()
-    low, high = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    full = np.bincount(coordinates.col, minlength=X.shape[1]) >= X.shape[0]
-    low[full], high[full] = np.inf, -np.inf
-    with np.errstate(invalid="ignore"):
-        least.at(low, coordinates.col, coordinates.data)
-        largest.at(high, coordinates.col, coordinates.data)
     return low, high
 
 

@@ -63,7 +63,7 @@ class Average(Criterion):
         return all(part.allow_nan for part in self.parts)
 
     @property
-    def needs_target(self) -> bool:
+    def needs_target(self) -> bool:  # type: ignore[override]
         return any(part.needs_target for part in self.parts)
 
     @property

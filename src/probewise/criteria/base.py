@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -41,29 +42,6 @@ class BoundCriterion(Protocol):
     def __call__(self, subsets: Subsets) -> Floats: ...
 
 
-class MeanOverRows(BoundCriterion, Protocol):
-    """A bound criterion that knows what each row gave to J, where J is a mean of outcomes of rows.
-
-    The outcome of a row is 1 if its class is predicted and 0 if not, or the probability of its own class; of a number
-    minus its squared error, or (R^2) 1 less its squared error as a multiple of the mean squared distance from the mean
-    of the rows scored with it. A row that is tested several times has the mean of its outcomes.
-    """
-
-    @property
-    def row_shares(self) -> Floats | None:
-        """The weights (n_rows,), summing to 1, with which J is a mean over rows; None where it is not such a mean.
-
-        Rows are in the order of X; those never tested have 0.
-        """
-
-    def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
-        """J, the same bits as by a plain call, and the mean outcome (subsets, groups) of each group of rows.
-
-        ``group_of`` has the group of each row, from 0 on, -1 for none; each group needs a row with a share. A mean is
-        by shares, so that J is the sum over groups of (share of the group) x (mean outcome), where all rows are in one.
-        """
-
-
 class Criterion(BaseEstimator):
     """A measure J of how good a feature subset is, and how blocks of it are best run.
 
@@ -89,15 +67,12 @@ class Criterion(BaseEstimator):
     prefer = "threads"
     streams = False
     goes_by_width = False
+    needs_target: bool = True
     widths: tuple[float, float] | None = None
 
     @property
     def allow_nan(self) -> bool:
         return getattr(self, "missing", None) is not None
-
-    @property
-    def needs_target(self) -> bool:
-        return True
 
     def bind(
         self,
@@ -133,7 +108,9 @@ class Criterion(BaseEstimator):
 
     def describe(self) -> str:
         """What the ledger keeps of the criterion: enough to tell two apart, the same in every process."""
-        return f"{class_text(type(self))}({_parameters(self)})"
+        parameters = sorted(self.get_params(deep=False).items())
+        words = [f"{name}={value!r}" for name, value in parameters if (name, value) not in LEFT_OUT]
+        return f"{class_text(type(self))}({', '.join(words)})"
 
 
 @dataclass(frozen=True)
@@ -241,6 +218,11 @@ class Folds:
     def borders(self) -> NDArray[np.int64]:
         """Where the tests of each fold begin, fold after fold, and where the last one ends."""
         return np.cumsum([0, *self.test_sizes])
+
+    @cached_property
+    def parts(self) -> list[slice]:
+        """The tests of each fold, among all of them."""
+        return [slice(start, stop) for start, stop in pairwise(self.borders.tolist())]
 
     @property
     def row_order(self) -> NDArray[np.int64]:
@@ -355,8 +337,3 @@ def _require_company(y: NDArray[Any]) -> None:
 def _are_sorted(y: NDArray[Any]) -> bool:
     steps = np.diff(y)
     return len(y) >= FEWEST_SORTED and bool(steps.any()) and bool((steps >= 0).all() or (steps <= 0).all())
-
-
-def _parameters(estimator: BaseEstimator) -> str:
-    parameters = sorted(estimator.get_params(deep=False).items())
-    return ", ".join(f"{name}={value!r}" for name, value in parameters if (name, value) not in LEFT_OUT)

@@ -57,7 +57,7 @@ class DeviceScorer(ABC):
         return self._found(indices, offsets, WITHOUT)[:, 0]
 
     def outcomes(self, indices: NDArray[np.int32], offsets: NDArray[np.int64], group_of: NDArray[Any]) -> Any:
-        """J, and the mean outcomes (subsets, groups) of groups of rows; see `MeanOverRows`."""
+        """J, and the mean outcomes (subsets, groups) of groups of rows; see `OutcomesByGroup`."""
         found = self._found(indices, offsets, self._groups(group_of))
         return found[:, 0], found[:, 1:].astype(np.float32)
 

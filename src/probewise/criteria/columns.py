@@ -1,24 +1,30 @@
-"""Columns of X for a subset, gathered and centred, and what is known of every column of dense X."""
+"""Columns of X for a subset, gathered and centred; what is known of every column; what fills missing values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
 
-from ..checks.errors import ParameterError, Setting
+from ..checks.errors import Parameter, ParameterError, Setting
 from ..checks.stores import Stored, as_dense, column_blocks
-from ..checks.tables import SQUARED, canonical
+from ..checks.tables import SQUARED, canonical, columns_not_finite, some_columns
 from ..kernels import columns as kernels
 from ..kernels.jit import read_only
 from ..probing.probes import Subsets
-from .base import Floats
+from .base import Floats, Folds, Target
+from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup
 
+Probes = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int64]]  # lines, places of features among them, offsets
+STRATEGIES = ("mean", "median")
 CELLS_AT_A_TIME = 2**19  # 4 MiB of float64: stays in the cache
 CELLS_HELD = 2**25  # 256 MiB of float64: a copy of X by columns, from which a probe is gathered in half the time
 
@@ -75,6 +81,7 @@ class SubsetColumns:
         return read_only(matrix), places, centers
 
 
+@dataclass(eq=False)
 class ColumnLines:
     """Columns of X as lines of a matrix (features, rows), for kernels that take many probes in one call.
 
@@ -82,15 +89,20 @@ class ColumnLines:
     centred, if so wished; ``places`` says which row comes where, if not each in its turn.
     """
 
-    def __init__(
-        self,
-        columns: SubsetColumns,
-        dtype: Any = np.float64,
-        *,
-        centred: bool = True,
-        places: NDArray[np.int64] | None = None,
-    ) -> None:
-        self.columns, self.dtype, self.centred, self.places = columns, np.dtype(dtype), centred, places
+    columns: SubsetColumns
+    dtype: Any = np.float64
+    _: KW_ONLY
+    centred: bool = True
+    places: NDArray[np.int64] | None = None
+
+    def scored(
+        self, subsets: Subsets, groups: GroupsOfTests, score: Callable[[Probes, Outcomes, Floats], None]
+    ) -> tuple[Floats, Floats]:
+        """J and mean outcomes, which ``score`` fills in for the probes of a batch from their columns."""
+        scores, by_group = np.empty(len(subsets)), groups.outcomes(len(subsets))
+        for some, held, indices, offsets in self.batches(subsets):
+            score((held, indices, offsets), by_group.of_subsets(some), scores[some])
+        return scores, by_group.means
 
     def batches(self, subsets: Subsets) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.int32], NDArray[np.int64]]]:
         """(which subsets, lines, places of their features among the lines, offsets)."""
@@ -205,3 +217,105 @@ def about_middles(X: Any) -> Any:
     moved = sp.csc_matrix(values[:, far] - middles[far])
     order = np.argsort(np.concatenate([near, stored[far]]), kind="stable")
     return sp.hstack([X[:, near], moved], format="csc")[:, order]
+
+
+def require_fillable(X: Any, missing: Any) -> None:
+    """Refuse an unknown strategy, and one for sparse X, in which what is not stored is 0."""
+    if missing is None:
+        return
+    if missing not in STRATEGIES:
+        raise ParameterError(Parameter("missing", missing), ": choose 'mean', 'median', or None, which refuses NaN")
+    if sp.issparse(X):
+        bad = columns_not_finite(X)
+        if len(bad):
+            raise ParameterError(
+                f"X is sparse and contains NaN or infinity in {some_columns(bad, X.shape[1], None)}, and ",
+                Parameter("missing", missing),
+                " fills dense tables only: give X.toarray(), or fill those cells first",
+            )
+
+
+def refuse_filling(missing: Any, where: str) -> None:
+    raise ParameterError(
+        f"X contains NaN, and with {where} ",
+        Parameter("missing", missing),
+        " cannot fill it inside the folds: fill X first, or use another cv and scoring",
+    )
+
+
+@dataclass(frozen=True)
+class Missing:
+    """The columns of dense X that hold NaN."""
+
+    columns: NDArray[np.int64]  # their numbers, ascending
+    number: NDArray[np.int64]  # for each column of X which of them it is; -1 where it is complete
+    fills: Floats  # (folds, columns): what fills them in a fold, less the column's centre
+
+    @classmethod
+    def of(cls, columns: SubsetColumns, folds: Folds, missing: str | None) -> Missing:
+        found = np.flatnonzero([] if columns.is_sparse else columns.extent.is_incomplete)
+        if len(found) and folds.is_loo:
+            refuse_filling(missing, "cv='loo'")
+        number = np.full(columns.n_features, -1)
+        number[found] = np.arange(len(found))
+        fills = np.empty((len(folds.splits), len(found)))
+        step = max(1, CELLS_AT_A_TIME // folds.n_rows)
+        imputer = SimpleImputer(strategy=missing, keep_empty_features=True)  # 0 where a fold knows no value
+        for start in range(0, len(found), step):
+            values = np.asarray(columns.X[:, found[start : start + step]], dtype=np.float64)
+            for fold, (train, _) in enumerate(folds.splits):
+                fills[fold, start : start + step] = imputer.fit(values[train]).statistics_
+        if len(found):
+            fills -= columns.centers[found]
+        return cls(found, number, fills)
+
+    def in_each(self, indices: NDArray[Any], offsets: NDArray[Any]) -> NDArray[np.bool_]:
+        """Whether each subset holds an incomplete column."""
+        if not len(self.columns) or len(offsets) < 2:
+            return np.zeros(len(offsets) - 1, bool)
+        return np.logical_or.reduceat(self.number[indices] >= 0, offsets[:-1])
+
+    def any_in(self, subset: NDArray[Any]) -> bool:
+        return bool(len(self.columns)) and bool((self.number[subset] >= 0).any())
+
+
+@dataclass(frozen=True)
+class BoundToColumns(OutcomesByGroup):
+    """What criteria that gather columns, and fill missing values, have when bound; rows are in the columns' order."""
+
+    columns: SubsetColumns
+    target: Target
+    folds: Folds
+    measure: Measure
+    missing: Missing
+
+    def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
+        """J of the subset with each candidate added; that of a complete one does not depend on the others."""
+        scores, is_incomplete = np.empty(len(candidates)), self.missing.number[candidates] >= 0
+        for chosen in (is_incomplete, ~is_incomplete):
+            if chosen.any():
+                scores[chosen] = self._plus_each(subset, candidates[chosen])
+        return scores
+
+    def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
+        return super().plus_each(subset, candidates)
+
+
+@dataclass(frozen=True)
+class BoundLeftOut(OutcomesByGroup):
+    """A criterion of all probes of a batch in one compiled call: columns of X as lines, rows in their own order."""
+
+    lines: ColumnLines
+    target: Target
+    folds: Folds
+    measure: Measure
+
+    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
+        return self.lines.scored(subsets, groups, self._score)
+
+    @abstractmethod
+    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None: ...
+
+    @property
+    def columns(self) -> SubsetColumns:
+        return self.lines.columns

@@ -11,15 +11,13 @@ from numpy.typing import NDArray
 
 from ..checks.tables import SQUARED
 from ..kernels import neighbors as kernels
+from ..kernels import votes
 from ..kernels.integers import largest_integer
-from ..kernels.votes import EXACT, tie_keys
+from ..kernels.products import ROWS
 from ..probing.probes import Subsets
-from .base import Criterion, Floats
-from .columns import ColumnLines, SubsetColumns
-from .left_out import scored_by_lines
-from .missing import BoundToColumns, Missing, refuse_filling, require_fillable
-from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, bind_target
-from .votes import Votes
+from .base import Criterion, Floats, Folds, Target
+from .columns import BoundToColumns, ColumnLines, Missing, Probes, SubsetColumns, refuse_filling, require_fillable
+from .scoring import NO_GROUPS, GroupsOfTests, Measure, Outcomes, ScoredTests, bind_target
 
 LARGEST_BASE = 2**28  # bytes of distances kept between candidates of `plus_each`
 FEW_ROWS = 500  # up to so many, all subsets are scored in one compiled call
@@ -121,7 +119,7 @@ class BoundKNN(BoundToColumns):
             self._score_by_integers(subsets, by_integers, rounding, by_group, scores)
         if rest.any():
             some = subsets if rest.all() else subsets.only(rest)
-            scores[rest], by_group.means[rest] = scored_by_lines(self.lines, self.votes.score, some, groups)
+            scores[rest], by_group.means[rest] = self.lines.scored(some, groups, self.votes.score)
         for k in np.flatnonzero(is_incomplete).tolist():
             scores[k] = self._score_filled(subsets[k], by_group.of_subsets(k))
         return scores, by_group.means
@@ -188,7 +186,7 @@ class BoundKNN(BoundToColumns):
     @cached_property
     def tie_keys(self) -> NDArray[np.int64]:
         """Of the rows in the present order."""
-        return tie_keys(self.folds.n_rows)[self.columns.rows]
+        return votes.tie_keys(self.folds.n_rows)[self.columns.rows]
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
@@ -243,7 +241,8 @@ class BoundKNN(BoundToColumns):
         reach = np.maximum.reduceat(extent.reach[subsets.indices], starts)
         apart = np.sqrt(2 * np.add.reduceat(extent.distance[subsets.indices] ** 2, starts))
         largest = largest_integer(np.asarray(sizes))
-        is_exact = np.logical_and.reduceat(extent.is_whole[subsets.indices], starts) & (4 * sizes * reach**2 <= EXACT)
+        is_exact = np.logical_and.reduceat(extent.is_whole[subsets.indices], starts)
+        is_exact &= 4 * sizes * reach**2 <= votes.EXACT
         scale = np.where(is_exact | (reach == 0), 1.0, largest / np.where(reach == 0, 1.0, reach))
         slack = np.where(is_exact, 0.0, 2 * np.sqrt(sizes))
         return Rounding(scale, slack, slack < MOST_ROUNDING * apart * scale)
@@ -260,3 +259,99 @@ class Rounding(NamedTuple):
     scale: Floats
     slack: Floats
     pays: NDArray[np.bool_]
+
+
+class Votes:
+    """J of many subsets in one compiled call, whatever the folds: hard votes in float32, soft ones in the type of X.
+
+    ``one_by_one``: whether each fold is to be scored by a call of its own.
+    """
+
+    def __init__(
+        self, target: Target, folds: Folds, measure: Measure, n_neighbors: int, dtype: Any, *, one_by_one: bool = False
+    ) -> None:
+        self.target, self.folds, self.measure, self.n_neighbors = target, folds, measure, n_neighbors
+        kind = np.dtype(dtype) if measure.is_probability else np.dtype(np.float32)
+        self.precision = np.array([np.finfo(kind).eps, np.finfo(kind).tiny], kind)
+        self.is_alone = folds.is_partition and bool(np.all(folds.test_sizes == 1)) and not one_by_one
+        self._extents: tuple[Any, Any] = None, None
+        self.n_found, self.n_exact = 0, 0
+
+    def score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
+        lines, indices, offsets = probes
+        columns = lines, *self._extents_of(lines)
+        for some in self.tests.pieces(len(scores)):
+            predicted, own = np.empty((len(scores[some]), len(self.tests.truth))), offsets[some.start : some.stop + 1]
+            self.n_exact += votes.vote_probes(
+                columns, (indices, own), self.layout, self.n_neighbors, self.truth, self.precision, predicted
+            )
+            self.n_found += predicted.size
+            self.tests.score(predicted, by_group.of_subsets(some), scores[some])
+
+    def score_fold(self, fold: int, lines: NDArray[Any], by_group: Outcomes) -> float:
+        """The score of one fold, of a single subset of all lines, which are its own."""
+        tests, trains, train, _ = self.layout
+        own = slice(tests[fold] - tests[0], tests[fold + 1] - tests[0])
+        some = tests[fold : fold + 2], trains[fold : fold + 2], train, False
+        probe = np.arange(len(lines), dtype=np.int32), np.array([0, len(lines)])
+        columns = lines, *extents(lines)
+        predicted = np.empty((1, own.stop - own.start))
+        votes.vote_probes(columns, probe, some, self.n_neighbors, self.truth, self.precision, predicted)
+        known = self.measure.tests(self.tests.truth[own], self.tests.weights[own], self.target.n_classes)
+        return known.score_one(predicted[0], by_group.of_tests(own))
+
+    @property
+    def exact_share(self) -> float:
+        """Of the tests so far, those whose neighbours only exact distances told: these take several times as long."""
+        return self.n_exact / max(1, self.n_found)
+
+    @cached_property
+    def layout(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], bool]:
+        """Where each fold's tests start among the columns, where its training rows start in a list, that list."""
+        folds, everything = self.folds, np.arange(self.folds.n_rows)
+        if self.is_alone:
+            tests, parts = np.array([0, folds.n_rows]), [everything]
+        elif folds.is_partition:
+            tests = folds.borders
+            parts = [np.delete(everything, own) for own in folds.parts]
+        else:
+            tests = folds.n_rows + folds.borders
+            once = np.unique if self.measure.is_probability else np.asarray
+            parts = [once(train) for train, _ in folds.splits]
+        train = np.concatenate([*parts, np.zeros(ROWS, np.int64)])
+        return tests, np.cumsum([0, *map(len, parts)]), train, self.is_alone
+
+    @cached_property
+    def truth(self) -> tuple[Any, ...]:
+        """What the kernel is told of columns."""
+        n, order = self.folds.n_rows, self.folds.order
+        of_rows = votes.tie_keys(n)
+        rows = order if self.folds.is_partition else np.append(np.arange(n), order)
+        keys = np.append(of_rows[rows], np.zeros(votes.WIDEST, np.int64))
+        keepers = np.zeros(1 << (n - 1).bit_length(), np.int64)
+        keepers[keys[:n]] = np.arange(n)
+        targets = self.target.values[rows].astype(np.float64)
+        return targets, keys, keepers, self.target.n_classes, self.measure.code
+
+    @cached_property
+    def tests(self) -> ScoredTests:
+        return self.measure.tests_of(self.folds, self.target.values, self.target.n_classes)
+
+    def _extents_of(self, lines: NDArray[Any]) -> Any:
+        """Those of the lines that are held are found once."""
+        known, found = self._extents
+        if known is not lines:
+            found = extents(lines)
+            self._extents = lines, found
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what another process makes for itself."""
+        return self.__dict__ | {"_extents": (None, None)}
+
+
+def extents(lines: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
+    middles, reach = np.empty(len(lines), lines.dtype), np.empty(len(lines), lines.dtype)
+    is_whole = np.empty(len(lines), bool)
+    votes.extents(lines, middles, reach, is_whole)
+    return middles, reach, is_whole

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from itertools import pairwise
 from operator import add
 from typing import Any
 
@@ -17,10 +16,9 @@ from ..checks.tables import SQUARED
 from ..kernels import linear as kernels
 from ..probing.probes import Subsets
 from .base import Criterion, Floats
-from .columns import ColumnLines, SubsetColumns, about_middles
+from .columns import BoundToColumns, ColumnLines, Missing, SubsetColumns, about_middles, require_fillable
 from .linear_designs import DenseDesign, Design, GrownDesign, Moments, Rows, SparseDesign
 from .linear_left_out import LeftOutLinear
-from .missing import BoundToColumns, Missing, require_fillable
 from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, bind_target
 
 STORED_FOLDS = 16  # folds whose sums are kept; with more, these would be larger than the data, and are made twice
@@ -149,7 +147,7 @@ class BoundLinear(BoundToColumns):
         from_scratch = self.columns.is_sparse or not self.folds.is_partition or self.measure.of_predictions is not None
         if from_scratch or not len(subset) or is_incomplete:
             return super()._plus_each(subset, candidates)
-        grown = GrownDesign(DenseDesign(self, size).load(subset), self._parts(), candidates)
+        grown = GrownDesign(DenseDesign(self, size).load(subset), self.folds.parts, candidates)
         subsets = (np.append(subset, candidate) for candidate in candidates)
         none = NO_GROUPS.outcomes(1).of_subsets(0)
         return np.array([self._score(grown.load(k), own, none) for k, own in enumerate(subsets)], dtype=np.float64)
@@ -163,7 +161,7 @@ class BoundLinear(BoundToColumns):
 
     def all_sums(self) -> tuple[Moments, ...]:
         """Moments of each fold's training rows over all features, where they are not much larger than the data."""
-        n_columns, parts = self.columns.n_features + len(self.missing.columns), self._parts()
+        n_columns, parts = self.columns.n_features + len(self.missing.columns), self.folds.parts
         if self.columns.is_sparse or not self.folds.is_partition or len(parts) * n_columns > self.folds.n_rows:
             return ()
         kept = {part.start: self._sums_by_pieces(part) for part in parts}
@@ -226,11 +224,8 @@ class BoundLinear(BoundToColumns):
             return SparseDesign(self, subsets)
         return DenseDesign(self, int(subsets.sizes.max(initial=1)))
 
-    def _parts(self) -> list[slice]:
-        return [slice(start, stop) for start, stop in pairwise(self.folds.borders.tolist())]
-
     def _score(self, design: Design, subset: NDArray[np.int32], by_group: Outcomes) -> float:
-        scores, start = [], 0
+        scores = []
         for fold, (test, train) in enumerate(self._trainings(design)):
             fills = self.missing.fills[fold, design.which]
             intercepts = np.empty(self._n_outputs)
@@ -241,10 +236,8 @@ class BoundLinear(BoundToColumns):
                 return self.lines.score_exactly(subset, by_group)
             if len(fills):
                 weights = np.vstack([weights, fills[:, None] * weights[design.incomplete]])
-            stop = start + len(self.folds.splits[fold][1])
-            own = by_group.of_tests(slice(start, stop))
+            own = by_group.of_tests(self.folds.parts[fold])
             scores.append(design.score(test, weights, intercepts, self.lines.known[fold], own))
-            start = stop
         return float(np.mean(scores))
 
     def _trainings(self, design: Design) -> Iterator[tuple[Rows, Any]]:
@@ -253,7 +246,7 @@ class BoundLinear(BoundToColumns):
             for train, test in self.folds.splits:
                 yield np.sort(test), design.sums(train)
             return
-        parts = self._parts()
+        parts = self.folds.parts
         if len(parts) > STORED_FOLDS:
             yield from _all_but_each(parts, lambda run: design.sums(slice(run[0].start, run[-1].stop)))
             return

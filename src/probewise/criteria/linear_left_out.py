@@ -15,8 +15,7 @@ from ..kernels import ridge_left_out as kernels
 from ..kernels.ridge_decisions import Fit, Problem, decisions_exactly
 from ..probing.probes import Subsets
 from .base import Floats
-from .left_out import BoundLeftOut, Probes
-from .missing import Missing
+from .columns import BoundLeftOut, Missing, Probes
 from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, ScoredTests
 
 NO_WEIGHT = 1e-200  # stands for a weight of 0, as a share of the largest: its row is predicted, and changes nothing

@@ -14,14 +14,14 @@ from ..checks.errors import ParameterError
 from ..checks.stores import Stored, as_dense, column_blocks
 from ..checks.tables import SQUARED, canonical
 from ..kernels import bayes as kernels
+from ..kernels import bayes_left_out
 from ..probing.probes import Subsets
 from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
-from .columns import ColumnLines, SubsetColumns
-from .left_out import LeftOutBayes
+from .columns import BoundLeftOut, ColumnLines, Probes, SubsetColumns
+from .predictions import NO_WEIGHTS
 from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup, ScoredTests, bind_target
 
 MEMORY_LIMIT = 2**30
-NO_WEIGHTS: Floats = np.empty(0)
 
 
 class NaiveBayes(Criterion):
@@ -133,23 +133,19 @@ class BoundNaiveBayes(OutcomesByGroup):
         total, by_group = np.zeros(len(subsets)), groups.outcomes(len(subsets))
         if not len(subsets):
             return total, by_group.means
-        shares, start = self._fold_shares(), 0
-        for model, share in zip(self.fold_models(), shares, strict=True):
-            own = slice(start, start + len(model.rows))
+        shares = self._fold_shares()
+        for model, share, own in zip(self.fold_models(), shares, self.folds.parts, strict=True):
             total += share * model.scores(self.X, subsets, self.var_smoothing, by_group.of_tests(own))
-            start = own.stop
         return total / sum(shares), by_group.means
 
     def _told(self, predictions: Floats) -> Floats:
         """Folds number the classes that they know first."""
         if not self.measure.is_of_labels:
             return predictions
-        told, start, codes = np.empty_like(predictions), 0, self.target.values
-        for train, test in self.folds.splits:
-            own = slice(start, start + len(test))
+        told, codes = np.empty_like(predictions), self.target.values
+        for (train, _), own in zip(self.folds.splits, self.folds.parts, strict=True):
             labels = known_first(np.unique(codes[_counted(train, self.measure.weights)]), self.target.n_classes)
             told[:, own] = labels[predictions[:, own].astype(np.int64)]
-            start = own.stop
         return told
 
     def _fold_shares(self) -> list[float]:
@@ -244,6 +240,28 @@ class FoldModel:
                 one, line = np.array([0, len(subset)]), predicted[k : k + 1]
                 kernels.predict_dense(room, self.truth, places, subset, one, *model, line)
         return predicted
+
+
+@dataclass(frozen=True)
+class LeftOutBayes(BoundLeftOut):
+    """Gaussian naive Bayes with one row left out."""
+
+    var_smoothing: float
+
+    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
+        (lines, indices, offsets), target, measure = probes, self.target, self.measure
+        tests = measure.tests_of(self.folds, target.values, target.n_classes)
+        model = target.values, measure.weights, target.n_classes, self.var_smoothing, measure.code
+        for some in tests.pieces(len(scores)):
+            predicted, own = np.empty((len(scores[some]), self.folds.n_rows)), offsets[some.start : some.stop + 1]
+            bayes_left_out.predict_one_out(lines, indices, own, *model, predicted)
+            tests.score(predicted, by_group.of_subsets(some), scores[some])
+
+    def to(self, device: str) -> Any:
+        """The same on a torch device: a function of (indices, offsets)."""
+        from .bayes_left_out_device import DeviceLeftOutBayes
+
+        return DeviceLeftOutBayes(self, device)
 
 
 def _standard(columns: Floats, moments: kernels.Gaussians, share: Floats) -> kernels.Standard:

@@ -219,8 +219,7 @@ def _tried(scoring: Any, target: Target, truth: NDArray[Any], weights: Floats) -
             Parameter("sample_weight"), ": ", Parameter("scoring", scoring), " takes no weights; leave them out"
         )
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UndefinedMetricWarning)
+        with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
             _by_scorer(scoring, estimator, labels, weights)
     except AttributeError:  # it asked for probabilities, or for what only one estimator has
         return set()
@@ -238,8 +237,7 @@ def _is_of_the_other_kind(scoring: str, target: Target) -> bool:
     values = np.array(list("aabb")) if target.is_classification else np.array([0.25, 0.5, 0.75, 1.5])
     estimator = _estimator(np.unique(values) if target.is_classification else None, values, np.arange(4.0))
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore" if target.is_classification else "error")
+        with warnings.catch_warnings(action="ignore" if target.is_classification else "error"):
             _by_scorer(scoring, estimator, values, NO_WEIGHTS)
     except (TypeError, ValueError, UserWarning):
         return "decision_function" not in estimator.asked

@@ -22,10 +22,9 @@ from ..kernels.scores import F1_MACRO
 from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
 from .identity import stable_text
-from .predictions import takes_weights
+from .predictions import NO_WEIGHTS, takes_weights
 from .scoring import FOR_CLASSES, FOR_NUMBERS, GroupsOfTests, Measure, Outcomes, OutcomesByGroup, refuse_one_row
 
-NO_WEIGHTS: Floats = np.empty(0)
 ROW_SCORES = {
     name: (FOR_CLASSES | FOR_NUMBERS)[name]
     for name in ("accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error", "neg_mean_absolute_error")
@@ -135,8 +134,8 @@ class BoundScorer(OutcomesByGroup):
         """J as `_score` finds it, and the outcomes of its predictions."""
         columns = self.X[:, subset]
         rows = columns.tocsr() if sp.issparse(columns) else columns
-        scorer, scores, start = check_scoring(self.estimator, self.scoring), [], 0
-        for train, test in self.folds.splits:
+        scorer, scores = check_scoring(self.estimator, self.scoring), []
+        for (train, test), own in zip(self.folds.splits, self.folds.parts, strict=True):
             fitted = clone(self.estimator).fit(rows[train], self.y[train])
             scores.append(scorer(fitted, rows[test], self.y[test]))
             truth, predicted = (
@@ -144,9 +143,8 @@ class BoundScorer(OutcomesByGroup):
             )
             if self.measure.is_of_labels:
                 truth, predicted = np.zeros(len(test)), (truth != predicted).astype(np.float64)
-            own = by_group.of_tests(slice(start, start + len(test)))
-            self.measure.tests(truth, NO_WEIGHTS, 0).score_one(np.asarray(predicted, np.float64), own)
-            start += len(test)
+            tests = self.measure.tests(truth, NO_WEIGHTS, 0)
+            tests.score_one(np.asarray(predicted, np.float64), by_group.of_tests(own))
         return float(np.mean(scores))
 
     def _score(self, subset: NDArray[np.int32]) -> float:
@@ -186,18 +184,12 @@ class Function(Criterion):
 
     block_size = 5
     streams = True
+    allow_nan = True
+    needs_target = False
 
     def __init__(self, function: Callable[[Any, Any], float], *, name: str | None = None) -> None:
         self.function = function
         self.name = name
-
-    @property
-    def allow_nan(self) -> bool:
-        return True
-
-    @property
-    def needs_target(self) -> bool:
-        return False
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None

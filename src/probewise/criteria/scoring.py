@@ -212,7 +212,12 @@ NO_GROUPS = GroupsOfTests(np.empty(0, np.int64), np.empty(0), 0)
 
 
 class OutcomesByGroup(ABC):
-    """J, and the outcomes of row groups beside it, from one method that a bound criterion owes: see `MeanOverRows`."""
+    """J, and what each row gave to it where J is a mean of outcomes of rows, from one method that a criterion owes.
+
+    The outcome of a row is 1 if its class is predicted and 0 if not, or the probability of its own class; of a number
+    minus its squared error, or (R^2) 1 less its squared error as a multiple of the mean squared distance from the mean
+    of the rows scored with it. A row that is tested several times has the mean of its outcomes.
+    """
 
     target: Target
     folds: Folds
@@ -255,11 +260,20 @@ class OutcomesByGroup(ABC):
         return predictions
 
     def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
+        """J, the same bits as by a plain call, and the mean outcome (subsets, groups) of each group of rows.
+
+        ``group_of`` has the group of each row, from 0 on, -1 for none; each group needs a row with a share. A mean is
+        by shares, so that J is the sum over groups of (share of the group) x (mean outcome), where all rows are in one.
+        """
         scores, table = self._scores(subsets, self._row_groups(group_of))
         return scores, table.astype(np.float32)
 
     @cached_property
     def row_shares(self) -> Floats | None:
+        """The weights (n_rows,), summing to 1, with which J is a mean over rows; None where it is not such a mean.
+
+        Rows are in the order of X; those never tested have 0.
+        """
         rows, shares = np.concatenate(self.tests), self._test_shares
         return None if shares is None else np.bincount(rows, shares, self.folds.n_rows).astype(np.float64)
 

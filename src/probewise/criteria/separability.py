@@ -112,7 +112,7 @@ class Separability(Criterion):
         self.n_clusters = n_clusters
 
     @property
-    def needs_target(self) -> bool:
+    def needs_target(self) -> bool:  # type: ignore[override]
         return self.measure != "clusters"
 
     def bind(

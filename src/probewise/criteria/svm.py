@@ -191,11 +191,9 @@ class BoundSVM(OutcomesByGroup):
             scores, table = self._by_sklearn(Subsets.of([subset]), groups)
             by_group.means[:] = table[0]
             return float(scores[0])
-        scores, start = np.empty(len(self.splits)), 0
+        scores = np.empty(len(self.splits))
         for fold, (split, values) in enumerate(self._kernels(matrix, place)):
-            own = slice(start, start + len(split.test))
-            scores[fold] = self._fold(split, values, place, room, by_group.of_tests(own))
-            start = own.stop
+            scores[fold] = self._fold(split, values, place, room, by_group.of_tests(self.folds.parts[fold]))
         return float(np.mean(scores))
 
     def _kernels(self, matrix: Any, place: NDArray[np.int64]) -> Iterator[tuple[SplitByClass, Floats]]:

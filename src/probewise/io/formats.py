@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.paths import choice
+from ..checks.parameters import choice
 from ..checks.stores import Stored
 from .expression import is_series, read_gct, read_series
 from .npy import map_npy, read_header

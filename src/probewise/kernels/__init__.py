@@ -13,7 +13,7 @@ inclusion        products with the matrix of probes by features                 
 columns          columns of a wide matrix, gathered and centred    columns, streaming (X sent      criteria, discretize
                                                                    once, or slice by slice)
 neighbors        k nearest neighbours across folds of many rows    neighbors, neighbors_triton     criteria.knn
-votes            k nearest rows in any folds, what they say                                        criteria.votes
+votes            k nearest rows in any folds, what they say                                        criteria.knn
 products         inner products of columns, some by some                                           votes
 integers         distances of 16-bit integers (AVX512-VNNI)                                        neighbors
 linear           ridge regression from sums, and predictions       linear (Cholesky in batches)    criteria.linear
@@ -21,7 +21,7 @@ ridge_decisions  ridge regression of rows left out, closed form                 
 ridge_left_out   what it predicts                                                                  criteria.linear
 factor           Cholesky factors, and the digits they leave                                       the above
 bayes            Gaussian naive Bayes from class moments           bayes                           criteria.naive_bayes
-bayes_left_out   naive Bayes with every row left out once                                          criteria.left_out
+bayes_left_out   naive Bayes with every row left out once                                          criteria.naive_bayes
 separability     distances between classes; k-means share          separability                    criteria.separability
 smo              support vector machines along libsvm's path                                       criteria.svm
 scores           accuracy, F1, area under the curve, R^2           scores, scores_triton           criteria.scoring

@@ -483,8 +483,7 @@ class Replay(RankingSelector):
 def first_probes(run: Run, n_probes: int) -> Run:
     """What a run knew after its first probes."""
     ledger = run.ledger.until(n_probes)
-    tally = run_probes(run.plan, _nothing_to_score, stop=MaxProbes(n_probes), ledger=ledger).tally
-    return Run(run.plan, ledger, tally)
+    return run_probes(run.plan, _nothing_to_score, stop=MaxProbes(n_probes), ledger=ledger)
 
 
 def _nothing_to_score(subsets: Any) -> Any:

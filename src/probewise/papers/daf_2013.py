@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ..plots import expected_change, save_convergence
-from ..probing.looks import Knowledge
-from ..probing.run import Run
+from ..probing.run import Knowledge, Run
 from ..probing.tally import positions
 from ..selectors.daf import DAF
 from ..stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Rule, Settled, ValueChange

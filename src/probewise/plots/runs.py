@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.numbers import require_whole
+from ..checks.parameters import require_whole
 from ..probing.interactions import CHANCE, FEWEST_IN_A_CELL
 from ..probing.progress import shown
-from ..probing.which_rows import WhichRows
+from ..probing.rows import WhichRows
 from ..study import deviation
 from .drawing import (
     COLOURS,

@@ -5,6 +5,8 @@ the standard error is known. A feature found on top is there partly by luck, so 
 how the truths are distributed is learned from all coefficients together (empirical Bayes), and that prior with a
 feature's own coefficient gives the posterior of its truth. A true rank is one more than the number of truths above.
 No random numbers: the same coefficients give the same answers.
+
+Last come corrections for many tests at once: Holm's p-values, Benjamini and Hochberg's discoveries.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammainc, gammaincc, logit, ndtri
 
 from ..stopping import least_shared
-from .small_table import small_table
+from .progress import small_table
 from .tally import Moments, Tally, positions
 
 Floats = NDArray[np.float64]
@@ -377,3 +379,24 @@ def _share(name: str, value: float, *, most: bool = False) -> float:
     if not 0 < value <= 1 or (value == 1 and not most):
         raise ValueError(f"{name}={value!r} must be above 0 and {'at most' if most else 'below'} 1")
     return float(value)
+
+
+def holm(p_values: Floats) -> Floats:
+    """Holm's adjustment of p-values for their number, down the first axis; scipy has none."""
+    order = np.argsort(p_values, axis=0, kind="stable")
+    factors = np.arange(len(p_values), 0, -1).reshape(-1, *[1] * (p_values.ndim - 1))
+    stepped = np.maximum.accumulate(np.take_along_axis(p_values, order, axis=0) * factors, axis=0)
+    adjusted = np.empty_like(p_values)
+    np.put_along_axis(adjusted, order, np.minimum(stepped, 1), axis=0)
+    return adjusted
+
+
+def discoveries(p_values: Floats, rate: float) -> NDArray[np.bool_]:
+    """Which are kept so that at most a share ``rate`` of them is false on average (Benjamini and Hochberg, 1995).
+
+    Not ``scipy.stats.false_discovery_control(p) <= rate``: it refuses NaN, and rounds otherwise at the border, so that
+    4 in 100,000 sets of counted p-values gave other features than the same run gave before.
+    """
+    ordered = np.sort(p_values)
+    under = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
+    return p_values <= ordered[under[-1]] if len(under) else np.zeros(len(ordered), dtype=bool)

@@ -16,11 +16,10 @@ from ..executors import ClusterError, Map, serial
 from ..kernels.jit import notice
 from ..stopping import VALUE, Rule, State
 from .ledger import Failures, Ledger, LedgerError, LedgerWriteError, packed_rows
-from .looks import Knowledge, Narrow
 from .probes import ProbePlan, Subsets
 from .record import Record
 from .rows import RowGroups
-from .run import Run
+from .run import Knowledge, Narrow, Run
 
 Floats = NDArray[np.float64]
 Score = Callable[[Subsets], Floats]
@@ -90,7 +89,7 @@ def run_probes(
     options: dict[str, Any] = {"block_size": block_size, "check_every": check_every, "narrow": narrow}
     knowledge = Knowledge(plan, ledger, watch=watch, **options)
     state = knowledge.catch_up()
-    clock = Clock(ledger.seconds)
+    began = working_time() - ledger.seconds  # counted on from earlier sessions
     interruption = results = None
     try:
         while not (_is_border(state.n_probes, block_size, stop.max_probes) and stop(state)):
@@ -102,7 +101,7 @@ def run_probes(
                 results = _in_blocks(map(_BlockScorer(plan, score, rows), spans), block_size)
             scored = next(results)
             values, failures = _to_keep(scored, error_score)
-            ledger.append(values, seconds=clock.seconds, failures=failures, rows=scored.rows)
+            ledger.append(values, seconds=working_time() - began, failures=failures, rows=scored.rows)
             state = knowledge.learn(scored.subsets)
             if progress:
                 progress(state)
@@ -116,7 +115,8 @@ def run_probes(
     reason = stop.reason(state) if interruption is None else interruption
     ledger.conclude(reason)
     tally = knowledge.whole.view()  # nobody writes to it any more
-    return Run(knowledge.plan, ledger, tally, reason, interruption is not None, record)
+    record = Record.of_features(plan.n_features) if record is None else record
+    return Run(knowledge.plan, ledger, tally, record, reason, interruption is not None)
 
 
 def _refuse_another_error_score(ledger: Ledger, error_score: float | None) -> None:
@@ -154,19 +154,9 @@ def _reason_of(error: BaseException, ledger: Ledger) -> str:
     return f"interrupted after {n_probes:,} probes{why}"
 
 
-class Clock:
-    """Working time, counted on from earlier sessions; kernels being compiled, once per machine, do not count."""
-
-    def __init__(self, before: float) -> None:
-        self.zero = self._now() - before
-
-    @property
-    def seconds(self) -> float:
-        return self._now() - self.zero
-
-    @staticmethod
-    def _now() -> float:
-        return time.perf_counter() - notice.seconds
+def working_time() -> float:
+    """Seconds since any moment; kernels being compiled, once per machine, do not count."""
+    return time.perf_counter() - notice.seconds
 
 
 def _is_border(n_probes: int, block_size: int, limit: int | None) -> bool:

@@ -12,17 +12,16 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr
 
+from .certainty import holm
 from .ledger import Ledger
-from .multiplicity import holm
 from .probes import ProbePlan
+from .progress import small_table
 from .replay import adjusted
-from .run import FEWEST_IN_A_CELL, Run
-from .small_table import small_table
+from .run import CHANCE, FEWEST_IN_A_CELL, Run
 from .tally import Tally
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
-CHANCE = 0.05
 REPLACED = 0.9  # of what a feature is worth without the other, gone with it: then the other replaces it
 WORTH_SOMETHING = 2  # standard errors
 BEYOND_THE_BULK = 3  # standard deviations, estimated from the median one, which a few good features do not move

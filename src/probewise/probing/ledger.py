@@ -17,7 +17,6 @@ from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -205,9 +204,7 @@ class Ledger:
     def __enter__(self) -> Ledger:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -238,7 +235,6 @@ class Ledger:
             self._connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
             try:
                 self.settings = self._prepare(self._connection, settings, notes)
-                self._require_row_groups()
                 self._read(self._connection)
             except BaseException:
                 self.close()
@@ -285,12 +281,10 @@ class Ledger:
         stopped = kept.get(STOPPED) or {}
         if not isinstance(stopped, dict) or not isinstance(stopped.get("reason", ""), str):
             raise self._damaged("why it stopped cannot be read")
-        return kept
-
-    def _require_row_groups(self) -> None:
-        n_groups = self.settings.get(ROW_GROUPS) or 0
+        n_groups = kept.get(ROW_GROUPS) or 0
         if not isinstance(n_groups, int) or not 0 <= n_groups <= MOST_ROW_GROUPS:
             raise self._damaged("it says what no run can be")
+        return kept
 
     def _refuse_another_run(self, kept: dict[str, Any], asked: dict[str, Any]) -> None:
         different = [name for name in asked if not _is_the_same(kept.get(name), asked[name])]

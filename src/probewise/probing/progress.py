@@ -1,11 +1,14 @@
-"""Progress of long work: in a terminal, a notebook, as lines in a log, or through the caller's function."""
+"""What people see of long work and of results, in a terminal, a notebook or a log.
+
+Progress is shown live, as lines, or through the caller's function; results as small tables of plain text.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 0.25
 LINE_SECONDS = 5.0
 TOP = 8
+ROWS_SHOWN, LONGEST = 10, 40  # of a small table, and the longest text in it
 
 LEAST_OF_PROBES = 0.2  # of the time, if what is computed between them is less than thought
 
@@ -326,3 +330,23 @@ def _logged_to(console: object) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.propagate = propagate
+
+
+def small_table(columns: Mapping[str, Sequence[Any]], first_line: str, most: int = ROWS_SHOWN) -> str:
+    """The first rows of the columns, texts to the left and numbers to the right."""
+    n_rows = len(next(iter(columns.values())))
+    texts = [[name, *(_cell(value) for value in list(values)[:most])] for name, values in columns.items()]
+    is_text = [isinstance(next(iter(values), ""), str) for values in columns.values()]
+    widths = [max(map(len, column)) for column in texts]
+    lines = [first_line]
+    for row in zip(*texts, strict=True):
+        cells = zip(row, widths, is_text, strict=True)
+        line = "  ".join(text.ljust(width) if left else text.rjust(width) for text, width, left in cells)
+        lines.append(line.rstrip())
+    return "\n".join([*lines, f"and {n_rows - most:,} more"] if n_rows > most else lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, str):
+        return value if len(value) <= LONGEST else f"{value[: LONGEST - 1]}…"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from .fingerprints import fingerprint
 from .ledger import ROW_GROUPS, Ledger, LedgerError
 from .probes import FEWEST_EXPECTED, ProbePlan, Subsets
-from .rounds import Narrowing, PlanInRounds
+from .rounds import Narrowing, PlanInRounds, Schedule, TournamentPlan
 from .rows import RowGroups
-from .schedule import Schedule, TournamentPlan
 from .units import Screening, Units, one_each
 
 Floats = NDArray[np.float64]
@@ -78,6 +77,11 @@ class Record:
     scale: str | None = None  # on which columns were brought before they were probed
     uneven: tuple[float, float] | None = None  # least and largest deviation, if wide columns rule the criterion
     chances_alone: Floats | None = None  # of each unit, that luck gives as much as it tells on its own
+
+    @classmethod
+    def of_features(cls, n_features: int) -> Record:
+        """Of probes without a table, whose units are features."""
+        return cls(0, (0, n_features), "", Units.of_features(n_features))
 
     @property
     def method(self) -> str:

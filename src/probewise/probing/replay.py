@@ -48,10 +48,10 @@ def mean_by_size(plan: ProbePlan, ledger: Ledger, start: int, stop: int) -> Floa
         return (np.bincount(group, sums_of_j) / np.bincount(group, counts))[group]
 
 
-def sizes_alike(plan: ProbePlan, start: int, stop: int) -> NDArray[np.int64]:
-    """For each size the number of the means that probes of that size share with those of neighbouring ones."""
+def sizes_alike(plan: ProbePlan, n_probes: int) -> NDArray[np.int64]:
+    """For each size the number of the mean that it shares with neighbouring ones, among the first probes."""
     counts = np.zeros(plan.largest + 1)
-    for low, high in batches(plan, start, stop):
+    for low, high in batches(plan, 0, n_probes):
         counts += np.bincount(plan.sizes(low, high), minlength=len(counts))
     return _alike(counts)
 

@@ -12,7 +12,7 @@ shuffled targets (``python -m benchmarks rows``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -85,15 +85,13 @@ class RowEffects:
     n_groups: int  # of rows
 
     @classmethod
-    def of(
-        cls, plan: ProbePlan, ledger: Ledger, shares: Floats, start: int, stop: int, unit: float = 1.0
-    ) -> RowEffects:
-        """Of the probes from start to stop, which must be of one round."""
-        errors, residuals = np.empty(plan.n_features), _residuals(plan, ledger, start, stop, with_rows=False)
+    def of(cls, plan: ProbePlan, ledger: Ledger, shares: Floats, n_probes: int, unit: float = 1.0) -> RowEffects:
+        """Of the first probes, which must be of one round."""
+        errors, residuals = np.empty(plan.n_features), _residuals(plan, ledger, n_probes, with_rows=False)
         tally = Tally.over(((subsets, values) for subsets, values, _ in residuals), plan.n_features)
         for first in range(0, plan.n_features, FEATURES_AT_A_TIME):
             some = np.arange(first, min(first + FEATURES_AT_A_TIME, plan.n_features))
-            errors[some] = _error_of_mean(group_effects(plan, ledger, some, start, stop), shares)
+            errors[some] = _error_of_mean(group_effects(plan, ledger, some, n_probes), shares)
         return cls(tally.daf0(), unit * errors, steady_errors(tally, "daf0"), len(shares))
 
     @property
@@ -133,16 +131,16 @@ def in_either_way(alone: Floats | None, company: Floats | None) -> Floats:
     return np.minimum(np.minimum(alone / SPENT_ALONE, company / (1 - SPENT_ALONE)), 1.0)
 
 
-def group_effects(plan: ProbePlan, ledger: Ledger, units: Ints, start: int, stop: int) -> Floats:
-    """What units, numbered in ascending order, did for each group of rows: of shape (units, groups)."""
+def group_effects(plan: ProbePlan, ledger: Ledger, units: Ints, n_probes: int) -> Floats:
+    """What units, in ascending order, did for each group of rows in the first probes: of shape (units, groups)."""
     table = np.zeros((len(units), ledger.n_row_groups + 1))
     place = np.full(plan.n_features, -1)
     place[units] = np.arange(len(units))
     total = np.zeros(ledger.n_row_groups)
-    for subsets, _, rows in _residuals(plan, ledger, start, stop):
+    for subsets, _, rows in _residuals(plan, ledger, n_probes):
         sums.add_rows(table, place, subsets.indices, subsets.offsets, rows)
         total += rows.sum(axis=0)
-    inside, outside = table[:, -1:], stop - start - table[:, -1:]
+    inside, outside = table[:, -1:], n_probes - table[:, -1:]
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(table[:, :-1] / inside - (total - table[:, :-1]) / outside)
 
@@ -155,14 +153,14 @@ def _error_of_mean(by_group: Floats, shares: Floats) -> Floats:
 
 
 def _residuals(
-    plan: ProbePlan, ledger: Ledger, start: int, stop: int, *, with_rows: bool = True
+    plan: ProbePlan, ledger: Ledger, n_probes: int, *, with_rows: bool = True
 ) -> Iterator[tuple[Subsets, Floats, Floats]]:
     """Probes with J, and what rows gave, less the means of probes of like size; failed probes count as average."""
-    like = sizes_alike(plan, start, stop)
+    like = sizes_alike(plan, n_probes)
     failed = np.array([] if ledger.failures is None else ledger.failures.probes, dtype=np.int64)
 
     def parts() -> Iterator[tuple[int, Subsets, NDArray[np.int64], Floats]]:
-        for low, high in batches(plan, start, stop):
+        for low, high in batches(plan, 0, n_probes):
             subsets, values = plan.draw(low, high), ledger.values(low, high)[:, None]
             if with_rows:
                 values = np.hstack([values, ledger.rows(low, high)])
@@ -178,3 +176,56 @@ def _residuals(
         values = values - means[kind]
         values[failed[(failed >= low) & (failed < low + len(values))] - low] = 0.0
         yield subsets, values[:, 0], np.ascontiguousarray(values[:, 1:])
+
+
+@dataclass(frozen=True, eq=False)
+class WhichRows:
+    """What features did for groups of rows.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The features, best first.
+    effects : array of float64 of shape (n_features, n_groups)
+        J of the rows of a group with the feature less without it, in probes of like size. The mean over groups is what
+        the feature gives; where it helps some groups only, these are a part of the rows apart.
+    rows : tuple of arrays of int64
+        The rows of each group: one, those that belong together, or, of more than 64, some of each class. Groups of a
+        class, if they have one, are side by side, and among these such that the same features help.
+    classes : tuple
+        The class of the rows of each group; None where they have several, or none is known.
+    """
+
+    names: tuple[str, ...]
+    effects: Floats
+    rows: tuple[Ints, ...]
+    classes: tuple[Any, ...]
+
+    @property
+    def blocks(self) -> list[tuple[Any, int, int]]:
+        """The classes in the order of the groups, each with where it starts and ends; none where groups have none."""
+        starts = [k for k, label in enumerate(self.classes) if k == 0 or label != self.classes[k - 1]]
+        ends = [*starts[1:], len(self.classes)]
+        return [(self.classes[k], k, end) for k, end in zip(starts, ends, strict=True) if self.classes[k] is not None]
+
+
+def which_rows(effects: Floats, group_of: Ints, names: Sequence[str], labels: Any = None) -> WhichRows:
+    """What features did for groups, these in order; ``labels`` are the classes of all rows."""
+    rows = [np.flatnonzero(group_of == group) for group in range(effects.shape[1])]
+    classes = [None if labels is None else _only(np.asarray(labels)[some]) for some in rows]
+    has_classes = all(label is not None for label in classes)
+    block = np.array([str(label) if has_classes else "" for label in classes])
+    order = np.lexsort((_side_by_side(effects), block))
+    of_groups = [classes[group] if has_classes else None for group in order]
+    return WhichRows(tuple(names), effects[:, order], tuple(rows[group] for group in order), tuple(of_groups))
+
+
+def _only(labels: NDArray[Any]) -> Any:
+    return labels[0].item() if (labels == labels[0]).all() else None
+
+
+def _side_by_side(effects: Floats) -> Floats:
+    """A number for each group, alike where the same features help: the first principal component."""
+    centred = np.nan_to_num(effects - effects.mean(axis=1, keepdims=True))
+    component = np.linalg.svd(centred, full_matrices=False)[2][0]
+    return np.asarray(np.round(component * np.sign(component @ centred[0] or 1.0), 9))

@@ -1,8 +1,11 @@
-"""A finished run: its plan, ledger and tally; the coefficients, ranking, certainty and luck that follow from them."""
+"""A run: what is known of it as it goes along its ledger, and what follows once it has ended.
+
+That is its coefficients, the ranking, how certain they are, and what luck gives.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,28 +14,151 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks.errors import Parameter, ParameterError
-from ..stopping import ORDER, VALUE, Look
-from .certainty import Certainty, steady_errors
+from ..kernels import sums
+from ..stopping import ORDER, VALUE, Look, State, Sure, Watch
+from .certainty import Certainty, discoveries, steady_errors
 from .decoys import chances
 from .ledger import Ledger
-from .looks import Knowledge
-from .multiplicity import discoveries
-from .probes import ProbePlan
+from .probes import ProbePlan, Subsets
 from .record import DEFAULT_FDR, Record
 from .regression import Regression
 from .replay import replay, size_adjusted_tally, size_scaled_tally
-from .rounds import PENALTY, PlanInRounds, pooled_differences, ranked
+from .rounds import PENALTY, PlanInRounds, Schedule, pooled_differences, ranked
 from .rows import LEARNING, RowEffects, group_effects, in_either_way
-from .schedule import Schedule
-from .tally import COEFFICIENTS, Tally, positions
+from .tally import COEFFICIENTS, Tally, TallySheet, positions
 from .units import Units
 
 Floats = NDArray[np.float64]
+Narrow = Callable[[ProbePlan, Ledger, int], ProbePlan]
 IN_ROUNDS = ("daf0", "regression")  # the others divide by deviations that differ between rounds
 CHANCE = 0.05
 LIKE_MOST = 0.9  # the quantile of errors about rows that stands in for one that is not known
 MOST_CANDIDATES = 5000  # of the best features, among which a top of other rows is sought
 FEWEST_IN_A_CELL = 10  # probes with, or without, a feature or a pair, below which a difference of means is mostly luck
+
+
+class Knowledge:
+    """The tally as it grows along the ledger, and what is measured at each look.
+
+    In a run that narrows, looks are at the probes of the round; ``whole`` is the tally of all rounds.
+    """
+
+    def __init__(
+        self,
+        plan: ProbePlan,
+        ledger: Ledger,
+        *,
+        block_size: int,
+        check_every: int,
+        watch: Watch,
+        narrow: Narrow | None = None,
+    ) -> None:
+        self.plan, self.ledger, self.narrow = plan, ledger, narrow
+        self.first_plan = plan
+        self.block_size, self.check_every, self.watch = block_size, check_every, watch
+        self.tops = sorted(item for item in watch if isinstance(item, int))
+        self.sheet = self.whole = TallySheet(plan.n_features)
+        self.odd = TallySheet(plan.n_features if self.tops else 0)
+        self.known = 0
+        self.looks: tuple[Look, ...] = ()
+        self.coefficients = np.full(plan.n_features if watch & {ORDER, VALUE} else 0, np.nan)
+        self.places = np.zeros(plan.n_features if ORDER in watch else 0, np.int64)
+        self.first_change = np.nan
+
+    def catch_up(self) -> State:
+        """Learn all the ledger holds, block by block, as when it was first found out."""
+        while self.known < self.ledger.n_probes:
+            self.learn()
+        return self.state()
+
+    def every_look(self) -> Iterator[Look]:
+        """The same, with what is measured on the way."""
+        while self.known < self.ledger.n_probes:
+            self.learn()
+            if self.known % self.check_every == 0:
+                yield self.looks[-1]
+
+    def learn(self, subsets: Subsets | None = None) -> State:
+        """Take in the ledger's next probes up to a block border, drawn if not given, and look if a look is due."""
+        start = self.known
+        stop = min((start // self.block_size + 1) * self.block_size, self.ledger.n_probes)
+        values = self.ledger.values(start, stop)
+        if start == 0:
+            self.sheet.shift = self.odd.shift = float(values[0])
+        subsets = self.plan.draw(start, stop) if subsets is None else subsets
+        self.sheet.add(subsets, values)
+        if self.whole is not self.sheet:
+            self.whole.add(subsets, values)
+        if self.tops and (start // self.block_size) % 2:
+            self.odd.add(subsets, values)
+        self.known = stop
+        if stop % self.check_every == 0:
+            self.looks = (*self.looks[-1:], self.look())
+            if self.narrow is not None:
+                self._go_on_with(self.narrow(self.plan, self.ledger, stop))
+        return self.state()
+
+    def _go_on_with(self, plan: ProbePlan) -> None:
+        """With another plan a round begins, and what is looked at begins again."""
+        if plan is self.plan:
+            return
+        self.plan = plan
+        if self.whole is self.sheet:
+            self.whole = TallySheet(plan.n_features, self.sheet.shift)
+            self.whole.table[:], self.whole.totals[:] = self.sheet.table, self.sheet.totals
+        for sheet in (self.sheet, self.odd):
+            sheet.table[:] = sheet.totals[:] = 0
+        self.coefficients[:] = np.nan
+
+    def state(self) -> State:
+        return State(self.known, self.ledger.seconds_at(self.known), self.whole.view(), self.looks)
+
+    def look(self) -> Look:
+        """Measure what is watched, against the look before."""
+        order = value = np.nan
+        left_out = 0
+        n_probes, total, _ = self.sheet.totals.tolist()
+        before = self.coefficients.copy() if ORDER in self.watch else self.coefficients
+        if len(self.coefficients):
+            value, left_out = sums.renew_differences(self.sheet.table, n_probes, total, self.coefficients)
+            if np.isnan(self.first_change):
+                self.first_change = value
+        if ORDER in self.watch:
+            places = positions(self.coefficients)
+            order = sums.order_change(before, self.places, self.coefficients, places)
+            self.places = places
+        return Look(
+            n_probes=self.known,
+            seconds=self.ledger.seconds_at(self.known),
+            order_change=float(order),
+            value_change=float(value),
+            relative_change=float(value / self.first_change) if self.first_change else 0.0,
+            left_out=int(left_out),
+            overlap={top: self._shared_top(top) for top in self.tops},
+            sure=self._sure(),
+        )
+
+    def _shared_top(self, top: int) -> float:
+        """Share of the top features that odd and even blocks have in common; a feature without a score is never in."""
+        if top >= self.plan.n_features:
+            return 1.0
+        table, none = self.sheet.table, np.broadcast_to(0.0, self.sheet.table.shape)
+        (n_probes, total, _), (n_odd, total_odd, _) = self.sheet.totals.tolist(), self.odd.totals.tolist()
+        odd = sums.top_features(self.odd.table, none, n_odd, total_odd, top)
+        even = sums.top_features(table, self.odd.table, n_probes - n_odd, total - total_odd, top)
+        return len(np.intersect1d(odd, even)) / top
+
+    def _sure(self) -> dict[Sure, float]:
+        """How probable it is that the top found, of the round's features, is the true one; 0 while one is unknown."""
+        asked = [item for item in self.watch if isinstance(item, Sure)]
+        if not asked:
+            return {}
+        tally, active = self.sheet.view(), self.plan.rounds[-1].active
+        tally = tally if len(active) == tally.n_features else replace(tally, table=tally.table[active])
+        if not tally.covers(1):
+            return {item: float(item.top >= len(active)) for item in asked}
+        certainty = Certainty.of_tally(tally)
+        return {item: certainty.agreement(min(item.top, len(active)), item.overlap) for item in asked}
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +168,9 @@ class Run:
     plan: ProbePlan  # over units, with the rounds that it went through
     ledger: Ledger
     tally: Tally  # of units
+    record: Record
     stop_reason: str | None = None  # None where it broke off
     interrupted: bool = False  # by something else than its stopping rule
-    record: Record | None = None  # None for probes without a table, whose units are features
     _coefficients: dict[str, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -56,11 +182,11 @@ class Run:
             for n_probes in range(record.check_every, ledger.n_probes + 1, record.check_every):
                 plan = record.narrowing(plan, ledger, n_probes)
         tally = Tally.over(replay(plan, ledger), plan.n_features, float(ledger.values(0, 1)[0]))
-        return cls(plan, ledger, tally, ledger.stop_reason, record=record)
+        return cls(plan, ledger, tally, record, ledger.stop_reason)
 
-    @cached_property
+    @property
     def units(self) -> Units:
-        return Units.of_features(self.plan.n_features) if self.record is None else self.record.units
+        return self.record.units
 
     @property
     def in_rounds(self) -> bool:
@@ -88,9 +214,8 @@ class Run:
     def _coefficient(self, name: str) -> tuple[Floats, Floats]:
         require_coefficient(name, in_rounds=self.in_rounds)
         if name == "regression":
-            rule = None if self.record is None else self.record.narrowing
-            if isinstance(rule, Schedule):
-                fitted = rule.fit(self.plan, self.ledger)
+            if isinstance(self.record.narrowing, Schedule):
+                fitted = self.record.narrowing.fit(self.plan, self.ledger)
             else:
                 fitted = Regression.of(self.plan, self.ledger, penalty=PENALTY if self.in_rounds else None)
             return fitted.coefficients, fitted.std_errors
@@ -129,7 +254,7 @@ class Run:
         """
         units, record = self.units, self.record
         scores = self.unit_coefficient(name)[0][: units.n_real]
-        if record is not None and record.costs is not None:
+        if record.costs is not None:
             scores = _per_cost(scores, units.costs(record.costs))
         places = ranked(self.plan, scores) if self.in_rounds else positions(scores)
         if units.are_features:
@@ -137,7 +262,7 @@ class Run:
         n_kept, ranking = len(units.kept), units.per_feature(places, -1) + 1
         ranking[ranking > 0] += n_kept
         ranking[units.kept] = np.arange(n_kept) + 1
-        rest = record.screening.rest if record is not None and record.screening is not None else units.dropped[:0]
+        rest = units.dropped[:0] if record.screening is None else record.screening.rest
         rest = rest[(ranking[rest] == 0) & ~np.isin(rest, units.dropped)]
         rest = np.concatenate([rest, units.dropped])
         ranking[rest] = n_kept + units.n_real + 1 + np.arange(len(rest))
@@ -145,23 +270,23 @@ class Run:
 
     def probed_features(self) -> NDArray[np.bool_]:
         """Which features were in probes."""
-        every = np.zeros(self.units.n_features, dtype=bool)
-        every[self.units.kept] = True
-        return every | (self.units.unit_of >= 0)
+        probed = self.units.unit_of >= 0
+        probed[self.units.kept] = True
+        return probed
 
     # ---- other rows
 
     @cached_property
     def row_effects(self) -> RowEffects | None:
         """What units gave to groups of rows while all took part; None where the ledger does not keep it."""
-        shares = None if self.record is None else self.record.row_shares
-        if self.record is None or shares is None or self.ledger.n_probes < 2:
+        shares = self.record.row_shares
+        if shares is None or self.ledger.n_probes < 2:
             return None
-        return RowEffects.of(self.plan, self.ledger, shares, 0, self._first_end, self.record.row_unit)
+        return RowEffects.of(self.plan, self.ledger, shares, self._n_of_all, self.record.row_unit)
 
     @property
-    def _first_end(self) -> int:
-        """Where the probes end in which all units took part."""
+    def _n_of_all(self) -> int:
+        """The number of probes, from the first on, in which all units took part."""
         later = self.plan.rounds[1:2]
         return min([self.ledger.n_probes, *(part.start for part in later)])
 
@@ -192,7 +317,7 @@ class Run:
     def effects_by_group(self, features: NDArray[Any]) -> Floats:
         """What features did for each group of rows: of shape (features, groups)."""
         units, places = np.unique(self.units.unit_of[features], return_inverse=True)
-        return group_effects(self.plan, self.ledger, units, 0, self._first_end)[places]
+        return group_effects(self.plan, self.ledger, units, self._n_of_all)[places]
 
     def expected_halves(self, top: int, n_halves: int = 20) -> list[NDArray[np.int64]]:
         """The top units of this many halves of the rows, as if each had been run on its own.
@@ -200,18 +325,17 @@ class Run:
         What groups gave is averaged over half of them; what a run on half of the rows would learn less, and the luck of
         its probes, is drawn.
         """
-        effects, record = self.row_effects, self.record
+        effects, row_shares = self.row_effects, self.record.row_shares
         assert effects is not None
-        assert record is not None
-        assert record.row_shares is not None
+        assert row_shares is not None
         candidates = np.sort(np.argsort(-np.nan_to_num(effects.effects, nan=-np.inf))[: max(MOST_CANDIDATES, 10 * top)])
-        by_group = np.nan_to_num(group_effects(self.plan, self.ledger, candidates, 0, self._first_end))
+        by_group = np.nan_to_num(group_effects(self.plan, self.ledger, candidates, self._n_of_all))
         learnt = np.sqrt(2 * (LEARNING**2 - 1)) * effects.row_errors[candidates]
         luck = np.nan_to_num(np.hypot(learnt, effects.probe_errors[candidates]))
-        random, n_groups = np.random.default_rng(self.plan.seed), len(record.row_shares)
+        random, n_groups = np.random.default_rng(self.plan.seed), len(row_shares)
         halves = []
         for _ in range(n_halves):
-            shares = np.where(random.permutation(n_groups) < n_groups // 2, record.row_shares, 0.0)
+            shares = np.where(random.permutation(n_groups) < n_groups // 2, row_shares, 0.0)
             drawn = by_group @ (shares / shares.sum()) + luck * random.standard_normal(len(candidates))
             halves.append(candidates[np.argsort(-drawn)[:top]])
         return halves
@@ -219,12 +343,9 @@ class Run:
     @cached_property
     def unit_chances(self) -> Floats | None:
         """Of each unit that is no decoy, that luck gives as much as it tells, alone or in company; None: not known."""
-        alone = None if self.record is None else self.record.chances_alone
+        alone = self.record.chances_alone
         company = None if self.row_effects is None else self.row_effects.p_values
-        if alone is None and company is None:
-            return None
-        n_real = self.units.n_real
-        return in_either_way(alone, company)[:n_real]
+        return None if alone is None and company is None else in_either_way(alone, company)[: self.units.n_real]
 
     def p_values(self, name: str) -> Floats | None:
         """The chance of each feature that luck gives it as much, by decoys if there are any; None where not known."""
@@ -240,8 +361,7 @@ class Run:
         p_values = self.p_values(name)
         if p_values is None:
             return None
-        screening = None if self.record is None else self.record.screening
-        others = np.ones(0 if screening is None else len(screening.rest))
+        others = np.ones(0 if self.record.screening is None else len(self.record.screening.rest))
         tested = p_values[self.units.first_features()]
         return self.units.per_feature(discoveries(np.concatenate([tested, others]), fdr)[: len(tested)], False)
 
@@ -249,7 +369,6 @@ class Run:
 
     def looks(self, *, check_every: int | None = None, tops: Sequence[int] = ()) -> list[Look]:
         """C, C2 and the agreement of two halves on the top features, at every look or every so many probes."""
-        assert self.record is not None
         begun = replace(self.plan, later=()) if isinstance(self.plan, PlanInRounds) else self.plan
         knowledge = Knowledge(
             begun,

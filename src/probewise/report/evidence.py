@@ -56,7 +56,6 @@ def convergence(found: Findings) -> dict[str, Any]:
     """C, C2, and what two halves of the probes share of the top, look by look."""
     run, top = found.run, found.top
     assert run is not None
-    assert run.record is not None
     n_probes, every = run.ledger.n_probes, run.record.check_every
     if run.record.narrowing is None:  # which needs every look
         every *= max(1, -(-n_probes // (every * LOOKS_SHOWN)))

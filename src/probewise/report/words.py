@@ -60,7 +60,6 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
     ``decoys`` is what `decoys_beaten` gives.
     """
     record, sizes = run.record, run.units.members.sizes[: run.units.n_real]
-    assert record is not None
     n_groups, n_inside = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     sentences = []
     if n_groups:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from inspect import signature
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import get_config
-from sklearn.base import BaseEstimator
-from sklearn.feature_selection import SelectorMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
 from ..checks import tables
 from ..checks.errors import ForPython, Message, Setting
 from ..checks.labels import checked_weights, plain_labels, require_two_weighted, warn_of_another_order
-from ..checks.numbers import number_of
+from ..checks.parameters import number_of
 from ..checks.stores import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
 from ..criteria import Criterion, as_criterion
 from ..criteria.device import OnDevice, to_device
@@ -29,6 +28,21 @@ from ..probing.probes import Subsets
 from ..probing.tally import positions
 from .honest import HonestScore, honest_score_of
 from .size_curve import SizeCurve, size_curve_of
+
+if TYPE_CHECKING:  # scikit-learn has no types, and a dataclass with a base that mypy does not know may take anything
+
+    class SelectorMixin:
+        def __sklearn_tags__(self) -> Any: ...
+        def transform(self, X: Any) -> Any: ...
+
+    class BaseEstimator:
+        _repr_html_: Any
+        _repr_mimebundle_: Any
+
+        def __getattr__(self, name: str) -> Any: ...
+else:
+    from sklearn.base import BaseEstimator
+    from sklearn.feature_selection import SelectorMixin
 
 FRAMES = ("pandas", "polars")
 ANY_NUMBERS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
@@ -333,14 +347,17 @@ def _library_of_frames(asked: str | None) -> Any:
     raise ImportError(f"a data frame needs {asked or 'pandas or polars'}: pip install {asked or 'polars'}")
 
 
+@dataclass(eq=False, repr=False)
 class WrapperSelector(RankingSelector):
-    """A selector whose input is as its ``criterion`` wants it."""
+    """A selector whose input is as its ``criterion`` wants it; parameters that all of them have."""
 
-    criterion: Any
-    cv: Any
-    scoring: Any
-    device: str
-    n_jobs: int | None
+    n_features_to_select: Any = None
+    _: KW_ONLY
+    criterion: Any = "auto"
+    cv: Any = 3
+    scoring: Any = None
+    device: str = "cpu"
+    n_jobs: int | None = None
 
     @property
     def _takes_nan(self) -> bool:

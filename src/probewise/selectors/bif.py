@@ -48,23 +48,6 @@ class BIF(WrapperSelector):
     [3, 4, 2, 1]
     """
 
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        criterion: Any = "auto",
-        cv: Any = 3,
-        scoring: Any = None,
-        device: str = "cpu",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.criterion = criterion
-        self.cv = cv
-        self.scoring = scoring
-        self.device = device
-        self.n_jobs = n_jobs
-
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> BIF:
         """Score every feature alone. ``groups`` goes to the splitter, ``sample_weight`` as in `DAF.fit`."""
         X, y = self._checked(X, y)

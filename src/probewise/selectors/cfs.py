@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from heapq import heappop, heappush
 from typing import Any, ClassVar
@@ -11,13 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.numbers import is_whole
+from ..checks.parameters import is_whole
 from ..probing.tally import positions
 from .discretised import Floats, StepwiseFilter
 
 Correlations = Callable[[int], Floats]  # of a feature with all
 
 
+@dataclass(eq=False, repr=False)
 class CFS(StepwiseFilter):
     """Searches for the subset with the highest merit; how many features it holds comes out of the search.
 
@@ -78,22 +79,11 @@ class CFS(StepwiseFilter):
     n_features_to_select = None
     _later: ClassVar = {"start": "empty"}
 
-    def __init__(
-        self,
-        *,
-        discretization: str | int = "mdl",
-        search: str = "best_first",
-        start: str = "empty",
-        max_stale: int = 5,
-        discrete_features: Any = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.discretization = discretization
-        self.search = search
-        self.start = start
-        self.max_stale = max_stale
-        self.discrete_features = discrete_features
-        self.n_jobs = n_jobs
+    _: KW_ONLY
+    discretization: str | int = "mdl"
+    search: str = "best_first"
+    start: str = "empty"
+    max_stale: int = 5
 
     def fit(self, X: Any, y: Any) -> CFS:
         """Discretise, then search."""

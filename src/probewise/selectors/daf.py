@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from ..checks.errors import ForPython, Parameter, ParameterError, Setting
-from ..checks.numbers import require_rate, require_whole
-from ..probing.progress import Verbose
+from ..checks.parameters import require_rate, require_whole
 from ..probing.record import DEFAULT_PROBE_SIZE
 from ..probing.rounds import FEWEST_FEATURES, Narrowing, as_share
 from ..probing.run import require_coefficient
@@ -30,6 +30,7 @@ USUAL_TOP, USUAL_SECONDS = 20, 60
 DEFAULT_STOP: Rule = Settled(top=USUAL_TOP, overlap=0.9) | MaxTime(USUAL_SECONDS)
 
 
+@dataclass(eq=False, repr=False)
 class DAF(ProbingSelector):
     """Ranks each feature by how much better random subsets are that hold it than those that do not.
 
@@ -200,66 +201,18 @@ class DAF(ProbingSelector):
     True
     """
 
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        criterion: Any = "auto",
-        coefficient: str = "daf0",
-        max_probe_size: int | None = None,
-        inclusion: float | None = None,
-        screen: Any = None,
-        narrow: Any = None,
-        feature_groups: Any = None,
-        keep: Any = None,
-        drop: Any = None,
-        costs: Any = None,
-        categorical_features: Any = "from_dtype",
-        scale: str | None = None,
-        how_many: str = "stands_out",
-        fdr: float = 0.1,
-        min_features_to_select: int = 1,
-        stop: Any = None,
-        check_every: int = 400,
-        block_size: int | None = None,
-        cv: Any = 3,
-        scoring: Any = None,
-        error_score: Any = "raise",
-        device: str = "cpu",
-        n_jobs: int | None = None,
-        ledger: Any = None,
-        random_state: Any = None,
-        rows: bool = True,
-        verbose: Verbose = 0,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.criterion = criterion
-        self.coefficient = coefficient
-        self.max_probe_size = max_probe_size
-        self.inclusion = inclusion
-        self.screen = screen
-        self.narrow = narrow
-        self.feature_groups = feature_groups
-        self.keep = keep
-        self.drop = drop
-        self.costs = costs
-        self.categorical_features = categorical_features
-        self.scale = scale
-        self.how_many = how_many
-        self.fdr = fdr
-        self.min_features_to_select = min_features_to_select
-        self.stop = stop
-        self.check_every = check_every
-        self.block_size = block_size
-        self.cv = cv
-        self.scoring = scoring
-        self.error_score = error_score
-        self.device = device
-        self.n_jobs = n_jobs
-        self.ledger = ledger
-        self.random_state = random_state
-        self.rows = rows
-        self.verbose: Any = verbose
+    _: KW_ONLY
+    coefficient: str = "daf0"
+    max_probe_size: int | None = None
+    inclusion: float | None = None
+    screen: Any = None
+    narrow: Any = None
+    how_many: str = "stands_out"
+    fdr: float = 0.1
+    min_features_to_select: int = 1
+    stop: Any = None
+    check_every: int = 400
+    block_size: int | None = None
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> DAF:
         """Probe until the stopping rule says enough.

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from ..information import balanced_gain
 from .discretised import DiscretisedFilter
 
 
+@dataclass(eq=False, repr=False)
 class DFE(DiscretisedFilter):
     """Ranks features by the balanced information gain of their best discretisation.
 
@@ -50,18 +52,9 @@ class DFE(DiscretisedFilter):
     [0.557233, 0.283126, 0.918296, 0.918296]
     """
 
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        discretization: str | int = "optimal",
-        discrete_features: Any = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.discretization = discretization
-        self.discrete_features = discrete_features
-        self.n_jobs = n_jobs
+    n_features_to_select: Any = None
+    _: KW_ONLY
+    discretization: str | int = "optimal"
 
     def fit(self, X: Any, y: Any) -> DFE:
         """Discretise every feature and score it."""

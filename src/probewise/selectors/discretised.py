@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checks.tables import SQUARED, discrete_columns, number_categories
 from ..criteria.base import Target
-from ..discretize import SUPERVISED, Cuts, cut_points, encode
+from ..discretize import SUPERVISED, cut_points, encode
 from ..executors import Map, threads
 from ..information import Codes
 from ..kernels.device import find
@@ -22,14 +23,15 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
+@dataclass(eq=False, repr=False)
 class DiscretisedFilter(RankingSelector):
     """A filter that sees each column as interval codes and y as classes."""
 
-    discrete_features: Any
-    n_jobs: int | None
-    device: str = "cpu"
-    cut_points_: Cuts
-    classes_: NDArray[Any]
+    _: KW_ONLY
+    discrete_features: Any = "auto"
+    n_jobs: int | None = None
+
+    device = "cpu"
     _streams = True
     _takes_categories = True
 

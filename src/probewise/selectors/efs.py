@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.numbers import is_whole
+from ..checks.parameters import is_whole
 from ..executors import Map
 from ..information import Codes, balanced_gain
 from .discretised import StepwiseFilter, first_of_the_best
 
 
+@dataclass(eq=False, repr=False)
 class EFS(StepwiseFilter):
     """Takes the most important feature, step by step: informative, and unlike those taken before.
 
@@ -70,24 +72,12 @@ class EFS(StepwiseFilter):
     ([2, 0], '3: rank 4 of 4, value 0, 1.00 like 2 (rank 1)')
     """
 
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        discretization: str | int = "optimal",
-        threshold: Any = 1e-6,
-        normalize: str | None = "all",
-        discrete_features: Any = "auto",
-        n_jobs: int | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.discretization = discretization
-        self.threshold = threshold
-        self.normalize = normalize
-        self.discrete_features = discrete_features
-        self.n_jobs = n_jobs
-        self.device = device
+    n_features_to_select: Any = None
+    _: KW_ONLY
+    discretization: str | int = "optimal"
+    threshold: Any = 1e-6
+    normalize: str | None = "all"
+    device: str = "cpu"
 
     def fit(self, X: Any, y: Any) -> EFS:
         """Discretise, score, and take features one after the other."""

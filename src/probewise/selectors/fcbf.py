@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
-from ..checks.numbers import is_finite
+from ..checks.parameters import is_finite
 from ..probing.tally import positions
 from .discretised import StepwiseFilter
 
 
+@dataclass(eq=False, repr=False)
 class FCBF(StepwiseFilter):
     """Takes features by what they tell of the class, and leaves out those that one taken before tells more of.
 
@@ -59,18 +61,9 @@ class FCBF(StepwiseFilter):
 
     n_features_to_select = None
 
-    def __init__(
-        self,
-        *,
-        threshold: float = 0.0,
-        discretization: str | int = "mdl",
-        discrete_features: Any = "auto",
-        n_jobs: int | None = None,
-    ) -> None:
-        self.threshold = threshold
-        self.discretization = discretization
-        self.discrete_features = discrete_features
-        self.n_jobs = n_jobs
+    _: KW_ONLY
+    threshold: float = 0.0
+    discretization: str | int = "mdl"
 
     def fit(self, X: Any, y: Any) -> FCBF:
         """Discretise, then take features one after the other."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import combinations
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.numbers import is_finite
+from ..checks.parameters import is_finite
 from ..checks.stores import Stored
 from ..checks.tables import SQUARED, canonical, extremes, require_width, some_columns
 from ..criteria.base import Target
@@ -31,6 +31,7 @@ STORED_READ = 2**21  # the same for the values of a sparse matrix, which take lo
 CELLS_COPIED = 2**20  # at a time, where columns must be copied to be read: 8 MiB of float64
 
 
+@dataclass(eq=False, repr=False)
 class FSDD(RankingSelector):
     """Ranks features by the distance discriminant: classes far apart, and narrow, against the whole variance.
 
@@ -123,20 +124,12 @@ class FSDD(RankingSelector):
     _streams = True
     _later: ClassVar = {"overlap": False}
 
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        beta: float = 2.0,
-        overlap: bool = False,
-        n_jobs: int | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.beta = beta
-        self.overlap = overlap
-        self.n_jobs = n_jobs
-        self.device = device
+    n_features_to_select: Any = None
+    _: KW_ONLY
+    beta: float = 2.0
+    overlap: bool = False
+    n_jobs: int | None = None
+    device: str = "cpu"
 
     def fit(self, X: Any, y: Any = None) -> FSDD:
         """Score every feature by the classes of y."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,26 +15,14 @@ from .discretised import Floats, Integers, StepwiseFilter, first_of_the_best
 ROWS_A_CELL = 15  # for each joint level of two features and the class, which need rows to be counted on
 
 
+@dataclass(eq=False, repr=False)
 class InformationFilter(StepwiseFilter):
     """The greedy loop: the subclass owes ``_worth``, what each feature is worth after the latest one was taken."""
 
-    levels: Any
-    relevance_: Floats
-
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        levels: str | int = "auto",
-        discrete_features: Any = "auto",
-        n_jobs: int | None = None,
-        device: str = "cpu",
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.levels = levels
-        self.discrete_features = discrete_features
-        self.n_jobs = n_jobs
-        self.device = device
+    n_features_to_select: Any = None
+    _: KW_ONLY
+    levels: str | int = "auto"
+    device: str = "cpu"
 
     def fit(self, X: Any, y: Any) -> Self:
         """Discretise, then take features one after the other."""
@@ -66,6 +55,7 @@ class InformationFilter(StepwiseFilter):
         return shared
 
 
+@dataclass(eq=False, repr=False)
 class MRMR(InformationFilter):
     """Minimum redundancy, maximum relevance: I(f; C), less the mean of what f shares with the features taken.
 
@@ -123,20 +113,9 @@ class MRMR(InformationFilter):
     [2, 3, 1]
     """
 
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        levels: str | int = "sigma",
-        scheme: str = "difference",
-        discrete_features: Any = "auto",
-        n_jobs: int | None = None,
-        device: str = "cpu",
-    ) -> None:
-        super().__init__(
-            n_features_to_select, levels=levels, discrete_features=discrete_features, n_jobs=n_jobs, device=device
-        )
-        self.scheme = scheme
+    _: KW_ONLY
+    levels: str | int = "sigma"
+    scheme: str = "difference"
 
     def fit(self, X: Any, y: Any) -> Self:
         """Discretise, then take features one after the other."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
 from ..checks.errors import Parameter, ParameterError
-from ..checks.features import Columns, checked_costs, grouped, named_columns
 from ..checks.labels import checked_weights
-from ..checks.numbers import is_finite, seed_of
+from ..checks.parameters import Columns, checked_costs, grouped, is_finite, named_columns, seed_of
 from ..checks.stores import Stored
 from ..checks.tables import are_categories, kinds_of_columns, number_categories
 from ..criteria.base import Target
@@ -31,12 +30,11 @@ from ..probing.alone import chances_alone
 from ..probing.engine import ProbeError, run_probes
 from ..probing.ledger import ROW_GROUPS, Ledger, peek
 from ..probing.probes import FEWEST_EXPECTED, Subsets
-from ..probing.progress import live_progress, say
+from ..probing.progress import Verbose, live_progress, say
 from ..probing.record import COMMAND, Record
-from ..probing.rounds import Narrowing
+from ..probing.rounds import Narrowing, Schedule
 from ..probing.rows import RowGroups
 from ..probing.run import Run
-from ..probing.schedule import Schedule
 from ..probing.tally import Tally
 from ..probing.units import NO_COLUMNS, Screening, Units, UnitTable, one_hot, unit_table, units_of
 from ..stopping import Rule
@@ -62,29 +60,22 @@ class Rounds(NamedTuple):
     rule: Narrowing | Schedule | None = None
 
 
+@dataclass(eq=False, repr=False)
 class ProbingSelector(ShowsRun):
     """A selector whose ``fit`` calls ``_probe``; the subclass says by which coefficient it ranks and when it stops."""
 
-    coefficient: str
-    max_probe_size: int | None
-    inclusion: float | None
-    screen: Any
-    feature_groups: Any
-    keep: Any
-    drop: Any
-    costs: Any
-    categorical_features: Any
-    check_every: int
-    block_size: int | None
-    error_score: Any
-    ledger: Any
-    random_state: Any
-    rows: bool
-    scale: str | None
-    verbose: Any
-
-    sampled_rows_: Rows | None
-    _is_category: NDArray[np.bool_]
+    _: KW_ONLY
+    feature_groups: Any = None
+    keep: Any = None
+    drop: Any = None
+    costs: Any = None
+    categorical_features: Any = "from_dtype"
+    scale: str | None = None
+    error_score: Any = "raise"
+    ledger: Any = None
+    random_state: Any = None
+    rows: bool = True
+    verbose: Verbose = 0
 
     # ---- probing
 
@@ -305,7 +296,7 @@ class ProbingSelector(ShowsRun):
         try:
             yield
         except ProbeError as error:
-            self.run_ = Run(record.first_plan(), Ledger(), Tally.empty(record.units.n_units), record=record)
+            self.run_ = Run(record.first_plan(), Ledger(), Tally.empty(record.units.n_units), record)
             name = type(self).__name__.lower()
             data = "np.asarray(X)" if hasattr(self, "feature_names_in_") else "X"
             options = "" if groups is None else ", groups=groups"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state, gen_batches
 
-from ..checks.numbers import is_whole, number_of
+from ..checks.parameters import is_whole, number_of
 from ..checks.tables import discrete_columns, number_categories
 from ..criteria.base import MOST_CLASSES, Target
 from ..executors import Map, one_blas_thread, threads
@@ -33,6 +33,7 @@ MOST_DISTANCES = 2**23  # kept at a time by jobs of columns: 64 MiB
 MOST_BYTES = 2**32  # for neighbours in more than MOST_CLASSES classes
 
 
+@dataclass(eq=False, repr=False)
 class ReliefF(RankingSelector):
     """Ranks features by how much more they differ between near rows of different classes than of the same one.
 
@@ -115,24 +116,14 @@ class ReliefF(RankingSelector):
     _takes_categories = True
     _widths = (0.0, float(np.finfo(np.float64).max))
 
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        n_neighbors: int = 10,
-        n_samples: Any = None,
-        discrete_features: Any = "auto",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        device: str = "cpu",
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.n_neighbors = n_neighbors
-        self.n_samples = n_samples
-        self.discrete_features = discrete_features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.device = device
+    n_features_to_select: Any = None
+    _: KW_ONLY
+    n_neighbors: int = 10
+    n_samples: Any = None
+    discrete_features: Any = "auto"
+    n_jobs: int | None = None
+    random_state: Any = None
+    device: str = "cpu"
 
     def fit(self, X: Any, y: Any = None) -> ReliefF:
         """Weigh every feature."""
@@ -194,8 +185,6 @@ class ScaledTable:
     @classmethod
     def of(cls, X: Any, discrete: NDArray[np.bool_], map: Map) -> ScaledTable:
         X = X.tocsc() if sp.issparse(X) else X
-        if X.dtype.kind == "f" and X.dtype not in (np.float32, np.float64):
-            X = X.astype(np.float64 if X.dtype.itemsize > 8 else np.float32)
         parts = map(partial(_extent, X, discrete), pieces(X.shape[1], 64))
         low, ranges, divisor, capped = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return cls(X, low, ranges, divisor, capped)

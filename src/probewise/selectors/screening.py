@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, clone
 
 from ..checks.errors import Parameter, ParameterError
-from ..checks.numbers import is_whole
+from ..checks.parameters import is_whole
 from ..criteria import Criterion
 from ..criteria.base import Target
 from ..criteria.identity import stable_text

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Collection
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.features import grouped
+from ..checks.parameters import grouped
 from ..criteria import as_criterion
 from ..criteria.device import DEVICE_BLOCK_SIZE, OnDevice
 from ..executors import Map
@@ -29,6 +30,7 @@ Members = tuple[int, ...]
 Path = dict[int, tuple[float, Members]]
 
 
+@dataclass(eq=False, repr=False)
 class SFFS(WrapperSelector):
     """Builds a subset feature by feature: the best one in, then, floating, any out whose loss gains.
 
@@ -98,32 +100,12 @@ class SFFS(WrapperSelector):
 
     _streams = False  # all columns would be read at every step
 
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        criterion: Any = "auto",
-        direction: str = "forward",
-        floating: bool | str = True,
-        feature_groups: Any = None,
-        stop: Any = None,
-        cv: Any = 3,
-        scoring: Any = None,
-        device: str = "cpu",
-        n_jobs: int | None = None,
-        verbose: Verbose = 0,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.criterion = criterion
-        self.direction = direction
-        self.floating = floating
-        self.feature_groups = feature_groups
-        self.stop = stop
-        self.cv = cv
-        self.scoring = scoring
-        self.device = device
-        self.n_jobs = n_jobs
-        self.verbose: Any = verbose
+    _: KW_ONLY
+    direction: str = "forward"
+    floating: bool | str = True
+    feature_groups: Any = None
+    stop: Any = None
+    verbose: Verbose = 0
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> SFFS:
         """Search until the size is reached or the rule says stop; ``groups`` and ``sample_weight`` as in `DAF.fit`."""

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.numbers import is_whole, require_rate, require_whole
+from ..checks.parameters import is_whole, require_rate, require_whole
 from ..criteria.base import Criterion, Target
 from ..probing.certainty import Certainty
 from ..probing.interactions import Group, Interactions, best_probed, columns_of, correlations, interactions_between
 from ..probing.ledger import Ledger
 from ..probing.probes import ProbePlan
-from ..probing.record import DEFAULT_FDR, Record
+from ..probing.record import DEFAULT_FDR
+from ..probing.rows import WhichRows, which_rows
 from ..probing.run import Run
 from ..probing.tally import Tally
 from ..probing.units import Screening, Units
-from ..probing.which_rows import WhichRows, which_rows
 from ..stability import cw_rel
 from .base import WrapperSelector
 
@@ -28,9 +28,16 @@ class ShowsRun(WrapperSelector):
     """Attributes and methods of a selector that has a ``run_``, a ranking and scores by a coefficient."""
 
     run_: Run
-    coefficient: str
     row_groups_: NDArray[np.int64] | None
     criterion_: Criterion
+
+    # Parameters, or the same in every run of a method.
+    coefficient: str
+    max_probe_size: int | None
+    inclusion: float | None
+    screen: Any
+    check_every: int
+    block_size: int | None
 
     @property
     def plan_(self) -> ProbePlan:
@@ -58,7 +65,7 @@ class ShowsRun(WrapperSelector):
 
     @property
     def screen_(self) -> Screening | None:
-        return self._record.screening
+        return self.run_.record.screening
 
     @property
     def passed_(self) -> NDArray[np.bool_]:
@@ -137,7 +144,8 @@ class ShowsRun(WrapperSelector):
         best = best_probed(self.ranking_, self.scores_)
         best = best[self.run_.units.unit_of[best] >= 0][:top]
         is_of_classes = y is not None and Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification
-        return which_rows(self.run_, self.row_groups_, best, self._named(best), y if is_of_classes else None)
+        effects = self.run_.record.row_unit * self.run_.effects_by_group(best)
+        return which_rows(effects, self.row_groups_, self._named(best), y if is_of_classes else None)
 
     def _require_rows(self, name: str, known: Any) -> None:
         if known is None:
@@ -145,11 +153,6 @@ class ShowsRun(WrapperSelector):
                 f"{name} is not known: this run kept nothing about rows (rows=False, a ledger of an older version, or "
                 "a criterion and score that give J only)"
             )
-
-    @property
-    def _record(self) -> Record:
-        assert self.run_.record is not None
-        return self.run_.record
 
     def coefficients(self, name: str) -> NDArray[np.float64]:
         """Another coefficient of the same run, replayed from the ledger."""

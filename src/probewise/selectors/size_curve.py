@@ -22,13 +22,13 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
 from ..checks.errors import Parameter, ParameterError
-from ..checks.numbers import is_whole
+from ..checks.parameters import is_whole
 from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite, is_frame
 from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion, in_prose
 from ..criteria.base import Folds, Split, Target
 from ..probing.probes import Subsets
-from ..probing.small_table import small_table
+from ..probing.progress import small_table
 from ..stopping import MaxProbes
 
 Floats = NDArray[np.float64]
@@ -286,8 +286,7 @@ class SubsetScorer:
         guesser = Scorer(DummyClassifier(strategy="prior") if target.is_classification else DummyRegressor())
         nothing = np.zeros((len(y), 1))
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UndefinedMetricWarning)
+            with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
                 score = guesser.bind(nothing, y, splits, scoring=self.scoring)(Subsets.of([[0]]))[0]
         except ValueError:  # a score that a guesser cannot have
             return None, np.nan

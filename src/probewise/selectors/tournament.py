@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from ..checks.errors import Parameter, ParameterError
-from ..checks.numbers import is_whole
+from ..checks.parameters import is_whole
 from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite
 from ..criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
@@ -19,9 +19,8 @@ from ..criteria.base import Target
 from ..executors import threads_beside_device
 from ..kernels.device import find
 from ..probing.ledger import Ledger, LedgerError
-from ..probing.progress import Verbose
 from ..probing.record import Record
-from ..probing.schedule import Schedule
+from ..probing.rounds import Schedule
 from ..probing.units import NO_COLUMNS, Columns, Units
 from ..stopping import MaxProbes, MaxTime, Rule
 from .efs import EFS
@@ -41,6 +40,7 @@ MOST_PAIRED, BEST_ALONE = 1000, 300  # EFS compares all pairs of so many feature
 MOST_ROWS = 2000  # of which more would cost time in proportion, or its square, and hardly change who stays
 
 
+@dataclass(eq=False, repr=False)
 class Tournament(ProbingSelector):
     """Finds the features that predict best together, by rounds of random subsets planned by a budget.
 
@@ -109,50 +109,12 @@ class Tournament(ProbingSelector):
     screen = inclusion = max_probe_size = block_size = None
     check_every = 1
 
-    def __init__(
-        self,
-        n_features_to_select: Any = None,
-        *,
-        criterion: Any = "auto",
-        n_probes: int | str = "auto",
-        net: bool | str = "auto",
-        time_limit: float | None = None,
-        feature_groups: Any = None,
-        keep: Any = None,
-        drop: Any = None,
-        costs: Any = None,
-        categorical_features: Any = "from_dtype",
-        scale: str | None = "auto",
-        cv: Any = "auto",
-        scoring: Any = None,
-        error_score: Any = "raise",
-        device: str = "cpu",
-        n_jobs: int | None = None,
-        ledger: Any = None,
-        random_state: Any = None,
-        rows: bool = True,
-        verbose: Verbose = 0,
-    ) -> None:
-        self.n_features_to_select = n_features_to_select
-        self.criterion = criterion
-        self.n_probes = n_probes
-        self.net = net
-        self.time_limit = time_limit
-        self.feature_groups = feature_groups
-        self.keep = keep
-        self.drop = drop
-        self.costs = costs
-        self.categorical_features = categorical_features
-        self.scale = scale
-        self.cv = cv
-        self.scoring = scoring
-        self.error_score = error_score
-        self.device = device
-        self.n_jobs = n_jobs
-        self.ledger = ledger
-        self.random_state = random_state
-        self.rows = rows
-        self.verbose: Any = verbose
+    _: KW_ONLY
+    n_probes: int | str = "auto"
+    net: bool | str = "auto"
+    time_limit: float | None = None
+    scale: str | None = "auto"
+    cv: Any = "auto"
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Tournament:
         """Play the rounds; ``groups`` and ``sample_weight`` are as in `DAF`."""
@@ -166,7 +128,7 @@ class Tournament(ProbingSelector):
     @property
     def budget_(self) -> int:
         """The probes planned."""
-        rounds = self._record.narrowing
+        rounds = self.run_.record.narrowing
         assert isinstance(rounds, Schedule)
         return rounds.n_probes
 

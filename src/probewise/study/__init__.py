@@ -29,11 +29,11 @@ from sklearn.utils.validation import column_or_1d
 from .. import __version__
 from ..checks.errors import Parameter, ParameterError
 from ..checks.labels import plain_labels
-from ..checks.numbers import is_whole, require_whole, seed_of
+from ..checks.parameters import is_whole, require_whole, seed_of
 from ..checks.tables import canonical, explained, require_plain
 from ..criteria.base import kind_of_target
 from ..executors import ClusterError, Map, executor
-from ..probing.multiplicity import holm
+from ..probing.certainty import holm
 from ..probing.progress import live_line
 from ..selectors.size_curve import spaced_sizes
 from .result import STABILITY, StudyResult, corrected_t_test, deviation

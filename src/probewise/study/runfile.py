@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..checks.errors import Parameter, ParameterError
-from ..checks.numbers import is_whole
+from ..checks.parameters import is_whole
 from ..probing.record import UNKNOWN
 
 try:

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from ..criteria import Function, Scorer
 from ..criteria.identity import class_text, named_parameters, stable_text
-from ..probing.engine import Clock
+from ..probing.engine import working_time
 from ..probing.fingerprints import fingerprint
 from ..selectors.base import RankingSelector
 from .runfile import Record
@@ -85,10 +85,10 @@ class Trials:
         """The features at each size, and what it took."""
         if selector is None:
             return [np.arange(X.shape[1])] * len(self.sizes), {"seconds": 0.0, "probes": 0}
-        clock = Clock(0.0)
+        began = working_time()
         fitted = self.seeded(selector, trial)
         chosen = select(fitted, X, y, self.sizes.tolist())
-        return chosen, {"seconds": clock.seconds, "probes": int(getattr(fitted, "n_probes_", 0))}
+        return chosen, {"seconds": working_time() - began, "probes": int(getattr(fitted, "n_probes_", 0))}
 
     def _accuracy(
         self, chosen: list[Indices], X: Any, y: NDArray[Any], train: Indices, test: Indices, trial: int

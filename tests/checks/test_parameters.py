@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from probewise import FSDD
-from probewise.checks.features import checked_costs, grouped, named_columns
+from probewise.checks.parameters import checked_costs, grouped, named_columns
 from probewise.io.reading import _found
 
 WORK = Counter()
