@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from .. import __version__
 from ..checks.errors import ParameterError
-from ..checks.paths import writable_path
+from ..checks.parameters import writable_path
 from . import files, options, parsing
 from .console import print_demo, print_diff, print_line, print_outcome, warnings_as_lines
 from .options import RENAMED, TOP, Option, as_flag
