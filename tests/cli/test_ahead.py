@@ -9,7 +9,7 @@ import pytest
 
 from probewise.cli import ahead
 from probewise.criteria import KNN, Linear
-from probewise.kernels import inclusion, neighbors, ridge_decisions, ridge_left_out, scores, sums, votes
+from probewise.kernels import draw, inclusion, neighbors, ridge_decisions, ridge_left_out, scores, sums, votes
 from probewise.kernels.jit import Elsewhere
 from probewise.probing.probes import Subsets
 from probewise.selectors.tournament import Tournament
@@ -54,9 +54,11 @@ def test_what_is_compiled_ahead_is_what_criteria_call(monkeypatch, has_integers)
 
 @pytest.mark.slow
 def test_what_is_compiled_ahead_is_what_a_ranking_calls():
+    ahead.compile_draws()
     ahead.compile_linear()
     ahead.compile_rest()
-    kernels = ridge_decisions.by_columns, ridge_decisions.by_rows, ridge_left_out.predict_left_out
+    kernels = draw.uniform_offsets, draw.uniform_indices
+    kernels = *kernels, ridge_decisions.by_columns, ridge_decisions.by_rows, ridge_left_out.predict_left_out
     kernels = *kernels, scores._score_by_rows, scores._add_outcomes, inclusion.fill_columns, inclusion.summed
     kernels = *kernels, inclusion.times, sums.round_to_levels, sums.add_probes, sums.add_rows, sums.mean_differences
     kernels = *kernels, sums.renew_differences

@@ -3,6 +3,7 @@
 Kernels that are to be compiled beside it are begun with first: what the commands import takes seconds.
 """
 
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -14,9 +15,10 @@ def main() -> None:
     if {"rank", "demo"} & set(sys.argv[1:2]) and not {"--help", "--help-all", "--method"} & set(sys.argv):
         from . import ahead
 
-        ahead.begin("linear", *(["neighbors"] if "demo" in sys.argv[1:2] else []), "rest")
+        ahead.begin("draws", "linear", *(["neighbors"] if "demo" in sys.argv[1:2] else []), "rest")
     from . import app
 
+    gc.freeze()  # what is imported stays: not to be searched for garbage again and again while kernels are compiled
     app.main()
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import inclusion, neighbors, scores, sums, votes
+from ..kernels import draw, inclusion, neighbors, scores, sums, votes
 from ..kernels.jit import VERSION, elsewhere
 from ..kernels.ridge_decisions import Fit, Problem, by_columns, decide
 from ..kernels.ridge_left_out import predict_left_out
@@ -40,6 +40,13 @@ def begin(*names: str) -> None:
     other = threading.Thread(target=subprocess.run, args=(command,), kwargs=options, daemon=True)
     other.start()
     elsewhere.begin([kernel for name in names for kernel in KERNELS[name]], other.is_alive)
+
+
+def compile_draws() -> None:
+    """What makes probes."""
+    seed, offsets = np.uint64(0), np.array([0, 1])
+    draw.uniform_offsets(1, 1, seed, 0, 1)
+    draw.uniform_indices(1, 1, seed, 0, offsets)
 
 
 def compile_linear() -> None:
@@ -102,8 +109,18 @@ def _numbers(*shape: int) -> NDArray[np.float64]:
     return np.random.default_rng(0).standard_normal(shape)
 
 
-COMPILED = {"linear": compile_linear, "neighbors": compile_neighbors, "rest": compile_rest}
-KERNELS = {"linear": ("by_columns", "by_rows"), "neighbors": ("vote_by_integers",), "rest": ()}  # worth waiting for
+COMPILED = {
+    "draws": compile_draws,
+    "linear": compile_linear,
+    "neighbors": compile_neighbors,
+    "rest": compile_rest,
+}
+KERNELS: dict[str, tuple[str, ...]] = {  # worth waiting for
+    "draws": ("uniform_offsets", "uniform_indices"),
+    "linear": ("by_columns", "by_rows"),
+    "neighbors": ("vote_by_integers",),
+    "rest": (),
+}
 
 if __name__ == "__main__":
     gc.disable()  # it lives for seconds
