@@ -59,14 +59,10 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """The entry point of the ``probewise`` command."""
+    """Run the command that was typed, and exit."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):
             stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    if {"rank", "demo"} & set(sys.argv[1:2]) and not {"--help", "--help-all", "--method"} & set(sys.argv):
-        from . import ahead
-
-        ahead.begin("linear", *(["neighbors"] if "demo" in sys.argv[1:2] else []))
     sys.exit(run(sys.argv[1:]))
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.linalg
 
 from .factor import LEAST_PIVOT, dot, factor, ridge_weights, scaled_factor, solve
-from .jit import kernel, part
+from .jit import inline, kernel, part
 
 ROWS_OF_FACTOR = 16  # solved one by one; what they take from those before is one product of matrices
 STRIPS = 3  # of rows, whose products with each other are made apart: half of them by symmetry
@@ -113,7 +113,7 @@ def _room(sizes, problem, n_targets):
     return Room(np.empty(widest * n), np.empty(max(segments * side * (side + n_targets), n * n if widest >= n else 0)))
 
 
-@part
+@inline
 def _asked(probes, problem, number):
     lines, indices, offsets, gaps, fill = probes
     own = slice(offsets[number], offsets[number + 1])
@@ -281,7 +281,7 @@ def _all_others(scatters, means, sizes, s, scatter, weights, mean):
                     weights[c, f] += line[d + c] + share * away[d + c]
 
 
-@part
+@inline
 def _by_columns(probe, fit, room, decisions):
     rows, borders, first = probe.problem.rows, probe.problem.borders, probe.problem.first
     n, d, k = len(rows), len(probe.chosen), len(fit.targets)
@@ -302,7 +302,7 @@ def _by_columns(probe, fit, room, decisions):
         for i in range(n):
             values[f, i] *= scale[f]
     _solve_lower(L, values)
-    by_row = np.ascontiguousarray(values.T)
+    by_row = values.T.copy()
     _take_off(residuals, np.dot(np.dot(residuals, by_row), values))
     for s in range(first, len(borders) - 1):
         begin, end = borders[s], borders[s + 1]
@@ -330,7 +330,11 @@ def _take_off_mean(line, roots, total):
 
 @part
 def _products(values):
-    return np.dot(values, values.T) if len(values) > 1 else np.full((1, 1), dot(values[0], values[0]))
+    if len(values) > 1:
+        return np.dot(values, values.T)
+    square = np.empty((1, 1))
+    square[0, 0] = dot(values[0], values[0])
+    return square
 
 
 @part
@@ -360,7 +364,7 @@ def _set_decisions(residuals, problem, fit, decisions):
             decisions[i - begin, c] = fit.targets[c, row] - residuals[c, i] / fit.roots[row]
 
 
-@part
+@inline
 def _row_products(probe, roots, room, products):
     """Products of all pairs of a problem's weighted rows; strips of rows are gathered apart."""
     d, n = len(probe.chosen), len(products)
@@ -381,7 +385,7 @@ def _row_products(probe, roots, room, products):
             products[j, i] = products[i, j]
 
 
-@part
+@inline
 def _from_products(products, problem, fit, decisions):
     """The decisions from products of weighted rows, which are overwritten.
 
@@ -397,7 +401,8 @@ def _from_products(products, problem, fit, decisions):
         share, line = roots[i] / inverse_sizes, products[i]
         for j in range(n):
             line[j] += share * roots[j]
-    scale, unit = np.empty(n), np.ones(n)
+    scale, unit = np.empty(n), np.empty(n)
+    unit[:] = 1.0
     L, least = scaled_factor(products, fit.alpha, scale)
     if not least >= LEAST_PIVOT:
         return False
@@ -405,11 +410,12 @@ def _from_products(products, problem, fit, decisions):
         for c in range(k):
             sides[c, i] = scale[i] * outputs[c, i]
         sides[k, i] = scale[i] * roots[i]
-    inverse = np.zeros((n, n))
+    inverse = np.empty((n, n))
+    inverse[:] = 0.0
     for i in range(n):
         inverse[i, i] = 1.0
     _solve_lower(L, inverse)
-    by_row = np.ascontiguousarray(inverse.T)
+    by_row = inverse.T.copy()
     solved = np.dot(np.dot(sides, by_row), inverse)
     level = dot(solved[k], sides[k])
     for c in range(k):

@@ -13,21 +13,25 @@ import numpy as np
 from .jit import kernel, part
 
 ACCURACY, BALANCED_ACCURACY, F1_MACRO, ROC_AUC, R2, SQUARED_ERROR, PROBABILITY, ABSOLUTE_ERROR, PREDICTION = range(9)
+ERRORS = R2, SQUARED_ERROR, ABSOLUTE_ERROR  # what scores of numbers are made of
 FEW_PAIRS = 2**20
 
 
 def score_probes(measure, truth, predicted, weights, n_classes, borders, groups, shares, means, scores):
     """The mean of the scores of tests from border to border, of each probe; larger is better.
 
-    predicted is (probes, tests). Where there are groups of rows, `_add_outcomes` adds to means.
+    predicted is (probes, tests). Where there are groups of rows, their outcomes are added to means.
     """
     known = measure, truth, predicted, weights, borders
     if measure in (BALANCED_ACCURACY, F1_MACRO, ROC_AUC):
         _score_by_classes(*known, n_classes, scores)
+    elif measure in ERRORS:
+        _score_by_errors(*known, scores)
     else:
         _score_by_rows(*known, scores)
     if len(groups):
-        _add_outcomes(*known, groups, shares, means)
+        add = _add_errors if measure in ERRORS else _add_outcomes
+        add(*known, groups, shares, means)
 
 
 @kernel
@@ -39,13 +43,23 @@ def _score_by_rows(measure, truth, predicted, weights, borders, scores):
             told, own_weights = predicted[probe, own], weights[own] if len(weights) else weights
             if measure == ACCURACY:
                 total += _accuracy(truth[own], told, own_weights)
-            elif measure == R2:
-                total += _r2(truth[own], told, own_weights)
-            elif measure in (SQUARED_ERROR, ABSOLUTE_ERROR):
-                errors, weight = _errors(measure, truth[own], told, own_weights)
-                total += -errors / weight
             elif measure == PROBABILITY:
                 total += _mean(told, own_weights)
+        scores[probe] = total / (len(borders) - 1)
+
+
+@kernel
+def _score_by_errors(measure, truth, predicted, weights, borders, scores):
+    for probe in range(len(predicted)):
+        total = 0.0
+        for fold in range(len(borders) - 1):
+            own = slice(borders[fold], borders[fold + 1])
+            told, own_weights = predicted[probe, own], weights[own] if len(weights) else weights
+            if measure == R2:
+                total += _r2(truth[own], told, own_weights)
+            else:
+                errors, weight = _errors(measure, truth[own], told, own_weights)
+                total += -errors / weight
         scores[probe] = total / (len(borders) - 1)
 
 
@@ -70,6 +84,18 @@ def _add_outcomes(measure, truth, predicted, weights, borders, groups, shares, m
 
     Of scores that are not a mean over rows the outcomes are the predictions: with a group for each row they are had.
     """
+    are_predictions = measure in (PROBABILITY, PREDICTION, ROC_AUC)
+    for probe in range(len(predicted)):
+        for row in range(borders[0], borders[-1]):
+            if groups[row] >= 0:
+                told = predicted[probe, row]
+                outcome = told if are_predictions else np.float64(told == truth[row])
+                means[probe, groups[row]] += shares[row] * outcome
+
+
+@kernel
+def _add_errors(measure, truth, predicted, weights, borders, groups, shares, means):
+    """The same of numbers that were predicted: squared errors as shares in R^2, squared or absolute ones."""
     for fold in range(len(borders) - 1):
         own = slice(borders[fold], borders[fold + 1])
         own_weights = weights[own] if len(weights) else weights
@@ -82,15 +108,8 @@ def _add_outcomes(measure, truth, predicted, weights, borders, groups, shares, m
                 level = _r2(truth[own], predicted[probe, own], own_weights)
             for row in range(own.start, own.stop):
                 if groups[row] >= 0:
-                    told = predicted[probe, row]
-                    if measure in (R2, SQUARED_ERROR):
-                        outcome = level + slope * (truth[row] - told) ** 2
-                    elif measure == ABSOLUTE_ERROR:
-                        outcome = -abs(truth[row] - told)
-                    elif measure in (PROBABILITY, PREDICTION, ROC_AUC):
-                        outcome = told
-                    else:
-                        outcome = np.float64(told == truth[row])
+                    error = truth[row] - predicted[probe, row]
+                    outcome = -abs(error) if measure == ABSOLUTE_ERROR else level + slope * error**2
                     means[probe, groups[row]] += shares[row] * outcome
 
 
