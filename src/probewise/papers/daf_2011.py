@@ -551,6 +551,9 @@ def _protocol(settings: Settings, found_here: Found) -> dict[Place, float]:
         once, twice = 100 * results["Reuters twice"].accuracy.mean(axis=(0, 2, 3))
         found["Section V", "Reuters", "accuracy gained by twice the time"] = twice - once
     if "Figure 6" in results:
+        found["Section V", "Madelon", "largest probe of Figure 6"] = min(
+            SETUPS["Madelon"].tau, results["Figure 6"].n_features
+        )
         found["Section V", "Madelon", "time that suffices (Figure 6)"] = enough(results["Figure 6"]) / PROBES_A_MINUTE
     return found
 
