@@ -15,8 +15,10 @@ from probewise.criteria import Function
 from probewise.datasets import Dataset, load, make_madelon
 from probewise.papers import daf_2011
 from probewise.papers.base import published
-from probewise.papers.daf_2011 import Effort, Ledgers, Replay, Settings, first_probes, informative
+from probewise.papers.daf_2011 import Effort, Settings
+from probewise.papers.daf_2011_sets import informative
 from probewise.papers.linear_svm import LinearSVM
+from probewise.papers.replays import Ledgers, Replay, first_probes
 from probewise.papers.work import Reproduction
 from probewise.stopping import MaxProbes
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ..study import StudyResult
 from .base import Claim, listed
 
+NAME = "daf-2011"
 SETS = ("Reuters", "Gisette", "Madelon", "Spambase")  # figures 2 to 5
 METHODS = ("DAF0", "DAF1", "DAF2")
 CENTRED = {"DAF0": "DAF0 centred", "DAF2": "DAF2 centred"}

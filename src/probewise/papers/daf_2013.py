@@ -19,9 +19,10 @@ from ..selectors.daf import DAF
 from ..stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Rule, Settled, ValueChange
 from ..study import split_rows
 from .base import Claim, Outcome, Place, cells
-from .daf_2011 import SETUPS, Ledgers, Replay, first_probes, folder_of, informative, prepared
+from .daf_2011_sets import SETUPS, informative, prepared
 from .pictures import Line, Panel, Picture
-from .work import Reproduction
+from .replays import Ledgers, Replay, first_probes
+from .work import Reproduction, folder_of
 
 NAME = "daf-2013"
 TITLE = "Somol, Grim, Filip, Pudil: On stopping rules in dependency-aware feature ranking, 2013"
