@@ -123,6 +123,13 @@ def test_a_device_makes_the_runs_ahead_of_the_workers(source, outcome, tmp_path,
     assert numbers(again) == numbers(outcome)
 
 
+def test_a_device_makes_the_runs_of_figure_6_where_madelon_s_are_gone(source, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(daf_2011, "DAF", OnDevice)
+    daf_2011.run(Reproduction(TINY, source, tmp_path, seed=1, device="cuda", only=["Figure 6"]))
+    fits = [record.args for record in caplog.records if record.name == "fits"]
+    assert fits == [(False, 200)] * TINY.trials  # none by a worker, of which a GPU has no room for many
+
+
 def test_what_a_device_cannot_do_is_said_where_its_runs_are_needed(source, tmp_path, monkeypatch):
     def refuse(self, X, y):
         raise ValueError("there is no such device")

@@ -278,13 +278,9 @@ def runs_ahead(
         return
     is_over = Event()
     with ThreadPoolExecutor(1) as pool:
-        made = {
-            title: pool.submit(each.make_runs, title, is_over, reproduction.progress)
-            for each, title in studies
-            if title != "Figure 6"  # whose runs are Madelon's
-        }
+        made = {title: pool.submit(each.make_runs, title, is_over, reproduction.progress) for each, title in studies}
         try:
-            yield lambda title: made[title].result() if title in made else None
+            yield lambda title: made[title].result()
         finally:
             is_over.set()
 
