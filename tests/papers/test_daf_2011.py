@@ -188,7 +188,7 @@ def test_every_figure_has_its_numbers(outcome):
         2,
         2000,
     }
-    assert len(outcome.claims) == 12
+    assert len(outcome.claims) == 13
     assert all(claim.ours and claim.where and claim.evidence for claim in outcome.claims)
 
 
@@ -264,7 +264,7 @@ def test_the_paper_s_sets_are_as_the_paper_says(real_data):
 def test_a_part_alone_gives_its_own_numbers(source, outcome):
     alone = daf_2011.run(Reproduction(TINY, source, None, seed=1, only=["Figure 7"]))
     found = numbers(alone)
-    assert [claim.where for claim in alone.claims] == ["section V-C, figure 7"] * 2
+    assert [claim.where for claim in alone.claims] == ["section V-C, figure 7"] * 2 + ["section V-C, remark"]
     assert {place for place, value in found.items() if value is not None and place[0].startswith("Figure")} == {
         place for place in numbers(outcome) if place[0].startswith("Figure 7")
     }
