@@ -15,8 +15,10 @@ from probewise.criteria import Function
 from probewise.datasets import Dataset, load, make_madelon
 from probewise.papers import daf_2011
 from probewise.papers.base import published
-from probewise.papers.daf_2011 import Effort, Ledgers, Replay, Settings, first_probes, informative
+from probewise.papers.daf_2011 import Effort, Settings
+from probewise.papers.daf_2011_sets import informative
 from probewise.papers.linear_svm import LinearSVM
+from probewise.papers.replays import Ledgers, Replay, first_probes
 from probewise.papers.work import Reproduction
 from probewise.stopping import MaxProbes
 
@@ -121,6 +123,13 @@ def test_a_device_makes_the_runs_ahead_of_the_workers(source, outcome, tmp_path,
     assert numbers(again) == numbers(outcome)
 
 
+def test_a_device_makes_the_runs_of_figure_6_where_madelon_s_are_gone(source, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(daf_2011, "DAF", OnDevice)
+    daf_2011.run(Reproduction(TINY, source, tmp_path, seed=1, device="cuda", only=["Figure 6"]))
+    fits = [record.args for record in caplog.records if record.name == "fits"]
+    assert fits == [(False, 200)] * TINY.trials  # none by a worker, of which a GPU has no room for many
+
+
 def test_what_a_device_cannot_do_is_said_where_its_runs_are_needed(source, tmp_path, monkeypatch):
     def refuse(self, X, y):
         raise ValueError("there is no such device")
@@ -179,7 +188,7 @@ def test_every_figure_has_its_numbers(outcome):
         2,
         2000,
     }
-    assert len(outcome.claims) == 10
+    assert len(outcome.claims) == 13
     assert all(claim.ours and claim.where and claim.evidence for claim in outcome.claims)
 
 
@@ -255,7 +264,7 @@ def test_the_paper_s_sets_are_as_the_paper_says(real_data):
 def test_a_part_alone_gives_its_own_numbers(source, outcome):
     alone = daf_2011.run(Reproduction(TINY, source, None, seed=1, only=["Figure 7"]))
     found = numbers(alone)
-    assert [claim.where for claim in alone.claims] == ["section V-C, figure 7"]
+    assert [claim.where for claim in alone.claims] == ["section V-C, figure 7"] * 2 + ["section V-C, remark"]
     assert {place for place, value in found.items() if value is not None and place[0].startswith("Figure")} == {
         place for place in numbers(outcome) if place[0].startswith("Figure 7")
     }

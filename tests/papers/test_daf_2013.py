@@ -81,7 +81,7 @@ def test_accuracy_curves_and_stops(outcome):
     assert found["Where rules stop on Madelon", "end of the run", "probes"] == 4_000
     assert found["Where rules stop on Madelon", "C = 0", "splits stopped"] == 0
     assert found["Where rules stop on Madelon", "every feature in 100 probes", "splits stopped"] == 2
-    assert len(outcome[1].claims) == 7
+    assert len(outcome[1].claims) == 8
     settles = next(claim for claim in outcome[1].claims if "converges reasonably fast" in claim.text)
     assert settles.holds is False  # ten looks: a tenth is expected after the fifteenth
     assert "C2 is a tenth of its first value never" in settles.ours

@@ -5,7 +5,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from probewise.datasets import Dataset
-from probewise.papers import efs_2004, efs_2004_feedback, efs_2004_genes
+from probewise.papers import efs_2004, efs_2004_claims, efs_2004_feedback, efs_2004_genes
 from probewise.papers.base import published
 from probewise.papers.efs_2004 import PROFILES, Settings
 from probewise.papers.efs_2004_genes import BY_SEARCH, BY_UNCERTAINTY, GENE_METHODS, GREEDY, METHODS, NAME, SEEN, Curves
@@ -141,21 +141,25 @@ def test_claims_follow_the_numbers():
             | {"threshold": 0.1021 / efs_2004_genes.IN_LOG10}
         ] * 2
 
-    assert all(claim.holds for claim in efs_2004_genes.order_of_methods("Genes", trials()))
-    assert not any(claim.holds for claim in efs_2004_genes.order_of_methods("Genes", trials(CFS=0.85)))
-    assert efs_2004_genes.forest_is_ahead("Genes", trials()).holds
-    assert "EFS - DFE +10.00 ± 0.00" in efs_2004_genes.order_of_methods("Genes", trials())[0].ours
-    assert all(claim.holds for claim in efs_2004_genes.efficiency("Genes", trials()))
-    assert "500.00 with selection" in efs_2004_genes.efficiency("Genes", trials())[0].ours
-    assert efs_2004_genes.gain_against_uncertainty("Genes", trials()).holds
-    assert not efs_2004_genes.gain_against_uncertainty("Genes", trials(DFE=0.7)).holds
-    assert efs_2004_genes.greedy_against_optimal("Genes", trials()).holds
+    assert all(claim.holds for claim in efs_2004_claims.order_of_methods("Genes", trials()))
+    assert not any(claim.holds for claim in efs_2004_claims.order_of_methods("Genes", trials(CFS=0.85)))
+    assert efs_2004_claims.forest_is_ahead("Genes", trials()).holds
+    assert "EFS - DFE +10.00 ± 0.00" in efs_2004_claims.order_of_methods("Genes", trials())[0].ours
+    assert all(claim.holds for claim in efs_2004_claims.efficiency("Genes", trials()))
+    assert "500.00 with selection" in efs_2004_claims.efficiency("Genes", trials())[0].ours
+    assert efs_2004_claims.gain_against_uncertainty("Genes", trials()).holds
+    assert not efs_2004_claims.gain_against_uncertainty("Genes", trials(DFE=0.7)).holds
+    assert efs_2004_claims.greedy_against_optimal("Genes", trials()).holds
+    scattered = trials() + trials(DFE=0.6)  # a lead of 0.1 over uncertainty, then one of -0.1
+    assert efs_2004_claims.gain_against_uncertainty("Genes", scattered).holds is None
+    assert efs_2004_claims.order_of_methods("Genes", scattered)[0].holds is None
+    assert not efs_2004_claims.greedy_against_optimal("Genes", trials(EFS=0.8)).holds
     both = {"Leukemia": trials(), f"Leukemia{SEEN}": trials(EFS=1.0, DFE=0.97, CFS=0.91)}
-    assert [claim.holds for claim in efs_2004_genes.seen_or_not(both)] == [True]
-    assert [claim.holds for claim in efs_2004_genes.thresholds(both)] == [True]
+    assert [claim.holds for claim in efs_2004_claims.seen_or_not(both)] == [True]
+    assert [claim.holds for claim in efs_2004_claims.thresholds(both)] == [True]
 
     few_are_best = Curves([1, 50, 1000, 7129], {"RF": [80, 95, 90, 60], "CART": [80, 80, 80, 80]}, [])
-    assert [claim.holds for claim in efs_2004_genes.figure_claims("Leukemia", few_are_best)] == [True, False]
+    assert [claim.holds for claim in efs_2004_claims.figure_claims("Leukemia", few_are_best)] == [True, False]
 
 
 def test_profiles_do_all_of_the_paper():
@@ -195,9 +199,9 @@ def test_claims_on_feedback_follow_the_numbers():
 
 def test_claims_on_the_searches_of_cfs():
     rows = {(BY_SEARCH, f"Leukemia, {search}", "genes"): [20.0] for search in efs_2004_genes.SEARCHES}
-    assert [claim.holds for claim in efs_2004_genes.search_claims(rows)] == [True]
+    assert [claim.holds for claim in efs_2004_claims.search_claims(rows)] == [True]
     rows |= {place: [60.0] for place in rows if "removes" in place[1]}
-    assert [claim.holds for claim in efs_2004_genes.search_claims(rows)] == [False]
+    assert [claim.holds for claim in efs_2004_claims.search_claims(rows)] == [False]
 
 
 @pytest.mark.shared_data

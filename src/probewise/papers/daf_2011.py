@@ -7,50 +7,32 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from threading import Event
 from typing import Any, cast
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.svm import SVC
 
-from ..criteria import KNN, SVM, Criterion, Linear
-from ..datasets import Dataset
-from ..plots import save_study
-from ..probing.engine import run_probes
+from ..criteria import SVM
 from ..probing.fingerprints import fingerprint
-from ..probing.ledger import Ledger
 from ..probing.replay import adjusted
-from ..probing.run import Run
-from ..selectors.base import RankingSelector
 from ..selectors.bif import BIF
 from ..selectors.daf import DAF
 from ..selectors.sffs import SFFS
 from ..stopping import MaxProbes
-from ..study import RunFile, Study, StudyResult, Trials, deviation, select, split_rows
-from .base import Outcome, Place, cells, published
-from .daf_2011_claims import (
-    BERNOULLI,
-    MEASURES,
-    PROBES_A_MINUTE,
-    Found,
-    claims_of,
-    enough,
-    hits_by_method,
-    nearest,
-)
+from ..study import RunFile, Study, Trials, select, split_rows
+from .base import Outcome, Place, cells
+from .daf_2011_claims import BERNOULLI, NAME, Found, claims_of
+from .daf_2011_numbers import curves, notes, of_features, pictures, protocol, shape
+from .daf_2011_sets import SETUPS, informative, prepared
 from .linear_svm import LinearSVM
-from .pictures import Picture
-from .work import Progress, Reproduction, kept
+from .replays import Ledgers, Replay
+from .work import Progress, Reproduction, folder_of, kept
 
-NAME = "daf-2011"
 TITLE = (
     "Somol, Grim: Fast dependency-aware feature selection in very-high-dimensional pattern recognition problems, 2011"
 )
@@ -61,13 +43,6 @@ COEFFICIENTS = {
     "DAF0 centred": "daf0_centred",
     "DAF2 centred": "daf2_centred",
 }
-NOTES = {
-    ("Section V", "time that suffices (Figure 6)"): "ours: the minutes there of the probes that were enough here",
-    ("Section V", "accuracy gained by twice the time"): "ours: by twice the probes, in points, mean over sizes",
-    ("Section V", "informative features"): "ours: features that correlate with another",
-    ("Table II", "time limit"): "ours: minutes a split's DAF run took, on one core or a GPU",
-}
-INFORMATIVE_CORRELATION = 0.4
 SVM_AS_J = "SVM as J"
 STUDIES = {  # of each set, in the paper's order
     "Reuters": ("Reuters", "Reuters twice", "Reuters tau", SVM_AS_J),
@@ -76,27 +51,6 @@ STUDIES = {  # of each set, in the paper's order
     "Spambase": ("Spambase",),
 }
 PARTS = tuple(title for titles in STUDIES.values() for title in titles)
-
-
-@dataclass(frozen=True)
-class Setup:
-    """How the paper treats a data set: J, the largest probe, and the two classifiers, J's own first."""
-
-    file: str
-    figure: int
-    criterion: Criterion
-    tau: int
-    classifiers: Mapping[str, Any]
-    has_search: bool = False
-
-
-NEIGHBOURS = {"3-NN": KNeighborsClassifier(3), "SVM (rbf)": SVC()}
-SETUPS = {
-    "Reuters": Setup("reuters", 2, Linear(), 200, {"SVM (linear)": LinearSVM(), "1-NN": KNeighborsClassifier(1)}),
-    "Gisette": Setup("gisette_valid", 3, KNN(3), 200, NEIGHBOURS),
-    "Madelon": Setup("madelon", 4, KNN(3), 150, NEIGHBOURS, has_search=True),
-    "Spambase": Setup("spambase", 5, KNN(3), 57, NEIGHBOURS, has_search=True),
-}
 
 
 @dataclass(frozen=True)
@@ -190,12 +144,12 @@ def run(reproduction: Reproduction) -> Outcome:
         for each in sets.values():
             each.clear()
     for each in sets.values():
-        ours |= _shape(each.name, each.X, each.y)
+        ours |= shape(each.name, each.X, each.y)
     found.results = {title: found.results[title] for _, title in studies}
     if "Madelon" in found.results:
         found.truth = informative(reproduction.data("madelon"))
-    ours |= _protocol(settings, found) | _curves(found.results) | _found(found)
-    return Outcome(cells(NAME, ours, _notes(ours)), claims_of(found), pictures=_pictures(found.results))
+    ours |= protocol(settings.trials, found) | curves(found.results) | of_features(found)
+    return Outcome(cells(NAME, ours, notes(ours)), claims_of(found), pictures=pictures(found.results))
 
 
 # ---- the experiments
@@ -324,13 +278,9 @@ def runs_ahead(
         return
     is_over = Event()
     with ThreadPoolExecutor(1) as pool:
-        made = {
-            title: pool.submit(each.make_runs, title, is_over, reproduction.progress)
-            for each, title in studies
-            if title != "Figure 6"  # whose runs are Madelon's
-        }
+        made = {title: pool.submit(each.make_runs, title, is_over, reproduction.progress) for each, title in studies}
         try:
-            yield lambda title: made[title].result() if title in made else None
+            yield lambda title: made[title].result()
         finally:
             is_over.set()
 
@@ -405,209 +355,3 @@ def svm_trial(
         "seconds": seconds,
         "agreement": float(np.corrcoef(of_like_size)[0, 1]),
     }
-
-
-@contextmanager
-def folder_of(reproduction: Reproduction) -> Iterator[Path]:
-    """Where it is kept, or, where it is not, a temporary folder."""
-    if reproduction.folder is not None:
-        yield reproduction.folder
-        return
-    with TemporaryDirectory() as temporary:
-        yield Path(temporary)
-
-
-@dataclass(frozen=True)
-class Ledgers:
-    """Files of DAF runs, each named by its data, how probes are drawn, and the seed; a longer run goes on with one."""
-
-    folder: Path = field(repr=False)
-    begun: Path | None = field(default=None, repr=False)  # where shorter runs are, of which copies go on
-
-    def file(self, X: Any, y: Any, daf: DAF) -> Path:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        drawn = daf.max_probe_size if daf.inclusion is None else f"{daf.inclusion:.6f}"
-        file = self.folder / f"{fingerprint(X, y)}-{drawn}-{daf.random_state}.sqlite"
-        if self.begun is not None and not file.exists() and (self.begun / file.name).exists():
-            half = shutil.copyfile(self.begun / file.name, file.with_suffix(".copy"))
-            half.replace(file)
-        return file
-
-
-class Replay(RankingSelector):
-    """Ranks by a coefficient of a DAF run, or of its first probes; the run is made once, kept in a file.
-
-    So all coefficients and every shorter run cost one run, and an interrupted run goes on.
-    """
-
-    def __init__(
-        self,
-        daf: Any = None,
-        *,
-        ledgers: Any = None,
-        coefficient: str = "daf0",
-        n_probes: int | None = None,
-        n_features_to_select: Any = None,
-    ) -> None:
-        self.daf = daf
-        self.ledgers = ledgers
-        self.coefficient = coefficient
-        self.n_probes = n_probes
-        self.n_features_to_select = n_features_to_select
-
-    def fit(self, X: Any, y: Any = None) -> Replay:
-        X, y = self._checked(X, y)
-        run = self.made(X, y)
-        self.n_probes_ = self.n_probes or self.daf.stop.n_probes
-        self.run_ = run if run.ledger.n_probes == self.n_probes_ else first_probes(run, self.n_probes_)
-        self._keep(self.run_.coefficient(self.coefficient)[0])
-        return self
-
-    def made(self, X: Any, y: Any) -> Run:
-        """The run, read from its file."""
-        self.make(X, y)
-        with Ledger(self.ledgers.file(X, y, self.daf)) as ledger:
-            return Run.read(ledger)
-
-    def make(self, X: Any, y: Any) -> None:
-        """The run, unless its file holds all of it."""
-        file = self.ledgers.file(X, y, self.daf)
-        if file.exists():
-            with Ledger(file) as ledger:
-                if ledger.n_probes >= self.daf.stop.n_probes:
-                    return
-        if clone(self.daf).set_params(ledger=file).fit(X, y).run_.interrupted:
-            raise KeyboardInterrupt
-
-
-def first_probes(run: Run, n_probes: int) -> Run:
-    """What a run knew after its first probes."""
-    ledger = run.ledger.until(n_probes)
-    return run_probes(run.plan, _nothing_to_score, stop=MaxProbes(n_probes), ledger=ledger)
-
-
-def _nothing_to_score(subsets: Any) -> Any:
-    raise RuntimeError("a replay scores no probe")
-
-
-def prepared(dataset: Dataset) -> tuple[Any, NDArray[Any]]:
-    """The rows the papers use, Spambase scaled to 0..1."""
-    X, y = dataset.X, dataset.y
-    if dataset.name == "madelon" and dataset.train_index is not None:
-        X, y = X[dataset.train_index], y[dataset.train_index]
-    if dataset.name == "spambase":
-        low, high = X.min(axis=0), X.max(axis=0)
-        X = (X - low) / (high - low)
-    return (X.astype(np.float64) if sp.issparse(X) else X), y
-
-
-def informative(madelon: Dataset) -> NDArray[np.int64]:
-    """The columns of Madelon that go with another column: the informative ones, found without labels."""
-    correlation = np.abs(np.corrcoef(np.asarray(madelon.X, dtype=np.float64).T))
-    np.fill_diagonal(correlation, 0)
-    return np.flatnonzero(correlation.max(axis=0) > INFORMATIVE_CORRELATION)
-
-
-# ---- the numbers
-
-
-def _shape(name: str, X: Any, y: NDArray[Any]) -> dict[Place, float]:
-    counts = np.unique(y, return_counts=True)[1]
-    found: dict[Place, float] = {
-        ("Table I", name, "features"): X.shape[1],
-        ("Table I", name, "classes"): len(counts),
-        ("Table I", name, "samples"): X.shape[0],
-    }
-    if name == "Reuters":
-        found["Section V", name, "largest class"] = int(counts.max())
-        found["Section V", name, "smallest class"] = int(counts.min())
-    return found
-
-
-def _protocol(settings: Settings, found_here: Found) -> dict[Place, float]:
-    """Table II, and what section V says of splits and times."""
-    results = found_here.results
-    found: dict[Place, float] = {
-        ("Section V", "all sets", "random splits"): settings.trials,
-        ("Section V", "all sets", "training share"): 50,
-        ("Section V", "all sets", "folds of J"): 3,
-    }
-    for name in found_here.runs:
-        result, tau = results[name], min(SETUPS[name].tau, results[name].n_features)
-        n_probes, held = (found_here.run_mean(name, column) for column in ("n_probes", "held"))
-        minutes = dict(zip(result.selectors, result.seconds.mean(axis=0) / 60, strict=True))
-        columns = (found_here.run_mean(name, "seconds") / 60, 1, tau, n_probes, held, n_probes - held)
-        names = [each.column for each in published(NAME) if (each.where, each.row) == ("Table II", name)]
-        found |= {("Table II", name, column): value for column, value in zip(names, columns, strict=True)}
-        found["Table II", name, "splits"] = len(result.trials)
-        found["Table II", name, "least probes with a feature"] = found_here.run_mean(name, "least held")
-        found["Section V", name, "BIF takes at most"] = minutes["BIF"]
-        if name == "Spambase":
-            found["Section V", name, "SFFS takes"] = minutes["SFFS"]
-        if name == "Madelon":
-            found["Section V", name, "SFFS takes more than"] = minutes["SFFS"] / 1440
-    if "Reuters twice" in results:
-        once, twice = 100 * results["Reuters twice"].accuracy.mean(axis=(0, 2, 3))
-        found["Section V", "Reuters", "accuracy gained by twice the time"] = twice - once
-    if "Figure 6" in results:
-        found["Section V", "Madelon", "time that suffices (Figure 6)"] = enough(results["Figure 6"]) / PROBES_A_MINUTE
-    return found
-
-
-def _notes(ours: Mapping[Place, float]) -> dict[Place, str]:
-    return {place: NOTES[place[0], place[2]] for place in ours if (place[0], place[2]) in NOTES}
-
-
-def _curves(results: Mapping[str, StudyResult]) -> dict[Place, float]:
-    """Mean and deviation of accuracy, and stability, by number of features."""
-    found: dict[Place, float] = {}
-    for name, result in results.items():
-        figure = f"Figure {SETUPS[name].figure}" if name in SETUPS else name
-        means, deviations = result.accuracy.mean(axis=0), deviation(result.accuracy)
-        for c, (letter, classifier) in enumerate(zip("ab", result.classifiers, strict=False)):
-            where = f"{figure}{letter if name in SETUPS else ''}, accuracy of {classifier}, {_set(name)}"
-            for s, selector in enumerate(result.selectors):
-                found |= _by_size(where, selector, result.sizes, means[s, c])
-                found |= _by_size(where, f"{selector}, deviation", result.sizes, deviations[s, c])
-        if name in SETUPS:
-            for letter, (measure, label) in MEASURES.items():
-                for selector, values in zip(result.selectors, result.stability()[measure], strict=True):
-                    found |= _by_size(f"{figure}{letter}, {label}, {name}", selector, result.sizes, values)
-    return found
-
-
-def _set(name: str) -> str:
-    return name if name in SETUPS else ("Reuters" if name.startswith("Reuters") else "Madelon")
-
-
-def _by_size(where: str, row: str, sizes: Sequence[int] | NDArray[Any], values: Any) -> dict[Place, float]:
-    return {(where, row, f"d = {size}"): float(value) for size, value in zip(sizes, values, strict=True)}
-
-
-def _found(found_here: Found) -> dict[Place, float]:
-    """How many of Madelon's informative features each method puts on top, of as many; Reuters by the SVM as J."""
-    found: dict[Place, float] = {}
-    if "Madelon" in found_here.results:
-        result, truth = found_here.results["Madelon"], found_here.truth
-        found["Section V", "Madelon", "informative features"] = len(truth)
-        found["Section V", "Madelon", "features without power"] = result.n_features - len(truth)
-        for selector, hits in hits_by_method(result, truth).items():
-            where = "Figure 4, informative features found, Madelon"
-            found[where, selector, f"of the top {nearest(result, len(truth))}"] = float(np.mean(hits))
-    if found_here.svm is not None:
-        for row, values in found_here.svm["accuracy"].items():
-            found |= _by_size("Reuters, the SVM as J, one split", row, found_here.svm["sizes"], values)
-            found["Reuters, the SVM as J, one split", row, "seconds"] = found_here.svm["seconds"][row]
-    return found
-
-
-def _pictures(results: Mapping[str, StudyResult]) -> list[Picture]:
-    """Figures 2 to 7, of the studies that were conducted."""
-    stability = tuple(measure for measure, _ in MEASURES.values())
-    names = {name: f"Figure {setup.figure}, {name}" for name, setup in SETUPS.items()}
-    names |= {name: f"{name}, Madelon" for name in ("Figure 6", "Figure 7")}
-    return [
-        Picture(names[name], save=partial(save_study, result, stability=stability, title=names[name]))
-        for name, result in results.items()
-        if name in names
-    ]

@@ -18,9 +18,10 @@ from ..selectors.daf import DAF
 from ..stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Rule, Settled, ValueChange
 from ..study import split_rows
 from .base import Claim, Outcome, Place, cells
-from .daf_2011 import SETUPS, Ledgers, Replay, first_probes, folder_of, informative, prepared
+from .daf_2011_sets import SETUPS, informative, prepared
 from .pictures import Line, Panel, Picture
-from .work import Reproduction
+from .replays import Ledgers, Replay, first_probes
+from .work import Reproduction, folder_of
 
 NAME = "daf-2013"
 TITLE = "Somol, Grim, Filip, Pudil: On stopping rules in dependency-aware feature ranking, 2013"
@@ -267,6 +268,7 @@ class Found:
     def claims(self) -> list[Claim]:
         return [
             self._quick_gain(),
+            *([self._stabilises()] if self.name == "Madelon" else []),
             self._few_probes(),
             self._order_never_rests(),
             self._values_settle(),
@@ -289,6 +291,21 @@ class Found:
             f"mean over sizes by probes: {shown}; points a thousand probes: {1e5 * early:+.2f} up to {counts[at]:,}, "
             f"{1e5 * late:+.3f} from there on",
             f"section 4, figure {1 + SETS.index(self.name)}",
+            self._evidence,
+        )
+
+    def _stabilises(self) -> Claim:
+        """With about as many features as are informative, accuracy changes less from count to count later on."""
+        place = int(np.argmin(np.abs(np.array(self.sizes) - TOP)))
+        steps = 100 * np.abs(np.diff(self.accuracy[:, :, place], axis=1)).mean(axis=0)
+        half = len(steps) // 2
+        shown = ", ".join(f"{count:,}: {step:.2f}" for count, step in zip(self.counts[1:], steps, strict=True))
+        text = f"{self.name}: later probes stabilise accuracy for subsets of about {TOP}, the informative features "
+        return Claim(
+            text + "(here: it changes less in the later half of the steps)",
+            bool(steps[half:].mean() < steps[:half].mean()),
+            f"with {self.sizes[place]} features, points from the count before, mean over splits: {shown}",
+            "section 4, figure 2",
             self._evidence,
         )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..selectors.efs import EFS
 from .base import Claim, Outcome, Place, averaged, cells
+from .efs_2004_claims import apart_claims, figure_claims, gene_claims, search_claims, seen_or_not, thresholds
 from .efs_2004_feedback import (
     IMAGES,
     feedback,
@@ -20,20 +21,14 @@ from .efs_2004_feedback import (
 from .efs_2004_genes import (
     NAME,
     SEEN,
-    apart_claims,
     by_search,
     figure_2,
     figure_cells,
-    figure_claims,
-    gene_claims,
     genes,
     picture,
     scaled_apart,
-    search_claims,
-    seen_or_not,
     table_1,
     table_3,
-    thresholds,
 )
 from .efs_2004_proofs import proofs
 from .pictures import Picture

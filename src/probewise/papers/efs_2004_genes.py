@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from ..selectors.cfs import CFS
 from ..selectors.dfe import DFE
 from ..selectors.efs import EFS
 from ..study import select, split_rows
-from .base import Claim, Place, ahead, listed, published
+from .base import Place
 from .pictures import Line, Panel, Picture
 from .work import Reproduction
 
@@ -34,7 +33,6 @@ GENE_METHODS = (*METHODS, GREEDY, BY_UNCERTAINTY)
 SEEN = ", test rows seen"  # by the selectors
 THRESHOLD = ("top", 900)
 FIGURE_TREES = 120
-FEW, MANY = 100, 900
 GENES = {
     "Leukemia": "leukemia",
     "Lymphoma": "lymphoma",
@@ -43,8 +41,6 @@ GENES = {
     f"Lymphoma{SEEN}": "lymphoma",
 }
 N_TEST = {"Lymphoma": 36, "Leukemia, random splits": 34, f"Lymphoma{SEEN}": 36}
-GAINS = {"Leukemia": {"RF": 42.0, "CART": 42.0}, "Lymphoma": {"RF": 19.0, "CART": 23.0}}
-NEAR = 5.0  # points
 SEARCHES = {
     "best first": CFS(),
     "adds only": CFS(search="hill_climbing"),
@@ -200,150 +196,6 @@ def table_3(name: str, trials: Sequence[Mapping[str, Any]]) -> dict[Place, list[
     return found
 
 
-def gene_claims(name: str, trials: Sequence[Mapping[str, Any]]) -> list[Claim]:
-    """What the paper says of table 3, for one gene set."""
-    return [
-        *order_of_methods(name, trials),
-        *gains(name, trials),
-        forest_is_ahead(name, trials),
-        *efficiency(name, trials),
-        gain_against_uncertainty(name, trials),
-        greedy_against_optimal(name, trials),
-    ]
-
-
-def order_of_methods(name: str, trials: Sequence[Mapping[str, Any]]) -> list[Claim]:
-    """EFS at least DFE, that at least CFS, and that at least all genes."""
-    return [_ordered(name, classifier, trials) for classifier in ("RF", "CART")]
-
-
-def _ordered(name: str, classifier: str, trials: Sequence[Mapping[str, Any]]) -> Claim:
-    order = ("EFS", "DFE", "CFS", "Full Space")
-    accuracy = {method: np.array([trial[f"{method} {classifier}"][0] for trial in trials]) for method in order}
-    means = {method: 100 * float(np.mean(accuracy[method])) for method in order}
-    steps = []
-    for first, second in pairwise(order):
-        differences = 100 * (accuracy[first] - accuracy[second])
-        steps.append(f"{first} - {second} {differences.mean():+z.2f}{_error(differences)}")
-    return Claim(
-        f"{name}, {classifier}: EFS >= DFE >= CFS >= all features",
-        all(a >= b for a, b in pairwise(means.values())),
-        f"{listed(means, '.2f')}; {'; '.join(steps)} (mean, standard error)",
-        "section 5.4, table 3",
-        f"{len(trials)} trials",
-    )
-
-
-def _error(differences: Floats) -> str:
-    return f" ± {_standard_error(differences):.2f}" if len(differences) > 1 else ""
-
-
-def gains(name: str, trials: Sequence[Mapping[str, Any]]) -> list[Claim]:
-    """By how much EFS is ahead of all genes, EFS of DFE, and DFE of CFS: the paper's words, beside our leads."""
-    found = []
-    if name in GAINS:
-        leads = {classifier: _lead(trials, "EFS", "Full Space", classifier) for classifier in GAINS[name]}
-        words = ", ".join(f"{classifier} {lead.mean():+z.2f}{_error(lead)}" for classifier, lead in leads.items())
-        near = [abs(lead.mean() - GAINS[name][classifier]) <= NEAR for classifier, lead in leads.items()]
-        said = listed(GAINS[name], "g")
-        text = f"{name}: EFS gains about {said} points on all genes (here: within {NEAR:g})"
-        found.append(Claim(text, all(near), words, "section 5.4, table 3", f"{len(trials)} trials"))
-    for first, second, said in (("EFS", "DFE", "about 3"), ("DFE", "CFS", "3 to 6")):
-        leads = {classifier: _lead(trials, first, second, classifier) for classifier in ("RF", "CART")}
-        words = ", ".join(f"{classifier} {lead.mean():+z.2f}{_error(lead)}" for classifier, lead in leads.items())
-        clear = all(lead.mean() > 0 and lead.mean() >= 2 * _standard_error(lead) for lead in leads.values())
-        text = f"{name}: {first} is noticeably ahead of {second}, by {said} points (here: clear of two standard errors)"
-        found.append(Claim(text, clear, words, "section 5.4, table 3", f"{len(trials)} trials"))
-    return found
-
-
-def _standard_error(differences: Floats) -> float:
-    return float(differences.std(ddof=1) / np.sqrt(len(differences))) if len(differences) > 1 else 0.0
-
-
-def forest_is_ahead(name: str, trials: Sequence[Mapping[str, Any]]) -> Claim:
-    lead = {
-        method: 100 * float(np.mean([trial[f"{method} RF"][0] - trial[f"{method} CART"][0] for trial in trials]))
-        for method in METHODS
-    }
-    text = f"{name}: random forests are ahead of CART with every method (published: by 9 to 15 points)"
-    return ahead(text, lead, "section 5.4, table 3", f"{len(trials)} trials")
-
-
-def _mean(trials: Sequence[Mapping[str, Any]], key: str, place: int) -> float:
-    return float(np.mean([trial[key][place] for trial in trials]))
-
-
-def efficiency(name: str, trials: Sequence[Mapping[str, Any]]) -> list[Claim]:
-    """How many times as long all genes take to train on as EFS takes, training alone and with selection."""
-    claims = []
-    for classifier in ("RF", "CART"):
-        whole = _mean(trials, f"Full Space {classifier}", 5)
-        selecting, training = (_mean(trials, f"EFS {classifier}", place) for place in (4, 5))
-        ours = f"all genes {whole:.4f} s; EFS: selection {selecting:.4f} s, training {training:.4f} s: "
-        ours += f"{whole / training:.1f} times for training alone, {whole / (selecting + training):.2f} with selection"
-        text = f"{name}, {classifier}: EFS improves the efficiency by at least two orders of magnitude"
-        evidence = f"{len(trials)} trials; seconds of one processor"
-        claims.append(Claim(text, whole >= 100 * (selecting + training), ours, "section 5.4, table 3", evidence))
-    return claims
-
-
-def _lead(trials: Sequence[Mapping[str, Any]], first: str, second: str, classifier: str) -> Floats:
-    return 100 * np.array([trial[f"{first} {classifier}"][0] - trial[f"{second} {classifier}"][0] for trial in trials])
-
-
-def _leads(name: str, trials: Sequence[Mapping[str, Any]], first: str, second: str) -> tuple[list[float], str]:
-    leads = {classifier: _lead(trials, first, second, classifier) for classifier in ("RF", "CART")}
-    means = {classifier: round(float(lead.mean()), 9) for classifier, lead in leads.items()}  # equal ones lead by 0
-    words = ", ".join(f"{classifier} {means[classifier]:+z.2f}{_error(lead)}" for classifier, lead in leads.items())
-    return list(means.values()), words
-
-
-def gain_against_uncertainty(name: str, trials: Sequence[Mapping[str, Any]]) -> Claim:
-    means, words = _leads(name, trials, "DFE", BY_UNCERTAINTY)
-    text = f"{name}: balanced gain consistently outperforms symmetrical uncertainty"
-    ours = f"DFE less ranking by uncertainty, points: {words}"
-    return Claim(text, min(means) > 0, ours, "section 3.1", f"{len(trials)} trials; the same cut points")
-
-
-def greedy_against_optimal(name: str, trials: Sequence[Mapping[str, Any]]) -> Claim:
-    means, words = _leads(name, trials, "EFS", GREEDY)
-    text = f"{name} (ours): optimal cut points, the default, do no worse than the greedy ones of algorithm 1"
-    return Claim(text, min(means) >= 0, f"optimal less greedy, points: {words}", "algorithm 1", f"{len(trials)} trials")
-
-
-def seen_or_not(trials: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Claim]:
-    """Whether the published accuracy of EFS is nearer where the selectors saw the test rows."""
-    known, claims = {each.place: each.value for each in published(NAME)}, []
-    for name in ("Leukemia", "Lymphoma"):
-        if not {name, name + SEEN} <= set(trials):
-            continue
-        words, nearer = [], []
-        for method in ("EFS", "DFE", "CFS"):
-            goal = known["Table 3", f"{name} {method}", "RF accuracy"]
-            apart, seen = (100 * _mean(trials[which], f"{method} RF", 0) for which in (name, name + SEEN))
-            sizes = [_mean(trials[which], f"{method} RF", 1) for which in (name, name + SEEN)]
-            few, many = (f"{size:.0f}" for size in sizes)
-            words.append(f"{method} published {goal:g}, {apart:.2f} without ({few} genes), {seen:.2f} with ({many})")
-            nearer.append(abs(seen - goal) < abs(apart - goal))
-        text = f"{name} (ours): the forest's published accuracies are those of selectors that saw the test rows"
-        claims.append(Claim(text, all(nearer), "; ".join(words), "table 3", f"{len(trials[name + SEEN])} trials"))
-    return claims
-
-
-def thresholds(trials: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Claim]:
-    known = {each.column: each.value for each in published(NAME) if each.where == "Table 1"}
-    ratios = {
-        name: known[name] / (IN_LOG10 * float(np.mean([trial["threshold"] for trial in trials[name]])))
-        for name in ("Leukemia", "Lymphoma")
-        if name in trials
-    }
-    text = "Table 1 (ours): epsilon has entropies by log10 over ln kappa, 0.434 times eq. 5 (here: within 5 %)"
-    holds = all(abs(ratio - 1) < 0.05 for ratio in ratios.values())
-    ours = "published over ours so scaled: " + listed(ratios, ".3f")
-    return [Claim(text, holds, ours, "section 5.2, table 1", "the 900th largest balanced gain")] if ratios else []
-
-
 def scaled_apart(reproduction: Reproduction) -> dict[Place, list[float]]:
     """Leukemia's official split, all genes, the test part brought to [0, 1] and the training part not."""
     if "Leukemia" not in reproduction.settings.repeats:
@@ -356,17 +208,6 @@ def scaled_apart(reproduction: Reproduction) -> dict[Place, list[float]]:
         accuracy = [100 * float(np.mean(model.predict(odd) == y[test])) for model in models]
         found["Table 3", "Leukemia Full Space, test rows scaled apart", f"{name} accuracy"] = accuracy
     return found
-
-
-def apart_claims(tables: Mapping[Place, Sequence[float]]) -> list[Claim]:
-    found = {place[2]: values for place, values in tables.items() if place[1].endswith("scaled apart")}
-    if not found:
-        return []
-    ours = "; ".join(f"{name} {min(values):.2f} to {max(values):.2f}" for name, values in found.items())
-    one_class = (58.82, 41.18)
-    holds = all(min(abs(value - each) for each in one_class) < 0.01 for values in found.values() for value in values)
-    text = "Leukemia (ours): all genes' 58.82 and 41.18 are one class for every patient, as of a test part scaled apart"
-    return [Claim(text, holds, ours, "table 3", "5 forests of 30 trees, 5 trees")]
 
 
 # ---- figure 2: accuracy by number of genes
@@ -415,26 +256,6 @@ def point(X: Floats, y: NDArray[Any], train: Any, test: Any, repeats: int, seed:
         models = [classifier_of(name, FIGURE_TREES, word).fit(here[train], y[train]) for name in ("RF", "CART")]
         scores.append([np.mean(model.predict(here[test]) == y[test]) for model in models])
     return (100 * np.mean(scores, axis=0)).tolist()
-
-
-def figure_claims(data: str, curves: Curves) -> list[Claim]:
-    """Few genes are best; nothing is said of a table that has no more than 900."""
-    sizes, claims = np.array(curves.sizes), []
-    if sizes[-1] <= MANY:
-        return []
-    for name, values in curves.accuracy.items():
-        accuracy = np.array(values)
-        few, many = accuracy[sizes < FEW].max(), accuracy[sizes > MANY].max()
-        claims.append(
-            Claim(
-                f"Figure 2, {data}, {name}: best with fewer than {FEW} genes, least with more than {MANY}",
-                bool(few == accuracy.max() and many < few),
-                f"largest accuracy {few:.2f} below {FEW} genes, {many:.2f} above {MANY}, {accuracy[-1]:.2f} with all",
-                "section 5.2, figure 2" if data == "Leukemia" else "section 5.2, footnote 1",
-                f"one split, {FIGURE_TREES} trees",
-            )
-        )
-    return claims
 
 
 def picture(figures: Mapping[str, Curves]) -> Picture:
@@ -489,18 +310,3 @@ def searched(X: Floats, y: NDArray[Any], train: Any, test: Any, seed: int, unit:
     models = [classifier_of(kind, 30, seed).fit(X[train][:, genes], y[train]) for kind in ("RF", "CART")]
     accuracy = [100 * float(np.mean(model.predict(X[test][:, genes]) == y[test])) for model in models]
     return [len(genes), float(fitted.merits_[-1]), *accuracy]
-
-
-def search_claims(tables: Mapping[Place, Sequence[float]]) -> list[Claim]:
-    """Whether a search of CFS gives the published number of genes."""
-    known, claims = {each.place: each.value for each in published(NAME)}, []
-    for name in ("Leukemia", "Lymphoma"):
-        genes = {place[1]: each[0] for place, each in tables.items() if place[0::2] == (BY_SEARCH, "genes")}
-        mine = {row.removeprefix(f"{name}, "): value for row, value in genes.items() if row.startswith(name)}
-        if not mine:
-            continue
-        goal = known["Table 3", f"{name} CFS", "RF features"]
-        text = f"{name}: CFS, which adds or removes, from no or all genes, selects {goal:g} (here: within 3)"
-        near = any(abs(value - goal) <= 3 for search, value in mine.items() if "removes" in search)
-        claims.append(Claim(text, near, "genes: " + listed(mine, "g"), "section 2.2, table 3", "one split"))
-    return claims

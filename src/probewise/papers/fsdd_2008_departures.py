@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -149,7 +149,3 @@ def mfeat_claim(found: Mapping[str, float], published: float) -> Claim:
     text = f"Mfeat, 1-NN with 10 features of FSDD: {published:g} (ours: whether a scaling or a block gives it)"
     holds = abs(found[near] - published) <= 1
     return Claim(text, holds, listed(found, ".2f"), "section 3.5, figure 1a", "one 2-fold cross-validation")
-
-
-def comparable(lead: Sequence[float], margin: float) -> bool:
-    return max(map(abs, lead)) <= margin

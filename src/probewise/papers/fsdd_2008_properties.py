@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from itertools import combinations
 from typing import Any
 
@@ -14,6 +13,7 @@ from sklearn.preprocessing import minmax_scale, scale
 
 from ..selectors.fsdd import FSDD
 from .base import Place
+from .work import least_seconds
 
 Floats = NDArray[np.float64]
 OPTIMAL, INVARIANT, BY_BETA, GROWTH = "Section 2.2", "Section 2.3", "Section 4, order by beta", "Section 3.4"
@@ -78,10 +78,5 @@ def growth(name: str, X: Floats, y: NDArray[Any]) -> dict[Place, float]:
 
 
 def _seconds(X: Floats, y: NDArray[Any]) -> float:
-    """Of one thread, the best of three."""
-    taken = []
-    for _ in range(3):
-        started = time.perf_counter()
-        FSDD().fit(X, y)
-        taken.append(time.perf_counter() - started)
-    return min(taken)
+    """Of one thread."""
+    return least_seconds(lambda: FSDD().fit(X, y))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from .. import __version__
@@ -59,6 +60,16 @@ class Elapsed:
                 file.write(f"\n{self.seconds:.1f}")
         if self.progress:
             self.progress(line)
+
+
+def least_seconds(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
+    """Of three tries, the least."""
+    taken = []
+    for _ in range(3):
+        started = clock()
+        work()
+        taken.append(clock() - started)
+    return min(taken)
 
 
 def _timed(work: Callable[[Any], Any], unit: Any) -> tuple[Any, float]:
@@ -123,3 +134,13 @@ class Reproduction:
         """Where it stands."""
         if self.progress:
             self.progress(line)
+
+
+@contextmanager
+def folder_of(reproduction: Reproduction) -> Iterator[Path]:
+    """Where it is kept, or, where it is not, a temporary folder."""
+    if reproduction.folder is not None:
+        yield reproduction.folder
+        return
+    with TemporaryDirectory() as temporary:
+        yield Path(temporary)
