@@ -113,7 +113,7 @@ def summing(function: Callable[..., Any]) -> Any:
     return numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})(function)
 
 
-inline = numba.njit(inline="always")  # a part with one caller: a large one is not optimised twice, alone and there
+inline = numba.njit(inline="always")  # a piece of its callers: a large one with one caller is optimised only once
 
 
 @part
