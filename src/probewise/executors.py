@@ -421,12 +421,8 @@ def _pinned(function: Callable[[Any], Any], item: Any) -> Any:
 _lock = threading.Condition()
 _users = 0
 _limit: Any = None
-
-
-@lru_cache(maxsize=1)
-def _libraries(n_modules: int) -> ThreadpoolController:
-    """Those loaded, looked for again when modules have come: it takes 14 ms where many are there."""
-    return ThreadpoolController()
+# Libraries are looked for again when modules have come: it takes 14 ms where many are there.
+_libraries = lru_cache(maxsize=1)(lambda n_modules: ThreadpoolController())
 
 
 @contextmanager
