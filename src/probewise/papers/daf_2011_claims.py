@@ -356,7 +356,10 @@ def _svm_as_j(control: Mapping[str, Any]) -> Claim:
     ours = f"{rows}; {control['n_probes']:,} probes, C = {control['C']:g} tuned on all words; J of ridge and J of the "
     ours += f"SVM, each less its mean at the probe's size, correlate by {control['agreement']:.2f}"
     text = "Reuters, the linear SVM itself as J: DAF is better than BIF"
-    return Claim(text, lead > 0, ours, "section V-B, figure 2a", "one split; ridge with as many probes beside it")
+    evidence = (
+        "one split, with fewer probes than the paper's, which can only show that it is; ridge with as many beside it"
+    )
+    return Claim(text, lead > 0 or None, ours, "section V-B, figure 2a", evidence)
 
 
 def _bernoulli(name: str, result: StudyResult) -> Claim:
