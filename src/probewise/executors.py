@@ -396,6 +396,14 @@ def threads_beside_device() -> int:
     return min(8, int(joblib.cpu_count()))  # more gain little
 
 
+def begun(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    """What the function gives, worked out by a thread from now on, without more for BLAS: call to wait for it."""
+    pool = ThreadPoolExecutor(1)
+    result = pool.submit(one_blas_thread()(function), *arguments).result
+    pool.shutdown(wait=False)
+    return result
+
+
 def ahead(n_threads: int, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
     """A map of this process that keeps some items in flight, so that a device need not wait for the host."""
     waiting: deque[Any] = deque()

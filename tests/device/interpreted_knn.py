@@ -6,7 +6,7 @@ from triton.runtime import interpreter
 
 from probewise.criteria import KNN
 from probewise.criteria.knn_device import RowsByFold
-from probewise.kernels.device import neighbors, neighbors_triton
+from probewise.kernels.device import neighbors, neighbors_quick
 
 patch_tensors = interpreter._patch_lang_tensor
 
@@ -41,7 +41,7 @@ def check(X, cv, k, soft, tile):
     (part,) = RowsByFold.of(bound.folds, together=True, tile=tile)
     search = type(device.searches[0])(device, part)
     groups = search.rows.groups.numpy()
-    quick = neighbors_triton.Quick(search.rows, groups, part.queries)
+    quick = neighbors_quick.Quick(search.rows, groups, part.queries)
     near, apart = quick.nearest(*subsets, sizes, np.arange(len(sizes)), k, soft)
     for number, table in enumerate(np.split(indices, offsets[1:-1])):
         rows = torch.from_numpy(table.astype(np.int64))[None]
@@ -58,7 +58,7 @@ for name, X in tables.items():
     if name == "tied":
         modes.add(check(X, "loo", 5, True, 64))
 
-neighbors_triton.PIECES = ((16, 0),)  # larger ones are read in a loop
+neighbors_quick.PIECES = ((16, 0),)  # larger ones are read in a loop
 modes.add(check(tables["plain"], splits, 3, False, 1))
 assert {0, 2} <= modes, modes
 print("done")

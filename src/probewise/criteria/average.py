@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..checks.errors import Parameter, ParameterError
+from ..executors import Map, threads
 from ..probing.probes import Subsets
 from .base import BoundCriterion, Criterion, Floats, Folds
+
+MOST_THREADS = 16  # of two parts, for all batches on their way through a device
 
 
 class Average(Criterion):
@@ -120,13 +123,16 @@ class BoundAverage:
 
 @dataclass(frozen=True)
 class DeviceAverage:
+    """Its parts side by side, each on a stream of its own: while one waits for the device, another sends work there."""
+
     parts: list[Any]
+    map: Map = field(default_factory=lambda: threads(MOST_THREADS))
 
     def __call__(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
-        return np.mean([part(indices, offsets) for part in self.parts], axis=0)
+        return np.mean(list(self.map(lambda part: part(indices, offsets), self.parts)), axis=0)
 
     def outcomes(self, *asked: Any) -> tuple[Floats, NDArray[np.float32]]:
-        return mean_outcomes([part.outcomes(*asked) for part in self.parts])
+        return mean_outcomes(list(self.map(lambda part: part.outcomes(*asked), self.parts)))
 
 
 def mean_outcomes(found: list[tuple[Floats, NDArray[np.float32]]]) -> tuple[Floats, NDArray[np.float32]]:

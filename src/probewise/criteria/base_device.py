@@ -121,9 +121,9 @@ class DeviceScorer(ABC):
                 yield self._send(some), padded(batch.features, batch.starts, subsets, width, self.n_features)
 
 
-def at_a_time(n_bytes: float) -> int:
+def at_a_time(n_bytes: float, room: int = BATCH_BYTES, most: int = MOST_SUBSETS) -> int:
     """How many subsets of so many bytes each make a batch: enough to keep a GPU busy, whatever memory is free."""
-    return int(np.clip(BATCH_BYTES // max(1, n_bytes), 1, MOST_SUBSETS))
+    return int(np.clip(room // max(1, n_bytes), 1, most))
 
 
 def stack_folds(tests: Sequence[Any]) -> NDArray[Any]:

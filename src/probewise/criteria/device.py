@@ -74,12 +74,14 @@ class OnDevice:
 
         return IN_FLIGHT if memory(str(find(self.device))) >= MUCH_MEMORY else FEW_IN_FLIGHT
 
-    def warm_up(self, largest: int) -> None:
+    def warm_up(self, largest: int, group_of: NDArray[Any] | None) -> None:
         """Send X and make the programs for subsets of all sizes beside other work; what fails here fails again."""
 
         def score_some() -> None:
+            sizes = np.unique(np.linspace(1, largest, 12, dtype=int)).tolist()
+            subsets = Subsets.of([range(size) for size in sizes])
             with suppress(Exception):
-                self(Subsets.of([range(size) for size in np.unique(np.linspace(1, largest, 12, dtype=int)).tolist()]))
+                self(subsets) if group_of is None else self.outcomes(subsets, group_of)
 
         threading.Thread(target=score_some, daemon=True).start()
 

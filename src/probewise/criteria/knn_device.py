@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -128,16 +127,15 @@ class Search:
         values = bound.target.values if scorer.n_classes else bound.target.values - bound.target.values.mean()
         self.k, self.targets = scorer.k, send_array(values[part.rows], self.device)
         self.queries = send_array(part.queries, self.device)
-        self.quick = self._triton and self._triton.Quick(self.rows, groups, part.queries)
+        self.quick = self._quick(groups, part.queries)
 
-    @cached_property
-    def _triton(self) -> Any:
-        """The Triton kernels, where there is a GPU for them."""
+    def _quick(self, groups: NDArray[np.int64], queries: NDArray[np.int64]) -> Any:
+        """Where there is a GPU for Triton's kernels."""
         if not has_triton(self.device):
             return None
-        from ..kernels.device import neighbors_triton
+        from ..kernels.device.neighbors_quick import Quick
 
-        return neighbors_triton
+        return Quick(self.rows, groups, queries)
 
     def votes(self, batch: Batch, chosen: NDArray[np.int64], n_classes: int) -> Tensor:
         """The class (chosen, queries) that most neighbours are of."""

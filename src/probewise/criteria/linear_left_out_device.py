@@ -18,6 +18,8 @@ from .base_device import Batch, DeviceScorer, at_a_time
 from .linear_device import DeviceLinear, Task, exact_score
 from .scoring_device import Groups
 
+ROOM, MOST_AT_A_TIME = 2**30, 2048  # a table takes some forty launches, which take longer than what they launch
+
 
 class DeviceLeftOutLinear(DeviceScorer):
     """J of many subsets at a time from lines in float64, about their means and in units of about their scatter."""
@@ -48,7 +50,8 @@ class DeviceLeftOutLinear(DeviceScorer):
         return found[:, :-1]
 
     def _at_a_time(self, width: int) -> int:
-        return at_a_time(8 * (3 * width * (width + self.n_rows) + (6 * len(self.outputs) + 4) * self.n_rows))
+        n_bytes = 8 * (3 * width * (width + self.n_rows) + (6 * len(self.outputs) + 4) * self.n_rows)
+        return at_a_time(n_bytes, ROOM, MOST_AT_A_TIME)
 
     def _predicted(self, table: Tensor) -> tuple[Tensor, Tensor]:
         """Predictions (subsets, rows), and the least pivot of each subset."""

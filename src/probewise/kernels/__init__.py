@@ -9,10 +9,11 @@ module           what it computes                                  in `device`  
 draw             random subsets from counters (Philox)                                             probing.probes
 sums             per-feature sums over probes, DAF0 from them                                      probing.tally, engine
 order            places in descending order, by radix                                              probing.tally
-inclusion        products with the matrix of probes by features                                    probing.regression
+inclusion        products with the matrix of probes by features    inclusion                       probing.regression
 columns          columns of a wide matrix, gathered and centred    columns, streaming (X sent      criteria, discretize
                                                                    once, or slice by slice)
-neighbors        k nearest neighbours across folds of many rows    neighbors, neighbors_triton     criteria.knn
+neighbors        k nearest neighbours across folds of many rows    neighbors, neighbors_quick,     criteria.knn
+                                                                   neighbors_triton
 votes            k nearest rows in any folds, what they say                                        criteria.knn
 products         inner products of columns, some by some                                           votes
 integers         distances of 16-bit integers (AVX512-VNNI)                                        neighbors

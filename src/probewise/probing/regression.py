@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -97,11 +98,17 @@ class Design:
     longest first, so that those of a round are the first so many.
 
     Rounds that ``before``, of the same plan and ledger, has read are taken from there. Any number of threads gives the
-    same bits.
+    same bits. On a torch ``device``, where all weights are 1, sums are rounded in another order.
     """
 
     def __init__(
-        self, plan: ProbePlan, ledger: Ledger, before: Design | None = None, *, n_threads: int | None = None
+        self,
+        plan: ProbePlan,
+        ledger: Ledger,
+        before: Design | None = None,
+        *,
+        n_threads: int | None = None,
+        device: str | None = None,
     ) -> None:
         self.plan, self.ledger, self.map = plan, ledger, threads(n_threads)
         self.read: list[ReadRound] = list(self._read_rounds(before.read if before else []))
@@ -111,9 +118,7 @@ class Design:
         self.round_of = np.repeat(np.arange(len(self.read)), self.lengths)
         self.weights = np.ones(len(self.values))
         self._number()
-        self._kept = None
-        if all(part.subsets is not None for part in self.read):
-            self._kept = self._placed(joined([part.subsets for part in self.read if part.subsets is not None]))
+        self._on_device = None if device is None else self._sent(device)
 
     def _read_rounds(self, known: list[ReadRound]) -> Iterator[ReadRound]:
         starts = [min(part.start, self.ledger.n_probes) for part in self.plan.rounds] + [self.ledger.n_probes]
@@ -156,8 +161,27 @@ class Design:
         self.n_active_of = np.repeat(self.n_active.astype(np.float64), self.lengths)
         self.n_columns = column[self.n_active - 1] + 1
 
+    @cached_property
+    def _held(self) -> Subsets | None:
+        """What all probes hold, where there was room for it."""
+        parts = [part.subsets for part in self.read if part.subsets is not None]
+        return joined(parts) if len(parts) == len(self.read) else None
+
+    @cached_property
+    def _kept(self) -> Subsets | None:
+        """The same, in columns."""
+        return None if self._held is None else self._placed(self._held)
+
     def _placed(self, subsets: Subsets) -> Subsets:
         return Subsets(self.place[subsets.indices], subsets.offsets)
+
+    def _sent(self, device: str) -> Any:
+        if self._held is None:
+            return None
+        from ..kernels.device.inclusion import Inclusion
+
+        shares = self.sizes / self.n_active_of
+        return Inclusion(self._held.indices, self._held.offsets, self.place, self.lengths, shares, device)
 
     def _batches(self) -> Iterator[tuple[slice, Subsets]]:
         """Which probes, and what they hold."""
@@ -178,6 +202,8 @@ class Design:
 
     def _summed(self, values: Floats) -> Floats:
         """For each feature, the sum of the values of the probes that hold it."""
+        if self._on_device is not None:
+            return self._on_device.transposed_times(values)
         out = np.zeros(len(self.roots))
         if self.map is not in_turn and self._kept is not None:
             starts, probes = self._by_column
@@ -199,7 +225,10 @@ class Design:
 
     def _by_round(self, values: Floats, out: Floats) -> Floats:
         """To each feature, add the sum of the values of the probes of its rounds."""
-        totals = np.bincount(self.round_of, values, minlength=len(self.n_active))
+        return self._of_rounds(np.bincount(self.round_of, values, minlength=len(self.n_active)), out)
+
+    def _of_rounds(self, totals: NDArray[Any], out: Floats) -> Floats:
+        """To each feature, add the totals of its rounds."""
         for n_columns, total in zip(self.n_columns.tolist(), totals.tolist(), strict=True):
             out[:n_columns] += total
         return out
@@ -215,12 +244,22 @@ class Design:
         Weights that several features share are those of one times the root of their number: so the penalty is as it
         is for features of their own.
         """
-        means = np.cumsum(self.roots * w)[self.n_columns - 1] / self.n_active
+        out = self._sums_of_probes(w)
+        out -= self.sizes * np.repeat(self._means(w), self.lengths)
+        return out
+
+    def _means(self, w: Floats) -> Floats:
+        """The mean weight of the features of each round."""
+        return np.asarray(np.cumsum(self.roots * w)[self.n_columns - 1] / self.n_active)
+
+    def _sums_of_probes(self, w: Floats) -> Floats:
+        """For each probe, the sum of its features' weights."""
+        if self._on_device is not None:
+            return self._on_device.times(w)
         out = np.empty(len(self.values))
         for some, subsets in self._batches():
             parts = [(0, len(subsets))] if self.map is in_turn else pieces(subsets.offsets)
             list(self.map(partial(_times, subsets, w, out[some]), parts))
-        out -= self.sizes * np.repeat(means, self.lengths)
         return out
 
     def transposed_times(self, values: Floats) -> Floats:
@@ -229,11 +268,18 @@ class Design:
         out *= self.roots
         return out
 
+    def _normal(self, w: Floats) -> Floats:
+        """The transposed matrix times the matrix times w, probes by their weights."""
+        if self._on_device is None:
+            return self.transposed_times(self.weights * self.times(w))
+        sums, totals = self._on_device.normal(w, self._means(w))
+        return self._of_rounds(-totals, sums) * self.roots
+
     def solve(self, penalty: float, guess: Floats | None = None, tolerance: float = TOLERANCE) -> Floats:
         """Weights by conjugate gradients."""
 
         def normal(w: Floats) -> Floats:
-            return self.transposed_times(self.weights * self.times(w)) + penalty * w
+            return self._normal(w) + penalty * w
 
         n_columns = len(self.roots)
         matrix = LinearOperator((n_columns, n_columns), matvec=normal, dtype=np.float64)

@@ -222,6 +222,7 @@ class Schedule:
     protected: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
     protected_above: int = 0
     n_threads: int | None = None  # of the regressions between rounds, which are the same to the bit for any number
+    device: str | None = None  # where their sums are made, if not on the CPU
     _read: list[Design] = field(default_factory=list, init=False, repr=False)  # the last one, for the next to go on
 
     @classmethod
@@ -264,12 +265,12 @@ class Schedule:
 
     def fit(self, plan: ProbePlan, ledger: Ledger) -> Regression:
         """One regression over the probes of all rounds."""
-        design = Design(plan, ledger, *self._read, n_threads=self.n_threads)
+        design = Design(plan, ledger, *self._read, n_threads=self.n_threads, device=self.device)
         self._read[:] = [design] if len(plan.rounds) <= len(self.ends) else []
         return Regression.of_design(design, RIDGE / design.unit, TOLERANCE)
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_read": []}
+        return self.__dict__ | {"_read": [], "device": None}  # there may be none where it is read
 
 
 def sizes_of_rounds(n_units: int, n_rounds: int | None = None) -> list[int]:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,7 +25,7 @@ from ..checks.tables import are_categories, kinds_of_columns, number_categories
 from ..criteria.base import Target
 from ..criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice
 from ..criteria.identity import stable_text
-from ..executors import Map
+from ..executors import Map, begun
 from ..kernels.device import find
 from ..probing.alone import chances_alone
 from ..probing.engine import ProbeError, run_probes
@@ -97,15 +98,16 @@ class ProbingSelector(ShowsRun):
         X_used, y_used, matrix, groups_used, weights_used = self._used(seen, y, table.matrix, groups, sample_weight)
         score = self._bound(self.criterion_, matrix, y_used, groups_used, weights_used)
         largest = default_size if self.max_probe_size is None else int(self.max_probe_size)
-        if isinstance(score, OnDevice) and self.n_jobs in (None, 1):
-            score.warm_up(min(largest, matrix.shape[1]))
-
-        row_groups = self._row_groups(score, y_used, groups_used)
+        row_groups, on_device = self._row_groups(score, y_used, groups_used), isinstance(score, OnDevice)
         self.row_groups_ = self._of_all_rows(row_groups, X.shape[0])
-        rounds = self._rounds(X_used, y_used, table.units, isinstance(score, OnDevice))
-        record = self._new_record(X, y_used, table.units, seed, largest, rounds, isinstance(score, OnDevice))
-        chances, by_groups = self._chances_alone(table, y, seed, groups), decoys and groups is not None
-        record = replace(record, chances_alone=chances, decoys_by_groups=by_groups).with_rows(row_groups)
+        if on_device and self.n_jobs in (None, 1):
+            score.warm_up(min(largest, matrix.shape[1]), None if row_groups is None else row_groups.group_of)
+
+        chances = (begun if on_device else partial)(self._chances_alone, table, y, seed, groups)
+        rounds = self._rounds(X_used, y_used, table.units, on_device)
+        record = self._new_record(X, y_used, table.units, seed, largest, rounds, on_device)
+        by_groups = decoys and groups is not None
+        record = replace(record, chances_alone=chances(), decoys_by_groups=by_groups).with_rows(row_groups)
         if self.ledger is not None:
             folds = [*score.folds.identity, *([] if self.sampled_rows_ is None else [(self.sampled_rows_,)])]
             record = record.with_data(X, y, folds, checked_weights(sample_weight, X.shape[0]))
@@ -217,7 +219,7 @@ class ProbingSelector(ShowsRun):
             version=__version__,
             command=COMMAND.get(),
             scale=self.scale_,
-            uneven=uneven_widths(X) if self.scale_ is None and self.criterion_.goes_by_width else None,
+            uneven=uneven_widths(X, self.scale) if self.scale_ is None and self.criterion_.goes_by_width else None,
         )
 
     def _row_groups(self, score: Any, y: Any, groups: Any) -> RowGroups | None:

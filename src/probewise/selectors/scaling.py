@@ -34,10 +34,14 @@ def scale_for(scale: str | None, X: Any) -> str | None:
         raise ParameterError(Parameter("scale", scale), " copies the table, which is not in memory: use scale=None")
     if scale != "auto":
         return scale
-    n_bytes = X.nnz * 8 if sp.issparse(X) else X.shape[0] * X.shape[1] * max(4, X.dtype.itemsize)
-    if isinstance(X, Stored) or n_bytes > LARGEST_COPY:
+    if isinstance(X, Stored) or not _is_affordable(X):
         return None
     return None if not sp.issparse(X) and _are_alike(X) else "standard"
+
+
+def _is_affordable(X: Any) -> bool:
+    n_bytes = X.nnz * 8 if sp.issparse(X) else X.shape[0] * X.shape[1] * max(4, X.dtype.itemsize)
+    return bool(n_bytes <= LARGEST_COPY)
 
 
 def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = None, weights: Any = None) -> Any:
@@ -60,9 +64,12 @@ def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = No
     return out
 
 
-def uneven_widths(X: Any) -> tuple[float, float] | None:
-    """The deviations between which nine in ten columns lie, if they are so uneven that the wide ones rule distances."""
-    if isinstance(X, Stored) or sp.issparse(X):
+def uneven_widths(X: Any, asked: str | None = None) -> tuple[float, float] | None:
+    """The deviations between which nine in ten columns lie, if they are so uneven that the wide ones rule distances.
+
+    Where "auto" was asked for and left the columns as they are, it has seen that they are not.
+    """
+    if isinstance(X, Stored) or sp.issparse(X) or (asked == "auto" and _is_affordable(X)):
         return None
     deviations = _deviations(X)
     if len(deviations) < 2:

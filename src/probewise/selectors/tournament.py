@@ -16,7 +16,7 @@ from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite
 from ..criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
 from ..criteria.base import Target
-from ..executors import threads_beside_device
+from ..executors import threads, threads_beside_device
 from ..kernels.device import find
 from ..probing.ledger import Ledger, LedgerError
 from ..probing.record import Record
@@ -185,16 +185,19 @@ class Tournament(ProbingSelector):
         return np.sort(order[np.arange(MOST_ROWS) * n_rows // MOST_ROWS])
 
     def _rounds(self, X: Any, y: Any, units: Units, on_device: bool) -> Rounds:
-        kept = self._kept_rounds()
-        if kept is not None:
-            return kept
+        check_every, block_size, schedule = self._kept_rounds() or self._new_rounds(X, y, units, on_device)
+        assert isinstance(schedule, Schedule)
+        place = find(self.device) if on_device else None
+        return Rounds(check_every, block_size, replace(schedule, n_threads=self._n_threads, device=place))
+
+    def _new_rounds(self, X: Any, y: Any, units: Units, on_device: bool) -> Rounds:
         budget = self._budget(X.shape[0])
         block_size = min(self._usual_block(on_device), max(1, budget // MOST_BLOCKS))
         schedule = Schedule.of_budget(units.n_units, budget, block_size)
         above = max(100, min(200, units.n_units // 5))
         if schedule.ends and units.n_units > above:
-            schedule = replace(schedule, protected=self._protected(X, y, units), protected_above=above)
-        return Rounds(block_size, block_size, replace(schedule, n_threads=self._n_threads))
+            schedule = replace(schedule, protected=self._protected(X, y, units, on_device), protected_above=above)
+        return Rounds(block_size, block_size, schedule)
 
     @property
     def _n_threads(self) -> int | None:
@@ -209,16 +212,16 @@ class Tournament(ProbingSelector):
             record = Record.read(ledger)
         return Rounds(record.check_every, record.block_size, record.narrowing)
 
-    def _protected(self, X: Any, y: Any, units: Units) -> Columns:
-        """The units of the features that filters rank best."""
+    def _protected(self, X: Any, y: Any, units: Units, on_device: bool) -> Columns:
+        """The units of the features that filters rank best; beside a device these work side by side."""
         is_wanted = X.shape[0] >= FEWEST_ROWS_OF_NET if self.net == "auto" else self.net
         if not is_wanted or y is None or isinstance(X, Stored) or self._is_category.any():
             return NO_COLUMNS
         if len(columns_not_finite(X)):
             return NO_COLUMNS
-        best = np.zeros(units.n_features, dtype=bool)
-        for method in self._filters(X, y):
-            best |= method.fit(X, y).ranking_ <= IN_NET
+        filters = self._filters(X, y)
+        places = threads(len(filters) if on_device else 1)(lambda method: method.fit(X, y).ranking_, filters)
+        best = np.min(list(places), axis=0) <= IN_NET
         protected = np.unique(units.unit_of[best])
         return protected[protected >= 0].astype(np.int32)
 

@@ -1,211 +1,14 @@
-"""Nearest neighbours on a GPU: candidates by products in half precision, settled by exact distances.
+"""Kernels of `neighbors_quick`: lower bounds of distances and the search among them, and exact distances."""
 
-`_candidates` fuses products and search: the table of distances is never written. Each place of a tile keeps the few
-nearest rows that came along in it; a distance and the number of its tile share 32 bits. What it compares are lower
-bounds of squared distances. With p the values as products have them, e how far a row is from its own p, and any d in
-(0, 1), exact squared distances are at least (1 - d) L and at most (1 + d) U, where
-
-    L, U = |p_a - p_b|^2 -+ 2/d (|e_a|^2 + |e_b|^2), less and plus the rounding of sums.
-
-Of fewer than eight features squared differences of values as they are, in float64, take their place: neighbours are
-near there, beside what products round off.
-
-`_part` takes the k nearest where these bounds part them from all others. Else, and where distances are asked for,
-`_settle` finds the exact distances of the candidates. What is open still is left to exact distances to all rows.
-"""
-
-from __future__ import annotations
-
-import threading
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
-import numpy as np
-import torch
 import triton
 import triton.language as tl
-from numpy.typing import NDArray
-from torch import Tensor
 
-from .columns import ALIGN, send_array
-from .neighbors import ROWS, Rows
-
-MANY_ROWS = 4096  # up to so many, tiles are narrower: fewer places to look through at the end
-TILES = ((32, 4, 3), (64, 4, 3))  # columns, warps, stages
-SPARE = 3  # candidates beyond the k nearest: with fewer, more is left to exact distances to all rows
-SQUARES = {"BLOCK": 1024, "DEEP": 8, "num_warps": 4}  # rows and features that a program reads at a time
-SETTLED = {"ROWS": 32, "num_warps": 1}  # pairs of subset and query
 DELTA = tl.constexpr(2.0**-12)
-ROUNDING = 2.0**-17  # of sums in float32 of products, as a share of both squares, for up to 512 features
 FAR = tl.constexpr(1e38)
-HALF_RANGE = 2.0**-16  # of the largest column's reach: below, half precision would lose digits of a column
-HALF_TOP = 2.0**12
-EXACT_BYTES = 2**28
-# A subset's features are read in two pieces, each a power of two long: (first, second) for sizes up to their sum.
-PIECES = ((32, 0), (64, 0), (64, 32), (128, 0), (128, 32), (128, 64), (256, 0))
-FEW = 8  # features: of fewer, differences are squared one by one
-ALONE, PURE, MIXED = 0, 1, 2  # each row is a group; every tile is of one; any
-_compiling = threading.Lock()
-
-
-class Quick:
-    """Rows as products want them, and how they are sought."""
-
-    def __init__(self, rows: Rows, groups: NDArray[np.int64], queries: NDArray[np.int64]) -> None:
-        """``groups`` are those of the lines' rows, -1 for what fills up; ``queries`` the rows to be tested."""
-        self.rows, self.width, self.device = rows, rows.lines.shape[1], rows.lines.device
-        self.made: set[tuple[int, ...]] = set()
-        is_row = torch.from_numpy(groups >= 0).to(self.device)
-        self.columns, self.warps, self.stages = TILES[0 if self.width <= MANY_ROWS else 1]
-        self.n_queries, self.n_tiles = len(queries), -(-(int(np.flatnonzero(groups >= 0)[-1]) + 1) // self.columns)
-        query_of = np.full(self.width, -1, np.int32)
-        query_of[queries] = np.arange(len(queries))
-        self.query_of = torch.from_numpy(query_of).to(self.device)
-        self.query_rows = torch.from_numpy(queries.astype(np.int32)).to(self.device)
-        self.n_row_tiles = -(-(int(queries[-1]) + 1) // ROWS)
-        self._set_mode(groups, query_of)
-        self.groups = torch.from_numpy(groups.astype(np.int32)).to(self.device)
-        self._send_products(is_row)
-
-    def _set_mode(self, groups: NDArray[np.int64], query_of: NDArray[np.int32]) -> None:
-        """Whether no tile is of two groups; then which column tiles are of the own one: (first, how many)."""
-        room = np.full(self.n_row_tiles * ROWS, -1)
-        room[: len(groups)] = groups[: len(room)]
-        tiles = room.reshape(-1, ROWS)
-        own, skip = tiles.max(axis=1), np.zeros((self.n_row_tiles, 2), np.int32)
-        known = groups[groups >= 0]
-        mode = PURE if ((tiles == own[:, None]) | (tiles < 0)).all() else MIXED
-        for tile, group in enumerate(own.tolist() if mode is PURE else ()):
-            inside = np.flatnonzero(groups == group)
-            first, last = inside[0] // self.columns, -(-(inside[-1] + 1) // self.columns)
-            others = groups[first * self.columns : last * self.columns]
-            mode = mode if ((others == group) | (others < 0)).all() else MIXED
-            skip[tile] = first, last - first
-        if mode is MIXED:
-            skip[:] = 0
-            mode = ALONE if len(np.unique(known)) == len(known) else MIXED
-        self.mode, self.skip = mode, torch.from_numpy(skip).to(self.device)
-
-    def _send_products(self, is_row: Tensor) -> None:
-        """The lines less their means, times a power of two, rounded to 11 bits; the rounding is what bounds count."""
-        lines, n_rows = self.rows.lines, int(is_row.sum())
-        self.centers = torch.zeros(len(lines), dtype=torch.float64, device=self.device)
-        reach = torch.zeros_like(self.centers)
-        step = max(1, 2**24 // self.width)
-        for start in range(0, len(lines), step):
-            some = slice(start, start + step)
-            part, first = lines[some].double(), lines[some, 0].double()
-            self.centers[some] = first + torch.where(is_row, part - first[:, None], 0.0).sum(dim=1) / n_rows
-            reach[some] = torch.where(is_row, part - self.centers[some, None], 0.0).abs().amax(dim=1)
-        used = reach[reach > 0]
-        most = float(used.max()) if len(used) else 1.0
-        self.scale = float(2.0 ** np.clip(np.floor(np.log2(HALF_TOP / most)), -60, 60))
-        self.are_halves = not len(used) or float(used.min()) * self.scale >= HALF_RANGE * HALF_TOP
-        dtype = torch.float16 if self.are_halves else torch.float32
-        self.products = torch.zeros(lines.shape, dtype=dtype, device=self.device)
-        self.errors = torch.zeros(lines.shape, dtype=torch.bfloat16, device=self.device)
-        for start in range(0, len(lines), step):
-            some = slice(start, start + step)
-            away = torch.where(is_row, lines[some].double() - self.centers[some, None], 0.0) * self.scale
-            kept = away.to(dtype)
-            if not self.are_halves:  # what the matrix units keep of float32
-                kept = ((kept.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
-            self.products[some], self.errors[some] = kept, ((away - kept).abs() * (1 + 2.0**-7)).bfloat16()
-
-    def nearest(
-        self, features: Tensor, starts: Tensor, sizes: NDArray[np.int64], chosen: NDArray[np.int64], k: int, soft: bool
-    ) -> tuple[Tensor, Tensor]:
-        """The k nearest rows of other groups (chosen, queries, k), and if ``soft`` squared distances, ascending."""
-        n_candidates, room = k + SPARE, triton.next_power_of_2(k + SPARE)
-        shape, options = (len(chosen), self.n_queries), {"device": self.device}
-        near = torch.empty((*shape, k), dtype=torch.int32, **options)
-        apart = torch.empty((*shape, k) if soft else (1,), dtype=torch.float64, **options)
-        is_open = torch.empty(shape, dtype=torch.bool, **options)
-        candidates = torch.empty((*shape, room), dtype=torch.int32, **options)
-        low = torch.empty((*shape, room), dtype=torch.float32, **options)
-        hidden = torch.empty(shape, dtype=torch.float32, **options)
-        square, spread = (torch.empty((len(chosen), self.width), dtype=torch.float32, **options) for _ in range(2))
-        mask = triton.next_power_of_2(self.n_tiles) - 1
-        rounding = ROUNDING * max(1.0, sizes[chosen].max(initial=1) / 512) + 3 * mask * 2.0**-23
-        asked = features, starts, send_array(chosen.astype(np.int32), self.device)
-        raw, zero_line = self.rows.lines, len(self.rows.lines) - 1
-        _squares[(len(chosen), -(-self.width // SQUARES["BLOCK"]))](
-            self.products, self.errors, *asked, self.groups, square, spread, zero_line, self.width, rounding,
-            FEW=FEW, **SQUARES,
-        )  # fmt: skip
-        searches = []
-        for order, first, second in self._by_size(sizes[chosen]):
-            given = (
-                raw if first < 0 else self.products, *asked, order, square, self.groups, self.skip, self.query_of,
-                candidates, low, hidden, zero_line, self.n_queries, self.width, self.n_tiles, mask, self.scale,
-            )  # fmt: skip
-            how = {
-                "E": n_candidates, "C": room, "D": 3 if k <= 4 else 4, "FIRST": first, "SECOND": second,
-                "MODE": self.mode, "ROWS": ROWS, "COLUMNS": self.columns, "num_warps": self.warps,
-                "num_stages": self.stages,
-            }  # fmt: skip
-            searches.append((len(order), given, how))
-        self._compile([(given, how) for _, given, how in searches])
-        for n_subsets, given, how in searches:
-            _candidates[(self.n_row_tiles, n_subsets)](*given, **how)
-        if not soft:
-            _part[(-(-self.n_queries // 64), len(chosen))](
-                self.query_rows, spread, candidates, low, hidden, near, is_open, self.n_queries, self.width, K=k,
-                E=n_candidates, C=room, ROWS=64,
-            )  # fmt: skip
-        pairs = is_open.new_empty(1) if soft else torch.nonzero(is_open.view(-1))[:, 0]
-        n_pairs = is_open.numel() if soft else len(pairs)
-        if n_pairs:
-            _settle[(-(-n_pairs // SETTLED["ROWS"]),)](
-                raw, *asked, pairs, self.query_rows, self.rows.keys, candidates, low, hidden, near, apart, is_open,
-                n_pairs, self.n_queries, self.width, self.scale**2, K=k, E=n_candidates, C=room, SOFT=soft,
-                enable_fp_fusion=False, **SETTLED,
-            )  # fmt: skip
-            self._settle_open(is_open, asked, k, near, apart, soft)
-        return near, apart if soft else apart.expand(*shape, k)
-
-    def _compile(self, searches: list[tuple[tuple[Any, ...], dict[str, Any]]]) -> None:
-        """The search for subsets of each range of sizes is a program of its own: all that are new are made at once."""
-        with _compiling:
-            new = [(given, how) for given, how in searches if (how["FIRST"], how["SECOND"], how["E"]) not in self.made]
-            if len(new) > 1 and isinstance(_candidates, triton.JITFunction):
-                with ThreadPoolExecutor(len(new)) as pool:
-                    list(pool.map(self._compile_one, *zip(*new, strict=True)))
-            self.made |= {(how["FIRST"], how["SECOND"], how["E"]) for _, how in new}
-
-    def _compile_one(self, given: tuple[Any, ...], how: dict[str, Any]) -> None:
-        with torch.cuda.device(self.device):
-            _candidates.warmup(*given, grid=(1, 1), **how)
-
-    def _by_size(self, sizes: NDArray[np.int64]) -> list[tuple[Tensor, int, int]]:
-        """(which, first piece, second piece); pieces of 0 for those that are read in a loop, -1 for few features."""
-        steps = np.array([sum(pieces) for pieces in PIECES])
-        number, found = np.where(sizes < FEW, -1, np.searchsorted(steps, sizes)), []
-        for own in np.unique(number).tolist():
-            pieces = (-1, 0) if own < 0 else PIECES[own] if own < len(PIECES) else (0, 0)
-            found.append((send_array(np.flatnonzero(number == own).astype(np.int32), self.device), *pieces))
-        return found
-
-    def _settle_open(
-        self, is_open: Tensor, asked: tuple[Tensor, ...], k: int, near: Tensor, apart: Tensor, soft: bool
-    ) -> None:
-        """By exact distances to all rows."""
-        pairs = torch.nonzero(is_open.view(-1))[:, 0]
-        for some in torch.split(pairs, max(1, EXACT_BYTES // (8 * self.width))) if len(pairs) else ():
-            queries = self.query_rows[some % self.n_queries]
-            distances = torch.empty((len(some), self.width), dtype=torch.float64, device=self.device)
-            _distances[(self.width // ALIGN, len(some))](
-                self.rows.lines, *asked, (some // self.n_queries).int(), queries, distances, self.width, BLOCK=ALIGN,
-                enable_fp_fusion=False,
-            )  # fmt: skip
-            _pick[(len(some),)](
-                distances, self.groups, self.rows.keys, queries, some, near, apart, self.width, K=k, SOFT=soft,
-                BLOCK=1024,
-            )  # fmt: skip
 
 
 @triton.jit
-def _squares(
+def squares(
     products, errors, features, starts, chosen, groups, square, spread, zero_line, width, rounding,
     BLOCK: tl.constexpr, DEEP: tl.constexpr, FEW: tl.constexpr,
 ):  # fmt: skip
@@ -295,7 +98,7 @@ def _tile(
 
 
 @triton.jit
-def _candidates(
+def candidates(
     products, features, starts, chosen, order, square, groups, skip, query_of, candidates, low, hidden, zero_line,
     n_queries, width, n_tiles, mask, scale, E: tl.constexpr, C: tl.constexpr, D: tl.constexpr, FIRST: tl.constexpr,
     SECOND: tl.constexpr, MODE: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
@@ -375,7 +178,7 @@ def _candidates(
 
 
 @triton.jit
-def _part(
+def part(
     query_rows, spread, candidates, low, hidden, near, is_open, n_queries, width, K: tl.constexpr, E: tl.constexpr,
     C: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
@@ -401,7 +204,7 @@ def _part(
 
 
 @triton.jit(do_not_specialize=["n_pairs"])
-def _settle(
+def settle(
     raw, features, starts, chosen, pairs, query_rows, keys, candidates, low, hidden, near, apart, is_open, n_pairs,
     n_queries, width, square_scale, K: tl.constexpr, E: tl.constexpr, C: tl.constexpr, SOFT: tl.constexpr,
     ROWS: tl.constexpr,
@@ -443,7 +246,7 @@ def _settle(
 
 
 @triton.jit
-def _distances(raw, features, starts, chosen, places, queries, distances, width, BLOCK: tl.constexpr):
+def distances(raw, features, starts, chosen, places, queries, distances, width, BLOCK: tl.constexpr):
     """Exact squared distances of some rows to all others."""
     pair = tl.program_id(1).to(tl.int64)
     subset = tl.load(chosen + tl.load(places + pair)).to(tl.int64)
@@ -460,7 +263,7 @@ def _distances(raw, features, starts, chosen, places, queries, distances, width,
 
 
 @triton.jit
-def _pick(
+def pick(
     distances, groups, keys, queries, places, near, apart, width, K: tl.constexpr, SOFT: tl.constexpr,
     BLOCK: tl.constexpr,
 ):  # fmt: skip
