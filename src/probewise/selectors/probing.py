@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from ..probing.alone import chances_alone
 from ..probing.engine import ProbeError, run_probes
 from ..probing.ledger import ROW_GROUPS, Ledger, peek
 from ..probing.probes import FEWEST_EXPECTED, Subsets
-from ..probing.progress import Verbose, live_progress, say
+from ..probing.progress import WATCHERS, Verbose, live_progress, say
 from ..probing.record import COMMAND, Record
 from ..probing.rounds import Narrowing, Schedule
 from ..probing.rows import RowGroups
@@ -105,10 +105,12 @@ class ProbingSelector(ShowsRun):
         rounds = self._rounds(X_used, y_used, table.units, isinstance(score, OnDevice))
         record = self._new_record(X, y_used, table.units, seed, largest, rounds, isinstance(score, OnDevice))
         chances, by_groups = self._chances_alone(table, y, seed, groups), decoys and groups is not None
-        record = replace(record, chances_alone=chances, decoys_by_groups=by_groups).with_rows(row_groups)
+        record = replace(record, chances_alone=chances, decoys_by_groups=by_groups)
+        if row_groups is not None:
+            record = replace(record, row_shares=row_groups.shares, row_unit=row_groups.unit)
         if self.ledger is not None:
             folds = [*score.folds.identity, *([] if self.sampled_rows_ is None else [(self.sampled_rows_,)])]
-            record = record.with_data(X, y, folds, checked_weights(sample_weight, X.shape[0]))
+            record = record.with_data(X, y, folds, checked_weights(sample_weight, X.shape[0]), row_groups)
 
         with self._explained_failure(record, groups, sample_weight):
             map = self._map(self.criterion_, matrix, score)
@@ -120,7 +122,9 @@ class ProbingSelector(ShowsRun):
     def _run(self, record: Record, table: UnitTable, score: Any, row_groups: RowGroups | None, map: Map) -> Run:
         """The probes scored, from where the ledger ends, until the rule says enough."""
         stop, names = self._stop_rule(record.shape[0]), _unit_names(record)
-        watched = live_progress(self.verbose, names, title=record.method, stop=stop, effort=record.effort)
+        watched: Any = nullcontext()
+        if self.verbose or WATCHERS.get():
+            watched = live_progress(self.verbose, names, title=record.method, stop=stop, effort=record.effort)
         with record.write(self.ledger) as ledger, watched as progress:
             run = run_probes(
                 record.first_plan(),
