@@ -139,9 +139,10 @@ class BoundLinear(BoundToColumns):
         return self.measure.of_rows(self.columns.rows)
 
     def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        """Scatters only gain a row."""
+        """From lines, which candidates share, where these are little work; else scatters only gain a row."""
         n, size = self.folds.n_rows, len(subset) + 1
-        if size > n or (self._by_lines(np.array([size])).all() and n * size**2 <= FEW_PRODUCTS):
+        are_lines = not (self.columns.is_sparse or self.sums)
+        if size > n or (are_lines and n * size**2 <= FEW_PRODUCTS):
             return self.lines.plus_each(subset, candidates)
         is_incomplete = self.missing.any_in(candidates) or self.missing.any_in(subset)
         from_scratch = self.columns.is_sparse or not self.folds.is_partition or self.measure.of_predictions is not None

@@ -110,11 +110,6 @@ class Measure:
         return len(self.weights) > 0
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is the usual score, of rows that count alike: accuracy or R^2."""
-        return self.code in (kernels.ACCURACY, kernels.R2) and not self.is_weighted
-
-    @property
     def is_probability(self) -> bool:
         return self.code == kernels.PROBABILITY
 
