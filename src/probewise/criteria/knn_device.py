@@ -44,8 +44,8 @@ class RowsByFold(NamedTuple):
         if together:
             sizes = folds.test_sizes
             room = -(-sizes // tile) * tile if 2 * tile * len(sizes) <= folds.n_rows else sizes
-            within = np.arange(room.sum()) - np.repeat(np.cumsum(room) - room, room)
-            is_row = within < np.repeat(sizes, room)
+            offset = np.arange(room.sum()) - np.repeat(np.cumsum(room) - room, room)
+            is_row = offset < np.repeat(sizes, room)
             rows = np.zeros(len(is_row), np.int64)
             rows[is_row] = folds.order
             return [cls(rows, np.where(is_row, np.repeat(np.arange(len(sizes)), room), -1), np.flatnonzero(is_row))]

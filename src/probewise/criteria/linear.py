@@ -153,8 +153,8 @@ class BoundLinear(BoundToColumns):
         none = NO_GROUPS.outcomes(1).of_subsets(0)
         return np.array([self._score(grown.load(k), own, none) for k, own in enumerate(subsets)], dtype=np.float64)
 
-    def _told(self, predictions: Floats) -> Floats:
-        return self.lines._told(predictions)
+    def _decoded(self, predictions: Floats) -> Floats:
+        return self.lines._decoded(predictions)
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""

@@ -66,13 +66,9 @@ class LeftOutLinear(BoundLeftOut):
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
-        if self.folds.is_loo:
-            from .linear_left_out_device import DeviceLeftOutLinear
+        from .linear_device import DeviceLeftOutLinear, DeviceLinear
 
-            return DeviceLeftOutLinear(self, device)
-        from .linear_device import DeviceLinear
-
-        return DeviceLinear(self, device)
+        return (DeviceLeftOutLinear if self.folds.is_loo else DeviceLinear)(self, device)
 
     def score_exactly(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
         """From orthogonal transformations of the columns, which lose half as many digits, and take far longer."""
@@ -106,7 +102,7 @@ class LeftOutLinear(BoundLeftOut):
         values = self.target.values
         return values if self.target.n_classes else values - values.mean()
 
-    def _told(self, predictions: Floats) -> Floats:
+    def _decoded(self, predictions: Floats) -> Floats:
         return predictions if self.target.n_classes else predictions + self.target.values.mean()
 
     @cached_property

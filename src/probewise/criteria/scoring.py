@@ -237,20 +237,20 @@ class OutcomesByGroup(ABC):
     def _from_predictions(self, subsets: Subsets) -> Floats:
         n_tests = sum(map(len, self.tests))
         each = GroupsOfTests(np.arange(n_tests), np.ones(n_tests), n_tests)
-        return self.scores_of(self._told(self._scores(subsets, each)[1]))
+        return self.scores_of(self._decoded(self._scores(subsets, each)[1]))
 
-    def scores_of(self, told: Floats) -> Floats:
+    def scores_of(self, predictions: Floats) -> Floats:
         """Mean of the scores of rows that are scored together, from predictions (subsets, tests) for all."""
         assert self.measure.of_predictions is not None
         scores, start = [], 0
         for rows in self.tests:
-            own = told[:, start : start + len(rows)]
+            own = predictions[:, start : start + len(rows)]
             known = self.target.values[rows], own, self.measure.of_rows(rows)
             scores.append(self.measure.of_predictions.scores(*known))
             start += len(rows)
         return np.asarray(np.mean(scores, axis=0))
 
-    def _told(self, predictions: Floats) -> Floats:
+    def _decoded(self, predictions: Floats) -> Floats:
         """Predictions (subsets, tests) of kernels as class numbers of the target, decisions or numbers."""
         return predictions
 

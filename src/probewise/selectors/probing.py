@@ -229,10 +229,10 @@ class ProbingSelector(ShowsRun):
         shares = getattr(score, "row_shares", None) if self.rows and y is not None else None
         if shares is None or (self._kept("seed") is not None and self._kept(ROW_GROUPS) is None):
             return None
-        spreads = {"neg_mean_squared_error": np.var, "neg_mean_absolute_error": np.std}
+        units = {"neg_mean_squared_error": np.var, "neg_mean_absolute_error": np.std}
         scoring = self._folds_and_score(self.criterion_, y)[1]
-        spread = spreads.get(scoring) if isinstance(scoring, str) else None
-        return RowGroups.of(shares, y, groups, 1.0 if spread is None else float(spread(y)))
+        unit_of = units.get(scoring) if isinstance(scoring, str) else None
+        return RowGroups.of(shares, y, groups, 1.0 if unit_of is None else float(unit_of(y)))
 
     def _of_all_rows(self, groups: RowGroups | None, n_rows: int) -> Rows | None:
         if groups is None or self.sampled_rows_ is None:

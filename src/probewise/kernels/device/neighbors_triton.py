@@ -124,13 +124,13 @@ class Quick:
         candidates = torch.empty((*shape, room), dtype=torch.int32, **options)
         low = torch.empty((*shape, room), dtype=torch.float32, **options)
         hidden = torch.empty(shape, dtype=torch.float32, **options)
-        square, spread = (torch.empty((len(chosen), self.width), dtype=torch.float32, **options) for _ in range(2))
+        square, slacks = (torch.empty((len(chosen), self.width), dtype=torch.float32, **options) for _ in range(2))
         mask = triton.next_power_of_2(self.n_tiles) - 1
         rounding = ROUNDING * max(1.0, sizes[chosen].max(initial=1) / 512) + 3 * mask * 2.0**-23
         asked = features, starts, send_array(chosen.astype(np.int32), self.device)
         raw, zero_line = self.rows.lines, len(self.rows.lines) - 1
         _squares[(len(chosen), -(-self.width // SQUARES["BLOCK"]))](
-            self.products, self.errors, *asked, self.groups, square, spread, zero_line, self.width, rounding,
+            self.products, self.errors, *asked, self.groups, square, slacks, zero_line, self.width, rounding,
             FEW=FEW, **SQUARES,
         )  # fmt: skip
         searches = []
@@ -150,7 +150,7 @@ class Quick:
             _candidates[(self.n_row_tiles, n_subsets)](*given, **how)
         if not soft:
             _part[(-(-self.n_queries // 64), len(chosen))](
-                self.query_rows, spread, candidates, low, hidden, near, is_open, self.n_queries, self.width, K=k,
+                self.query_rows, slacks, candidates, low, hidden, near, is_open, self.n_queries, self.width, K=k,
                 E=n_candidates, C=room, ROWS=64,
             )  # fmt: skip
         pairs = is_open.new_empty(1) if soft else torch.nonzero(is_open.view(-1))[:, 0]
@@ -206,7 +206,7 @@ class Quick:
 
 @triton.jit
 def _squares(
-    products, errors, features, starts, chosen, groups, square, spread, zero_line, width, rounding,
+    products, errors, features, starts, chosen, groups, square, slacks, zero_line, width, rounding,
     BLOCK: tl.constexpr, DEEP: tl.constexpr, FEW: tl.constexpr,
 ):  # fmt: skip
     """Of each row, what of its squared length bounds leave, and how much they take off; 0 for few features."""
@@ -229,7 +229,7 @@ def _squares(
     slack = rounding * total + (2.0001 / DELTA) * missed
     is_row = tl.load(groups + rows, mask=inside, other=-1) >= 0
     tl.store(square + place * width + rows, tl.where(is_row, total - slack, FAR), mask=inside)
-    tl.store(spread + place * width + rows, slack, mask=inside)
+    tl.store(slacks + place * width + rows, slack, mask=inside)
 
 
 @triton.jit
@@ -376,7 +376,7 @@ def _candidates(
 
 @triton.jit
 def _part(
-    query_rows, spread, candidates, low, hidden, near, is_open, n_queries, width, K: tl.constexpr, E: tl.constexpr,
+    query_rows, slacks, candidates, low, hidden, near, is_open, n_queries, width, K: tl.constexpr, E: tl.constexpr,
     C: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """The first k candidates, where bounds part them from all other rows."""
@@ -390,8 +390,8 @@ def _part(
     other = tl.load(candidates + at, mask=is_known, other=0)
     least = tl.load(low + at, mask=is_known, other=FAR)
     own = tl.load(query_rows + query, mask=is_query, other=0)
-    slack = tl.load(spread + place * width + other, mask=(number < K)[None, :], other=0.0)
-    slack += tl.load(spread + place * width + own)[:, None]
+    slack = tl.load(slacks + place * width + other, mask=(number < K)[None, :], other=0.0)
+    slack += tl.load(slacks + place * width + own)[:, None]
     most = tl.max(tl.where((number < K)[None, :], (1.0 + DELTA) * (least + 2.0 * slack), 0.0), axis=1)
     after = tl.min(tl.where((number >= K)[None, :], least, FAR), axis=1)
     unseen = tl.load(hidden + flat, mask=is_query, other=FAR)
