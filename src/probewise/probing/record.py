@@ -49,7 +49,7 @@ class Record:
 
     seed: int
     shape: tuple[int, int]  # rows and features of the table
-    criterion: str  # in words
+    criterion: str  # in words; "" where the run is not kept in a file
     units: Units
     max_probe_size: int | None = None
     inclusion: float | None = None

@@ -204,7 +204,7 @@ class ProbingSelector(ShowsRun):
         return Record(
             seed=seed,
             shape=X.shape,
-            criterion=("on a device: " if on_device else "") + self.criterion_.describe(),
+            criterion=self._criterion_text(on_device),
             units=units,
             max_probe_size=min(largest, units.n_units),
             inclusion=self.inclusion,
@@ -223,6 +223,12 @@ class ProbingSelector(ShowsRun):
             scale=self.scale_,
             uneven=uneven_widths(X) if self.scale_ is None and self.criterion_.goes_by_width else None,
         )
+
+    def _criterion_text(self, on_device: bool) -> str:
+        """By which a ledger knows the criterion; without one nobody asks, and all that a function captures is read."""
+        if self.ledger is None:
+            return ""
+        return ("on a device: " if on_device else "") + self.criterion_.describe()
 
     def _row_groups(self, score: Any, y: Any, groups: Any) -> RowGroups | None:
         """Groups of rows, if J is a mean over rows; a ledger that was begun without them goes on so."""
