@@ -260,7 +260,7 @@ class OutcomesByGroup(ABC):
         ``group_of`` has the group of each row, from 0 on, -1 for none; each group needs a row with a share. A mean is
         by shares, so that J is the sum over groups of (share of the group) x (mean outcome), where all rows are in one.
         """
-        scores, table = self._scores(subsets, self._row_groups(group_of))
+        scores, table = self._scores(subsets, self.groups_of_tests(group_of))
         return scores, table.astype(np.float32)
 
     @cached_property
@@ -286,7 +286,8 @@ class OutcomesByGroup(ABC):
             return None
         return np.concatenate([self.measure.shares(rows, self.target) for rows in self.tests]) / len(self.tests)
 
-    def _row_groups(self, group_of: NDArray[Any]) -> GroupsOfTests:
+    def groups_of_tests(self, group_of: NDArray[Any]) -> GroupsOfTests:
+        """The tests of rows in groups, which are numbered from 0 on, -1 for none."""
         shares = self._test_shares
         if shares is None:
             raise ParameterError(Parameter("scoring", self.measure.name), " is not a mean over rows")
