@@ -12,10 +12,10 @@ from torch import Tensor
 
 from ..kernels.device import has_triton, score_kernels
 from ..kernels.device.columns import memory, send, send_array
-from ..kernels.device.neighbors import BYTES_PER_PAIR, ROWS, TYPICAL, Rows, nearest, soft_votes, vote
+from ..kernels.device.neighbors import BYTES_PER_PAIR, ROWS, Rows, nearest, soft_votes, vote
 from ..kernels.device.scores import total
 from ..kernels.scores import PROBABILITY, ROC_AUC
-from ..kernels.votes import tie_keys
+from ..kernels.votes import TYPICAL, tie_keys
 from .base import Floats, Folds
 from .base_device import BATCH_BYTES, Batch, DeviceScorer, at_a_time
 from .scoring_device import Groups

@@ -19,11 +19,10 @@ from .base import Criterion, Floats
 from .columns import BoundToColumns, ColumnLines, Missing, SubsetColumns, about_middles, require_fillable
 from .linear_designs import DenseDesign, Design, GrownDesign, Moments, Rows, SparseDesign
 from .linear_left_out import LeftOutLinear
-from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, bind_target
+from .scoring import MOST_PREDICTIONS, NO_GROUPS, GroupsOfTests, Outcomes, bind_target
 
 STORED_FOLDS = 16  # folds whose sums are kept; with more, these would be larger than the data, and are made twice
 ROWS_AT_A_TIME = 1024  # rows whose sums are added up in the cache
-MOST_PREDICTIONS = 2**22  # held at a time: 32 MiB
 FEW_PRODUCTS = 2**20  # n d^2, for which a whole probe takes less time than Python does to let one grow
 
 
