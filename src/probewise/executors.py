@@ -25,6 +25,7 @@ from threadpoolctl import ThreadpoolController
 from . import __version__
 
 Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]  # like the built-in: results in order, lazily
+in_turn: Map = map  # one after the other, for work without BLAS
 LOG = logging.getLogger("probewise")
 MOST_LOSSES = 12  # of one item with its worker; a dead worker is the machine's fault, twelve are the item's
 WAIT = 10.0  # seconds for a scheduler to answer, and between two checks whether a cluster is still there
@@ -55,8 +56,7 @@ def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
     callable
         Like the built-in ``map``.
     """
-    cluster_map = _cluster_map()
-    if cluster_map is not None:
+    if (cluster_map := _cluster_map()) is not None:
         return cluster_map
     n_workers = _n_workers(n_jobs)
     if n_workers == 1:
@@ -78,8 +78,7 @@ def _n_workers(n_jobs: int | None) -> int:
 
 def stays_here(n_jobs: int | None = None) -> bool:
     """Whether an `executor` that prefers threads keeps to this process, so that data need not travel."""
-    cluster_map = _cluster_map()
-    if cluster_map is not None:
+    if (cluster_map := _cluster_map()) is not None:
         return cluster_map is serial
     backend, _ = joblib.parallel.get_active_backend(prefer="threads")
     return getattr(backend, "supports_sharedmem", False) or joblib.effective_n_jobs(n_jobs) == 1
@@ -377,9 +376,6 @@ def serial(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[
     """The map of one worker: this thread."""
     with one_blas_thread():
         yield from map(function, items)
-
-
-in_turn: Map = map  # one after the other, for work without BLAS
 
 
 def threads(n_jobs: int | None = None) -> Map:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,6 +18,7 @@ from .stores import Stored, column_slices, lies_by_columns, readable_type, row_b
 
 TAKE_CATEGORIES = ", or use a method that takes categories, such as DAF, Tournament, ReliefF, EFS or MRMR"
 REMEDY: Message = ("impute or leave out those columns or rows",)
+Remedy = Callable[[], Message]  # asked for only where something is refused
 CATEGORIES = ("category", "Categorical", "Enum")
 TEXTS = ("object", "str", "string", "String", "Utf8")
 EXACT = 2**53  # whole numbers up to it are exact as float64
@@ -229,10 +230,10 @@ def some_columns(columns: NDArray[np.int64], n_columns: int, names: NDArray[Any]
     return f"{len(columns)} of {n_columns} columns ({', '.join(shown)}{more})"
 
 
-def require_finite(X: Any, names: NDArray[Any] | None, remedy: Message = REMEDY) -> None:
+def require_finite(X: Any, names: NDArray[Any] | None, remedy: Remedy = lambda: REMEDY) -> None:
     bad = columns_not_finite(X)
     if len(bad):
-        raise ParameterError(f"Input X contains NaN or infinity in {some_columns(bad, X.shape[1], names)}: ", *remedy)
+        raise ParameterError(f"Input X contains NaN or infinity in {some_columns(bad, X.shape[1], names)}: ", *remedy())
 
 
 def columns_not_finite(X: Any, *, allow_nan: bool = False) -> NDArray[np.int64]:
@@ -252,7 +253,7 @@ def require_widths(
     widths: tuple[float, float] = SQUARED,
     *,
     allow_nan: bool = False,
-    remedy: Message = REMEDY,
+    remedy: Remedy = lambda: REMEDY,
 ) -> None:
     """Refuse columns that hold NaN (if not allowed) or infinity, or are too wide or too narrow."""
     if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
@@ -261,7 +262,7 @@ def require_widths(
     bad = _not_finite(low, high, allow_nan=allow_nan)
     if len(bad):
         what = "infinity" if allow_nan else "NaN or infinity"
-        raise ParameterError(f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: ", *remedy)
+        raise ParameterError(f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: ", *remedy())
     require_width(low, high, names, widths)
 
 

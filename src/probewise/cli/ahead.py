@@ -92,8 +92,8 @@ def compile_rest() -> None:
     measure, n_classes, borders, groups, shares = scores.PROBABILITY, 2, np.array([0, 1]), np.zeros(1, int), np.ones(1)
     truth, predicted, no_weights = np.zeros(1), np.zeros((1, 1)), np.empty(0)
     predict_left_out(np.zeros((1, 1, 1)), borders, np.ones((1, 2), bool), truth, measure, n_classes, predicted)
-    told = measure, truth, predicted, no_weights, n_classes, borders
-    scores.score_probes(*told, groups, shares, np.zeros((1, 1)), np.empty(1))
+    asked = measure, truth, predicted, no_weights, n_classes, borders
+    scores.score_probes(*asked, groups, shares, np.zeros((1, 1)), np.empty(1))
     indices, offsets, values, table = np.zeros(1, np.int32), np.array([0, 1]), np.ones(1), np.zeros((1, 3))
     sums.round_to_levels(np.ones(1, np.float32), 0.0, 1.0, np.empty(1, np.uint16))
     sums.add_probes(table, np.zeros(3), indices, offsets, values)

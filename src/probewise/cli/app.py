@@ -306,8 +306,8 @@ def compare(given: Any) -> int:
     from ..study import CLASSIFIERS, Study
 
     center = not hasattr(table.X, "tocsr")
-    judges = parsing.names_in("classifiers", given.classifiers, CLASSIFIERS)
-    classifiers = {name: CLASSIFIERS[name](center) for name in judges}
+    names = parsing.names_in("classifiers", given.classifiers, CLASSIFIERS)
+    classifiers = {name: CLASSIFIERS[name](center) for name in names}
     study = Study(
         selectors,
         classifiers,

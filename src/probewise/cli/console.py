@@ -157,7 +157,7 @@ def print_comparison(result: StudyResult) -> None:
     """Accuracy by size with each classifier, stability by size, and a verdict on each pair."""
     from ..report.study import sentences
 
-    told = sentences(result)
+    words = sentences(result)
     places = np.unique(np.linspace(0, len(result.sizes) - 1, SIZES_SHOWN).round().astype(int))
     sizes = [f"{size}" for size in result.sizes[places]]
 
@@ -170,12 +170,12 @@ def print_comparison(result: StudyResult) -> None:
         _print_plain(sentence)
 
     means = np.moveaxis(result.accuracy.mean(axis=0), 1, 0)
-    for classifier, by_size, sentence in zip(result.classifiers, means, told["accuracy"], strict=True):
+    for classifier, by_size, sentence in zip(result.classifiers, means, words["accuracy"], strict=True):
         show(f"accuracy, {classifier}", by_size, "mean", by_size.mean(axis=1), 3, sentence)
     stability, seconds = result.stability()["cw_rel"], result.seconds.mean(axis=0)
-    show("stability, CW_rel", stability, "seconds", seconds, 2, told["stability"]["cw_rel"])
+    show("stability, CW_rel", stability, "seconds", seconds, 2, words["stability"]["cw_rel"])
     if len(result.selectors) > 1:
-        _print_verdict(result, told["pairs"])
+        _print_verdict(result, words["pairs"])
 
 
 def _print_verdict(result: StudyResult, sentence: str) -> None:

@@ -70,7 +70,7 @@ class DeviceScorer(ABC):
         """Those asked for again are on the device already."""
         known, groups = self._known
         if known is not group_of:
-            groups = self.measure.groups(self.bound._row_groups(group_of))
+            groups = self.measure.groups(self.bound.groups_of_tests(group_of))
             self.streams.synchronize()
             self._known = group_of, groups
         return groups

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from ..kernels.device import has_triton, score_kernels
 from ..kernels.device.columns import memory, send, send_array
-from ..kernels.device.neighbors import BYTES_PER_PAIR, ROWS, TYPICAL, Rows, nearest, soft_votes, vote
+from ..kernels.device.neighbors import BYTES_PER_PAIR, ROWS, Rows, nearest, soft_votes, vote
 from ..kernels.device.scores import total
 from ..kernels.scores import PROBABILITY, ROC_AUC
-from ..kernels.votes import tie_keys
+from ..kernels.votes import TYPICAL, tie_keys
 from .base import Floats, Folds
 from .base_device import BATCH_BYTES, Batch, DeviceScorer, at_a_time
 from .scoring_device import Groups
@@ -43,8 +43,8 @@ class RowsByFold(NamedTuple):
         if together:
             sizes = folds.test_sizes
             room = -(-sizes // tile) * tile if 2 * tile * len(sizes) <= folds.n_rows else sizes
-            within = np.arange(room.sum()) - np.repeat(np.cumsum(room) - room, room)
-            is_row = within < np.repeat(sizes, room)
+            offset = np.arange(room.sum()) - np.repeat(np.cumsum(room) - room, room)
+            is_row = offset < np.repeat(sizes, room)
             rows = np.zeros(len(is_row), np.int64)
             rows[is_row] = folds.order
             return [cls(rows, np.where(is_row, np.repeat(np.arange(len(sizes)), room), -1), np.flatnonzero(is_row))]

@@ -19,11 +19,10 @@ from .base import Criterion, Floats
 from .columns import BoundToColumns, ColumnLines, Missing, SubsetColumns, about_middles, require_fillable
 from .linear_designs import DenseDesign, Design, GrownDesign, Moments, Rows, SparseDesign
 from .linear_left_out import LeftOutLinear
-from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, bind_target
+from .scoring import MOST_PREDICTIONS, NO_GROUPS, GroupsOfTests, Outcomes, bind_target
 
 STORED_FOLDS = 16  # folds whose sums are kept; with more, these would be larger than the data, and are made twice
 ROWS_AT_A_TIME = 1024  # rows whose sums are added up in the cache
-MOST_PREDICTIONS = 2**22  # held at a time: 32 MiB
 FEW_PRODUCTS = 2**20  # n d^2, for which a whole probe takes less time than Python does to let one grow
 
 
@@ -139,9 +138,10 @@ class BoundLinear(BoundToColumns):
         return self.measure.of_rows(self.columns.rows)
 
     def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        """Scatters only gain a row."""
+        """From lines, which candidates share, where these are little work; else scatters only gain a row."""
         n, size = self.folds.n_rows, len(subset) + 1
-        if size > n or (self._by_lines(np.array([size])).all() and n * size**2 <= FEW_PRODUCTS):
+        are_lines = not (self.columns.is_sparse or self.sums)
+        if size > n or (are_lines and n * size**2 <= FEW_PRODUCTS):
             return self.lines.plus_each(subset, candidates)
         is_incomplete = self.missing.any_in(candidates) or self.missing.any_in(subset)
         from_scratch = self.columns.is_sparse or not self.folds.is_partition or self.measure.of_predictions is not None
@@ -152,8 +152,8 @@ class BoundLinear(BoundToColumns):
         none = NO_GROUPS.outcomes(1).of_subsets(0)
         return np.array([self._score(grown.load(k), own, none) for k, own in enumerate(subsets)], dtype=np.float64)
 
-    def _told(self, predictions: Floats) -> Floats:
-        return self.lines._told(predictions)
+    def _decoded(self, predictions: Floats) -> Floats:
+        return self.lines._decoded(predictions)
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""

@@ -259,8 +259,6 @@ class SparseDesign(Design):
     ) -> float:
         assert isinstance(rows, slice)
         place = (self.starts, *self.entries, rows.start, rows.stop, weights, intercepts)
-        if self.target.classes is not None and self.measure.is_plain and not len(by_group.groups):
-            return kernels.sparse_accuracy(*place, self.targets, self._target_sums(rows), allowed)
         predictions = np.empty(rows.stop - rows.start)
         kernels.sparse_predict(*place, allowed, self.measure.is_of_labels, predictions)
         return self._score_predictions(rows, predictions, by_group)

@@ -138,15 +138,15 @@ class BoundNaiveBayes(OutcomesByGroup):
             total += share * model.scores(self.X, subsets, self.var_smoothing, by_group.of_tests(own))
         return total / sum(shares), by_group.means
 
-    def _told(self, predictions: Floats) -> Floats:
+    def _decoded(self, predictions: Floats) -> Floats:
         """Folds number the classes that they know first."""
         if not self.measure.is_of_labels:
             return predictions
-        told, codes = np.empty_like(predictions), self.target.values
+        decoded, codes = np.empty_like(predictions), self.target.values
         for (train, _), own in zip(self.folds.splits, self.folds.parts, strict=True):
             labels = known_first(np.unique(codes[_counted(train, self.measure.weights)]), self.target.n_classes)
-            told[:, own] = labels[predictions[:, own].astype(np.int64)]
-        return told
+            decoded[:, own] = labels[predictions[:, own].astype(np.int64)]
+        return decoded
 
     def _fold_shares(self) -> list[float]:
         """How much each fold counts: alike, but probabilities are averaged over rows."""
@@ -259,7 +259,7 @@ class LeftOutBayes(BoundLeftOut):
 
     def to(self, device: str) -> Any:
         """The same on a torch device: a function of (indices, offsets)."""
-        from .bayes_left_out_device import DeviceLeftOutBayes
+        from .naive_bayes_device import DeviceLeftOutBayes
 
         return DeviceLeftOutBayes(self, device)
 

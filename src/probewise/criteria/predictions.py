@@ -36,18 +36,18 @@ class Counts(NamedTuple):
 
     @classmethod
     def of(cls, truth: NDArray[Any], predicted: NDArray[Any], weights: Floats, target: Target) -> Counts:
-        n_classes = target.n_classes
-        told = predicted.astype(np.int64)
-        places = told + n_classes * np.arange(len(told))[:, None]
+        n_subsets, n_classes = len(predicted), target.n_classes
+        predicted = predicted.astype(np.int64)
+        places = predicted + n_classes * np.arange(n_subsets)[:, None]
 
         def total(of: NDArray[Any] | slice, of_rows: Floats = weights) -> Floats:
-            parts = np.broadcast_to(of_rows, told.shape)[of].ravel() if len(of_rows) else None
-            return np.bincount(places[of].ravel(), parts, len(told) * n_classes).reshape(-1, n_classes).astype(float)
+            parts = np.broadcast_to(of_rows, predicted.shape)[of].ravel() if len(of_rows) else None
+            return np.bincount(places[of].ravel(), parts, n_subsets * n_classes).reshape(-1, n_classes).astype(float)
 
         own = np.bincount(truth, weights if len(weights) else None, n_classes)[None].astype(float)
         met = (total(slice(None), NO_WEIGHTS) > 0) | (np.bincount(truth, minlength=n_classes) > 0)
         positive = np.flatnonzero(np.asarray(target.classes) == POSITIVE)
-        return cls(total(told == truth), total(slice(None)), own, met, int(positive[0]) if len(positive) else -1)
+        return cls(total(predicted == truth), total(slice(None)), own, met, int(positive[0]) if len(positive) else -1)
 
 
 def _ratio(above: Floats, below: Floats) -> Floats:
@@ -84,8 +84,8 @@ def _matthews(counts: Counts) -> Floats:
     """The correlation of classes and predictions (J. Gorodkin, Computational Biology and Chemistry 28, 2004)."""
     total = counts.own.sum()
     by_chance = (counts.own * counts.claims).sum(axis=1)
-    spreads = (total**2 - (counts.claims**2).sum(axis=1)) * (total**2 - (counts.own**2).sum())
-    return _ratio(counts.hits.sum(axis=1) * total - by_chance, np.sqrt(np.maximum(spreads, 0.0)))
+    variances = (total**2 - (counts.claims**2).sum(axis=1)) * (total**2 - (counts.own**2).sum())
+    return _ratio(counts.hits.sum(axis=1) * total - by_chance, np.sqrt(np.maximum(variances, 0.0)))
 
 
 OF_TWO = tuple(BY_CLASS)
@@ -103,12 +103,12 @@ def _root_of_squares(truth: Floats, predicted: Floats, weights: Floats) -> Float
 
 
 def _explained_variance(truth: Floats, predicted: Floats, weights: Floats) -> Floats:
-    def spread(values: Floats) -> Floats:
+    def variance(values: Floats) -> Floats:
         middle = np.average(values, axis=1, weights=weights)[:, None]
         return np.asarray(np.average((values - middle) ** 2, axis=1, weights=weights))
 
-    left, scatter = spread(truth - predicted), spread(truth[None])
-    return np.where(scatter > 0, 1 - _ratio(left, scatter), np.where(left == 0, 1.0, 0.0))
+    left, whole = variance(truth - predicted), variance(truth[None])
+    return np.where(whole > 0, 1 - _ratio(left, whole), np.where(left == 0, 1.0, 0.0))
 
 
 FROM_ERRORS: dict[str, Callable[[Floats, Floats, Floats], Floats]] = {
@@ -166,15 +166,15 @@ def require_score_of(scoring: Any, target: Target, words: Message) -> None:
         raise ParameterError(Parameter("scoring", scoring), *words)
 
 
-class Told(BaseEstimator):
+class Predicted(BaseEstimator):
     """What a scorer takes for an estimator: its predictions are made already. It remembers what it was asked for."""
 
-    def __init__(self, told: Any, classes: Any = None, decisions: Any = None) -> None:
-        self.told, self.decisions, self.asked = told, decisions, set[str]()
+    def __init__(self, predicted: Any, classes: Any = None, decisions: Any = None) -> None:
+        self.predicted, self.decisions, self.asked = predicted, decisions, set[str]()
         if classes is not None:
             self.classes_ = classes
 
-    def fit(self, X: Any, y: Any) -> Told:
+    def fit(self, X: Any, y: Any) -> Predicted:
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -182,30 +182,32 @@ class Told(BaseEstimator):
 
     def predict(self, X: Any) -> Any:
         self.asked.add("predict")
-        return self.told
+        return self.predicted
 
 
-class ToldClasses(ClassifierMixin, Told):
+class PredictedClasses(ClassifierMixin, Predicted):
     pass
 
 
-class ToldDecisions(ToldClasses):
+class PredictedDecisions(PredictedClasses):
     def decision_function(self, X: Any) -> Any:
         self.asked.add("decision_function")
         return self.decisions
 
 
-class ToldNumbers(RegressorMixin, Told):
+class PredictedNumbers(RegressorMixin, Predicted):
     pass
 
 
-def _estimator(classes: Any, told: Any, decisions: Any = None) -> Told:
+def _estimator(classes: Any, predicted: Any, decisions: Any = None) -> Predicted:
     if classes is None:
-        return ToldNumbers(told)
-    return ToldClasses(told, classes) if decisions is None else ToldDecisions(told, classes, decisions)
+        return PredictedNumbers(predicted)
+    if decisions is None:
+        return PredictedClasses(predicted, classes)
+    return PredictedDecisions(predicted, classes, decisions)
 
 
-def _by_scorer(scoring: Any, estimator: Told, truth: NDArray[Any], weights: Floats) -> float:
+def _by_scorer(scoring: Any, estimator: Predicted, truth: NDArray[Any], weights: Floats) -> float:
     of_rows = {"sample_weight": weights} if len(weights) else {}
     return float(check_scoring(estimator, scoring)(estimator, np.zeros((len(truth), 1)), truth, **of_rows))
 

@@ -110,11 +110,6 @@ class Measure:
         return len(self.weights) > 0
 
     @property
-    def is_plain(self) -> bool:
-        """Whether it is the usual score, of rows that count alike: accuracy or R^2."""
-        return self.code in (kernels.ACCURACY, kernels.R2) and not self.is_weighted
-
-    @property
     def is_probability(self) -> bool:
         return self.code == kernels.PROBABILITY
 
@@ -242,20 +237,20 @@ class OutcomesByGroup(ABC):
     def _from_predictions(self, subsets: Subsets) -> Floats:
         n_tests = sum(map(len, self.tests))
         each = GroupsOfTests(np.arange(n_tests), np.ones(n_tests), n_tests)
-        return self.scores_of(self._told(self._scores(subsets, each)[1]))
+        return self.scores_of(self._decoded(self._scores(subsets, each)[1]))
 
-    def scores_of(self, told: Floats) -> Floats:
+    def scores_of(self, predictions: Floats) -> Floats:
         """Mean of the scores of rows that are scored together, from predictions (subsets, tests) for all."""
         assert self.measure.of_predictions is not None
         scores, start = [], 0
         for rows in self.tests:
-            own = told[:, start : start + len(rows)]
+            own = predictions[:, start : start + len(rows)]
             known = self.target.values[rows], own, self.measure.of_rows(rows)
             scores.append(self.measure.of_predictions.scores(*known))
             start += len(rows)
         return np.asarray(np.mean(scores, axis=0))
 
-    def _told(self, predictions: Floats) -> Floats:
+    def _decoded(self, predictions: Floats) -> Floats:
         """Predictions (subsets, tests) of kernels as class numbers of the target, decisions or numbers."""
         return predictions
 
@@ -265,7 +260,7 @@ class OutcomesByGroup(ABC):
         ``group_of`` has the group of each row, from 0 on, -1 for none; each group needs a row with a share. A mean is
         by shares, so that J is the sum over groups of (share of the group) x (mean outcome), where all rows are in one.
         """
-        scores, table = self._scores(subsets, self._row_groups(group_of))
+        scores, table = self._scores(subsets, self.groups_of_tests(group_of))
         return scores, table.astype(np.float32)
 
     @cached_property
@@ -291,7 +286,8 @@ class OutcomesByGroup(ABC):
             return None
         return np.concatenate([self.measure.shares(rows, self.target) for rows in self.tests]) / len(self.tests)
 
-    def _row_groups(self, group_of: NDArray[Any]) -> GroupsOfTests:
+    def groups_of_tests(self, group_of: NDArray[Any]) -> GroupsOfTests:
+        """The tests of rows in groups, which are numbered from 0 on, -1 for none."""
         shares = self._test_shares
         if shares is None:
             raise ParameterError(Parameter("scoring", self.measure.name), " is not a mean over rows")

@@ -50,8 +50,8 @@ class DeviceMeasure:
     def __call__(self, predicted: Tensor, groups: Groups) -> Tensor:
         """J and the mean outcomes of groups (subsets, 1 + groups), from predictions (subsets, tests)."""
         if self.bound.measure.of_predictions is not None:
-            told = self.bound.scores_of(predicted.cpu().numpy() + self.mean)
-            return torch.from_numpy(told[:, None]).to(self.device)
+            scores = self.bound.scores_of(predicted.cpu().numpy() + self.mean)
+            return torch.from_numpy(scores[:, None]).to(self.device)
         scores = self.asked.scores(predicted)[:, None]
         if groups.parts is None:
             return scores

@@ -258,11 +258,11 @@ class BoundSVM(OutcomesByGroup):
     def _predictions(self, estimator: Any, subset: NDArray[np.int32]) -> Floats:
         columns = self.X[:, subset].tocsr() if sp.issparse(self.X) else self.X[:, subset]
         of_labels = self.measure.is_of_labels or not self.target.is_classification
-        told = []
+        found = []
         for split in self.splits:
             fitted = estimator.fit(columns[split.train], self.target.values[split.train])
-            told.append((fitted.predict if of_labels else fitted.decision_function)(columns[split.test]))
-        return np.concatenate(told)
+            found.append((fitted.predict if of_labels else fitted.decision_function)(columns[split.test]))
+        return np.concatenate(found)
 
 
 def _scale(rows: Any) -> float:

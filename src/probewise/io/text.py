@@ -230,19 +230,19 @@ def _are_data(names: list[str], source: TextSource) -> bool:
     if not source.n_rows or names in ([str(place + first) for place in range(len(names))] for first in (0, 1)):
         return False
     low, high = (extreme.reduce([extreme.reduce(block) for block in source.blocks]) for extreme in (np.fmin, np.fmax))
-    within, names_rows = [], False
+    between, names_rows = [], False
     for place, name in enumerate(names):
         word = name.strip()
         value = as_float(word, source.decimal)
         if word.lower() in MISSING or (place in source.texts and word in source.keys(place)):
             continue
         if value is not None:
-            within.append(low[place] <= value <= high[place])
+            between.append(low[place] <= value <= high[place])
         elif place in source.texts and name_rows(source.text(place)):
             names_rows = True
         else:
             return False
-    return 2 * sum(within) > len(within) if within else not names_rows
+    return 2 * sum(between) > len(between) if between else not names_rows
 
 
 def _quoted(line: str, lines: Iterator[str]) -> str:

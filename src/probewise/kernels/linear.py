@@ -231,21 +231,6 @@ def sparse_sums(starts, columns, values, first, last, targets, row_weights, is_l
                 gram[min(column, columns[b]), max(column, columns[b])] += value * values[b]
 
 
-@kernel
-def sparse_accuracy(starts, columns, values, first, last, weights, intercepts, labels, label_counts, allowed):
-    """The share of right labels of rows first..last - 1; label_counts are their labels': empty rows cost nothing."""
-    decisions = np.zeros(len(intercepts))
-    blank = _decide(decisions, intercepts, allowed)
-    right = label_counts[blank]
-    for row in range(first, last):
-        if starts[row] == starts[row + 1]:
-            continue
-        _add_entries(starts, columns, values, row, weights, decisions)
-        label = int(labels[row])
-        right += int(_decide(decisions, intercepts, allowed) == label) - int(blank == label)
-    return right / (last - first)
-
-
 @inline
 def _add_entries(starts, columns, values, row, weights, decisions):
     """The decisions of a row, less the intercepts."""

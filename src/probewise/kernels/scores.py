@@ -40,11 +40,11 @@ def _score_by_rows(measure, truth, predicted, weights, borders, scores):
         total = 0.0
         for fold in range(len(borders) - 1):
             own = slice(borders[fold], borders[fold + 1])
-            told, own_weights = predicted[probe, own], weights[own] if len(weights) else weights
+            predictions, own_weights = predicted[probe, own], weights[own] if len(weights) else weights
             if measure == ACCURACY:
-                total += _accuracy(truth[own], told, own_weights)
+                total += _accuracy(truth[own], predictions, own_weights)
             elif measure == PROBABILITY:
-                total += _mean(told, own_weights)
+                total += _mean(predictions, own_weights)
         scores[probe] = total / (len(borders) - 1)
 
 
@@ -54,11 +54,11 @@ def _score_by_errors(measure, truth, predicted, weights, borders, scores):
         total = 0.0
         for fold in range(len(borders) - 1):
             own = slice(borders[fold], borders[fold + 1])
-            told, own_weights = predicted[probe, own], weights[own] if len(weights) else weights
+            predictions, own_weights = predicted[probe, own], weights[own] if len(weights) else weights
             if measure == R2:
-                total += _r2(truth[own], told, own_weights)
+                total += _r2(truth[own], predictions, own_weights)
             else:
-                errors, weight = _errors(measure, truth[own], told, own_weights)
+                errors, weight = _errors(measure, truth[own], predictions, own_weights)
                 total += -errors / weight
         scores[probe] = total / (len(borders) - 1)
 
@@ -69,11 +69,11 @@ def _score_by_classes(measure, truth, predicted, weights, borders, n_classes, sc
         total = 0.0
         for fold in range(len(borders) - 1):
             own = slice(borders[fold], borders[fold + 1])
-            told, own_weights = predicted[probe, own], weights[own] if len(weights) else weights
+            predictions, own_weights = predicted[probe, own], weights[own] if len(weights) else weights
             if measure == ROC_AUC:
-                total += _area(truth[own], told, own_weights)
+                total += _area(truth[own], predictions, own_weights)
             else:
-                counts = _by_class(truth[own], told, own_weights, n_classes)
+                counts = _by_class(truth[own], predictions, own_weights, n_classes)
                 total += _mean_recall(counts) if measure == BALANCED_ACCURACY else _mean_f1(counts)
         scores[probe] = total / (len(borders) - 1)
 
@@ -88,8 +88,8 @@ def _add_outcomes(measure, truth, predicted, weights, borders, groups, shares, m
     for probe in range(len(predicted)):
         for row in range(borders[0], borders[-1]):
             if groups[row] >= 0:
-                told = predicted[probe, row]
-                outcome = told if are_predictions else np.float64(told == truth[row])
+                prediction = predicted[probe, row]
+                outcome = prediction if are_predictions else np.float64(prediction == truth[row])
                 means[probe, groups[row]] += shares[row] * outcome
 
 

@@ -38,13 +38,13 @@ def chances_alone(X: Any, y: Any, *, of_classes: bool, seed: int, together: Any 
     random = np.random.default_rng([seed, STREAM])
     rows = np.sort(random.permutation(X.shape[0])[:MOST_ROWS])
     target = np.unique(np.asarray(y)[rows], return_inverse=True)[1] if of_classes else np.asarray(y, np.float64)[rows]
-    told_apart = _told_apart(int(target.max()) + 1, random) if of_classes else None
-    n_cells = len(rows) * (1 if told_apart is None else told_apart.shape[1])
+    indicators = _indicators(int(target.max()) + 1, random) if of_classes else None
+    n_cells = len(rows) * (1 if indicators is None else indicators.shape[1])
     affordable = min(MOST_PRODUCTS / (6.0 * n_cells * X.shape[1]), MOST_CELLS / n_cells, MOST_CELLS / X.shape[1])
     n_shuffles = int(np.clip(affordable, FEWEST_SHUFFLES, MOST_SHUFFLES))
     group = None if together is None else np.unique(np.asarray(together)[rows], return_inverse=True)[1]
     shuffled = [shuffled_target(target, group, random) for _ in range(n_shuffles)]
-    targets = np.stack([_columns(values, told_apart) for values in (target, *shuffled)], axis=1)
+    targets = np.stack([_columns(values, indicators) for values in (target, *shuffled)], axis=1)
     scores, first = np.empty((X.shape[1], 1 + n_shuffles), np.float32), 0
     for part in _parts(X, rows):
         scores[first : first + part.shape[1]] = np.round(_explained(part, targets), 6)
@@ -65,16 +65,16 @@ def shuffled_target(target: NDArray[Any], group: Ints | None, random: np.random.
     return out
 
 
-def _told_apart(n_classes: int, random: np.random.Generator) -> Floats:
+def _indicators(n_classes: int, random: np.random.Generator) -> Floats:
     """(classes, targets): the indicator of each class, one for two of them; of many some random halves."""
     if n_classes <= MOST_TARGETS:
         return np.eye(n_classes)[:, 1:] if n_classes == 2 else np.eye(n_classes)
     return random.integers(0, 2, (n_classes, MOST_TARGETS)).astype(np.float64)
 
 
-def _columns(target: NDArray[Any], told_apart: Floats | None) -> Floats:
+def _columns(target: NDArray[Any], indicators: Floats | None) -> Floats:
     """(rows, targets), centred and together of variation 1."""
-    columns = target[:, None] if told_apart is None else told_apart[target]
+    columns = target[:, None] if indicators is None else indicators[target]
     centred = columns - columns.mean(axis=0, dtype=np.float64)
     return np.asarray(centred / (np.sqrt((centred**2).sum()) or 1.0))
 

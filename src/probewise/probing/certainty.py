@@ -22,7 +22,7 @@ from scipy.special import expit, gammainc, gammaincc, logit, ndtri
 
 from ..stopping import least_shared
 from .progress import small_table
-from .tally import Moments, Tally, positions
+from .tally import PowerSums, Tally, positions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -192,7 +192,7 @@ def steady_errors(tally: Tally, coefficient: str = "daf0") -> Floats:
         return np.where(errors == 0, 0.0, errors / deviation)
 
 
-def _steady_variance(side: Moments) -> Floats:
+def _steady_variance(side: PowerSums) -> Floats:
     """The variance of each mean."""
     squares = np.nan_to_num(side.count * side.variance)
     pooled = squares.sum() / max(float(np.maximum(side.count - 1, 0).sum()), 1.0)

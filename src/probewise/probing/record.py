@@ -49,7 +49,7 @@ class Record:
 
     seed: int
     shape: tuple[int, int]  # rows and features of the table
-    criterion: str  # in words
+    criterion: str  # in words; "" where the run is not kept in a file
     units: Units
     max_probe_size: int | None = None
     inclusion: float | None = None
@@ -102,7 +102,7 @@ class Record:
             return self.narrowing.effort(self.first_plan(), n_probes)
         return float(n_probes), 0.0
 
-    def with_data(self, X: Any, y: Any, splits: Any, sample_weight: Any) -> Record:
+    def with_data(self, X: Any, y: Any, splits: Any, sample_weight: Any, rows: RowGroups | None) -> Record:
         """The same with the fingerprints of the data: reads all of them."""
         return replace(
             self,
@@ -110,13 +110,8 @@ class Record:
             target=None if y is None else fingerprint(y),
             folds=fingerprint(*(part for split in splits for part in split)),
             sample_weight=None if sample_weight is None else fingerprint(sample_weight),
+            rows=None if rows is None else fingerprint(rows.group_of),
         )
-
-    def with_rows(self, groups: RowGroups | None) -> Record:
-        """The same for a run that keeps what groups of rows gave."""
-        if groups is None:
-            return self
-        return replace(self, row_shares=groups.shares, row_unit=groups.unit, rows=fingerprint(groups.group_of))
 
     # ---- written
 

@@ -62,9 +62,9 @@ class Regression:
         """The same over probes that were read before."""
         w = design.solve(penalty * design.unit, tolerance=tolerance)
         rest = design.values - design.times(w)
-        spread = float(np.mean(rest**2))
+        variance = float(np.mean(rest**2))
         with np.errstate(divide="ignore", invalid="ignore"):
-            errors = np.sqrt(spread * design.diagonal) / (design.diagonal + penalty * design.unit)
+            errors = np.sqrt(variance * design.diagonal) / (design.diagonal + penalty * design.unit)
         seen, w = design.diagonal > 0, w / design.roots
         return cls(np.where(seen, w, np.nan)[design.place], np.where(seen, errors, np.nan)[design.place], penalty)
 

@@ -106,10 +106,10 @@ class RowEffects:
         errors = np.hypot(LEARNING_BY_LUCK * self.row_errors, self.probe_errors)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(errors > 0, above / errors, 0.0)
-        return np.asarray(student_t.sf(np.nan_to_num(ratio) / _spread_of_luck(ratio), self.n_groups - 1))
+        return np.asarray(student_t.sf(np.nan_to_num(ratio) / _width_of_luck(ratio), self.n_groups - 1))
 
 
-def _spread_of_luck(ratios: Floats) -> float:
+def _width_of_luck(ratios: Floats) -> float:
     """How much wider than expected the middle half of many features is spread: an empirical null.
 
     It is wider where classes are uneven and votes soft: a feature that has rows of the rare class named more often

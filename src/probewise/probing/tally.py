@@ -135,14 +135,14 @@ class Tally:
             return weighted / self.n_probes
 
     @property
-    def sides(self) -> tuple[Moments, Moments]:
+    def sides(self) -> tuple[PowerSums, PowerSums]:
         """Of the probes with each feature, and of those without it."""
         totals = np.array([self.n_probes, self.total, self.total_square])
-        return Moments(*self.table.T), Moments(*(totals - self.table).T)
+        return PowerSums(*self.table.T), PowerSums(*(totals - self.table).T)
 
 
 @dataclass(frozen=True)
-class Moments:
+class PowerSums:
     """Counts, sums and sums of squares, and the population variance they give."""
 
     count: Floats
@@ -190,13 +190,13 @@ def size_deviations(
         shifted = np.asarray(values, dtype=np.float64) - shift
         np.add.at(table, subsets.sizes, np.column_stack([np.ones(len(shifted)), shifted, shifted**2]))
     running = np.vstack([np.zeros(3), np.cumsum(table, axis=0)])
-    usable = 1e-12 * Moments(*running[-1]).variance
+    usable = 1e-12 * PowerSums(*running[-1]).variance
     sizes = np.flatnonzero(table[:, 0])
 
-    def pool(reach: NDArray[np.int64]) -> Moments:
+    def pool(reach: NDArray[np.int64]) -> PowerSums:
         low, high = np.maximum(sizes - reach, 0), np.minimum(sizes + reach, largest) + 1
         sums_in_reach = np.where((reach == 0)[:, None], table[sizes], running[high] - running[low])
-        return Moments(*sums_in_reach.T)
+        return PowerSums(*sums_in_reach.T)
 
     # A wider pool never holds fewer probes nor, if it varies, stops varying: bisect for the least reach.
     low, high = np.zeros(len(sizes), np.int64), np.full(len(sizes), largest)

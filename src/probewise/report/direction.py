@@ -21,7 +21,7 @@ from .words import plain_numbers
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
 
-MOST_CELLS = 100_000_000  # beyond, only the first features are told of
+MOST_CELLS = 100_000_000  # beyond, only the first features are looked at
 CELLS_AT_A_TIME = 4_000_000
 SPAN_OF_INTENSITIES = 50.0  # logarithms of intensities or counts span less
 DRAWN, CLASSES_DRAWN, POINTS_DRAWN, ROWS_DRAWN = 12, 6, 40, 200
@@ -36,15 +36,15 @@ def direction_columns(X: Any, target: Target, order: Columns, categorical: Colum
     span more than 50, as intensities and counts do and their logarithms do not. Of numbers: Pearson's correlation with
     the target, with Fisher's interval. Features that are ``categorical`` go no way: their numbers mean nothing.
     """
-    told = order[: max(1, MOST_CELLS // max(1, X.shape[0]))]
+    first = order[: max(1, MOST_CELLS // max(1, X.shape[0]))]
     measure = _between_classes if target.is_classification else _with_numbers
-    some = gen_batches(len(told), max(1, CELLS_AT_A_TIME // max(1, X.shape[0])))
-    parts = [measure(columns_of(X, told[part]), target) for part in some]
+    some = gen_batches(len(first), max(1, CELLS_AT_A_TIME // max(1, X.shape[0])))
+    parts = [measure(columns_of(X, first[part]), target) for part in some]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    is_category = np.isin(told, categorical)
+    is_category = np.isin(first, categorical)
     for name, column in columns.items():
         column[is_category] = -1 if column.dtype.kind == "i" else np.nan
-        blank = np.full(len(order) - len(told), -1 if column.dtype.kind == "i" else np.nan)
+        blank = np.full(len(order) - len(first), -1 if column.dtype.kind == "i" else np.nan)
         columns[name] = np.concatenate([column, blank.astype(column.dtype)])
     if target.classes is not None and len(target.classes) == 2:
         del columns["lower_in"]

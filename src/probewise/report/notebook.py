@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-import numpy as np
-
+from .findings import checked_names
 from .ranking_table import LABELS, columns_of_selector, decimals_of, for_people, typeset_cell
 from .words import quoted
 
@@ -33,7 +32,8 @@ class InlinePage:
 def top_features(selector: Any) -> str:
     """The best features with their scores, and the standard errors where there are any."""
     n_features = len(selector.ranking_)
-    ranking = for_people(columns_of_selector(selector, selector._named(np.arange(n_features))))
+    names = checked_names(getattr(selector, "feature_names_in_", None), n_features)
+    ranking = for_people(columns_of_selector(selector, names))
     columns = {name: ranking[name][:SHOWN] for name in COLUMNS if name in ranking}
     columns["feature"] = [quoted(name) for name in columns["feature"]]
     decimals = decimals_of(columns)

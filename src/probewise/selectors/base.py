@@ -65,7 +65,6 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     _takes_categories: Any = False
     missing_category: float = -1  # how a missing category is numbered: a value of its own
     _widths: Any = None
-    _remedy_for_missing: Any = tables.REMEDY
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -332,6 +331,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         check_is_fitted(self, "ranking_")
         return self.ranking_ <= self._n_selected(len(self.ranking_))
 
+    def _remedy_for_missing(self) -> Message:
+        return tables.REMEDY
+
     def _n_selected(self, n_features: int) -> int:
         asked = number_of("n_features_to_select", self.n_features_to_select, n_features, "features", "half")
         return max(1, n_features // 2) if asked is None else asked
@@ -363,7 +365,6 @@ class WrapperSelector(RankingSelector):
     def _takes_nan(self) -> bool:
         return self._criterion_or_default().allow_nan
 
-    @property
     def _remedy_for_missing(self) -> Message:
         criterion = self._criterion_or_default()
         if "missing" not in criterion.get_params(deep=False) or criterion.allow_nan:
@@ -403,7 +404,8 @@ class WrapperSelector(RankingSelector):
                 )
             options["sample_weight"] = weights = checked_weights(sample_weight, X.shape[0])
             require_two_weighted(y, weights)
-        return to_device(criterion.bind(X, y, cv, **options), self.device)
+        bound = criterion.bind(X, y, cv, **options)
+        return bound if self.device == "cpu" else to_device(bound, self.device)
 
     def _folds_and_score(self, criterion: Criterion, y: Any) -> tuple[Any, Any]:
         """``cv`` and ``scoring`` as the criterion is to be bound with them."""

@@ -232,7 +232,7 @@ class DAF(ProbingSelector):
             groups=groups,
             sample_weight=sample_weight,
         )
-        if self.stop is None and not self.run_.interrupted and "settled" not in self.stop_reason_:
+        if self.stop is None and not self.run_.interrupted and "settled" not in (self.run_.stop_reason or ""):
             message = f"{USUAL_SECONDS} s were over before the top {USUAL_TOP} had settled: more probes may change it"
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
         if self._is_auto and self.how_many == "size":

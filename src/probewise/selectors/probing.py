@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ from ..probing.alone import chances_alone
 from ..probing.engine import ProbeError, run_probes
 from ..probing.ledger import ROW_GROUPS, Ledger, peek
 from ..probing.probes import FEWEST_EXPECTED, Subsets
-from ..probing.progress import Verbose, live_progress, say
+from ..probing.progress import WATCHERS, Verbose, live_progress, say
 from ..probing.record import COMMAND, Record
 from ..probing.rounds import Narrowing, Schedule
 from ..probing.rows import RowGroups
@@ -106,11 +106,12 @@ class ProbingSelector(ShowsRun):
         chances = (begun if on_device else partial)(self._chances_alone, table, y, seed, groups)
         rounds = self._rounds(X_used, y_used, table.units, on_device)
         record = self._new_record(X, y_used, table.units, seed, largest, rounds, on_device)
-        by_groups = decoys and groups is not None
-        record = replace(record, chances_alone=chances(), decoys_by_groups=by_groups).with_rows(row_groups)
+        record = replace(record, chances_alone=chances(), decoys_by_groups=decoys and groups is not None)
+        if row_groups is not None:
+            record = replace(record, row_shares=row_groups.shares, row_unit=row_groups.unit)
         if self.ledger is not None:
             folds = [*score.folds.identity, *([] if self.sampled_rows_ is None else [(self.sampled_rows_,)])]
-            record = record.with_data(X, y, folds, checked_weights(sample_weight, X.shape[0]))
+            record = record.with_data(X, y, folds, checked_weights(sample_weight, X.shape[0]), row_groups)
 
         with self._explained_failure(record, groups, sample_weight):
             map = self._map(self.criterion_, matrix, score)
@@ -122,7 +123,9 @@ class ProbingSelector(ShowsRun):
     def _run(self, record: Record, table: UnitTable, score: Any, row_groups: RowGroups | None, map: Map) -> Run:
         """The probes scored, from where the ledger ends, until the rule says enough."""
         stop, names = self._stop_rule(record.shape[0]), _unit_names(record)
-        watched = live_progress(self.verbose, names, title=record.method, stop=stop, effort=record.effort)
+        watched: Any = nullcontext()
+        if self.verbose or WATCHERS.get():
+            watched = live_progress(self.verbose, names, title=record.method, stop=stop, effort=record.effort)
         with record.write(self.ledger) as ledger, watched as progress:
             run = run_probes(
                 record.first_plan(),
@@ -202,7 +205,7 @@ class ProbingSelector(ShowsRun):
         return Record(
             seed=seed,
             shape=X.shape,
-            criterion=("on a device: " if on_device else "") + self.criterion_.describe(),
+            criterion=self._criterion_text(on_device),
             units=units,
             max_probe_size=min(largest, units.n_units),
             inclusion=self.inclusion,
@@ -222,15 +225,21 @@ class ProbingSelector(ShowsRun):
             uneven=uneven_widths(X, self.scale) if self.scale_ is None and self.criterion_.goes_by_width else None,
         )
 
+    def _criterion_text(self, on_device: bool) -> str:
+        """By which a ledger knows the criterion; without one nobody asks, and all that a function captures is read."""
+        if self.ledger is None:
+            return ""
+        return ("on a device: " if on_device else "") + self.criterion_.describe()
+
     def _row_groups(self, score: Any, y: Any, groups: Any) -> RowGroups | None:
         """Groups of rows, if J is a mean over rows; a ledger that was begun without them goes on so."""
         shares = getattr(score, "row_shares", None) if self.rows and y is not None else None
         if shares is None or (self._kept("seed") is not None and self._kept(ROW_GROUPS) is None):
             return None
-        spreads = {"neg_mean_squared_error": np.var, "neg_mean_absolute_error": np.std}
+        units = {"neg_mean_squared_error": np.var, "neg_mean_absolute_error": np.std}
         scoring = self._folds_and_score(self.criterion_, y)[1]
-        spread = spreads.get(scoring) if isinstance(scoring, str) else None
-        return RowGroups.of(shares, y, groups, 1.0 if spread is None else float(spread(y)))
+        unit_of = units.get(scoring) if isinstance(scoring, str) else None
+        return RowGroups.of(shares, y, groups, 1.0 if unit_of is None else float(unit_of(y)))
 
     def _of_all_rows(self, groups: RowGroups | None, n_rows: int) -> Rows | None:
         if groups is None or self.sampled_rows_ is None:

@@ -76,8 +76,8 @@ class Runs:
         sizes = np.bincount(codes, minlength=n_classes)
         longest = _run_length(len(codes), n_columns)
         n_runs = -(-sizes // longest)
-        within = np.arange(n_runs.sum()) - np.repeat(np.cumsum(n_runs) - n_runs, n_runs)
-        lengths = np.minimum(longest, np.repeat(sizes, n_runs) - longest * within)
+        offset = np.arange(n_runs.sum()) - np.repeat(np.cumsum(n_runs) - n_runs, n_runs)
+        lengths = np.minimum(longest, np.repeat(sizes, n_runs) - longest * offset)
         rows = np.argsort(codes, kind="stable")
         room = -(-lengths // ROWS_AT_ONCE) * ROWS_AT_ONCE
         begins, firsts = np.cumsum(room) - room, np.cumsum(lengths) - lengths

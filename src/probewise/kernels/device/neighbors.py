@@ -15,7 +15,6 @@ from .scores import total
 
 ROWS = 64  # of a tile
 BYTES_PER_PAIR = 40  # distances, keys, and what topk takes
-TYPICAL = 5  # as in `kernels.votes`
 BEFORE = 2**40  # more than any key
 
 

@@ -165,7 +165,7 @@ class Search:
         self.low = torch.empty((*shape, self.found["C"]), dtype=torch.float32, **options)
         self.hidden = torch.empty(shape, dtype=torch.float32, **options)
         self.square = torch.empty((len(sizes), quick.width), dtype=torch.float32, **options)
-        self.spread = torch.empty_like(self.square)
+        self.slacks = torch.empty_like(self.square)
         self.bounded = [self._squares(), *self._candidates(), *([] if soft else [self._part()])]
 
     def programs(self) -> list[Program]:
@@ -193,7 +193,7 @@ class Search:
         quick = self.quick
         rounding = ROUNDING * max(1.0, self.sizes.max(initial=1) / 512) + 3 * quick.mask * 2.0**-23
         given = (
-            quick.products, quick.errors, *self.asked, quick.groups, self.square, self.spread, quick.zero_line,
+            quick.products, quick.errors, *self.asked, quick.groups, self.square, self.slacks, quick.zero_line,
             quick.width, rounding,
         )  # fmt: skip
         grid = len(self.sizes), -(-quick.width // SQUARES["BLOCK"])
@@ -227,7 +227,7 @@ class Search:
     def _part(self) -> Program:
         quick = self.quick
         given = (
-            quick.query_rows, self.spread, self.candidates, self.low, self.hidden, self.near, self.is_open,
+            quick.query_rows, self.slacks, self.candidates, self.low, self.hidden, self.near, self.is_open,
             quick.n_queries, quick.width,
         )  # fmt: skip
         grid = -(-quick.n_queries // 64), len(self.sizes)

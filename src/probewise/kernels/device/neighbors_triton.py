@@ -9,7 +9,7 @@ FAR = tl.constexpr(1e38)
 
 @triton.jit
 def squares(
-    products, errors, features, starts, chosen, groups, square, spread, zero_line, width, rounding,
+    products, errors, features, starts, chosen, groups, square, slacks, zero_line, width, rounding,
     BLOCK: tl.constexpr, DEEP: tl.constexpr, FEW: tl.constexpr,
 ):  # fmt: skip
     """Of each row, what of its squared length bounds leave, and how much they take off; 0 for few features."""
@@ -32,7 +32,7 @@ def squares(
     slack = rounding * total + (2.0001 / DELTA) * missed
     is_row = tl.load(groups + rows, mask=inside, other=-1) >= 0
     tl.store(square + place * width + rows, tl.where(is_row, total - slack, FAR), mask=inside)
-    tl.store(spread + place * width + rows, slack, mask=inside)
+    tl.store(slacks + place * width + rows, slack, mask=inside)
 
 
 @triton.jit
@@ -179,7 +179,7 @@ def candidates(
 
 @triton.jit
 def part(
-    query_rows, spread, candidates, low, hidden, near, is_open, n_queries, width, K: tl.constexpr, E: tl.constexpr,
+    query_rows, slacks, candidates, low, hidden, near, is_open, n_queries, width, K: tl.constexpr, E: tl.constexpr,
     C: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """The first k candidates, where bounds part them from all other rows."""
@@ -193,8 +193,8 @@ def part(
     other = tl.load(candidates + at, mask=is_known, other=0)
     least = tl.load(low + at, mask=is_known, other=FAR)
     own = tl.load(query_rows + query, mask=is_query, other=0)
-    slack = tl.load(spread + place * width + other, mask=(number < K)[None, :], other=0.0)
-    slack += tl.load(spread + place * width + own)[:, None]
+    slack = tl.load(slacks + place * width + other, mask=(number < K)[None, :], other=0.0)
+    slack += tl.load(slacks + place * width + own)[:, None]
     most = tl.max(tl.where((number < K)[None, :], (1.0 + DELTA) * (least + 2.0 * slack), 0.0), axis=1)
     after = tl.min(tl.where((number >= K)[None, :], least, FAR), axis=1)
     unseen = tl.load(hidden + flat, mask=is_query, other=FAR)

@@ -42,8 +42,8 @@ class Parts:
         order = np.argsort(number, kind="stable")[np.count_nonzero(number < 0) :]
         sizes = np.bincount(number[order], minlength=n_parts)
         members = np.full((n_parts, int(sizes.max(initial=0))), len(number))
-        within = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        members[number[order], within] = order
+        offset = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        members[number[order], offset] = order
         return cls(torch.from_numpy(members).to(device))
 
     def total(self, values: Tensor) -> Tensor:
