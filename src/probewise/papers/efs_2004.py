@@ -92,7 +92,7 @@ PROFILES = {
         queries={"MSRC-v1": 2, "COIL-20": 1, "Mfeat": 1},
         forest_repeats=3,
         numbers=(5, 10, 20, 40, 80, 160),
-        number_repeats=3,
+        number_repeats=10,
     ),
 }
 
