@@ -283,15 +283,15 @@ def test_remarks_have_their_runs_and_rows(made, tmp_path):
     said = []
     how = Reproduction(settings, source, tmp_path, seed=1, only=["Remarks"], progress=said.append)
     outcome = daf_2011.run(how)
-    assert said[-1].startswith("Remarks: 9 of 9")
+    assert said[-1].startswith("Remarks: 11 of 11")
     assert {path.name for path in (tmp_path / "runs").iterdir()} == {"remarks.jsonl"}
     assert daf_2011.run(replace(how, progress=None)).claims == outcome.claims
     assert len(outcome.claims) == 7
     assert all(claim.where and claim.evidence for claim in outcome.claims)
     found = numbers(outcome)
-    assert found["Section V-B, subsets that SFFS evaluates, Madelon", "Madelon", "20"] > 3 * 17
+    assert found["Section V-B, subsets that SFFS evaluates, Madelon", "Madelon", "20, 3 of them"] > 3 * 17
     assert 0 < found["Section V-B, J and accuracy, Spambase", "SFFS, J", "split 1"] <= 1
-    assert -1 <= found["Section V-C, two runs that agree, Madelon", "Madelon", "20"] <= 1
+    assert -1 <= found["Section V-C, two runs that agree, Madelon", "20", "split 1"] <= 1
     assert {column for where, _, column in found if where.startswith("Section III-A")} == {
         *("1 to 8", "9 to 15", "16 to 22", "23 to 30"),
     }
@@ -315,10 +315,11 @@ def test_verdicts_on_remarks_follow_the_numbers():
     assert holds(**{"over-fitting": dict(zip("012", gaps, strict=True))})
     even = [{"SFFS": [0.9, 0.88 + k / 50], "DAF0": [0.85, 0.84], "BIF": [0.8, 0.8]} for k in range(3)]
     assert holds(**{"over-fitting": dict(zip("012", even, strict=True))}) is None
-    assert holds(slow={"Madelon": {"50": 100.0, "500": 1500.0}})
-    assert not holds(slow={"Madelon": {"50": 100.0, "500": 900.0}})
-    assert holds(contexts={"Madelon": {"10": 0.2, "30": 0.4}})
-    assert not holds(sizes={"Madelon": {"10": 0.2, "30": 0.4}})
+    few = {"50, 3 of them": 10.0, "500, 3 of them": 90.0}
+    assert holds(slow={"Madelon": {"50": 100.0, "500": 1500.0} | few})
+    assert not holds(slow={"Madelon": {"50": 100.0, "500": 900.0} | few})
+    assert holds(contexts={"0": {"10": 0.2, "30": 0.4}, "1": {"10": 0.3, "30": 0.25}})
+    assert not holds(sizes={"0": {"10": 0.2, "30": 0.4}})
 
 
 def test_the_lead_in_high_dimension_is_compared_between_sets():

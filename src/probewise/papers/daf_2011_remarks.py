@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import spearmanr
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -28,7 +27,7 @@ from .work import Reproduction
 
 TITLE = "Remarks"
 QUARTERS = 4  # of the sizes of probes
-REPEATED = ("non-linear", "over-fitting")
+REPEATED = ("non-linear", "over-fitting", "contexts", "sizes")
 WHERE = {
     "spread": "Section III-A, deviation of J by size",
     "non-linear": "Section V-A, Madelon",
@@ -63,10 +62,10 @@ def remarks(effort: Effort, reproduction: Reproduction) -> Found:
     tables = {name: prepared(each) for name, each in sets.items()}
     truth = informative(sets["Madelon"]) if "Madelon" in sets else np.empty(0, np.int64)
     units = [("spread", name, 0) for name in tables]
-    for name, remark in (("Madelon", "non-linear"), ("Spambase", "over-fitting")):
+    for remark in REPEATED:
+        name = "Spambase" if remark == "over-fitting" else "Madelon"
         units += [(remark, name, trial) for trial in range(effort.trials) if name in tables]
-    if "Madelon" in tables:
-        units += [(remark, "Madelon", 0) for remark in ("slow", "contexts", "sizes")]
+    units += [("slow", "Madelon", 0)] if "Madelon" in tables else []
     data = {name: fingerprint(*table) for name, table in tables.items()}
     work = partial(remark_of, effort, tables, truth, reproduction.seed)
     header = {"data": data, "seed": reproduction.seed, "effort": repr(effort)}
@@ -156,21 +155,22 @@ def optimism(effort: Effort, X: Any, y: NDArray[Any], train: Any, test: Any, see
 
 
 def evaluations(effort: Effort, X: Any, y: NDArray[Any], seed: int) -> dict[str, float]:
-    """How many subsets SFFS evaluates to select a few features, by how many it selects from."""
+    """How many subsets SFFS evaluates by how many features it selects from: to select a tenth of them, and a few."""
     columns = np.random.default_rng(seed).permutation(X.shape[1])
     criterion, found = SETUPS["Madelon"].criterion, {}
     for width in effort.widths:
-        if width <= X.shape[1]:
-            search = SFFS(effort.searched, criterion=criterion).fit(X[:, np.sort(columns[:width])], y)
-            found[str(width)] = float(search.n_evaluations_)
+        here = X[:, np.sort(columns[:width])]
+        for to_select, word in ((max(1, width // 10), ""), (effort.searched, f", {effort.searched} of them")):
+            search = SFFS(to_select, criterion=criterion).fit(here, y)
+            found[f"{width}{word}"] = float(search.n_evaluations_)
     return found
 
 
 def agreement(X: Any, y: NDArray[Any], held: int, tau: int, seed: int) -> float:
-    """Rank correlation of DAF0 in two runs with other probes, a feature in so many of them in the mean."""
+    """Correlation of DAF0 in two runs with other probes, a feature in so many of them in the mean."""
     n_probes = held * 2 * X.shape[1] // (tau + 1)
     runs = [daf_run("Madelon", X, y, n_probes, tau, seed + k) for k in (0, 1)]
-    return float(spearmanr(*(run.tally.daf0() for run in runs), nan_policy="omit").statistic)
+    return float(np.corrcoef([run.tally.daf0() for run in runs])[0, 1])
 
 
 # ---- what the paper says of it
@@ -194,13 +194,15 @@ def remark_numbers(found: Found) -> dict[Place, float]:
 
 def remark_claims(found: Found) -> list[Claim]:
     claims = [_spread(name, values) for name, values in found.get("spread", {}).items()]
-    for remark, judge in (("non-linear", _non_linear), ("over-fitting", _over_fitting)):
+    for remark, judge in (
+        ("non-linear", _non_linear),
+        ("over-fitting", _over_fitting),
+        ("contexts", _contexts),
+        ("sizes", _sizes),
+    ):
         if remark in found:
             claims.append(judge(list(found[remark].values())))
-    for remark, judged in (("slow", _slow), ("contexts", _contexts), ("sizes", _sizes)):
-        if remark in found:
-            claims.append(judged(found[remark]["Madelon"]))
-    return claims
+    return [*claims, *([_slow(found["slow"]["Madelon"])] if "slow" in found else [])]
 
 
 def _spread(name: str, by_size: Mapping[str, float]) -> Claim:
@@ -216,7 +218,7 @@ def _spread(name: str, by_size: Mapping[str, float]) -> Claim:
 
 
 def _non_linear(splits: Sequence[Mapping[str, float]]) -> Claim:
-    mean = {each: 100 * float(np.mean([split[each] for split in splits])) for each in splits[0]}
+    mean = {each: 100 * value for each, value in _mean(splits).items()}
     holds = mean["3-NN"] >= mean["linear discriminant"] + 10 and mean["3-NN"] >= mean["3-NN, best alone"] + 10
     text = "Madelon: classes are parted by many features together, and not by a plane (here: 3-NN on the informative "
     text += "ones is ten points ahead of a linear discriminant, and of the best one alone)"
@@ -239,39 +241,48 @@ def _over_fitting(splits: Sequence[Mapping[str, Sequence[float]]]) -> Claim:
     )
 
 
-def _slow(by_width: Mapping[str, float]) -> Claim:
-    (least, first), *_, (most, last) = by_width.items()
-    times = int(most) / int(least)
+def _slow(counts: Mapping[str, float]) -> Claim:
+    tenth = {width: count for width, count in counts.items() if width.isdigit()}
+    few = {width: count for width, count in counts.items() if not width.isdigit()}
+    widths = [int(width) for width in tenth]
+    times, grows, with_few = (
+        widths[-1] / widths[0],
+        *(list(each.values())[-1] / next(iter(each.values())) for each in (tenth, few)),
+    )
     return Claim(
-        "Madelon: SFFS slows down rapidly with increasing dimensionality (here: it evaluates more subsets than in "
-        "proportion to the features)",
-        last / first > times,
-        f"subsets evaluated, by features to select from: {listed(by_width, '.0f')}; {last / first:.1f} times for "
-        f"{times:.0f} times the features",
+        "Madelon: SFFS slows down rapidly with increasing dimensionality (here: to select a tenth of the features it "
+        "evaluates more subsets than in proportion to their number)",
+        grows > times,
+        f"subsets evaluated, by features to select from: {listed(counts, '.0f')}; {grows:.1f} times to select a tenth, "
+        f"{with_few:.1f} times to select as many, for {times:.0f} times the features",
         "section V-B",
-        "one split, the same number to select",
+        "one split",
     )
 
 
-def _contexts(by_held: Mapping[str, float]) -> Claim:
-    values = list(by_held.values())
+def _mean(splits: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {each: float(np.mean([split[each] for split in splits])) for each in splits[0]}
+
+
+def _contexts(splits: Sequence[Mapping[str, float]]) -> Claim:
+    by_held = _mean(splits)
     return Claim(
         "Madelon: a feature must be in many probes, or what it does in general cannot be estimated (here: two runs "
         "agree the better, the more probes it is in)",
-        all(a < b for a, b in pairwise(values)),
-        f"rank correlation of DAF0, by probes with a feature: {listed(by_held, '.3f')}",
+        all(a < b for a, b in pairwise(by_held.values())),
+        f"correlation of DAF0, by probes with a feature: {listed(by_held, '.3f')}",
         "section V-C, remark",
-        "one split, two runs of other probes",
+        f"{len(splits)} splits, two runs of other probes",
     )
 
 
-def _sizes(by_tau: Mapping[str, float]) -> Claim:
-    values = list(by_tau.values())
+def _sizes(splits: Sequence[Mapping[str, float]]) -> Claim:
+    by_tau = _mean(splits)
     return Claim(
         "Madelon: what a probe says of its features is the more reliable, the fewer it holds (here: two runs agree the "
         "better, the lower tau)",
-        all(a > b for a, b in pairwise(values)),
-        f"rank correlation of DAF0, by tau: {listed(by_tau, '.3f')}",
+        all(a > b for a, b in pairwise(by_tau.values())),
+        f"correlation of DAF0, by tau: {listed(by_tau, '.3f')}",
         "section V-C, remark",
-        "one split, two runs of other probes, a feature in as many for each tau",
+        f"{len(splits)} splits, two runs of other probes, a feature in as many for each tau",
     )
