@@ -268,7 +268,7 @@ def _class_sizes(found: dict[str, dict[str, float]]) -> list[Claim]:
     sizes = [int(value) for value in found["Spectrometer"].values()]
     words = "samples of each class: " + ", ".join(map(str, sizes))
     text = "Spectrometer: some classes have fewer than 10 instances, so that it is tested by two folds"
-    return [Claim(text, min(sizes) < 10, words, "section 3.2", "the paper's own counts (section 4) are these, too")]
+    return [Claim(text, min(sizes) < 10, words, "section 3.2", "labels; the paper counts them in section 4")]
 
 
 def _shares(found: dict[str, dict[str, float]]) -> list[Claim]:
