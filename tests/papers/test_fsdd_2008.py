@@ -240,23 +240,23 @@ def test_remarks_are_counted_and_judged():
     assert not remark_claims({(BY_DEFINITION, "Iris", what): 0.1 for what in from_pairs(X, y)})[0].holds
 
 
-def test_verdicts_on_shares_and_few_rows_need_two_standard_errors():
+def test_verdicts_on_shares_and_few_rows_need_a_small_p_value():
     Bench = type(BENCHES[0])
     X, y = load_wine(return_X_y=True)
     shares = with_equal_shares(Bench("Wine", "wine", "Table 3", 2, (1, 13)), X, y, 0)
-    assert set(shares) == {each + word for each in classifiers() for word in ("", ", error")}
+    assert set(shares) == {each + word for each in classifiers() for word in ("", ", p")}
 
     def judged(where, name, values):
         return remark_claims({(where, name, what): value for what, value in values.items()})[0].holds
 
     gains = dict.fromkeys(classifiers(), 1.0)
-    for error, holds in ((0.4, True), (0.6, None)):
-        errors = {f"{each}, error": error for each in classifiers()}
-        assert judged(EQUAL_SHARES, "Spectrometer", gains | errors) is holds
-    assert judged(EQUAL_SHARES, "Spectrometer", gains | errors | {"NB": -2.0}) is False
+    for p_value, holds in ((0.2, None), (0.01, True)):
+        sure = {f"{each}, p": p_value for each in classifiers()}
+        assert judged(EQUAL_SHARES, "Spectrometer", gains | sure) is holds
+    assert judged(EQUAL_SHARES, "Spectrometer", gains | sure | {"NB": -2.0}) is False
     few = on_few_rows("Wine", X, y, 0)
     assert few["growth"] == pytest.approx(few["200 rows"] - few["all rows"])
-    assert judged(FEW_ROWS, "Mfeat", few | {"growth": 3.0, "growth, error": 1.0}) is True
+    assert judged(FEW_ROWS, "Mfeat", few | {"growth": 3.0, "growth, p": 0.01}) is True
     assert judged(CLASS_SIZES, "Spectrometer", {"class 1": 12, "class 2": 90}) is False
 
 

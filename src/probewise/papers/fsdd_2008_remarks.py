@@ -14,6 +14,7 @@ from sklearn.model_selection import StratifiedKFold
 from ..selectors.cfs import CFS
 from ..selectors.fcbf import FCBF
 from ..selectors.fsdd import FSDD
+from ..study import corrected_t_test
 from .base import Claim, Place, listed
 from .fsdd_2008_sets import METHODS, Bench, classifiers, selectors
 
@@ -25,7 +26,7 @@ LIKENESS, FEW_ROWS = "Section 3.5, likeness of features", "Section 3.5, few inst
 LARGE = ("Mfeat", "Satimage", "Spambase")  # thousands of instances
 STOPPING = {"CFS": CFS(), "FCBF": FCBF()}  # methods that say how many features are enough
 FEW_VALUES, FIRST, FEW = 10, 10, 200
-REPEATS, DRAWS = 10, 40
+REPEATS, DRAWS, CONVINCING = 10, 40, 0.05
 PLAIN = ("KNN", "NB")
 
 
@@ -127,17 +128,15 @@ def rightly(
 
 
 def with_equal_shares(bench: Bench, X: Floats, y: NDArray[Any], seed: int) -> dict[str, float]:
-    """By classifier, points that FSDD gains by the classes' shares over equal shares, and the error of that."""
+    """By classifier, points that FSDD gains by the classes' shares over equal shares, and the p-value of that."""
     judges, sizes = tuple(classifiers()), [size for size in bench.sizes if size < X.shape[1]]
     gains = []
     for repetition in range(REPEATS):
-        gain = np.zeros(len(judges))
         for train, test in StratifiedKFold(bench.folds, shuffle=True, random_state=seed + repetition).split(X, y):
             orders = (np.argsort(FSDD().fit(X[train], y[train]).ranking_), order_by_equal_shares(X[train], y[train]))
             own, equal = (rightly(X, y, train, test, order, sizes, judges).mean(axis=1) for order in orders)
-            gain += own - equal
-        gains.append(100 * gain / len(y))
-    return _with_errors(dict(zip(judges, np.transpose(gains), strict=True)))
+            gains.append(100 * (own - equal) / len(test))
+    return _tested(dict(zip(judges, np.transpose(gains), strict=True)), 1 / (bench.folds - 1))
 
 
 def order_by_equal_shares(X: Floats, y: NDArray[Any], beta: float = 2.0) -> Order:
@@ -166,14 +165,13 @@ def on_few_rows(name: str, X: Floats, y: NDArray[Any], seed: int) -> dict[str, f
             fsdd, mrmr = (rightly(X, y, train, test, order, [FIRST], PLAIN).mean() for order in orders)
             leads[which].append(100 * (fsdd - mrmr) / len(test))
     whole, few_rows = map(np.array, leads.values())
-    return _with_errors({**{which: np.array(values) for which, values in leads.items()}, "growth": few_rows - whole})
+    return _tested({**{which: np.array(values) for which, values in leads.items()}, "growth": few_rows - whole}, 1.0)
 
 
-def _with_errors(found: Mapping[str, Floats]) -> dict[str, float]:
-    """Means, and their standard errors."""
+def _tested(found: Mapping[str, Floats], test_to_train: float) -> dict[str, float]:
+    """Means, and their p-values by the corrected resampled t-test."""
     means = {what: float(values.mean()) for what, values in found.items()}
-    errors = {f"{what}, error": float(values.std(ddof=1) / np.sqrt(len(values))) for what, values in found.items()}
-    return means | errors
+    return means | {f"{what}, p": corrected_t_test(values, test_to_train)[1] for what, values in found.items()}
 
 
 # ---- what the paper says of it
@@ -251,17 +249,18 @@ def _likeness(found: dict[str, dict[str, float]]) -> list[Claim]:
 
 
 def _few_rows(found: dict[str, dict[str, float]]) -> list[Claim]:
-    def told(values: dict[str, float]) -> str:
-        return ", ".join(f"{k} {v:+.2f} ± {values[f'{k}, error']:.2f}" for k, v in values.items() if "error" not in k)
-
-    grows = [_is_above(values["growth"], values["growth, error"]) for values in found.values()]
+    grows = [_is_above(values, "growth") for values in found.values()]
     text = "With a few hundred instances mutual information is unreliable, and mRMR-MID prefers bad features (here: "
     text += f"FSDD's lead grows if both select on {FEW} rows)"
-    words = "FSDD's lead, points: " + "; ".join(f"{name} {told(values)}" for name, values in found.items())
+    words = "FSDD's lead, points: " + "; ".join(f"{name} {_told(values)}" for name, values in found.items())
     evidence = (
-        f"{FIRST} features, 1-NN and naive Bayes on half of the rows, {DRAWS} times; clear of two standard errors"
+        f"{FIRST} features, 1-NN and naive Bayes, {DRAWS} halves of the rows to train on; decided by p < {CONVINCING}"
     )
     return [Claim(text, _all(grows), words, "section 3.5", evidence)]
+
+
+def _told(values: dict[str, float]) -> str:
+    return ", ".join(f"{k} {v:+.2f} (p = {values[f'{k}, p']:.2g})" for k, v in values.items() if f"{k}, p" in values)
 
 
 def _class_sizes(found: dict[str, dict[str, float]]) -> list[Claim]:
@@ -273,12 +272,10 @@ def _class_sizes(found: dict[str, dict[str, float]]) -> list[Claim]:
 
 def _shares(found: dict[str, dict[str, float]]) -> list[Claim]:
     values = found["Spectrometer"]
-    gains = {each: values[each] for each in classifiers()}
-    holds = _all([_is_above(gain, values[f"{each}, error"]) for each, gain in gains.items()])
     text = "Spectrometer: the classes' shares in d_b and d_w make up for their being unbalanced (here: equal shares do "
-    words = "points gained over equal shares: "
-    words += ", ".join(f"{each} {gain:+.2f} ± {values[f'{each}, error']:.2f}" for each, gain in gains.items())
-    evidence = f"mean over sizes, {REPEATS} repetitions; clear of two standard errors"
+    words = f"points gained over equal shares: {_told(values)}"
+    evidence = f"mean over sizes, {REPEATS} repetitions; decided by p < {CONVINCING}"
+    holds = _all([_is_above(values, each) for each in classifiers()])
     return [Claim(text + "worse)", holds, words, "section 4", evidence)]
 
 
@@ -298,9 +295,9 @@ def _stops(found: dict[str, dict[str, float]]) -> list[Claim]:
     return claims
 
 
-def _is_above(mean: float, error: float) -> bool | None:
-    """None within two standard errors."""
-    return mean > 0 if abs(mean) >= 2 * error and mean else None
+def _is_above(values: Mapping[str, float], what: str) -> bool | None:
+    """None if it may be chance."""
+    return values[what] > 0 if values[f"{what}, p"] < CONVINCING else None
 
 
 def _all(verdicts: Sequence[bool | None]) -> bool | None:
