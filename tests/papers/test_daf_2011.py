@@ -14,9 +14,8 @@ from probewise import DAF
 from probewise.criteria import Function
 from probewise.datasets import Dataset, load, make_madelon
 from probewise.papers import daf_2011, daf_2011_remarks
-from probewise.papers.base import published
+from probewise.papers.base import Cell, published
 from probewise.papers.daf_2011 import Effort, Settings
-from probewise.papers.daf_2011_claims import _most_where_wide
 from probewise.papers.daf_2011_sets import informative
 from probewise.papers.linear_svm import LinearSVM
 from probewise.papers.replays import Ledgers, Replay, first_probes
@@ -323,21 +322,18 @@ def test_verdicts_on_remarks_follow_the_numbers():
 
 
 def test_the_lead_in_high_dimension_is_compared_between_sets():
-    class Result:
-        classifiers, n_features, trials, selectors = ("a", "b"), 7, [0, 1], ["DAF0", "BIF"]
+    def lead(**points):
+        found = [Cell("Table I", name, "features", None, 1000.0) for name in points]
+        for name, lead in points.items():
+            for where in ("a, accuracy of 3-NN", "b, accuracy of SVM (rbf)"):
+                figure = f"Figure {daf_2011.SETUPS[name].figure}{where}, {name}"
+                found += [Cell(figure, "DAF0", f"d = {k}", None, 0.7 + k / 100 + lead / 100) for k in (1, 2)]
+                found += [Cell(figure, "BIF", f"d = {k}", None, 0.7 + k / 100) for k in (1, 2)]
+                found.append(Cell(figure, "BIF, deviation", "d = 1", None, 0.01))
+        return daf_2011.over_sets(found)
 
-        def __init__(self, lead):
-            self.lead = lead
-
-        def verdict(self):
-            return {
-                "classifier": ["a", "b"],
-                "first": ["DAF0"] * 2,
-                "second": ["BIF"] * 2,
-                "difference": [self.lead / 100] * 2,
-                "p_value": [0.5] * 2,
-            }
-
-    leads = dict(zip(daf_2011.SETUPS, (3.0, 4.0, 1.0, 2.0), strict=True))
-    assert _most_where_wide({name: Result(lead) for name, lead in leads.items()}).holds
-    assert not _most_where_wide({name: Result(lead) for name, lead in (leads | {"Madelon": 9.0}).items()}).holds
+    (claim,) = lead(Reuters=3, Gisette=4, Madelon=1, Spambase=2)
+    assert claim.holds
+    assert "Gisette (1,000 features) +4.00" in claim.ours
+    assert not lead(Reuters=3, Gisette=4, Madelon=9, Spambase=2)[0].holds
+    assert lead(Reuters=3, Gisette=4) == []

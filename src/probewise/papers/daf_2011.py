@@ -27,6 +27,7 @@ from ..stopping import MaxProbes
 from ..study import RunFile, Study, Trials, select, split_rows
 from .base import Outcome, Place, cells
 from .daf_2011_claims import BERNOULLI, NAME, Found, claims_of
+from .daf_2011_claims import over_sets as over_sets
 from .daf_2011_numbers import curves, notes, of_features, pictures, protocol, shape
 from .daf_2011_remarks import FULL, remark_claims, remark_numbers, remarks
 from .daf_2011_remarks import TITLE as REMARKS
