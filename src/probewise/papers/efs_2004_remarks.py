@@ -198,8 +198,6 @@ def _seconds(values: Sequence[float]) -> str:
 
 # ---- section 5.3: how many features feedback needs
 
-Precise = Mapping[tuple[str, str, int], float]  # by method, classifier and number of features
-
 
 def by_number(name: str, reproduction: Reproduction) -> dict[tuple[str, str, int], list[float]]:
     """Precision of rows not labelled yet, a number for each repetition, ranked as the authors do."""
