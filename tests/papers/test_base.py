@@ -4,6 +4,7 @@ import csv
 import json
 import warnings
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -35,6 +36,28 @@ def test_cells_put_ours_beside_the_published():
     assert found[own] == Cell(*own, published=None, ours=50.0)
     assert found[own].difference is None
     assert found["Table 3", "KNN FSDD", "2"].ours is None
+
+
+# ---- what is kept
+
+KEPT = Path(__file__).parents[2] / "experiments"
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_what_is_kept_has_every_published_number_row_and_departure(paper):
+    folder = KEPT / paper / "full"
+    with (folder / "results.csv").open(newline="") as lines:
+        kept = {(row["where"], row["row"], row["column"]): row["published"] for row in csv.DictReader(lines)}
+    assert {each.place: each.value for each in published(paper)}.items() <= {
+        place: float(value) for place, value in kept.items() if value
+    }.items()
+    page = (folder / "claims.md").read_text(encoding="utf-8")
+    assert page.split("## Departures\n\n- ")[1].split("\n\n")[0].split("\n- ") == departures(paper)
+    with (folder / "claims.csv").open(newline="") as lines:
+        rows = [list(row.values()) for row in csv.DictReader(lines)]
+    assert all(f"| {' | '.join(row)} |" in page for row in rows)
+    assert all(text and where and ours and evidence for text, where, ours, _, evidence in rows)
+    assert len({row[0] for row in rows}) == len(rows)
 
 
 # ---- what is written

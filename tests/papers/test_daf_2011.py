@@ -13,8 +13,8 @@ from sklearn.svm import SVC
 from probewise import DAF
 from probewise.criteria import Function
 from probewise.datasets import Dataset, load, make_madelon
-from probewise.papers import daf_2011
-from probewise.papers.base import published
+from probewise.papers import daf_2011, daf_2011_remarks
+from probewise.papers.base import Cell, published
 from probewise.papers.daf_2011 import Effort, Settings
 from probewise.papers.daf_2011_sets import informative
 from probewise.papers.linear_svm import LinearSVM
@@ -269,3 +269,71 @@ def test_a_part_alone_gives_its_own_numbers(source, outcome):
         place for place in numbers(outcome) if place[0].startswith("Figure 7")
     }
     assert all(numbers(outcome)[place] == value for place, value in found.items() if value is not None)
+
+
+# ---- what is remarked
+
+FEW = daf_2011_remarks.Effort(2, 100, (2, 5), (10, 20), 3, (5, 20), (4, 12))
+
+
+def test_remarks_have_their_runs_and_rows(made, tmp_path):
+    settings = replace(TINY, parts={"Madelon": TINY.parts["Madelon"], "Spambase": Effort(100, (1, 3))}, remarks=FEW)
+    source = lambda name: Dataset(name, np.abs(made.X), made.y)  # noqa: E731
+    said = []
+    how = Reproduction(settings, source, tmp_path, seed=1, only=["Remarks"], progress=said.append)
+    outcome = daf_2011.run(how)
+    assert said[-1].startswith("Remarks: 11 of 11")
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"remarks.jsonl"}
+    assert daf_2011.run(replace(how, progress=None)).claims == outcome.claims
+    assert len(outcome.claims) == 7
+    assert all(claim.where and claim.evidence for claim in outcome.claims)
+    found = numbers(outcome)
+    assert found["Section V-B, subsets that SFFS evaluates, Madelon", "Madelon", "20, 3 of them"] > 3 * 17
+    assert 0 < found["Section V-B, J and accuracy, Spambase", "SFFS, J", "split 1"] <= 1
+    assert -1 <= found["Section V-C, two runs that agree, Madelon", "20", "split 1"] <= 1
+    assert {column for where, _, column in found if where.startswith("Section III-A")} == {
+        *("1 to 8", "9 to 15", "16 to 22", "23 to 30"),
+    }
+
+
+def test_j_of_a_game_without_sizes_has_the_same_spread(made):
+    game = DAF(criterion=Function(lambda X, y: float(X.shape[1]), name="size"), stop=MaxProbes(400), random_state=0)
+    assert max(daf_2011_remarks.spread_of_j(game.fit(made.X, made.y).run_).values()) < 1e-12
+
+
+def test_verdicts_on_remarks_follow_the_numbers():
+    def holds(**found):
+        return daf_2011_remarks.remark_claims(found)[0].holds
+
+    assert holds(spread={"Set": {"1 to 2": 0.1, "3 to 4": 0.2}})
+    assert not holds(spread={"Set": {"1 to 2": 0.2, "3 to 4": 0.1}})
+    split = {"3-NN": 0.9, "linear discriminant": 0.6, "3-NN, best alone": 0.55}
+    assert holds(**{"non-linear": {"0": split}})
+    assert not holds(**{"non-linear": {"0": split | {"linear discriminant": 0.85}}})
+    gaps = [{"SFFS": [0.9, 0.8 + k / 100], "DAF0": [0.85, 0.84], "BIF": [0.8, 0.8]} for k in range(3)]
+    assert holds(**{"over-fitting": dict(zip("012", gaps, strict=True))})
+    even = [{"SFFS": [0.9, 0.88 + k / 50], "DAF0": [0.85, 0.84], "BIF": [0.8, 0.8]} for k in range(3)]
+    assert holds(**{"over-fitting": dict(zip("012", even, strict=True))}) is None
+    few = {"50, 3 of them": 10.0, "500, 3 of them": 90.0}
+    assert holds(slow={"Madelon": {"50": 100.0, "500": 1500.0} | few})
+    assert not holds(slow={"Madelon": {"50": 100.0, "500": 900.0} | few})
+    assert holds(contexts={"0": {"10": 0.2, "30": 0.4}, "1": {"10": 0.3, "30": 0.25}})
+    assert not holds(sizes={"0": {"10": 0.2, "30": 0.4}})
+
+
+def test_the_lead_in_high_dimension_is_compared_between_sets():
+    def lead(**points):
+        found = [Cell("Table I", name, "features", None, 1000.0) for name in points]
+        for name, lead in points.items():
+            for where in ("a, accuracy of 3-NN", "b, accuracy of SVM (rbf)"):
+                figure = f"Figure {daf_2011.SETUPS[name].figure}{where}, {name}"
+                found += [Cell(figure, "DAF0", f"d = {k}", None, 0.7 + k / 100 + lead / 100) for k in (1, 2)]
+                found += [Cell(figure, "BIF", f"d = {k}", None, 0.7 + k / 100) for k in (1, 2)]
+                found.append(Cell(figure, "BIF, deviation", "d = 1", None, 0.01))
+        return daf_2011.over_sets(found)
+
+    (claim,) = lead(Reuters=3, Gisette=4, Madelon=1, Spambase=2)
+    assert claim.holds
+    assert "Gisette (1,000 features) +4.00" in claim.ours
+    assert not lead(Reuters=3, Gisette=4, Madelon=9, Spambase=2)[0].holds
+    assert lead(Reuters=3, Gisette=4) == []

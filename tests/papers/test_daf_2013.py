@@ -1,6 +1,7 @@
 """The 2013 paper's runner: each rule stops where it would have, C and C2 are DAF's own, and runs go on."""
 
 import math
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from probewise.datasets import Dataset, make_madelon
 from probewise.papers import daf_2013
 from probewise.papers.base import published
 from probewise.papers.daf_2013 import Settings, watched
+from probewise.papers.daf_2013_games import all_equal, furthest, games, in_the_limit, one_probe_more, to_the_limit
 from probewise.papers.work import Reproduction
 from probewise.plots import ConvergenceDisplay, expected_change
 from probewise.stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Settled
@@ -81,7 +83,7 @@ def test_accuracy_curves_and_stops(outcome):
     assert found["Where rules stop on Madelon", "end of the run", "probes"] == 4_000
     assert found["Where rules stop on Madelon", "C = 0", "splits stopped"] == 0
     assert found["Where rules stop on Madelon", "every feature in 100 probes", "splits stopped"] == 2
-    assert len(outcome[1].claims) == 8
+    assert len(outcome[1].claims) == 12
     settles = next(claim for claim in outcome[1].claims if "converges reasonably fast" in claim.text)
     assert settles.holds is False  # ten looks: a tenth is expected after the fifteenth
     assert "C2 is a tenth of its first value never" in settles.ours
@@ -127,3 +129,37 @@ def test_the_display_shows_c_and_c2_of_a_run(made):
     np.testing.assert_array_equal(relative.get_ydata(), daf.history_["relative_change"])
     np.testing.assert_allclose(expected.get_ydata(), expected_change(5)[1:])
     plt.close("all")
+
+
+def test_the_limit_of_a_game_is_the_mean_over_all_subsets():
+    subsets = [s for size in range(1, 9) for s in combinations(range(8), size)]
+    additive = {s: sum(s) / 28 for s in subsets}  # a feature adds its number
+    limit = in_the_limit(additive)
+    assert (np.diff(limit) > 0).all()
+    shares = {s: 1 / 8 / math.comb(8, len(s)) for s in subsets}
+    with_3 = np.average([additive[s] for s in subsets if 3 in s], weights=[shares[s] for s in subsets if 3 in s])
+    without = np.average(
+        [additive[s] for s in subsets if 3 not in s], weights=[shares[s] for s in subsets if 3 not in s]
+    )
+    assert limit[3] == pytest.approx(with_3 - without)
+    (first, _), *_, (last, errors) = to_the_limit(0).values()
+    assert last < first
+    assert errors < 4
+
+
+def test_one_more_probe_changes_every_coefficient():
+    change, held = one_probe_more(1_000, seed=0)
+    assert (change > 0).all()
+    assert 1 <= held.sum() <= 200
+    assert change[held].mean() > change[~held].mean()
+
+
+def test_where_all_features_are_equal_c_falls_with_the_root_of_the_looks():
+    looked = all_equal(40, 100, seed=1)
+    places = np.argsort(np.argsort(-looked, axis=1), axis=1)
+    numbers, claims = games(40, 100, seed=1)
+    change = np.abs(np.diff(places, axis=0)).mean(axis=1)
+    assert [numbers["Proposition 1, all features equal", f"look {k}", "C"] for k in range(2, 41)] == change.tolist()
+    assert change[-1] / change[0] == pytest.approx(np.sqrt(2 / 40), rel=0.3)
+    assert furthest(looked[26:]) < furthest(looked)
+    assert [claim.holds for claim in claims] == [False, True, False, True]

@@ -1,11 +1,13 @@
 """Wu, Zhang 2004: the published numbers as printed, choices made on training rows alone, small runs end to end."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from probewise.datasets import Dataset
-from probewise.papers import efs_2004, efs_2004_claims, efs_2004_feedback, efs_2004_genes
+from probewise.papers import efs_2004, efs_2004_claims, efs_2004_feedback, efs_2004_genes, efs_2004_remarks
 from probewise.papers.base import published
 from probewise.papers.efs_2004 import PROFILES, Settings
 from probewise.papers.efs_2004_genes import BY_SEARCH, BY_UNCERTAINTY, GENE_METHODS, GREEDY, METHODS, NAME, SEEN, Curves
@@ -24,6 +26,7 @@ TINY = Settings(
     queries={"MSRC-v1": 1},
     images=("MSRC-v1",),
     forests=(1, 60, 61),
+    numbers=(2, 20),
 )
 
 
@@ -46,7 +49,8 @@ def test_published_numbers_are_those_printed():
     assert known["Table 2", "Corel EFS", "ARF precision"] == 74.04
     assert known["Table 2", "Corel CFS", "CART seconds"] == 1.36
     assert known["Table 1", "threshold", "Leukemia"] == 0.1021
-    assert len(known) == 3 + 24 + 56
+    assert known["Section 5.1", "Leukemia", "AML"] == 47
+    assert len(known) == 3 + 24 + 56 + 20
 
 
 def test_parts_of_a_forest_are_the_smaller_forests():
@@ -121,6 +125,8 @@ def test_a_small_run_end_to_end_goes_on_where_it_was(tmp_path):
     assert cells["Table 2", "MSRC-v1 EFS, by score", "ARF precision"].ours > 80
     assert cells["Table 3", "Lymphoma EFS", "CART nodes of a tree"].ours >= 3
     assert cells["Table 1", "threshold", "Corel"].difference == 0
+    assert cells["Section 5.1", "Lymphoma", "training, normal"].ours == 30
+    assert 0 < cells[efs_2004_remarks.BY_NUMBER, "MSRC-v1 DFE, CART", "2 features"].ours <= 100
     assert [picture.name for picture in whole.pictures] == ["Figure 2", "Figure 3", "Feedback"]
     assert len(whole.pictures[2].panels[0].lines[0].y) == 11
     assert all(claim.where and claim.evidence for claim in whole.claims)
@@ -195,6 +201,48 @@ def test_claims_on_feedback_follow_the_numbers():
     assert "EFS 0.4000 s a round (selection 0.0200, training 0.1000, ranking 0.2800)" in next(
         claim.ours for text, claim in by_text.items() if "doubles" in text
     )
+
+
+def test_comparable_means_within_two_points():
+    row = [[60, 1.0, 0.1, 0.1, *[0.9] * 11, *[0.8] * 11]] * 2
+    less = [[60, 1.0, 0.1, 0.1, *[0.9] * 11, *[0.77] * 11]] * 2
+    equal = dict.fromkeys(product(efs_2004_feedback.RANKINGS, METHODS, ("ARF", "CART")), row)
+    assert all(claim.holds for claim in efs_2004_feedback.comparable_claims("Set", equal))
+    first, second = efs_2004_feedback.comparable_claims("Set", equal | {("score", "CFS", "CART"): less})
+    assert (first.holds, second.holds) == (True, False)
+    assert second.ours.endswith("CFS, CART +3.00")
+
+
+def test_the_measures_of_a_table():
+    data = at_hand("lymphoma")
+    found = efs_2004_remarks.measures(data.X, data.y, 0)
+    codes = np.array([[0, 0, 0], [0, 0, 1], [1, 1, 0], [1, 1, 1]])
+    assert efs_2004_remarks.mean_likeness(codes) == pytest.approx((1 + 0 + 0) / 3)  # two cells, one bit
+    information, *balanced = found["of noise"].values()
+    assert information == sorted(information)
+    assert all(values[-1] / values[0] < information[-1] / information[0] for values in balanced)
+    claims = {claim.text.split(" (here")[0]: claim for claim in efs_2004_remarks.measure_claims({"Set": found})}
+    assert claims["Set: normalised correlations lie between 0 and 1"].holds
+    alike = found | {"likeness": {"EFS": 0.3, "DFE": 0.2}, "normalised": [0.0, 1.1]}
+    assert [claim.holds for claim in efs_2004_remarks.measure_claims({"Set": alike})][:2] == [False, False]
+
+
+def test_the_classes_of_leukemia_are_counted():
+    at = efs_2004_remarks.DATA, "Leukemia"
+    said = {(*at, "ALL"): 25, (*at, "AML"): 47}
+    assert efs_2004_remarks.data_claims(said)[0].holds
+    assert not efs_2004_remarks.data_claims(said | {(*at, "ALL"): 47, (*at, "AML"): 25})[0].holds
+    assert efs_2004_remarks.data_claims({}) == []
+
+
+def test_numbers_of_features_are_judged_by_the_best():
+    found = {(m, c, s): [50.0 + s / 10] for m in ("EFS", "DFE") for c in ("ARF", "CART") for s in (5, 20, 60)}
+    texts = [claim.text for claim in efs_2004_remarks.number_claims("Set", found)]
+    assert len(texts) == 3
+    assert [claim.holds for claim in efs_2004_remarks.number_claims("Set", found)] == [False, False, False]
+    early = found | {("EFS", c, s): [60.0] for c in ("ARF", "CART") for s in (20, 60)}
+    assert [claim.holds for claim in efs_2004_remarks.number_claims("Set", early)] == [True, True, True]
+    assert efs_2004_remarks.number_claims("Set", {}) == []
 
 
 def test_claims_on_the_searches_of_cfs():

@@ -19,9 +19,24 @@ from probewise.papers.fsdd_2008 import (
     selectors,
     table_of,
 )
-from probewise.papers.fsdd_2008_claims import by_overlap, proved, with_pruning
+from probewise.papers.fsdd_2008_claims import by_overlap, fewer_features, less_penalty, proved, with_pruning
 from probewise.papers.fsdd_2008_departures import PrunedTree
 from probewise.papers.fsdd_2008_properties import BY_BETA, INVARIANT, OPTIMAL, best_subsets, properties
+from probewise.papers.fsdd_2008_remarks import (
+    BY_DEFINITION,
+    CLASS_SIZES,
+    EQUAL_SHARES,
+    FEW_ROWS,
+    LIKENESS,
+    STOPS,
+    VALUES,
+    from_pairs,
+    on_few_rows,
+    order_by_equal_shares,
+    remark_claims,
+    remarks,
+    with_equal_shares,
+)
 from probewise.papers.fsdd_2008_sets import OVERLAP, PRUNED
 from probewise.papers.work import Reproduction
 from probewise.selectors.fsdd import FSDD
@@ -192,6 +207,72 @@ def test_what_is_proved_is_counted():
     assert best_subsets(X, y) == dict.fromkeys(range(1, 5), 0.0)
     worse = found | {(OPTIMAL, "Iris", "2"): 0.1, (INVARIANT, "Iris", "to [0, 1]"): 0.1, (BY_BETA, "Iris", "5"): 0.5}
     assert not any(claim.holds for claim in proved(worse))
+
+
+def test_eq_2_is_that_of_the_definitions_with_twice_the_beta():
+    found = from_pairs(*load_iris(return_X_y=True))
+    assert found.pop("eq. 2") > 1
+    assert max(found.values()) < 1e-12
+
+
+def test_equal_shares_are_the_classes_own_where_these_are_equal():
+    X, y = load_iris(return_X_y=True)
+    np.testing.assert_array_equal(order_by_equal_shares(X, y), np.argsort(FSDD().fit(X, y).ranking_))
+    rare = np.concatenate([np.arange(3), np.arange(50, 150)])
+    scores = FSDD(beta=0).fit(X[rare], y[rare])
+    means = np.array([X[rare][y[rare] == k].mean(axis=0) for k in range(3)])
+    assert order_by_equal_shares(X[rare], y[rare], beta=0)[0] == np.argmax(means.var(axis=0) / scores.variances_)
+
+
+def test_remarks_are_counted_and_judged():
+    X, y = load_iris(return_X_y=True)
+    found = remarks(next(bench for bench in BENCHES if bench.name == "Iris"), X, y, 0)
+    assert found[VALUES, "Iris", "features of at most 10 values"] == 0
+    assert 1 < found[STOPS, "Iris", "FCBF, features"] <= 2
+    assert found[STOPS, "Iris", "CFS, best accuracy"] >= found[STOPS, "Iris", "CFS, accuracy"]
+    correlation = abs(np.corrcoef(X[:, 2], X[:, 3])[0, 1])
+    assert found[LIKENESS, "Iris", "FSDD"] == pytest.approx(correlation)
+    by_text = {claim.text.split(" (here")[0]: claim for claim in remark_claims(found)}
+    assert by_text["All feature values are continuous data"].holds
+    assert by_text["Lemma 1 and eq. 4 and 5: the distances of definitions 1 to 3 are ratios of variances"].holds
+    assert by_text["Eq. 2 is what eq. 1 becomes by definitions 1 to 3"].holds is False
+    assert all(claim.where and claim.evidence for claim in by_text.values())
+    assert not remark_claims({(BY_DEFINITION, "Iris", what): 0.1 for what in from_pairs(X, y)})[0].holds
+
+
+def test_verdicts_on_shares_and_few_rows_need_a_small_p_value():
+    Bench = type(BENCHES[0])
+    X, y = load_wine(return_X_y=True)
+    shares = with_equal_shares(Bench("Wine", "wine", "Table 3", 2, (1, 13)), X, y, 0)
+    assert set(shares) == {each + word for each in classifiers() for word in ("", ", p")}
+
+    def judged(where, name, values):
+        return remark_claims({(where, name, what): value for what, value in values.items()})[0].holds
+
+    gains = dict.fromkeys(classifiers(), 1.0)
+    for p_value, holds in ((0.2, None), (0.01, True)):
+        sure = {f"{each}, p": p_value for each in classifiers()}
+        assert judged(EQUAL_SHARES, "Spectrometer", gains | sure) is holds
+    assert judged(EQUAL_SHARES, "Spectrometer", gains | sure | {"NB": -2.0}) is False
+    few = on_few_rows("Wine", X, y, 0)
+    assert few["growth"] == pytest.approx(few["200 rows"] - few["all rows"])
+    assert judged(FEW_ROWS, "Mfeat", few | {"growth": 3.0, "growth, p": 0.01}) is True
+    assert judged(CLASS_SIZES, "Spectrometer", {"class 1": 12, "class 2": 90}) is False
+
+
+def test_fewer_features_and_less_penalty_are_judged_by_rows_that_are_there():
+    ours = {each.place: each.value for each in published(NAME)}
+    tables = [bench for bench in BENCHES if not bench.is_figure]
+    (claim,) = fewer_features(ours, tables)
+    assert claim.holds
+    assert [name for name in ("Wine", "Vowel", "Iris", "Spectrometer") if name in claim.ours] == [
+        "Wine",
+        "Vowel",
+        "Iris",
+    ]
+    assert fewer_features(ours, tables[2:4]) == less_penalty(ours) == []
+    assert not less_penalty({(BY_BETA, "Iris", "0.1"): 0.99, (BY_BETA, "Iris", "5"): 0.5})[0].holds
+    assert less_penalty({(BY_BETA, "Iris", "0.1"): 0.5})[0].holds
 
 
 def test_the_pruned_tree_is_one_of_the_path():

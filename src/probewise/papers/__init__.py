@@ -93,6 +93,8 @@ def reproduce(
         "versions": versions(),
     }
     outcome = replace(outcome, departures=departures(paper), settings=said | asdict(settings))
-    if folder is None:
-        return outcome
-    return (outcome.beside(folder, only) if only else outcome).write(folder)
+    if folder is not None and only:
+        outcome = outcome.beside(folder, only)
+    if hasattr(module, "over_sets"):
+        outcome = outcome.claiming(module.over_sets(outcome.cells))
+    return outcome if folder is None else outcome.write(folder)

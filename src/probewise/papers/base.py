@@ -174,19 +174,19 @@ class Outcome:
             return self
         cells = {(cell.where, cell.row, cell.column): cell for cell in _kept_cells(folder / "results.csv")}
         cells |= {(cell.where, cell.row, cell.column): cell for cell in self.cells if cell.ours is not None}
-        claims = {claim.text: claim for claim in _kept_claims(folder / "claims.csv")}
-        claims |= {claim.text: claim for claim in self.claims}
         settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
         since = {part: made for part, made in settings.get("since", {}).items() if part not in parts}
         settings["since"] = since | dict.fromkeys(parts, self.settings)
         pictures = {each.name: each for each in [*_kept_pictures(folder / "results.md"), *self.pictures]}
+        kept = replace(self, claims=_kept_claims(folder / "claims.csv"))
         return replace(
-            self,
-            cells=list(cells.values()),
-            claims=list(claims.values()),
-            pictures=list(pictures.values()),
-            settings=settings,
+            kept.claiming(self.claims), cells=list(cells.values()), pictures=list(pictures.values()), settings=settings
         )
+
+    def claiming(self, claims: Sequence[Claim]) -> Outcome:
+        """With claims more, or in the place of those with their text."""
+        by_text = {claim.text: claim for claim in [*self.claims, *claims]}
+        return replace(self, claims=list(by_text.values()))
 
     def _draw(self, folder: Path) -> list[Path]:
         paths = [folder / picture.file for picture in self.pictures]

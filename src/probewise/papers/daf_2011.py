@@ -27,7 +27,11 @@ from ..stopping import MaxProbes
 from ..study import RunFile, Study, Trials, select, split_rows
 from .base import Outcome, Place, cells
 from .daf_2011_claims import BERNOULLI, NAME, Found, claims_of
+from .daf_2011_claims import over_sets as over_sets
 from .daf_2011_numbers import curves, notes, of_features, pictures, protocol, shape
+from .daf_2011_remarks import FULL, remark_claims, remark_numbers, remarks
+from .daf_2011_remarks import TITLE as REMARKS
+from .daf_2011_remarks import Effort as RemarkEffort
 from .daf_2011_sets import SETUPS, informative, prepared
 from .linear_svm import LinearSVM
 from .replays import Ledgers, Replay
@@ -50,7 +54,7 @@ STUDIES = {  # of each set, in the paper's order
     "Madelon": ("Madelon", "Figure 6", "Figure 7"),
     "Spambase": ("Spambase",),
 }
-PARTS = tuple(title for titles in STUDIES.values() for title in titles)
+PARTS = (*(title for titles in STUDIES.values() for title in titles), REMARKS)
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,7 @@ class Settings:
     wide_held: int = 0
     wide_trials: int = 0
     svm_probes: int = 0
+    remarks: RemarkEffort | None = None
 
 
 WIDE = (10, 20, 50, 100, 200, 500, 1000)
@@ -122,6 +127,7 @@ PROFILES = {
         wide_held=100,
         wide_trials=5,
         svm_probes=4_000,
+        remarks=FULL,
     ),
 }
 
@@ -149,7 +155,12 @@ def run(reproduction: Reproduction) -> Outcome:
     if "Madelon" in found.results:
         found.truth = informative(reproduction.data("madelon"))
     ours |= protocol(settings.trials, found) | curves(found.results) | of_features(found)
-    return Outcome(cells(NAME, ours, notes(ours)), claims_of(found), pictures=pictures(found.results))
+    claims = claims_of(found)
+    if settings.remarks and reproduction.includes(REMARKS):
+        remarked = remarks(settings.remarks, reproduction)
+        ours |= remark_numbers(remarked)
+        claims += remark_claims(remarked)
+    return Outcome(cells(NAME, ours, notes(ours)), claims, pictures=pictures(found.results))
 
 
 # ---- the experiments

@@ -19,6 +19,7 @@ from ..stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Rule
 from ..study import split_rows
 from .base import Claim, Outcome, Place, cells
 from .daf_2011_sets import SETUPS, informative, prepared
+from .daf_2013_games import games
 from .pictures import Line, Panel, Picture
 from .replays import Ledgers, Replay, first_probes
 from .work import Reproduction, folder_of
@@ -103,7 +104,9 @@ def run(reproduction: Reproduction) -> Outcome:
             ours["Section 4", name, "informative features"] = len(truth)
             ours["Section 4", name, "noise features"] = X.shape[1] - len(truth)
         ours |= found[name].numbers()
-    claims = [*(claim for each in found.values() for claim in each.claims()), _interpretable()]
+    played, proved = games(max(settings.probes.values()) // LOOK, LOOK, seed)
+    ours |= played
+    claims = [*(claim for each in found.values() for claim in each.claims()), *proved, _interpretable()]
     histories = {name: each.histories for name, each in found.items()}
     convergence = Picture("C and C2", save=partial(save_convergence, histories))
     return Outcome(cells(NAME, ours), claims, pictures=[_surface(found), convergence])

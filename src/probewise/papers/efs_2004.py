@@ -10,6 +10,7 @@ from .base import Claim, Outcome, Place, averaged, cells
 from .efs_2004_claims import apart_claims, figure_claims, gene_claims, search_claims, seen_or_not, thresholds
 from .efs_2004_feedback import (
     IMAGES,
+    comparable_claims,
     feedback,
     feedback_claims,
     figure_3,
@@ -31,6 +32,7 @@ from .efs_2004_genes import (
     table_3,
 )
 from .efs_2004_proofs import proofs
+from .efs_2004_remarks import by_number, data_claims, measure_claims, measured, number_cells, number_claims, of_data
 from .pictures import Picture
 from .work import Reproduction
 
@@ -52,6 +54,8 @@ class Settings:
     images: tuple[str, ...] = tuple(IMAGES)
     forests: tuple[int, ...] = (1, 5, 10, 20, 40, 60, 90, 120)  # trees of figure 3, on the first set of images
     forest_repeats: int = 1
+    numbers: tuple[int, ...] = ()  # of features in feedback, for EFS and DFE
+    number_repeats: int = 1
 
 
 PROFILES = {
@@ -87,6 +91,8 @@ PROFILES = {
         feedback_repeats=10,
         queries={"MSRC-v1": 2, "COIL-20": 1, "Mfeat": 1},
         forest_repeats=3,
+        numbers=(5, 10, 20, 40, 80, 160),
+        number_repeats=10,
     ),
 }
 
@@ -109,9 +115,16 @@ def run(reproduction: Reproduction) -> Outcome:
         tables |= figure_cells(name, curves)
     tables |= {("Figure 3", first, name): values for name, values in forests.items()}
     tables |= scaled_apart(reproduction) | by_search(reproduction)
+    numbers = {name: by_number(name, reproduction) for name in settings.images if settings.numbers}
+    for name, values in numbers.items():
+        tables |= number_cells(name, values)
+    counts = of_data(reproduction)
+    tables |= {place: [value] for place, value in counts.items()}
     ours, notes = averaged(tables, lambda place: place[2].split()[-1] in ("accuracy", "precision"))
     claims: list[Claim] = [
+        *data_claims(counts),
         *proofs(reproduction),
+        *measure_claims(measured(reproduction)),
         *(claim for name, each in trials.items() for claim in gene_claims(name, each)),
         *seen_or_not(trials),
         *thresholds(trials),
@@ -119,6 +132,8 @@ def run(reproduction: Reproduction) -> Outcome:
         *search_claims(tables),
         *(claim for name, curves in figures.items() for claim in figure_claims(name, curves)),
         *(claim for name, queries in found.items() for claim in feedback_claims(name, queries)),
+        *(claim for name, queries in found.items() for claim in comparable_claims(name, queries)),
+        *(claim for name, values in numbers.items() for claim in number_claims(name, values)),
         *figure_3_claims(first, forests),
     ]
     panels = [panel for name, queries in found.items() for panel in precision_by_round(name, queries)]

@@ -20,6 +20,7 @@ from .base import Outcome, Place, averaged, cells, published
 from .fsdd_2008_claims import BETAS, MFEAT, NAME, READINGS, TIMED, claims, curve
 from .fsdd_2008_departures import distances, of_mfeat
 from .fsdd_2008_properties import growth, properties
+from .fsdd_2008_remarks import remarks
 from .fsdd_2008_sets import BENCHES, METHODS, OVERLAP, Bench, by_overlap, classifiers, pruned, selectors, table_of
 from .pictures import Line, Panel, Picture
 from .work import Reproduction, least_seconds
@@ -80,7 +81,7 @@ def run(reproduction: Reproduction) -> Outcome:
         ours |= means
         notes |= deviations
     for bench in benches:
-        ours |= aside(bench, *tables[bench.name], reproduction)
+        ours |= remarked(bench, *tables[bench.name], reproduction) | aside(bench, *tables[bench.name], reproduction)
     return Outcome(
         cells(NAME, ours, notes),
         claims(ours),
@@ -168,6 +169,22 @@ def aside_record(
     if bench.name == "Iris":
         found |= orders(X, y)
     return list((found | (other_readings(bench, X, y, seed) if readings else {})).items())
+
+
+def remarked(bench: Bench, X: Floats, y: NDArray[Any], reproduction: Reproduction) -> dict[Place, float]:
+    """What the paper remarks beside its tables, counted."""
+    found = reproduction.conduct(
+        f"{bench.file}-remarks",
+        partial(remarks_record, bench, X, y),
+        [reproduction.seed],
+        {"data": fingerprint(X), "target": fingerprint(y)},
+        f"{bench.name}, remarks",
+    )
+    return {tuple(place): value for place, value in found[reproduction.seed]}
+
+
+def remarks_record(bench: Bench, X: Floats, y: NDArray[Any], seed: int) -> list[tuple[tuple[str, str, str], float]]:
+    return list(remarks(bench, X, y, seed).items())
 
 
 def seconds(bench: str, X: Floats, y: NDArray[Any]) -> dict[Place, float]:
