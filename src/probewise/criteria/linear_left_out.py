@@ -16,7 +16,7 @@ from ..kernels.ridge_decisions import Fit, Problem, decisions_exactly
 from ..probing.probes import Subsets
 from .base import Floats
 from .columns import BoundLeftOut, Missing, Probes
-from .scoring import GroupsOfTests, Outcomes, ScoredTests
+from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, ScoredTests
 
 NO_WEIGHT = 1e-200  # stands for a weight of 0, as a share of the largest: its row is predicted, and changes nothing
 
@@ -48,6 +48,23 @@ class LeftOutLinear(BoundLeftOut):
             own, decisions = offsets[some.start : some.stop + 1], self._room(scores[some])
             are_sure = ways.decide(lines, indices, own, gaps, self.missing.fills, problems, self.fit, decisions)
             self._score_decisions(decisions, are_sure, by_group.of_subsets(some), scores[some])
+
+    def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
+        """J of the subset with each candidate added; with more features than rows from the products of these."""
+        together = np.concatenate([subset, candidates])
+        is_whole = self.folds.is_partition and self.measure.of_predictions is None
+        if len(subset) < self.folds.n_rows or not is_whole or self.missing.any_in(together):
+            return super().plus_each(subset, candidates)
+        scores = np.empty(len(candidates))
+        for _, lines, places, _ in self.lines.batches(Subsets.of([together])):
+            own, others = places[: len(subset)], places[len(subset) :]
+            for some in self.scored.pieces(len(scores), len(self.fit.targets)):
+                decisions, are_sure = self._room(scores[some]), np.empty(len(scores[some]), bool)
+                ways.by_rows_plus_each(lines, own, others[some], self._problems[0], self.fit, decisions, are_sure)
+                self._score_decisions(decisions, are_sure, NO_GROUPS.outcomes(len(are_sure)), scores[some])
+        for lost in np.flatnonzero(np.isnan(scores)).tolist():
+            scores[lost] = self(Subsets.of([np.append(subset, candidates[lost])]))[0]
+        return scores
 
     def _room(self, scores: Floats) -> Floats:
         """For decisions (subsets, tests, outputs)."""

@@ -143,6 +143,21 @@ def by_rows(probes, problem, fit, start, decisions, room, which, are_sure):
         are_sure[number] &= _from_products(products, problem, fit, decisions[number, start:])
 
 
+@kernel
+def by_rows_plus_each(lines, subset, candidates, problem, fit, decisions, are_sure):
+    """The decisions of a probe with each candidate added, from products of rows, which only gain a term."""
+    n = len(problem.rows)
+    room = Room(np.empty(len(subset) * n), np.empty(0))
+    products, own = np.empty((n, n)), np.empty((n, n))
+    _row_products(Probe(lines, subset, np.empty(0, np.int64), np.empty(0), problem), fit.roots, room, products)
+    for candidate in range(len(candidates)):
+        line = lines[candidates[candidate]] * fit.roots
+        for i in range(n):
+            for j in range(n):
+                own[i, j] = products[i, j] + line[i] * line[j]
+        are_sure[candidate] = _from_products(own, problem, fit, decisions[candidate])
+
+
 @part
 def _gather(probe, begin, end, roots, values):
     """Rows begin, ..., end - 1 of the problem's rows as columns of values, times their roots."""
