@@ -394,10 +394,7 @@ def threads_beside_device() -> int:
 
 def begun(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
     """What the function gives, worked out by a thread from now on, without more for BLAS: call to wait for it."""
-    pool = ThreadPoolExecutor(1)
-    result = pool.submit(one_blas_thread()(function), *arguments).result
-    pool.shutdown(wait=False)
-    return result
+    return ThreadPoolExecutor(1).submit(one_blas_thread()(function), *arguments).result
 
 
 def ahead(n_threads: int, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
