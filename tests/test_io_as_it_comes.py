@@ -313,3 +313,12 @@ def test_names_for_formats_that_have_none(tmp_path, write):
     assert "feature_names has 4 names for the 3" in refusal(tmp_path / "t.npz", feature_names=list("abcd"), target=None)
     assert "has names in itself: leave feature_names out" in refusal(write(PLAIN), feature_names=words)
     assert "there is no file" in refusal(write(PLAIN), feature_names="none.txt")
+
+
+def test_a_comma_in_a_name_does_not_make_commas_the_separator(write):
+    header = 'id;"TP53, ""wild"" type";label\n'
+    table = read_table(write(header + "a;1,5;u\nb;2,5;v\n"), target="label")
+    assert table.feature_names == ['TP53, "wild" type']
+    assert table.X[:, 0].tolist() == [1.5, 2.5]
+    many = read_table(write('"a;b;c",d,label\n1,2,u\n3,4,v\n'), target="label")
+    assert many.feature_names == ["a;b;c", "d"]
