@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .giveaways import giveaway_sentence
 from .study import beyond_chance
 from .words import count, listed, percent, quoted
 
@@ -14,9 +15,20 @@ CERTIFIED = "certified: "
 
 
 def verdict(summary: dict[str, Any]) -> list[str]:
-    """Which features matter and how many are enough; of a study, which method is best and how stable it is."""
-    study = summary["study"]
-    return [_which(summary), _how_many(summary)] if study is None else [_which_method(study), _how_stable(study)]
+    """Which features matter and how many are enough; of a study, which method is best and how stable it is.
+
+    Features that give the target away have a sentence more.
+    """
+    study, telling = summary["study"], summary["giveaways"]
+    if study is not None:
+        return [_which_method(study), _how_stable(study)]
+    beware = [f"Beware: {giveaway_sentence(telling)} and rank again."] if telling else []
+    return [_which(summary), _how_many(summary), *beware]
+
+
+def predicts(summary: dict[str, Any]) -> bool:
+    """Whether some number of features predicts better than guessing, as far as that is known."""
+    return (summary["honest"] or summary["sizes"] or {}).get("beats_guessing") is not False
 
 
 def _which(summary: dict[str, Any]) -> str:
