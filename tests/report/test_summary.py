@@ -545,3 +545,13 @@ def test_madelon_needs_company():
     standing_out = [int(name[1:]) for name, yes in zip(columns["feature"], columns["stands_out"], strict=True) if yes]
     assert len(standing_out) >= 8
     assert len(set(standing_out) - set(data.informative.tolist())) <= 1
+
+
+def test_rare_classes_come_with_a_better_score():
+    """Where one class has most rows, guessing it is hard to beat by accuracy, and the verdict says what to ask."""
+    random = np.random.default_rng(2)
+    X, y = random.standard_normal((60, 8)), np.repeat(["common", "rare"], [50, 10])
+    hint = "scoring by balanced_accuracy"
+    assert hint in summarize(FSDD().fit(X, y), X, y)["verdict"][1]
+    even = np.repeat(["a", "b"], 30)
+    assert hint not in summarize(FSDD().fit(X, even), X, even)["verdict"][1]

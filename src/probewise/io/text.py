@@ -148,24 +148,25 @@ class TextSource(Source):
         if bad:
             _require_decimal([self.strays[place] for place in bad], self.decimal)
             cells = [f"{self.names[place]!r} ({_cell(*self.strays[place])})" for place in bad]
-            raise text_columns(cells, len(places), self.names[bad[0]])
+            raise text_columns(cells, len(places), [self.names[place] for place in bad])
 
     def text(self, place: int) -> pl.Series:
         return pl.concat(self.texts[place]).str.strip_chars().alias(self.names[place])
 
 
-def text_columns(described: Sequence[str], n_columns: int, first: str) -> TableError:
-    """The error for columns that hold more than numbers."""
-    is_plain = len(described) == 1 and first.isprintable()
-    remedy: Message = (Setting("ignore", [first]),) if is_plain else (Parameter("ignore"), ", for each")
+def text_columns(described: Sequence[str], n_columns: int, names: Sequence[str]) -> TableError:
+    """The error for columns that hold more than numbers, with the settings to copy where these are few and plain."""
+    is_plain = len(names) <= MOST_WORDY and all(name.isprintable() and "," not in name for name in names)
+    remedies = [Setting(each, list(names)) if is_plain else Parameter(each) for each in ("ignore", "categorical")]
     return TableError(
         f"{len(described):,} of {n_columns:,} columns hold other than numbers: {some(described, str)}; "
         "encode them as numbers or leave them out (",
-        *remedy,
+        remedies[0],
+        "" if is_plain else ", for each",
         "); ",
         ForPython("they can also be read as categories", "rank can also take them as categories"),
         " (",
-        Parameter("categorical"),
+        remedies[1],
         ")",
     )
 

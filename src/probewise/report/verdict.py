@@ -11,6 +11,8 @@ from .words import count, listed, percent, quoted
 SETTLED = 0.9  # of the top that two halves of a run share
 STABLE, FAIRLY_STABLE = 0.75, 0.4  # Nogueira's measure; the limits of Fleiss for agreement
 SHOWN = 3  # leaders named, of those that stand out
+ONE_SIDED = 0.75  # of the rows in one class
+RARE = "Accuracy says little about rare classes: scoring by balanced_accuracy asks as much of them as of the others"
 CERTIFIED = "certified: "
 
 
@@ -86,7 +88,10 @@ def _how_many(summary: dict[str, Any]) -> str:
         return f"{enough}; how well on rows not seen was not measured: {summary['gaps']['honest']}."
     reached = _score_in_words(honest)
     if honest["beats_guessing"] is False:
-        return f"No number of features predicts convincingly better than guessing: on rows kept apart {reached}."
+        hidden = f". {RARE}" if honest["measure"] == "accuracy" and (honest["guess"] or 0) >= ONE_SIDED else ""
+        return (
+            f"No number of features predicts convincingly better than guessing: on rows kept apart {reached}{hidden}."
+        )
     are = "is" if sizes["suggested"] == 1 else "are"
     how = "with features ranked and chosen on other rows"
     return f"{count(sizes['suggested'], 'feature')} {are} enough: {how}, {reached}."

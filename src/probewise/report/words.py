@@ -89,8 +89,8 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
     if run.in_rounds:
         n_units = ", ".join(f"{len(part.active):,}" for part in run.plan.rounds)
         starts = ", ".join(f"{part.start:,}" for part in run.plan.rounds[1:])
-        after = f", narrowed after {starts} probes" if starts else "; nothing was left out yet"
-        sentences.append(f"Rounds among {n_units} features{after}")
+        in_rounds = f"Rounds among {n_units} features, narrowed after {starts} probes"
+        sentences.append(in_rounds if starts else f"One round, among {n_units}: nothing was left out so far")
     return sentences
 
 
