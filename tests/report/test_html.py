@@ -233,3 +233,4 @@ def test_noise_has_no_suggested_size():
     assert "No number is: none predicts convincingly better than guessing" in page
     assert ">suggested<" not in page
     assert "suggested" not in plain
+    assert "by itself or in the first round, in which all took part" in page

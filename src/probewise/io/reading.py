@@ -27,7 +27,7 @@ from .checking import (
 )
 from .formats import MatrixSource, lies_in_rows, open_source
 from .names import names_in, with_names
-from .table import Progress, Source, Table, TableError, missing, pl, some
+from .table import SHOWN, Progress, Source, Table, TableError, missing, pl, some
 from .text import Wanted, in_rows
 from .unpacking import STANDARD_INPUT, local_path
 
@@ -338,13 +338,15 @@ def _require_one_role(roles: dict[str, int | None], asked: _Request, ignored: se
 def _target_of(source: Source) -> str:
     """The target that the format names."""
     if source.target is None:
-        named = source.names[len(source.names) - source.beside :] or source.names[-3:]
+        named = source.names[len(source.names) - source.beside :] or source.names
+        between = [] if len(named) <= 2 * SHOWN else [f"{len(named) - 2 * SHOWN:,} more"]
+        ends = [repr(name) for name in (*named[:SHOWN], *named[max(SHOWN, len(named) - SHOWN) :])]
         raise TableError(
             "say which column is the target (",
             Setting("target"),
             "), or give a second file that holds it (",
             Setting("target_file"),
-            f"): {source.path} has {', '.join(map(repr, named[-3:]))}",
+            f"): {source.path} has {', '.join([*ends[:SHOWN], *between, *ends[SHOWN:]])}",
         )
     return source.target
 
