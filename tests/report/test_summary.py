@@ -555,3 +555,13 @@ def test_rare_classes_come_with_a_better_score():
     assert hint in summarize(FSDD().fit(X, y), X, y)["verdict"][1]
     even = np.repeat(["a", "b"], 30)
     assert hint not in summarize(FSDD().fit(X, even), X, even)["verdict"][1]
+
+
+def test_of_many_rounds_the_first_and_the_last_are_told():
+    random = np.random.default_rng(3)
+    tournament = Tournament(n_probes=600, random_state=0).fit(random.standard_normal((30, 500)), np.arange(30) % 2)
+    features = summarize(tournament)["features"]
+    sizes = [part["features"] for part in features["rounds"]]
+    assert len(sizes) > 8
+    (told,) = features["told"]
+    assert told.startswith(f"Rounds among 500, {sizes[1]}, {sizes[2]}, …, {sizes[-1]} features, narrowed after ")
