@@ -516,6 +516,15 @@ def test_each_format_can_leave_columns_out_and_names_what_is_missing(tmp_path, n
 
 
 @pytest.mark.parametrize(
+    ("names", "shown"),
+    [("ab", "'a', 'b'"), ("abcde", "'a', 'b', 'c', 'd', 'e'"), ("abcdefgh", "'a', 'b', 'c', 2 more, 'f', 'g', 'h'")],
+)
+def test_columns_at_both_ends_are_named_where_no_target_is(write, names, shown):
+    path = write(f"{','.join(names)}\n{','.join('1' * len(names))}\n")
+    assert refusal(path, target=None).endswith(f"has {shown}")
+
+
+@pytest.mark.parametrize(
     "name", [name for name in WRITERS if name.endswith((".parquet", "arrow", "ipc", "feather", "npz", "arff"))]
 )
 def test_each_format_is_checked(write, name):

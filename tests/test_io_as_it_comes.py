@@ -313,3 +313,28 @@ def test_names_for_formats_that_have_none(tmp_path, write):
     assert "feature_names has 4 names for the 3" in refusal(tmp_path / "t.npz", feature_names=list("abcd"), target=None)
     assert "has names in itself: leave feature_names out" in refusal(write(PLAIN), feature_names=words)
     assert "there is no file" in refusal(write(PLAIN), feature_names="none.txt")
+
+
+def test_a_comma_in_a_name_does_not_make_commas_the_separator(write):
+    header = 'id;"TP53, ""wild"" type";label\n'
+    table = read_table(write(header + "a;1,5;u\nb;2,5;v\n"), target="label")
+    assert table.feature_names == ['TP53, "wild" type']
+    assert table.X[:, 0].tolist() == [1.5, 2.5]
+    many = read_table(write('"a;b;c",d,label\n1,2,u\n3,4,v\n'), target="label")
+    assert many.feature_names == ["a;b;c", "d"]
+
+
+def test_classes_that_differ_in_case_or_blanks_are_noted(write):
+    table = read_table(write("a,label\n1,Tumour\n2,normal\n3,tumour\n4,normal \n"), target="label")
+    (note,) = ("".join(map(str, parts)) for parts in table.notes)
+    told = "the target's 'Tumour', 'tumour' differ in case or blanks only, and are taken for 2 classes"
+    assert note.startswith(told)
+    assert sorted(set(table.y)) == ["Tumour", "normal", "tumour"]
+    assert read_table(write("a,label\n1,u\n2,v\n"), target="label").notes == ()
+
+
+def test_columns_of_text_come_with_the_settings_to_copy(write):
+    path = write("sex,site of origin,x,label\nf,lung,1,u\nm,liver,2,v\nf,lung,3,u\n")
+    message = refusal(path)
+    assert "(ignore=['sex', 'site of origin'])" in message
+    assert "(categorical=['sex', 'site of origin'])" in message

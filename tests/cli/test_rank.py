@@ -105,7 +105,7 @@ def test_out_holds_the_whole_ranking(data, tmp_path, capsys, ending):
     frame = readers.get(ending, pl.read_csv)(out)
     sure = ["rank_low", "rank_high", "in_top"]
     way = ["higher_in", "difference", "difference_low", "difference_high"]
-    run = ["above_average", "std_error", "probed", "p_value"]
+    run = ["above_average", "std_error", "probed", "p_value", "stands_out"]
     assert frame.columns == ["feature", "rank", "score", *run, *sure, *way]
     assert (frame["rank_low"] <= frame["rank_high"]).all()
     assert frame["rank"].to_list() == list(range(1, 31))
@@ -251,6 +251,18 @@ def odd_table(write, names):
     random = np.random.default_rng(1)
     columns = {name: random.standard_normal(60) for name in names}
     return write({**columns, "label": [0, 1] * 30})
+
+
+@pytest.mark.parametrize("method", ["tournament", "fsdd"])
+def test_the_target_in_other_words_is_pointed_out(write, capsys, method):
+    random = np.random.default_rng(0)
+    table = {"label": [0, 1] * 30, "a code": [3, 5] * 30, "x": random.standard_normal(60)}
+    options = ["--target", "label", "--method", method, *(["--probes", 50] if method == "tournament" else [])]
+    said = "beware: a code tells the target of every row on its own: if it is the target in other words, or was noted"
+    path = write(table)
+    assert f"{said} after it, leave it out (--ignore 'a code') and rank again" in ranked(capsys, path, *options).err
+    assert "beware" not in ranked(capsys, path, *options, "-q").err
+    assert "beware" not in ranked(capsys, path, *options, "--ignore", "a code").err
 
 
 def test_odd_names_are_printed_as_they_are(write, capsys):

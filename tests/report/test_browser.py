@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from probewise import DAF, FSDD, JMI
+from probewise import DAF, FSDD, JMI, Tournament
 from probewise.datasets import make_madelon
 from probewise.io import Table
 from probewise.report import save, summarize
@@ -231,6 +231,20 @@ def test_methods_that_take_features_in_turn_have_a_chart_of_ranks(chromium, made
     lengths = chromium.execute_script(script)
     assert len(lengths) == 30
     assert lengths == sorted(lengths, reverse=True)
+    assert complaints(chromium) == []
+
+
+def test_rounds_have_a_chart_of_scores_with_errors(chromium, madelon, tmp_path):
+    """Though a feature that left may have a higher score than one that stayed."""
+    X, y = madelon
+    summary = summarize(Tournament(n_probes=600, random_state=0).fit(X, y), X, y)
+    scores = summary["ranking"]["columns"]["score"][:30]
+    assert scores != sorted(scores, reverse=True)
+    show(chromium, save(summary, tmp_path / "tournament.html"))
+    count = "return document.querySelectorAll(arguments[0]).length"
+    assert chromium.execute_script(count, "#plot-ranking rect.point") == 0
+    assert chromium.execute_script(count, "#plot-ranking .point") == 30
+    assert "score, above average" in chromium.find_element("id", "plot-ranking").text
     assert complaints(chromium) == []
 
 

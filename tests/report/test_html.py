@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from probewise import DAF, FSDD
+from probewise import DAF, FSDD, Tournament
 from probewise.report import render_html, render_json, render_markdown, save, summarize
 from probewise.report.html import SCRIPTS, TEMPLATES
 
@@ -220,3 +220,17 @@ def test_markdown_of_a_study(study):
 
 def test_json_is_compact():
     assert render_json({"a": {"b": 1}}) == '{"a":{"b":1}}\n'
+
+
+def test_noise_has_no_suggested_size():
+    """Neither as a number beside the verdict, nor in the words, the picture and the tables."""
+    random = np.random.default_rng(1)
+    X, y = random.standard_normal((60, 40)), np.arange(60) % 2
+    summary = summarize(Tournament(n_probes=400, random_state=0).fit(X, y), X, y)
+    assert summary["honest"]["beats_guessing"] is False
+    page, plain = render_html(summary), render_markdown(summary)
+    assert "suggested size" not in page
+    assert "No number is: none predicts convincingly better than guessing" in page
+    assert ">suggested<" not in page
+    assert "suggested" not in plain
+    assert "by itself or in the first round, in which all took part" in page

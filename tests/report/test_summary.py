@@ -545,3 +545,23 @@ def test_madelon_needs_company():
     standing_out = [int(name[1:]) for name, yes in zip(columns["feature"], columns["stands_out"], strict=True) if yes]
     assert len(standing_out) >= 8
     assert len(set(standing_out) - set(data.informative.tolist())) <= 1
+
+
+def test_rare_classes_come_with_a_better_score():
+    """Where one class has most rows, guessing it is hard to beat by accuracy, and the verdict says what to ask."""
+    random = np.random.default_rng(2)
+    X, y = random.standard_normal((60, 8)), np.repeat(["common", "rare"], [50, 10])
+    hint = "scoring by balanced_accuracy"
+    assert hint in summarize(FSDD().fit(X, y), X, y)["verdict"][1]
+    even = np.repeat(["a", "b"], 30)
+    assert hint not in summarize(FSDD().fit(X, even), X, even)["verdict"][1]
+
+
+def test_of_many_rounds_the_first_and_the_last_are_told():
+    random = np.random.default_rng(3)
+    tournament = Tournament(n_probes=600, random_state=0).fit(random.standard_normal((30, 500)), np.arange(30) % 2)
+    features = summarize(tournament)["features"]
+    sizes = [part["features"] for part in features["rounds"]]
+    assert len(sizes) > 8
+    (told,) = features["told"]
+    assert told.startswith(f"Rounds among 500, {sizes[1]}, {sizes[2]}, …, {sizes[-1]} features, narrowed after ")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 # Of the terminal, which has room for the rest only.
 LEFT_OUT = ("rank_low", "rank_high", "in_top", "lower_in", "fold_change", *ENDS)
-WAYS, WIDE = ("higher_in", "difference", "correlation"), 88  # of a terminal less wide
+WAYS, WIDE = ("stands_out", "higher_in", "difference", "correlation"), 101  # of a terminal less wide
 PAIRS_SHOWN = 10
 SIZES_SHOWN = 6
 CONVINCING = 0.05

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +48,7 @@ def give_ranking(selector: Any, table: Table, given: Any) -> None:
             print_line(f"the target is read as {n_classes} classes; --task regression if it is a quantity")
         if hasattr(selector, "run_"):
             print_line(summary_of(selector, table.feature_names))
+        _print_giveaways(selector, table)
         if given.out is not None:
             print_line(f"all {len(selector.ranking_):,} features are in {place(given.out)}")
         if given.select is not None and len(best):
@@ -55,6 +57,18 @@ def give_ranking(selector: Any, table: Table, given: Any) -> None:
         print_line(f"no feature is kept, so there is no {given.select}")
     if given.together:
         print_together(*_together(selector, table, max(given.top, 2)))
+
+
+def _print_giveaways(selector: Any, table: Table) -> None:
+    from ..report.direction import target_of
+    from ..report.giveaways import giveaway_sentence, giveaways
+
+    order = np.argsort(selector.ranking_, kind="stable")
+    found = giveaways(selector.as_numbers(table.frame()), target_of(selector, table.y), order)
+    if found:
+        names = [table.feature_names[column] for column in found]
+        options = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
+        print_line(f"beware: {giveaway_sentence(names)} ({options}) and rank again")
 
 
 def classes_like_a_quantity(y: Any) -> int | None:

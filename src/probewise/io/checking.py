@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.errors import ForPython, Parameter, Setting
+from ..checks.errors import ForPython, Message, Parameter, Setting
 from ..checks.tables import columns_not_finite
 from .table import Source, TableError, pl, some
 
@@ -111,3 +111,15 @@ def checked_labels(target: pl.Series, spot: Spot) -> NDArray[Any]:
     if not target.dtype.is_numeric() and target.dtype != pl.Boolean:
         raise TableError(f"the target {target.name!r} is of type {target.dtype}: give class labels or numbers")
     return target.to_numpy()
+
+
+def classes_alike(y: NDArray[Any]) -> tuple[Message, ...]:
+    """A note on classes whose names differ in case or blanks only: often one class, typed in several ways."""
+    spellings: dict[str, list[str]] = {}
+    for label in np.unique(y).tolist() if y.dtype.kind == "U" else []:
+        spellings.setdefault("".join(label.split()).casefold(), []).append(label)
+    alike = next((labels for labels in spellings.values() if len(labels) > 1), None)
+    if alike is None:
+        return ()
+    many = f"{some(alike)} differ in case or blanks only, and are taken for {len(alike)} classes"
+    return ((f"the target's {many}: spell them alike if they are one",),)

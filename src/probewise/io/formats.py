@@ -152,7 +152,7 @@ def _numbers(features: pl.DataFrame) -> NDArray[Any]:
     other = features.select(~numbers)
     if other.width:
         described = [f"{column.name!r} ({column.dtype})" for column in other]
-        raise text_columns(described, features.width, other.columns[0])
+        raise text_columns(described, features.width, other.columns)
     kinds = set(features.dtypes)
     if all((kind.is_integer() and kind != pl.Int128) or kind == pl.Boolean for kind in kinds):
         features = features.cast({pl.Boolean: pl.UInt8})

@@ -15,10 +15,19 @@ import scipy.sparse as sp
 from ..checks.errors import Message, Parameter, Setting
 from ..checks.stores import Stored
 from ..checks.tables import warn_of_rounded
-from .checking import CHECKED, Spot, checked_decimal, checked_labels, require_finite, require_names, require_rows
+from .checking import (
+    CHECKED,
+    Spot,
+    checked_decimal,
+    checked_labels,
+    classes_alike,
+    require_finite,
+    require_names,
+    require_rows,
+)
 from .formats import MatrixSource, lies_in_rows, open_source
 from .names import names_in, with_names
-from .table import Progress, Source, Table, TableError, missing, pl, some
+from .table import SHOWN, Progress, Source, Table, TableError, missing, pl, some
 from .text import Wanted, in_rows
 from .unpacking import STANDARD_INPUT, local_path
 
@@ -180,9 +189,9 @@ def _by_columns(path: Path, asked: _Request) -> Table:
     more = {role: source.column(found) for role, found in of_rows.items()}
     table = _checked_table(X, names, labels, more, "data row {0:,}".format, gaps=asked.gaps)
     if id_place is None or ids is None:
-        return replace(table, levels=levels, notes=notes)
+        return replace(table, levels=levels, notes=(*notes, *table.notes))
     id_column = asked.id_column or source.names[id_place] or "id"
-    return replace(table, ids=np.array(ids), id_column=id_column, levels=levels, notes=notes)
+    return replace(table, ids=np.array(ids), id_column=id_column, levels=levels, notes=(*notes, *table.notes))
 
 
 def _target_place(source: Source, asked: _Request) -> int:
@@ -244,7 +253,7 @@ def _checked_table(
     warn_of_rounded(X, names)
     y = checked_labels(labels, spot)
     more: dict[str, Any] = {role: CHECKED[role](values, spot) for role, values in of_rows.items()}
-    return Table(X, y, names, labels.name, **more)
+    return Table(X, y, names, labels.name, notes=classes_alike(y), **more)
 
 
 def _categorical_among(features: list[int], source: Source, asked: _Request) -> list[int]:
@@ -306,7 +315,7 @@ def _by_rows(path: Path, asked: _Request) -> Table:
     more = {role: source.row(row, samples).alias(names[row]) for role, row in of_rows.items()}
     chosen = [names[row] for row in features]
     table = _checked_table(X, chosen, labels, more, lambda row: f"sample {ids[row - 1]!r}", gaps=asked.gaps)
-    return replace(table, ids=np.array(ids), id_column=asked.id_column or "sample", notes=source.notes)
+    return replace(table, ids=np.array(ids), id_column=asked.id_column or "sample", notes=(*source.notes, *table.notes))
 
 
 def _row_of(asked: str, names: list[str], role: str = "target") -> int:
@@ -329,13 +338,15 @@ def _require_one_role(roles: dict[str, int | None], asked: _Request, ignored: se
 def _target_of(source: Source) -> str:
     """The target that the format names."""
     if source.target is None:
-        named = source.names[len(source.names) - source.beside :] or source.names[-3:]
+        named = source.names[len(source.names) - source.beside :] or source.names
+        between = [] if len(named) <= 2 * SHOWN else [f"{len(named) - 2 * SHOWN:,} more"]
+        ends = [repr(name) for name in (*named[:SHOWN], *named[max(SHOWN, len(named) - SHOWN) :])]
         raise TableError(
             "say which column is the target (",
             Setting("target"),
             "), or give a second file that holds it (",
             Setting("target_file"),
-            f"): {source.path} has {', '.join(map(repr, named[-3:]))}",
+            f"): {source.path} has {', '.join([*ends[:SHOWN], *between, *ends[SHOWN:]])}",
         )
     return source.target
 

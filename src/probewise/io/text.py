@@ -148,40 +148,39 @@ class TextSource(Source):
         if bad:
             _require_decimal([self.strays[place] for place in bad], self.decimal)
             cells = [f"{self.names[place]!r} ({_cell(*self.strays[place])})" for place in bad]
-            raise text_columns(cells, len(places), self.names[bad[0]])
+            raise text_columns(cells, len(places), [self.names[place] for place in bad])
 
     def text(self, place: int) -> pl.Series:
         return pl.concat(self.texts[place]).str.strip_chars().alias(self.names[place])
 
 
-def text_columns(described: Sequence[str], n_columns: int, first: str) -> TableError:
-    """The error for columns that hold more than numbers."""
-    is_plain = len(described) == 1 and first.isprintable()
-    remedy: Message = (Setting("ignore", [first]),) if is_plain else (Parameter("ignore"), ", for each")
+def text_columns(described: Sequence[str], n_columns: int, names: Sequence[str]) -> TableError:
+    """The error for columns that hold more than numbers, with the settings to copy where these are few and plain."""
+    is_plain = len(names) <= MOST_WORDY and all(name.isprintable() and "," not in name for name in names)
+    remedies = [Setting(each, list(names)) if is_plain else Parameter(each) for each in ("ignore", "categorical")]
     return TableError(
         f"{len(described):,} of {n_columns:,} columns hold other than numbers: {some(described, str)}; "
         "encode them as numbers or leave them out (",
-        *remedy,
+        remedies[0],
+        "" if is_plain else ", for each",
         "); ",
         ForPython("they can also be read as categories", "rank can also take them as categories"),
         " (",
-        Parameter("categorical"),
+        remedies[1],
         ")",
     )
 
 
 def read_separated(path: Path, separator: str, wanted: Wanted, progress: Progress | None) -> TextSource:
-    """The cells of a text with a header. One column alone is of no use: then its separator may be another one."""
+    """The cells of a text with a header; the separator may be another one than the ending of the file says."""
     with lines_of(path, progress) as lines:
         header = _quoted(next(lines, "").lstrip("\ufeff"), lines)
         if not header.strip():
             raise TableError(f"{path} is empty" if not header else f"{path} has no header: its first line is blank")
-        names = split(header, separator)
-        for other in OTHER_SEPARATORS:
-            if len(names) == 1 and other in header:
-                names, separator = split(header, other), other
         first = list(_some_lines(lines))
-        rows = list(csv.reader([line for line in first if line.strip()], delimiter=separator))
+        filled = [line for line in first if line.strip()]
+        separator = _separator_of(header, filled, separator)
+        names, rows = split(header, separator), list(csv.reader(filled, delimiter=separator))
         if [len(row) for row in rows[:2]] == [len(names) + 1] * 2:
             names = ["", *names]  # R leaves the name of its column of row names out
         content = chain(first, lines)
@@ -191,6 +190,26 @@ def read_separated(path: Path, separator: str, wanted: Wanted, progress: Progres
     if not wanted.by_rows and _are_data(names, source):
         raise TableError(f"the first line of {path}, {some(names, str)}, holds data, not names: put a header above it")
     return source
+
+
+def _separator_of(header: str, lines: list[str], usual: str) -> str:
+    """The usual separator, or another one that cuts the header and the rows below it into more columns, alike."""
+    others = [other for other in OTHER_SEPARATORS if other != usual and other in header]
+    if len(split(header, usual)) > 1:  # else it may be any that the header holds
+        others = [other for other in others if other in "".join(lines[:1])]
+        others = [other for other in others if _cut_alike(header, lines, other)]
+        if not _cut_alike(header, lines, usual):
+            return others[0] if others else usual
+    return max((usual, *others), key=lambda separator: len(split(header, separator)))
+
+
+def _cut_alike(header: str, lines: list[str], separator: str) -> bool:
+    """Whether the first rows have as many cells as the header, or one more, as where R leaves out a name."""
+    try:
+        width, rows = len(split(header, separator)), islice(csv.reader(lines, delimiter=separator), 2)
+        return all(len(row) - width in (0, 1) for row in rows)
+    except csv.Error:  # a cell without end
+        return False
 
 
 def _some_lines(lines: Iterator[str]) -> Iterator[str]:

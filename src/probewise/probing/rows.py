@@ -102,7 +102,8 @@ class RowEffects:
     @cached_property
     def p_values(self) -> Floats:
         """The chance that luck with rows and probes gives an effect as far above the average; 1 for what is unknown."""
-        above = self.effects - np.nanmean(self.effects)
+        is_known = np.isfinite(self.effects).any()  # a feature without others is in every probe
+        above = self.effects - (np.nanmean(self.effects) if is_known else 0.0)
         errors = np.hypot(LEARNING_BY_LUCK * self.row_errors, self.probe_errors)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(errors > 0, above / errors, 0.0)

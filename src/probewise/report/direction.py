@@ -57,8 +57,13 @@ def direction_of(selector: Any, X: Any, y: Any) -> dict[str, Any]:
     """The same for a fitted selector and its data."""
     record = getattr(getattr(selector, "run_", None), "record", None)
     categorical = np.empty(0, np.int64) if record is None or record.categorical is None else record.categorical
-    target = Target.of(y, getattr(getattr(selector, "criterion_", None), "task", "auto"))
-    return direction_columns(selector.as_numbers(X), target, np.argsort(selector.ranking_, kind="stable"), categorical)
+    order = np.argsort(selector.ranking_, kind="stable")
+    return direction_columns(selector.as_numbers(X), target_of(selector, y), order, categorical)
+
+
+def target_of(selector: Any, y: Any) -> Target:
+    """y as a fitted selector took it: classes or numbers."""
+    return Target.of(y, getattr(getattr(selector, "criterion_", None), "task", "auto"))
 
 
 def in_words(columns: dict[str, Any], place: int, names: Callable[[str], str] = str) -> str:

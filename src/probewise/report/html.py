@@ -15,6 +15,7 @@ from ..probing.interactions import IN_WORDS
 from ..probing.progress import span
 from .direction import in_words
 from .ranking_table import DECIMALS, ENDS, decimals_of, for_people, typeset_cell
+from .verdict import predicts
 from .words import count, evidence, number, p_value, percent, quoted
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -51,6 +52,7 @@ def render_html(summary: dict[str, Any]) -> str:
         decimals=decimals_of(summary["ranking"]["columns"]),
         shown=_shown(summary["ranking"]["labels"]),
         rows_shown=ROWS_SHOWN,
+        predicts=predicts(summary),
     )
     return page
 
@@ -100,6 +102,7 @@ def _embedded(summary: dict[str, Any]) -> str:
     ranking, labels = summary["ranking"], summary["ranking"]["labels"]
     columns = {name: [_short(value) for value in values] for name, values in ranking["columns"].items()}
     usual, scores = decimals_of(ranking["columns"]), ranking["columns"]["score"][:DRAWN_FEATURES]
+    known = [score for score in scores if score is not None]
     drawn = {
         **{name: summary[name] for name in DRAWN},
         "ways": [in_words(ranking["columns"], place, quoted) for place in range(min(TOLD, len(columns["feature"])))],
@@ -108,11 +111,12 @@ def _embedded(summary: dict[str, Any]) -> str:
             "labels": labels,
             "shown": list(_shown(labels)),
             "measure": "above_average" if "above_average" in columns else "score",
-            "by_score": all(one >= other for one, other in pairwise(score for score in scores if score is not None)),
+            "by_score": "std_error" in columns or all(one >= other for one, other in pairwise(known)),
             "decimals": {name: DECIMALS.get(name, usual) for name in columns},
             "wholeNumbers": [name for name in columns if not any(isinstance(value, float) for value in columns[name])],
         },
         "rows_shown": ROWS_SHOWN,
+        "predicts": predicts(summary),
     }
     text = json.dumps(drawn, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

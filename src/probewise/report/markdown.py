@@ -10,6 +10,7 @@ from ..probing.interactions import IN_WORDS
 from ..probing.progress import span
 from .direction import in_words
 from .ranking_table import ENDS, decimals_of, for_people, typeset_cell
+from .verdict import predicts
 from .words import count, evidence, number, p_value, percent, quoted
 
 TOP, WAYS = 30, 10
@@ -112,9 +113,10 @@ def _study(summary: dict[str, Any]) -> list[str]:
 
 def _sizes(summary: dict[str, Any]) -> list[str]:
     sizes = summary["sizes"]
+    suggested = sizes["suggested"] if predicts(summary) else None
     how = "made anew in each fold" if sizes["honest"] else "made on all rows, so this is optimistic"
     rows = [
-        [size, number(score), number(error), "suggested" if size == sizes["suggested"] else ""]
+        [size, number(score), number(error), "suggested" if size == suggested else ""]
         for size, score, error in zip(sizes["size"], sizes["score"], sizes["std_error"], strict=True)
     ]
     return [

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..probing.record import DEFAULT_FDR
 from ..stopping import Sure, as_rule
 
 if TYPE_CHECKING:
@@ -59,6 +60,9 @@ def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool 
         p_values=getattr(selector, "p_values_", None),
         kept=selector.support_ if run is not None and selector.n_features_to_select == "auto" else None,
     )
+    stands_out = None if run is None else run.stands_out(selector.coefficient, getattr(selector, "fdr", DEFAULT_FDR))
+    if stands_out is not None:
+        columns["stands_out"] = stands_out[np.argsort(selector.ranking_, kind="stable")]
     if certainty and run is not None:
         columns |= certainty_columns(
             run, selector.coefficient, selector.ranking_, watched_top(run, getattr(selector, "stop", None))

@@ -29,6 +29,7 @@ from .code import code_of
 from .data import Data, checked_data, described
 from .direction import direction_columns, values_drawn
 from .findings import Findings, checked_names, findings_of_ledger, findings_of_selector
+from .giveaways import giveaways
 from .ranking_table import LABELS, certainty_columns, in_order, ranking_columns
 from .study import comparison, findings_of_study, other_shares, read_study
 from .verdict import verdict
@@ -135,6 +136,7 @@ def summarize(
         "made": datetime.now().astimezone().isoformat(timespec="minutes"),
         "gaps": gaps,
     }
+    summary["giveaways"] = None if data is None or found.study else _giveaways(found, data)
     summary["ranking"] = _ranking(found, data, (summary["alone"] or {}).pop("ranks", {}))
     summary["verdict"] = verdict(summary)
     return summary
@@ -223,13 +225,20 @@ def _values(found: Findings, data: Data) -> dict[str, Any]:
     return values_drawn(data.X, data.target, found.order, found.names, found.categorical)
 
 
+def _giveaways(found: Findings, data: Data) -> list[str] | None:
+    if data.target is None:
+        return None
+    return [found.names[column] for column in giveaways(data.X, data.target, found.order)]
+
+
 def _ranking(found: Findings, data: Data | None, ranks_alone: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
     """The whole ranking as columns, best first, and the labels of the columns."""
     run, order, stands_out = found.run, found.order, found.stands_out
     columns = ranking_columns(
         found.ranking, found.scores, found.names, std_errors=found.std_errors, run=run, p_values=found.p_values
     )
-    labels = LABELS | {"score": found.score_name, "above_average": f"{found.score_name}, above average"}
+    scored = "score" if found.coefficient == "regression" else found.score_name
+    labels = LABELS | {"score": found.score_name, "above_average": f"{scored}, above average"}
     if data is not None and data.target is not None:
         columns |= direction_columns(data.X, data.target, order, found.categorical)
     if run is not None and found.coefficient is not None:

@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
+from .giveaways import giveaway_sentence
 from .study import beyond_chance
 from .words import count, listed, percent, quoted
 
 SETTLED = 0.9  # of the top that two halves of a run share
 STABLE, FAIRLY_STABLE = 0.75, 0.4  # Nogueira's measure; the limits of Fleiss for agreement
 SHOWN = 3  # leaders named, of those that stand out
+ONE_SIDED = 0.75  # of the rows in one class
+RARE = "Accuracy says little about rare classes: scoring by balanced_accuracy asks as much of them as of the others"
 CERTIFIED = "certified: "
 
 
 def verdict(summary: dict[str, Any]) -> list[str]:
-    """Which features matter and how many are enough; of a study, which method is best and how stable it is."""
-    study = summary["study"]
-    return [_which(summary), _how_many(summary)] if study is None else [_which_method(study), _how_stable(study)]
+    """Which features matter and how many are enough; of a study, which method is best and how stable it is.
+
+    Features that give the target away have a sentence more.
+    """
+    study, telling = summary["study"], summary["giveaways"]
+    if study is not None:
+        return [_which_method(study), _how_stable(study)]
+    beware = [f"Beware: {giveaway_sentence(telling)} and rank again."] if telling else []
+    return [_which(summary), _how_many(summary), *beware]
+
+
+def predicts(summary: dict[str, Any]) -> bool:
+    """Whether some number of features predicts better than guessing, as far as that is known."""
+    return (summary["honest"] or summary["sizes"] or {}).get("beats_guessing") is not False
 
 
 def _which(summary: dict[str, Any]) -> str:
@@ -74,7 +88,10 @@ def _how_many(summary: dict[str, Any]) -> str:
         return f"{enough}; how well on rows not seen was not measured: {summary['gaps']['honest']}."
     reached = _score_in_words(honest)
     if honest["beats_guessing"] is False:
-        return f"No number of features predicts convincingly better than guessing: on rows kept apart {reached}."
+        hidden = f". {RARE}" if honest["measure"] == "accuracy" and (honest["guess"] or 0) >= ONE_SIDED else ""
+        return (
+            f"No number of features predicts convincingly better than guessing: on rows kept apart {reached}{hidden}."
+        )
     are = "is" if sizes["suggested"] == 1 else "are"
     how = "with features ranked and chosen on other rows"
     return f"{count(sizes['suggested'], 'feature')} {are} enough: {how}, {reached}."

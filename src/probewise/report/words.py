@@ -87,10 +87,10 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
         rate = f"at a false-discovery rate of {decoys['rate']:g}"
         sentences.append(f"{run.units.n_decoys:,} decoys took part; {beat} {rate}")
     if run.in_rounds:
-        n_units = ", ".join(f"{len(part.active):,}" for part in run.plan.rounds)
-        starts = ", ".join(f"{part.start:,}" for part in run.plan.rounds[1:])
-        after = f", narrowed after {starts} probes" if starts else "; nothing was left out yet"
-        sentences.append(f"Rounds among {n_units} features{after}")
+        n_units = _abridged([len(part.active) for part in run.plan.rounds])
+        starts = _abridged([part.start for part in run.plan.rounds[1:]])
+        in_rounds = f"Rounds among {n_units} features, narrowed after {starts} probes"
+        sentences.append(in_rounds if starts else f"One round, among {n_units}: nothing was left out so far")
     return sentences
 
 
@@ -108,6 +108,12 @@ def beyond_luck(n_standing_out: int, n_features: int, rate: float) -> str:
         return f"Nothing here beats luck: none of the {n_features:,} features stands out, {at_rate}"
     stand = "feature stands" if n_standing_out == 1 else "features stand"
     return f"{n_standing_out:,} {stand} out beyond luck, on other rows as well ({at_rate})"
+
+
+def _abridged(numbers: list[int]) -> str:
+    """Numbers in a row; of many the first three and the last."""
+    shown = [f"{number:,}" for number in numbers]
+    return ", ".join(shown if len(shown) <= SHOWN else [*shown[:3], "…", shown[-1]])
 
 
 def _naming(what: str, columns: NDArray[Any], names: Sequence[str]) -> list[str]:

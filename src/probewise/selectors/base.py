@@ -170,8 +170,8 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         DataFrame
             Columns ``feature``, ``rank``, ``score`` and ``kept``; of methods that make probes also ``std_error``,
             ``above_average`` (the score less that of the average feature), ``probed`` (in how many probes),
-            ``rank_low`` and ``rank_high`` (95 % sure), ``in_top`` (the chance to be in the true top), and ``p_value``
-            where there is one.
+            ``rank_low`` and ``rank_high`` (95 % sure), ``in_top`` (the chance to be in the true top), and
+            ``p_value`` and ``stands_out`` (beyond luck) where they are known.
         """
         check_is_fitted(self, "ranking_")
         from ..report.ranking_table import columns_of_selector

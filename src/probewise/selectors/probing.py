@@ -48,8 +48,8 @@ LEADING = 10  # features that people read first
 
 MUCH_DOUBT = 0.02  # of the tests: about a tenth of the time, and more
 DOUBT = (
-    "values far from all others left the nearest rows of {:.0%} of the tests open: exact distances decided, which "
-    "takes longer; scale='rank' brings such values nearer, if they mean nothing"
+    "values that repeat, or lie far from all others, left the nearest rows of {:.0%} of the tests open: exact "
+    "distances decided, which takes longer; scale='rank', or --scale rank, brings far ones nearer, if they mean nothing"
 )
 
 

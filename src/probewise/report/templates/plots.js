@@ -90,7 +90,7 @@ function drawSizes() {
   const { size, score, std_error, suggested, measure, best } = known.sizes;
   const limit = score[size.indexOf(best)] - std_error[size.indexOf(best)];
   const dots = size.map((many, k) => ({ x: many, y: score[k], yError: std_error[k], size: 4, text: [`${whole(many)} features`, `${measure} ${written(score[k], 3)} ± ${written(std_error[k], 3)}`] }));
-  const rules = [{ y: limit, dash: "2 3" }, suggestion(suggested, `suggested: ${whole(suggested)}`)];
+  const rules = known.predicts ? [{ y: limit, dash: "2 3" }, suggestion(suggested, `suggested: ${whole(suggested)}`)] : [];
   chart(byId("plot-sizes"), { height: 360, x: sizeAxis(size), y: { label: measure }, lines: [{ x: size, y: score, colour: "s1" }], dots, rules });
 }
 
