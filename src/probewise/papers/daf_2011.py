@@ -126,7 +126,7 @@ PROFILES = {
         wide_taus=(20, 200, 1_000, 3_000, 10_000),
         wide_held=100,
         wide_trials=5,
-        svm_probes=4_000,
+        svm_probes=16_000,
         remarks=FULL,
     ),
 }
