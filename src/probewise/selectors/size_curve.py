@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
-from ..checks.errors import Parameter, ParameterError
+from ..checks.errors import Parameter, ParameterError, warn
 from ..checks.parameters import is_whole
 from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite, is_frame
@@ -204,7 +204,7 @@ def checked_size_curve_of(selector: Any, X: Any, y: Any, **options: Any) -> Size
         return replace(curve, check=size_curve_of(selector, X, y, nested=True, **options))
     except ValueError as reason:
         message = f"whether any number of features beats guessing was not tried on rows kept apart: {reason}"
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warn(message)
         return curve
 
 
