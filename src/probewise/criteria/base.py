@@ -264,7 +264,10 @@ class OneRowLeftOut(Sequence[Split]):
 
 def _splits(cv: Any, y: NDArray[Any], is_classification: bool, groups: Any) -> Sequence[Split]:
     if isinstance(cv, int | np.integer) and cv < 2:
-        raise ParameterError(Parameter("cv", cv), " must be at least 2: some rows to train on, the others to test on")
+        raise ParameterError(
+            Parameter("cv", cv),
+            " must be at least 2: k-fold cross-validation trains on some folds and tests on the other",
+        )
     splitter = check_cv(cv, y, classifier=is_classification)
     if is_classification and isinstance(splitter, StratifiedKFold):
         _require_rows_per_class(y, splitter.n_splits)

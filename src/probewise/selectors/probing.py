@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -173,14 +174,18 @@ class ProbingSelector(ShowsRun):
         require_scale(self.scale)
         for name in ("max_probe_size", "check_every", "block_size"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or value != int(value) or value < 1):
+            if value is None and name != "check_every":
+                continue
+            if not is_finite(value) or value != int(value) or value < 1:
                 raise ParameterError(Parameter(name, value), " must be a whole number of at least 1")
         if self.error_score != "raise" and not is_finite(self.error_score):
             raise ParameterError(
                 Parameter("error_score", self.error_score), " must be 'raise' or a finite number, which becomes J"
             )
-        if self.inclusion is not None and not 0 < self.inclusion < 1:
+        if self.inclusion is not None and not (is_finite(self.inclusion) and 0 < self.inclusion < 1):
             raise ParameterError(Parameter("inclusion", self.inclusion), " must be a probability above 0 and below 1")
+        if self.ledger is not None and not isinstance(self.ledger, str | PathLike):
+            raise ParameterError(Parameter("ledger", self.ledger), " must be the path of a file, or None")
         if self.screen is not None:
             as_screen(self.screen)
         if self.block_size is not None and self.check_every % self.block_size:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -139,7 +140,7 @@ class Tournament(ProbingSelector):
             )
         if not isinstance(self.net, bool) and self.net != "auto":
             raise ParameterError(Parameter("net", self.net), ": choose True, False or 'auto'")
-        if self.time_limit is not None and not self.time_limit > 0:
+        if self.time_limit is not None and not (isinstance(self.time_limit, Real) and self.time_limit > 0):
             raise ParameterError(Parameter("time_limit", self.time_limit), " must be above 0 seconds, or None")
         self._check_probing_parameters()
 
