@@ -193,6 +193,15 @@ def size_curve_of(
     return curve_along(choose, matrix, y, target, asked, splits, scorer, nested=nested, sample_weight=sample_weight)
 
 
+def warn_of_forgotten(selector: Any, groups: Any) -> None:
+    """Say so where ``fit`` was given groups of rows, and these are about to be cut apart."""
+    if groups is None and "groups" in getattr(selector, "fit_arguments_", ()):
+        warn(
+            "fit was given groups, and this is judged without: rows of one group are both trained and tested on; give "
+            "groups=groups here, too"
+        )
+
+
 def checked_size_curve_of(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
     """The size curve along the ranking itself, with a nested one beside it that says whether it beats guessing.
 
