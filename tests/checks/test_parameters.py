@@ -94,7 +94,7 @@ def test_times_in_nanoseconds_are_fine(far):
     FSDD().fit(np.stack([np.arange(40), far], axis=1), np.arange(40) % 2)
 
 
-@pytest.mark.parametrize("value", ["some", [3], {}, np.nan, 0.37, object()], ids=str)
+@pytest.mark.parametrize("value", ["some", [3], {}, np.nan, 0.37, object()], ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize(
     ("kind", "name"),
     [
@@ -129,7 +129,7 @@ def test_what_is_no_number_is_refused_by_name(kind, name, value):
         (ReliefF(n_samples=3, random_state="x"), "random_state='x' cannot be used"),
         (Tournament(time_limit="1h"), "time_limit='1h' must be above 0 seconds"),
     ],
-    ids=str,
+    ids=range(8),
 )
 def test_parameters_are_named_with_a_remedy(selector, words):
     with pytest.raises(ValueError, match=words):
