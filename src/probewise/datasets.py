@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 
 from .checks.errors import ForPython, Parameter, ParameterError, Setting
+from .checks.parameters import random_of
 
 FOLDER_VARIABLE = "PROBEWISE_DATA"
 SPARSE = ("data", "indices", "indptr", "shape")
@@ -101,7 +101,7 @@ def make_madelon(
     n_informative = n_dimensions + n_combinations
     if n_features < n_informative:
         raise ValueError(f"n_features={n_features} must be at least {n_informative}, the informative ones")
-    random = check_random_state(random_state)
+    random = random_of(random_state)
     n_clusters = 2**n_dimensions
     vertices = 2.0 * ((np.arange(n_clusters)[:, None] >> np.arange(n_dimensions)) & 1) - 1.0
     labels_of_vertices = random.permutation(np.arange(n_clusters) % 2)
@@ -169,7 +169,7 @@ def make_xor(
         raise ValueError(f"n_pairs={n_pairs} must be odd, so that the vote of the pairs is never a draw")
     if n_features < 2 * n_pairs:
         raise ValueError(f"n_features={n_features} must be at least {2 * n_pairs}, the informative ones")
-    random = check_random_state(random_state)
+    random = random_of(random_state)
     signs = 2.0 * random.randint(0, 2, (n_samples, 2 * n_pairs)) - 1.0
     X = random.standard_normal((n_samples, n_features)).astype(np.float32)
     place = random.permutation(n_features)[: 2 * n_pairs]

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from .checks.errors import Parameter, ParameterError
 from .checks.parameters import is_whole
 from .checks.stores import Stored, readable_type
 from .checks.tables import (
@@ -64,6 +65,7 @@ def cut_points(
     that many parts of equal width; of these a column of no more values, or of three, has a level for each, and a value
     that more than half of the rows share has one of its own.
     """
+    require_method("method", method)
     n_rows, n_columns = X.shape
     discrete = np.zeros(n_columns, dtype=bool) if discrete is None else discrete
     find = _method(method, n_rows, y)
@@ -129,12 +131,16 @@ def _method(method: str | int, n_rows: int, y: NDArray[np.int64] | None) -> Call
             return cuts, counts
 
         return find
-    if method in LEVELS or is_whole(method, 2):
-        return lambda columns: _levels(columns, method)
-    raise ValueError(
-        f"{method!r} is no way to discretise: choose "
-        f"{', '.join(map(repr, [*SUPERVISED, *LEVELS]))} or a number of equal widths, at least 2"
-    )
+    return lambda columns: _levels(columns, method)
+
+
+def require_method(name: str, method: Any) -> None:
+    if not is_whole(method, 2) and not (isinstance(method, str) and method in (*SUPERVISED, *LEVELS)):
+        raise ParameterError(
+            Parameter(name, method),
+            f" is no way to discretise: choose {', '.join(map(repr, [*SUPERVISED, *LEVELS]))} or a number of equal "
+            "widths, at least 2",
+        )
 
 
 def _levels(columns: Floats, method: str | int) -> tuple[Floats, Any]:
@@ -225,6 +231,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Discretizer:
         """Find the cut points of every column."""
+        require_method("method", self.method)
         X, y, found = self._checked(X, y, with_target=self.method in SUPERVISED)
         names, codes = getattr(self, "feature_names_in_", None), None
         if self.method in SUPERVISED:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import islice
 from multiprocessing import parent_process
+from numbers import Integral
 from typing import Any
 
 import joblib
@@ -71,6 +72,8 @@ def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
 
 def _n_workers(n_jobs: int | None) -> int:
     """As many as asked for, but on this machine no more than it can bear: more are not faster, and a crash."""
+    if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
+        raise ValueError(f"n_jobs={n_jobs!r} must be a whole number of workers, -1 for all cores, or None for 1")
     asked = int(joblib.effective_n_jobs(n_jobs))
     backend, _ = joblib.parallel.get_active_backend()
     return min(asked, max(16, 2 * int(joblib.cpu_count()))) if type(backend).__module__.startswith("joblib.") else asked

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.pipeline import make_pipeline
-from sklearn.utils import check_random_state, check_X_y
+from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 
-from .checks.parameters import is_whole
+from .checks.parameters import is_whole, random_of
 from .criteria.scorer import seeded
 from .executors import executor
 
@@ -151,7 +151,7 @@ def relevance_feedback(
         raise ValueError(f"ranked_by={ranked_by!r}: choose 'score' or 'distance'")
     asked = classes if queries is None else _known(queries, classes)
 
-    random = check_random_state(random_state)
+    random = random_of(random_state)
     initial_rows = np.sort(
         np.concatenate([random.choice(np.flatnonzero(y == label), initial, replace=False) for label in classes])
     )

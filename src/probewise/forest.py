@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.cluster import KMeans
 from sklearn.ensemble import RandomForestClassifier
-from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from .checks.parameters import is_whole
+from .checks.parameters import is_whole, random_of
 from .checks.tables import require_widths, validated
 
 NARROWEST = 1e-7  # scikit-learn's trees see no difference in a narrower column
@@ -109,7 +108,7 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
         asked = self.n_clusters
         if asked is not None and not is_whole(asked, 1):
             raise ValueError(f"n_clusters={asked!r}: give a number from 1, or None for as many as there are positives")
-        random = check_random_state(self.random_state)
+        random = random_of(self.random_state)
         self.centroids_ = _centroids(X[~wanted], int(wanted.sum() if asked is None else asked), random)
         negative = self.classes_[self.classes_ != self.positive_]
         self.forest_ = RandomForestClassifier(

@@ -1,4 +1,4 @@
-"""What is said about single features takes time in proportion to what is said; whole numbers beyond a float's."""
+"""Parameters that cannot be meant are named; what is said about single features takes time in proportion to it."""
 
 from collections import Counter
 from types import SimpleNamespace
@@ -8,8 +8,22 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from probewise import FSDD
+from probewise import (
+    CFS,
+    DAF,
+    DFE,
+    EFS,
+    FCBF,
+    FSDD,
+    JMI,
+    MRMR,
+    AdaptiveRandomForestClassifier,
+    ReliefF,
+    Tournament,
+)
 from probewise.checks.parameters import checked_costs, grouped, named_columns
+from probewise.datasets import make_madelon
+from probewise.discretize import Discretizer
 from probewise.io.reading import _found
 
 WORK = Counter()
@@ -78,3 +92,50 @@ def test_whole_numbers_that_floats_cannot_tell_apart_are_told_of(X):
 @pytest.mark.parametrize("far", [2**60 + 10**12 * np.arange(40), np.full(40, 2**60), 2**52 + np.arange(40)])
 def test_times_in_nanoseconds_are_fine(far):
     FSDD().fit(np.stack([np.arange(40), far], axis=1), np.arange(40) % 2)
+
+
+@pytest.mark.parametrize("value", ["some", [3], {}, np.nan, 0.37, object()], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *((DAF, name) for name in ("max_probe_size", "check_every", "block_size", "n_jobs", "random_state")),
+        *((Tournament, name) for name in ("n_jobs", "random_state")),
+        *((kind, "discretization") for kind in (EFS, DFE, CFS, FCBF)),
+        *((kind, "levels") for kind in (MRMR, JMI)),
+        (Discretizer, "method"),
+        (FSDD, "n_jobs"),
+        (AdaptiveRandomForestClassifier, "random_state"),
+    ],
+    ids=lambda part: getattr(part, "__name__", part),
+)
+def test_what_is_no_number_is_refused_by_name(kind, name, value):
+    with pytest.raises(ValueError) as told:
+        kind(**{name: value}).fit(np.eye(12, 4), np.arange(12) % 2)
+    assert f"{name}={value!r}" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("selector", "words"),
+    [
+        (DAF(inclusion="half"), "inclusion='half' must be a probability"),
+        (DAF(check_every=None), "check_every=None must be a whole number"),
+        (DAF(ledger=7), "ledger=7 must be the path of a file"),
+        (DAF(n_jobs=0), "n_jobs=0 must be a whole number of workers, -1 for all cores"),
+        (DAF(random_state=-1), "random_state=-1 cannot be used: Seed must be between 0 and"),
+        (
+            DAF(random_state=np.random.default_rng(0)),
+            r"random_state=Generator\(PCG64\).*; give a whole number, or None",
+        ),
+        (ReliefF(n_samples=3, random_state="x"), "random_state='x' cannot be used"),
+        (Tournament(time_limit="1h"), "time_limit='1h' must be above 0 seconds"),
+    ],
+    ids=range(8),
+)
+def test_parameters_are_named_with_a_remedy(selector, words):
+    with pytest.raises(ValueError, match=words):
+        selector.fit(np.eye(12, 4), np.arange(12) % 2)
+
+
+def test_a_generator_is_no_seed_of_data():
+    with pytest.raises(ValueError, match=r"random_state=Generator.*give a whole number"):
+        make_madelon(30, 30, random_state=np.random.default_rng(0))

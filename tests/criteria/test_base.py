@@ -1,8 +1,11 @@
-"""Labels become numbers as numpy would number them, whatever their type."""
+"""Labels become numbers as numpy would number them, whatever their type; folds are what they are said to be."""
 
 import numpy as np
 import pytest
+from sklearn.model_selection import ShuffleSplit, StratifiedGroupKFold
 
+from probewise import Tournament
+from probewise.checks.errors import ParameterError
 from probewise.criteria.base import Folds, Target
 
 
@@ -51,3 +54,23 @@ def test_rows_sorted_by_a_quantity_are_told_of(step):
         Folds.of(3, quiet, is_classification=False)
     Folds.of("loo", y, is_classification=False)
     Folds.of(3, np.repeat([0, 1], 15), is_classification=True)
+
+
+@pytest.mark.parametrize("cv", ["loo", 3, ShuffleSplit(3, random_state=0)], ids=str)
+def test_groups_that_folds_cut_apart_are_told_of(cv):
+    X, y = np.random.default_rng(0).standard_normal((60, 4)), np.arange(60) % 2
+    patients = np.arange(60) % 15
+    splits = Folds.of(cv, y, is_classification=True).splits
+    cut = set().union(*(set(patients[train]) & set(patients[test]) for train, test in splits))
+    words = rf"cv cuts {len(cut)} groups apart: .* give cv=StratifiedGroupKFold\(3\)"
+    with pytest.warns(UserWarning, match=words) as told:
+        Tournament(2, n_probes=50, cv=cv, random_state=0).fit(X, y, groups=patients)
+    assert [one.filename for one in told] == [__file__]
+    Tournament(2, n_probes=50, cv=StratifiedGroupKFold(3), random_state=0).fit(X, y, groups=patients)
+    Tournament(2, n_probes=50, cv=cv, random_state=0).fit(X, y, groups=np.arange(60))
+
+
+@pytest.mark.parametrize("cv", [1, 0, -3, True])
+def test_fewer_than_two_folds_are_refused(cv):
+    with pytest.raises(ParameterError, match=f"cv={cv} must be at least 2"):
+        Folds.of(cv, np.arange(20) % 2, is_classification=True)

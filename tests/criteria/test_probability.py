@@ -238,6 +238,21 @@ def test_average():
         Average(("knn",)).bind(X, y)
 
 
+def test_an_average_has_one_set_of_folds():
+    X, y = table()
+    splits = list(StratifiedKFold(3, shuffle=True, random_state=2).split(X, y))
+    both, parts = Average((KNN(3), Linear())), (KNN(3), Linear())
+    expected = np.mean([part.bind(X, y, splits)(SUBSETS) for part in parts], axis=0)
+    np.testing.assert_array_equal(both.bind(X, y, iter(splits))(SUBSETS), expected)
+    drawn = both.bind(X, y, ShuffleSplit(3)).parts
+    for one, other in zip(drawn[0].folds.splits, drawn[1].folds.splits, strict=True):
+        np.testing.assert_array_equal(np.concatenate(one), np.concatenate(other))
+    np.testing.assert_array_equal(
+        Average((Separability(), KNN())).bind(X, y, iter(splits)).parts[1].folds.order[:5],
+        Folds(splits, len(y)).order[:5],
+    )
+
+
 def test_in_selectors(tmp_path):
     X, y = table()
     X[:, 0] += 2 * y

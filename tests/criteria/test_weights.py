@@ -7,14 +7,14 @@ import sklearn
 from sklearn import metrics
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
-from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold, StratifiedKFold
+from sklearn.model_selection import GroupKFold, RepeatedStratifiedKFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from probewise import BIF, DAF, SFFS
+from probewise import BIF, DAF, SFFS, Tournament
 from probewise.criteria import KNN, SVM, Criterion, Linear, NaiveBayes, Scorer, Separability, Tree
 from probewise.probing.ledger import Ledger, LedgerError
 from probewise.probing.probes import ProbePlan, Subsets
@@ -304,3 +304,19 @@ def test_weights_that_leave_one_class_are_refused(criterion):
     X, y = np.random.default_rng(0).standard_normal((30, 4)), np.arange(30) % 2
     with pytest.raises(ValueError, match="sample_weight is 0 for all rows but those with y = 1"):
         BIF(criterion=criterion).fit(X, y, sample_weight=y)
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(120) // 2], ids=["rows", "groups"])
+def test_what_rows_without_weight_tell_does_not_stand_out(groups):
+    rng = np.random.default_rng(0)
+    y, weights = np.repeat(np.arange(60) % 2, 2), np.repeat(rng.permutation(np.arange(60) % 3 > 0).astype(float), 2)
+    X = rng.standard_normal((120, 20))
+    X[:, 0] += 6 * y * (weights == 0)
+    X[:, 1] += 3 * y * (weights > 0)
+    cv = "auto" if groups is None else StratifiedGroupKFold(3)
+    found = Tournament(n_probes=200, cv=cv, random_state=0).fit(X, y, groups=groups, sample_weight=weights)
+    assert np.flatnonzero(found.stands_out()).tolist() == [1]
+    counted = weights > 0
+    of_counted = None if groups is None else groups[counted]
+    left = Tournament(n_probes=200, cv=cv, random_state=0).fit(X[counted], y[counted], groups=of_counted)
+    np.testing.assert_array_equal(found.stands_out(), left.stands_out())

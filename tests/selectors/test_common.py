@@ -347,8 +347,9 @@ def test_categories_in_frames(selector, frame):
 @pytest.mark.parametrize("selector", [FSDD(), BIF(), DAF(stop=MaxProbes(20))], ids=lambda one: type(one).__name__)
 def test_rows_of_y_in_another_order_are_told_of(selector):
     X, y = pd.DataFrame(np.eye(6, 3), index=list("abcdef")), pd.Series([0, 1] * 3, index=list("fedcba"))
-    with pytest.warns(UserWarning, match=r"y has the index of X in another order.*y\.loc\[X\.index\]"):
+    with pytest.warns(UserWarning, match=r"y has the index of X in another order.*y\.loc\[X\.index\]") as told:
         selector.fit(X, y)
+    assert told[0].filename == __file__
     selector.fit(X, y.loc[X.index])
     selector.fit(X, y.reset_index(drop=True))  # other names: there is nothing to compare
     selector.fit(X, y.to_numpy())

@@ -416,3 +416,16 @@ def test_where_no_nested_curve_can_be_had_fit_says_so_and_goes_on():
         daf.fit(data.X, data.y)
     assert daf.support_.sum() == daf.size_curve_.suggested
     assert daf.size_curve_.check is None
+
+
+@pytest.mark.parametrize("method", ["size_curve", "honest_score"])
+def test_groups_that_fit_was_given_are_missed(method):
+    rng = np.random.default_rng(0)
+    X, y, groups = rng.standard_normal((60, 5)), np.arange(60) % 2, np.arange(60) // 2
+    bif = BIF(criterion="linear", cv=GroupKFold(3)).fit(X, y, groups=groups)
+    options = {"sizes": [2], "cv": 3} if method == "size_curve" else {"seconds": 0}
+    getattr(bif, method)(X, y, groups=groups, **options)
+    bif.cv = 3
+    with pytest.warns(UserWarning, match=r"fit was given groups, .* give groups=groups here, too") as told:
+        getattr(bif, method)(X, y, **options)
+    assert told[0].filename == __file__

@@ -1,12 +1,15 @@
-"""Errors that name parameters as data, worded by Python and by the command line each in its own way."""
+"""Errors that name parameters as data, worded by Python and by the command line each in its own way; and warnings."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 UNSAID: Any = ...
+BETWEEN = ("probewise", "sklearn")  # the line of the user is above all lines of these
 
 
 @dataclass(frozen=True)
@@ -65,3 +68,11 @@ class ParameterError(ValueError):
             other for part in self.args for other in (part.otherwise if isinstance(part, ForPython) else (part,))
         ]
         return "".join(word(part) if isinstance(part, Parameter) else part for part in parts)
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the user's line, through however many functions, or a pipeline, it led here."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in BETWEEN:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

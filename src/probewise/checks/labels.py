@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_non_negative
 
-from .errors import Parameter, ParameterError
+from .errors import Parameter, ParameterError, warn
 
 
 def require_finite_target(y: NDArray[Any]) -> None:
@@ -55,11 +54,9 @@ def warn_of_another_order(X: Any, y: Any) -> None:
     except TypeError:  # names of several kinds
         return
     if same_rows:
-        warnings.warn(
+        warn(
             "y has the index of X in another order, and rows are taken as they come, not by index: "
-            "give y.loc[X.index] if they belong together by it",
-            UserWarning,
-            stacklevel=4,
+            "give y.loc[X.index] if they belong together by it"
         )
 
 

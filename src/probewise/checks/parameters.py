@@ -34,8 +34,18 @@ def seed_of(random_state: Any, kept: Any) -> int:
     """The seed asked for; without one, that of a run that was kept, if there is one, else a new one."""
     if random_state is None:
         return secrets.randbits(32) if kept is None else int(kept)
-    state = check_random_state(random_state)  # scikit-learn's bounds and message
+    state = random_of(random_state)
     return int(random_state) if is_whole(random_state) else int(state.randint(2**31 - 1))
+
+
+def random_of(random_state: Any) -> np.random.RandomState:
+    """As scikit-learn takes it."""
+    try:
+        return check_random_state(random_state)
+    except ValueError as error:
+        raise ParameterError(
+            Parameter("random_state", random_state), f" cannot be used: {error}; give a whole number, or None"
+        ) from error
 
 
 def require_whole(name: str, value: Any, least: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from .errors import Message, ParameterError
+from .errors import Message, ParameterError, warn
 from .labels import plain_labels
 from .stores import Stored, column_slices, lies_by_columns, readable_type, row_blocks
 
@@ -70,10 +69,9 @@ def warn_of_rounded(X: Any, names: Sequence[str]) -> None:
 def tell_coarse(coarse: list[str]) -> None:
     if coarse:
         more = f" (and {len(coarse) - 1:,} more)" if len(coarse) > 1 else ""
-        warnings.warn(
+        warn(
             f"column {coarse[0]!r}{more} of X holds whole numbers beyond 2**53, which are rounded, and close to one "
-            "another: subtract the column's smallest value first",
-            stacklevel=4,
+            "another: subtract the column's smallest value first"
         )
 
 

@@ -85,7 +85,13 @@ class Average(Criterion):
         options = {"groups": groups, "scoring": scoring}
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
-        return BoundAverage(tuple(part.bind(X, y, cv, **options) for part in self.parts))
+        bound: list[BoundCriterion] = []
+        for part in self.parts:
+            bound.append(part.bind(X, y, cv, **options))
+            folds = bound[-1].folds
+            if len(folds.splits):  # an iterator gives them once, and a splitter without a seed others each time
+                cv, options["groups"] = "loo" if folds.is_loo else folds.splits, None
+        return BoundAverage(tuple(bound))
 
     def describe(self) -> str:
         return f"Average({', '.join(part.describe() for part in self.parts)})"

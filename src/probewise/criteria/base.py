@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
-from ..checks.errors import ForPython, Parameter, ParameterError, Setting
+from ..checks.errors import ForPython, Parameter, ParameterError, Setting, warn
 from ..checks.labels import require_finite_target
 from ..checks.tables import SQUARED
 from ..probing.probes import Subsets
@@ -169,36 +170,32 @@ class Folds:
     @classmethod
     def of(cls, cv: Any, y: NDArray[Any], *, is_classification: bool, groups: Any = None) -> Folds:
         """The splits scikit-learn would make: stratified for classes; ``cv`` a number, splitter, iterable or "loo"."""
+        check_consistent_length(y, groups)
         if isinstance(cv, str) and cv == "loo":
             if len(y) < 2:
                 raise ParameterError(Parameter("cv", cv), f" needs at least 2 rows, n_samples={len(y)}")
             if is_classification:
                 _require_company(y)
-            return cls(OneRowLeftOut(len(y)), len(y))
-        splitter = check_cv(cv, y, classifier=is_classification)
-        if is_classification and isinstance(splitter, StratifiedKFold):
-            _require_rows_per_class(y, splitter.n_splits)
-        elif isinstance(cv, int | np.integer) and len(y) < cv:
-            raise ParameterError(
-                Parameter("cv", cv), f" needs at least {cv} rows, n_samples={len(y)}: use a smaller cv"
+            folds = cls(OneRowLeftOut(len(y)), len(y))
+        else:
+            folds = cls(_splits(cv, y, is_classification, groups), len(y))
+        if groups is not None and (n_cut := folds.n_cut_apart(groups)):
+            splitter = "StratifiedGroupKFold" if is_classification else "GroupKFold"
+            warn(
+                f"cv cuts {n_cut:,} groups apart: a fold trains and tests on rows of the same group, and columns that "
+                f"only tell groups apart look good; give cv={splitter}(3) to keep each group in one fold"
             )
-        elif isinstance(cv, int | np.integer) and _are_sorted(y):
-            warnings.warn(
-                f"the rows are sorted by y: none of the {cv} folds is trained on numbers such as it is tested on, and "
-                "J says nothing; shuffle the rows",
-                UserWarning,
-                stacklevel=2,
-            )
-        splits = tuple((np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.empty((len(y), 0)), y, groups))
-        if not splits:
-            raise ParameterError(Parameter("cv", cv), " gives no split")
-        empty = [number for number, split in enumerate(splits) if not all(map(len, split))]
-        if empty:
-            raise ParameterError(
-                Parameter("cv", cv),
-                f" leaves no rows to train on, or none to test, in fold {empty[0]}: use fewer folds",
-            )
-        return cls(splits, len(y))
+        return folds
+
+    def n_cut_apart(self, groups: Any) -> int:
+        """How many groups of rows are both trained and tested on in one split."""
+        labels, numbers = np.unique(np.asarray(groups), return_inverse=True)
+        if self.is_loo:
+            return int((np.bincount(numbers) > 1).sum())
+        is_cut = np.zeros(len(labels), dtype=bool)
+        for train, test in self.splits:
+            is_cut |= np.isin(np.arange(len(labels)), np.intersect1d(numbers[train], numbers[test]))
+        return int(is_cut.sum())
 
     @property
     def is_loo(self) -> bool:
@@ -263,6 +260,36 @@ class OneRowLeftOut(Sequence[Split]):
     def __getitem__(self, k: Any) -> Any:
         row = range(self.n_rows)[k]
         return np.delete(np.arange(self.n_rows), row), np.array([row])
+
+
+def _splits(cv: Any, y: NDArray[Any], is_classification: bool, groups: Any) -> Sequence[Split]:
+    if isinstance(cv, int | np.integer) and cv < 2:
+        raise ParameterError(
+            Parameter("cv", cv),
+            " must be at least 2: k-fold cross-validation trains on some folds and tests on the other",
+        )
+    splitter = check_cv(cv, y, classifier=is_classification)
+    if is_classification and isinstance(splitter, StratifiedKFold):
+        _require_rows_per_class(y, splitter.n_splits)
+    elif isinstance(cv, int | np.integer) and len(y) < cv:
+        raise ParameterError(Parameter("cv", cv), f" needs at least {cv} rows, n_samples={len(y)}: use a smaller cv")
+    elif isinstance(cv, int | np.integer) and _are_sorted(y):
+        warn(
+            f"the rows are sorted by y: none of the {cv} folds is trained on numbers such as it is tested on, and "
+            "J says nothing; shuffle the rows"
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The groups parameter is ignored")  # whether they are cut apart is said
+        splits = tuple((np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.empty((len(y), 0)), y, groups))
+    if not splits:
+        raise ParameterError(Parameter("cv", cv), " gives no split")
+    empty = [number for number, split in enumerate(splits) if not all(map(len, split))]
+    if empty:
+        raise ParameterError(
+            Parameter("cv", cv),
+            f" leaves no rows to train on, or none to test, in fold {empty[0]}: use fewer folds",
+        )
+    return splits
 
 
 def require_few_classes(classes: NDArray[Any] | None, method: str, remedy: str) -> None:

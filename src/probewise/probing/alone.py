@@ -29,14 +29,16 @@ CELLS_AT_A_TIME = 2**18
 STREAM = 0xA10E  # apart from what else is drawn with the same seed
 
 
-def chances_alone(X: Any, y: Any, *, of_classes: bool, seed: int, together: Any = None) -> Floats:
+def chances_alone(
+    X: Any, y: Any, *, of_classes: bool, seed: int, together: Any = None, counted: Ints | None = None
+) -> Floats:
     """The chance that luck gives each column of X what it tells about y.
 
     Rows with the same value in ``together`` are shuffled as one where they have one target, else among themselves.
-    Missing values count as the column's mean.
+    Missing values count as the column's mean. Of the rows those ``counted`` are looked at; None: all.
     """
     random = np.random.default_rng([seed, STREAM])
-    rows = np.sort(random.permutation(X.shape[0])[:MOST_ROWS])
+    rows = np.sort(random.permutation(X.shape[0] if counted is None else counted)[:MOST_ROWS])
     target = np.unique(np.asarray(y)[rows], return_inverse=True)[1] if of_classes else np.asarray(y, np.float64)[rows]
     indicators = _indicators(int(target.max()) + 1, random) if of_classes else None
     n_cells = len(rows) * (1 if indicators is None else indicators.shape[1])

@@ -408,7 +408,7 @@ def require_coefficient(name: Any, *, in_rounds: bool) -> None:
         raise ParameterError(
             Parameter("coefficient", name),
             " is not known",
-            *((" with ", Parameter("narrow")) if in_rounds else ()),
+            *((" of a tournament, or with ", Parameter("narrow")) if in_rounds else ()),
             f": choose one of {', '.join(known)}",
         )
 

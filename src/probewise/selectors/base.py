@@ -27,7 +27,7 @@ from ..executors import Map, ahead, executor, serial, stays_here
 from ..probing.probes import Subsets
 from ..probing.tally import positions
 from .honest import HonestScore, honest_score_of
-from .size_curve import SizeCurve, size_curve_of
+from .size_curve import SizeCurve, size_curve_of, warn_of_forgotten
 
 if TYPE_CHECKING:  # scikit-learn has no types, and a dataclass with a base that mypy does not know may take anything
 
@@ -271,6 +271,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self, "ranking_")
         if X is not None:
+            warn_of_forgotten(self, groups)
             of_rows = {"groups": groups, "sample_weight": sample_weight}
             return size_curve_of(self, X, y, sizes=sizes, cv=cv, nested=nested, **of_rows)
         curve: SizeCurve | None = getattr(self, "size_curve_", None)
@@ -307,6 +308,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         HonestScore
             Its ``mean``, ``std_error``, ``guess`` and ``beats_guessing``.
         """
+        warn_of_forgotten(self, groups)
         return honest_score_of(self, X, y, seconds, shuffled, groups=groups, sample_weight=sample_weight)
 
     @property

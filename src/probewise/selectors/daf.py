@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.errors import ForPython, Parameter, ParameterError, Setting
+from ..checks.errors import ForPython, Parameter, ParameterError, Setting, warn
 from ..checks.parameters import require_rate, require_whole
 from ..probing.record import DEFAULT_PROBE_SIZE
 from ..probing.rounds import FEWEST_FEATURES, Narrowing, as_share
@@ -219,7 +218,7 @@ class DAF(ProbingSelector):
 
         ``groups`` goes to the splitter, and decoys are shuffled by whole groups. ``sample_weight`` counts in the score,
         and in the fit of a model that knows weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the
-        score only. A screen knows none.
+        score only. A screen knows none; the test for luck of a feature alone leaves out rows of weight 0.
         """
         self._check_parameters()
         if hasattr(self, "size_curve_"):
@@ -234,7 +233,7 @@ class DAF(ProbingSelector):
         )
         if self.stop is None and not self.run_.interrupted and "settled" not in (self.run_.stop_reason or ""):
             message = f"{USUAL_SECONDS} s were over before the top {USUAL_TOP} had settled: more probes may change it"
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            warn(message, ConvergenceWarning)
         if self._is_auto and self.how_many == "size":
             self._find_by_size(X, y, groups, sample_weight)
         elif self._is_auto:
@@ -254,7 +253,7 @@ class DAF(ProbingSelector):
             )
         if self.narrow is not None:
             as_share(self.narrow)
-            warnings.warn(LEAVES, FutureWarning, stacklevel=3)
+            warn(LEAVES, FutureWarning)
         for name, value, reason in (
             ("narrow", self.narrow, ", since decoys must stay to the end: "),
             ("screen", self.screen, ": what passed a screen is better than luck already, and decoys are not; "),
@@ -299,23 +298,19 @@ class DAF(ProbingSelector):
         if not self.stands_out(self.fdr).any():
             beaten = "beats the decoys" if self._makes_decoys else "stands out"
             kept = self.min_features_to_select
-            warnings.warn(
+            warn(
                 f"no feature {beaten} at a false-discovery rate of {self.fdr:g}: "
                 + (f"the best {kept} kept may be luck" if kept else "none is kept")
                 + "; give more probes, a larger fdr, or a number of features"
-                + ("" if self.keep is None else "; what keep names stays"),
-                UserWarning,
-                stacklevel=3,
+                + ("" if self.keep is None else "; what keep names stays")
             )
 
     def _find_by_size(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
         self.size_curve_ = checked_size_curve_of(self, X, y, groups=groups, sample_weight=sample_weight)
         if self.size_curve_.beats_guessing is False:
-            warnings.warn(
+            warn(
                 "no number of features predicts convincingly better than guessing: the "
-                f"{self.size_curve_.suggested} kept may be noise",
-                UserWarning,
-                stacklevel=3,
+                f"{self.size_curve_.suggested} kept may be noise"
             )
 
     def _get_support_mask(self) -> NDArray[np.bool_]:

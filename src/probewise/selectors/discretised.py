@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..checks.tables import SQUARED, discrete_columns, number_categories
 from ..criteria.base import Target
-from ..discretize import SUPERVISED, cut_points, encode
+from ..discretize import SUPERVISED, cut_points, encode, require_method
 from ..executors import Map, threads
 from ..information import Codes
 from ..kernels.device import find
@@ -44,6 +44,8 @@ class DiscretisedFilter(RankingSelector):
     def _encoded(self, X: Any, y: Any, method: str | int | Callable[[int, int], int]) -> tuple[Codes, Integers, Map]:
         """X as codes, y as class codes, and a map over threads; a method may depend on how many rows and classes."""
         find(self.device)  # what is missing is said before the work starts
+        if not callable(method):
+            require_method("levels" if hasattr(self, "levels") else "discretization", method)
         X, found = number_categories(X, self.missing_category)
         X, y = self._checked(X, y)
         X = X.tocsc() if hasattr(X, "tocsc") else X

@@ -51,6 +51,11 @@ class HonestScore:
     n_folds: int
     shuffled: float | None = None
 
+    def __repr__(self) -> str:
+        said = f"HonestScore: {self.curve.measure} {self.mean:.4g} ± {self.std_error:.2g} on rows not seen"
+        others = {"guessing": self.guess, "with the target shuffled": self.shuffled}
+        return said + "".join(f", {name} {value:.4g}" for name, value in others.items() if value is not None)
+
     @property
     def sizes(self) -> Columns:
         deals = self.curve.scores.reshape(-1, self.n_folds, len(self.curve.sizes))

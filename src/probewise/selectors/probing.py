@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
-from ..checks.errors import Parameter, ParameterError
+from ..checks.errors import Parameter, ParameterError, warn
 from ..checks.labels import checked_weights
 from ..checks.parameters import Columns, checked_costs, grouped, is_finite, named_columns, seed_of
 from ..checks.stores import Stored
@@ -103,7 +103,7 @@ class ProbingSelector(ShowsRun):
         if on_device and self.n_jobs in (None, 1):
             score.warm_up(min(largest, matrix.shape[1]), None if row_groups is None else row_groups.group_of)
 
-        chances = (begun if on_device else partial)(self._chances_alone, table, y, seed, groups)
+        chances = (begun if on_device else partial)(self._chances_alone, table, y, seed, groups, sample_weight)
         rounds = self._rounds(X_used, y_used, table.units, on_device)
         record = self._new_record(X, y_used, table.units, seed, largest, rounds, on_device)
         record = replace(record, chances_alone=chances(), decoys_by_groups=decoys and groups is not None)
@@ -174,14 +174,18 @@ class ProbingSelector(ShowsRun):
         require_scale(self.scale)
         for name in ("max_probe_size", "check_every", "block_size"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or value != int(value) or value < 1):
+            if value is None and name != "check_every":
+                continue
+            if not is_finite(value) or value != int(value) or value < 1:
                 raise ParameterError(Parameter(name, value), " must be a whole number of at least 1")
         if self.error_score != "raise" and not is_finite(self.error_score):
             raise ParameterError(
                 Parameter("error_score", self.error_score), " must be 'raise' or a finite number, which becomes J"
             )
-        if self.inclusion is not None and not 0 < self.inclusion < 1:
+        if self.inclusion is not None and not (is_finite(self.inclusion) and 0 < self.inclusion < 1):
             raise ParameterError(Parameter("inclusion", self.inclusion), " must be a probability above 0 and below 1")
+        if self.ledger is not None and not isinstance(self.ledger, str | PathLike):
+            raise ParameterError(Parameter("ledger", self.ledger), " must be the path of a file, or None")
         if self.screen is not None:
             as_screen(self.screen)
         if self.block_size is not None and self.check_every % self.block_size:
@@ -248,15 +252,20 @@ class ProbingSelector(ShowsRun):
         every[self.sampled_rows_] = groups.group_of
         return every
 
-    def _chances_alone(self, table: UnitTable, y: Any, seed: int, groups: Any) -> NDArray[np.float64] | None:
-        """Of each unit by its columns; of several the least, times their number."""
+    def _chances_alone(
+        self, table: UnitTable, y: Any, seed: int, groups: Any, sample_weight: Any
+    ) -> NDArray[np.float64] | None:
+        """Of each unit by its columns; of several the least, times their number. Rows of weight 0 have no say."""
         if not self.rows or y is None or isinstance(table.matrix, Stored):  # it would read all of a store once more
             return None
         try:
             of_classes = Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification
         except (TypeError, ValueError):  # a function of the user's own may take any y
             return None
-        columns = chances_alone(table.matrix, y, of_classes=of_classes, seed=seed, together=groups)
+        weights = checked_weights(sample_weight, len(y))
+        counted = None if weights is None or weights.all() else np.flatnonzero(weights)
+        options: dict[str, Any] = {"of_classes": of_classes, "seed": seed, "together": groups, "counted": counted}
+        columns = chances_alone(table.matrix, y, **options)
         least = np.minimum.reduceat(columns[table.columns.indices], table.columns.offsets[:-1])
         chances = np.minimum(least * table.columns.sizes, 1.0)
         return chances.astype(np.float32).astype(np.float64)  # as a ledger keeps them
@@ -276,7 +285,7 @@ class ProbingSelector(ShowsRun):
         run, failures = self.run_, self.run_.ledger.failures
         name = type(self).__name__
         if run.interrupted:
-            warnings.warn(f"{name} was {run.stop_reason}: this is the ranking so far", ConvergenceWarning, stacklevel=4)
+            warn(f"{name} was {run.stop_reason}: this is the ranking so far", ConvergenceWarning)
         self._warn_of_thin()
         if failures is None:
             return
@@ -288,7 +297,7 @@ class ProbingSelector(ShowsRun):
                 Parameter("error_score", failures.error_score),
                 " there is nothing to rank by",
             )
-        warnings.warn(f"{failed}; their J is error_score={failures.error_score}", FitFailedWarning, stacklevel=4)
+        warn(f"{failed}; their J is error_score={failures.error_score}", FitFailedWarning)
 
     def _warn_of_thin(self) -> None:
         """A score by a single probe is luck, and has no standard error."""
@@ -299,7 +308,7 @@ class ProbingSelector(ShowsRun):
                 f"of the first {len(best)} features {n_thin} were in a single probe, which tells next to nothing: "
                 "give more probes, or larger ones"
             )
-            warnings.warn(message, ConvergenceWarning, stacklevel=5)
+            warn(message, ConvergenceWarning)
 
     @contextmanager
     def _explained_failure(self, record: Record, groups: Any, sample_weight: Any) -> Iterator[None]:

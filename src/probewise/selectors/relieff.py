@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state, gen_batches
+from sklearn.utils import gen_batches
 
-from ..checks.parameters import is_whole, number_of
+from ..checks.parameters import is_whole, number_of, random_of
 from ..checks.tables import discrete_columns, number_categories
 from ..criteria.base import MOST_CLASSES, Target
 from ..executors import Map, one_blas_thread, threads
@@ -157,7 +157,7 @@ class ReliefF(RankingSelector):
         size = number_of("n_samples", self.n_samples, n_rows, "rows", "all")
         if size is None:
             return np.arange(n_rows)
-        return np.sort(check_random_state(self.random_state).permutation(n_rows)[:size]).astype(np.int64)
+        return np.sort(random_of(self.random_state).permutation(n_rows)[:size]).astype(np.int64)
 
 
 def _require_variety(target: Target) -> None:

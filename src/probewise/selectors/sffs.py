@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -15,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
+from ..checks.errors import warn
 from ..checks.parameters import grouped
 from ..criteria import as_criterion
 from ..criteria.device import DEVICE_BLOCK_SIZE, OnDevice
@@ -134,7 +134,7 @@ class SFFS(WrapperSelector):
         self.path_ = {size: (value, _features(units, members)) for size, (value, members) in path.items()}
         self._unreached = None if size in self.path_ else size
         if size not in self.path_:
-            warnings.warn(f"SFFS {self.stop_reason_}: the best so far is kept", ConvergenceWarning, stacklevel=2)
+            warn(f"SFFS {self.stop_reason_}: the best so far is kept", ConvergenceWarning)
         return self
 
     def _units(self, n_features: int) -> Units:

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
-from ..checks.errors import Parameter, ParameterError
+from ..checks.errors import Parameter, ParameterError, warn
 from ..checks.parameters import is_whole
 from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite, is_frame
@@ -193,6 +193,15 @@ def size_curve_of(
     return curve_along(choose, matrix, y, target, asked, splits, scorer, nested=nested, sample_weight=sample_weight)
 
 
+def warn_of_forgotten(selector: Any, groups: Any) -> None:
+    """Say so where ``fit`` was given groups of rows, and these are about to be cut apart."""
+    if groups is None and "groups" in getattr(selector, "fit_arguments_", ()):
+        warn(
+            "fit was given groups, and this is judged without: rows of one group are both trained and tested on; give "
+            "groups=groups here, too"
+        )
+
+
 def checked_size_curve_of(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
     """The size curve along the ranking itself, with a nested one beside it that says whether it beats guessing.
 
@@ -204,7 +213,7 @@ def checked_size_curve_of(selector: Any, X: Any, y: Any, **options: Any) -> Size
         return replace(curve, check=size_curve_of(selector, X, y, nested=True, **options))
     except ValueError as reason:
         message = f"whether any number of features beats guessing was not tried on rows kept apart: {reason}"
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warn(message)
         return curve
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import KW_ONLY, dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from ..checks.errors import Parameter, ParameterError
+from ..checks.errors import Parameter, ParameterError, warn
 from ..checks.parameters import is_whole
 from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite
@@ -73,6 +73,7 @@ class Tournament(ProbingSelector):
         As in `DAF`; "auto" is "standard" for tables of uneven columns in memory, of up to 1 GiB.
     cv : "auto", "loo", int, splitter or iterable of splits, default="auto"
         Folds for the criterion; "auto" leaves out one row where the criterion gives probabilities, else 3 folds.
+        Neither keeps ``groups`` together: give a splitter that does.
         Of more than 2,000 rows a sample of 2,000 is used, even over y, unless ``cv`` is a list of splits or X is in a
         store.
     scoring : str or None, default=None
@@ -122,7 +123,7 @@ class Tournament(ProbingSelector):
         self._probe(X, y, default_size=LARGEST_PROBE, groups=groups, sample_weight=sample_weight)
         if self.n_probes_ < self.budget_ and not self.run_.interrupted:
             message = f"time was over after {self.n_probes_:,} of {self.budget_:,} probes: more may change the ranking"
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            warn(message, ConvergenceWarning)
         return self
 
     @property
@@ -139,7 +140,7 @@ class Tournament(ProbingSelector):
             )
         if not isinstance(self.net, bool) and self.net != "auto":
             raise ParameterError(Parameter("net", self.net), ": choose True, False or 'auto'")
-        if self.time_limit is not None and not self.time_limit > 0:
+        if self.time_limit is not None and not (isinstance(self.time_limit, Real) and self.time_limit > 0):
             raise ParameterError(Parameter("time_limit", self.time_limit), " must be above 0 seconds, or None")
         self._check_probing_parameters()
 

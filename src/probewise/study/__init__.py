@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import KW_ONLY, dataclass
@@ -23,13 +22,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
 from .. import __version__
-from ..checks.errors import Parameter, ParameterError
+from ..checks.errors import Parameter, ParameterError, warn
 from ..checks.labels import plain_labels
-from ..checks.parameters import is_whole, require_whole, seed_of
+from ..checks.parameters import is_whole, random_of, require_whole, seed_of
 from ..checks.tables import canonical, explained, require_plain
 from ..criteria.base import kind_of_target
 from ..executors import ClusterError, Map, executor
@@ -183,7 +182,7 @@ class Study:
                 for now, (record, warned) in enumerate(results, start=1):
                     file.append(record)
                     for text, category in warned:
-                        warnings.warn(text, category, stacklevel=3)
+                        warn(text, category)
                     if progress:
                         seconds = time.perf_counter() - started
                         left = seconds / now * (len(missing) - now)
@@ -200,7 +199,7 @@ class Study:
                 ) from error
             after = f"after {finished} of {self.trials} trials" + (f" ({error})" if str(error) else "")
             message = f"the study was interrupted {after}: these are the results so far"
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warn(message, ConvergenceWarning)
 
     def _check(self) -> None:
         """Refuse what cannot be meant before any work is done."""
@@ -220,7 +219,7 @@ class Study:
             if not (hasattr(classifier, "fit") and hasattr(classifier, "predict")):
                 raise ValueError(f"classifiers[{name!r}]={classifier!r} is no classifier: it needs fit and predict")
         require_whole("trials", self.trials, 1)
-        check_random_state(self.random_state)  # scikit-learn's bounds and message
+        random_of(self.random_state)
 
 
 def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any], list[str] | None]:
