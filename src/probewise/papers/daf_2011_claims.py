@@ -24,6 +24,7 @@ ENOUGH_SPLITS = 5  # to speak of stability
 ALIKE = 0.1  # of stability, whose measures end at 1
 PROBES_A_MINUTE = 25_000 / 180  # the paper's, on Madelon
 SUFFICES = 120
+OPEN_IN_ONE_SPLIT = 0.01  # two standard errors of an accuracy on half of Reuters
 SMALL_SHARE = 0.1  # of a run's time
 
 
@@ -376,13 +377,15 @@ def _svm_as_j(control: Mapping[str, Any]) -> Claim:
         for name, values in accuracy.items()
     )
     lead = float(np.mean(np.subtract(accuracy["DAF0, SVM as J"], accuracy["BIF, SVM as J"])))
-    ours = f"{rows}; {control['n_probes']:,} probes, C = {control['C']:g} tuned on all words; J of ridge and J of the "
-    ours += f"SVM, each less its mean at the probe's size, correlate by {control['agreement']:.2f}"
+    ours = f"{rows}; DAF0 less BIF, SVM as J: {100 * lead:+.2f} points; {control['n_probes']:,} probes, "
+    ours += f"C = {control['C']:g} tuned on all words; J of ridge and J of the SVM, each less its mean at the probe's "
+    ours += f"size, correlate by {control['agreement']:.2f}"
     text = "Reuters, the linear SVM itself as J: DAF is better than BIF"
     evidence = (
-        "one split, with fewer probes than the paper's, which can only show that it is; ridge with as many beside it"
+        "one split, which leaves a point open, with fewer probes than the paper's, which can only show that it is; "
+        "ridge with as many beside it"
     )
-    return Claim(text, lead > 0 or None, ours, "section V-B, figure 2a", evidence)
+    return Claim(text, lead >= OPEN_IN_ONE_SPLIT or None, ours, "section V-B, figure 2a", evidence)
 
 
 def _bernoulli(name: str, result: StudyResult) -> Claim:
