@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import replace
-from threading import current_thread, main_thread
+from threading import Timer, current_thread, main_thread
 
 import numpy as np
 import pytest
@@ -13,13 +13,14 @@ from sklearn.svm import SVC
 from probewise import DAF
 from probewise.criteria import Function
 from probewise.datasets import Dataset, load, make_madelon
-from probewise.papers import daf_2011, daf_2011_remarks
+from probewise.papers import daf_2011, daf_2011_remarks, replays
 from probewise.papers.base import Cell, published
 from probewise.papers.daf_2011 import Effort, Settings
 from probewise.papers.daf_2011_sets import informative
 from probewise.papers.linear_svm import LinearSVM
 from probewise.papers.replays import Ledgers, Replay, first_probes
 from probewise.papers.work import Reproduction
+from probewise.probing.ledger import Ledger, LedgerInUse
 from probewise.stopping import MaxProbes
 
 TINY = Settings(
@@ -101,6 +102,19 @@ def test_a_run_is_made_once_and_its_beginning_is_the_shorter_run(made, tmp_path)
     np.testing.assert_array_equal(first_probes(whole.run_, 60).tally.daf0(), shorter.scores_)
     np.testing.assert_array_equal(replay.scores_, whole.scores_)
     assert Replay(daf, ledgers=Ledgers(tmp_path), n_probes=60).fit(made.X, made.y).n_probes_ == 60
+
+
+def test_a_run_that_another_reads_is_waited_for(made, tmp_path, monkeypatch):
+    daf = DAF(max_probe_size=10, stop=MaxProbes(50), random_state=3)
+    replay = Replay(daf, ledgers=Ledgers(tmp_path)).fit(made.X, made.y)
+    other = Ledger(Ledgers(tmp_path).file(made.X, made.y, daf))
+    soon = Timer(0.2, other.close)
+    soon.start()
+    np.testing.assert_array_equal(clone(replay).fit(made.X, made.y).scores_, replay.scores_)
+    soon.join()
+    monkeypatch.setattr(replays, "PATIENCE", 0.05)
+    with Ledger(other.path), pytest.raises(LedgerInUse, match="in use"):
+        clone(replay).fit(made.X, made.y)
 
 
 class OnDevice(DAF):

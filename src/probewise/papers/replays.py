@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,13 @@ from sklearn.base import clone
 
 from ..probing.engine import run_probes
 from ..probing.fingerprints import fingerprint
-from ..probing.ledger import Ledger
+from ..probing.ledger import Ledger, LedgerInUse
 from ..probing.run import Run
 from ..selectors.base import RankingSelector
 from ..selectors.daf import DAF
 from ..stopping import MaxProbes
+
+PATIENCE = 60.0  # seconds for others to have read the same run
 
 
 @dataclass(frozen=True)
@@ -67,18 +70,30 @@ class Replay(RankingSelector):
     def made(self, X: Any, y: Any) -> Run:
         """The run, read from its file."""
         self.make(X, y)
-        with Ledger(self.ledgers.file(X, y, self.daf)) as ledger:
+        with opened(self.ledgers.file(X, y, self.daf)) as ledger:
             return Run.read(ledger)
 
     def make(self, X: Any, y: Any) -> None:
         """The run, unless its file holds all of it."""
         file = self.ledgers.file(X, y, self.daf)
         if file.exists():
-            with Ledger(file) as ledger:
+            with opened(file) as ledger:
                 if ledger.n_probes >= self.daf.stop.n_probes:
                     return
         if clone(self.daf).set_params(ledger=file).fit(X, y).run_.interrupted:
             raise KeyboardInterrupt
+
+
+def opened(file: Path) -> Ledger:
+    """A ledger, as soon as nobody else has it open: who makes runs ahead looks at those that workers read."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return Ledger(file)
+        except LedgerInUse:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
 
 
 def first_probes(run: Run, n_probes: int) -> Run:

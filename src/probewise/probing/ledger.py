@@ -52,6 +52,10 @@ class LedgerError(ParameterError):
     """A ledger that cannot be used: another run's, in use, damaged, or not a ledger."""
 
 
+class LedgerInUse(LedgerError):
+    """A ledger that another process, or thread, has open."""
+
+
 class LedgerWriteError(LedgerError):
     """A ledger that takes no more blocks: the disk is full, or it may not be written. What it holds is intact."""
 
@@ -337,7 +341,7 @@ class Ledger:
             yield
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
-                raise LedgerError(
+                raise LedgerInUse(
                     f"the ledger {self.path} is in use by another process: wait for it or choose another file"
                 ) from error
             raise LedgerError(f"the ledger {self.path} cannot be written or read: {error}") from error
