@@ -13,7 +13,7 @@ if __name__ == "__main__":
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(ALL)} (the default), {', '.join(LONG)}")
     parts = "of scale: million, growth, load or screen; of device: knn, tall, linear, others, default, rounds, papers, "
     parts += "fsdd; "
-    parts += "of trust and tournament: their parts; of discoveries: naive_bayes or knn; of unseen: methods, with commas"
+    parts += "of how_long: cuda; of trust and tournament: their parts; of discoveries: naive_bayes or knn; of unseen: methods, with commas"
     parser.add_argument("--only", metavar="PART", help=parts)
     parser.add_argument("--jobs", type=int, metavar="N", help="of unseen and tournament: at a time, 2 if not said")
     small = "of scale, trust, discoveries, unseen and tournament: less, to see that it works"

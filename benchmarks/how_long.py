@@ -1,11 +1,13 @@
 """How long will it take? Seconds of a default ranking by rows and columns, and how well a run tells them beforehand.
 
-python -m benchmarks how_long        two classes, float32, ten columns that tell something; one worker
+python -m benchmarks how_long              two classes, float32, ten columns that tell something; one worker
+python -m benchmarks how_long --only cuda  the same on a GPU, each for the second time: the first may compile
 
-The table and the picture of the page docs/how-long.md. What is estimated after the first tenth of the probes is the
-whole time, as the live display has it, over the time that the probes took in the end.
+The tables and the picture of the page docs/how-long.md, from what was kept of either. What is estimated after the first
+tenth of the probes is the whole time, as the live display has it, over the time that the probes took in the end.
 """
 
+import json
 import time
 from pathlib import Path
 
@@ -17,13 +19,15 @@ from probewise.probing.progress import watched_by
 
 ROWS, COLUMNS = (50, 100, 300, 1_000, 10_000, 100_000), (1_000, 10_000, 100_000, 1_000_000)
 MOST_CELLS = 10**8  # 400 MB
+KEPT = Path(__file__).with_name("how_long.json")
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "how-long.svg"
 
 
 def main(only=None, small=False, **_):
+    device = only or "cpu"
     rows, columns = (ROWS[:2], COLUMNS[:1]) if small else (ROWS, COLUMNS)
-    ranked(100, 1_000)  # compiles
-    ranked(300, 1_000)
+    ranked(100, 1_000, device)  # compiles
+    ranked(300, 1_000, device)
     seconds, told, lines = {}, [], []
     for n_rows in rows:
         line = [f"{n_rows:,}"]
@@ -31,19 +35,24 @@ def main(only=None, small=False, **_):
             if n_rows * n_columns > MOST_CELLS:
                 line.append("")
                 continue
-            took, estimate, n_probes = ranked(n_rows, n_columns)
-            seconds[n_rows, n_columns] = took
+            if device != "cpu":
+                ranked(n_rows, n_columns, device)
+            took, estimate, n_probes = ranked(n_rows, n_columns, device)
+            seconds[f"{n_rows} x {n_columns}"] = round(took, 3)
             told.append(estimate)
             line.append(f"{took:.1f}")
-            print(f"{n_rows:,} x {n_columns:,}: {took:.2f} s, {n_probes:,} probes, estimate {estimate:.2f}")
+            print(f"{n_rows:,} x {n_columns:,}: {took:.2f} s, {n_probes:,} probes, estimate {estimate:.2f}", flush=True)
         lines.append(line)
-    print_table("Seconds of Tournament, one worker", ["rows", *(f"{n:,} columns" for n in columns)], lines)
+    print_table(f"Seconds of Tournament, {device}", ["rows", *(f"{n:,} columns" for n in columns)], lines)
     print(f"estimate after a tenth over the truth: {min(told):.2f} to {max(told):.2f}")
     if not small:
-        draw(seconds)
+        kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+        kept[device] = seconds
+        KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+        draw(kept)
 
 
-def ranked(n_rows, n_columns):
+def ranked(n_rows, n_columns, device):
     """Seconds of a fit, what was estimated after a tenth of it over the truth, and the number of probes."""
     random = np.random.default_rng(0)
     X = random.standard_normal((n_rows, n_columns), dtype=np.float32)
@@ -52,20 +61,23 @@ def ranked(n_rows, n_columns):
     seen = []
     started = time.perf_counter()
     with watched_by(lambda glimpse: seen.append((glimpse.share, glimpse.state.seconds, glimpse.seconds_left))):
-        fitted = Tournament(random_state=0).fit(X, y)
+        fitted = Tournament(device=device, random_state=0).fit(X, y)
     seconds = time.perf_counter() - started
     early = next(known for known in seen if known[0] >= 0.1)
     return seconds, (early[1] + early[2]) / seen[-1][1], fitted.n_probes_
 
 
-def draw(seconds):
+def draw(kept):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
-    for n_columns in COLUMNS:
-        known = [(n_rows, seconds[n_rows, n_columns]) for n_rows in ROWS if (n_rows, n_columns) in seconds]
-        axes.loglog(*zip(*known, strict=True), marker="o", label=f"{n_columns:,} columns")
+    for number, n_columns in enumerate(COLUMNS):
+        for device, seconds in kept.items():
+            known = [(n, seconds[f"{n} x {n_columns}"]) for n in ROWS if f"{n} x {n_columns}" in seconds]
+            label = f"{n_columns:,} columns" + ("" if device == "cpu" else ", GPU")
+            how = {"ls": "-", "marker": "o"} if device == "cpu" else {"ls": ":", "marker": "s", "markersize": 4}
+            axes.loglog(*zip(*known, strict=True), color=f"C{number}", label=label, **how)
     axes.set(xlabel="rows", ylabel="seconds")
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+    axes.legend(frameon=False, fontsize="small", ncols=2)
     figure.savefig(PICTURE, metadata={"Date": None})

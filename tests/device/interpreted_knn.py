@@ -26,6 +26,7 @@ offsets = np.concatenate([[0], np.cumsum(sizes)])
 subsets = torch.from_numpy(indices), torch.from_numpy(offsets)
 folds = rng.permutation(np.arange(n_rows) % 3)
 splits = [(np.flatnonzero(folds != number), np.flatnonzero(folds == number)) for number in range(3)]
+pair = [(np.arange(64, n_rows), np.arange(64)), (np.arange(64), np.arange(64, n_rows))]
 tables = {
     "plain": rng.normal(size=(n_rows, n_features)),
     "tied": rng.integers(0, 2, size=(n_rows, n_features)).astype(float),
@@ -41,8 +42,8 @@ def check(X, cv, k, soft, tile):
     (part,) = RowsByFold.of(bound.folds, together=True, tile=tile)
     search = type(device.searches[0])(device, part)
     groups = search.rows.groups.numpy()
-    quick = neighbors_quick.Quick(search.rows, groups, part.queries)
-    near, apart = quick.nearest(*subsets, sizes, np.arange(len(sizes)), k, soft)
+    quick = neighbors_quick.Quick(search.rows, groups, part.queries, k, soft)
+    near, apart = quick.nearest(*subsets, sizes, np.arange(len(sizes)))
     for number, table in enumerate(np.split(indices, offsets[1:-1])):
         rows = torch.from_numpy(table.astype(np.int64))[None]
         expected, distances = neighbors.nearest(search.rows, rows, search.queries, k)
@@ -61,4 +62,10 @@ for name, X in tables.items():
 neighbors_quick.PIECES = ((16, 0),)  # larger ones are read in a loop
 modes.add(check(tables["plain"], splits, 3, False, 1))
 assert {0, 2} <= modes, modes
+
+neighbors_quick.MANY_ROWS = 0
+neighbors_quick.BUNDLED = neighbors_quick.Tile(64, 64, 8, 4)
+bundled = {check(X, splits, 3, False, 1) for X in tables.values()}
+bundled |= {check(tables["tied"], "loo", 1, False, 1), check(tables["plain"], pair, 2, False, 1)}
+assert bundled == {0, 1, 2}, bundled
 print("done")

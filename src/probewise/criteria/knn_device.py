@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..kernels.device import has_triton, score_kernels
 from ..kernels.device.columns import memory, send, send_array
-from ..kernels.device.neighbors import BYTES_PER_PAIR, ROWS, Rows, nearest, soft_votes, vote
+from ..kernels.device.neighbors import BYTES_PER_PAIR, MANY_ROWS, TILE_ROWS, Rows, nearest, soft_votes, vote
 from ..kernels.device.scores import total
 from ..kernels.scores import PROBABILITY, ROC_AUC
 from ..kernels.votes import TYPICAL, tie_keys
@@ -73,7 +73,8 @@ class DeviceKNN(DeviceScorer):
                 "use device='cpu' for more"
             )
         self.n_features, self.k, self.n_classes = bound.columns.n_features, bound.n_neighbors, bound.target.n_classes
-        once, tile = bound.measure.is_probability, ROWS if has_triton(self.device) else 1
+        once = bound.measure.is_probability
+        tile = TILE_ROWS[bound.folds.n_rows > MANY_ROWS] if has_triton(self.device) else 1
         parts = RowsByFold.of(bound.folds, together=bound.folds.is_partition, once=once, tile=tile)
         self.searches = [Search(self, part) for part in parts]
         self.neighbor_bytes = int(NEIGHBOR_SHARE * memory(self.device))
@@ -135,21 +136,20 @@ class Search:
             return None
         from ..kernels.device.neighbors_quick import Quick
 
-        return Quick(self.rows, groups, queries)
+        return Quick(self.rows, groups, queries, self.k, self.scorer.bound.measure.is_probability)
 
     def votes(self, batch: Batch, chosen: NDArray[np.int64], n_classes: int) -> Tensor:
         """The class (chosen, queries) that most neighbours are of."""
         if self.quick is None:
             return vote(self.neighbors(batch, chosen)[0], n_classes)
-        near, _ = self.quick.nearest(batch.features, batch.starts, batch.sizes, chosen, self.k, False)
+        near, _ = self.quick.nearest(batch.features, batch.starts, batch.sizes, chosen)
         predicted: Tensor = score_kernels(self.device).vote(near, self.targets, n_classes)
         return predicted
 
     def neighbors(self, batch: Batch, chosen: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Targets and squared distances (chosen, queries, k) of neighbours; where these count, the nearest first."""
         if self.quick is not None:
-            soft = self.scorer.bound.measure.is_probability
-            near, apart = self.quick.nearest(batch.features, batch.starts, batch.sizes, chosen, self.k, soft)
+            near, apart = self.quick.nearest(batch.features, batch.starts, batch.sizes, chosen)
             return self.targets[near.long()], apart
         shape = len(chosen), len(self.queries), self.k
         said = torch.empty(shape, dtype=self.targets.dtype, device=self.device)

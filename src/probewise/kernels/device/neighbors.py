@@ -13,7 +13,8 @@ from torch import Tensor
 
 from .scores import total
 
-ROWS = 64  # of a tile
+MANY_ROWS = 4096  # up to so many, tiles are smaller: fewer places to look through at the end
+TILE_ROWS = {False: 64, True: 128}  # of a tile; where rows are many
 BYTES_PER_PAIR = 40  # distances, keys, and what topk takes
 BEFORE = 2**40  # more than any key
 

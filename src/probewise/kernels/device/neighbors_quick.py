@@ -7,8 +7,11 @@ bounds of squared distances. With p the values as products have them, e how far 
 
     L, U = |p_a - p_b|^2 -+ 2/d (|e_a|^2 + |e_b|^2), less and plus the rounding of sums.
 
-Of fewer than eight features squared differences of values as they are, in float64, take their place: neighbours are
-near there, beside what products round off.
+Of few features squared differences of values as they are take their place: neighbours are near there, beside what
+products round off.
+
+Where rows are many and neighbours few, rows are searched in bundles, of which the least bound counts: then there is one
+comparison for each distance, not five. The k nearest rows are in the k nearest bundles, whose rows are looked at again.
 
 `part` takes the k nearest where these bounds part them from all others. Else, and where distances are asked for,
 `settle` finds the exact distances of the candidates. What is open still is left to exact distances to all rows.
@@ -17,6 +20,7 @@ near there, beside what products round off.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -28,22 +32,38 @@ from torch import Tensor
 
 from . import neighbors_triton as kernels
 from .columns import ALIGN, send_array
-from .neighbors import ROWS, Rows
+from .neighbors import MANY_ROWS, Rows
 
-MANY_ROWS = 4096  # up to so many, tiles are narrower: fewer places to look through at the end
-TILES = ((32, 4, 3), (64, 4, 3))  # columns, warps, stages
+MOST_BUNDLED = 3  # neighbours: of more, too many would share the few places that bundles leave
 SPARE = 3  # candidates beyond the k nearest: with fewer, more is left to exact distances to all rows
 SQUARES = {"BLOCK": 1024, "DEEP": 8, "num_warps": 4}  # rows and features that a program reads at a time
-SETTLED = {"ROWS": 32, "num_warps": 1}  # pairs of subset and query
+SETTLED = ({"ROWS": 32, "num_warps": 1}, {"ROWS": 4, "num_warps": 1})  # pairs of subset and query; with bundles
+PARTED = {"ROWS": 32, "num_warps": 1}  # queries
 ROUNDING = 2.0**-17  # of sums in float32 of products, as a share of both squares, for up to 512 features
 HALF_RANGE = 2.0**-16  # of the largest column's reach: below, half precision would lose digits of a column
 HALF_TOP = 2.0**12
 EXACT_BYTES = 2**28
 # A subset's features are read in two pieces, each a power of two long: (first, second) for sizes up to their sum.
 PIECES = ((32, 0), (64, 0), (64, 32), (128, 0), (128, 32), (128, 64), (256, 0))
-FEW = 8  # features: of fewer, differences are squared one by one
 ALONE, PURE, MIXED = 0, 1, 2  # each row is a group; every tile is of one; any
 _compiling = threading.Lock()
+
+
+class Tile(NamedTuple):
+    """Rows and columns of a tile of distances, and the rows of a bundle, of which the nearest counts.
+
+    ``few``: of fewer features, differences are squared one by one.
+    """
+
+    rows: int
+    columns: int
+    bundle: int
+    few: int
+    warps: int = 4
+    stages: int = 3
+
+
+FEW_ROWS, SINGLE, BUNDLED = Tile(64, 32, 1, 8), Tile(64, 64, 1, 8), Tile(128, 64, 8, 4)
 
 
 class Program(NamedTuple):
@@ -65,18 +85,23 @@ class Program(NamedTuple):
 class Quick:
     """Rows as products want them, and how they are sought."""
 
-    def __init__(self, rows: Rows, groups: NDArray[np.int64], queries: NDArray[np.int64]) -> None:
-        """``groups`` are those of the lines' rows, -1 for what fills up; ``queries`` the rows to be tested."""
-        self.rows, self.width, self.device = rows, rows.lines.shape[1], rows.lines.device
+    def __init__(self, rows: Rows, groups: NDArray[np.int64], queries: NDArray[np.int64], k: int, soft: bool) -> None:
+        """``groups`` are those of the lines' rows, -1 for what fills up; ``queries`` the rows to be tested.
+
+        Of k neighbours, with squared distances if ``soft``.
+        """
+        self.rows, self.width, self.device, self.k, self.soft = rows, rows.lines.shape[1], rows.lines.device, k, soft
+        is_bundled = self.width > MANY_ROWS and k <= MOST_BUNDLED and not soft
+        self.tile = BUNDLED if is_bundled else SINGLE if self.width > MANY_ROWS else FEW_ROWS
         self.made: set[tuple[Any, ...]] = set()
         is_row = torch.from_numpy(groups >= 0).to(self.device)
-        self.columns, self.warps, self.stages = TILES[0 if self.width <= MANY_ROWS else 1]
-        self.n_queries, self.n_tiles = len(queries), -(-(int(np.flatnonzero(groups >= 0)[-1]) + 1) // self.columns)
+        last_row = int(np.flatnonzero(groups >= 0)[-1])
+        self.n_queries, self.n_tiles = len(queries), last_row // self.tile.columns + 1
         query_of = np.full(self.width, -1, np.int32)
         query_of[queries] = np.arange(len(queries))
         self.query_of = torch.from_numpy(query_of).to(self.device)
         self.query_rows = torch.from_numpy(queries.astype(np.int32)).to(self.device)
-        self.n_row_tiles = -(-(int(queries[-1]) + 1) // ROWS)
+        self.n_row_tiles = int(queries[-1]) // self.tile.rows + 1
         self.mask, self.zero_line = triton.next_power_of_2(self.n_tiles) - 1, len(rows.lines) - 1
         self._set_mode(groups, query_of)
         self.groups = torch.from_numpy(groups.astype(np.int32)).to(self.device)
@@ -84,16 +109,16 @@ class Quick:
 
     def _set_mode(self, groups: NDArray[np.int64], query_of: NDArray[np.int32]) -> None:
         """Whether no tile is of two groups; then which column tiles are of the own one: (first, how many)."""
-        room = np.full(self.n_row_tiles * ROWS, -1)
+        columns, room = self.tile.columns, np.full(self.n_row_tiles * self.tile.rows, -1)
         room[: len(groups)] = groups[: len(room)]
-        tiles = room.reshape(-1, ROWS)
+        tiles = room.reshape(self.n_row_tiles, -1)
         own, skip = tiles.max(axis=1), np.zeros((self.n_row_tiles, 2), np.int32)
         known = groups[groups >= 0]
         mode = PURE if ((tiles == own[:, None]) | (tiles < 0)).all() else MIXED
         for tile, group in enumerate(own.tolist() if mode is PURE else ()):
             inside = np.flatnonzero(groups == group)
-            first, last = inside[0] // self.columns, -(-(inside[-1] + 1) // self.columns)
-            others = groups[first * self.columns : last * self.columns]
+            first, last = inside[0] // columns, inside[-1] // columns + 1
+            others = groups[first * columns : last * columns]
             mode = mode if ((others == group) | (others < 0)).all() else MIXED
             skip[tile] = first, last - first
         if mode is MIXED:
@@ -126,16 +151,18 @@ class Quick:
             if not self.are_halves:  # what the matrix units keep of float32
                 kept = ((kept.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
             self.products[some], self.errors[some] = kept, ((away - kept).abs() * (1 + 2.0**-7)).bfloat16()
+        tiles = self.products.view(len(lines), -1, self.tile.columns // self.tile.bundle, self.tile.bundle)
+        self.searched = tiles.transpose(2, 3).reshape(lines.shape)  # the rows of a bundle apart; no copy without
 
     def nearest(
-        self, features: Tensor, starts: Tensor, sizes: NDArray[np.int64], chosen: NDArray[np.int64], k: int, soft: bool
+        self, features: Tensor, starts: Tensor, sizes: NDArray[np.int64], chosen: NDArray[np.int64]
     ) -> tuple[Tensor, Tensor]:
         """The k nearest rows of other groups (chosen, queries, k), and if ``soft`` squared distances, ascending."""
         asked = features, starts, send_array(chosen.astype(np.int32), self.device)
-        search = Search(self, asked, sizes[chosen], k, soft)
+        search = Search(self, asked, sizes[chosen])
         self._compile(search.programs())
         search.run()
-        return search.near, search.apart if soft else search.apart.expand(search.near.shape)
+        return search.near, search.apart if self.soft else search.apart.expand(search.near.shape)
 
     def _compile(self, programs: list[Program]) -> None:
         """All that are new at once: a search is a program of its own for each range of sizes."""
@@ -154,8 +181,9 @@ class Quick:
 class Search:
     """The neighbours of all queries in some subsets, as programs to be made and run, and what these write."""
 
-    def __init__(self, quick: Quick, asked: tuple[Tensor, ...], sizes: NDArray[np.int64], k: int, soft: bool) -> None:
-        self.quick, self.asked, self.sizes, self.k, self.soft = quick, asked, sizes, k, soft
+    def __init__(self, quick: Quick, asked: tuple[Tensor, ...], sizes: NDArray[np.int64]) -> None:
+        self.quick, self.asked, self.sizes, self.k, self.soft = quick, asked, sizes, quick.k, quick.soft
+        k, soft = quick.k, quick.soft
         shape, options = (len(sizes), quick.n_queries), {"device": quick.device}
         self.found = {"E": k + SPARE, "C": triton.next_power_of_2(k + SPARE)}  # candidates, and room for them
         self.near = torch.empty((*shape, k), dtype=torch.int32, **options)
@@ -166,7 +194,8 @@ class Search:
         self.hidden = torch.empty(shape, dtype=torch.float32, **options)
         self.square = torch.empty((len(sizes), quick.width), dtype=torch.float32, **options)
         self.slacks = torch.empty_like(self.square)
-        self.bounded = [self._squares(), *self._candidates(), *([] if soft else [self._part()])]
+        self.by_size = list(self._by_size())
+        self.bounded = [self._squares(), *self._candidates(), *([] if soft else self._part())]
 
     def programs(self) -> list[Program]:
         """All that may be needed."""
@@ -197,51 +226,68 @@ class Search:
             quick.width, rounding,
         )  # fmt: skip
         grid = len(self.sizes), -(-quick.width // SQUARES["BLOCK"])
-        return Program(kernels.squares, grid, given, {"FEW": FEW, **SQUARES})
+        how = {"BUNDLE": quick.tile.bundle, "COLUMNS": quick.tile.columns, "FEW": quick.tile.few, **SQUARES}
+        return Program(kernels.squares, grid, given, how)
 
     def _candidates(self) -> list[Program]:
         """One for each range of sizes."""
-        quick, programs = self.quick, []
-        for order, first, second in self._by_size():
+        quick, tile, programs = self.quick, self.quick.tile, []
+        for order, first, second in self.by_size:
             given = (
-                quick.rows.lines if first < 0 else quick.products, *self.asked, order, self.square, quick.groups,
-                quick.skip, quick.query_of, self.candidates, self.low, self.hidden, quick.zero_line, quick.n_queries,
-                quick.width, quick.n_tiles, quick.mask, quick.scale,
+                quick.rows.lines if first < 0 else quick.products, quick.searched, *self.asked, order, self.square,
+                quick.groups, quick.skip, quick.query_of, self.candidates, self.low, self.hidden, quick.zero_line,
+                quick.n_queries, quick.width, quick.n_tiles, quick.mask, quick.scale,
             )  # fmt: skip
             how = {
-                **self.found, "D": 3 if self.k <= 4 else 4, "FIRST": first, "SECOND": second, "MODE": quick.mode,
-                "ROWS": ROWS, "COLUMNS": quick.columns, "num_warps": quick.warps, "num_stages": quick.stages,
+                **self.found, "D": 3 if self.k <= 4 and tile.bundle == 1 else 4, "BUNDLE": tile.bundle, "FIRST": first,
+                "SECOND": second, "MODE": quick.mode, "ROWS": tile.rows, "COLUMNS": tile.columns,
+                "num_warps": tile.warps, "num_stages": tile.stages,
             }  # fmt: skip
             programs.append(Program(kernels.candidates, (quick.n_row_tiles, len(order)), given, how))
         return programs
 
-    def _by_size(self) -> list[tuple[Tensor, int, int]]:
+    def _by_size(self) -> Iterator[tuple[Tensor, int, int]]:
         """(which, first piece, second piece); pieces of 0 for those that are read in a loop, -1 for few features."""
         steps = np.array([sum(pieces) for pieces in PIECES])
-        number, found = np.where(self.sizes < FEW, -1, np.searchsorted(steps, self.sizes)), []
+        number = np.where(self.sizes < self.quick.tile.few, -1, np.searchsorted(steps, self.sizes))
         for own in np.unique(number).tolist():
             pieces = (-1, 0) if own < 0 else PIECES[own] if own < len(PIECES) else (0, 0)
-            found.append((send_array(np.flatnonzero(number == own).astype(np.int32), self.quick.device), *pieces))
-        return found
+            yield send_array(np.flatnonzero(number == own).astype(np.int32), self.quick.device), *pieces
 
-    def _part(self) -> Program:
+    def _part(self) -> list[Program]:
         quick = self.quick
+        if quick.tile.bundle > 1:
+            return [self._part_bundles(order, first < 0) for order, first, _ in self.by_size]
         given = (
             quick.query_rows, self.slacks, self.candidates, self.low, self.hidden, self.near, self.is_open,
             quick.n_queries, quick.width,
         )  # fmt: skip
         grid = -(-quick.n_queries // 64), len(self.sizes)
-        return Program(kernels.part, grid, given, {"K": self.k, **self.found, "ROWS": 64})
+        return [Program(kernels.part, grid, given, {"K": self.k, **self.found, "ROWS": 64})]
+
+    def _part_bundles(self, order: Tensor, are_few: bool) -> Program:
+        """From the bounds of all rows of the nearest bundles; of few features by values as they are."""
+        quick = self.quick
+        given = (
+            quick.rows.lines if are_few else quick.products, *self.asked, order, quick.query_rows, quick.groups,
+            self.slacks, self.candidates, self.low, self.hidden, self.near, self.is_open, quick.n_queries, quick.width,
+            quick.scale,
+        )  # fmt: skip
+        how = {"BUNDLE": quick.tile.bundle, "N": triton.next_power_of_2(self.k), "SCALED": are_few, **PARTED}
+        grid = -(-quick.n_queries // PARTED["ROWS"]), len(order)
+        return Program(kernels.part_bundles, grid, given, {"K": self.k, **self.found, **how})
 
     def _settle(self, pairs: Tensor, n_pairs: int) -> Program:
         """Of some pairs, or if ``soft`` of all, among their candidates."""
         quick = self.quick
         given = (
-            quick.rows.lines, *self.asked, pairs, quick.query_rows, quick.rows.keys, self.candidates, self.low,
-            self.hidden, self.near, self.apart, self.is_open, n_pairs, quick.n_queries, quick.width, quick.scale**2,
+            quick.rows.lines, *self.asked, pairs, quick.query_rows, quick.groups, quick.rows.keys, self.candidates,
+            self.low, self.hidden, self.near, self.apart, self.is_open, n_pairs, quick.n_queries, quick.width,
+            quick.scale**2,
         )  # fmt: skip
-        how = {"K": self.k, **self.found, "SOFT": self.soft, "enable_fp_fusion": False, **SETTLED}
-        return Program(kernels.settle, (-(-n_pairs // SETTLED["ROWS"]),), given, how)
+        settled = SETTLED[quick.tile.bundle > 1]
+        how = {"BUNDLE": quick.tile.bundle, "SOFT": self.soft, "enable_fp_fusion": False, **settled}
+        return Program(kernels.settle, (-(-n_pairs // settled["ROWS"]),), given, {"K": self.k, **self.found, **how})
 
     def _settle_open(self, pairs: Tensor) -> list[Program]:
         """Of some pairs, by exact distances to all rows."""
