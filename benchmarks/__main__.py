@@ -12,8 +12,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed and memory.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(ALL)} (the default), {', '.join(LONG)}")
     parts = "of scale: million, growth, load or screen; of device: knn, tall, linear, others, default, rounds, papers, "
-    parts += "fsdd; "
-    parts += "of how_long: cuda; of trust and tournament: their parts; of discoveries: naive_bayes or knn; of unseen: methods, with commas"
+    parts += "fsdd; of how_long: cuda; "
+    parts += "of trust and tournament: their parts; of discoveries: naive_bayes or knn; of unseen: methods, with commas"
     parser.add_argument("--only", metavar="PART", help=parts)
     parser.add_argument("--jobs", type=int, metavar="N", help="of unseen and tournament: at a time, 2 if not said")
     small = "of scale, trust, discoveries, unseen and tournament: less, to see that it works"
