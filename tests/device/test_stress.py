@@ -27,6 +27,7 @@ def test_as_on_the_cpu(criterion, case, shape, dtype):
     np.testing.assert_array_equal(to_device(bound, DEVICE)(subsets), bound(subsets))
 
 
+@pytest.mark.matrix(pairs=True)
 @pytest.mark.skipif(DEVICE != "cuda", reason="no GPU here: test_knn interprets the kernels")
 @pytest.mark.parametrize("case", CASES, ids=str)
 @pytest.mark.parametrize("shape", [*SHAPES, *MANY, "thousands"])

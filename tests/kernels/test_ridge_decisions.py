@@ -1,9 +1,13 @@
-"""What ridge regression says of rows left out: sure only if it is sure of every problem."""
+"""What ridge regression says of rows left out: the same in all ways, and sure only if it is sure of every problem."""
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from probewise.kernels.ridge_decisions import Fit, Problem, decide
+from naive import exact_ridge_decisions
+from probewise.kernels import ridge_decisions
+from probewise.kernels.ridge_decisions import COLUMNS, FOLDS, ROWS, Fit, Problem, decide
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -17,3 +21,40 @@ def test_digits_lost_in_one_problem_are_not_found_again_in_another(order):
     alone = [decide(*probe, [problem], fit, decisions)[0] for problem in problems]
     assert alone == [False, True]
     assert not decide(*probe, [problems[number] for number in order], fit, decisions)[0]
+
+
+def weighted_probes(n):
+    rng = np.random.default_rng(n)
+    lines, sizes = rng.standard_normal((300, n)), np.array([3, n // 2, 3 * n // 4, n])
+    indices = np.concatenate([rng.permutation(300)[:size] for size in sizes]).astype(np.int32)
+    fit = Fit(np.where(rng.random((3, n)) < 0.5, 1.0, -1.0), np.sqrt(rng.uniform(0.5, 2.0, n)), 1.0)
+    return (lines, indices, np.append(0, np.cumsum(sizes)), np.empty(0, np.int64), np.empty((1, 0))), fit
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 5, 12])
+@pytest.mark.parametrize("n", [31, 48, 100])
+def test_all_ways_say_the_same(n_folds, n, monkeypatch):
+    probes, fit = weighted_probes(n)
+    problem, found = Problem(np.arange(n), np.linspace(0, n, n_folds + 1).astype(np.int64), 0, True), {}
+    for way in (FOLDS, COLUMNS, ROWS):
+        monkeypatch.setattr(ridge_decisions, "_fastest", lambda sizes, problem, way=way: np.full(len(sizes), way))
+        found[way] = np.empty((4, n, 3))
+        assert decide(*probes, [problem], fit, found[way]).all()
+    np.testing.assert_allclose(found[ROWS], found[COLUMNS], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(found[ROWS], found[FOLDS], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e6, 1e9])
+def test_systems_of_rows_need_no_penalty(scale):
+    """With as many features as rows to train on: of 40 rows in three folds 27."""
+    n, n_features = 40, 30
+    rng = np.random.default_rng(0)
+    X, targets = scale * rng.standard_normal((n, n_features)), np.where(np.arange(n) % 2, 1.0, -1.0)
+    borders, decisions = np.array([0, 13, 26, n]), np.empty((1, n, 1))
+    probe = X.T.copy(), np.arange(n_features, dtype=np.int32), np.array([0, n_features]), np.empty(0, np.int64)
+    problem, fit = Problem(np.arange(n), borders, 0, True), Fit(targets[None], np.ones(n), 1.0)
+    assert decide(*probe, np.empty((1, 0)), [problem], fit, decisions).all()
+    for begin, end in pairwise(borders):
+        train, test = np.setdiff1d(np.arange(n), np.arange(begin, end)), np.arange(begin, end)
+        expected = exact_ridge_decisions(X, targets[:, None], train, test, 1.0)
+        np.testing.assert_allclose(decisions[0, begin:end], expected, rtol=1e-6)

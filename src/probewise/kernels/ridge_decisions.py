@@ -6,9 +6,9 @@ is a problem by itself, of which the last segment is left out. There are three w
 - by folds: products of columns in each segment are added up, and each fold solves its system (features, features);
 - by columns: one system (features, features) for all folds. With H the matrix that maps targets to fitted values, rows
   F that are left out have the residuals (I - H_FF)^-1 e_F, e being those of the fit to all rows;
-- by rows: one system (rows, rows) for all folds, the small one where features are as many as rows or more: there it
-  takes no more time than the others. With P the inverse of the products of rows plus alpha I, less what the intercept
-  takes of it, they are (P_FF)^-1 (P t)_F.
+- by rows: systems (rows, rows), the small ones where features are as many as rows to train on, or more. Of few folds
+  each has its own. Else there is one for all: with P the inverse of the products of rows plus alpha I, less what the
+  intercept takes of it, residuals are (P_FF)^-1 (P t)_F.
 
 Rows are weighted by the roots r of their weights. No way is trusted where its pivots say that digits were lost: the
 next is tried, and in the end there is no score.
@@ -22,11 +22,15 @@ import scipy.linalg
 
 from .factor import LEAST_PIVOT, dot, factor, ridge_weights, scaled_factor, solve
 from .jit import inline, kernel, part
+from .products import ROWS as ROWS_OF_PRODUCTS
+from .products import strip_products
+from .vectors import LANES
 
 ROWS_OF_FACTOR = 16  # solved one by one; what they take from those before is one product of matrices
-STRIPS = 3  # of rows, whose products with each other are made apart: half of them by symmetry
 MOST_SEGMENTS = 16  # whose sums are kept
+ONE_SYSTEM = 1.2  # times the n^3 of n rows: where systems of their own take more, all folds come from one
 FACTORING = 1.0  # a factor of n rows takes n^3 / 6 multiplications, each six times as long as in a product of matrices
+ADDING = 20.0  # times as long as those, adding up what others than a fold have: measured
 FEW_ROWS = 1000  # for which the way by rows is tried where another has lost digits
 FOLDS, COLUMNS, ROWS = range(3)  # the ways
 
@@ -100,17 +104,27 @@ def decide(lines, indices, offsets, gaps, fills, problems, fit, decisions):
 def _fastest(sizes, problem):
     """The way that takes the fewest operations, for each size of a probe."""
     n, d, tested = len(problem.rows), sizes.astype(np.float64), np.diff(problem.borders)[problem.first :]
-    by_folds = FACTORING * len(tested) * d**3
+    by_folds = FACTORING * len(tested) * d**3 + ADDING * len(tested) * (len(problem.borders) - 2) * d * d
     own = tested[tested > 1].astype(np.float64)
     by_columns = FACTORING * d**3 + n * d * d + (own**2).sum() * d + FACTORING * (own**3).sum()
     few = len(problem.borders) - 1 <= MOST_SEGMENTS
-    return np.where(sizes >= n, ROWS, np.where((by_folds < by_columns) & few, FOLDS, COLUMNS))
+    n_rows = n - tested.min() if _are_systems_small.py_func(problem) else n
+    return np.where(sizes >= n_rows, ROWS, np.where((by_folds < by_columns) & few, FOLDS, COLUMNS))
 
 
 def _room(sizes, problem, n_targets):
     widest, n = int(sizes.max()), len(problem.rows)
     side, segments = min(widest, n), min(len(problem.borders) - 1, MOST_SEGMENTS)
-    return Room(np.empty(widest * n), np.empty(max(segments * side * (side + n_targets), n * n if widest >= n else 0)))
+    return Room(np.empty(widest * (n + LANES)), np.empty(segments * side * (side + n_targets)))
+
+
+@part
+def _are_systems_small(problem):
+    """Whether the systems of all rows but a segment, together, take less time than that of all rows."""
+    n, total = len(problem.rows), 0.0
+    for s in range(problem.first, len(problem.borders) - 1):
+        total += float(n - problem.borders[s + 1] + problem.borders[s]) ** 3
+    return total < ONE_SYSTEM * float(n) ** 3
 
 
 @inline
@@ -137,7 +151,7 @@ def by_columns(probes, problem, fit, start, decisions, room, which, are_sure):
 @kernel
 def by_rows(probes, problem, fit, start, decisions, room, which, are_sure):
     n = len(problem.rows)
-    products = room.square[: n * n].reshape(n, n) if n * n <= len(room.square) else np.empty((n, n))
+    products = np.empty((n, n))
     for number in which:
         _row_products(_asked(probes, problem, number), fit.roots, room, products)
         are_sure[number] &= _from_products(products, problem, fit, decisions[number, start:])
@@ -147,7 +161,7 @@ def by_rows(probes, problem, fit, start, decisions, room, which, are_sure):
 def by_rows_plus_each(lines, subset, candidates, problem, fit, decisions, are_sure):
     """The decisions of a probe with each candidate added, from products of rows, which only gain a term."""
     n = len(problem.rows)
-    room = Room(np.empty(len(subset) * n), np.empty(0))
+    room = Room(np.empty(len(subset) * (n + LANES)), np.empty(0))
     products, own = np.empty((n, n)), np.empty((n, n))
     _row_products(Probe(lines, subset, np.empty(0, np.int64), np.empty(0), problem), fit.roots, room, products)
     for candidate in range(len(candidates)):
@@ -174,6 +188,26 @@ def _gather(probe, begin, end, roots, values):
             for i in range(end - begin):
                 if np.isnan(to[i]):
                     to[i] = probe.fill[probe.gaps[f]] * roots[rows[i]]
+
+
+@part
+def _gather_panels(probe, roots, values):
+    """The same of all rows, in panels of LANES rows (features, rows); line by line, for each is read from afar once."""
+    rows, d = probe.problem.rows, len(probe.chosen)
+    for f in range(d):
+        line = probe.lines[probe.chosen[f]]
+        for first in range(0, len(rows), LANES):
+            to, last = values[first * d + f * LANES :], min(LANES, len(rows) - first)
+            if probe.problem.in_order and last == LANES:
+                for i in range(LANES):
+                    to[i] = line[first + i] * roots[first + i]
+            else:
+                for i in range(last):
+                    to[i] = line[rows[first + i]] * roots[rows[first + i]]
+            if len(probe.gaps) and probe.gaps[f] >= 0:
+                for i in range(last):
+                    if np.isnan(to[i]):
+                        to[i] = probe.fill[probe.gaps[f]] * roots[rows[first + i]]
 
 
 @part
@@ -366,23 +400,17 @@ def _set_decisions(residuals, problem, fit, decisions):
 
 @inline
 def _row_products(probe, roots, room, products):
-    """Products of all pairs of a problem's weighted rows; strips of rows are gathered apart."""
+    """Products of all pairs of a problem's weighted rows, from panels of LANES rows each."""
     d, n = len(probe.chosen), len(products)
-    step = (n + STRIPS - 1) // STRIPS
-    for a in range(0, n, step):
-        a_stop = min(n, a + step)
-        left = room.values[a * d : a_stop * d].reshape(d, a_stop - a)
-        _gather(probe, a, a_stop, roots, left)
-        for b in range(0, a_stop, step):
-            b_stop = min(n, b + step)
-            right = room.values[b * d : b_stop * d].reshape(d, b_stop - b)
-            found = np.dot(left.T, right)
-            for i in range(a, a_stop):
-                for j in range(b, b_stop):
-                    products[i, j] = found[i - a, j - b]
+    places, found = np.zeros(n + ROWS_OF_PRODUCTS, np.int64), np.empty((n + ROWS_OF_PRODUCTS) * LANES)
     for i in range(n):
-        for j in range(i):
-            products[j, i] = products[i, j]
+        places[i] = i // LANES * LANES * d + i % LANES
+    _gather_panels(probe, roots, room.values)
+    for first in range(0, n, LANES):
+        strip_products(room.values, d, LANES, places, (first, n, first * d, LANES), found)
+        for i in range(first, n):
+            for j in range(first, min(i + 1, first + LANES)):
+                products[i, j] = products[j, i] = found[(i - first) * LANES + j - first]
 
 
 @inline
@@ -392,15 +420,59 @@ def _from_products(products, problem, fit, decisions):
     An intercept makes it all the same what is added along the roots: a row's usual size, for then nothing is lost
     where it is taken off again. One of the smaller sizes is usual, so that a row far from all others is none.
     """
-    n, k, borders = len(products), len(fit.targets), problem.borders
+    n = len(products)
     roots, outputs = _sides(fit, problem.rows)
-    sides, inverse_sizes = np.empty((k + 1, n)), 0.0
+    inverse_sizes = 0.0
     for i in range(n):
         inverse_sizes += 1.0 / (products[i, i] / (roots[i] * roots[i]) + fit.alpha)
     for i in range(n):
         share, line = roots[i] / inverse_sizes, products[i]
         for j in range(n):
             line[j] += share * roots[j]
+    if _are_systems_small(problem):
+        return _fold_by_fold(products, problem, fit, roots, outputs, decisions)
+    return _all_folds(products, problem, fit, roots, outputs, decisions)
+
+
+@part
+def _fold_by_fold(products, problem, fit, roots, outputs, decisions):
+    """Each segment from a system of all other rows."""
+    n, k, borders = len(products), len(outputs), problem.borders
+    for s in range(problem.first, len(borders) - 1):
+        begin, end = borders[s], borders[s + 1]
+        m = n - end + begin
+        own, sides, weights = np.empty((m, m)), np.empty((k + 1, m)), np.zeros((k, n))
+        for i in range(m):
+            row = i if i < begin else i + end - begin
+            line, to = products[row], own[i]
+            for j in range(begin):
+                to[j] = line[j]
+            for j in range(begin, m):
+                to[j] = line[j + end - begin]
+            for c in range(k):
+                sides[c, i] = outputs[c, row]
+            sides[k, i] = roots[row]
+        if not ridge_weights(own, fit.alpha, sides):
+            return False
+        level = dot(sides[k, :begin], roots[:begin]) + dot(sides[k, begin:], roots[end:])
+        for c in range(k):
+            share = (dot(sides[k, :begin], outputs[c, :begin]) + dot(sides[k, begin:], outputs[c, end:])) / level
+            for i in range(m):
+                weights[c, i if i < begin else i + end - begin] = sides[c, i] - share * sides[k, i]
+            for i in range(begin, end):
+                decisions[i - borders[problem.first], c] = share
+        found = np.dot(weights, products[begin:end].T)
+        for i in range(begin, end):
+            for c in range(k):
+                decisions[i - borders[problem.first], c] += found[c, i - begin] / roots[i]
+    return True
+
+
+@part
+def _all_folds(products, problem, fit, roots, outputs, decisions):
+    """All segments from one system."""
+    n, k, borders = len(products), len(outputs), problem.borders
+    sides = np.empty((k + 1, n))
     scale, unit = np.empty(n), np.empty(n)
     unit[:] = 1.0
     L, least = scaled_factor(products, fit.alpha, scale)
