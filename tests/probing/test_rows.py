@@ -198,6 +198,15 @@ def test_what_a_feature_tells_alone_equals_its_twin(kind, monkeypatch):
     assert chances_alone(sp.csc_array(X), y, of_classes=kind != "numbers", seed=3).tolist() == ours.tolist()
 
 
+@pytest.mark.parametrize("odd", [0.0, 1e6])
+def test_counted_or_sorted_the_chances_are_the_same(odd, monkeypatch):
+    X, y = np.random.default_rng(0).standard_normal((40, 60)), np.arange(40) % 2
+    X[0, :20] += odd  # rows with all the leverage have scores far below 0
+    counted = chances_alone(X, y, of_classes=True, seed=0)
+    monkeypatch.setattr("probewise.probing.alone.MOST_COUNTED", 0)
+    assert chances_alone(X, y, of_classes=True, seed=0).tolist() == counted.tolist()
+
+
 def test_permuted_columns_have_permuted_chances():
     X, y = table(30, 20)
     order = np.random.default_rng(1).permutation(20)

@@ -11,7 +11,7 @@ shuffled targets would have anything stand out at a false-discovery rate of a te
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ MOST_PRODUCTS = 2e10  # a second or two
 MOST_TARGETS, MOST_CELLS = 20, 2**22  # of targets; of these, and of scores, times shuffles
 MOST_ROWS = 5000  # of more a part is drawn: what stands out there does so among all
 CELLS_AT_A_TIME = 2**18
+GRAIN, LOWEST = 10**6, -2000  # scores are whole millionths; none counts as less than this
+MOST_COUNTED = 2**24  # different scores: of more, those beyond one are found by sorting
 STREAM = 0xA10E  # apart from what else is drawn with the same seed
 
 
@@ -47,9 +49,10 @@ def chances_alone(
     group = None if together is None else np.unique(np.asarray(together)[rows], return_inverse=True)[1]
     shuffled = [shuffled_target(target, group, random) for _ in range(n_shuffles)]
     targets = np.stack([_columns(values, indicators) for values in (target, *shuffled)], axis=1)
-    scores, first = np.empty((X.shape[1], 1 + n_shuffles), np.float32), 0
+    scores, first = np.empty((1 + n_shuffles, X.shape[1]), np.int32), 0
     for part in _parts(X, rows):
-        scores[first : first + part.shape[1]] = np.round(_explained(part, targets), 6)
+        some = np.rint(GRAIN * np.maximum(_explained(part, targets), LOWEST))
+        scores[:, first : first + part.shape[1]] = some.T
         first += part.shape[1]
     return _chances(scores)
 
@@ -109,20 +112,28 @@ def _explained(part: Floats, targets: Floats) -> Floats:
     return np.asarray(1 - left.reshape(-1, n_shuffles, n_targets).sum(axis=2))
 
 
-def _chances(scores: NDArray[np.float32]) -> Floats:
-    """From scores (columns, 1 + shuffles), of which the first is of the target as it is."""
-    luck = np.sort(scores[:, 1:], axis=None)
-    needed = sorted(_rate_that_finds(luck, column) for column in scores.T[1:])
-    allowed = max(int(RATE * len(scores.T)) - 1, 0)
+def _chances(scores: NDArray[np.int32]) -> Floats:
+    """From scores (1 + shuffles, columns), of which the first are of the target as it is."""
+    n_luck, beyond = scores[1:].size, _beyond(scores[1:])
+    needed = sorted(_rate_that_finds(beyond(np.sort(own)[::-1]) / n_luck) for own in scores[1:])
+    allowed = max(int(RATE * len(scores)) - 1, 0)
     factor = max(1.0, RATE / max(needed[allowed], 1e-12))
-    return np.minimum(factor * (1 + _beyond(luck, scores[:, 0])) / (1 + len(luck)), 1.0)
+    return np.minimum(factor * (1 + beyond(scores[0])) / (1 + n_luck), 1.0)
 
 
-def _beyond(luck: NDArray[np.float32], scores: NDArray[np.float32]) -> Ints:
-    return np.asarray(len(luck) - np.searchsorted(luck, scores))
+def _beyond(luck: NDArray[np.int32]) -> Callable[[NDArray[np.int32]], Ints]:
+    """A function that says how many of these scores are at least as high as each of others."""
+    low, high = int(luck.min()), int(luck.max())
+    if high - low >= MOST_COUNTED:
+        ordered = np.sort(luck, axis=None)
+        return lambda scores: np.asarray(luck.size - np.searchsorted(ordered, scores))
+    counts = np.zeros(high - low + 2, np.int64)  # a score has its place, one above all the last
+    for own in luck:
+        counts[:-1] += np.bincount(own - low, minlength=high - low + 1)
+    beyond = np.cumsum(counts[::-1])[::-1]
+    return lambda scores: np.asarray(beyond[np.clip(scores, low, high + 1) - low])
 
 
-def _rate_that_finds(luck: NDArray[np.float32], scores: NDArray[np.float32]) -> float:
-    """The least false-discovery rate at which something stands out."""
-    chances = _beyond(luck, np.sort(scores)[::-1]) / len(luck)  # looked up in order, which is many times as fast
+def _rate_that_finds(chances: Floats) -> float:
+    """The least false-discovery rate at which something stands out, from chances in ascending order."""
     return float(np.min(chances * len(chances) / np.arange(1, len(chances) + 1)))
