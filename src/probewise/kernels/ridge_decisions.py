@@ -121,10 +121,8 @@ def _room(sizes, problem, n_targets):
 @part
 def _are_systems_small(problem):
     """Whether the systems of all rows but a segment, together, take less time than that of all rows."""
-    n, total = len(problem.rows), 0.0
-    for s in range(problem.first, len(problem.borders) - 1):
-        total += float(n - problem.borders[s + 1] + problem.borders[s]) ** 3
-    return total < ONE_SYSTEM * float(n) ** 3
+    left = len(problem.rows) - np.diff(problem.borders)[problem.first :]
+    return (left.astype(np.float64) ** 3).sum() < ONE_SYSTEM * float(len(problem.rows)) ** 3
 
 
 @inline
@@ -340,8 +338,15 @@ def _by_columns(probe, fit, room, decisions):
     _take_off(residuals, np.dot(np.dot(residuals, by_row), values))
     for s in range(first, len(borders) - 1):
         begin, end = borders[s], borders[s + 1]
+        if end - begin == 1:
+            left = 1.0 - dot(by_row[begin], by_row[begin]) - roots[begin] * roots[begin] / total
+            if not left >= LEAST_PIVOT:
+                return False
+            for c in range(k):
+                residuals[c, begin] /= left
+            continue
         own = by_row[begin:end]
-        rest = _products(own)
+        rest = np.dot(own, own.T)
         for i in range(end - begin):
             share, line = roots[begin + i] / total, rest[i]
             for j in range(end - begin):
@@ -363,21 +368,8 @@ def _take_off_mean(line, roots, total):
 
 
 @part
-def _products(values):
-    if len(values) > 1:
-        return np.dot(values, values.T)
-    square = np.empty((1, 1))
-    square[0, 0] = dot(values[0], values[0])
-    return square
-
-
-@part
 def _left_out(rest, residuals, begin, end):
     """residuals[:, begin:end] become rest^-1 times themselves; is every pivot large enough?"""
-    if end - begin == 1:
-        for c in range(len(residuals)):
-            residuals[c, begin] /= rest[0, 0]
-        return rest[0, 0] >= LEAST_PIVOT
     L, least = factor(rest)
     if not least >= LEAST_PIVOT:
         return False
@@ -496,8 +488,16 @@ def _all_folds(products, problem, fit, roots, outputs, decisions):
             solved[c, i] -= share * solved[k, i]
     for s in range(problem.first, len(borders) - 1):
         begin, end = borders[s], borders[s + 1]
+        if end - begin == 1:
+            square = dot(by_row[begin], by_row[begin])
+            left = 1.0 - solved[k, begin] * solved[k, begin] / (level * square)
+            if not left >= LEAST_PIVOT:
+                return False
+            for c in range(k):
+                solved[c, begin] /= left * square
+            continue
         own = by_row[begin:end]
-        rest = _products(own)
+        rest = np.dot(own, own.T)
         for i in range(begin, end):
             unit[i] = 1.0 / math.sqrt(rest[i - begin, i - begin])
         for i in range(begin, end):
