@@ -29,7 +29,7 @@ from probewise.probing.progress import (
     panel,
     watched_by,
 )
-from probewise.probing.rounds import SECONDS_OF_PROBE, SECONDS_ON_DEVICE, Schedule, TournamentPlan
+from probewise.probing.rounds import SECONDS_OF_FEATURE, SECONDS_OF_PROBE, SECONDS_ON_DEVICE, Schedule, TournamentPlan
 from probewise.probing.tally import Tally
 from probewise.stopping import Look, MaxProbes, MaxTime, State
 from probewise.study import Study
@@ -83,7 +83,8 @@ def test_efforts_of_a_tournament():
     schedule = Schedule.of_budget(1000, 2000, 50)
     plan = TournamentPlan(1000, 100)
     whole, seconds = schedule.effort(plan, 2000)
-    assert seconds == pytest.approx(len(schedule.ends) * 2000 * SECONDS_OF_PROBE * np.log10(1000 / 80))
+    of_round = 2000 * SECONDS_OF_PROBE * np.log10(1000 / 80) + 1000 * SECONDS_OF_FEATURE
+    assert seconds == pytest.approx(len(schedule.ends) * of_round)
     on_device = replace(schedule, device="cuda").effort(plan, 2000)
     assert on_device == (whole, pytest.approx(seconds + len(schedule.ends) * SECONDS_ON_DEVICE))
     assert schedule.effort(plan, 0) == (0, 0)

@@ -17,7 +17,7 @@ def _block_products(n_vectors):
     def block_products(typing_context, values, stride, first, stop, rows, at, column, out, place):
         """out[place + r * n_vectors * LANES + j] += sum of values[line, rows[at + r]] * values[line, column + j].
 
-        The sum is over lines first..stop - 1, each ``stride`` long.
+        The sum is over lines first..stop - 1, each ``stride`` long. From line 0 on it is written, not added.
         """
 
         def generate(context, builder, signature, arguments):
@@ -49,10 +49,19 @@ def _block_products(n_vectors):
                     own = repeated(builder, value, vector)
                     for total, other in zip(totals, others, strict=True):
                         builder.store(builder.call(add_product, [own, other, builder.load(total)]), total)
-            for r, totals in enumerate(sums):
-                for v, total in enumerate(totals):
-                    to = address(out, 7, plus(builder, place, (r * n_vectors + v) * LANES), vector)
-                    builder.store(builder.fadd(builder.load(to, align=size), builder.load(total)), to, align=size)
+            places = [
+                (address(out, 7, plus(builder, place, (r * n_vectors + v) * LANES), vector), builder.load(total))
+                for r, totals in enumerate(sums)
+                for v, total in enumerate(totals)
+            ]
+            is_first = builder.icmp_signed("==", first, ir.Constant(first.type, 0))
+            with builder.if_else(is_first) as (then, otherwise):
+                with then:
+                    for to, total in places:
+                        builder.store(total, to, align=size)
+                with otherwise:
+                    for to, total in places:
+                        builder.store(builder.fadd(builder.load(to, align=size), total), to, align=size)
             return context.get_dummy_value()
 
         number = types.int64
@@ -79,8 +88,8 @@ def strip_products(values, n_lines, stride, rows, some, out):
     read, and as many lines of out written.
     """
     start, stop, column, width = some
-    for place in range((stop - start + ROWS) * width):
-        out[place] = 0
+    if n_lines == 0:
+        out[: (stop - start) * width] = 0
     for first in range(0, n_lines, CHUNK):
         last = min(first + CHUNK, n_lines)
         for at in range(start, stop, ROWS):

@@ -24,7 +24,7 @@ from .factor import LEAST_PIVOT, dot, factor, ridge_weights, scaled_factor, solv
 from .jit import inline, kernel, part
 from .products import ROWS as ROWS_OF_PRODUCTS
 from .products import strip_products
-from .vectors import LANES
+from .vectors import AHEAD, LANES, fetch
 
 ROWS_OF_FACTOR = 16  # solved one by one; what they take from those before is one product of matrices
 MOST_SEGMENTS = 16  # whose sums are kept
@@ -175,6 +175,8 @@ def _gather(probe, begin, end, roots, values):
     """Rows begin, ..., end - 1 of the problem's rows as columns of values, times their roots."""
     rows = probe.problem.rows[begin:end]
     for f in range(len(probe.chosen)):
+        if f + AHEAD < len(probe.chosen):
+            fetch(probe.lines, probe.chosen[f + AHEAD])
         line, to = probe.lines[probe.chosen[f]], values[f]
         if probe.problem.in_order:
             for i in range(end - begin):
@@ -193,6 +195,8 @@ def _gather_panels(probe, roots, values):
     """The same of all rows, in panels of LANES rows (features, rows); line by line, for each is read from afar once."""
     rows, d = probe.problem.rows, len(probe.chosen)
     for f in range(d):
+        if f + AHEAD < d:
+            fetch(probe.lines, probe.chosen[f + AHEAD])
         line = probe.lines[probe.chosen[f]]
         for first in range(0, len(rows), LANES):
             to, last = values[first * d + f * LANES :], min(LANES, len(rows) - first)

@@ -7,6 +7,8 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 LANES = 16
+CACHE_LINE = 64  # bytes
+AHEAD = 8  # lines to fetch before they are needed
 
 
 def has_feature(name: str) -> bool:
@@ -167,3 +169,22 @@ def popcount(typing_context, word):
         return builder.ctpop(arguments[0])
 
     return types.int64(types.uint64), generate
+
+
+@intrinsic
+def fetch(typing_context, lines, line):
+    """Have a line of an array on its way while something else is computed: memory is far away."""
+
+    def generate(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        stride = cgutils.unpack_tuple(builder, array.strides)[0]
+        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
+        ahead = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
+        start = builder.gep(builder.bitcast(array.data, byte), [builder.mul(arguments[1], stride)])
+        step = ir.Constant(stride.type, CACHE_LINE)
+        with cgutils.for_range_slice(builder, ir.Constant(stride.type, 0), stride, step, inc=True) as (offset, _):
+            builder.call(ahead, [builder.gep(start, [offset]), *(ir.Constant(flag, number) for number in (0, 2, 1))])
+        return context.get_dummy_value()
+
+    return types.void(lines, types.int64), generate

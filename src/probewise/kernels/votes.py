@@ -17,7 +17,7 @@ from .jit import kernel, longest, part
 from .order import sort_few
 from .products import CHUNK, ROWS, strip_products, strip_width
 from .scores import PROBABILITY, ROC_AUC
-from .vectors import LANES, keep_nearest
+from .vectors import AHEAD, LANES, fetch, keep_nearest
 
 WIDEST = 3 * LANES  # tests side by side
 TYPICAL = 5  # the neighbour whose distance sets the temperature
@@ -148,6 +148,8 @@ def _load(lines, middles, chosen, scale, stride, values, squares, sums):
     for first in range(0, len(chosen), CHUNK):
         sums[:] = 0
         for f in range(first, min(first + CHUNK, len(chosen))):
+            if f + AHEAD < len(chosen):
+                fetch(lines, chosen[f + AHEAD])
             line, to, middle = lines[chosen[f]], values[f * stride : (f + 1) * stride], middles[chosen[f]]
             for i in range(n):
                 value = values.dtype.type((line[i] - middle) * factor)

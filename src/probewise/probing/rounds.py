@@ -41,8 +41,9 @@ FIRST_SHARE, FEWEST_LATER = 0.25, 200
 LARGEST_SHARE = 0.3  # of the features of a round, in its largest probe
 RIDGE = 10.0  # a feature that was in ten probes is shrunk by half
 # For the time left, measured roughly: what a probe takes beside its features, in features; seconds of a regression, for
-# each probe and each tenfold of features beyond 80; and what one takes more where its sums are made on a GPU.
-WITHOUT_FEATURES, SECONDS_OF_PROBE, FEATURES, SECONDS_ON_DEVICE = 80, 9e-7, 80, 0.015
+# each probe and each tenfold of features beyond 80, and for each feature; and what a GPU adds that makes its sums.
+WITHOUT_FEATURES, FEATURES = 80, 80
+SECONDS_OF_PROBE, SECONDS_OF_FEATURE, SECONDS_ON_DEVICE = 9e-7, 5e-8, 0.015
 TOLERANCE = 1e-3  # of its solution, which is far below what the luck of probes leaves open
 
 
@@ -262,7 +263,7 @@ class Schedule:
         n_of_round = np.diff(np.minimum([0, *self.ends, self.n_probes], n_probes))
         n_ended = sum(end <= n_probes for end in self.ends)
         of_round = SECONDS_OF_PROBE * self.n_probes * max(0.5, np.log10(plan.n_features / FEATURES))
-        of_round += 0.0 if self.device is None else SECONDS_ON_DEVICE
+        of_round += SECONDS_OF_FEATURE * plan.n_features + (0.0 if self.device is None else SECONDS_ON_DEVICE)
         return float(n_of_round @ (WITHOUT_FEATURES + largest / 2)), float(n_ended * of_round)
 
     def fit(self, plan: ProbePlan, ledger: Ledger) -> Regression:
