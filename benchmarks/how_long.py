@@ -70,7 +70,7 @@ def ranked(n_rows, n_columns, device):
 def draw(kept):
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+    figure, axes = plt.subplots(figsize=(7.6, 3.6), layout="constrained")
     for number, n_columns in enumerate(COLUMNS):
         for device, seconds in kept.items():
             known = [(n, seconds[f"{n} x {n_columns}"]) for n in ROWS if f"{n} x {n_columns}" in seconds]
@@ -79,5 +79,5 @@ def draw(kept):
             axes.loglog(*zip(*known, strict=True), color=f"C{number}", label=label, **how)
     axes.set(xlabel="rows", ylabel="seconds")
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False, fontsize="small", ncols=2)
+    axes.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
     figure.savefig(PICTURE, metadata={"Date": None})

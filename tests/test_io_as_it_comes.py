@@ -338,3 +338,14 @@ def test_columns_of_text_come_with_the_settings_to_copy(write):
     message = refusal(path)
     assert "(ignore=['sex', 'site of origin'])" in message
     assert "(categorical=['sex', 'site of origin'])" in message
+
+
+@pytest.mark.parametrize("first", [0, 1, 1001])
+def test_columns_that_count_the_rows_are_noted(write, first):
+    lines = ["number,value,reading,label"]
+    lines += [f"{first + row},{row % 5},{2 * row},{'uv'[row % 2]}" for row in range(12)]
+    (note,) = ("".join(map(str, parts)) for parts in read_table(write("\n".join(lines)), target="label").notes)
+    assert note.startswith("'number' counts the rows, and would be ranked as if measured")
+    assert "ignore=['number']" in note
+    assert read_table(write("\n".join(lines)), target="label", ignore=["number"]).notes == ()
+    assert read_table(write("\n".join(lines[:8])), target="label").notes == ()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from sklearn.model_selection import ShuffleSplit, StratifiedGroupKFold
+from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedGroupKFold
 
 from probewise import Tournament
 from probewise.checks.errors import ParameterError
@@ -68,6 +68,20 @@ def test_groups_that_folds_cut_apart_are_told_of(cv):
     assert [one.filename for one in told] == [__file__]
     Tournament(2, n_probes=50, cv=StratifiedGroupKFold(3), random_state=0).fit(X, y, groups=patients)
     Tournament(2, n_probes=50, cv=cv, random_state=0).fit(X, y, groups=np.arange(60))
+
+
+def test_a_tournament_keeps_groups_together_by_itself(recwarn):
+    rng = np.random.default_rng(0)
+    X, y, patients = rng.standard_normal((60, 4)), np.arange(60) % 2, np.repeat(np.arange(20), 3)
+    for target, folds in ((y, StratifiedGroupKFold(3)), (X[:, 0] + rng.standard_normal(60), GroupKFold(3))):
+        ours = Tournament(2, n_probes=50, random_state=0).fit(X, target, groups=patients)
+        asked = Tournament(2, n_probes=50, cv=folds, random_state=0).fit(X, target, groups=patients)
+        np.testing.assert_array_equal(ours.ledger_.values(0, 50), asked.ledger_.values(0, 50))
+        assert ours.run_.record.cv == asked.run_.record.cv
+    assert Tournament(2, n_probes=50, random_state=0).fit(X, y, groups=np.arange(60)).run_.record.cv == "loo"
+    assert not recwarn
+    with pytest.raises(ParameterError, match="groups: all rows are of one group"):
+        Tournament(2, n_probes=50, random_state=0).fit(X, y, groups=np.zeros(60))
 
 
 @pytest.mark.parametrize("cv", [1, 0, -3, True])

@@ -277,17 +277,14 @@ def folds_of(given: Any, table: Table, usual: Any) -> Any:
             "--cv loo leaves out single rows, and --row-groups keeps them together: give a number of folds"
         )
     n_folds = 3 if cv == "auto" else int(cv)
-    from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
-
-    from ..criteria.base import Target
+    from ..criteria.base import Target, folds_of_groups
 
     n_groups = len(np.unique(table.groups))
     if n_groups < n_folds:
         raise ValueError(
             f"--row-groups {given.groups} has {n_groups} groups, and --cv {n_folds} needs as many: give a smaller --cv"
         )
-    is_classification = Target.of(table.y, given.task).is_classification
-    return (StratifiedGroupKFold if is_classification else GroupKFold)(n_folds)
+    return folds_of_groups(n_folds, table.groups, Target.of(table.y, given.task).is_classification)
 
 
 def _folds_in(given: str) -> int | str:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import StratifiedKFold, check_cv
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
@@ -260,6 +260,14 @@ class OneRowLeftOut(Sequence[Split]):
     def __getitem__(self, k: Any) -> Any:
         row = range(self.n_rows)[k]
         return np.delete(np.arange(self.n_rows), row), np.array([row])
+
+
+def folds_of_groups(n_folds: int, groups: Any, is_classification: bool) -> Any:
+    """A splitter into so many folds, or fewer where groups are, each of whole groups of rows."""
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        raise ParameterError(Parameter("groups"), ": all rows are of one group, so that none is left to test on")
+    return (StratifiedGroupKFold if is_classification else GroupKFold)(min(n_folds, n_groups))
 
 
 def _splits(cv: Any, y: NDArray[Any], is_classification: bool, groups: Any) -> Sequence[Split]:

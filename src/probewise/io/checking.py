@@ -13,6 +13,7 @@ from ..checks.errors import ForPython, Message, Parameter, Setting
 from ..checks.tables import columns_not_finite
 from .table import Source, TableError, pl, some
 
+FEWEST_COUNTED = 10  # rows that a column counts by chance in no table
 UNNAMED = ("", "__index_level_0__")  # how pandas saves a row index to CSV and to Parquet
 Spot = Callable[[int], str]  # a row, counted from 1, in words
 LEFT_TO_CRITERION = ForPython(
@@ -111,6 +112,20 @@ def checked_labels(target: pl.Series, spot: Spot) -> NDArray[Any]:
     if not target.dtype.is_numeric() and target.dtype != pl.Boolean:
         raise TableError(f"the target {target.name!r} is of type {target.dtype}: give class labels or numbers")
     return target.to_numpy()
+
+
+def rows_counted(X: Any, names: Sequence[str]) -> tuple[Message, ...]:
+    """A note on columns that count the rows, 1, 2, 3, ...: most often their numbers, which are no measurement."""
+    n_rows = X.shape[0]
+    if n_rows < FEWEST_COUNTED or not isinstance(X, np.ndarray):
+        return ()
+    may_count = np.flatnonzero((X[1] - X[0] == 1) & (X[-1] - X[0] == n_rows - 1)).tolist()
+    found = [names[at] for at in may_count if np.array_equal(X[:, at] - X[0, at], np.arange(n_rows))]
+    if not found:
+        return ()
+    verb, them = ("counts", "it") if len(found) == 1 else ("count", "them")
+    what = f"{some(found)} {verb} the rows, and would be ranked as if measured: leave {them} out if that is all"
+    return ((f"{what} (", Setting("ignore", found), ")"),)
 
 
 def classes_alike(y: NDArray[Any]) -> tuple[Message, ...]:

@@ -24,6 +24,7 @@ from .checking import (
     require_finite,
     require_names,
     require_rows,
+    rows_counted,
 )
 from .formats import MatrixSource, lies_in_rows, open_source
 from .names import names_in, with_names
@@ -253,7 +254,7 @@ def _checked_table(
     warn_of_rounded(X, names)
     y = checked_labels(labels, spot)
     more: dict[str, Any] = {role: CHECKED[role](values, spot) for role, values in of_rows.items()}
-    return Table(X, y, names, labels.name, notes=classes_alike(y), **more)
+    return Table(X, y, names, labels.name, notes=(*classes_alike(y), *rows_counted(X, names)), **more)
 
 
 def _categorical_among(features: list[int], source: Source, asked: _Request) -> list[int]:

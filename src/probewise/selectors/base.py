@@ -394,7 +394,7 @@ class WrapperSelector(RankingSelector):
 
     def _bound(self, criterion: Criterion, X: Any, y: Any, groups: Any, sample_weight: Any = None) -> Any:
         """The criterion bound to the data, on the device asked for."""
-        cv, scoring = self._folds_and_score(criterion, y)
+        cv, scoring = self._folds_and_score(criterion, y, groups)
         options = {"groups": groups, "scoring": scoring}
         given = {"groups": groups, "sample_weight": sample_weight}
         self.fit_arguments_ = [name for name, value in given.items() if value is not None]
@@ -409,7 +409,7 @@ class WrapperSelector(RankingSelector):
         bound = criterion.bind(X, y, cv, **options)
         return bound if self.device == "cpu" else to_device(bound, self.device)
 
-    def _folds_and_score(self, criterion: Criterion, y: Any) -> tuple[Any, Any]:
+    def _folds_and_score(self, criterion: Criterion, y: Any, groups: Any = None) -> tuple[Any, Any]:
         """``cv`` and ``scoring`` as the criterion is to be bound with them."""
         return self.cv, self.scoring
 

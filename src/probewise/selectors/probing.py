@@ -105,7 +105,8 @@ class ProbingSelector(ShowsRun):
 
         chances = (begun if on_device else partial)(self._chances_alone, table, y, seed, groups, sample_weight)
         rounds = self._rounds(X_used, y_used, table.units, on_device)
-        record = self._new_record(X, y_used, table.units, seed, largest, rounds, on_device)
+        how = self._folds_and_score(self.criterion_, y_used, groups_used)
+        record = self._new_record(X, how, table.units, seed, largest, rounds, on_device)
         record = replace(record, chances_alone=chances(), decoys_by_groups=decoys and groups is not None)
         if row_groups is not None:
             record = replace(record, row_shares=row_groups.shares, row_unit=row_groups.unit)
@@ -195,9 +196,10 @@ class ProbingSelector(ShowsRun):
             )
 
     def _new_record(
-        self, X: Any, y: Any, units: Units, seed: int, largest: int, rounds: Rounds, on_device: bool
+        self, X: Any, how: tuple[Any, Any], units: Units, seed: int, largest: int, rounds: Rounds, on_device: bool
     ) -> Record:
-        cv, scoring = self._folds_and_score(self.criterion_, y)
+        """``how``: folds and scoring."""
+        cv, scoring = how
         fewest = min(units.n_units, getattr(rounds.rule, "fewest", units.n_units))
         if self.inclusion is not None and self.inclusion * fewest < FEWEST_EXPECTED:
             raise ParameterError(

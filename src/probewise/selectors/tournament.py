@@ -15,7 +15,7 @@ from ..checks.parameters import is_whole
 from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite
 from ..criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
-from ..criteria.base import Target
+from ..criteria.base import Target, folds_of_groups
 from ..executors import threads, threads_beside_device
 from ..kernels.device import find
 from ..probing.ledger import Ledger, LedgerError
@@ -37,6 +37,7 @@ IN_NET = 30  # of each filter; with 60 a net among 500 features leaves no room f
 FEWEST_ROWS_OF_NET = 200  # with fewer, filters that see pairs protect luck: genes were ranked worse
 RELIEF_CELLS = 4e9  # rows times rows looked at times features, up to which ReliefF takes seconds
 MOST_PAIRED, BEST_ALONE = 1000, 300  # EFS compares all pairs of so many features; of more, those best alone
+FOLDS = 3
 MOST_ROWS = 2000  # of which more would cost time in proportion, or its square, and hardly change who stays
 
 
@@ -72,8 +73,8 @@ class Tournament(ProbingSelector):
     scale : {"auto", "standard", "rank"} or None, default="auto"
         As in `DAF`; "auto" is "standard" for tables of uneven columns in memory, of up to 1 GiB.
     cv : "auto", "loo", int, splitter or iterable of splits, default="auto"
-        Folds for the criterion; "auto" leaves out one row where the criterion gives probabilities, else 3 folds.
-        Neither keeps ``groups`` together: give a splitter that does.
+        Folds for the criterion; "auto" leaves out one row where the criterion gives probabilities, else it is 3 folds;
+        with ``groups`` always 3, each of whole groups.
         Of more than 2,000 rows a sample of 2,000 is used, even over y, unless ``cv`` is a list of splits or X is in a
         store.
     scoring : str or None, default=None
@@ -167,12 +168,14 @@ class Tournament(ProbingSelector):
             return as_criterion(self.criterion, X)
         return usual_criterion(2 * NEIGHBORS if X is None else X.shape[0])
 
-    def _folds_and_score(self, criterion: Criterion, y: Any) -> tuple[Any, Any]:
+    def _folds_and_score(self, criterion: Criterion, y: Any, groups: Any = None) -> tuple[Any, Any]:
         is_soft = isinstance(criterion, KNN | Linear | NaiveBayes | Average) and not _fills(criterion)
         of_classes = y is not None and Target.of(y, getattr(criterion, "task", "auto")).is_classification
         cv, scoring = self.cv, self.scoring
         if isinstance(cv, str) and cv == "auto":
-            cv = "loo" if is_soft and len(y) <= MOST_ROWS else 3
+            cv = "loo" if is_soft and len(y) <= MOST_ROWS else FOLDS
+            if groups is not None and len(np.unique(groups)) < len(y):
+                cv = folds_of_groups(FOLDS, groups, of_classes)
         if scoring is None and is_soft and of_classes:
             scoring = "probability"
         return cv, scoring
