@@ -468,7 +468,7 @@ def test_a_study_of_nested_brackets(tmp_path, capfd, kept):
     assert "deep.run is damaged" in reported(capfd, path)
     options = ["--methods", "fsdd,all", "--trials", "2", "--sizes", "1,2", "--ledger", path, "--resume"]
     table = tmp_path / "t.csv"
-    pl.DataFrame({"a": range(24), "b": range(24), "label": ["x", "y"] * 12}).write_csv(table)
+    pl.DataFrame({"a": [1, 2] * 12, "b": [3, 1] * 12, "label": ["x", "y"] * 12}).write_csv(table)
     assert "deep.run is damaged in line 2" in told(capfd, "compare", table, "--target", "label", *options)
 
 

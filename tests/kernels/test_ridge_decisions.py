@@ -7,7 +7,7 @@ import pytest
 
 from naive import exact_ridge_decisions
 from probewise.kernels import ridge_decisions
-from probewise.kernels.ridge_decisions import COLUMNS, FOLDS, ROWS, Fit, Problem, decide
+from probewise.kernels.ridge_decisions import APART, COLUMNS, FOLDS, ROWS, Fit, Problem, decide
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
@@ -36,12 +36,12 @@ def weighted_probes(n):
 def test_all_ways_say_the_same(n_folds, n, monkeypatch):
     probes, fit = weighted_probes(n)
     problem, found = Problem(np.arange(n), np.linspace(0, n, n_folds + 1).astype(np.int64), 0, True), {}
-    for way in (FOLDS, COLUMNS, ROWS):
+    for way in (FOLDS, COLUMNS, ROWS, APART):
         monkeypatch.setattr(ridge_decisions, "_fastest", lambda sizes, problem, way=way: np.full(len(sizes), way))
         found[way] = np.empty((4, n, 3))
         assert decide(*probes, [problem], fit, found[way]).all()
-    np.testing.assert_allclose(found[ROWS], found[COLUMNS], rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(found[ROWS], found[FOLDS], rtol=1e-9, atol=1e-9)
+    for way in (FOLDS, COLUMNS, APART):
+        np.testing.assert_allclose(found[way], found[ROWS], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e6, 1e9])

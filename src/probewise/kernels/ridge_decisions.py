@@ -1,14 +1,15 @@
 """Ridge regression with a free intercept: what it says of rows that are left out of the fit, one by one or by folds.
 
 Rows come in problems. The folds of a partition are one: each segment of its rows is left out in turn. Any other split
-is a problem by itself, of which the last segment is left out. There are three ways to the same decisions:
+is a problem by itself, of which the last segment is left out. There are four ways to the same decisions:
 
 - by folds: products of columns in each segment are added up, and each fold solves its system (features, features);
 - by columns: one system (features, features) for all folds. With H the matrix that maps targets to fitted values, rows
   F that are left out have the residuals (I - H_FF)^-1 e_F, e being those of the fit to all rows;
-- by rows: systems (rows, rows), the small ones where features are as many as rows to train on, or more. Of few folds
-  each has its own. Else there is one for all: with P the inverse of the products of rows plus alpha I, less what the
-  intercept takes of it, residuals are (P_FF)^-1 (P t)_F.
+- by rows: one system (rows, rows) for all folds, the small one where features are as many as rows or more: there it
+  takes no more time than the others. With P the inverse of the products of rows plus alpha I, less what the intercept
+  takes of it, they are (P_FF)^-1 (P t)_F;
+- by rows apart: each of few folds solves its system (rows to train on, rows to train on).
 
 Rows are weighted by the roots r of their weights. No way is trusted where its pivots say that digits were lost: the
 next is tried, and in the end there is no score.
@@ -32,7 +33,7 @@ ONE_SYSTEM = 1.2  # times the n^3 of n rows: where systems of their own take mor
 FACTORING = 1.0  # a factor of n rows takes n^3 / 6 multiplications, each six times as long as in a product of matrices
 ADDING = 20.0  # times as long as those, adding up what others than a fold have: measured
 FEW_ROWS = 1000  # for which the way by rows is tried where another has lost digits
-FOLDS, COLUMNS, ROWS = range(3)  # the ways
+FOLDS, COLUMNS, ROWS, APART = range(4)  # the ways
 
 
 class Problem(NamedTuple):
@@ -88,14 +89,15 @@ def decide(lines, indices, offsets, gaps, fills, problems, fit, decisions):
         fill = fills[number] if len(gaps) else no_fill
         todo = (lines, indices, offsets, gaps, fill), problem, fit, start, decisions
         way, sure_here = _fastest(sizes, problem), np.ones(len(sizes), np.bool_)
-        for kind, decide_so in ((FOLDS, by_folds), (COLUMNS, by_columns), (ROWS, by_rows)):
+        for kind, decide_so in ((FOLDS, by_folds), (COLUMNS, by_columns), (ROWS, by_rows), (APART, by_rows_apart)):
             some = np.flatnonzero(way == kind)
             if len(some):
                 decide_so(*todo, _room(sizes[some], problem, len(fit.targets)), some, sure_here)
-        lost = np.flatnonzero(~sure_here & (way != ROWS))
+        lost = np.flatnonzero(~sure_here & (way < ROWS))
         if len(lost) and len(problem.rows) <= FEW_ROWS:
             sure_here[lost] = True
-            by_rows(*todo, _room(sizes[lost], problem, len(fit.targets)), lost, sure_here)
+            decide_so = by_rows_apart if _is_apart_faster(problem) else by_rows
+            decide_so(*todo, _room(sizes[lost], problem, len(fit.targets)), lost, sure_here)
         are_sure &= sure_here
         start += problem.n_tested
     return are_sure
@@ -108,21 +110,20 @@ def _fastest(sizes, problem):
     own = tested[tested > 1].astype(np.float64)
     by_columns = FACTORING * d**3 + n * d * d + (own**2).sum() * d + FACTORING * (own**3).sum()
     few = len(problem.borders) - 1 <= MOST_SEGMENTS
-    n_rows = n - tested.min() if _are_systems_small.py_func(problem) else n
-    return np.where(sizes >= n_rows, ROWS, np.where((by_folds < by_columns) & few, FOLDS, COLUMNS))
+    n_rows, by_rows = (n - tested.min(), APART) if _is_apart_faster(problem) else (n, ROWS)
+    return np.where(sizes >= n_rows, by_rows, np.where((by_folds < by_columns) & few, FOLDS, COLUMNS))
+
+
+def _is_apart_faster(problem):
+    """Whether systems of all rows but a segment, together, take less time than one of all rows."""
+    n_left = len(problem.rows) - np.diff(problem.borders)[problem.first :].astype(np.float64)
+    return (n_left**3).sum() < ONE_SYSTEM * len(problem.rows) ** 3
 
 
 def _room(sizes, problem, n_targets):
     widest, n = int(sizes.max()), len(problem.rows)
     side, segments = min(widest, n), min(len(problem.borders) - 1, MOST_SEGMENTS)
     return Room(np.empty(widest * (n + LANES)), np.empty(segments * side * (side + n_targets)))
-
-
-@part
-def _are_systems_small(problem):
-    """Whether the systems of all rows but a segment, together, take less time than that of all rows."""
-    left = len(problem.rows) - np.diff(problem.borders)[problem.first :]
-    return (left.astype(np.float64) ** 3).sum() < ONE_SYSTEM * float(len(problem.rows)) ** 3
 
 
 @inline
@@ -148,11 +149,18 @@ def by_columns(probes, problem, fit, start, decisions, room, which, are_sure):
 
 @kernel
 def by_rows(probes, problem, fit, start, decisions, room, which, are_sure):
-    n = len(problem.rows)
-    products = np.empty((n, n))
+    products = np.empty((len(problem.rows), len(problem.rows)))
     for number in which:
         _row_products(_asked(probes, problem, number), fit.roots, room, products)
         are_sure[number] &= _from_products(products, problem, fit, decisions[number, start:])
+
+
+@kernel
+def by_rows_apart(probes, problem, fit, start, decisions, room, which, are_sure):
+    products = np.empty((len(problem.rows), len(problem.rows)))
+    for number in which:
+        _row_products(_asked(probes, problem, number), fit.roots, room, products)
+        are_sure[number] &= _fold_by_fold(products, problem, fit, decisions[number, start:])
 
 
 @kernel
@@ -409,31 +417,25 @@ def _row_products(probe, roots, room, products):
                 products[i, j] = products[j, i] = found[(i - first) * LANES + j - first]
 
 
-@inline
-def _from_products(products, problem, fit, decisions):
-    """The decisions from products of weighted rows, which are overwritten.
-
-    An intercept makes it all the same what is added along the roots: a row's usual size, for then nothing is lost
-    where it is taken off again. One of the smaller sizes is usual, so that a row far from all others is none.
-    """
-    n = len(products)
-    roots, outputs = _sides(fit, problem.rows)
-    inverse_sizes = 0.0
-    for i in range(n):
-        inverse_sizes += 1.0 / (products[i, i] / (roots[i] * roots[i]) + fit.alpha)
-    for i in range(n):
-        share, line = roots[i] / inverse_sizes, products[i]
-        for j in range(n):
-            line[j] += share * roots[j]
-    if _are_systems_small(problem):
-        return _fold_by_fold(products, problem, fit, roots, outputs, decisions)
-    return _all_folds(products, problem, fit, roots, outputs, decisions)
-
-
 @part
-def _fold_by_fold(products, problem, fit, roots, outputs, decisions):
-    """Each segment from a system of all other rows."""
-    n, k, borders = len(products), len(outputs), problem.borders
+def _add_usual_size(products, roots, alpha):
+    """An intercept makes it all the same what is added along the roots: a row's usual size, for then nothing is lost
+    where it is taken off again. One of the smaller sizes is usual, so that a row far from all others is none."""
+    inverse_sizes = 0.0
+    for i in range(len(products)):
+        inverse_sizes += 1.0 / (products[i, i] / (roots[i] * roots[i]) + alpha)
+    for i in range(len(products)):
+        share, line = roots[i] / inverse_sizes, products[i]
+        for j in range(len(products)):
+            line[j] += share * roots[j]
+
+
+@inline
+def _fold_by_fold(products, problem, fit, decisions):
+    """The decisions from products of weighted rows, which are overwritten: each segment from those of all others."""
+    n, k, borders = len(products), len(fit.targets), problem.borders
+    roots, outputs = _sides(fit, problem.rows)
+    _add_usual_size(products, roots, fit.alpha)
     for s in range(problem.first, len(borders) - 1):
         begin, end = borders[s], borders[s + 1]
         m = n - end + begin
@@ -464,10 +466,12 @@ def _fold_by_fold(products, problem, fit, roots, outputs, decisions):
     return True
 
 
-@part
-def _all_folds(products, problem, fit, roots, outputs, decisions):
-    """All segments from one system."""
-    n, k, borders = len(products), len(outputs), problem.borders
+@inline
+def _from_products(products, problem, fit, decisions):
+    """The decisions from products of weighted rows, which are overwritten."""
+    n, k, borders = len(products), len(fit.targets), problem.borders
+    roots, outputs = _sides(fit, problem.rows)
+    _add_usual_size(products, roots, fit.alpha)
     sides = np.empty((k + 1, n))
     scale, unit = np.empty(n), np.empty(n)
     unit[:] = 1.0
