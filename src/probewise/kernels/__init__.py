@@ -15,7 +15,7 @@ columns          columns of a wide matrix, gathered and centred    columns, stre
 neighbors        k nearest neighbours across folds of many rows    neighbors, neighbors_quick,     criteria.knn
                                                                    neighbors_triton
 votes            k nearest rows in any folds, what they say                                        criteria.knn
-products         inner products of columns, some by some                                           votes
+products         inner products of columns, some by some                                           votes, ridge_decisions
 integers         distances of 16-bit integers (AVX512-VNNI)                                        neighbors
 linear           ridge regression from sums, and predictions       linear (Cholesky in batches)    criteria.linear
 ridge_decisions  ridge regression of rows left out, closed form                                    criteria.linear
@@ -31,7 +31,7 @@ relief           nearest rows of each class, sums of differences   relief, filte
 intervals        cut points: optimal, greedy, MDL                                                  discretize
 levels           mean, deviation, few or common values of columns                                  discretize
 contingency      joint counts of coded columns                     contingency, filters_triton     information
-vectors          vector instructions for the kernels above
+vectors          vector instructions, and what is fetched ahead                                    the above
 jit              how kernels are compiled
 ===============  ================================================  ==============================  ===================
 """
