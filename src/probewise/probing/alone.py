@@ -27,7 +27,8 @@ MOST_TARGETS, MOST_CELLS = 20, 2**22  # of targets; of these, and of scores, tim
 MOST_ROWS = 5000  # of more a part is drawn: what stands out there does so among all
 CELLS_AT_A_TIME = 2**18
 GRAIN, LOWEST = 10**6, -2000  # scores are whole millionths; none counts as less than this
-MOST_COUNTED = 2**22  # different scores: of more, those beyond one are found by sorting
+MOST_COUNTED = 2**21  # different scores: of more, those beyond one are found by sorting
+COUNTED_AT_A_TIME = 2**19
 STREAM = 0xA10E  # apart from what else is drawn with the same seed
 
 
@@ -128,10 +129,10 @@ def _beyond(luck: NDArray[np.int32]) -> Callable[[NDArray[np.int32]], Ints]:
         ordered = np.sort(luck, axis=None)
         return lambda scores: np.asarray(luck.size - np.searchsorted(ordered, scores))
     counts = np.zeros(high - low + 2, np.int64)  # a score has its place, one above all the last
-    for some in np.array_split(luck, max(1, luck.size // MOST_COUNTED)):
+    for some in np.array_split(luck, max(1, luck.size // COUNTED_AT_A_TIME)):
         counts[:-1] += np.bincount(some.ravel() - low, minlength=high - low + 1)
-    beyond = np.cumsum(counts[::-1])[::-1]
-    return lambda scores: np.asarray(beyond[np.clip(scores, low, high + 1) - low])
+    np.cumsum(counts[::-1], out=counts[::-1])
+    return lambda scores: np.asarray(counts[np.clip(scores, low, high + 1) - low])
 
 
 def _rate_that_finds(chances: Floats) -> float:
