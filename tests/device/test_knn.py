@@ -3,6 +3,10 @@
 import os
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -221,6 +225,42 @@ def test_too_little_memory_is_said_before_anything_is_sent(monkeypatch):
         MemoryError, match=r"X \(100 x 10000000\) needs 4.8 GiB on cuda:0, where 1.0 of 2.0 GiB are free"
     ):
         columns.send(np.broadcast_to(np.float32(0), (100, 10_000_000)), np.arange(100), "cuda:0")
+
+
+def test_solvers_are_loaded_once_by_threads_that_begin_together(monkeypatch):
+    """torch fails where two threads load them at once: "lazy wrapper should be called at most once"."""
+    at_work, together, loaded = threading.Lock(), threading.Barrier(4), []
+
+    @cache
+    def load(device):
+        assert at_work.acquire(blocking=False), "two at once"
+        time.sleep(0.02)
+        loaded.append(device)
+        at_work.release()
+
+    def begin(number):
+        together.wait()
+        columns.Streams("cuda:0")
+
+    monkeypatch.setattr(columns, "_load_solvers", load)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(begin, range(4)))
+    assert loaded == ["cuda:0"]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+def test_a_process_may_begin_with_threads_on_the_gpu():
+    script = """
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from probewise.kernels.device.columns import Streams
+together = threading.Barrier(8)
+with ThreadPoolExecutor(8) as pool:
+    list(pool.map(lambda number: (together.wait(), Streams("cuda:0")), range(8)))
+"""
+    for _ in range(3):
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_the_triton_kernel_interpreted():

@@ -13,6 +13,7 @@ from probewise.datasets import make_madelon  # noqa: E402
 from probewise.kernels.device.inclusion import Inclusion  # noqa: E402
 from probewise.probing import regression  # noqa: E402
 from probewise.probing.ledger import Ledger  # noqa: E402
+from probewise.probing.probes import Subsets  # noqa: E402
 from probewise.probing.regression import Design, Regression  # noqa: E402
 from probewise.probing.rounds import TournamentPlan  # noqa: E402
 
@@ -29,22 +30,32 @@ def a_run(n_features=120, n_probes=300):
     return plan, ledger
 
 
-def test_products_are_those_of_the_matrix():
-    rng, (plan, ledger) = np.random.default_rng(1), a_run()
-    subsets = plan.draw(0, ledger.n_probes)
-    place, lengths = rng.permutation(120).astype(np.int32), [150, 75, 75]
-    matrix = np.zeros((300, 120))
+def test_products_and_solution_are_those_of_the_matrix():
+    """Three rounds; four features that left after the first and four after the second are in no probe."""
+    rng, n_active, roots = np.random.default_rng(1), np.array([46, 27, 10]), np.ones(40)
+    roots[[23, 39]] = 2.0
+    n_columns, lengths = np.array([40, 24, 10]), [150, 75, 75]
+    n_of_probe = np.repeat(n_columns, lengths)
+    probed = [rng.permutation(np.setdiff1d(np.arange(n, dtype=np.int32), [23, 39])) for n in n_of_probe]
+    subsets = Subsets.of([columns[: rng.integers(1, 9)] for columns in probed])
+    place = rng.permutation(40).astype(np.int32)
+    matrix = np.zeros((300, 40))
     for probe, subset in enumerate(subsets):
-        matrix[probe, place[subset]] = 1.0
-    shares, w, means, values = (rng.normal(size=size) for size in (300, 120, 3, 300))
-    ours = Inclusion(subsets.indices, subsets.offsets, place, lengths, shares, DEVICE)
+        matrix[probe, subset] = 1.0
+    held = np.argsort(place).astype(np.int32)[subsets.indices]
+    ours = Inclusion(held, subsets.offsets, place, lengths, n_active, n_columns, roots, DEVICE)
+    w, values = rng.normal(size=40), rng.normal(size=300)
     np.testing.assert_allclose(ours.times(w), matrix @ w, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(ours.transposed_times(values), matrix.T @ values, rtol=1e-12, atol=1e-12)
-    centred = matrix @ w - subsets.sizes * np.repeat(means, lengths)
-    sums, totals = ours.normal(w, means)
-    np.testing.assert_allclose(sums, matrix.T @ centred, rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(totals, np.add.reduceat(centred * shares, [0, 150, 225]), rtol=1e-11, atol=1e-11)
-    assert sums.tobytes() == ours.normal(w, means)[0].tobytes()
+
+    shares = subsets.sizes / np.repeat(n_active, lengths)
+    is_in_round = np.arange(40) < n_of_probe[:, None]
+    centred = (matrix - shares[:, None] * is_in_round) * roots
+    whole = centred.T @ centred + 3.0 * np.eye(40)
+    found = ours.solve(whole @ w, 3.0, 1e-12, 200)
+    np.testing.assert_allclose(found, w, rtol=1e-8, atol=1e-9)
+    assert found.tobytes() == ours.solve(whole @ w, 3.0, 1e-12, 200).tobytes()
+    assert not ours.solve(np.zeros(40), 3.0, 1e-3, 200).any()
 
 
 @pytest.mark.parametrize("are_kept", [True, False])

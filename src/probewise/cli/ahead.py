@@ -100,6 +100,7 @@ def compile_rest() -> None:
     sums.renew_differences(table, 1.0, 1.0, np.empty(1))
     sums.mean_differences(table, 1, 1.0, np.empty(1))
     sums.add_rows(table, np.zeros(1, int), indices, offsets, np.ones((1, 1)))
+    inclusion.number_columns(np.zeros(1, int), np.ones(1, bool), 1, np.empty(1, np.int32), np.ones(1))
     inclusion.fill_columns(indices, offsets, offsets, 0, 1, np.empty(1, np.int32))
     inclusion.summed(offsets, indices, 0, 1, values, np.empty(1))
     inclusion.times(indices, offsets, 0, 1, values, np.empty(1))

@@ -1,6 +1,38 @@
 """Products of the matrix of inclusion, probes by features, with a vector, without making the matrix."""
 
+import numpy as np
+
 from .jit import kernel
+
+
+@kernel
+def number_columns(last, probed, n_rounds, place, shared_by):
+    """The column of each feature: those of the last round first, in each round those that were probed, in order, then
+    one for all others. Writes ``place`` and how many share a column, and gives the number of columns of each round's
+    features."""
+    free, shared, ends = np.zeros(n_rounds, np.int64), np.zeros(n_rounds, np.int64), np.zeros(n_rounds, np.int64)
+    for feature in range(len(last)):
+        if probed[feature]:
+            free[last[feature]] += 1
+        else:
+            shared[last[feature]] += 1
+    n_columns = 0
+    for number in range(n_rounds - 1, -1, -1):
+        n_probed, n_shared = free[number], shared[number]
+        free[number], shared[number] = n_columns, n_columns + n_probed
+        n_columns += n_probed
+        if n_shared > 0:
+            shared_by[n_columns] = n_shared
+            n_columns += 1
+        ends[number] = n_columns
+    for feature in range(len(last)):
+        number = last[feature]
+        if probed[feature]:
+            place[feature] = free[number]
+            free[number] += 1
+        else:
+            place[feature] = shared[number]
+    return ends
 
 
 @kernel

@@ -65,8 +65,7 @@ class Regression:
         variance = float(np.mean(rest**2))
         with np.errstate(divide="ignore", invalid="ignore"):
             errors = np.sqrt(variance * design.diagonal) / (design.diagonal + penalty * design.unit)
-        seen, w = design.diagonal > 0, w / design.roots
-        return cls(np.where(seen, w, np.nan)[design.place], np.where(seen, errors, np.nan)[design.place], penalty)
+        return cls(design.of_features(w / design.roots), design.of_features(errors), penalty)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +116,7 @@ class Design:
         self.lengths = [len(part.values) for part in self.read]
         self.round_of = np.repeat(np.arange(len(self.read)), self.lengths)
         self.weights = np.ones(len(self.values))
+        self.last = self._last_rounds(before)
         self._number()
         self._on_device = None if device is None else self._sent(device)
 
@@ -144,22 +144,26 @@ class Design:
         held = joined(kept) if room >= 0 else None
         return ReadRound(part, ledger_values, np.concatenate(values), np.concatenate(sizes), held)
 
+    def _last_rounds(self, before: Design | None) -> NDArray[np.int64]:
+        """Of each feature, the last round it was in; only rounds that were not in ``before`` are looked at."""
+        if before is None or any(one is not other for one, other in zip(self.read, before.read, strict=False)):
+            return self.plan.last_rounds()
+        last = before.last.copy()
+        for number in range(len(before.read), len(self.read)):
+            last[self.read[number].part.active] = number
+        return last
+
     def _number(self) -> None:
         """Columns of the matrix: where those of features are, how many features share one, how many a round has."""
-        last, probed = self.plan.last_rounds(), np.zeros(self.plan.n_features, dtype=bool)
+        probed = np.zeros(self.plan.n_features, dtype=bool)
         for read in self.read:
             probed[read.probed] = True
-        order = np.argsort((2 * (len(self.plan.rounds) - last) - probed).astype(np.uint16), kind="stable")  # by radix
-        probed, last = probed[order], last[order]
-        begins = np.r_[True, probed[1:] | probed[:-1] | (last[1:] != last[:-1])]
-        column = np.cumsum(begins) - 1
-        self.place = np.empty(self.plan.n_features, np.int32)
-        self.place[order] = column
-        self.shared_by = np.bincount(column).astype(np.float64)
+        self.place, shared_by = np.empty(self.plan.n_features, np.int32), np.ones(self.plan.n_features)
+        self.n_columns = kernels.number_columns(self.last, probed, len(self.plan.rounds), self.place, shared_by)
+        self.shared_by = shared_by[: self.n_columns[0]]
         self.roots = np.sqrt(self.shared_by)
         self.n_active = np.array([len(part.active) for part in self.plan.rounds])
         self.n_active_of = np.repeat(self.n_active.astype(np.float64), self.lengths)
-        self.n_columns = column[self.n_active - 1] + 1
 
     @cached_property
     def _held(self) -> Subsets | None:
@@ -180,8 +184,8 @@ class Design:
             return None
         from ..kernels.device.inclusion import Inclusion
 
-        shares = self.sizes / self.n_active_of
-        return Inclusion(self._held.indices, self._held.offsets, self.place, self.lengths, shares, device)
+        held, of_rounds = self._held, (self.lengths, self.n_active, self.n_columns)
+        return Inclusion(held.indices, held.offsets, self.place, *of_rounds, self.roots, device)
 
     def _batches(self) -> Iterator[tuple[slice, Subsets]]:
         """Which probes, and what they hold."""
@@ -225,10 +229,7 @@ class Design:
 
     def _by_round(self, values: Floats, out: Floats) -> Floats:
         """To each feature, add the sum of the values of the probes of its rounds."""
-        return self._of_rounds(np.bincount(self.round_of, values, minlength=len(self.n_active)), out)
-
-    def _of_rounds(self, totals: NDArray[Any], out: Floats) -> Floats:
-        """To each feature, add the totals of its rounds."""
+        totals = np.bincount(self.round_of, values, minlength=len(self.n_active))
         for n_columns, total in zip(self.n_columns.tolist(), totals.tolist(), strict=True):
             out[:n_columns] += total
         return out
@@ -250,7 +251,9 @@ class Design:
 
     def _means(self, w: Floats) -> Floats:
         """The mean weight of the features of each round."""
-        return np.asarray(np.cumsum(self.roots * w)[self.n_columns - 1] / self.n_active)
+        weights, ends = self.roots * w, self.n_columns[::-1].tolist()
+        parts = [weights[start:end].sum() for start, end in zip([0, *ends], ends, strict=False)]
+        return np.asarray(np.cumsum(parts)[::-1] / self.n_active)
 
     def _sums_of_probes(self, w: Floats) -> Floats:
         """For each probe, the sum of its features' weights."""
@@ -268,25 +271,23 @@ class Design:
         out *= self.roots
         return out
 
-    def _normal(self, w: Floats) -> Floats:
-        """The transposed matrix times the matrix times w, probes by their weights."""
-        if self._on_device is None:
-            return self.transposed_times(self.weights * self.times(w))
-        sums, totals = self._on_device.normal(w, self._means(w))
-        return self._of_rounds(-totals, sums) * self.roots
-
     def solve(self, penalty: float, guess: Floats | None = None, tolerance: float = TOLERANCE) -> Floats:
         """Weights by conjugate gradients."""
+        goal = self.transposed_times(self.weights * self.values)
+        if self._on_device is not None:
+            return np.asarray(self._on_device.solve(goal, penalty, tolerance, MOST_STEPS))
 
         def normal(w: Floats) -> Floats:
-            return self._normal(w) + penalty * w
+            """The transposed matrix times the matrix times w, probes by their weights."""
+            return self.transposed_times(self.weights * self.times(w)) + penalty * w
 
-        n_columns = len(self.roots)
-        matrix = LinearOperator((n_columns, n_columns), matvec=normal, dtype=np.float64)
-        goal = self.transposed_times(self.weights * self.values)
+        matrix = LinearOperator((len(goal), len(goal)), matvec=normal, dtype=np.float64)
         with one_blas_thread():  # vectors this short are slower with two, and the bits do not depend on how many
-            w: Floats = cg(matrix, goal, guess, rtol=tolerance, maxiter=MOST_STEPS)[0]
-        return w
+            return np.asarray(cg(matrix, goal, guess, rtol=tolerance, maxiter=MOST_STEPS)[0])
+
+    def of_features(self, values: Floats, features: Any = slice(None)) -> Floats:
+        """Values of columns as those of features; NaN where no probe tells anything."""
+        return np.asarray(np.where(self.diagonal > 0, values, np.nan)[self.place[features]])
 
     def best_penalty(self) -> float:
         """The one, of a few, whose coefficients from three quarters of the probes predict the fourth best."""

@@ -43,7 +43,7 @@ RIDGE = 10.0  # a feature that was in ten probes is shrunk by half
 # For the time left, measured roughly: what a probe takes beside its features, in features; seconds of a regression, for
 # each probe and each tenfold of features beyond 80, and for each feature; and what a GPU adds that makes its sums.
 WITHOUT_FEATURES, FEATURES = 80, 80
-SECONDS_OF_PROBE, SECONDS_OF_FEATURE, SECONDS_ON_DEVICE = 9e-7, 5e-8, 0.015
+SECONDS_OF_PROBE, SECONDS_OF_FEATURE, SECONDS_ON_DEVICE = 6.5e-7, 1.5e-8, 0.015
 TOLERANCE = 1e-3  # of its solution, which is far below what the luck of probes leaves open
 
 
@@ -244,13 +244,14 @@ class Schedule:
             return plan
         so_far = ledger if n_probes == ledger.n_probes else ledger.until(n_probes)
         active = plan.rounds[-1].active
-        scores = self.fit(plan, so_far).coefficients[active]
+        design = self._design(plan, so_far)
+        scores = design.of_features(design.solve(RIDGE, tolerance=TOLERANCE) / design.roots, active)
         scores = np.round(scores, 12 - int(np.ceil(np.log10(np.abs(scores).max() or 1.0))))  # not a matter of BLAS
         n_kept = sizes_of_rounds(plan.n_features, len(self.ends))[ended]
-        order = np.argsort(positions(scores))
+        places = positions(scores)
         if n_kept > self.protected_above:
-            order = order[np.argsort(~np.isin(active[order], self.protected), kind="stable")]
-        return plan.narrowed(n_probes, active[order[:n_kept]])
+            places[np.isin(active, self.protected)] -= len(active)
+        return plan.narrowed(n_probes, active[places <= np.partition(places, n_kept - 1)[n_kept - 1]])
 
     def end_of_round(self, plan: ProbePlan) -> int | None:
         """The probe before which the present round ends; None in the last one."""
@@ -268,9 +269,13 @@ class Schedule:
 
     def fit(self, plan: ProbePlan, ledger: Ledger) -> Regression:
         """One regression over the probes of all rounds."""
+        design = self._design(plan, ledger)
+        return Regression.of_design(design, RIDGE / design.unit, TOLERANCE)
+
+    def _design(self, plan: ProbePlan, ledger: Ledger) -> Design:
         design = Design(plan, ledger, *self._read, n_threads=self.n_threads, device=self.device)
         self._read[:] = [design] if len(plan.rounds) <= len(self.ends) else []
-        return Regression.of_design(design, RIDGE / design.unit, TOLERANCE)
+        return design
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_read": [], "device": None}  # there may be none where it is read

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ SHARE = 0.4  # of the free memory that a batch may take: threads share a GPU
 CPU_BYTES = 2**28
 ALIGN = 128  # rows: lines start where a GPU reads whole segments of memory
 PLAIN = (np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8)  # that torch knows
+LOADING = threading.Lock()
 
 
 def free_bytes(device: str) -> int:
@@ -87,6 +89,13 @@ def _dense(X: Any, start: int, stop: int, device: str) -> Tensor:
     return out.index_put_((lines, places), values, accumulate=True)
 
 
+@cache
+def _load_solvers(device: str) -> None:
+    """torch loads those of CUDA at their first call, and fails if two threads make it at once."""
+    one = torch.eye(1, device=device)
+    torch.linalg.solve_triangular(torch.linalg.cholesky_ex(one).L, one, upper=False)
+
+
 def memory(device: str) -> int:
     """Bytes of a GPU; of a CPU, as much as a small one has."""
     return torch.cuda.get_device_properties(device).total_memory if device.startswith("cuda") else 2**33
@@ -98,9 +107,9 @@ class Streams:
     def __init__(self, device: str) -> None:
         self.device = device
         self._own = threading.local()
-        if device.startswith("cuda"):  # its solvers are loaded at their first call: not by two threads
-            one = torch.eye(1, device=device)
-            torch.linalg.solve_triangular(torch.linalg.cholesky_ex(one).L, one, upper=False)
+        if device.startswith("cuda"):
+            with LOADING:
+                _load_solvers(device)
 
     @contextmanager
     def __call__(self) -> Iterator[None]:

@@ -17,8 +17,9 @@ Floats = NDArray[np.float64]
 class Inclusion:
     """The matrix, sent once: which columns are in a probe, and which probes a column is in.
 
-    ``place`` is the column of each feature, ``lengths`` are how many probes rounds have, ``shares`` of a probe how much
-    of its round's features it holds. Every call gives the same bits.
+    ``place`` is the column of each feature. Of rounds, ``lengths`` are how many probes they have, ``n_active`` features
+    and ``n_columns`` columns; ``roots`` of a column is the root of how many features share it. Every call gives the
+    same bits.
     """
 
     def __init__(
@@ -27,24 +28,28 @@ class Inclusion:
         offsets: NDArray[np.int64],
         place: NDArray[np.int32],
         lengths: Any,
-        shares: Floats,
+        n_active: NDArray[np.int64],
+        n_columns: NDArray[np.int64],
+        roots: Floats,
         device: str,
     ) -> None:
         self.device = device
-        self.offsets, self.shares = self._send(offsets), self._send(shares)
+        self.offsets, self.roots, self.n_active = self._send(offsets), self._send(roots), self._send(n_active)
         self.columns = self._send(place)[self._send(indices)]
         self.sizes = torch.diff(self.offsets)
         of_probe = torch.repeat_interleave(self.sizes, output_size=len(indices))
         ordered, order = torch.sort(self.columns, stable=True)
         self.probes = of_probe[order]
-        n_columns = int(place.max()) + 1
-        self.starts = torch.searchsorted(ordered, torch.arange(n_columns + 1, device=device, dtype=ordered.dtype))
+        self.starts = torch.searchsorted(ordered, torch.arange(len(roots) + 1, device=device, dtype=ordered.dtype))
         self.round_starts = self._send(np.r_[0, np.cumsum(lengths)])
         self.round_of = self._send(np.repeat(np.arange(len(lengths)), lengths))
+        self.shares = self.sizes.double() / self.n_active[self.round_of]
+        self.column_starts = self._send(np.r_[0, n_columns[::-1]])  # of those that left after a round, the last first
+        self.left_after = torch.repeat_interleave(self.column_starts.diff(), output_size=len(roots))
 
     def times(self, w: Floats) -> Floats:
         """For each probe the sum of w over its columns."""
-        out: Floats = self._times(w).cpu().numpy()
+        out: Floats = self._times(self._send(w)).cpu().numpy()
         return out
 
     def transposed_times(self, values: Floats) -> Floats:
@@ -52,17 +57,34 @@ class Inclusion:
         out: Floats = self._transposed_times(self._send(values)).cpu().numpy()
         return out
 
-    def normal(self, w: Floats, means: Floats) -> tuple[Floats, Floats]:
-        """Both, one after the other, probes less their size times the mean of their round; and that times ``shares``,
-        summed over each round."""
-        centred = self._times(w) - self.sizes * self._send(means)[self.round_of]
-        sums = self._transposed_times(centred)
-        by_round = torch.segment_reduce(centred * self.shares, "sum", offsets=self.round_starts, initial=0.0)
-        both = torch.cat([sums, by_round]).cpu().numpy()
-        return both[: len(sums)], both[len(sums) :]
+    def solve(self, goal: Floats, penalty: float, tolerance: float, most_steps: int) -> Floats:
+        """w by conjugate gradients, for which the matrix transposed times the matrix times w, each column less its mean
+        in each round, plus the penalty times w, is the goal."""
+        rest = self._send(goal)
+        w, direction, before = torch.zeros_like(rest), torch.zeros_like(rest), torch.ones((), dtype=rest.dtype)
+        enough = tolerance * float(rest.norm())
+        for _ in range(most_steps):
+            if float(rest.norm()) <= enough:
+                break
+            square = rest @ rest
+            direction = rest + (square / before.to(square)) * direction
+            before, image = square, self._normal(direction) + penalty * direction
+            step = square / (direction @ image)
+            w += step * direction
+            rest -= step * image
+        out: Floats = w.cpu().numpy()
+        return out
 
-    def _times(self, w: Floats) -> Tensor:
-        return torch.segment_reduce(self._send(w)[self.columns], "sum", offsets=self.offsets, initial=0.0)
+    def _normal(self, w: Tensor) -> Tensor:
+        weights = torch.segment_reduce(self.roots * w, "sum", offsets=self.column_starts, initial=0.0)
+        means = weights.cumsum(0).flip(0) / self.n_active
+        centred = self._times(w) - self.sizes * means[self.round_of]
+        by_round = torch.segment_reduce(centred * self.shares, "sum", offsets=self.round_starts, initial=0.0)
+        of_rounds = by_round.cumsum(0).flip(0)[self.left_after]
+        return (self._transposed_times(centred) - of_rounds) * self.roots
+
+    def _times(self, w: Tensor) -> Tensor:
+        return torch.segment_reduce(w[self.columns], "sum", offsets=self.offsets, initial=0.0)
 
     def _transposed_times(self, values: Tensor) -> Tensor:
         return torch.segment_reduce(values[self.probes], "sum", offsets=self.starts, initial=0.0)
