@@ -11,12 +11,15 @@ shuffled targets would have anything stand out at a false-discovery rate of a te
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
+
+from ..executors import Map, in_turn, one_blas_thread
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -33,7 +36,14 @@ STREAM = 0xA10E  # apart from what else is drawn with the same seed
 
 
 def chances_alone(
-    X: Any, y: Any, *, of_classes: bool, seed: int, together: Any = None, counted: Ints | None = None
+    X: Any,
+    y: Any,
+    *,
+    of_classes: bool,
+    seed: int,
+    together: Any = None,
+    counted: Ints | None = None,
+    map: Map = in_turn,
 ) -> Floats:
     """The chance that luck gives each column of X what it tells about y.
 
@@ -50,11 +60,15 @@ def chances_alone(
     group = None if together is None else np.unique(np.asarray(together)[rows], return_inverse=True)[1]
     shuffled = [shuffled_target(target, group, random) for _ in range(n_shuffles)]
     targets = np.stack([_columns(values, indicators) for values in (target, *shuffled)], axis=1)
-    scores, first = np.empty((1 + n_shuffles, X.shape[1]), np.int32), 0
-    for part in _parts(X, rows):
-        some = np.rint(GRAIN * np.maximum(_explained(part, targets), LOWEST))
-        scores[:, first : first + part.shape[1]] = some.T
-        first += part.shape[1]
+    X = X.tocsc() if sp.issparse(X) else X
+    scores = np.empty((1 + n_shuffles, X.shape[1]), np.int32)
+
+    def score(some: slice) -> None:
+        explained = _explained(_centred(X[:, some], rows), targets)
+        scores[:, some] = np.rint(GRAIN * np.maximum(explained, LOWEST)).T
+
+    with one_blas_thread():  # as fast, and the bits do not depend on how many
+        list(map(score, gen_batches(X.shape[1], max(1, CELLS_AT_A_TIME // X.shape[0]))))
     return _chances(scores)
 
 
@@ -85,18 +99,14 @@ def _columns(target: NDArray[Any], indicators: Floats | None) -> Floats:
     return np.asarray(centred / (np.sqrt((centred**2).sum()) or 1.0))
 
 
-def _parts(X: Any, rows: Ints) -> Iterator[Floats]:
-    """Columns, some at a time, less their means and of length 1 (constant ones 0), missing values 0."""
-    X = X.tocsc() if sp.issparse(X) else X
-    step = max(1, CELLS_AT_A_TIME // X.shape[0])
-    for first in range(0, X.shape[1], step):
-        part = X[:, first : first + step]
-        part = np.asarray(part.toarray() if sp.issparse(part) else part)[rows].astype(np.float64)
-        part -= np.where(np.isfinite(part).any(axis=0), np.nanmean(part, axis=0), 0.0)
-        part[np.isnan(part)] = 0.0
-        part /= np.maximum(np.abs(part).max(axis=0), np.finfo(float).tiny)
-        length = np.sqrt((part**2).sum(axis=0))
-        yield part / np.where(length > 0, length, 1.0)
+def _centred(part: Any, rows: Ints) -> Floats:
+    """Columns less their means and of length 1 (constant ones 0), missing values 0."""
+    part = np.asarray(part.toarray() if sp.issparse(part) else part)[rows].astype(np.float64)
+    part -= np.where(np.isfinite(part).any(axis=0), np.nanmean(part, axis=0), 0.0)
+    part[np.isnan(part)] = 0.0
+    part /= np.maximum(np.abs(part).max(axis=0), np.finfo(float).tiny)
+    length = np.sqrt((part**2).sum(axis=0))
+    return np.asarray(part / np.where(length > 0, length, 1.0))
 
 
 def _explained(part: Floats, targets: Floats) -> Floats:

@@ -25,7 +25,7 @@ from ..checks.tables import are_categories, kinds_of_columns, number_categories
 from ..criteria.base import Target
 from ..criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice
 from ..criteria.identity import stable_text
-from ..executors import Map, begun
+from ..executors import Map, begun, threads, threads_beside_device
 from ..kernels.device import find
 from ..probing.alone import chances_alone
 from ..probing.engine import ProbeError, run_probes
@@ -254,6 +254,11 @@ class ProbingSelector(ShowsRun):
         every[self.sampled_rows_] = groups.group_of
         return every
 
+    @property
+    def _n_threads(self) -> int | None:
+        """Of what is computed here beside probes: as many as workers, or, beside a device, which leaves cores free."""
+        return threads_beside_device() if self.n_jobs is None and find(self.device) is not None else self.n_jobs
+
     def _chances_alone(
         self, table: UnitTable, y: Any, seed: int, groups: Any, sample_weight: Any
     ) -> NDArray[np.float64] | None:
@@ -267,7 +272,7 @@ class ProbingSelector(ShowsRun):
         weights = checked_weights(sample_weight, len(y))
         counted = None if weights is None or weights.all() else np.flatnonzero(weights)
         options: dict[str, Any] = {"of_classes": of_classes, "seed": seed, "together": groups, "counted": counted}
-        columns = chances_alone(table.matrix, y, **options)
+        columns = chances_alone(table.matrix, y, **options, map=threads(self._n_threads))
         least = np.minimum.reduceat(columns[table.columns.indices], table.columns.offsets[:-1])
         chances = np.minimum(least * table.columns.sizes, 1.0)
         return chances.astype(np.float32).astype(np.float64)  # as a ledger keeps them

@@ -16,7 +16,7 @@ from ..checks.stores import Stored
 from ..checks.tables import columns_not_finite
 from ..criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
 from ..criteria.base import Target, folds_of_groups
-from ..executors import threads, threads_beside_device
+from ..executors import threads
 from ..kernels.device import find
 from ..probing.ledger import Ledger, LedgerError
 from ..probing.record import Record
@@ -202,11 +202,6 @@ class Tournament(ProbingSelector):
         if schedule.ends and units.n_units > above:
             schedule = replace(schedule, protected=self._protected(X, y, units, on_device), protected_above=above)
         return Rounds(block_size, block_size, schedule)
-
-    @property
-    def _n_threads(self) -> int | None:
-        """Of what is computed here between rounds: as many as workers, or, beside a device, which leaves cores free."""
-        return threads_beside_device() if self.n_jobs is None and find(self.device) is not None else self.n_jobs
 
     def _kept_rounds(self) -> Rounds | None:
         """Those of the run in the ledger: one that was begun by another release goes on as it was planned."""
