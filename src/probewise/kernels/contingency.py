@@ -20,13 +20,14 @@ def encode(values, start, cuts, offsets, levels, place, planes, wide):
     """The level of each value, the number of cuts below it, into the bit sets or the wide row of its column."""
     n_columns, n = values.shape
     n_words = (n + 63) // 64
+    below = np.empty(n, np.int64)
     for c in range(n_columns):
         column = start + c
         line = values[c]
         own = cuts[offsets[column] : offsets[column + 1]]
         at = place[column]
         if levels[column] > NARROW:
-            _encode_wide(line, own, wide[at])
+            _encode_wide(line, own, below, wide[at])
         elif len(own) == 1:
             _encode_two(line, own[0], planes[at : at + n_words])
         elif len(own) > 1:
@@ -34,22 +35,18 @@ def encode(values, start, cuts, offsets, levels, place, planes, wide):
 
 
 @part
-def _encode_wide(line, own, out):
+def _encode_wide(line, own, below, out):
+    """How many of the ascending cuts are below each value: by halves of the cuts, each for all values at once."""
+    below[:] = 0
+    left = len(own)
+    while left > 0:
+        half = (left + 1) // 2
+        for i in range(len(line)):
+            at = below[i]
+            below[i] = at + (half if own[np.uint64(at + half - 1)] < line[i] else 0)
+        left -= half
     for i in range(len(line)):
-        out[i] = _level(line[i], own)
-
-
-@part
-def _level(value, own):
-    """How many of the ascending cuts are below the value."""
-    low, high = 0, len(own)
-    while low < high:
-        middle = (low + high) // 2
-        if own[middle] < value:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+        out[i] = below[i]
 
 
 @part
@@ -103,6 +100,7 @@ def joint(columns, levels, place, planes, wide, base, n_base, table, sums, cells
         for i in range(n):
             if base[i] > 0:
                 masks[(base[i] - 1) * n_words + i // 64] |= np.uint64(1) << np.uint64(i & 63)
+    groups = _by_size(rows, starts)
     counts = np.zeros((NARROW, min(n_base, BASE_BITS)), np.int64)
     seen = np.zeros(_most(levels, columns), np.int64)
     codes = np.zeros(n, np.int64)
@@ -116,9 +114,9 @@ def joint(columns, levels, place, planes, wide, base, n_base, table, sums, cells
             sums[k], cells[k] = _count_bits(planes, at, K, masks, 0, n_base, n_words, margin, counts, table)
         elif K <= NARROW:
             decode(column, levels, place, planes, wide, codes)
-            sums[k], cells[k] = _count_rows(codes, rows, starts, seen, table)
+            sums[k], cells[k] = _count_rows(codes, groups, seen, table)
         else:
-            sums[k], cells[k] = _count_rows(wide[at], rows, starts, seen, table)
+            sums[k], cells[k] = _count_rows(wide[at], groups, seen, table)
 
 
 @part
@@ -193,18 +191,57 @@ def _count_three(planes, at, masks, n_words, margin, table):
 
 
 @part
-def _count_rows(codes, rows, starts, seen, table):
-    """Row by row, one level of the base after the other; ``seen`` is all zero before and after."""
-    total, cells = np.int64(0), 0
-    for level in range(len(starts) - 1):
-        for position in range(starts[level], starts[level + 1]):
-            seen[codes[rows[position]]] += 1
-        for position in range(starts[level], starts[level + 1]):
-            code = codes[rows[position]]
-            if seen[code] > 0:
-                total += table[seen[code]]
-                cells += 1
-                seen[code] = 0
+def _by_size(rows, starts):
+    """The rows of levels that have one, two, three, and more of them; how many levels have one, two and three; and
+    where the rows of the others begin, and end."""
+    ordered, begins = np.empty(len(rows), np.int64), np.empty(len(starts), np.int64)
+    n_levels = np.zeros(3, np.int64)
+    filled, n_begun = 0, 0
+    for size in range(1, 5):
+        for level in range(len(starts) - 1):
+            own = starts[level + 1] - starts[level]
+            if own == size or own > size == 4:
+                if size < 4:
+                    n_levels[size - 1] += 1
+                else:
+                    begins[n_begun] = filled
+                    n_begun += 1
+                for position in range(starts[level], starts[level + 1]):
+                    ordered[filled] = rows[position]
+                    filled += 1
+    begins[n_begun] = filled
+    return ordered, n_levels, begins[: n_begun + 1]
+
+
+@part
+def _count_rows(codes, groups, seen, table):
+    """Row by row, one level of the base after the other; ``seen`` is all zero before and after.
+
+    Three rows have none, one or three pairs of the same code.
+    """
+    rows, n_levels, begins = groups
+    of_pairs = n_levels[0]
+    of_threes = of_pairs + 2 * n_levels[1]
+    same, alone, all_three = 0, 0, 0
+    for at in range(of_pairs, of_threes, 2):
+        same += codes[rows[at]] == codes[rows[at + 1]]
+    for at in range(of_threes, of_threes + 3 * n_levels[2], 3):
+        a, b, c = codes[rows[at]], codes[rows[at + 1]], codes[rows[at + 2]]
+        n_same = np.int64(a == b) + np.int64(a == c) + np.int64(b == c)
+        alone += n_same & 1
+        all_three += n_same >> 1
+    alone -= all_three
+    total = (same + alone) * table[2] + all_three * table[3]
+    cells = n_levels[0] + 2 * n_levels[1] - same + 3 * n_levels[2] - alone - 2 * all_three
+    for group in range(len(begins) - 1):
+        for at in range(begins[group], begins[group + 1]):
+            code = codes[rows[at]]
+            count = seen[code]
+            seen[code] = count + 1
+            total += table[count + 1] - table[count]
+            cells += count == 0
+        for at in range(begins[group], begins[group + 1]):
+            seen[codes[rows[at]]] = 0
     return total, cells
 
 
@@ -225,6 +262,7 @@ def largest_gain(order, start, stop, levels, place, planes, wide, entropies, kap
     agree = np.zeros((stop - start, BLOCK), np.int64)
     if by_pairs:
         _agreeing(order, start, stop, levels, place, wide, room, mine)
+    nothing = _by_size(room[2][:0], room[3][:1])
     found, known = 0.0, best[0]
     for first in range(0, stop, BLOCK):
         last = min(first + BLOCK, stop)
@@ -237,7 +275,7 @@ def largest_gain(order, start, stop, levels, place, planes, wide, entropies, kap
             if by_pairs and levels[f] > NARROW:
                 for j in range(last - first):
                     agree[i - start, j] = _in_both(mine[i - start], theirs[j])
-            decoded = False
+            decoded, groups = False, nothing
             for j in range(first, min(last, i)):
                 g = order[j]
                 least = max(kappas[f], kappas[g])
@@ -252,9 +290,14 @@ def largest_gain(order, start, stop, levels, place, planes, wide, entropies, kap
                         continue
                 if not decoded:
                     decode(f, levels, place, planes, wide, room[0])
+                    _sort_by_level(room[0], levels[f], room[2], room[3])
+                    groups = _by_size(room[2], room[3][: levels[f] + 1])
                     decoded = True
-                decode(g, levels, place, planes, wide, room[1])
-                joint_sum, cells = _count_two(room[0], room[1], room[2], room[3], room[4], levels[f], table)
+                if levels[g] > NARROW:
+                    joint_sum, cells = _count_rows(wide[place[g]], groups, room[4], table)
+                else:
+                    decode(g, levels, place, planes, wide, room[1])
+                    joint_sum, cells = _count_rows(room[1], groups, room[4], table)
                 gain = float(entropies[f] + entropies[g] - (table[n] - joint_sum)) / logs[cells]
                 if gain > known:
                     known = gain
@@ -306,13 +349,6 @@ def _agreeing(order, start, stop, levels, place, wide, room, out):
                     b = earlier[b]
             for level in range(levels[order[i]]):
                 latest[level] = 0
-
-
-@part
-def _count_two(base, codes, rows, starts, seen, n_base, table):
-    """Joint cells of two rows of codes."""
-    _sort_by_level(base, n_base, rows, starts)
-    return _count_rows(codes, rows, starts[: n_base + 1], seen, table)
 
 
 @kernel

@@ -1,7 +1,7 @@
 """Cut points of one column after another: the best multisplit (exact), top-down, and by description length.
 
 Entropies are sums of c log2 c, kept as whole numbers: sums are exact, so ties are ties in any order of summation.
-Between boundary positions i and j (blocks i .. j - 1) ``cum[k, j] - cum[k, i]`` samples are of class k, the last row
+Between boundary positions i and j (blocks i .. j - 1) ``cum[j, k] - cum[i, k]`` samples are of class k, the last column
 counts all; a segment's cost is its number of samples times its class entropy.
 """
 
@@ -91,7 +91,7 @@ def every_value(values, order, y, n_classes, table, scale, cuts, n_cuts):
 def _workspace(n, n_classes):
     """cum, edges (the cut at each boundary), path, best path, and nine rows of numbers for the search."""
     return (
-        np.zeros((n_classes + 1, n + 1), np.int64),
+        np.zeros((n + 1, n_classes + 1), np.int64),
         np.zeros(n + 1),
         np.zeros(n + 1, np.int64),
         np.zeros(n + 1, np.int64),
@@ -132,11 +132,11 @@ def _blocks(values, order, y, n_classes, work):
             if n_blocks > 0:
                 edges[n_blocks] = between(values[order[start - 1]], value)
             for k in range(n_classes + 1):
-                cum[k, n_blocks + 1] = cum[k, n_blocks] if n_blocks > 0 else 0
+                cum[n_blocks + 1, k] = cum[n_blocks, k] if n_blocks > 0 else 0
             n_blocks += 1
         for place in range(start, stop):
-            cum[y[order[place]], n_blocks] += 1
-        cum[n_classes, n_blocks] += stop - start
+            cum[n_blocks, y[order[place]]] += 1
+        cum[n_blocks, n_classes] += stop - start
         pure_before = pure
         start = stop
     return n_blocks
@@ -144,9 +144,10 @@ def _blocks(values, order, y, n_classes, work):
 
 @part
 def _cost(cum, n_classes, table, i, j):
-    total = table[cum[n_classes, j] - cum[n_classes, i]]
-    for k in range(n_classes):
-        total -= table[cum[k, j] - cum[k, i]]
+    upto, before = cum[j], cum[i]
+    total = table[np.uint64(upto[n_classes] - before[n_classes])]
+    for k in range(np.uint64(n_classes)):
+        total -= table[np.uint64(upto[k] - before[k])]
     return total
 
 
@@ -210,11 +211,11 @@ def _by_description_length(n_blocks, n_classes, table, scale, work):
         if c < 0:
             continue
         whole = _cost(cum, n_classes, table, i, j)
-        n = float(cum[n_classes, j] - cum[n_classes, i])
+        n = float(cum[j, n_classes] - cum[i, n_classes])
         present = _n_present(cum, n_classes, i, j)
         delta = math.log2(3.0**present - 2.0) if present < 600 else present * math.log2(3.0)
         delta -= _n_present(cum, n_classes, i, j) * (whole / scale / n)
-        left = float(cum[n_classes, c] - cum[n_classes, i])
+        left = float(cum[c, n_classes] - cum[i, n_classes])
         delta += _n_present(cum, n_classes, i, c) * (_cost(cum, n_classes, table, i, c) / scale / left)
         delta += _n_present(cum, n_classes, c, j) * (_cost(cum, n_classes, table, c, j) / scale / (n - left))
         bits = math.log2(n - 1.0) + delta
@@ -232,7 +233,7 @@ def _by_description_length(n_blocks, n_classes, table, scale, work):
 def _n_present(cum, n_classes, i, j):
     present = 0
     for k in range(n_classes):
-        present += cum[k, j] > cum[k, i]
+        present += cum[j, k] > cum[i, k]
     return present
 
 

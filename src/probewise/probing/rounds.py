@@ -43,7 +43,7 @@ RIDGE = 10.0  # a feature that was in ten probes is shrunk by half
 # For the time left, measured roughly: what a probe takes beside its features, in features; seconds of a regression, for
 # each probe and each tenfold of features beyond 80, and for each feature; and what a GPU adds that makes its sums.
 WITHOUT_FEATURES, FEATURES = 80, 80
-SECONDS_OF_PROBE, SECONDS_OF_FEATURE, SECONDS_ON_DEVICE = 6.5e-7, 1.5e-8, 0.015
+SECONDS_OF_PROBE, SECONDS_OF_FEATURE, SECONDS_ON_DEVICE = 6.5e-7, 1.5e-8, 0.017
 TOLERANCE = 1e-3  # of its solution, which is far below what the luck of probes leaves open
 
 
