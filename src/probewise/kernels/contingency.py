@@ -147,15 +147,15 @@ def _count_bits(planes, at, K, masks, other, n_base, n_words, margin, counts, ta
     for m in range(n_base):
         counts[0, m] = margin[m]
     for level in range(1, K):
-        own = at + (level - 1) * n_words
+        own = planes[at + (level - 1) * n_words : at + level * n_words]
         rest = np.int64(0)
-        for w in range(n_words):
-            rest += popcount(planes[own + w])
+        for w in range(np.uint64(n_words)):
+            rest += popcount(own[w])
         for m in range(1, n_base):
-            theirs = other + (m - 1) * n_words
+            theirs = masks[other + (m - 1) * n_words : other + m * n_words]
             both = np.int64(0)
-            for w in range(n_words):
-                both += popcount(planes[own + w] & masks[theirs + w])
+            for w in range(np.uint64(n_words)):
+                both += popcount(own[w] & theirs[w])
             counts[level, m] = both
             counts[0, m] -= both
             rest -= both
