@@ -15,11 +15,11 @@ columns          columns of a wide matrix, gathered and centred    columns, stre
 neighbors        k nearest neighbours across folds of many rows    neighbors, neighbors_quick,     criteria.knn
                                                                    neighbors_triton
 votes            k nearest rows in any folds, what they say                                        criteria.knn
-products         inner products of columns, some by some                                           votes,
-                                                                                                   ridge_decisions
+products         inner products of columns, some by some                                           votes, ridge_ways
 integers         distances of 16-bit integers (AVX512-VNNI)                                        neighbors
 linear           ridge regression from sums, and predictions       linear (Cholesky in batches)    criteria.linear
 ridge_decisions  ridge regression of rows left out, closed form                                    criteria.linear
+ridge_ways       four ways to these, by columns and by rows                                        ridge_decisions
 ridge_left_out   what it predicts                                                                  criteria.linear
 factor           Cholesky factors, and the digits they leave                                       the above
 bayes            Gaussian naive Bayes from class moments           bayes                           criteria.naive_bayes
