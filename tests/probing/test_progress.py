@@ -48,7 +48,14 @@ def test_names_are_text(state):
     console = Console(file=io.StringIO(), width=200)
     console.print(panel(Glimpse(state, NAMES, "DAF", 0.5), 1000.0))
     shown = console.file.getvalue()
-    for text in ("[/]", "[red]gene", "a\\nb", "1,000 probes/s", "C2 1.00e-02 (50.0% of the first)", "50% of the top 2"):
+    for text in (
+        "[/]",
+        "[red]gene",
+        "a\\nb",
+        "1,000 probes/s",
+        "scores move by 1.0e-02 (C2; 50.0% of the first)",
+        "50% of the top 2",
+    ):
         assert text in shown
     assert "x" * 41 not in shown
     assert one_line(Glimpse(state, NAMES, "DAF", None), 1000.0).count("\n") == 0
@@ -141,7 +148,8 @@ def test_a_log_says_when_how_far_and_how_long_still(state, capsys):
         progress(state)
         line = capsys.readouterr().err
     capsys.readouterr()
-    assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d DAF: 4 probes, 2 s, 25% done, about 6.0 s left, C2", line)
+    said = "DAF: 4 probes, 2 s, 25% done, about 6.0 s left, scores move by 1.0e-02"
+    assert re.match(rf"\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d {said}", line)
     with live_progress(1, stop=MaxProbes(4)) as progress:
         progress(state)
     assert "done" not in capsys.readouterr().err

@@ -290,7 +290,7 @@ def one_line(glimpse: Glimpse, speed: float) -> str:
         f"{speed:,.0f}/s" if speed == speed else "",
         f"{state.seconds:.0f} s",
         f"{glimpse.share:.0%} done, about {span(left)} left" if left else "",
-        f"C2 {look.value_change:.2e}" if look and look.value_change == look.value_change else "",
+        f"scores move by {look.value_change:.1e}" if look and look.value_change == look.value_change else "",
         f"top: {', '.join(top_names(state, glimpse.names, 5))}",
     ]
     return ", ".join(filter(None, parts))
@@ -307,7 +307,7 @@ def panel(glimpse: Glimpse, speed: float) -> Table:
     table.add_row(f"[bold]{glimpse.title}", f"{state.n_probes:,} probes", *speeds)
     measures = "waiting for the first looks"
     if look and look.value_change == look.value_change:
-        measures = f"C2 {look.value_change:.2e} ({look.relative_change:.1%} of the first)"
+        measures = f"scores move by {look.value_change:.1e} (C2; {look.relative_change:.1%} of the first)"
         measures += "".join(f", halves share {share:.0%} of the top {k}" for k, share in look.overlap.items())
     grid = Table.grid()
     grid.add_row(table)
