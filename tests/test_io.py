@@ -205,7 +205,13 @@ def test_the_frame_is_the_matrix_with_names_and_shares_its_memory(write, n_rows)
 
 
 def test_missing_file(tmp_path):
+    for beside in ("genes.csv", "genes.tsv", "other.txt"):
+        (tmp_path / beside).touch()
     assert refusal(tmp_path / "no.csv") == f"there is no file {tmp_path / 'no.csv'}"
+    asked = tmp_path / "gens.csv"
+    assert refusal(asked) == f"there is no file {asked}: did you mean 'genes.csv', 'genes.tsv'?"
+    asked = tmp_path / "nowhere" / "genes.csv"
+    assert refusal(asked) == f"there is no file {asked}"
 
 
 def test_a_folder_is_no_file(tmp_path):

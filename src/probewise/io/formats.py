@@ -20,7 +20,7 @@ from ..checks.parameters import choice
 from ..checks.stores import Stored
 from .expression import is_series, read_gct, read_series
 from .npy import map_npy, read_header
-from .table import Message, Progress, Source, TableError, first_line, numbered, pl, require_memory
+from .table import Message, Progress, Source, TableError, first_line, no_file, numbered, pl, require_memory
 from .text import EXACT, TextSource, Wanted, read_arff, read_separated, text_columns, text_source
 from .unpacking import PACKED, STANDARD_INPUT
 from .words import decimal_of, name_rows
@@ -40,7 +40,7 @@ def open_source(path: Path, wanted: Wanted, progress: Progress | None = None) ->
     if path.is_dir():
         raise TableError(f"{path} is a folder: give a file")
     if not path.exists() and path != STANDARD_INPUT:
-        raise TableError(f"there is no file {path}")
+        raise no_file(path)
     if wanted.by_rows and ending not in (*SEPARATORS, ".parquet", *ARROW, ".gct", ".xlsx"):
         raise TableError(
             f"features in rows are known in .csv, .tsv, .txt, .xlsx, .gct, .parquet and Arrow files, not in {ending}"

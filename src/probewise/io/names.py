@@ -8,7 +8,7 @@ from os import PathLike
 
 from ..checks.errors import Parameter
 from .formats import MatrixSource
-from .table import Source, TableError
+from .table import Source, TableError, no_file
 from .unpacking import lines_of, local_path
 
 
@@ -18,7 +18,7 @@ def names_in(given: str | PathLike[str] | Sequence[str]) -> list[str]:
         return [str(name) for name in given]
     path = local_path(given)
     if not path.is_file():
-        raise TableError(f"there is no file {path}")
+        raise no_file(path)
     with lines_of(path) as lines:
         names = [line.split("\t", 1)[0].strip() for line in lines]
     while names and not names[-1]:

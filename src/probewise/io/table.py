@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -40,6 +41,7 @@ SHOWN = 3
 MOST_COLUMNS = 10_000_000
 LONGEST_NUMBER = 18  # digits
 LONGEST_NAME = 256  # characters of a file's
+MOST_BESIDE = 10_000  # files of a folder that one not there is compared with
 
 
 class TableError(ParameterError):
@@ -158,6 +160,16 @@ def missing(asked: str, names: Sequence[str], what: str) -> TableError:
     if what.startswith("target") and len(asked) < LONGEST_NAME and Path(asked).is_file():
         hint = ("that is a file: give it as ", Setting("target_file", asked))
     return TableError(f"there is no {what} {asked!r} in the table: ", *hint)
+
+
+def no_file(path: Path) -> TableError:
+    """The error for a file that is not there, with those beside it that may be meant."""
+    try:
+        beside = [other.name for other in itertools.islice(path.parent.iterdir(), MOST_BESIDE)]
+    except OSError:
+        return TableError(f"there is no file {path}")
+    likely = difflib.get_close_matches(path.name, beside, cutoff=0.75)
+    return TableError(f"there is no file {path}" + (f": did you mean {some(likely)}?" if likely else ""))
 
 
 def numbered(path: Path, start: int, stop: int) -> list[str]:
