@@ -852,3 +852,54 @@ def test_names_that_a_spreadsheet_would_run_are_words(tmp_path, ending):
     assert found["score"].to_list() == [-1.0] * 8
     write_ranking(tmp_path / "r.json", {"feature": names})
     assert [row["feature"] for row in json.loads((tmp_path / "r.json").read_text())] == names
+
+
+def test_rows_without_a_target_can_be_left_out(write, tmp_path):
+    text = "id,a,label,w,g\nr1,1,u,1,k\nr2,2,,2,k\nr3,3,v,3,m\nr4,4,NA,4,m\nr5,5,u,5,k\n"
+    options = {"weights": "w", "groups": "g", "id_column": "id"}
+    assert refusal(write(text), **options).endswith("fill it in or leave out those rows (drop_unlabelled=True)")
+    table = read_table(write(text), target="label", drop_unlabelled=True, **options)
+    assert table.X.ravel().tolist() == [1, 3, 5]
+    assert (table.y.tolist(), table.ids.tolist()) == (["u", "v", "u"], ["r1", "r3", "r5"])
+    assert (table.weights.tolist(), table.groups.tolist()) == ([1, 3, 5], [0, 1, 0])
+    assert table.notes == (("2 of 5 rows have no target 'label', and are left out",),)
+    whole = text.replace("r2,2,,", "r2,2,u,").replace("NA", "v")
+    assert read_table(write(whole), target="label", drop_unlabelled=True, **options).notes == ()
+
+    broken = text.replace("r5,5,", "r5,,")  # rows are counted as in the file
+    assert "first in data row 5" in refusal(write(broken), drop_unlabelled=True, **options)
+    none = re.sub(r",(u|v|NA),", ",,", text)
+    assert "is missing or infinite in 5 of 5 rows" in refusal(write(none), drop_unlabelled=True, **options)
+
+    np.savez(tmp_path / "m.npz", X=np.asfortranarray(np.arange(12.0).reshape(4, 3)), y=[0.5, np.nan, 1.5, np.inf])
+    table = read_table(tmp_path / "m.npz", drop_unlabelled=True)
+    assert (table.X.tolist(), table.y.tolist()) == ([[0, 1, 2], [6, 7, 8]], [0.5, 1.5])
+    np.save(tmp_path / "m.npy", np.arange(12.0).reshape(4, 3))
+    (tmp_path / "y.csv").write_text("label,age\nu,1\n,2\nv,3\nu,4\n")
+    message = refusal(tmp_path / "m.npy", target_file=tmp_path / "y.csv", drop_unlabelled=True)
+    assert message.startswith("a mapped table has its rows as they are: leave out drop_unlabelled")
+
+
+def test_sparse_rows_without_a_target_can_be_left_out(tmp_path):
+    X = sp.random(6, 4, density=0.5, format="csr", random_state=0)
+    parts = {name: getattr(X, name) for name in ("data", "indices", "indptr", "shape")}
+    np.savez(tmp_path / "m.npz", y=[1.0, np.nan, 2.0, 1.0, np.nan, 2.0], **parts)
+    table = read_table(tmp_path / "m.npz", drop_unlabelled=True)
+    np.testing.assert_array_equal(table.X.toarray(), X.toarray()[[0, 2, 3, 5]])
+
+
+@pytest.mark.parametrize("id_column", [None, "id"])
+def test_rows_that_the_target_file_does_not_name_can_be_left_out(write, tmp_path, id_column):
+    data = write("id,a\np,1\nq,2\nr,3\ns,4\n")
+    (tmp_path / "y.csv").write_text("id,label\ns,v\np,u\nx,u\nr,\n")
+    options = {"target_file": tmp_path / "y.csv", "id_column": id_column}
+    if id_column:
+        assert refusal(data, **options).endswith("'q'; add them or leave out those rows (drop_unlabelled=True)")
+    table = read_table(data, target="label", drop_unlabelled=True, **options)
+    assert (table.ids.tolist(), table.y.tolist(), table.X.ravel().tolist()) == (["p", "s"], ["u", "v"], [1, 4])
+
+
+def test_samples_without_a_target_can_be_left_out(write):
+    data = write("gene,s1,s2,s3\nTP53,1,2,3\nage,50,,70\n")
+    table = read_table(data, features_in="rows", target="age", drop_unlabelled=True)
+    assert (table.ids.tolist(), table.y.tolist(), table.X.ravel().tolist()) == (["s1", "s3"], [50, 70], [1, 3])

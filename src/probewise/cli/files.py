@@ -137,7 +137,7 @@ def table_to_rank(given: Any, *, makes_probes: bool) -> Table:
 
 def _reading_options(given: Any) -> dict[str, Any]:
     return {
-        **values_of(given, "target", "target_file", "id_column", "features_in", "decimal"),
+        **values_of(given, "target", "target_file", "drop_unlabelled", "id_column", "features_in", "decimal"),
         "feature_names": given.names,
         "ignore": given.ignore or (),
         "weights": getattr(given, "weights", None),

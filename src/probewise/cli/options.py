@@ -93,6 +93,7 @@ DATA = Option("data", str, "DATA",
 TARGET = Option("target", str, "COL",
     "The column to predict: its name, or its number, counted from 0. Formats that bring a target need none.")
 TARGET_FILE = Option("target_file", str, "FILE", "A second table, which holds the target.", check=local_path)
+DROP_UNLABELLED = Option("drop_unlabelled", bool, None, "Leave out rows that have no target.", False)
 ID = Option("id_column", str, "COL",
     "The column that names the rows: no feature; finds rows of the target file. Default: a column of text that is "
     "different in every row.", flags=("--id",))
@@ -102,7 +103,7 @@ FEATURES_IN = Option("features_in", str, "columns|rows",
 DECIMAL = Option("decimal", str, "MARK", "The decimal mark of numbers in text, . or , if it is not to be guessed.")
 NAMES = Option("names", str, "FILE",
     "A text with a name in each line, for the columns of formats that have none: svmlight, NPZ, NPY.", check=local_path)
-TABLE = (TARGET, TARGET_FILE, ID, IGNORE, FEATURES_IN, DECIMAL, NAMES)
+TABLE = (TARGET, TARGET_FILE, DROP_UNLABELLED, ID, IGNORE, FEATURES_IN, DECIMAL, NAMES)
 CATEGORICAL = Option("categorical", list[str], "COLS",
     "These are categories, of text or numbers: each enters as a whole, a column of 0 and 1 for every level.")
 JSON = Option("json", Path, "FILE", "The report's content as .json; - prints it.")
@@ -140,7 +141,7 @@ RANK = (
     Option("ledger", Path, "FILE", "Keep the run in this file, so that it can go on."),
     Option("resume", bool, None, "Go on with the run in the ledger; begin it, if there is none.", False),
     *advanced("The table",
-        TARGET_FILE, IGNORE, FEATURES_IN, DECIMAL, NAMES,
+        TARGET_FILE, DROP_UNLABELLED, IGNORE, FEATURES_IN, DECIMAL, NAMES,
         Option("weights", str, "COL", "The column of weights: how much each row counts. No feature."),
         Option("groups", str, "COL", "The column that says which rows stay in one fold together. No feature.",
             flags=("--row-groups",)),

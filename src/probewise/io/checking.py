@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..checks.errors import ForPython, Message, Parameter, Setting
-from ..checks.tables import columns_not_finite
-from .table import Source, TableError, pl, some
+from ..checks.stores import Stored
+from ..checks.tables import columns_not_finite, warn_of_rounded
+from .table import Source, Table, TableError, pl, some
 
 FEWEST_COUNTED = 10  # rows that a column counts by chance in no table
 UNNAMED = ("", "__index_level_0__")  # how pandas saves a row index to CSV and to Parquet
@@ -71,10 +73,10 @@ def require_finite(X: Any, names: Sequence[str], spot: Spot, *, allow_nan: bool)
         )
 
 
-def _require_none(bad: NDArray[np.bool_], what: str, spot: Spot, remedy: str) -> None:
+def _require_none(bad: NDArray[np.bool_], what: str, spot: Spot, *remedy: Any) -> None:
     if bad.any():
         first = spot(int(np.argmax(bad)) + 1)
-        raise TableError(f"{what} in {bad.sum():,} of {len(bad):,} rows (first: {first}): {remedy}")
+        raise TableError(f"{what} in {bad.sum():,} of {len(bad):,} rows (first: {first}): ", *remedy)
 
 
 def _checked_weights(column: pl.Series, spot: Spot) -> NDArray[np.float64]:
@@ -99,12 +101,16 @@ def _checked_groups(column: pl.Series, spot: Spot) -> NDArray[Any]:
 CHECKED = {"weights": _checked_weights, "groups": _checked_groups}
 
 
-def checked_labels(target: pl.Series, spot: Spot) -> NDArray[Any]:
+def unlabelled(target: pl.Series) -> NDArray[np.bool_]:
+    """The rows whose target is missing or infinite."""
     lost = target.is_null()
-    if target.dtype.is_float():
-        lost = lost | ~target.is_finite()
+    return np.asarray(lost | ~target.is_finite() if target.dtype.is_float() else lost).astype(bool)
+
+
+def checked_labels(target: pl.Series, spot: Spot) -> NDArray[Any]:
     what = f"the target {target.name!r} is missing or infinite"
-    _require_none(lost.to_numpy(), what, spot, "fill it in or leave out those rows")
+    remedy = "fill it in or leave out those rows (", Setting("drop_unlabelled", True), ")"
+    _require_none(unlabelled(target), what, spot, *remedy)
     if target.dtype in (pl.String, pl.Categorical, pl.Enum):
         return np.array(target.cast(pl.String).to_list(), dtype=str)
     if target.dtype.is_decimal():
@@ -138,3 +144,42 @@ def classes_alike(y: NDArray[Any]) -> tuple[Message, ...]:
         return ()
     many = f"{some(alike)} differ in case or blanks only, and are taken for {len(alike)} classes"
     return ((f"the target's {many}: spell them alike if they are one",),)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """All that was read of the rows; ``spot`` says where one is in the file."""
+
+    X: Any
+    labels: pl.Series
+    of_rows: dict[str, pl.Series]
+    ids: list[str] | None
+    spot: Spot
+
+    def only(self, kept: NDArray[np.intp]) -> Rows:
+        if isinstance(self.X, np.memmap | Stored):
+            raise TableError(
+                "a mapped table has its rows as they are: leave out ",
+                Parameter("drop_unlabelled"),
+                ", and fill in the target or convert a table without those rows",
+            )
+        X = self.X[kept] if sp.issparse(self.X) or self.X.flags.c_contiguous else np.asfortranarray(self.X[kept])
+        ids = None if self.ids is None else [self.ids[row] for row in kept]
+        of_rows = {role: values[kept] for role, values in self.of_rows.items()}
+        return Rows(X, self.labels[kept], of_rows, ids, lambda row: self.spot(int(kept[row - 1]) + 1))
+
+
+def checked_table(rows: Rows, names: list[str], *, gaps: bool, drop_unlabelled: bool) -> Table:
+    """The table, if all of it can be used, or all but rows without a target."""
+    notes, lost = list[Message](), unlabelled(rows.labels)
+    if drop_unlabelled and lost.any() and not lost.all():
+        rows = rows.only(np.flatnonzero(~lost))
+        notes.append((f"{lost.sum():,} of {len(lost):,} rows have no target {rows.labels.name!r}, and are left out",))
+    X, spot = rows.X, rows.spot
+    require_finite(X, names, spot, allow_nan=gaps and not sp.issparse(X))
+    warn_of_rounded(X, names)
+    y = checked_labels(rows.labels, spot)
+    more: dict[str, Any] = {role: CHECKED[role](values, spot) for role, values in rows.of_rows.items()}
+    ids = None if rows.ids is None else np.array(rows.ids)
+    notes += [*classes_alike(y), *rows_counted(X, names)]
+    return Table(X, y, names, rows.labels.name, ids, notes=tuple(notes), **more)

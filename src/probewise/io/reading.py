@@ -14,18 +14,7 @@ import scipy.sparse as sp
 
 from ..checks.errors import Message, Parameter, Setting
 from ..checks.stores import Stored
-from ..checks.tables import warn_of_rounded
-from .checking import (
-    CHECKED,
-    Spot,
-    checked_decimal,
-    checked_labels,
-    classes_alike,
-    require_finite,
-    require_names,
-    require_rows,
-    rows_counted,
-)
+from .checking import Rows, checked_decimal, checked_table, require_names, require_rows
 from .formats import MatrixSource, lies_in_rows, open_source
 from .names import names_in, with_names
 from .table import SHOWN, Progress, Source, Table, TableError, missing, pl, some
@@ -41,6 +30,7 @@ def read_table(
     target: str | None = None,
     ignore: Iterable[str] = (),
     target_file: str | PathLike[str] | None = None,
+    drop_unlabelled: bool = False,
     id_column: str | None = None,
     features_in: str = "columns",
     weights: str | None = None,
@@ -70,6 +60,9 @@ def read_table(
         Columns to leave out, named in the same way.
     target_file : path-like, default=None
         A second file that holds the target, its rows in the same order if there is no ``id_column``.
+    drop_unlabelled : bool, default=False
+        Whether rows without a target are left out, with a note; else they are an error. In ``target_file`` a row may
+        then be missing altogether.
     id_column : str, default=None
         Names the rows, and is no feature; rows of ``target_file`` are found by its column of that name, else by its
         first. None: a column of text that is different in every row, if there is one.
@@ -113,8 +106,8 @@ def read_table(
     names = None if feature_names is None else names_in(feature_names)
     of_rows = {role: name for role, name in (("weights", weights), ("groups", groups)) if name is not None}
     asked = _Request(
-        target, list(ignore), second, id_column, of_rows, tuple(categorical), names, checked_decimal(decimal), gaps,
-        progress,
+        target, list(ignore), second, drop_unlabelled, id_column, of_rows, tuple(categorical), names,
+        checked_decimal(decimal), gaps, progress,
     )  # fmt: skip
     by_rows = features_in == "rows" or lies_in_rows(path)
     if asked.categorical and by_rows:
@@ -147,6 +140,7 @@ class _Request:
     target: str | None
     ignore: list[str]
     target_file: Path | None
+    drop_unlabelled: bool
     id_column: str | None
     of_rows: dict[str, str]  # what else is asked of the rows, by its role
     categorical: tuple[str, ...]
@@ -154,6 +148,11 @@ class _Request:
     decimal: str | None
     gaps: bool
     progress: Progress | None
+
+    @property
+    def how(self) -> dict[str, bool]:
+        """How what was read is checked."""
+        return {"gaps": self.gaps, "drop_unlabelled": self.drop_unlabelled}
 
     @property
     def inside(self) -> str | None:
@@ -188,11 +187,9 @@ def _by_columns(path: Path, asked: _Request) -> Table:
     names = [source.names[column] for column in features]
     X, levels = _with_levels(source, features, categorical) if categorical else (source.matrix(np.array(features)), {})
     more = {role: source.column(found) for role, found in of_rows.items()}
-    table = _checked_table(X, names, labels, more, "data row {0:,}".format, gaps=asked.gaps)
-    if id_place is None or ids is None:
-        return replace(table, levels=levels, notes=(*notes, *table.notes))
-    id_column = asked.id_column or source.names[id_place] or "id"
-    return replace(table, ids=np.array(ids), id_column=id_column, levels=levels, notes=(*notes, *table.notes))
+    table = checked_table(Rows(X, labels, more, ids, "data row {0:,}".format), names, **asked.how)
+    id_column = "id" if id_place is None else asked.id_column or source.names[id_place] or "id"
+    return replace(table, id_column=id_column, levels=levels, notes=(*notes, *table.notes))
 
 
 def _target_place(source: Source, asked: _Request) -> int:
@@ -244,17 +241,6 @@ def _labels_beside(source: Source, asked: _Request, ids: list[str] | None) -> pl
                 ")",
             ) from None
         raise
-
-
-def _checked_table(
-    X: Any, names: list[str], labels: pl.Series, of_rows: dict[str, pl.Series], spot: Spot, *, gaps: bool
-) -> Table:
-    """The table, if all of it can be used."""
-    require_finite(X, names, spot, allow_nan=gaps and not sp.issparse(X))
-    warn_of_rounded(X, names)
-    y = checked_labels(labels, spot)
-    more: dict[str, Any] = {role: CHECKED[role](values, spot) for role, values in of_rows.items()}
-    return Table(X, y, names, labels.name, notes=(*classes_alike(y), *rows_counted(X, names)), **more)
 
 
 def _categorical_among(features: list[int], source: Source, asked: _Request) -> list[int]:
@@ -314,9 +300,9 @@ def _by_rows(path: Path, asked: _Request) -> Table:
     require_names(names, features, labels.name, "row")
     X = np.asfortranarray(source.matrix(np.array(samples), np.array(features)).T)
     more = {role: source.row(row, samples).alias(names[row]) for role, row in of_rows.items()}
-    chosen = [names[row] for row in features]
-    table = _checked_table(X, chosen, labels, more, lambda row: f"sample {ids[row - 1]!r}", gaps=asked.gaps)
-    return replace(table, ids=np.array(ids), id_column=asked.id_column or "sample", notes=(*source.notes, *table.notes))
+    rows_read = Rows(X, labels, more, ids, lambda row: f"sample {ids[row - 1]!r}")
+    table = checked_table(rows_read, [names[row] for row in features], **asked.how)
+    return replace(table, id_column=asked.id_column or "sample", notes=(*source.notes, *table.notes))
 
 
 def _row_of(asked: str, names: list[str], role: str = "target") -> int:
@@ -358,7 +344,7 @@ def _labels_from(asked: _Request, ids: list[str] | None, n_rows: int, *, by_rows
     assert path is not None
     source = open_source(path, Wanted(all=True))
     require_rows(source)
-    key = None if ids is None else _key(source, ids, asked.id_column, by_rows=by_rows)
+    key = None if ids is None else _key(source, ids, asked, by_rows=by_rows)
     target = asked.target or source.target
     if target is not None:
         place = source.place(target, "target")
@@ -372,7 +358,7 @@ def _labels_from(asked: _Request, ids: list[str] | None, n_rows: int, *, by_rows
         place = others[0]
     labels = source.column(place)
     if key is not None and ids is not None:
-        return labels[_found(source, key, ids)]
+        return labels.gather(pl.Series(_found(source, key, ids, asked), dtype=pl.UInt32))
     if len(labels) != n_rows:
         remedy: Message = ("is its first line no header?",)
         if len(labels) != n_rows - 1:
@@ -381,9 +367,10 @@ def _labels_from(asked: _Request, ids: list[str] | None, n_rows: int, *, by_rows
     return labels
 
 
-def _key(source: Source, ids: list[str], id_column: str | None, *, by_rows: bool) -> int | None:
-    """The column of the second file that holds the ids; None: its rows are in the same order."""
-    if id_column is not None:
+def _key(source: Source, ids: list[str], asked: _Request, *, by_rows: bool) -> int | None:
+    """The column of the second file that holds the ids, or most of them where rows without a target are left out;
+    None: its rows are in the same order."""
+    if (id_column := asked.id_column) is not None:
         if by_rows or id_column in source.names:
             return source.place(id_column, "id")
         if len(source.names) == 1:
@@ -394,9 +381,9 @@ def _key(source: Source, ids: list[str], id_column: str | None, *, by_rows: bool
             )
         return 0
     wanted = set(ids)
-    for place in range(len(source.names)):
-        if wanted <= set(source.keys(place)):
-            return place
+    n_known = [len(wanted.intersection(source.keys(place))) for place in range(len(source.names))]
+    if max(n_known) == len(wanted) or (asked.drop_unlabelled and 2 * max(n_known) > len(wanted)):
+        return n_known.index(max(n_known))
     if len(source.names) == 1 or not by_rows:
         return None
     raise TableError(
@@ -406,15 +393,19 @@ def _key(source: Source, ids: list[str], id_column: str | None, *, by_rows: bool
     )
 
 
-def _found(source: Source, key: int, ids: list[str]) -> list[int]:
+def _found(source: Source, key: int, ids: list[str], asked: _Request) -> list[int | None]:
+    """The row of each id; None where there is none, and rows without a target are left out."""
     rows: dict[str, int] = {}
     wanted = set(ids)
     for row, name in enumerate(source.keys(key)):
         if rows.setdefault(name, row) != row and name in wanted:
             raise TableError(f"the id {name!r} stands in rows {rows[name] + 1:,} and {row + 1:,} of {source.path}")
     lost = [name for name in ids if name not in rows]
-    if lost:
+    if lost and not asked.drop_unlabelled:
         raise TableError(
-            f"{len(lost):,} of {len(ids):,} ids are not in column {source.names[key]!r} of {source.path}: {some(lost)}"
+            f"{len(lost):,} of {len(ids):,} ids are not in column {source.names[key]!r} of {source.path}: {some(lost)}",
+            "; add them or leave out those rows (",
+            Setting("drop_unlabelled", True),
+            ")",
         )
-    return [rows[name] for name in ids]
+    return [rows.get(name) for name in ids]
