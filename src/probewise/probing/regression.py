@@ -146,10 +146,15 @@ class Design:
 
     def _last_rounds(self, before: Design | None) -> NDArray[np.int64]:
         """Of each feature, the last round it was in; only rounds that were not in ``before`` are looked at."""
-        if before is None or any(one is not other for one, other in zip(self.read, before.read, strict=False)):
+        known = [] if before is None else before.read
+        if (
+            before is None
+            or len(known) > len(self.read)
+            or any(self.read[n] is not known[n] for n in range(len(known)))
+        ):
             return self.plan.last_rounds()
         last = before.last.copy()
-        for number in range(len(before.read), len(self.read)):
+        for number in range(len(known), len(self.read)):
             last[self.read[number].part.active] = number
         return last
 
