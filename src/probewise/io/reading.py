@@ -358,7 +358,7 @@ def _labels_from(asked: _Request, ids: list[str] | None, n_rows: int, *, by_rows
         place = others[0]
     labels = source.column(place)
     if key is not None and ids is not None:
-        return labels.gather(pl.Series(_found(source, key, ids, asked), dtype=pl.UInt32))
+        return labels.gather(pl.Series(_found(source, key, ids, may_lack=asked.drop_unlabelled), dtype=pl.UInt32))
     if len(labels) != n_rows:
         remedy: Message = ("is its first line no header?",)
         if len(labels) != n_rows - 1:
@@ -381,9 +381,15 @@ def _key(source: Source, ids: list[str], asked: _Request, *, by_rows: bool) -> i
             )
         return 0
     wanted = set(ids)
-    n_known = [len(wanted.intersection(source.keys(place))) for place in range(len(source.names))]
-    if max(n_known) == len(wanted) or (asked.drop_unlabelled and 2 * max(n_known) > len(wanted)):
-        return n_known.index(max(n_known))
+    most, best = len(wanted) / 2, None
+    for place in range(len(source.names)):
+        n_known = len(wanted.intersection(source.keys(place)))
+        if n_known == len(wanted):
+            return place
+        if n_known > most:
+            most, best = n_known, place
+    if best is not None and asked.drop_unlabelled:
+        return best
     if len(source.names) == 1 or not by_rows:
         return None
     raise TableError(
@@ -393,15 +399,15 @@ def _key(source: Source, ids: list[str], asked: _Request, *, by_rows: bool) -> i
     )
 
 
-def _found(source: Source, key: int, ids: list[str], asked: _Request) -> list[int | None]:
-    """The row of each id; None where there is none, and rows without a target are left out."""
+def _found(source: Source, key: int, ids: list[str], *, may_lack: bool = False) -> list[int | None]:
+    """The row of each id; None where it may lack and does."""
     rows: dict[str, int] = {}
     wanted = set(ids)
     for row, name in enumerate(source.keys(key)):
         if rows.setdefault(name, row) != row and name in wanted:
             raise TableError(f"the id {name!r} stands in rows {rows[name] + 1:,} and {row + 1:,} of {source.path}")
     lost = [name for name in ids if name not in rows]
-    if lost and not asked.drop_unlabelled:
+    if lost and not may_lack:
         raise TableError(
             f"{len(lost):,} of {len(ids):,} ids are not in column {source.names[key]!r} of {source.path}: {some(lost)}",
             "; add them or leave out those rows (",
