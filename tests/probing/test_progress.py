@@ -4,6 +4,7 @@ import builtins
 import io
 import re
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
 from types import SimpleNamespace
@@ -84,6 +85,20 @@ def test_the_time_left_counts_what_is_ahead(state):
         with live_progress(0, stop=MaxProbes(300) | MaxTime(4), **options) as progress:
             progress(State(100, 2.0, state.tally))
     np.testing.assert_allclose(seen[1:], [0.8, 0.7, 0.15, 0, 2.0], atol=1e-9)
+
+
+def test_a_first_block_says_little_of_the_time_left(state, monkeypatch):
+    """What is done once falls on it. It is shown where the next one is far off, and where it is the last."""
+    for n_probes, seconds, expected in ((300, 0.9, [60]), (300, 1.1, [50, 60]), (50, 0.9, [50])):
+        displayed = []
+        monkeypatch.setattr(
+            "probewise.probing.progress._displayed",
+            lambda *_, displayed=displayed: nullcontext(lambda state: displayed.append(state.n_probes)),
+        )
+        with live_progress(1, stop=MaxProbes(n_probes), effort=lambda n: (n, 0.0)) as progress:
+            for n in (50, 60)[: 1 + (n_probes > 50)]:
+                progress(State(n, seconds * n / 50, state.tally))
+        assert displayed == expected
 
 
 def test_efforts_of_a_tournament():

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 REFRESH_SECONDS = 0.25
 LINE_SECONDS = 5.0
+SOON = 1.0  # seconds in which a second block comes after a first that took no longer
 TOP = 8
 ROWS_SHOWN, LONGEST = 10, 40  # of a small table, and the longest text in it
 
@@ -63,6 +64,10 @@ class Pace:
     def see(self, state: State) -> None:
         if self.first == (0, 0.0):
             self.first = state.n_probes, state.seconds
+
+    def is_first(self, state: State) -> bool:
+        """Whether nothing is known but the first block, by which the rest would seem to take far too long."""
+        return bool(state.n_probes == self.first[0] < self.n_probes)
 
     def seconds_left(self, state: State, share: float | None) -> float | None:
         """None where another rule, of which ``share`` tells, ends the run before."""
@@ -112,7 +117,7 @@ def live_progress(
         def show(state: State) -> None:
             if pace is not None:
                 pace.see(state)
-            if display is not None:
+            if display is not None and not (pace and pace.is_first(state) and state.seconds < SOON):
                 display(state)
             glimpse = glimpse_of(state)
             for watch in watchers:
