@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -146,15 +147,11 @@ class Design:
 
     def _last_rounds(self, before: Design | None) -> NDArray[np.int64]:
         """Of each feature, the last round it was in; only rounds that were not in ``before`` are looked at."""
-        known = [] if before is None else before.read
-        if (
-            before is None
-            or len(known) > len(self.read)
-            or any(self.read[n] is not known[n] for n in range(len(known)))
-        ):
+        n_known = 0 if before is None else len(before.read)
+        if before is None or n_known > len(self.read) or not all(map(is_, before.read, self.read)):
             return self.plan.last_rounds()
         last = before.last.copy()
-        for number in range(len(known), len(self.read)):
+        for number in range(n_known, len(self.read)):
             last[self.read[number].part.active] = number
         return last
 
