@@ -25,8 +25,8 @@ from sklearn.svm import SVC, LinearSVC
 from benchmarks.measure import in_fresh_process, peak_mib, print_table
 from probewise.criteria import KNN, SVM, Linear, NaiveBayes
 from probewise.datasets import make_madelon
+from probewise.engine.probes import ProbePlan
 from probewise.executors import executor
-from probewise.probing.probes import ProbePlan
 
 WORKERS = 2
 DATA = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))

@@ -23,7 +23,7 @@ from probewise import DAF, Tournament
 from probewise.criteria import KNN, Linear, NaiveBayes, Separability
 from probewise.criteria.device import to_device
 from probewise.datasets import load, make_madelon
-from probewise.probing.probes import ProbePlan
+from probewise.engine.probes import ProbePlan
 from probewise.stopping import MaxProbes
 
 DEVICE = os.environ.get("PROBEWISE_DEVICE", "cuda")

@@ -18,9 +18,9 @@ def free(subsets):
 
 
 def run(n_features, n_probes, block_size, ledger_path, stop=None):
-    from probewise.probing.engine import run_probes
-    from probewise.probing.ledger import Ledger
-    from probewise.probing.probes import ProbePlan
+    from probewise.engine.ledger import Ledger
+    from probewise.engine.loop import run_probes
+    from probewise.engine.probes import ProbePlan
     from probewise.stopping import MaxProbes
 
     plan = ProbePlan(n_features, max_size=200, seed=1)

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import print_table
 from probewise.criteria import KNN, Linear
-from probewise.probing.probes import ProbePlan
+from probewise.engine.probes import ProbePlan
 
 SHAPES = [(50, 5_000), (100, 20_000), (200, 100_000)]
 SIZES = [100, 1000]  # largest probes

@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.measure import print_table
 from probewise import Tournament
-from probewise.probing.progress import watched_by
+from probewise.engine.progress import watched_by
 
 ROWS, COLUMNS = (50, 100, 300, 1_000, 10_000, 100_000), (1_000, 10_000, 100_000, 1_000_000)
 MOST_CELLS = 10**8  # 400 MB

@@ -23,12 +23,12 @@ from benchmarks.measure import machine
 from probewise import DAF, JMI, ReliefF
 from probewise.criteria import KNN, Linear
 from probewise.datasets import load, make_madelon, make_xor
+from probewise.engine.probes import ProbePlan, Subsets
+from probewise.engine.run import Run
+from probewise.engine.settings import Record
+from probewise.engine.tally import Tally, positions
 from probewise.kernels.device import find
 from probewise.papers.daf_2011 import informative
-from probewise.probing.probes import ProbePlan, Subsets
-from probewise.probing.record import Record
-from probewise.probing.run import Run
-from probewise.probing.tally import Tally, positions
 from probewise.stopping import MaxProbes
 
 HERE = Path(__file__).parent

@@ -19,9 +19,9 @@ import scipy.sparse as sp
 from benchmarks.measure import print_table
 from probewise import DAF, Tournament
 from probewise.criteria import KNN
-from probewise.probing.alone import shuffled_target
-from probewise.selectors.tournament import usual_criterion
+from probewise.engine.permutation_test import shuffled_target
 from probewise.stopping import MaxProbes
+from probewise.tournament import usual_criterion
 
 FOLDER = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 KEPT = Path(__file__).with_suffix(".jsonl")

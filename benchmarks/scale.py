@@ -226,8 +226,8 @@ def hours_of_probes(n_probes, n_features):
     """A long run of a game that costs nothing, with a ledger and every measure at every look."""
     from probewise.criteria import Criterion
     from probewise.criteria.base import Folds
-    from probewise.probing import engine
-    from probewise.selectors.daf import DAF
+    from probewise.daf import DAF
+    from probewise.engine import loop as engine
     from probewise.stopping import MaxProbes, OrderChange, RelativeChange, Settled
 
     weights = np.random.default_rng(0).uniform(size=n_features)

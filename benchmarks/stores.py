@@ -58,7 +58,7 @@ def opened(path):
 
 def reading(path):
     """Seconds for a walk through all columns, and for the columns of one probe of 100."""
-    from probewise.checks.stores import Stored
+    from probewise.validation.stores import Stored
 
     X = Stored(opened(path))
     probes = [np.random.default_rng(i).choice(N_COLUMNS, 100, replace=False) for i in range(10)]

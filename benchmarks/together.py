@@ -7,7 +7,7 @@ import numpy as np
 from probewise import DAF, FSDD
 from probewise.criteria import KNN, Linear, NaiveBayes
 from probewise.criteria.base import Target
-from probewise.selectors.size_curve import SubsetScorer, chosen, curve_along, spaced_sizes, splits_for
+from probewise.evaluation.size_curve import SubsetScorer, chosen, curve_along, spaced_sizes, splits_for
 from probewise.stopping import MaxProbes
 
 SEEDS = range(4)

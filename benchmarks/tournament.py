@@ -87,9 +87,8 @@ CHOICES = {
 
 def made(choice, n_rows, **options):
     """Tournament with one choice changed, and what must be patched while it is fitted."""
-    from probewise import Tournament
-    from probewise.probing import rounds
-    from probewise.selectors import tournament
+    from probewise import Tournament, tournament
+    from probewise.engine import schedule as rounds
 
     changed, stack = dict(CHOICES[choice]), ExitStack()
     for name in [name for name in changed if name.isupper()]:

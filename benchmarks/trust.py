@@ -12,10 +12,10 @@ import numpy as np
 from benchmarks.measure import print_table
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon
-from probewise.probing.certainty import Certainty
-from probewise.probing.ledger import Ledger
-from probewise.probing.probes import ProbePlan
-from probewise.probing.tally import Tally, TallySheet, positions
+from probewise.engine.certainty import Certainty
+from probewise.engine.ledger import Ledger
+from probewise.engine.probes import ProbePlan
+from probewise.engine.tally import Tally, TallySheet, positions
 from probewise.stopping import least_shared
 
 RUNS, SMALL_RUNS = 200, 20

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from probewise import DAF
 from probewise.datasets import make_madelon
-from probewise.probing.ledger import LedgerError
+from probewise.engine.ledger import LedgerError
 from probewise.stopping import MaxProbes
 
 data = make_madelon(n_samples=300, n_features=100, random_state=0)

@@ -242,8 +242,8 @@ def settings_of(data: bytes) -> dict[str, str]:
 
 def with_settings(data: bytes, changed: dict[str, str], gone=frozenset(), block=None) -> bytes:
     """The ledger with other settings, as JSON, and perhaps another block; all checksums are right."""
-    from probewise.probing.fingerprints import block_checksum, settings_digest
-    from probewise.probing.ledger import FORMAT, INSERT_BLOCK
+    from probewise.engine.fingerprints import block_checksum, settings_digest
+    from probewise.engine.ledger import FORMAT, INSERT_BLOCK
 
     rows = {name: value for name, value in {**settings_of(data), **changed}.items() if name not in gone}
     with _as_database(data) as (connection, path):

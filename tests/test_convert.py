@@ -14,10 +14,10 @@ from sklearn.base import clone
 from sklearn.datasets import dump_svmlight_file
 
 from probewise import DAF
-from probewise.checks.stores import Stored
 from probewise.cli import run
 from probewise.io import TableError, convert_table, converting, formats, read_table
 from probewise.stopping import MaxProbes
+from probewise.validation.stores import Stored
 from sampling import examples
 
 

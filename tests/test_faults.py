@@ -21,8 +21,8 @@ from clusters import DaskCluster, await_, fails_on_some, leaves_a_trace, mean_an
 from probewise import BIF, DAF, executors
 from probewise.cli import run
 from probewise.datasets import make_madelon
+from probewise.engine.ledger import Ledger, LedgerError
 from probewise.executors import ClusterError, executor
-from probewise.probing.ledger import Ledger, LedgerError
 from probewise.stopping import MaxProbes, Rule
 from probewise.study import Study
 
@@ -348,7 +348,7 @@ def test_a_place_that_cannot_be_written(tmp_path, data):
     )
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith(
-        f"probewise.probing.ledger.LedgerError: the ledger {path} cannot be written"
+        f"probewise.engine.ledger.LedgerError: the ledger {path} cannot be written"
     )
     with Ledger(path) as ledger:
         assert ledger.values().tobytes() == made.ledger_.values().tobytes()
@@ -468,8 +468,8 @@ def test_a_ledger_with_failures_does_not_mix_error_scores(data, tmp_path):
 
 
 def test_a_block_that_fails_though_none_of_its_probes_does(data):
-    from probewise.probing.engine import run_probes
-    from probewise.probing.probes import ProbePlan
+    from probewise.engine.loop import run_probes
+    from probewise.engine.probes import ProbePlan
 
     def wants_one(subsets):
         if len(subsets) > 1:

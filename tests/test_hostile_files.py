@@ -18,9 +18,9 @@ import pytest
 import scipy.sparse as sp
 
 from probewise.cli import run
+from probewise.engine.ledger import Ledger
 from probewise.io import TableError, read_table, unpacking
 from probewise.io import table as tables
-from probewise.probing.ledger import Ledger
 
 pytest.importorskip("resource", reason="the fuzzer measures memory as POSIX does")
 import fuzz_readers

@@ -26,7 +26,7 @@ def stated_layers():
 # From the ground up; a module may import from layers below its own, and from its own package.
 LAYERS = stated_layers()
 # Imports that point up, each inside a function: a fitted selector writes its own report and shows itself in a notebook.
-UPWARD = {"selectors/base.py": {"report"}}
+UPWARD = {"_selector.py": {"report"}}
 DEVICE_HALVES = tuple(path.relative_to(SOURCE).as_posix() for path in MODULES if path.match("criteria/*_device.py"))
 OWNERS = {
     "numba": ("kernels/",),
@@ -37,14 +37,14 @@ OWNERS = {
     "dask": ("executors.py",),
     "distributed": ("executors.py",),
     "ray": ("executors.py",),
-    "sqlite3": ("probing/ledger.py",),
+    "sqlite3": ("engine/ledger.py",),
     "polars": ("io/",),
     "zarr": (),  # users' arrays come through their interface
     "h5py": (),
     "typer": ("cli/app.py",),
     "matplotlib": ("plots/",),
     "jinja2": ("report/",),
-    "rich": ("probing/progress.py", "cli/console.py"),
+    "rich": ("engine/progress.py", "cli/console.py"),
 }
 HEAVY = (
     "torch", "dask", "distributed", "ray", "zarr", "h5py", "polars", "pandas", "matplotlib", "jinja2", "typer", "rich",

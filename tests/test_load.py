@@ -7,10 +7,10 @@ import weakref
 
 import pytest
 
+from probewise.engine.ledger import Ledger
+from probewise.engine.loop import run_probes
+from probewise.engine.probes import ProbePlan
 from probewise.executors import executor
-from probewise.probing.engine import run_probes
-from probewise.probing.ledger import Ledger
-from probewise.probing.probes import ProbePlan
 from probewise.stopping import ORDER, VALUE, MaxProbes, MinCoverage, Rule
 
 N_PROBES, N_FEATURES = 60_000, 2_000

@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 
 from probewise import BIF, CFS, DAF, EFS, FSDD, MRMR, SFFS
 from probewise.datasets import make_madelon
+from probewise.engine.interactions import interactions_between
 from probewise.plots import (
     ConvergenceDisplay,
     InteractionDisplay,
@@ -31,7 +32,6 @@ from probewise.plots import (
     save_study,
 )
 from probewise.plots.drawing import COLOURS
-from probewise.probing.interactions import interactions_between
 from probewise.report.evidence import interactions
 from probewise.report.summary import findings_of
 from probewise.stopping import MaxProbes

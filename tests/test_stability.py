@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import naive
 from probewise import stability
-from probewise.probing.probes import ProbePlan
+from probewise.engine.probes import ProbePlan
 from probewise.stability import (
     MEASURES,
     anhi,

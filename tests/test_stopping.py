@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from probewise.probing.probes import Subsets
-from probewise.probing.tally import Tally
+from probewise.engine.probes import Subsets
+from probewise.engine.tally import Tally
 from probewise.stopping import (
     Look,
     MaxProbes,

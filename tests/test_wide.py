@@ -12,13 +12,13 @@ from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
 from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, SFFS, ReliefF
-from probewise.checks import stores
-from probewise.checks.stores import ReadAhead, Stored, column_slices, is_stored
 from probewise.criteria import KNN, Criterion, Linear, Separability
 from probewise.criteria.columns import Extent
-from probewise.probing import fingerprints
-from probewise.probing.fingerprints import fingerprint
+from probewise.engine import fingerprints
+from probewise.engine.fingerprints import fingerprint
 from probewise.stopping import MaxProbes
+from probewise.validation import stores
+from probewise.validation.stores import ReadAhead, Stored, column_slices, is_stored
 from sampling import examples
 
 ESTIMATOR = DecisionTreeClassifier(max_depth=2, random_state=0)

@@ -10,36 +10,36 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AdaptiveRandomForestClassifier": "forest",
-    "BIF": "selectors.bif",
-    "CFS": "selectors.cfs",
-    "CMIM": "selectors.mrmr",
-    "DAF": "selectors.daf",
-    "DFE": "selectors.dfe",
-    "EFS": "selectors.efs",
-    "FCBF": "selectors.fcbf",
-    "FSDD": "selectors.fsdd",
-    "JMI": "selectors.mrmr",
-    "MRMR": "selectors.mrmr",
-    "ReliefF": "selectors.relieff",
-    "SFFS": "selectors.sffs",
-    "Tournament": "selectors.tournament",
+    "BIF": "bif",
+    "CFS": "filters.cfs",
+    "CMIM": "filters.mrmr",
+    "DAF": "daf",
+    "DFE": "filters.dfe",
+    "EFS": "filters.efs",
+    "FCBF": "filters.fcbf",
+    "FSDD": "filters.fsdd",
+    "JMI": "filters.mrmr",
+    "MRMR": "filters.mrmr",
+    "ReliefF": "filters.relieff",
+    "SFFS": "sffs",
+    "Tournament": "tournament",
 }
 
 if TYPE_CHECKING:
+    from .bif import BIF as BIF
+    from .daf import DAF as DAF
+    from .filters.cfs import CFS as CFS
+    from .filters.dfe import DFE as DFE
+    from .filters.efs import EFS as EFS
+    from .filters.fcbf import FCBF as FCBF
+    from .filters.fsdd import FSDD as FSDD
+    from .filters.mrmr import CMIM as CMIM
+    from .filters.mrmr import JMI as JMI
+    from .filters.mrmr import MRMR as MRMR
+    from .filters.relieff import ReliefF as ReliefF
     from .forest import AdaptiveRandomForestClassifier as AdaptiveRandomForestClassifier
-    from .selectors.bif import BIF as BIF
-    from .selectors.cfs import CFS as CFS
-    from .selectors.daf import DAF as DAF
-    from .selectors.dfe import DFE as DFE
-    from .selectors.efs import EFS as EFS
-    from .selectors.fcbf import FCBF as FCBF
-    from .selectors.fsdd import FSDD as FSDD
-    from .selectors.mrmr import CMIM as CMIM
-    from .selectors.mrmr import JMI as JMI
-    from .selectors.mrmr import MRMR as MRMR
-    from .selectors.relieff import ReliefF as ReliefF
-    from .selectors.sffs import SFFS as SFFS
-    from .selectors.tournament import Tournament as Tournament
+    from .sffs import SFFS as SFFS
+    from .tournament import Tournament as Tournament
 
 __all__ = [
     "BIF",

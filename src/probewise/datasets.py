@@ -13,8 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .checks.errors import ForPython, Parameter, ParameterError, Setting
-from .checks.parameters import random_of
+from .validation.errors import ForPython, Parameter, ParameterError, Setting
+from .validation.parameters import random_of
 
 FOLDER_VARIABLE = "PROBEWISE_DATA"
 SPARSE = ("data", "indices", "indptr", "shape")

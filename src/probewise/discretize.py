@@ -13,22 +13,15 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from .checks.errors import Parameter, ParameterError
-from .checks.parameters import is_whole
-from .checks.stores import Stored, readable_type
-from .checks.tables import (
-    SQUARED,
-    discrete_columns,
-    number_categories,
-    require_finite,
-    require_widths,
-    validated,
-)
 from .criteria.base import Target, require_few_classes
 from .executors import Map, in_turn, threads
 from .information import Codes
 from .kernels import columns as kernels
 from .kernels import intervals, levels
+from .validation.errors import Parameter, ParameterError
+from .validation.parameters import is_whole
+from .validation.stores import Stored, readable_type
+from .validation.tables import SQUARED, discrete_columns, number_categories, require_finite, require_widths, validated
 
 Floats = NDArray[np.float64]
 SUPERVISED = {"optimal": intervals.optimal, "greedy": intervals.greedy, "mdl": intervals.mdl}

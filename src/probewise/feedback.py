@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 
-from .checks.parameters import is_whole, random_of
 from .criteria.scorer import seeded
 from .executors import executor
+from .validation.parameters import is_whole, random_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from .checks.parameters import is_whole, random_of
-from .checks.tables import require_widths, validated
+from .validation.parameters import is_whole, random_of
+from .validation.tables import require_widths, validated
 
 NARROWEST = 1e-7  # scikit-learn's trees see no difference in a narrower column
 WIDEST = {4: 1e18, 8: 1e38}  # by bytes: trees see float32, and k-means squares

@@ -48,7 +48,7 @@ class Look:
         For each k watched, the share of the top k that odd and even blocks have in common.
     sure : dict of Sure to float
         For each (k, overlap) watched, the probability that at least this share of the top k are among the true top k
-        (see `probewise.probing.certainty`).
+        (see `probewise.engine.certainty`).
     """
 
     n_probes: int

@@ -7,12 +7,12 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from probewise.cli import ahead
+from probewise.cli import precompile as ahead
 from probewise.criteria import KNN, Linear
+from probewise.engine.probes import Subsets
 from probewise.kernels import draw, inclusion, neighbors, ridge_decisions, ridge_left_out, scores, sums, votes
 from probewise.kernels.jit import Elsewhere
-from probewise.probing.probes import Subsets
-from probewise.selectors.tournament import Tournament
+from probewise.tournament import Tournament
 
 
 class Unstarted:
@@ -71,7 +71,9 @@ def test_what_is_compiled_ahead_is_what_a_ranking_calls():
 
 
 def test_kernels_are_compiled_ahead_before_anything_else_is_imported():
-    code = "import sys, probewise.cli.ahead; print({'sklearn', 'scipy.sparse', 'typer', 'polars'} & {*sys.modules})"
+    code = (
+        "import sys, probewise.cli.precompile; print({'sklearn', 'scipy.sparse', 'typer', 'polars'} & {*sys.modules})"
+    )
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     assert told == "set()\n"
 
@@ -86,7 +88,7 @@ def test_a_version_of_the_kernels_is_compiled_ahead_once(monkeypatch, tmp_path):
     for _ in range(2):
         ahead.begin("linear")
     assert ahead.elsewhere.names == {"by_columns", "by_rows"}
-    assert [command[1:] for (command,) in started] == [["-m", "probewise.cli.ahead", "linear"]]
+    assert [command[1:] for (command,) in started] == [["-m", "probewise.cli.precompile", "linear"]]
     ahead.begin("linear", "neighbors")
     monkeypatch.setattr(ahead, "VERSION", "other")
     ahead.begin("linear")
@@ -103,4 +105,4 @@ def test_without_a_folder_for_it_nothing_is_compiled_ahead(monkeypatch, folder):
 
 @pytest.mark.exhaustive
 def test_it_runs_as_a_process(tmp_path):
-    subprocess.run([ahead.sys.executable, "-m", "probewise.cli.ahead", *ahead.COMPILED], check=True, timeout=300)
+    subprocess.run([ahead.sys.executable, "-m", "probewise.cli.precompile", *ahead.COMPILED], check=True, timeout=300)

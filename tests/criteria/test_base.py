@@ -5,8 +5,8 @@ import pytest
 from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedGroupKFold
 
 from probewise import Tournament
-from probewise.checks.errors import ParameterError
 from probewise.criteria.base import Folds, Target
+from probewise.validation.errors import ParameterError
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.int64, np.uint64])

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from probewise import CFS, DAF, FSDD
 from probewise.criteria import KNN, Function, Scorer
 from probewise.criteria.identity import _name, _parts, stable_text
-from probewise.probing.ledger import LedgerError
+from probewise.engine.ledger import LedgerError
 from probewise.stopping import MaxProbes
 from probewise.study.trials import _described
 

@@ -16,8 +16,8 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 import naive
 from probewise.criteria import KNN
+from probewise.engine.probes import ProbePlan, Subsets
 from probewise.kernels import neighbors as kernels
-from probewise.probing.probes import ProbePlan, Subsets
 
 
 def table(n=120, d=30, n_classes=3, dtype=np.float64, seed=0):

@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import GroupKFold, LeaveOneOut, ShuffleSplit, StratifiedKFold, cross_val_score
 
 from probewise.criteria import Linear
-from probewise.probing.probes import ProbePlan, Subsets
+from probewise.engine.probes import ProbePlan, Subsets
 
 SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 6)
 FEW = ProbePlan(30, max_size=25, seed=1).draw(0, 3)

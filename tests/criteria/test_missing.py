@@ -11,12 +11,12 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 
 from probewise import BIF, DAF, SFFS
-from probewise.checks.stores import Stored
 from probewise.criteria import KNN, Linear, Tree
 from probewise.criteria.columns import Extent
 from probewise.criteria.knn import Votes
-from probewise.probing.probes import ProbePlan, Subsets
+from probewise.engine.probes import ProbePlan, Subsets
 from probewise.stopping import MaxProbes
+from probewise.validation.stores import Stored
 
 SUBSETS = Subsets.of([*ProbePlan(20, max_size=14, seed=3).draw(0, 4), [3, 0], [1, 2], range(20)])
 MODELS = {

@@ -19,9 +19,9 @@ from sklearn.naive_bayes import GaussianNB
 
 from probewise.criteria import naive_bayes
 from probewise.criteria.naive_bayes import NaiveBayes
+from probewise.engine.probes import ProbePlan, Subsets
 from probewise.executors import executor
 from probewise.kernels import bayes as kernels
-from probewise.probing.probes import ProbePlan, Subsets
 
 
 def table(n=120, d=30, n_classes=3, seed=0):

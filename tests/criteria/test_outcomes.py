@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 import naive
 from probewise.criteria import KNN, SVM, Average, Linear, NaiveBayes, Scorer, Tree
 from probewise.criteria.base import Folds
-from probewise.probing.probes import ProbePlan, Subsets
+from probewise.engine.probes import ProbePlan, Subsets
 
 SUBSETS = ProbePlan(20, max_size=14, seed=3).draw(0, 4)
 LAST = len(SUBSETS) - 1

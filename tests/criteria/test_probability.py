@@ -17,13 +17,13 @@ from sklearn.tree import DecisionTreeRegressor
 
 import naive
 from probewise import BIF, DAF, SFFS
-from probewise.checks.stores import Stored
 from probewise.criteria import KNN, SVM, Average, Linear, NaiveBayes, Scorer, Separability
 from probewise.criteria import columns as held
 from probewise.criteria.base import Folds
-from probewise.probing.ledger import LedgerError
-from probewise.probing.probes import ProbePlan, Subsets
+from probewise.engine.ledger import LedgerError
+from probewise.engine.probes import ProbePlan, Subsets
 from probewise.stopping import MaxProbes
+from probewise.validation.stores import Stored
 
 CRITERIA = {"knn": KNN(6), "linear": Linear(), "naive_bayes": NaiveBayes()}
 CVS = {

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from probewise.criteria import KNN, Function, Linear, Scorer, as_criterion
-from probewise.probing.probes import ProbePlan
+from probewise.engine.probes import ProbePlan
 
 SUBSETS = ProbePlan(15, max_size=10, seed=1).draw(0, 4)
 

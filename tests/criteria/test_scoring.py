@@ -25,8 +25,8 @@ from probewise.criteria import KNN, SVM, Linear, NaiveBayes, Separability, Tree
 from probewise.criteria.base import Target
 from probewise.criteria.predictions import FROM_COUNTS, FROM_ERRORS, OF_TWO, OfPredictions
 from probewise.criteria.scoring import NO_GROUPS, Measure
+from probewise.engine.probes import ProbePlan, Subsets
 from probewise.kernels import scores as kernels
-from probewise.probing.probes import ProbePlan, Subsets
 from probewise.report.words import sentences_on_features
 from probewise.stopping import MaxProbes
 

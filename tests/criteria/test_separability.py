@@ -9,9 +9,9 @@ from sklearn.cluster import KMeans
 
 from probewise.criteria import separability
 from probewise.criteria.separability import Separability
+from probewise.engine.probes import ProbePlan, Subsets
+from probewise.engine.tally import Tally
 from probewise.executors import executor
-from probewise.probing.probes import ProbePlan, Subsets
-from probewise.probing.tally import Tally
 
 DISTANCES = ["mahalanobis", "bhattacharyya", "divergence"]
 MEASURES = [*DISTANCES, "clusters"]

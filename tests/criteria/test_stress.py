@@ -9,8 +9,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 import naive
 from probewise.criteria import KNN, Linear, NaiveBayes
 from probewise.criteria.base import Folds
+from probewise.engine.probes import ProbePlan, Subsets
 from probewise.kernels import neighbors
-from probewise.probing.probes import ProbePlan, Subsets
 from stress import CASES, SHAPES, folds_of, subsets_of, table
 
 

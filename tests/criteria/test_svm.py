@@ -20,9 +20,9 @@ from sklearn.svm import SVC, SVR
 
 from probewise.criteria import svm
 from probewise.criteria.svm import SVM
+from probewise.engine.probes import ProbePlan, Subsets
 from probewise.executors import executor
 from probewise.kernels import smo
-from probewise.probing.probes import ProbePlan, Subsets
 
 SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 6)
 KERNELS = pytest.mark.parametrize("kernel", ["linear", "rbf"])

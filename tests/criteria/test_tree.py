@@ -9,7 +9,7 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, cross_val_s
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from probewise.criteria.tree import Tree
-from probewise.probing.probes import ProbePlan
+from probewise.engine.probes import ProbePlan
 
 SUBSETS = ProbePlan(15, max_size=10, seed=1).draw(0, 4)
 

@@ -16,8 +16,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from probewise import BIF, DAF, SFFS, Tournament
 from probewise.criteria import KNN, SVM, Criterion, Linear, NaiveBayes, Scorer, Separability, Tree
-from probewise.probing.ledger import Ledger, LedgerError
-from probewise.probing.probes import ProbePlan, Subsets
+from probewise.engine.ledger import Ledger, LedgerError
+from probewise.engine.probes import ProbePlan, Subsets
 from probewise.stopping import MaxProbes
 
 SUBSETS = ProbePlan(20, max_size=14, seed=3).draw(0, 5)

@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit, Stratified
 from probewise.criteria import NaiveBayes
 from probewise.criteria import naive_bayes as criterion
 from probewise.criteria.device import to_device
-from probewise.probing.probes import ProbePlan, Subsets
+from probewise.engine.probes import ProbePlan, Subsets
 from sampling import examples
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")

@@ -15,10 +15,10 @@ from scipy.stats import spearmanr
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")
 
 from probewise import CMIM, EFS, FSDD, JMI, MRMR, ReliefF  # noqa: E402
-from probewise.checks.stores import Stored  # noqa: E402
 from probewise.datasets import make_madelon  # noqa: E402
 from probewise.information import Codes  # noqa: E402
 from probewise.kernels.device import contingency, moments, relief, streaming  # noqa: E402
+from probewise.validation.stores import Stored  # noqa: E402
 from sampling import examples  # noqa: E402
 
 seeds = st.integers(0, 2**32 - 1)

@@ -27,9 +27,9 @@ from probewise.criteria.base import Folds  # noqa: E402
 from probewise.criteria.device import to_device  # noqa: E402
 from probewise.criteria.knn_device import RowsByFold  # noqa: E402
 from probewise.datasets import make_madelon  # noqa: E402
+from probewise.engine.ledger import LedgerError  # noqa: E402
+from probewise.engine.probes import ProbePlan, Subsets  # noqa: E402
 from probewise.kernels.device import columns, count, find  # noqa: E402
-from probewise.probing.ledger import LedgerError  # noqa: E402
-from probewise.probing.probes import ProbePlan, Subsets  # noqa: E402
 from probewise.stopping import MaxProbes  # noqa: E402
 from probewise.study import Study  # noqa: E402
 from sampling import examples  # noqa: E402

@@ -17,7 +17,7 @@ from sklearn.model_selection import KFold, LeaveOneOut, ShuffleSplit
 
 from probewise.criteria import Linear
 from probewise.criteria.device import to_device
-from probewise.probing.probes import ProbePlan, Subsets
+from probewise.engine.probes import ProbePlan, Subsets
 from sampling import examples
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")

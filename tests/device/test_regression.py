@@ -10,12 +10,12 @@ torch.set_num_threads(1)
 
 from probewise import Tournament  # noqa: E402
 from probewise.datasets import make_madelon  # noqa: E402
+from probewise.engine import regression  # noqa: E402
+from probewise.engine.ledger import Ledger  # noqa: E402
+from probewise.engine.probes import Subsets  # noqa: E402
+from probewise.engine.regression import Design, Regression  # noqa: E402
+from probewise.engine.schedule import TournamentPlan  # noqa: E402
 from probewise.kernels.device.inclusion import Inclusion  # noqa: E402
-from probewise.probing import regression  # noqa: E402
-from probewise.probing.ledger import Ledger  # noqa: E402
-from probewise.probing.probes import Subsets  # noqa: E402
-from probewise.probing.regression import Design, Regression  # noqa: E402
-from probewise.probing.rounds import TournamentPlan  # noqa: E402
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 

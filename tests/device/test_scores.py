@@ -13,9 +13,9 @@ from probewise.cli import run  # noqa: E402
 from probewise.criteria import KNN, Average, Linear, NaiveBayes  # noqa: E402
 from probewise.criteria.device import to_device  # noqa: E402
 from probewise.datasets import make_madelon  # noqa: E402
+from probewise.engine.probes import ProbePlan, Subsets  # noqa: E402
 from probewise.kernels.device.bayes import all_but_each  # noqa: E402
 from probewise.kernels.device.scores import total  # noqa: E402
-from probewise.probing.probes import ProbePlan, Subsets  # noqa: E402
 from probewise.stopping import MaxProbes  # noqa: E402
 
 RNG = np.random.default_rng(0)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from probewise.criteria.device import to_device
 from probewise.criteria.separability import Separability
-from probewise.probing.probes import ProbePlan, Subsets
+from probewise.engine.probes import ProbePlan, Subsets
 from sampling import examples
 
 torch = pytest.importorskip("torch", reason="torch is not installed: make test-device")

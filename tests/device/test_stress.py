@@ -7,7 +7,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test-d
 
 from probewise.criteria import KNN, Linear, NaiveBayes  # noqa: E402
 from probewise.criteria.device import to_device  # noqa: E402
-from probewise.probing.probes import Subsets  # noqa: E402
+from probewise.engine.probes import Subsets  # noqa: E402
 from stress import CASES, SHAPES, folds_of, subsets_of, table  # noqa: E402
 
 MANY = {"many rows": (600, 30, (8, 12, 30))}  # of which the CPU finds neighbours in another way

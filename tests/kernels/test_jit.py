@@ -13,7 +13,7 @@ from probewise.kernels.vectors import has_feature
 
 CODE = """
 import numpy as np
-from probewise.probing.probes import ProbePlan
+from probewise.engine.probes import ProbePlan
 ProbePlan(10, max_size=3).draw(0, 5)
 """
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from probewise.probing.tally import positions
+from probewise.engine.tally import positions
 
 
 def by_stable_sort(scores):

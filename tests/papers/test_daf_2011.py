@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 from probewise import DAF
 from probewise.criteria import Function
 from probewise.datasets import Dataset, load, make_madelon
+from probewise.engine.ledger import Ledger, LedgerInUse
 from probewise.papers import daf_2011, daf_2011_remarks, replays
 from probewise.papers.base import Cell, published
 from probewise.papers.daf_2011 import Effort, Settings
@@ -20,7 +21,6 @@ from probewise.papers.daf_2011_sets import informative
 from probewise.papers.linear_svm import LinearSVM
 from probewise.papers.replays import Ledgers, Replay, first_probes
 from probewise.papers.work import Reproduction
-from probewise.probing.ledger import Ledger, LedgerInUse
 from probewise.stopping import MaxProbes
 
 TINY = Settings(

@@ -7,13 +7,13 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 
 from probewise.datasets import Dataset
+from probewise.filters.cfs import CFS
+from probewise.filters.efs import EFS
 from probewise.papers import efs_2004, efs_2004_claims, efs_2004_feedback, efs_2004_genes, efs_2004_remarks
 from probewise.papers.base import published
 from probewise.papers.efs_2004 import PROFILES, Settings
 from probewise.papers.efs_2004_genes import BY_SEARCH, BY_UNCERTAINTY, GENE_METHODS, GREEDY, METHODS, NAME, SEEN, Curves
 from probewise.papers.work import Reproduction
-from probewise.selectors.cfs import CFS
-from probewise.selectors.efs import EFS
 
 TINY = Settings(
     repeats={"Leukemia": 1, "Lymphoma": 2, f"Leukemia{SEEN}": 1},

@@ -6,6 +6,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import StratifiedKFold
 
 from probewise.datasets import Dataset
+from probewise.filters.fsdd import FSDD
 from probewise.papers import fsdd_2008
 from probewise.papers.base import published
 from probewise.papers.fsdd_2008 import (
@@ -39,7 +40,6 @@ from probewise.papers.fsdd_2008_remarks import (
 )
 from probewise.papers.fsdd_2008_sets import OVERLAP, PRUNED
 from probewise.papers.work import Reproduction
-from probewise.selectors.fsdd import FSDD
 
 WINE = [70.23, 85.39, 90.45, 92.14, 94.94, 96.07, 96.07, 96.07, 95.51, 96.07, 96.07, 97.19, 95.51]
 

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import probewise
 from probewise import FSDD
-from probewise.selectors import base
+from probewise import _selector as base
 from probewise.stopping import MaxProbes
 
 SELECTORS = [name for name in probewise.__all__ if not name.endswith("Classifier")]

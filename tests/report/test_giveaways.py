@@ -6,7 +6,7 @@ import pytest
 from probewise import FSDD, MRMR, Tournament
 from probewise.criteria.base import Target
 from probewise.report import summarize
-from probewise.report.giveaways import giveaway_sentence, giveaways
+from probewise.report.leakage import giveaway_sentence, giveaways
 
 random = np.random.default_rng(0)
 CLASSES = random.integers(0, 3, 90)

@@ -7,8 +7,8 @@ import pytest
 
 from probewise import DAF
 from probewise.cli import run
-from probewise.probing.progress import Glimpse, watched_by
-from probewise.probing.tally import TallySheet
+from probewise.engine.progress import Glimpse, watched_by
+from probewise.engine.tally import TallySheet
 from probewise.report import live
 from probewise.report.live import LivePage
 from probewise.stopping import MaxProbes, MaxTime, Settled, State

@@ -15,8 +15,8 @@ from probewise import BIF, DAF, FSDD, SFFS, Tournament
 from probewise.cli.console import print_comparison
 from probewise.criteria import KNN, NAMES, Average, NaiveBayes, Scorer, in_prose
 from probewise.datasets import make_madelon
-from probewise.probing.ledger import Ledger
-from probewise.probing.replay import LIKE_SIZE
+from probewise.engine.ledger import Ledger
+from probewise.engine.replay import LIKE_SIZE
 from probewise.report import render_html, render_json, render_markdown, summarize
 from probewise.report.study import _on_accuracy, _on_pairs, sentences
 from probewise.stopping import MaxProbes, Settled

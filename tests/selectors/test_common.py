@@ -292,7 +292,7 @@ def test_bif_equals_the_criterion_alone_and_breaks_ties_by_the_lower_index():
     X, y = table(d=600)
     X[:, 599] = X[:, 2]
     fitted = BIF(criterion=KNN(3)).fit(X, y)
-    from probewise.probing.probes import Subsets
+    from probewise.engine.probes import Subsets
 
     np.testing.assert_array_equal(fitted.scores_, KNN(3).bind(X, y)(Subsets.of(np.arange(600)[:, None])))
     assert fitted.ranking_[599] == fitted.ranking_[2] + 1

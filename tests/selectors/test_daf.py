@@ -17,7 +17,7 @@ import naive
 from probewise import BIF, DAF
 from probewise.criteria import KNN
 from probewise.datasets import make_madelon
-from probewise.probing.ledger import Ledger, LedgerError
+from probewise.engine.ledger import Ledger, LedgerError
 from probewise.stopping import MaxProbes, MaxTime, Settled
 
 MADELON = [28, 48, 64, 105, 128, 153, 241, 281, 318, 336, 338, 378, 433, 442, 451, 453, 455, 472, 475, 493]
@@ -282,7 +282,7 @@ def test_leaders_by_a_single_probe_are_warned_of():
 
 
 def test_time_that_is_over_unsettled_is_warned_of(monkeypatch):
-    monkeypatch.setattr("probewise.selectors.daf.DEFAULT_STOP", Settled(top=20, overlap=1.0) | MaxTime(0.05))
+    monkeypatch.setattr("probewise.daf.DEFAULT_STOP", Settled(top=20, overlap=1.0) | MaxTime(0.05))
     X, y = np.random.default_rng(0).standard_normal((60, 300)), np.arange(60) % 2
     with pytest.warns(ConvergenceWarning, match="60 s were over before the top 20 had settled"):
         DAF(random_state=0).fit(X, y)

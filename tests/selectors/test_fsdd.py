@@ -14,9 +14,9 @@ from sklearn.feature_selection import f_classif
 
 import naive
 from probewise.executors import serial
+from probewise.filters import fsdd
+from probewise.filters.fsdd import FSDD, ClassMoments
 from probewise.kernels import moments as kernels
-from probewise.selectors import fsdd
-from probewise.selectors.fsdd import FSDD, ClassMoments
 from sampling import examples
 
 MAKERS = {

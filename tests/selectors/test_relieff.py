@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 import naive
-from probewise.selectors import relieff as module
-from probewise.selectors.relieff import ReliefF
+from probewise.filters import relieff as module
+from probewise.filters.relieff import ReliefF
 from sampling import examples
 
 to_fractions = np.vectorize(lambda value: Fraction(float(value)), otypes=[object])

@@ -5,10 +5,10 @@ import pytest
 import scipy.sparse as sp
 
 from probewise import DAF, Tournament
-from probewise.checks.stores import Stored
 from probewise.report.words import sentences_on_features
-from probewise.selectors.scaling import scale_for, scaled, uneven_widths
 from probewise.stopping import MaxProbes
+from probewise.validation.scaling import scale_for, scaled, uneven_widths
+from probewise.validation.stores import Stored
 
 
 def table(seed=0):

@@ -12,14 +12,14 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probewise import BIF, CFS, DAF, DFE, FSDD, MRMR, ReliefF
-from probewise.checks.stores import Stored
 from probewise.cli import run
 from probewise.criteria import KNN, Separability
-from probewise.probing.ledger import Ledger, LedgerError
-from probewise.probing.record import Record
-from probewise.probing.units import unit_table
+from probewise.engine.ledger import Ledger, LedgerError
+from probewise.engine.settings import Record
+from probewise.engine.units import unit_table
 from probewise.report import render_markdown, summarize
 from probewise.stopping import MaxProbes, MinCoverage, Settled
+from probewise.validation.stores import Stored
 from sampling import examples
 
 WITHOUT_PROBES = [FSDD(), DFE(), MRMR(5), ReliefF(), BIF(criterion="linear"), SelectKBest(f_classif)]

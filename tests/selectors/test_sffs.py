@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 import naive
 from probewise import SFFS
 from probewise.criteria import KNN, Linear
-from probewise.probing.probes import Subsets
+from probewise.engine.probes import Subsets
 from probewise.stopping import MaxProbes, MaxTime
 
 

@@ -13,8 +13,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from probewise import BIF, DAF, FSDD, SFFS
 from probewise.criteria import KNN, Linear
 from probewise.datasets import make_madelon
-from probewise.probing.probes import Subsets
-from probewise.selectors.size_curve import SizeCurve, TooFewRows, fewest_enough, size_curve_of, spaced_sizes
+from probewise.engine.probes import Subsets
+from probewise.evaluation.size_curve import SizeCurve, TooFewRows, fewest_enough, size_curve_of, spaced_sizes
 from probewise.stopping import MaxProbes
 
 

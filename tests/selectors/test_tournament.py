@@ -25,10 +25,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import naive
 from probewise import Tournament
 from probewise.datasets import make_madelon
-from probewise.probing.fingerprints import fingerprint
-from probewise.probing.ledger import Ledger
-from probewise.probing.rounds import FEWEST, SHARE, Schedule, sizes_of_rounds
-from probewise.probing.run import Run
+from probewise.engine.fingerprints import fingerprint
+from probewise.engine.ledger import Ledger
+from probewise.engine.run import Run
+from probewise.engine.schedule import FEWEST, SHARE, Schedule, sizes_of_rounds
 from probewise.report import render_markdown, summarize
 
 DATA = make_madelon(120, 80, random_state=1)
@@ -178,7 +178,7 @@ def test_the_net_protects_while_many_are_in():
 
 
 def test_the_net_is_the_same_each_time_where_relieff_looks_at_some_rows(monkeypatch):
-    monkeypatch.setattr("probewise.selectors.tournament.RELIEF_CELLS", 20 * 60 * 130)
+    monkeypatch.setattr("probewise.tournament.RELIEF_CELLS", 20 * 60 * 130)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 130)), np.arange(60) % 2
     first, again = (Tournament(5, n_probes=400, net=True, random_state=0).fit(X, y) for _ in range(2))
@@ -201,7 +201,7 @@ def test_a_class_of_two_rows():
 
 def test_of_many_rows_a_sample_is_used(tmp_path, monkeypatch):
     """Each class in its share; weights, groups and the net follow; another seed is another sample, and another run."""
-    monkeypatch.setattr("probewise.selectors.tournament.MOST_ROWS", 60)
+    monkeypatch.setattr("probewise.tournament.MOST_ROWS", 60)
     y, weights = np.repeat([0, 1, 2], [60, 40, 20]), np.linspace(0.5, 2, 120)
     options = {"n_probes": 100, "scale": None, "ledger": tmp_path / "run"}
     fitted = tournament(**options).fit(DATA.X, y, sample_weight=weights)

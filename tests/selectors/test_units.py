@@ -16,12 +16,12 @@ from sklearn.preprocessing import OneHotEncoder
 
 import naive
 from probewise import DAF
-from probewise.checks.stores import Stored
 from probewise.criteria import KNN, Linear, NaiveBayes, as_criterion
-from probewise.probing.ledger import LedgerError
-from probewise.probing.probes import Subsets
+from probewise.engine.ledger import LedgerError
+from probewise.engine.probes import Subsets
 from probewise.report import render_markdown, summarize
 from probewise.stopping import MaxProbes
+from probewise.validation.stores import Stored
 
 NAMES = [f"gene {i}" for i in range(12)]
 GROUPS = [[0, 5], [3, 4, 11]]

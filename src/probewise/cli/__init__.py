@@ -13,7 +13,7 @@ __all__ = ["main", "run"]
 def main() -> None:
     """The entry point of the ``probewise`` command."""
     if {"rank", "demo"} & set(sys.argv[1:2]) and not {"--help", "--help-all", "--method"} & set(sys.argv):
-        from . import ahead
+        from . import precompile as ahead
 
         ahead.begin("draws", "linear", *(["neighbors"] if "demo" in sys.argv[1:2] else []), "rest")
     from . import app

@@ -12,8 +12,8 @@ from types import MappingProxyType, SimpleNamespace
 from typing import Annotated, Any
 
 from .. import __version__
-from ..checks.errors import ParameterError
-from ..checks.parameters import writable_path
+from ..validation.errors import ParameterError
+from ..validation.parameters import writable_path
 from . import files, options, parsing
 from .console import print_demo, print_diff, print_line, print_outcome, warnings_as_lines
 from .options import RENAMED, TOP, Option, as_flag
@@ -210,12 +210,12 @@ def demo(given: Any) -> None:
     The data follow Madelon's recipe: 1,000 rows, 500 features, 20 of them informative, mostly only together.
     Takes less than a minute.
     """
+    from ..bif import BIF
+    from ..daf import DAF
     from ..datasets import make_madelon
     from ..io import Table
-    from ..selectors.bif import BIF
-    from ..selectors.daf import DAF
-    from ..selectors.tournament import Tournament
     from ..stopping import MaxTime, Settled
+    from ..tournament import Tournament
 
     data = make_madelon(random_state=given.seed)
     table = Table(data.X, data.y, data.feature_names, "class")
@@ -238,11 +238,11 @@ def rank(given: Any) -> int:
     much better the probes with it are than those without it; with no limit given that stops when the top 20 have
     settled, or after a minute. Ctrl-C ends it at any time with the ranking so far.
     """
+    from ..engine.ledger import peek
+    from ..engine.progress import watched_by
+    from ..engine.settings import begun_by
     from ..executors import on_dask
     from ..io import require_ranking_path, require_table_path
-    from ..probing.ledger import peek
-    from ..probing.progress import watched_by
-    from ..probing.record import begun_by
     from ..report import require_report_path
 
     given.resume = files.goes_on(given.ledger, given, lambda file: peek(file, "seed") is not None)
@@ -368,8 +368,8 @@ def convert(given: Any) -> None:
     OUT holds the features, column after column; OUT.json their names, the target and the ids. Parquet files are read
     some columns at a time, other formats as a whole.
     """
+    from ..engine.progress import live_line
     from ..io import convert_table
-    from ..probing.progress import live_line
 
     with live_line(0 if given.quiet else 1) as progress:
         asked = parsing.values_of(given, "target", "id_column", "dtype", "decimal", "force")
@@ -385,7 +385,7 @@ def reproduce(given: Any) -> None:
     Ended, by Ctrl-C or a kill, it goes on with the same command where it was.
     """
     from .. import papers
-    from ..probing.progress import live_line
+    from ..engine.progress import live_line
 
     if given.full:
         given.profile = "full"

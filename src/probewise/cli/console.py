@@ -18,14 +18,14 @@ from .options import TOP
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from .._probing import ProbingSelector
+    from ..bif import BIF
+    from ..daf import DAF
     from ..datasets import KnownTruth
+    from ..engine.interactions import Group, Interactions
     from ..papers import Outcome
-    from ..probing.interactions import Group, Interactions
-    from ..selectors.bif import BIF
-    from ..selectors.daf import DAF
-    from ..selectors.probing import ProbingSelector
-    from ..selectors.tournament import Tournament
     from ..study import StudyResult
+    from ..tournament import Tournament
 
 # Of the terminal, which has room for the rest only.
 LEFT_OUT = ("rank_low", "rank_high", "in_top", "lower_in", "fold_change", *ENDS)
@@ -72,7 +72,7 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
 
 def summary_of(daf: ProbingSelector, names: Sequence[str]) -> str:
     """What was asked about single features, how the run went, and why it ended."""
-    from ..probing.record import DEFAULT_FDR
+    from ..engine.settings import DEFAULT_FDR
     from ..report.words import beyond_luck, decoys_beaten, sentences_on_features
 
     rate = getattr(daf, "fdr", DEFAULT_FDR)
@@ -92,7 +92,7 @@ def summary_of(daf: ProbingSelector, names: Sequence[str]) -> str:
 
 def print_together(found: Interactions, groups: Sequence[Group]) -> None:
     """The strongest pairs, and the groups in words."""
-    from ..probing.interactions import FEWEST_IN_A_CELL, IN_WORDS
+    from ..engine.interactions import FEWEST_IN_A_CELL, IN_WORDS
 
     pairs = found.pairs()
     if not pairs:

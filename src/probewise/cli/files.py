@@ -11,8 +11,8 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..checks.errors import ParameterError
-from ..checks.tables import columns_not_finite
+from ..validation.errors import ParameterError
+from ..validation.tables import columns_not_finite
 from .console import print_line
 from .options import as_flag
 from .parsing import is_file_of_groups, values_of
@@ -104,8 +104,8 @@ def goes_on(file: Path | None, given: Any, has_begun: Callable[[Path], bool]) ->
 
 
 def table_of(given: Any, *, allow_missing: bool = False) -> Table:
+    from ..engine.progress import live_line
     from ..io import read_table
-    from ..probing.progress import live_line
 
     with live_line(0 if given.quiet else 1) as progress, _without_panics(given.data, given.target_file):
         table = read_table(given.data, **_reading_options(given), gaps=allow_missing, progress=progress)

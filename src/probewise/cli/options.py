@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from .. import _HOME
-from ..checks.errors import UNSAID, Parameter, Setting
+from ..validation.errors import UNSAID, Parameter, Setting
 
-METHODS = {name.lower(): name for name, home in _HOME.items() if home.startswith("selectors.")}
+METHODS = {name.lower(): name for name, home in _HOME.items() if home != "forest"}
 WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs", "tournament")]
 PAPERS = ("daf-2011", "daf-2013", "efs-2004", "fsdd-2008")
 TOP = 20

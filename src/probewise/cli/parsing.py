@@ -13,7 +13,7 @@ import numpy as np
 
 import probewise
 
-from ..checks.errors import Parameter
+from ..validation.errors import Parameter
 from .options import METHODS, WITHOUT_PROBES, as_flag
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def method_of(given: Any) -> str:
     if given.method is not None:
         return str(given.method)
     if given.resume:
-        from ..probing.ledger import peek
+        from ..engine.ledger import peek
 
         return "daf" if peek(given.ledger, "tournament") is None else "tournament"
     return "daf" if used_of(given, OF_DAF) else "tournament"
@@ -257,7 +257,7 @@ def how_many_parameters(auto: str | None, fdr: float | None) -> dict[str, Any]:
         if fdr is not None:
             raise ValueError("--fdr needs --auto stands_out or decoys")
         return {}
-    from ..selectors.daf import HOW_MANY
+    from ..daf import HOW_MANY
 
     if auto not in HOW_MANY:
         raise ValueError(f"--auto {auto!r} is not known: choose one of {', '.join(HOW_MANY)}")
@@ -310,7 +310,7 @@ def criterion_of(given: Any, table: Table, *, of_tournament: bool = False) -> An
     wanted = {"missing": missing, "task": None if task == "auto" else task}
     wanted = {key: value for key, value in wanted.items() if value is not None}
     if of_tournament and name == "auto":
-        from ..selectors.tournament import usual_criterion
+        from ..tournament import usual_criterion
 
         return usual_criterion(len(table.y), **wanted)
     criterion = as_criterion(name, table.X)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..checks.tables import columns_not_finite
+from ..validation.tables import columns_not_finite
 from .console import print_comparison, print_line, print_ranking, print_together, summary_of, warnings_as_lines
 from .files import place, reading_code
 
@@ -61,7 +61,7 @@ def give_ranking(selector: Any, table: Table, given: Any) -> None:
 
 def _print_giveaways(selector: Any, table: Table) -> None:
     from ..report.direction import target_of
-    from ..report.giveaways import giveaway_sentence, giveaways
+    from ..report.leakage import giveaway_sentence, giveaways
 
     order = np.argsort(selector.ranking_, kind="stable")
     found = giveaways(selector.as_numbers(table.frame()), target_of(selector, table.y), order)
@@ -91,7 +91,7 @@ def _best(selector: Any, n_best: int | None) -> Any:
 
 def _together(daf: Any, table: Table, top: int) -> tuple[Any, list[Any]]:
     """Pairs and groups among the best features, with the names of the table."""
-    from ..probing.interactions import columns_of, correlations
+    from ..engine.interactions import columns_of, correlations
 
     found = daf.interactions(top)
     found = replace(found, names=tuple(table.feature_names[column] for column in found.features.tolist()))

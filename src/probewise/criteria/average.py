@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.errors import Parameter, ParameterError
+from ..engine.probes import Subsets
 from ..executors import Map, threads
-from ..probing.probes import Subsets
+from ..validation.errors import Parameter, ParameterError
 from .base import BoundCriterion, Criterion, Floats, Folds
 
 MOST_THREADS = 16  # of two parts, for all batches on their way through a device
@@ -30,7 +30,7 @@ class Average(Criterion):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise.criteria import KNN, Average, Linear
-    >>> from probewise.probing.probes import Subsets
+    >>> from probewise.engine.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> both = Average((KNN(10), Linear()))
     >>> both.bind(X, y, cv="loo", scoring="probability")(Subsets.of([[0, 1], [2, 3]])).round(3)

@@ -16,10 +16,10 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, Stratified
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
-from ..checks.errors import ForPython, Parameter, ParameterError, Setting, warn
-from ..checks.labels import require_finite_target
-from ..checks.tables import SQUARED
-from ..probing.probes import Subsets
+from ..engine.probes import Subsets
+from ..validation.errors import ForPython, Parameter, ParameterError, Setting, warn
+from ..validation.labels import require_finite_target
+from ..validation.tables import SQUARED
 from .identity import class_text
 
 Floats = NDArray[np.float64]

@@ -14,12 +14,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
 
-from ..checks.errors import Parameter, ParameterError, Setting
-from ..checks.stores import Stored, as_dense, column_blocks
-from ..checks.tables import SQUARED, canonical, columns_not_finite, some_columns
+from ..engine.probes import Subsets
 from ..kernels import columns as kernels
 from ..kernels.jit import read_only
-from ..probing.probes import Subsets
+from ..validation.errors import Parameter, ParameterError, Setting
+from ..validation.stores import Stored, as_dense, column_blocks
+from ..validation.tables import SQUARED, canonical, columns_not_finite, some_columns
 from .base import Floats, Folds, Target
 from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.errors import Parameter, ParameterError, Setting
+from ..engine.probes import Subsets
 from ..kernels.device import count, find
-from ..probing.probes import Subsets
+from ..validation.errors import Parameter, ParameterError, Setting
 from .base import BoundCriterion, Floats, Folds
 
 DEVICE_BLOCK_SIZE = 4000  # probes at a time: enough to keep a GPU busy

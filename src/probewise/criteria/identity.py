@@ -19,8 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from ..probing.fingerprints import fingerprint
-from ..probing.record import UNKNOWN
+from ..engine.fingerprints import fingerprint
+from ..engine.settings import UNKNOWN
 
 PLAIN = (str, bytes, bool, int, float, complex, type(None), type(...), range, slice, np.generic, np.dtype)
 WITHOUT_CONSEQUENCE = frozenset(

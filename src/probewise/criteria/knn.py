@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.tables import SQUARED
+from ..engine.probes import Subsets
 from ..kernels import neighbors as kernels
 from ..kernels import votes
 from ..kernels.integers import largest_integer
 from ..kernels.products import ROWS
-from ..probing.probes import Subsets
+from ..validation.tables import SQUARED
 from .base import Criterion, Floats, Folds, Target
 from .columns import BoundToColumns, ColumnLines, Missing, Probes, SubsetColumns, refuse_filling, require_fillable
 from .scoring import NO_GROUPS, GroupsOfTests, Measure, Outcomes, ScoredTests, bind_target
@@ -61,7 +61,7 @@ class KNN(Criterion):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise.criteria import KNN
-    >>> from probewise.probing.probes import Subsets
+    >>> from probewise.engine.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> millimetres = (10 * X).round()
     >>> KNN(n_neighbors=3).bind(millimetres, y, cv=3)(Subsets.of([[0, 1], [0, 1, 2, 3]])).round(3)

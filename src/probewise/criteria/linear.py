@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.tables import SQUARED
+from ..engine.probes import Subsets
 from ..kernels import linear as kernels
-from ..probing.probes import Subsets
+from ..validation.tables import SQUARED
 from .base import Criterion, Floats
 from .columns import BoundToColumns, ColumnLines, Missing, SubsetColumns, about_middles, require_fillable
 from .linear_designs import DenseDesign, Design, GrownDesign, Moments, Rows, SparseDesign
@@ -59,7 +59,7 @@ class Linear(Criterion):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise.criteria import Linear
-    >>> from probewise.probing.probes import Subsets
+    >>> from probewise.engine.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> Linear(alpha=1.0).bind(X, y, cv=3)(Subsets.of([[1], [0, 1, 2, 3]])).round(3)
     array([0.56 , 0.813])

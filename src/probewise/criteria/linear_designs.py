@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.probes import Subsets
 from ..kernels import linear as kernels
-from ..probing.probes import Subsets
 from .base import Floats
 from .scoring import Outcomes
 

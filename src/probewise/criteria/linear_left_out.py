@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.probes import Subsets
 from ..kernels import ridge_decisions as ways
 from ..kernels import ridge_left_out as kernels
 from ..kernels.ridge_decisions import Fit, Problem, decisions_exactly
-from ..probing.probes import Subsets
 from .base import Floats
 from .columns import BoundLeftOut, Missing, Probes
 from .scoring import NO_GROUPS, GroupsOfTests, Outcomes, ScoredTests

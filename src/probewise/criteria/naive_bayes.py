@@ -10,12 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.errors import ParameterError
-from ..checks.stores import Stored, as_dense, column_blocks
-from ..checks.tables import SQUARED, canonical
+from ..engine.probes import Subsets
 from ..kernels import bayes as kernels
 from ..kernels import bayes_left_out
-from ..probing.probes import Subsets
+from ..validation.errors import ParameterError
+from ..validation.stores import Stored, as_dense, column_blocks
+from ..validation.tables import SQUARED, canonical
 from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
 from .columns import BoundLeftOut, ColumnLines, Probes, SubsetColumns
 from .predictions import NO_WEIGHTS
@@ -76,7 +76,7 @@ class NaiveBayes(Criterion):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise.criteria import NaiveBayes
-    >>> from probewise.probing.probes import Subsets
+    >>> from probewise.engine.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> NaiveBayes().bind(X, y, cv=3)(Subsets.of([[0, 1], [2], [2, 3]])).round(3)
     array([0.793, 0.953, 0.96 ])

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import check_scoring, get_scorer_names
 
-from ..checks.errors import ForPython, Message, Parameter, ParameterError, Setting
+from ..validation.errors import ForPython, Message, Parameter, ParameterError, Setting
 from .base import Floats, Target
 
 NO_WEIGHTS: Floats = np.empty(0)

@@ -18,8 +18,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
+from ..engine.probes import Subsets
 from ..kernels.scores import F1_MACRO
-from ..probing.probes import Subsets
 from .base import Criterion, Floats, Folds, Target
 from .identity import stable_text
 from .predictions import NO_WEIGHTS, takes_weights
@@ -54,7 +54,7 @@ class Scorer(Criterion):
     >>> from sklearn.datasets import load_iris
     >>> from sklearn.naive_bayes import GaussianNB
     >>> from probewise.criteria import Scorer
-    >>> from probewise.probing.probes import Subsets
+    >>> from probewise.engine.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> Scorer(GaussianNB()).bind(X, y, cv=3)(Subsets.of([[2], [2, 3]])).round(3)
     array([0.953, 0.96 ])

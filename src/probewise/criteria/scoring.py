@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.errors import ForPython, Message, Parameter, ParameterError, Setting
+from ..engine.probes import Subsets
 from ..kernels import scores as kernels
-from ..probing.probes import Subsets
+from ..validation.errors import ForPython, Message, Parameter, ParameterError, Setting
 from .base import Criterion, Floats, Folds, Target
 from .predictions import FROM_COUNTS, FROM_ERRORS, OfPredictions, of_predictions, require_score_of
 

@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.errors import Parameter, ParameterError, Setting
-from ..checks.stores import as_dense
-from ..checks.tables import SQUARED, canonical
+from ..engine.probes import Subsets
 from ..executors import one_blas_thread
 from ..kernels import separability as kernels
-from ..probing.probes import Subsets
+from ..validation.errors import Parameter, ParameterError, Setting
+from ..validation.stores import as_dense
+from ..validation.tables import SQUARED, canonical
 from .base import Criterion, Floats, Folds, Target
 from .columns import SubsetColumns
 from .naive_bayes import class_moments, pooled_variance
@@ -94,7 +94,7 @@ class Separability(Criterion):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise.criteria import Separability
-    >>> from probewise.probing.probes import Subsets
+    >>> from probewise.engine.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> subsets = Subsets.of([[0, 1], [2, 3], [0, 1, 2, 3]])
     >>> Separability("bhattacharyya").bind(X, y)(subsets).round(2)

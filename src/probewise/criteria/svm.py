@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.svm import SVC, SVR
 
-from ..checks.errors import ForPython, Parameter, ParameterError, Setting
-from ..checks.stores import as_dense
+from ..engine.probes import Subsets
 from ..kernels import smo
-from ..probing.probes import Subsets
+from ..validation.errors import ForPython, Parameter, ParameterError, Setting
+from ..validation.stores import as_dense
 from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .scorer import BoundScorer
 from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup
@@ -72,7 +72,7 @@ class SVM(Criterion):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise.criteria import SVM
-    >>> from probewise.probing.probes import Subsets
+    >>> from probewise.engine.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> SVM("linear").bind(X, y, cv=3)(Subsets.of([[0, 1], [0, 1, 2, 3]])).round(3)
     array([0.787, 0.993])

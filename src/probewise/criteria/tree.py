@@ -34,7 +34,7 @@ class Tree(Criterion):
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise.criteria import Tree
-    >>> from probewise.probing.probes import Subsets
+    >>> from probewise.engine.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> Tree(max_depth=2).bind(X, y, cv=3)(Subsets.of([[0, 1], [3]])).round(3)
     array([0.687, 0.94 ])

@@ -10,9 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.errors import ForPython, Message, Parameter, Setting
-from ..checks.stores import Stored
-from ..checks.tables import columns_not_finite, warn_of_rounded
+from ..validation.errors import ForPython, Message, Parameter, Setting
+from ..validation.stores import Stored
+from ..validation.tables import columns_not_finite, warn_of_rounded
 from .table import Source, Table, TableError, pl, some
 
 FEWEST_COUNTED = 10  # rows that a column counts by chance in no table

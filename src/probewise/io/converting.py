@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from ..checks.errors import Parameter, Setting
-from ..checks.parameters import choice, writable_path
+from ..validation.errors import Parameter, Setting
+from ..validation.parameters import choice, writable_path
 from .checking import checked_decimal, require_names, require_rows
 from .formats import LazySource, lies_in_rows, open_by_columns
 from .npy import Sidecar, Value, sidecar_of, write_npy

@@ -16,14 +16,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.parameters import choice
-from ..checks.stores import Stored
+from ..validation.parameters import choice
+from ..validation.stores import Stored
 from .expression import is_series, read_gct, read_series
 from .npy import map_npy, read_header
+from .parse_cells import decimal_of, name_rows
 from .table import Message, Progress, Source, TableError, first_line, no_file, numbered, pl, require_memory
 from .text import EXACT, TextSource, Wanted, read_arff, read_separated, text_columns, text_source
 from .unpacking import PACKED, STANDARD_INPUT
-from .words import decimal_of, name_rows
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
 ARROW = (".arrow", ".feather", ".ipc")

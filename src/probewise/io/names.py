@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
 
-from ..checks.errors import Parameter
+from ..validation.errors import Parameter
 from .formats import MatrixSource
 from .table import Source, TableError, no_file
 from .unpacking import lines_of, local_path

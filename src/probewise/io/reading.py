@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..checks.errors import Message, Parameter, Setting
-from ..checks.stores import Stored
+from ..validation.errors import Message, Parameter, Setting
+from ..validation.stores import Stored
 from .checking import Rows, checked_decimal, checked_table, require_names, require_rows
 from .formats import MatrixSource, lies_in_rows, open_source
 from .names import names_in, with_names

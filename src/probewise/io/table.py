@@ -18,8 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.errors import Message, ParameterError, Setting
-from ..checks.stores import Stored
+from ..validation.errors import Message, ParameterError, Setting
+from ..validation.stores import Stored
 
 if TYPE_CHECKING:
     import polars as pl

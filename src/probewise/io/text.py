@@ -15,10 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..checks.errors import ForPython, Message, Parameter, Setting
+from ..validation.errors import ForPython, Message, Parameter, Setting
+from .parse_cells import MISSING, WITH_COMMA, WITH_POINT, as_float, decimal_of, name_rows, typed, with_points
 from .table import LONGEST_NUMBER, Progress, Source, TableError, pl, place_of, some
 from .unpacking import CHARACTERS_AT_A_TIME, lines_of
-from .words import MISSING, WITH_COMMA, WITH_POINT, as_float, decimal_of, name_rows, typed, with_points
 
 LOOKED_AT, CHARACTERS_LOOKED_AT = 100, 2**18  # lines, to see what decimals look like
 MOST_WORDY = 8

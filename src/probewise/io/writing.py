@@ -9,7 +9,7 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from ..checks.parameters import writable_path
+from ..validation.parameters import writable_path
 from .table import Table, TableError, pl
 
 RANKING_FORMATS = (".csv", ".tsv", ".xlsx", ".parquet", ".json")

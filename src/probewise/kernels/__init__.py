@@ -6,10 +6,10 @@ are in `device`: torch, which also runs on the CPU, with Triton where one kernel
 ===============  ================================================  ==============================  ===================
 module           what it computes                                  in `device`                     used by
 ===============  ================================================  ==============================  ===================
-draw             random subsets from counters (Philox)                                             probing.probes
-sums             per-feature sums over probes, DAF0 from them                                      probing.tally, engine
-order            places in descending order, by radix                                              probing.tally
-inclusion        products with the matrix of probes by features    inclusion                       probing.regression
+draw             random subsets from counters (Philox)                                             engine.probes
+sums             per-feature sums over probes, DAF0 from them                                      engine.tally, loop
+order            places in descending order, by radix                                              engine.tally
+inclusion        products with the matrix of probes by features    inclusion                       engine.regression
 columns          columns of a wide matrix, gathered and centred    columns, streaming (X sent      criteria, discretize
                                                                    once, or slice by slice)
 neighbors        k nearest neighbours across folds of many rows    neighbors, neighbors_quick,     criteria.knn
@@ -27,8 +27,8 @@ bayes_left_out   naive Bayes with every row left out once                       
 separability     distances between classes; k-means share          separability                    criteria.separability
 smo              support vector machines along libsvm's path                                       criteria.svm
 scores           accuracy, F1, area under the curve, R^2           scores, scores_triton           criteria.scoring
-moments          class means and scatters in one pass              moments, filters_triton         selectors.fsdd
-relief           nearest rows of each class, sums of differences   relief, filters_triton          selectors.relieff
+moments          class means and scatters in one pass              moments, filters_triton         filters.fsdd
+relief           nearest rows of each class, sums of differences   relief, filters_triton          filters.relieff
 intervals        cut points: optimal, greedy, MDL                                                  discretize
 levels           mean, deviation, few or common values of columns                                  discretize
 contingency      joint counts of coded columns                     contingency, filters_triton     information

@@ -9,8 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..checks.errors import Parameter, ParameterError
 from ..datasets import load
+from ..validation.errors import Parameter, ParameterError
 from . import daf_2011, daf_2013, efs_2004, fsdd_2008
 from .base import Outcome, departures, versions
 from .work import Elapsed, Reproduction, unit_seconds

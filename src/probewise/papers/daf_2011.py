@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from ..bif import BIF
 from ..criteria import SVM
-from ..probing.fingerprints import fingerprint
-from ..probing.replay import adjusted
-from ..selectors.bif import BIF
-from ..selectors.daf import DAF
-from ..selectors.sffs import SFFS
+from ..daf import DAF
+from ..engine.fingerprints import fingerprint
+from ..engine.replay import adjusted
+from ..sffs import SFFS
 from ..stopping import MaxProbes
 from ..study import RunFile, Study, Trials, select, split_rows
 from .base import Outcome, Place, cells

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier
 
-from ..probing.fingerprints import fingerprint
-from ..probing.probes import Subsets
-from ..probing.run import Run
-from ..selectors.bif import BIF
-from ..selectors.daf import DAF
-from ..selectors.sffs import SFFS
+from ..bif import BIF
+from ..daf import DAF
+from ..engine.fingerprints import fingerprint
+from ..engine.probes import Subsets
+from ..engine.run import Run
+from ..sffs import SFFS
 from ..stopping import MaxProbes
 from ..study import corrected_t_test, select, split_rows
 from .base import Claim, Place, listed

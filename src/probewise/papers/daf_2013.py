@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from ..daf import DAF
+from ..engine.run import Knowledge, Run
+from ..engine.tally import positions
 from ..plots import expected_change, save_convergence
-from ..probing.run import Knowledge, Run
-from ..probing.tally import positions
-from ..selectors.daf import DAF
 from ..stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Rule, Settled, ValueChange
 from ..study import split_rows
 from .base import Claim, Outcome, Place, cells

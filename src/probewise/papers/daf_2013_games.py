@@ -8,8 +8,8 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from ..probing.probes import ProbePlan
-from ..probing.tally import TallySheet, positions
+from ..engine.probes import ProbePlan
+from ..engine.tally import TallySheet, positions
 from .base import Claim, Place
 
 Floats = NDArray[np.float64]

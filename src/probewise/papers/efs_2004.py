@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..selectors.efs import EFS
+from ..filters.efs import EFS
 from .base import Claim, Outcome, Place, averaged, cells
 from .efs_2004_claims import apart_claims, figure_claims, gene_claims, search_claims, seen_or_not, thresholds
 from .efs_2004_feedback import (

@@ -13,12 +13,12 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.preprocessing import minmax_scale
 from sklearn.tree import DecisionTreeClassifier
 
+from ..engine.fingerprints import fingerprint
 from ..feedback import relevance_feedback
+from ..filters.cfs import CFS
+from ..filters.dfe import DFE
+from ..filters.efs import EFS
 from ..forest import AdaptiveRandomForestClassifier
-from ..probing.fingerprints import fingerprint
-from ..selectors.cfs import CFS
-from ..selectors.dfe import DFE
-from ..selectors.efs import EFS
 from .base import Claim, Place, ahead, listed
 from .pictures import Line, Panel, Picture
 from .work import Reproduction

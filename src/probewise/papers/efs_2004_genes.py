@@ -17,10 +17,10 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import minmax_scale
 from sklearn.tree import DecisionTreeClassifier
 
-from ..probing.fingerprints import fingerprint
-from ..selectors.cfs import CFS
-from ..selectors.dfe import DFE
-from ..selectors.efs import EFS
+from ..engine.fingerprints import fingerprint
+from ..filters.cfs import CFS
+from ..filters.dfe import DFE
+from ..filters.efs import EFS
 from ..study import select, split_rows
 from .base import Place
 from .pictures import Line, Panel, Picture

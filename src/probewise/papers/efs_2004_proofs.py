@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from ..engine.fingerprints import fingerprint
+from ..filters.dfe import DFE
+from ..filters.efs import EFS
 from ..information import extended_balanced_gain
-from ..probing.fingerprints import fingerprint
-from ..selectors.dfe import DFE
-from ..selectors.efs import EFS
 from .base import Claim
 from .work import Reproduction, least_seconds
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import minmax_scale
 from sklearn.tree import DecisionTreeClassifier
 
+from ..engine.fingerprints import fingerprint
 from ..feedback import relevance_feedback
+from ..filters.dfe import DFE
+from ..filters.efs import EFS
 from ..forest import AdaptiveRandomForestClassifier
 from ..information import balanced_gain, extended_balanced_gain, mutual_information, symmetrical_uncertainty
-from ..probing.fingerprints import fingerprint
-from ..selectors.dfe import DFE
-from ..selectors.efs import EFS
 from .base import Claim, Place, listed
 from .efs_2004_feedback import IMAGES, INITIAL, RETURNED, ROUNDS, asked
 from .efs_2004_genes import GENES, THRESHOLD, one_split

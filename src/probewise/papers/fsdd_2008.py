@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 
+from ..engine.fingerprints import fingerprint
 from ..executors import one_blas_thread
-from ..probing.fingerprints import fingerprint
-from ..selectors.fsdd import FSDD
+from ..filters.fsdd import FSDD
 from ..study import Trials, select
 from .base import Outcome, Place, averaged, cells, published
 from .fsdd_2008_claims import BETAS, MFEAT, NAME, READINGS, TIMED, claims, curve

@@ -12,8 +12,8 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import minmax_scale, scale
 from sklearn.tree import DecisionTreeClassifier
 
-from ..selectors.fsdd import FSDD
-from ..selectors.mrmr import MRMR
+from ..filters.fsdd import FSDD
+from ..filters.mrmr import MRMR
 from .base import Claim, Place, listed
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
 from sklearn.preprocessing import minmax_scale, scale
 
-from ..selectors.fsdd import FSDD
+from ..filters.fsdd import FSDD
 from .base import Place
 from .work import least_seconds
 

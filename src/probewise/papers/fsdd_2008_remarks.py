@@ -11,9 +11,9 @@ from scipy.spatial.distance import pdist
 from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold
 
-from ..selectors.cfs import CFS
-from ..selectors.fcbf import FCBF
-from ..selectors.fsdd import FSDD
+from ..filters.cfs import CFS
+from ..filters.fcbf import FCBF
+from ..filters.fsdd import FSDD
 from ..study import corrected_t_test
 from .base import Claim, Place, listed
 from .fsdd_2008_sets import METHODS, Bench, classifiers, selectors

@@ -15,9 +15,9 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from ..datasets import Dataset
-from ..selectors.fsdd import FSDD
-from ..selectors.mrmr import MRMR
-from ..selectors.relieff import ReliefF
+from ..filters.fsdd import FSDD
+from ..filters.mrmr import MRMR
+from ..filters.relieff import ReliefF
 from .fsdd_2008_departures import PrunedTree
 
 METHODS = ("FSDD", "mrmrMID", "ReliefF")

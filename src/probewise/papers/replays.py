@@ -10,12 +10,12 @@ from typing import Any
 
 from sklearn.base import clone
 
-from ..probing.engine import run_probes
-from ..probing.fingerprints import fingerprint
-from ..probing.ledger import Ledger, LedgerInUse
-from ..probing.run import Run
-from ..selectors.base import RankingSelector
-from ..selectors.daf import DAF
+from .._selector import RankingSelector
+from ..daf import DAF
+from ..engine.fingerprints import fingerprint
+from ..engine.ledger import Ledger, LedgerInUse
+from ..engine.loop import run_probes
+from ..engine.run import Run
 from ..stopping import MaxProbes
 
 PATIENCE = 60.0  # seconds for others to have read the same run

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks.parameters import writable_path
+from ..validation.parameters import writable_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.parameters import require_whole
-from ..probing.interactions import CHANCE, FEWEST_IN_A_CELL
-from ..probing.progress import shown
-from ..probing.rows import WhichRows
+from ..engine.interactions import CHANCE, FEWEST_IN_A_CELL
+from ..engine.progress import shown
+from ..engine.row_effects import WhichRows
 from ..study import deviation
+from ..validation.parameters import require_whole
 from .drawing import (
     COLOURS,
     ROW,

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_regressor
 from sklearn.utils import check_array
 
-from ..checks.tables import number_categories
 from ..criteria import Scorer
 from ..criteria.base import Target
-from ..selectors.size_curve import SizeCurve, SubsetScorer, as_sizes, curve_along, fewest_enough, rows_of, splits_for
+from ..evaluation.size_curve import SizeCurve, SubsetScorer, as_sizes, curve_along, fewest_enough, rows_of, splits_for
 from ..study import CLASSIFIERS, STABILITY, StudyResult, deviation, select
+from ..validation.tables import number_categories
 from .drawing import AxesDisplay, Floats, PanelsDisplay, draw_band, draw_sizes, line_style, literal, require_fitted
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..checks.parameters import writable_path
+from ..validation.parameters import writable_path
 
 if TYPE_CHECKING:
     from .html import render_html as render_html

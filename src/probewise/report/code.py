@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import BaseCrossValidator
 
+from .._probing import ProbingSelector
+from .._selector import RankingSelector
 from ..criteria import Criterion
-from ..selectors.base import RankingSelector
-from ..selectors.probing import ProbingSelector
 from ..stopping import MaxProbes, Rule
 
 WITHOUT_CONSEQUENCE: dict[str, Any] = {"ledger": None, "n_jobs": None, "verbose": 0}  # for the ranking

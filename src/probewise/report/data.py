@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import validate_data
 
-from ..checks.stores import column_slices
-from ..checks.tables import extremes, number_categories
+from .._selector import ANY_NUMBERS
 from ..criteria.base import Target
-from ..probing.fingerprints import fingerprint
-from ..selectors.base import ANY_NUMBERS
+from ..engine.fingerprints import fingerprint
+from ..validation.stores import column_slices
+from ..validation.tables import extremes, number_categories
 from .findings import Findings
 
 NAMED = 10  # columns with missing values, or constant ones

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata, spearmanr
 
-from ..probing.ledger import Ledger
+from ..engine.ledger import Ledger
 from .findings import Findings
 from .summary import findings_of
 

@@ -15,7 +15,7 @@ from scipy.special import ndtri
 from sklearn.utils import gen_batches
 
 from ..criteria.base import Target
-from ..probing.interactions import columns_of
+from ..engine.interactions import columns_of
 from .words import plain_numbers
 
 Floats = NDArray[np.float64]

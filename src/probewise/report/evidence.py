@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks.tables import columns_not_finite
+from .._selector import WrapperSelector
+from ..bif import BIF
 from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
-from ..probing.interactions import (
+from ..engine.interactions import (
     ALIKE,
     FEWEST_IN_A_CELL,
     best_probed,
@@ -21,12 +22,11 @@ from ..probing.interactions import (
     interactions_between,
     stand_in,
 )
-from ..probing.probes import Subsets
-from ..probing.units import one_hot
-from ..selectors import size_curve
-from ..selectors.base import WrapperSelector
-from ..selectors.bif import BIF
-from ..selectors.fsdd import FSDD
+from ..engine.probes import Subsets
+from ..engine.units import one_hot
+from ..evaluation import size_curve
+from ..filters.fsdd import FSDD
+from ..validation.tables import columns_not_finite
 from .data import Data
 from .findings import Findings, Floats
 from .words import plain_numbers, quoted

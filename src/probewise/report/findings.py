@@ -15,16 +15,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
+from .._probing import ProbingSelector
+from .._selector import RankingSelector
 from ..criteria import NAMES, Criterion
-from ..probing.ledger import Ledger
-from ..probing.record import DEFAULT_FDR, Record
-from ..probing.run import Run, require_coefficient
-from ..probing.units import Screening
-from ..selectors.base import RankingSelector
-from ..selectors.probing import ProbingSelector
-from ..selectors.size_curve import criterion_of
-from ..selectors.tournament import NEIGHBORS, usual_criterion
+from ..engine.ledger import Ledger
+from ..engine.run import Run, require_coefficient
+from ..engine.settings import DEFAULT_FDR, Record
+from ..engine.units import Screening
+from ..evaluation.size_curve import criterion_of
 from ..study import StudyResult
+from ..tournament import NEIGHBORS, usual_criterion
 from .code import WITHOUT_CONSEQUENCE
 from .ranking_table import watched_top
 

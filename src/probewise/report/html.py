@@ -11,8 +11,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from ..probing.interactions import IN_WORDS
-from ..probing.progress import span
+from ..engine.interactions import IN_WORDS
+from ..engine.progress import span
 from .direction import in_words
 from .ranking_table import DECIMALS, ENDS, decimals_of, for_people, typeset_cell
 from .verdict import predicts

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ..probing.progress import Glimpse, Rarely, shown
-from ..probing.tally import positions
+from ..engine.progress import Glimpse, Rarely, shown
+from ..engine.tally import positions
 from .html import page_environment
 
 FIRST, EVERY = 10.0, 60.0  # seconds

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..probing.record import DEFAULT_FDR
+from ..engine.settings import DEFAULT_FDR
 from ..stopping import Sure, as_rule
 
 if TYPE_CHECKING:
-    from ..probing.run import Run
+    from ..engine.run import Run
 
 TOP = 20
 ENDS = ("difference_low", "difference_high", "correlation_low", "correlation_high")

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..probing.run import CHANCE
-from ..probing.tally import positions
-from ..selectors.size_curve import fewest_enough
+from ..engine.run import CHANCE
+from ..engine.tally import positions
+from ..evaluation.size_curve import fewest_enough
 from ..study import RunFile, StudyError, StudyResult, deviation
 from .findings import Findings, Floats, checked_names
 from .words import listed, plain_numbers

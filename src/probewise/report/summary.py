@@ -16,20 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from ..checks.errors import ForPython, Parameter, ParameterError
-from ..probing.ledger import Ledger
-from ..probing.run import Run
-from ..probing.tally import COEFFICIENTS
-from ..probing.units import Screening
-from ..selectors.base import RankingSelector
+from .._selector import RankingSelector
+from ..engine.ledger import Ledger
+from ..engine.run import Run
+from ..engine.tally import COEFFICIENTS
+from ..engine.units import Screening
 from ..study import StudyResult
 from ..study.runfile import SIGNATURE
+from ..validation.errors import ForPython, Parameter, ParameterError
 from . import evidence
 from .code import code_of
 from .data import Data, checked_data, described
 from .direction import direction_columns, values_drawn
 from .findings import Findings, checked_names, findings_of_ledger, findings_of_selector
-from .giveaways import giveaways
+from .leakage import giveaways
 from .ranking_table import LABELS, certainty_columns, in_order, ranking_columns
 from .study import comparison, findings_of_study, other_shares, read_study
 from .verdict import verdict

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .giveaways import giveaway_sentence
+from .leakage import giveaway_sentence
 from .study import beyond_chance
 from .words import count, listed, percent, quoted
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..probing.run import Run
+from ..engine.run import Run
 from .ranking_table import typeset_cell
 
 SHOWN = 8

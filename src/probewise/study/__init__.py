@@ -26,15 +26,15 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import column_or_1d
 
 from .. import __version__
-from ..checks.errors import Parameter, ParameterError, warn
-from ..checks.labels import plain_labels
-from ..checks.parameters import is_whole, random_of, require_whole, seed_of
-from ..checks.tables import canonical, explained, require_plain
 from ..criteria.base import kind_of_target
+from ..engine.certainty import holm
+from ..engine.progress import live_line
+from ..evaluation.size_curve import spaced_sizes
 from ..executors import ClusterError, Map, executor
-from ..probing.certainty import holm
-from ..probing.progress import live_line
-from ..selectors.size_curve import spaced_sizes
+from ..validation.errors import Parameter, ParameterError, warn
+from ..validation.labels import plain_labels
+from ..validation.parameters import is_whole, random_of, require_whole, seed_of
+from ..validation.tables import canonical, explained, require_plain
 from .result import STABILITY, StudyResult, corrected_t_test, deviation
 from .runfile import Record, RunFile, StudyError
 from .trials import Indices, Trials, Warned, select, split_rows

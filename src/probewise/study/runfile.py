@@ -9,9 +9,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..checks.errors import Parameter, ParameterError
-from ..checks.parameters import is_whole
-from ..probing.record import UNKNOWN
+from ..engine.settings import UNKNOWN
+from ..validation.errors import Parameter, ParameterError
+from ..validation.parameters import is_whole
 
 try:
     import fcntl

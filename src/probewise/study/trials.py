@@ -15,11 +15,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import train_test_split
 
+from .._selector import RankingSelector
 from ..criteria import Function, Scorer
 from ..criteria.identity import class_text, named_parameters, stable_text
-from ..probing.engine import working_time
-from ..probing.fingerprints import fingerprint
-from ..selectors.base import RankingSelector
+from ..engine.fingerprints import fingerprint
+from ..engine.loop import working_time
 from .runfile import Record
 
 SIZE_PARAMETERS = ("n_features_to_select", "k")

@@ -28,7 +28,7 @@ ROWS_AT_ONCE = 4  # on their way together: 4 and 4 stages were the fastest of si
 
 
 class ColumnMoments(NamedTuple):
-    """As in `probewise.selectors.fsdd.ClassMoments`: origins (features,); counts, int64, (classes, features) or
+    """As in `probewise.filters.fsdd.ClassMoments`: origins (features,); counts, int64, (classes, features) or
     (classes, 1) where nothing is missing; offsets and scatters (classes, features)."""
 
     origins: Any

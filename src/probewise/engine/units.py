@@ -1,0 +1,331 @@
+"""Units, what enters and leaves a probe as one: a feature, a group of features, a category, or a decoy.
+
+A run numbers units and nothing else. Here units become features, as the user numbers them, and columns of the matrix
+that the criterion sees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ..validation.errors import ForPython, Parameter, ParameterError, Setting
+from ..validation.stores import Stored
+from .decoys import Decoys
+from .probes import ProbePlan, Round, Subsets, joined
+
+Columns = NDArray[np.int32]
+NO_COLUMNS: Columns = np.empty(0, np.int32)
+MOST_LEVELS = 1000
+# Columns that passed a screen are copied if they are few: they then lie together and less goes to other processes.
+COPIED_SHARE, COPIED_BYTES = 8, 2**28  # one column in so many at most, and no more than so many bytes
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The units of a run over the features of a table; decoys come last, as features numbered on from those."""
+
+    n_features: int
+    members: Subsets  # the features of each unit
+    kept: Columns = field(default_factory=lambda: NO_COLUMNS)  # features in every probe, as the user asked
+    dropped: Columns = field(default_factory=lambda: NO_COLUMNS)  # and in none
+    n_decoys: int = 0
+
+    @classmethod
+    def of_features(cls, n_features: int) -> Units:
+        """Each feature a unit."""
+        return cls(n_features, one_each(np.arange(n_features, dtype=np.int32)))
+
+    @property
+    def n_units(self) -> int:
+        return len(self.members)
+
+    @property
+    def n_real(self) -> int:
+        """Units that are not decoys."""
+        return self.n_units - self.n_decoys
+
+    @property
+    def n_ranks(self) -> int:
+        """How many can be selected: a group counts as one, what is dropped not at all."""
+        in_groups = int(self.members.offsets[self.n_real]) - self.n_real
+        return self.n_features - in_groups - len(self.dropped)
+
+    @cached_property
+    def are_features(self) -> bool:
+        """Whether each feature is a unit, and nothing else is."""
+        return self.n_units == self.n_features and np.array_equal(self.members.indices, np.arange(self.n_features))
+
+    def plan(self, unit_plan: ProbePlan) -> ProbePlan:
+        """The plan of a run over the units, in features."""
+        if self.are_features:
+            return unit_plan
+        total = self.n_features + self.n_decoys
+        return FeaturePlan(
+            total, unit_plan.max_size, unit_plan.inclusion, unit_plan.seed, units=self, unit_plan=unit_plan
+        )
+
+    def features_of(self, subsets: Subsets) -> Subsets:
+        return spelled_out(subsets, self.members, self.kept)
+
+    @cached_property
+    def unit_of(self) -> NDArray[np.int64]:
+        """The unit of each feature; -1 for one that is in none."""
+        units = np.full(self.n_features, -1)
+        real = self.members.offsets[self.n_real]
+        units[self.members.indices[:real]] = np.repeat(np.arange(self.n_real), self.members.sizes[: self.n_real])
+        return units
+
+    def per_feature(self, values: NDArray[Any], empty: Any = np.nan) -> NDArray[Any]:
+        """A value of each unit as one of each of its features."""
+        if self.are_features:
+            return values
+        shape = (self.n_features, *values.shape[1:])
+        out = np.full(shape, empty, dtype=np.result_type(values.dtype, type(empty)))
+        inside = self.unit_of >= 0
+        out[inside] = values[self.unit_of[inside]]
+        return out
+
+    def first_features(self) -> Columns:
+        """The first feature of each unit that is not a decoy."""
+        return self.members.indices[self.members.offsets[: self.n_real]]
+
+    def costs(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A group costs what its features do together."""
+        real = self.members.indices[: self.members.offsets[self.n_real]]
+        return np.add.reduceat(costs[real], self.members.offsets[: self.n_real])
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePlan(ProbePlan):
+    """The probes of a run over units, in features: probe i holds the features of the units of probe i."""
+
+    units: Units = field(kw_only=True, repr=False)
+    unit_plan: ProbePlan = field(kw_only=True, repr=False)
+
+    @cached_property
+    def rounds(self) -> tuple[Round, ...]:
+        every = np.sort(np.concatenate([self.units.members.indices, self.units.kept]))
+        later = self.unit_plan.rounds[1:]
+        return (Round(0, every), *(Round(part.start, self._features(part.active)) for part in later))
+
+    def _features(self, units: Columns) -> Columns:
+        return np.sort(self.units.features_of(Subsets(units, np.array([0, len(units)]))).indices)
+
+    @cached_property
+    def largest(self) -> int:
+        sizes = np.sort(self.units.members.sizes)
+        return int(sizes[-self.unit_plan.largest :].sum()) + len(self.units.kept)
+
+    def draw(self, start: int, stop: int) -> Subsets:
+        return self.units.features_of(self.unit_plan.draw(start, stop))
+
+    def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
+        return self.draw(start, stop).sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Screening:
+    """What a screen did before the probes."""
+
+    passed: Columns  # are probed; ascending
+    rest: Columns  # are not; best first
+    description: str  # the method with its parameters
+
+    @property
+    def n_features(self) -> int:
+        return len(self.passed) + len(self.rest)
+
+    @property
+    def method(self) -> str:
+        return self.description.partition("(")[0]
+
+    @property
+    def sentence(self) -> str:
+        return f"{self.n_features:,} features were screened by {self.method} to {len(self.passed):,} before probing"
+
+
+@dataclass(frozen=True, eq=False)
+class UnitTable:
+    """The matrix that the criterion sees, and the units in it."""
+
+    matrix: Any
+    units: Units
+    columns: Subsets  # of each unit in the matrix
+    kept: Columns = field(default_factory=lambda: NO_COLUMNS)  # columns that are in every probe
+
+    def score_of_units(self, score: Any) -> Any:
+        """The criterion, bound to the matrix, as a function of subsets of units."""
+        if not len(self.kept) and np.array_equal(self.columns.indices, np.arange(self.units.n_units)):
+            return score
+        return UnitScore(score, self.columns, self.kept)
+
+    def with_decoys(self, seed: int, groups: Any = None) -> UnitTable:
+        """The same with shuffled copies of features as further units; groups of rows are shuffled as wholes."""
+        if isinstance(self.matrix, Stored):
+            raise ParameterError(
+                ForPython("n_features_to_select='auto'", Setting("how_many", "decoys")),
+                " makes decoys, which takes a table in memory: use ",
+                Setting("how_many", "size"),
+                ", or load it",
+            )
+        decoys, units = Decoys.of(self.matrix, self.columns, seed, groups), self.units
+        numbers = units.n_features + np.arange(len(decoys.columns), dtype=np.int32)
+        members = joined([units.members, one_each(numbers)])
+        return replace(
+            self,
+            matrix=decoys.matrix,
+            units=replace(units, members=members, n_decoys=len(numbers)),
+            columns=joined([self.columns, decoys.columns]),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class UnitScore:
+    """A criterion bound to a matrix, as a function of subsets of units."""
+
+    score: Any
+    columns: Subsets
+    kept: Columns
+
+    def __call__(self, subsets: Subsets) -> Any:
+        return self.score(spelled_out(subsets, self.columns, self.kept))
+
+    def outcomes(self, subsets: Subsets, group_of: NDArray[np.int64]) -> Any:
+        return self.score.outcomes(spelled_out(subsets, self.columns, self.kept), group_of)
+
+
+def unit_table(
+    X: Any,
+    units: Units,
+    *,
+    categorical: NDArray[np.bool_] | None = None,
+    screening: Screening | None = None,
+    names: NDArray[Any] | None = None,
+) -> UnitTable:
+    """X as the criterion sees it: categories in a column for each level, of screened columns a copy if they are few."""
+    if categorical is not None and categorical.any():
+        matrix, columns = one_hot(X, categorical, names)
+    elif screening is not None and not len(units.kept):
+        matrix, columns = _passed_columns(X, screening.passed)
+    else:
+        matrix, columns = X, one_each(np.arange(X.shape[1], dtype=np.int32))
+    if units.are_features:
+        return UnitTable(matrix, units, columns)
+    kept = spelled_out(Subsets(units.kept, np.array([0, len(units.kept)])), columns, NO_COLUMNS).indices
+    return UnitTable(matrix, units, spelled_out(units.members, columns, NO_COLUMNS), kept)
+
+
+def _passed_columns(X: Any, passed: Columns) -> tuple[Any, Subsets]:
+    places = np.arange(X.shape[1], dtype=np.int32)
+    is_large = isinstance(X, Stored) or COPIED_SHARE * len(passed) > X.shape[1]
+    if is_large or (not sp.issparse(X) and len(passed) * X.shape[0] * X.itemsize > COPIED_BYTES):
+        return X, one_each(places)
+    places[:] = 0
+    places[passed] = np.arange(len(passed))
+    copied = X.tocsc()[:, passed] if sp.issparse(X) else np.asfortranarray(X[:, passed])
+    return copied, one_each(places)
+
+
+def one_hot(X: Any, categorical: NDArray[np.bool_], names: NDArray[Any] | None = None) -> tuple[Any, Subsets]:
+    """A matrix with a column for each level of a category, of 1 and 0, and the columns of each feature.
+
+    A level that a fold does not train on tells its model nothing: all rows have 0 there. So it makes no difference
+    whether levels are found before or inside of the folds. What is missing is a level of its own, as in scikit-learn.
+    """
+    if sp.issparse(X) or isinstance(X, Stored):
+        raise ParameterError(
+            Parameter("categorical_features"),
+            " needs a frame or a dense array: encode the columns of this table first",
+        )
+    parts, sizes = [], np.ones(X.shape[1], np.int64)
+    for column in np.flatnonzero(categorical):
+        values = X[:, column]
+        levels = np.unique(values)
+        if len(levels) > MOST_LEVELS:
+            name = column if names is None else repr(str(names[column]))
+            raise ValueError(
+                f"categorical column {name} has {len(levels):,} levels, and at most {MOST_LEVELS:,} can be told apart: "
+                "leave it out, or join rare levels"
+            )
+        sizes[column] = len(levels)
+        parts.append((values[:, None] == levels) | (np.isnan(values)[:, None] & np.isnan(levels)))
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    out = np.empty((X.shape[0], offsets[-1]), np.result_type(X.dtype, np.float32), order="F")
+    out[:, offsets[:-1][~categorical]] = X[:, ~categorical]
+    for column, part in zip(np.flatnonzero(categorical), parts, strict=True):
+        out[:, offsets[column] : offsets[column + 1]] = part
+    return out, Subsets(np.arange(offsets[-1], dtype=np.int32), offsets)
+
+
+def one_each(numbers: Columns) -> Subsets:
+    """Each number a subset."""
+    return Subsets(numbers, np.arange(len(numbers) + 1))
+
+
+def spelled_out(subsets: Subsets, lists: Subsets, kept: Columns) -> Subsets:
+    """Each number in the subsets replaced by its list, after what is in every one."""
+    if len(lists.indices) == len(lists):  # lists of one
+        indices, offsets = lists.indices[subsets.indices], subsets.offsets
+    else:
+        sizes = lists.sizes[subsets.indices]
+        ends = np.concatenate([[0], np.cumsum(sizes)])
+        shift = np.repeat(lists.offsets[subsets.indices] - ends[:-1], sizes)
+        indices, offsets = lists.indices[shift + np.arange(ends[-1])], ends[subsets.offsets]
+    if not len(kept):
+        return Subsets(indices, offsets)
+    moved = offsets + len(kept) * np.arange(len(offsets))
+    out = np.empty(moved[-1], np.int32)
+    is_kept = np.zeros(len(out), dtype=bool)
+    is_kept[moved[:-1, None] + np.arange(len(kept))] = True
+    out[is_kept], out[~is_kept] = np.tile(kept, len(subsets)), indices
+    return Subsets(out, moved)
+
+
+def units_of(
+    n_features: int,
+    *,
+    groups: list[Columns],
+    keep: Columns,
+    drop: Columns,
+    passed: Columns | None,
+    names: NDArray[Any] | None = None,
+) -> Units:
+    """The units of a run, by what the user and a screen say of features."""
+    both = np.intersect1d(keep, drop)
+    if both.size:
+        name = both[0] if names is None else names[both[0]]
+        raise ParameterError(Parameter("keep"), " and ", Parameter("drop"), f" both name column {name}: name it once")
+    if not groups and not len(keep) and not len(drop) and passed is None:
+        return Units.of_features(n_features)
+    free = np.ones(n_features, dtype=bool) if passed is None else np.isin(np.arange(n_features), passed)
+    free[keep] = free[drop] = False
+    label = np.arange(n_features)
+    for group in groups:
+        for part, parameter in ((keep, "keep"), (drop, "drop")):
+            inside = np.intersect1d(part, group)
+            if 0 < len(inside) < len(group):
+                name = inside[0] if names is None else names[inside[0]]
+                raise ParameterError(
+                    Parameter(parameter),
+                    f" names column {name} and not all others of its group in ",
+                    Parameter("feature_groups"),
+                    ": name all of them, or leave it out of the group",
+                )
+        label[group] = group[0]
+    columns = np.flatnonzero(free)
+    order = columns[np.argsort(label[columns], kind="stable")].astype(np.int32)
+    if not len(order):
+        raise ParameterError(
+            Parameter("keep"),
+            " and ",
+            Parameter("drop"),
+            f" leave none of {n_features} features to be ranked: name fewer",
+        )
+    starts = np.flatnonzero(np.concatenate([[True], np.diff(label[order]) != 0]))
+    return Units(n_features, Subsets(order, np.append(starts, len(order)).astype(np.int64)), keep, drop)

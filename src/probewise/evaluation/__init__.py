@@ -1,0 +1,1 @@
+"""Evaluation of a selector: nested cross-validation and the size curve."""

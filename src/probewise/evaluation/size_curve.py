@@ -1,0 +1,439 @@
+"""The size curve: cross-validated J of the best 1, 2, ... features along a ranking, and how many are enough."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import RidgeClassifier, RidgeCV
+from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
+
+from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion, in_prose
+from ..criteria.base import Folds, Split, Target
+from ..engine.probes import Subsets
+from ..engine.progress import small_table
+from ..stopping import MaxProbes
+from ..validation.errors import Parameter, ParameterError, warn
+from ..validation.parameters import is_whole
+from ..validation.stores import Stored
+from ..validation.tables import columns_not_finite, is_frame
+
+Floats = NDArray[np.float64]
+Columns = NDArray[np.int64]
+Choose = Callable[[Columns], list[Columns]]
+LARGEST, STEPS, FOLDS = 100, 16, 5  # sizes tried unless others are asked for, and folds
+CONVINCING = 2  # standard errors above guessing: of tables of pure noise one in 17 passes
+
+
+class TooFewRows(ValueError):
+    """There are not enough rows, or not of every class, to train on some and test on others."""
+
+
+@dataclass(frozen=True, eq=False)
+class SizeCurve:
+    """Cross-validated J of the best 1, 2, ... features, fold by fold, and the fewest that are good enough.
+
+    Attributes
+    ----------
+    sizes : array of int of shape (n_sizes,)
+        The numbers of features, ascending.
+    scores : array of shape (n_folds, n_sizes)
+        J on the test rows of each fold.
+    mean, std_error : array of shape (n_sizes,)
+        Over folds. The error is NaN where there is one fold.
+    best : int
+        The size of the largest mean, the smaller one of two.
+    suggested : int
+        The smallest size whose mean is within one standard error, that of the best, of the best.
+    measure : str
+        What J is: "accuracy", "R²", or a scoring by name.
+    scored_by : str
+        What scored the subsets, in words: the criterion of the run, or a classifier.
+    nested : bool
+        Whether the ranking was made anew on the training rows of every fold. If not, it has seen the rows tested on,
+        and the means are optimistic, the more the more features there are to choose from.
+    guess : float or None
+        What J is without any feature: of the most frequent class, or the mean of y; None: not known.
+    chance : float
+        Standard error of J for one who guesses; NaN: not known.
+    test_to_train : float
+        Rows tested on over rows trained on, in a fold.
+    check : SizeCurve or None
+        Where the curve is not nested, a nested one beside it, if there is one: it says what holds on other rows.
+
+    References
+    ----------
+    L. Breiman, J. Friedman, R. Olshen, C. Stone, *Classification and regression trees*, 1984, chapter 3: the
+    one-standard-error rule. C. Nadeau, Y. Bengio, *Inference for the generalization error*, Machine Learning 52, 2003.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from probewise import FSDD
+    >>> X, y = load_iris(return_X_y=True)
+    >>> curve = FSDD().fit(X, y).size_curve(X, y, nested=True)
+    >>> curve.sizes.tolist(), curve.suggested, curve.beats_guessing
+    ([1, 2, 3, 4], 3, True)
+    """
+
+    sizes: Columns
+    scores: Floats
+    measure: str
+    scored_by: str
+    nested: bool
+    guess: float | None = None
+    chance: float = np.nan
+    test_to_train: float = 0.0
+    check: SizeCurve | None = None
+
+    def __repr__(self) -> str:
+        marks = {self.best: "best", self.suggested: "suggested"}
+        columns: dict[str, list[Any]] = {"features": self.sizes.tolist(), self.measure: self.mean.tolist()}
+        columns["std_error"] = self.std_error.tolist()
+        if self.check is not None:
+            columns["on other rows"] = self.check.mean.tolist()
+        columns[""] = [marks.get(size, "") for size in self.sizes.tolist()]
+        of_rows = "ranked anew in each fold" if self.nested else "along a ranking that has seen all rows"
+        first_line = f"SizeCurve: {self.measure} by number of features, {of_rows}"
+        return small_table(columns, first_line, len(self.sizes))
+
+    @property
+    def mean(self) -> Floats:
+        return self.scores.mean(axis=0)
+
+    @property
+    def std_error(self) -> Floats:
+        if len(self.scores) < 2:
+            return np.full(len(self.sizes), np.nan)
+        return self.scores.std(axis=0, ddof=1) / np.sqrt(len(self.scores))
+
+    @property
+    def best(self) -> int:
+        return int(self.sizes[np.argmax(self.mean)])
+
+    @property
+    def suggested(self) -> int:
+        return fewest_enough(self.sizes, self.mean, self.std_error)
+
+    @property
+    def beats_guessing(self) -> bool | None:
+        """Whether the best is above guessing by two standard errors; None where what guessing gives is not known.
+
+        It is said of the nested curve, this one or the one beside it, if there is one. The error is the larger one of
+        that over folds, which is small by luck now and then, and that of a guesser; both times
+        sqrt(1 + n_folds * test_to_train), since folds share the rows they train on. Of tables of pure noise one in 17
+        passes where the curve is nested; where it is not, the ranking has seen the rows tested on, and most do.
+        """
+        if self.check is not None:
+            return self.check.beats_guessing
+        if self.guess is None:
+            return None
+        place = int(np.argmax(self.mean))
+        error = np.nanmax([self.std_error[place], self.chance, 0.0])
+        shared = np.sqrt(1 + len(self.scores) * self.test_to_train)
+        return bool(self.mean[place] - CONVINCING * shared * error > self.guess)
+
+
+def fewest_enough(sizes: Columns, means: Floats, errors: Floats) -> int:
+    """The smallest size whose mean is within one standard error of the best; an error not known is 0."""
+    best = int(np.argmax(means))
+    return int(sizes[np.flatnonzero(means >= means[best] - np.nan_to_num(errors[best]))[0]])
+
+
+def size_curve_of(
+    selector: Any,
+    X: Any,
+    y: Any,
+    *,
+    sizes: Iterable[int] | None = None,
+    cv: Any = FOLDS,
+    nested: bool = False,
+    groups: Any = None,
+    sample_weight: Any = None,
+    n_probes: int | None = None,
+    seed: int = 0,
+) -> SizeCurve:
+    """The size curve of a fitted selector on the data of ``fit``; parameters as in `RankingSelector.size_curve`.
+
+    ``n_probes`` are those of each ranking made anew, None: as many as the selector made; ``seed`` deals out the folds.
+    """
+    check_is_fitted(selector, "ranking_")
+    if y is None:
+        raise ValueError("y=None: how many features are enough is judged by what they predict; give y")
+    seen, y = selector.as_numbers(X, selector.missing_category), np.asarray(y)
+    check_consistent_length(seen, y, groups, sample_weight)
+    of_rows = {"groups": groups, "sample_weight": sample_weight}
+    of_rows = {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
+    criterion = criterion_of(selector, seen)
+    target = Target.of(y, getattr(criterion, "task", "auto"))
+    asked, given = as_sizes(selector, sizes), X if is_frame(X) else seen
+    if nested:
+        require_splittable(selector)
+
+    def choose(rows: Columns) -> list[Columns]:
+        if not nested:
+            return chosen(selector, asked.tolist())
+        return chosen(ranked_anew(selector, given, y, rows, asked.tolist(), of_rows, n_probes=n_probes), asked.tolist())
+
+    matrix, splits = selector.criterion_input(seen), splits_for(cv, target, groups, seed=seed)
+    scorer = SubsetScorer.like(criterion, seen, target, getattr(selector, "scoring", None))
+    return curve_along(choose, matrix, y, target, asked, splits, scorer, nested=nested, sample_weight=sample_weight)
+
+
+def warn_of_forgotten(selector: Any, groups: Any) -> None:
+    """Say so where ``fit`` was given groups of rows, and these are about to be cut apart."""
+    if groups is None and "groups" in getattr(selector, "fit_arguments_", ()):
+        warn(
+            "fit was given groups, and this is judged without: rows of one group are both trained and tested on; give "
+            "groups=groups here, too"
+        )
+
+
+def checked_size_curve_of(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
+    """The size curve along the ranking itself, with a nested one beside it that says whether it beats guessing.
+
+    Along a ranking made on fewer rows other sizes are good, so the nested one is not asked how many. Where it cannot be
+    had, as with few rows or splits that are given, a warning says why.
+    """
+    curve = size_curve_of(selector, X, y, **options)
+    try:
+        return replace(curve, check=size_curve_of(selector, X, y, nested=True, **options))
+    except ValueError as reason:
+        message = f"whether any number of features beats guessing was not tried on rows kept apart: {reason}"
+        warn(message)
+        return curve
+
+
+def curve_along(
+    choose: Choose,
+    matrix: tuple[Any, Subsets | None],
+    y: NDArray[Any],
+    target: Target,
+    sizes: Columns,
+    splits: Sequence[Split],
+    scorer: SubsetScorer,
+    *,
+    nested: bool,
+    sample_weight: Any = None,
+) -> SizeCurve:
+    """The curve of the features that ``choose`` gives, one subset for each size, for the training rows of a fold.
+
+    ``matrix`` is X and the columns of each feature in it; None for these: each has the one of its number.
+    """
+    X, columns = matrix
+    X = X.tocsc() if sp.issparse(X) else X
+    scores = np.array(
+        [scorer.scores(X, y, split, columns_of_each(choose(split[0]), columns), sample_weight) for split in splits]
+    )
+    guess, chance = scorer.guessing(y, target, splits, sample_weight)
+    share = float(np.mean([len(test) / len(train) for train, test in splits]))
+    return SizeCurve(sizes, scores, scorer.measure(target), scorer.words, nested, guess, chance, share)
+
+
+@dataclass(frozen=True)
+class SubsetScorer:
+    """The criterion that scores the subsets of a curve, with its name in words and its scoring."""
+
+    criterion: Criterion
+    words: str
+    scoring: Any = None
+
+    @classmethod
+    def like(cls, own: Criterion | None, X: Any, target: Target, scoring: Any = None) -> SubsetScorer:
+        """The run's own criterion where it is cross-validated, else k-NN (ridge for many rows) on scaled columns."""
+        if own is not None and not isinstance(own, Separability | Function):
+            words = f"the criterion of the run, {in_prose(own)}"
+            return cls(own, words, getattr(own, "scoring", None) or scoring)
+        is_tall, has_missing = X.shape[0] > TALL, bool(len(columns_not_finite(X)))
+        models = (RidgeClassifier(), RidgeCV()) if is_tall else (KNeighborsClassifier(3), KNeighborsRegressor(3))
+        steps = [StandardScaler(with_mean=not sp.issparse(X)), models[0 if target.is_classification else 1]]
+        words = f"{'a ridge model' if is_tall else '3 nearest neighbours'}, on scaled columns"
+        if has_missing:
+            return cls(Scorer(make_pipeline(SimpleImputer(), *steps)), f"{words}, gaps filled")
+        return cls(Scorer(make_pipeline(*steps)), words)
+
+    def scores(
+        self, X: Any, y: NDArray[Any], split: Split, subsets: list[Columns], sample_weight: Any = None
+    ) -> Floats:
+        """J of each subset of columns on the test rows of one split; only the columns named are asked for."""
+        columns = np.unique(np.concatenate(subsets))
+        local = Subsets.of([np.searchsorted(columns, subset) for subset in subsets])
+        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self.criterion.bind(X[:, columns], y, [split], scoring=self.scoring, **options)(local)
+
+    def measure(self, target: Target) -> str:
+        if self.scoring is not None:
+            return self.scoring if isinstance(self.scoring, str) else "score"
+        return "accuracy" if target.is_classification else "R²"
+
+    def guessing(
+        self, y: NDArray[Any], target: Target, splits: Sequence[Split], sample_weight: Any = None
+    ) -> tuple[float | None, float]:
+        """J without any feature, and its standard error over rows; None and NaN where it is not known."""
+        if self.measure(target) == "accuracy":
+            weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+            total = weights.sum()
+            share = float(np.bincount(target.values, weights).max() / total)
+            return share, float(np.sqrt(share * (1 - share) * (weights**2).sum()) / total)
+        if self.scoring is None:
+            return 0.0, np.nan
+        if not isinstance(self.scoring, str):
+            return None, np.nan
+        guesser = Scorer(DummyClassifier(strategy="prior") if target.is_classification else DummyRegressor())
+        nothing = np.zeros((len(y), 1))
+        try:
+            with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
+                score = guesser.bind(nothing, y, splits, scoring=self.scoring)(Subsets.of([[0]]))[0]
+        except ValueError:  # a score that a guesser cannot have
+            return None, np.nan
+        return (float(score), np.nan) if np.isfinite(score) else (None, np.nan)
+
+
+def criterion_of(selector: Any, X: Any = None) -> Criterion | None:
+    """The criterion a selector was fitted with; None for a filter, which has none."""
+    if hasattr(selector, "criterion_") or "criterion" not in selector.get_params(deep=False):
+        return getattr(selector, "criterion_", None)
+    return as_criterion(selector.criterion, X)
+
+
+def splits_for(cv: Any, target: Target, groups: Any = None, *, seed: int = 0) -> list[Split]:
+    """The folds: for a number shuffled, by the seed, and stratified by class (or made of whole groups)."""
+    if not is_whole(cv):
+        return list(Folds.of(cv, target.values, is_classification=target.is_classification, groups=groups).splits)
+    if cv < 2:
+        raise ParameterError(Parameter("cv", cv), " must be at least 2: some rows to train on, the others to test on")
+    n_rows = len(target.values)
+    if n_rows < 2 * cv:
+        raise TooFewRows(f"{n_rows} rows are too few to cross-validate in {cv} folds")
+    nothing = np.empty((n_rows, 0))
+    if groups is not None:
+        n_groups = len(np.unique(groups))
+        if n_groups < 2:
+            raise TooFewRows("groups: all rows are of one group, so that none is left to test on")
+        by_group = StratifiedGroupKFold if target.is_classification else GroupKFold
+        return list(by_group(min(cv, n_groups)).split(nothing, target.values, groups))
+    if not target.is_classification:
+        return list(KFold(cv, shuffle=True, random_state=seed).split(nothing))
+    rarest = int(np.bincount(target.values).min())
+    if rarest < 2:
+        raise TooFewRows("a class has a single row, so that it cannot be both learnt and tested")
+    return list(StratifiedKFold(min(cv, rarest), shuffle=True, random_state=seed).split(nothing, target.values))
+
+
+def as_sizes(selector: Any, sizes: Iterable[int] | None = None) -> Columns:
+    """Those asked for, or some from the fewest to the most that a fitted selector has an answer for.
+
+    Features of one rank, those of a group, count as one. What is kept in any case is in at any size.
+    """
+    ranking = getattr(selector, "ranking_", None)
+    n_ranks = int(selector.n_features_in_ if ranking is None else ranking.max())
+    least = max(1, len(getattr(getattr(selector, "units_", None), "kept", ())))
+    if sizes is not None:
+        asked = list(sizes)
+        if not asked or not all(is_whole(size, least, n_ranks) for size in asked):
+            raise ValueError(f"sizes={asked!r} with {n_ranks} features: give whole numbers from {least} to {n_ranks}")
+        return np.unique(np.array(asked, dtype=np.int64))
+    if hasattr(selector, "path_"):
+        return np.array(sorted(selector.path_)[: 2 * STEPS], dtype=np.int64)
+    if not {"n_features_to_select", "k"} & set(selector.get_params(deep=False)):
+        return spaced_sizes(int(selector.get_support().sum()))
+    scores = getattr(selector, "scores_", None)
+    return spaced_sizes(n_ranks if scores is None or ranking is None else ranks_known(ranking, scores), least)
+
+
+def ranks_known(ranking: Columns, scores: Floats) -> int:
+    """How many ranks, from the first on, are those of features that have a score, or are kept in any case."""
+    return int(ranking[np.isfinite(scores)].max(initial=1))
+
+
+def spaced_sizes(n_features: int, least: int = 1, steps: int = STEPS) -> Columns:
+    """From 1, or the least there can be, to 100, or to all, evenly spaced by ratio."""
+    most = max(least, min(LARGEST, n_features))
+    return np.unique(np.geomspace(least, most, steps).round().astype(np.int64))
+
+
+def chosen(selector: Any, sizes: Iterable[int]) -> list[Columns]:
+    """The columns a fitted selector takes at each size: along its path, if it has one, else its ranking."""
+    path = getattr(selector, "path_", None)
+    if path is None:
+        return up_to_rank(selector.ranking_, sizes)
+    known = [max((size for size in path if size <= asked), default=min(path)) for asked in sizes]
+    return [np.array(path[size][1], dtype=np.int64) for size in known]
+
+
+def up_to_rank(ranking: Columns, sizes: Iterable[int]) -> list[Columns]:
+    """The columns of ranks 1 to each size, best first."""
+    order = np.argsort(ranking, kind="stable")
+    return [order[: np.searchsorted(ranking[order], size, side="right")] for size in sizes]
+
+
+def ranked_anew(
+    selector: Any,
+    X: Any,
+    y: NDArray[Any],
+    rows: Columns,
+    sizes: list[int],
+    of_rows: dict[str, NDArray[Any]],
+    *,
+    n_probes: int | None = None,
+) -> Any:
+    """A copy of the selector fitted to some rows: as many probes, or ``n_probes``, from the same seed, and no ledger.
+
+    ``of_rows`` are further arguments of ``fit``, where it knows them, with a value for each row.
+    """
+    copy = clone(selector)
+    known = copy.get_params(deep=False)
+    size = min(sizes) if known.get("direction") == "backward" else max(sizes)
+    settings: dict[str, Any] = {"n_features_to_select": size, "ledger": None, "verbose": 0}
+    if hasattr(selector, "plan_"):
+        asked = selector.n_features_to_select  # rounds may depend on it
+        settings |= {"n_features_to_select": None if isinstance(asked, str) else asked}
+        n_probes = selector.n_probes_ if n_probes is None else n_probes
+        settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": selector.plan_.seed}
+        settings |= {"rows": False, "how_many": "size"}  # only its ranking is asked for
+    copy.set_params(**{name: value for name, value in settings.items() if name in known})
+    given = {name: values[rows] for name, values in of_rows.items() if has_fit_parameter(copy, name)}
+    copy.fit(rows_of(X, rows), y[rows], **given)
+    if str(getattr(copy, "stop_reason_", "")).startswith("interrupted"):
+        raise KeyboardInterrupt  # it keeps what it has; a curve is whole or not at all
+    return copy
+
+
+def columns_of_each(subsets: list[Columns], columns: Subsets | None) -> list[Columns]:
+    if columns is None:
+        return subsets
+    return [np.concatenate([columns[feature] for feature in subset]).astype(np.int64) for subset in subsets]
+
+
+def rows_of(X: Any, rows: Columns) -> Any:
+    """Some rows of an array, a sparse matrix, a frame (with its names), or a `Stored`."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if isinstance(X, Stored):
+        return X.rows(rows)
+    if sp.issparse(X):
+        return X.tocsr()[rows]
+    return np.asarray(X)[rows] if isinstance(X, list | tuple) else X[rows]
+
+
+def require_splittable(selector: Any) -> None:
+    """Folds given as lists of rows are those of all rows, and of no use to a copy fitted to some."""
+    cv = getattr(selector, "cv", None)
+    if cv is not None and not isinstance(cv, int | np.integer) and not hasattr(cv, "split"):
+        raise ValueError(
+            f"cv of {type(selector).__name__} is a list of splits of all rows, and nested=True ranks on some: "
+            "give a number or a splitter, or nested=False"
+        )

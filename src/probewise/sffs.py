@@ -1,0 +1,252 @@
+"""SFFS and its relatives SFS, SBS and SBFS: sequential search for a subset, one feature at a time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
+from sklearn.utils.validation import check_is_fitted
+
+from ._selector import WrapperSelector
+from .criteria import as_criterion
+from .criteria.device import DEVICE_BLOCK_SIZE, OnDevice
+from .engine.probes import Subsets
+from .engine.progress import Verbose, live_line
+from .engine.tally import Tally, positions
+from .engine.units import NO_COLUMNS, Units, unit_table, units_of
+from .executors import Map
+from .stopping import Rule, State, as_rule
+from .validation.errors import warn
+from .validation.parameters import grouped
+
+Members = tuple[int, ...]
+Path = dict[int, tuple[float, Members]]
+
+
+@dataclass(eq=False, repr=False)
+class SFFS(WrapperSelector):
+    """Builds a subset feature by feature: the best one in, then, floating, any out whose loss gains.
+
+    Forward: add the feature that gives the highest J; then, if ``floating``, drop features as long as that gives a
+    subset better than the best one known of its size. Backward is the mirror image, from all features down. So
+    SFS, SFFS, SBS and SBFS are one class. Strong on tens to hundreds of features; for thousands see `DAF`.
+
+    Parameters
+    ----------
+    n_features_to_select : int, float or None, default=None
+        Size to search for: a number, a share in (0, 1], or None for half; a group counts as one.
+        After ``fit`` it may be changed to any size on the path.
+    criterion : str, criterion, estimator or callable, default="auto"
+        As in `DAF`.
+    direction : {"forward", "backward"}, default="forward"
+        Backward starts from all features.
+    floating : bool or "strict", default=True
+        True steps back as long as that beats the best subset known of its size. "strict" also asks that it beats the
+        larger subset it came from, and leaves the feature just taken in (or out) alone, as mlxtend does. False gives
+        the plain sequential search: faster, nested subsets, more easily stuck.
+    feature_groups : list of lists, dict of lists or list of labels, default=None
+        As in `DAF`: features that enter and leave as one.
+    stop : stopping rule or None, default=None
+        A rule of `probewise.stopping`, say ``MaxTime(60)`` or ``MaxProbes(10_000)`` subsets; the best so far is kept.
+        None: until the size is reached.
+    cv, scoring, device
+        As in `DAF`.
+    n_jobs : int or None, default=None
+        Workers; the result is the same for any number.
+    verbose : int or callable, default=0
+        1 shows live progress, in a terminal or a notebook; a function is called now and then with a line of text that
+        says where the run stands.
+
+    Attributes
+    ----------
+    path_ : dict
+        For every size met the best J and its subset: ``{size: (J, (feature, ...))}``; a group counts as one.
+    scores_ : array of shape (n_features,)
+        The share of the sizes on the path whose subset holds the feature.
+    ranking_ : array of int of shape (n_features,)
+        1 is best; by ``scores_``, ties to the lower column.
+    support_ : array of bool of shape (n_features,)
+        The best subset of ``n_features_to_select`` features.
+    n_evaluations_ : int
+        Subsets scored.
+    stop_reason_ : str
+        Why it stopped, in words.
+
+    Notes
+    -----
+    Ties go to the lower column. Ctrl-C ends the search with the path so far and a ``ConvergenceWarning``.
+
+    References
+    ----------
+    P. Pudil, J. Novovicova, J. Kittler, *Floating search methods in feature selection*, Pattern Recognition Letters
+    15, 1994.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from probewise import SFFS
+    >>> X, y = load_iris(return_X_y=True)
+    >>> sffs = SFFS(2, criterion="linear").fit(X, y)
+    >>> sffs.get_support(indices=True).tolist(), round(sffs.path_[2][0], 3)
+    ([1, 3], 0.853)
+    """
+
+    _streams = False  # all columns would be read at every step
+
+    _: KW_ONLY
+    direction: str = "forward"
+    floating: bool | str = True
+    feature_groups: Any = None
+    stop: Any = None
+    verbose: Verbose = 0
+
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> SFFS:
+        """Search until the size is reached or the rule says stop; ``groups`` and ``sample_weight`` as in `DAF.fit`."""
+        if self.direction not in ("forward", "backward"):
+            raise ValueError(f"direction={self.direction!r}: choose 'forward' or 'backward'")
+        if self.floating not in (True, False, "strict"):
+            raise ValueError(f"floating={self.floating!r}: choose True, False or 'strict'")
+        rule = None if self.stop is None else as_rule(self.stop)
+        X, y = self._checked(X, y)
+        criterion = as_criterion(self.criterion, X)
+        units = self._units(X.shape[1])
+        score = self._bound(criterion, X, y, groups, sample_weight)
+        piece = DEVICE_BLOCK_SIZE if isinstance(score, OnDevice) else criterion.block_size
+        size, of_units = self._n_selected(units.n_units), unit_table(X, units).score_of_units(score)
+        with live_line(self.verbose) as progress:
+            evaluate = Evaluation(of_units, self._map(criterion, X, score), rule, piece, progress)
+            path, self.stop_reason_ = search(
+                evaluate, units.n_units, size, forward=self.direction == "forward", floating=self.floating
+            )
+        self.n_evaluations_ = evaluate.n_evaluations
+        held = np.zeros(units.n_units)
+        for _, members in path.values():
+            held[list(members)] += 1
+        self.scores_ = units.per_feature(held / len(path))
+        self.ranking_ = units.per_feature(positions(held) + 1, 0)
+        self.path_ = {size: (value, _features(units, members)) for size, (value, members) in path.items()}
+        self._unreached = None if size in self.path_ else size
+        if size not in self.path_:
+            warn(f"SFFS {self.stop_reason_}: the best so far is kept", ConvergenceWarning)
+        return self
+
+    def _units(self, n_features: int) -> Units:
+        names = getattr(self, "feature_names_in_", None)
+        groups = [] if self.feature_groups is None else grouped(self.feature_groups, names, n_features)
+        return units_of(n_features, groups=groups, keep=NO_COLUMNS, drop=NO_COLUMNS, passed=None, names=names)
+
+    def _get_support_mask(self) -> NDArray[np.bool_]:
+        check_is_fitted(self, "path_")
+        size = self._n_selected(int(self.ranking_.max()))
+        if size not in self.path_ and size != self._unreached:
+            raise ValueError(
+                f"n_features_to_select={size}: the path holds the sizes {min(self.path_)} to {max(self.path_)}; "
+                "fit again to search for another"
+            )
+        if size not in self.path_:
+            size = max(self.path_) if self.direction == "forward" else min(self.path_)
+        mask = np.zeros(len(self.scores_), dtype=bool)
+        mask[list(self.path_[size][1])] = True
+        return mask
+
+
+def _features(units: Units, members: Members) -> Members:
+    return tuple(sorted(int(feature) for unit in members for feature in units.members[unit]))
+
+
+class Enough(Exception):
+    """The stopping rule holds, in the middle of a step."""
+
+
+class Evaluation:
+    """J of a subset with each feature added, or each taken out: in fixed pieces over the workers."""
+
+    def __init__(
+        self, score: Any, map: Map, rule: Rule | None, block_size: int, progress: Callable[[str], None] | None
+    ) -> None:
+        self.score, self.map, self.rule, self.progress = score, map, rule, progress
+        self.block_size = block_size
+        self.n_evaluations = 0
+        self.best = "starting"
+        self.started = time.perf_counter()
+
+    def __call__(self, members: Members, features: list[int], *, adding: bool) -> NDArray[np.float64]:
+        """J of ``members`` with, or without, each of the features."""
+        function = partial(_plus_each if adding else _minus_each, self.score, members)
+        pieces = [features[part] for part in gen_batches(len(features), self.block_size)]
+        values = []
+        for piece in self.map(function, pieces):
+            values.append(piece)
+            self.n_evaluations += len(piece)
+            state = State(self.n_evaluations, time.perf_counter() - self.started, Tally.empty(0))
+            if self.progress:
+                self.progress(f"SFFS: {self.best}; {state.n_probes:,} subsets, {state.seconds:.1f} s")
+            if self.rule is not None and self.rule(state):
+                raise Enough(self.rule.reason(state))
+        return np.concatenate(values)
+
+
+def _plus_each(score: Any, members: Members, candidates: list[int]) -> NDArray[np.float64]:
+    if hasattr(score, "plus_each"):
+        return score.plus_each(np.array(members, np.int32), np.array(candidates, np.int32))
+    return score(Subsets.of([[*members, candidate] for candidate in candidates]))
+
+
+def _minus_each(score: Any, members: Members, leaving: list[int]) -> NDArray[np.float64]:
+    return score(Subsets.of([[member for member in members if member != feature] for feature in leaving]))
+
+
+def search(
+    evaluate: Evaluation, n_features: int, size: int, *, forward: bool, floating: bool | str
+) -> tuple[Path, str]:
+    """The best subset met of every size on the way to ``size``, and why the search ended."""
+    path: Path = {}
+    members: Members = () if forward else tuple(range(n_features))
+
+    def note(value: float) -> None:
+        if len(members) not in path or value > path[len(members)][0]:
+            path[len(members)] = value, members
+        best = max(path, key=lambda size: (path[size][0], -size))
+        evaluate.best = f"sizes {min(path)} to {max(path)}, best J {path[best][0]:.4f} with {best} features"
+
+    try:
+        if not forward:
+            path[n_features] = float(evaluate.score(Subsets.of([members]))[0]), members
+        while len(members) != size:
+            before = set(members)
+            members, value = _step(evaluate, members, n_features, forward)
+            fixed = before ^ set(members) if floating == "strict" else set()
+            note(value)
+            while floating and 2 < len(members) < n_features - (not forward):
+                back, back_value = _step(evaluate, members, n_features, not forward, fixed)
+                if back_value <= path[len(back)][0] or (floating == "strict" and back_value <= value):
+                    break
+                members, value = back, back_value
+                note(value)
+    except Enough as reason:
+        if not path:  # it is never empty: stopped in the first step of a forward search, it is the first feature's
+            path = {1: (float(evaluate.score(Subsets.of([[0]]))[0]), (0,))}
+        return path, str(reason)
+    except KeyboardInterrupt:
+        if not path:
+            raise
+        return path, f"interrupted after {evaluate.n_evaluations:,} subsets"
+    return path, f"the size of {size} features was reached"
+
+
+def _step(
+    evaluate: Evaluation, members: Members, n_features: int, adding: bool, fixed: Collection[int] = ()
+) -> tuple[Members, float]:
+    """The best subset with one feature more, or less, and its J; ties to the lower column, some left alone."""
+    inside = set(members)
+    candidates = [f for f in range(n_features) if (f not in inside) == adding and f not in fixed]
+    values = evaluate(members, candidates, adding=adding)
+    best = candidates[int(np.argmax(values))]
+    return tuple(sorted(inside ^ {best})), float(values.max())
