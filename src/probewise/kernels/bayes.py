@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .jit import kernel, longest
+from .jit import longest, njit_cached
 from .scores import PROBABILITY, ROC_AUC
 
 BLOCK = 64  # columns whose sums are kept together
@@ -44,7 +44,7 @@ class Standard(NamedTuple):
     logarithm: Any
 
 
-@kernel
+@njit_cached
 def dense_moments(matrix, rows, starts, weights, mean, variance):
     """Mean and variance of every column in class c, whose rows are rows[starts[c]:starts[c + 1]]; each (N, classes).
 
@@ -85,7 +85,7 @@ def dense_moments(matrix, rows, starts, weights, mean, variance):
                 variance[first + k, c] = max(0.0, square[k] - total[k] * total[k] / size) / size
 
 
-@kernel
+@njit_cached
 def sparse_moments(data, indices, indptr, class_of, times, counts, sizes, mean, variance):
     """The same from compressed columns, zeros counted; row r is taken times[r] times.
 
@@ -124,7 +124,7 @@ def sparse_moments(data, indices, indptr, class_of, times, counts, sizes, mean, 
             variance[feature, c] = (square[c] + zeros * mean[feature, c] * mean[feature, c]) / sizes[c]
 
 
-@kernel
+@njit_cached
 def smoothing_of(features, pooled, smoothing):
     """What is added to every variance: a share of the largest in the probe."""
     largest = 0.0
@@ -133,7 +133,7 @@ def smoothing_of(features, pooled, smoothing):
     return smoothing * largest
 
 
-@kernel
+@njit_cached
 def probe_model(features, moments, smoothing, center, scale, start):
     """The probe's own model: center m and scale sqrt(1 / 2 v) of (class, feature), and each class's cost at its mean.
 
@@ -156,14 +156,14 @@ def probe_model(features, moments, smoothing, center, scale, start):
             start[c] += 0.5 * math.log(v)
 
 
-@kernel
+@njit_cached
 def add_square(cost, x, m, s):
     for row in range(len(cost)):
         t = (x[row] - m) * s
         cost[row] += t * t
 
 
-@kernel
+@njit_cached
 def add_four_squares(cost, x0, x1, x2, x3, m, s):
     """Four features at a time: the costs are read and written once for all."""
     m0, m1, m2, m3 = m[0], m[1], m[2], m[3]
@@ -176,7 +176,7 @@ def add_four_squares(cost, x0, x1, x2, x3, m, s):
         cost[row] += (t0 * t0 + t1 * t1) + (t2 * t2 + t3 * t3)
 
 
-@kernel
+@njit_cached
 def find_costs(values, columns, center, scale, start, first, stop, cost):
     """What the probe's columns cost rows first, ..., stop - 1 in each class, at the head of each row of cost."""
     height, width = stop - first, len(columns)
@@ -193,7 +193,7 @@ def find_costs(values, columns, center, scale, start, first, stop, cost):
             add_square(cost[c, :height], values[columns[k], first:stop], center[c, k], scale[c, k])
 
 
-@kernel
+@njit_cached
 def choose(cost, predicted, winner):
     """The class in which each row is cheapest, the first of equals; the first row of cost is overwritten."""
     winner[:] = 0
@@ -208,7 +208,7 @@ def choose(cost, predicted, winner):
         predicted[row] = winner[row]
 
 
-@kernel
+@njit_cached
 def posterior(cost, own):
     """The probability of a class from the costs of all; 0 of one that is not among them, or costs infinitely much."""
     if own >= len(cost):
@@ -219,7 +219,7 @@ def posterior(cost, own):
     return math.exp(least - cost[own]) / total
 
 
-@kernel
+@njit_cached
 def predict_exactly(values, columns, center, scale, start, begin, end, measure, truth, cost, winner, predicted):
     """Classes of the rows begin, ..., end - 1, in float64, or what else the measure is of.
 
@@ -238,7 +238,7 @@ def predict_exactly(values, columns, center, scale, start, begin, end, measure, 
             choose(cost, predicted[first:stop], winner)
 
 
-@kernel
+@njit_cached
 def predict_dense(values, truth, columns, features, offsets, moments, smoothing, measure, predicted):
     """What each probe predicts, into predicted (probes, rows); values (columns, rows) holds the test rows.
 
@@ -257,7 +257,7 @@ def predict_dense(values, truth, columns, features, offsets, moments, smoothing,
         )
 
 
-@kernel
+@njit_cached
 def to_standard(values, origin, pooled, columns, reach):
     """Fill the columns and reach of a Standard; a constant column becomes 0."""
     for feature in range(len(values)):
@@ -269,7 +269,7 @@ def to_standard(values, origin, pooled, columns, reach):
             reach[feature] = max(reach[feature], abs(z))
 
 
-@kernel
+@njit_cached
 def difference_model(features, moments, standard, smoothing, bend, slope, start):
     """Cost of class c + 1 less that of class 0 as start[c] + the sum of (bend z + slope) z over standard columns z.
 
@@ -314,13 +314,13 @@ def difference_model(features, moments, standard, smoothing, bend, slope, start)
     return 2.0 * ROUNDING * (len(features) / 4 + 16) * largest
 
 
-@kernel
+@njit_cached
 def add_quadratic(cost, z, a, b):
     for row in range(len(cost)):
         cost[row] += (a * z[row] + b) * z[row]
 
 
-@kernel
+@njit_cached
 def add_four_quadratics(cost, z0, z1, z2, z3, a, b):
     a0, a1, a2, a3 = a[0], a[1], a[2], a[3]
     b0, b1, b2, b3 = b[0], b[1], b[2], b[3]
@@ -332,7 +332,7 @@ def add_four_quadratics(cost, z0, z1, z2, z3, a, b):
         cost[row] += (q0 + q1) + (q2 + q3)
 
 
-@kernel
+@njit_cached
 def find_differences(values, features, bend, slope, first, stop, cost):
     """What rows first, ..., stop - 1 cost in the other classes more than in class 0, less the start."""
     height, width = stop - first, len(features)
@@ -348,7 +348,7 @@ def find_differences(values, features, bend, slope, first, stop, cost):
             add_quadratic(cost[c, :height], values[features[k], first:stop], bend[c, k], slope[c, k])
 
 
-@kernel
+@njit_cached
 def find_two_cheapest(cost, start, height, least, second, winner):
     """The cheapest class of each row, its cost and that of the next, all less the cost of class 0."""
     least[:] = 0.0
@@ -364,7 +364,7 @@ def find_two_cheapest(cost, start, height, least, second, winner):
             winner[row] = c + 1 if better else winner[row]
 
 
-@kernel
+@njit_cached
 def predict_quickly(standard, features, bend, slope, start, bound, cost, least, second, winner, predicted, doubtful):
     """Classes of the rows, and how many of them are in doubt; doubtful receives those."""
     n_rows, n_doubtful = len(predicted), 0
@@ -381,7 +381,7 @@ def predict_quickly(standard, features, bend, slope, start, bound, cost, least, 
     return n_doubtful
 
 
-@kernel
+@njit_cached
 def predict_by_standard(values, standard, truth, features, offsets, moments, smoothing, measure, predicted):
     """What `predict_dense` gives, from float32 where that leaves no doubt; the order of all rows is always in doubt."""
     n_known, n_rows = len(moments.log_prior), len(truth)
@@ -409,7 +409,7 @@ def predict_by_standard(values, standard, truth, features, offsets, moments, smo
                 predict_exactly(values, chosen, center, scale, start, row, row + 1, measure, truth, cost, winner, line)
 
 
-@kernel
+@njit_cached
 def predict_sparse(data, indices, indptr, truth, features, offsets, moments, smoothing, measure, predicted):
     """What `predict_dense` gives, from compressed columns: rows start at the cost of zeros, stored values change it.
 
@@ -453,7 +453,7 @@ def predict_sparse(data, indices, indptr, truth, features, offsets, moments, smo
                 predicted[probe, row] = cost[row, 0] - cost[row, 1] if measure == ROC_AUC else np.argmin(cost[row])
 
 
-@kernel
+@njit_cached
 def is_far(center, scale):
     """Whether a zero is more than a hundred deviations from the mean of some class."""
     farthest = 0.0
@@ -462,7 +462,7 @@ def is_far(center, scale):
     return farthest > 100.0
 
 
-@kernel
+@njit_cached
 def take_columns(matrix, rows, columns, out):
     """out[k, i] = matrix[rows[i], columns[k]]."""
     for k in range(len(columns)):

@@ -9,14 +9,14 @@ import math
 import numpy as np
 
 from .bayes import posterior
-from .jit import inline, kernel, part
+from .jit import njit_cached, njit_helper, njit_inline
 from .scores import PROBABILITY, ROC_AUC
 
 LOST = 1e-6  # a sum of squares that is smaller than this share of what it was has lost digits: it is made anew
 MOST = 1e150  # products of variances stay below, so that one logarithm serves many of them
 
 
-@kernel
+@njit_cached
 def predict_one_out(lines, indices, offsets, labels, weights, n_classes, smoothing, measure, predicted):
     """What each probe predicts of each row, from columns as lines (features, rows); weights are of rows, or none."""
     n = lines.shape[1]
@@ -87,7 +87,7 @@ def predict_one_out(lines, indices, offsets, labels, weights, n_classes, smoothi
             predicted[probe, i] = _prediction(cost[i], labels[i], measure)
 
 
-@inline
+@njit_inline
 def _moments(line):
     """Mean and sum of squares about it; of a constant line exactly 0."""
     n, first, total, square = len(line), line[0], 0.0, 0.0
@@ -102,7 +102,7 @@ def _moments(line):
     return middle, max(0.0, square - total * total / n)
 
 
-@inline
+@njit_inline
 def _class_moments(line, labels, weights, sizes, mean, square):
     """The same for each class, with weights; from its first row."""
     first, total = mean, np.zeros(len(sizes))
@@ -121,13 +121,13 @@ def _class_moments(line, labels, weights, sizes, mean, square):
         square[labels[i]] += (weights[i] if len(weights) else 1.0) * off * off
 
 
-@inline
+@njit_inline
 def _without(square, off, weight, size):
     """A sum of squares without a row."""
     return square - weight * off * off * size / (size - weight)
 
 
-@part
+@njit_helper
 def _moments_without(line, labels, weights, left_out, own):
     """Mean and sum of squares of the class ``own``, or of all rows (-1), without a row; of equal ones exactly 0."""
     first, total, size, mean, square = np.nan, 0.0, 0.0, 0.0, 0.0
@@ -147,7 +147,7 @@ def _moments_without(line, labels, weights, left_out, own):
     return first + mean, square
 
 
-@inline
+@njit_inline
 def _prediction(cost, own, measure):
     """The posterior of the own class, for the area under the curve the log of the odds, or else the cheapest class."""
     if measure == ROC_AUC:

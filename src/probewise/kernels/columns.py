@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from .jit import kernel
+from .jit import njit_cached
 
 
-@kernel
+@njit_cached
 def take_dense(matrix, rows, columns, ascending, centers, out):
     """out[i, k] = matrix[rows[i], columns[k]] - centers[k], read in the order of memory: that of ``ascending`` k.
 
@@ -20,7 +20,7 @@ def take_dense(matrix, rows, columns, ascending, centers, out):
             to[ascending[k]] = line[ordered[k]] - own_centers[k]
 
 
-@kernel
+@njit_cached
 def take_sparse(data, indices, indptr, place, columns, out):
     """The same from compressed columns, without centring; place[r] is where row r goes."""
     out[:] = 0
@@ -29,7 +29,7 @@ def take_sparse(data, indices, indptr, place, columns, out):
             out[place[indices[position]], k] += data[position]
 
 
-@kernel
+@njit_cached
 def load_dense(matrix, start, out):
     """out[c] = column start + c of a matrix."""
     n_columns, n = out.shape
@@ -39,7 +39,7 @@ def load_dense(matrix, start, out):
             out[c, i] = line[start + c]
 
 
-@kernel
+@njit_cached
 def load_sparse(data, indices, indptr, start, out):
     """The same from compressed columns."""
     for c in range(out.shape[0]):
@@ -50,7 +50,7 @@ def load_sparse(data, indices, indptr, start, out):
             line[indices[position]] += data[position]
 
 
-@kernel
+@njit_cached
 def ranges(matrix, start, piece, totals, low, high, is_whole):
     """Of the columns from ``start`` on: sums of distances from the first value, extremes, and whether all are whole.
 
@@ -77,7 +77,7 @@ def ranges(matrix, start, piece, totals, low, high, is_whole):
             totals[j] += part[j]
 
 
-@kernel
+@njit_cached
 def distances(matrix, start, piece, centers, totals):
     """Of the columns from ``start`` on: sums of distances from a centre, added as in `ranges`."""
     n_columns = len(totals)

@@ -6,7 +6,7 @@ of whole numbers (see `intervals.entropy_table`): the same bits in any order.
 
 import numpy as np
 
-from .jit import kernel, part
+from .jit import njit_cached, njit_helper
 from .vectors import popcount
 
 NARROW = 16  # levels of the widest column that is kept as bit sets: with more they would take more room than codes
@@ -15,7 +15,7 @@ MOST_PAIRED = 256  # rows for which pairs of rows are kept as bit sets
 BASE_BITS = 64  # levels of the widest other column that is met as bit sets
 
 
-@kernel
+@njit_cached
 def encode(values, start, cuts, offsets, levels, place, planes, wide):
     """The level of each value, the number of cuts below it, into the bit sets or the wide row of its column."""
     n_columns, n = values.shape
@@ -34,7 +34,7 @@ def encode(values, start, cuts, offsets, levels, place, planes, wide):
             _encode_narrow(line, own, planes[at : at + len(own) * n_words], n_words)
 
 
-@part
+@njit_helper
 def _encode_wide(line, own, below, out):
     """How many of the ascending cuts are below each value: by halves of the cuts, each for all values at once."""
     below[:] = 0
@@ -49,7 +49,7 @@ def _encode_wide(line, own, below, out):
         out[i] = below[i]
 
 
-@part
+@njit_helper
 def _encode_two(line, cut, words):
     n = len(line)
     for w in range(len(words)):
@@ -59,7 +59,7 @@ def _encode_two(line, cut, words):
         words[w] = bits
 
 
-@part
+@njit_helper
 def _encode_narrow(line, own, words, n_words):
     """Above each cut first, then, from the last down, what is above one cut but not the next."""
     for level in range(len(own)):
@@ -68,7 +68,7 @@ def _encode_narrow(line, own, words, n_words):
         words[w] &= ~words[w + n_words]
 
 
-@kernel
+@njit_cached
 def decode(column, levels, place, planes, wide, out):
     """The levels of one column."""
     n = len(out)
@@ -86,7 +86,7 @@ def decode(column, levels, place, planes, wide, out):
             out[i] += level * bit
 
 
-@kernel
+@njit_cached
 def joint(columns, levels, place, planes, wide, base, n_base, table, sums, cells):
     """For each of the columns: the sum of c log2 c over the cells it makes with ``base``, and the cells not empty."""
     n = len(base)
@@ -119,7 +119,7 @@ def joint(columns, levels, place, planes, wide, base, n_base, table, sums, cells
             sums[k], cells[k] = _count_rows(wide[at], groups, seen, table)
 
 
-@part
+@njit_helper
 def _most(levels, columns):
     most = 1
     for k in range(len(columns)):
@@ -127,7 +127,7 @@ def _most(levels, columns):
     return most
 
 
-@part
+@njit_helper
 def _sort_by_level(base, n_base, rows, starts):
     """Rows sorted by level, where each level starts, and where the last one ends; starts has room for one more."""
     for level in range(n_base + 2):
@@ -141,7 +141,7 @@ def _sort_by_level(base, n_base, rows, starts):
         starts[base[i] + 1] += 1
 
 
-@part
+@njit_helper
 def _count_bits(planes, at, K, masks, other, n_base, n_words, margin, counts, table):
     """Bit sets from ``at`` on against those of a base from ``other`` on; what no bit set holds is the rest."""
     for m in range(n_base):
@@ -169,7 +169,7 @@ def _count_bits(planes, at, K, masks, other, n_base, n_words, margin, counts, ta
     return total, cells
 
 
-@part
+@njit_helper
 def _count_three(planes, at, masks, n_words, margin, table):
     """The same for three levels on either side, the counts kept in registers."""
     one, two, first, second = np.uint64(at), np.uint64(at + n_words), np.uint64(0), np.uint64(n_words)
@@ -190,7 +190,7 @@ def _count_three(planes, at, masks, n_words, margin, table):
     return total, cells
 
 
-@part
+@njit_helper
 def _by_size(rows, starts):
     """The rows of levels that have one, two, three, and more of them; how many levels have one, two and three; and
     where the rows of the others begin, and end."""
@@ -213,7 +213,7 @@ def _by_size(rows, starts):
     return ordered, n_levels, begins[: n_begun + 1]
 
 
-@part
+@njit_helper
 def _count_rows(codes, groups, seen, table):
     """Row by row, one level of the base after the other; ``seen`` is all zero before and after.
 
@@ -245,7 +245,7 @@ def _count_rows(codes, groups, seen, table):
     return total, cells
 
 
-@kernel
+@njit_cached
 def largest_gain(order, start, stop, levels, place, planes, wide, entropies, kappas, table, best):
     """The largest I / log2 cells of order[i], start <= i < stop, with any order[j], j < i, or 0 if none beats best[0].
 
@@ -306,7 +306,7 @@ def largest_gain(order, start, stop, levels, place, planes, wide, entropies, kap
     return found
 
 
-@part
+@njit_helper
 def _in_both(one, two):
     both = np.int64(0)
     for w in range(len(one)):
@@ -314,7 +314,7 @@ def _in_both(one, two):
     return both
 
 
-@part
+@njit_helper
 def _room(n, most):
     """Codes of two columns, rows by level, where each level starts, and counters."""
     return (
@@ -326,7 +326,7 @@ def _room(n, most):
     )
 
 
-@part
+@njit_helper
 def _agreeing(order, start, stop, levels, place, wide, room, out):
     """For each wide column the set of pairs of rows of equal level, as bits."""
     n = wide.shape[1]
@@ -351,7 +351,7 @@ def _agreeing(order, start, stop, levels, place, wide, room, out):
                 latest[level] = 0
 
 
-@kernel
+@njit_cached
 def add_shared(joint, base, columns, all_, unit, taken, sums, likeness, partners):
     """Add I(base; column) to the sums; where their likeness is the largest so far, keep it and the base."""
     for k in range(len(joint)):

@@ -6,7 +6,7 @@ Everything here is integer arithmetic, so the subsets are the same on every plat
 
 import numpy as np
 
-from .jit import inline, kernel
+from .jit import njit_cached, njit_inline
 
 MASK32 = np.uint64(0xFFFFFFFF)
 SHIFT32 = np.uint64(32)
@@ -18,7 +18,7 @@ WEYL_1 = np.uint64(0xBB67AE85)
 HASH = np.uint64(0x9E3779B97F4A7C15)
 
 
-@inline
+@njit_inline
 def philox(c0, c1, c2, c3, k0, k1):
     """Four 32-bit words, held in 64-bit integers, for one counter and key."""
     for _ in range(10):
@@ -36,13 +36,13 @@ def philox(c0, c1, c2, c3, k0, k1):
 
 
 # A stream is an array of 8 words: [0:4] the current words, 4 how many of them are used, 5 the next j, 6-7 unused.
-@inline
+@njit_inline
 def open_stream(stream):
     stream[4] = np.uint64(4)
     stream[5] = np.uint64(0)
 
 
-@inline
+@njit_inline
 def next_word(stream, seed, probe):
     used = stream[4]
     if used == np.uint64(4):
@@ -55,7 +55,7 @@ def next_word(stream, seed, probe):
     return stream[used]
 
 
-@inline
+@njit_inline
 def below(bound, stream, seed, probe):
     """An unbiased integer in [0, bound), bound < 2**32 (Lemire's multiplication with rejection)."""
     while True:  # one place where words are drawn: each is compiled
@@ -65,7 +65,7 @@ def below(bound, stream, seed, probe):
             return product >> SHIFT32
 
 
-@kernel
+@njit_cached
 def uniform_offsets(n_features, max_size, seed, start, stop):
     """Where the indices of each probe start, for sizes uniform in 1..min(n_features, max_size)."""
     offsets = np.zeros(stop - start + 1, np.int64)
@@ -78,7 +78,7 @@ def uniform_offsets(n_features, max_size, seed, start, stop):
     return offsets
 
 
-@kernel
+@njit_cached
 def uniform_indices(n_features, max_size, seed, start, offsets):
     """Distinct features of probes start, start + 1, ... by Floyd's sampling: one draw per feature."""
     n_probes = len(offsets) - 1
@@ -116,7 +116,7 @@ def uniform_indices(n_features, max_size, seed, start, offsets):
     return indices
 
 
-@inline
+@njit_inline
 def next_gap(tail, stream, seed, probe):
     """How many features are passed over before the next one that is in; tail[k] = 2**64 (1 - p)**(k + 1)."""
     gap = 0
@@ -134,7 +134,7 @@ def next_gap(tail, stream, seed, probe):
             return gap
 
 
-@kernel
+@njit_cached
 def bernoulli_offsets(n_features, tail, seed, start, stop):
     """Where the indices of each Bernoulli probe start; an empty draw is drawn again."""
     offsets = np.zeros(stop - start + 1, np.int64)
@@ -151,7 +151,7 @@ def bernoulli_offsets(n_features, tail, seed, start, stop):
     return offsets
 
 
-@kernel
+@njit_cached
 def bernoulli_indices(n_features, tail, seed, start, offsets):
     """The features of Bernoulli probes start, start + 1, ..., in ascending order."""
     indices = np.empty(offsets[-1], np.int32)

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from .jit import part, summing
+from .jit import njit_fastsum, njit_helper
 
 LEAST_PIVOT = 1e-9  # as a share of the diagonal; below, fewer than six or seven of sixteen digits are left
 
 
-@part
+@njit_helper
 def factor(matrix):
     """Cholesky factor L of a matrix and its least pivot; the matrix itself and 0 if it has none."""
     least = 0.0
@@ -23,7 +23,7 @@ def factor(matrix):
     return found, least
 
 
-@part
+@njit_helper
 def scaled_factor(matrix, alpha, scale):
     """The same for the matrix plus alpha I, scaled to a diagonal of 1: the scale of its rows goes into scale."""
     n = len(matrix)
@@ -37,7 +37,7 @@ def scaled_factor(matrix, alpha, scale):
     return factor(matrix)
 
 
-@summing
+@njit_fastsum
 def dot(a, b):
     total = 0.0
     for i in range(len(a)):
@@ -45,7 +45,7 @@ def dot(a, b):
     return total
 
 
-@part
+@njit_helper
 def solve(L, sides):
     """Every line x of sides becomes L^-T L^-1 x."""
     for x in range(len(sides)):
@@ -59,7 +59,7 @@ def solve(L, sides):
                 side[j] -= value * line[j]
 
 
-@part
+@njit_helper
 def ridge_weights(scatter, alpha, sides):
     """Every line x of sides becomes (scatter + alpha I)^-1 x; scatter is overwritten. Are its pivots large enough?"""
     scale = np.empty(len(scatter))

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from .jit import kernel
+from .jit import njit_cached
 
 
-@kernel
+@njit_cached
 def number_columns(last, probed, n_rounds, place, shared_by):
     """The column of each feature: those of the last round first, in each round those that were probed, in order, then
     one for all others. Writes ``place`` and how many share a column, and gives the number of columns of each round's
@@ -35,7 +35,7 @@ def number_columns(last, probed, n_rounds, place, shared_by):
     return ends
 
 
-@kernel
+@njit_cached
 def times(indices, offsets, start, stop, weights, out):
     """out[i] = sum of the weights of the features of probe i, from start to stop."""
     for probe in range(start, stop):
@@ -45,7 +45,7 @@ def times(indices, offsets, start, stop, weights, out):
         out[probe] = total
 
 
-@kernel
+@njit_cached
 def transposed_times(indices, offsets, values, out):
     """out[f] += sum of the values of the probes that hold f."""
     for probe in range(len(values)):
@@ -54,7 +54,7 @@ def transposed_times(indices, offsets, values, out):
             out[indices[position]] += value
 
 
-@kernel
+@njit_cached
 def fill_columns(indices, offsets, starts, start, stop, probes):
     """The probes that hold each feature from start to stop, in order, from where they begin."""
     free = starts[start:stop].copy()
@@ -66,7 +66,7 @@ def fill_columns(indices, offsets, starts, start, stop, probes):
                 free[column - start] += 1
 
 
-@kernel
+@njit_cached
 def summed(starts, probes, start, stop, values, out):
     """out[f] = sum of the values of the probes that hold f, from start to stop."""
     for column in range(start, stop):

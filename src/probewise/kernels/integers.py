@@ -9,7 +9,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .jit import part
+from .jit import njit_helper
 from .vectors import address_in, has_feature, plus, repeated
 
 BLOCK = 32  # columns at a time: two vectors
@@ -76,7 +76,7 @@ _four_rows = _block_distances(ROWS)
 _one_row = _block_distances(1)
 
 
-@part
+@njit_helper
 def minus_distances(pairs, packed, squares, width, start, end, first, last, out):
     """Minus the squared distances of rows start..end - 1 and first..last - 1, line by line, into out.
 
@@ -100,7 +100,7 @@ def largest_integer(n_features):
     return np.minimum(np.floor(np.sqrt((2**31 - 1) / (4 * n_features))), 32767)
 
 
-@part
+@njit_helper
 def round_to_integers(values, centers, scale, integers, squares):
     """integers (n, even) = (values - centers) * scale, rounded, a last odd column 0; squares (n): of rows, summed."""
     for i in range(len(values)):
@@ -114,7 +114,7 @@ def round_to_integers(values, centers, scale, integers, squares):
         squares[i] = total
 
 
-@part
+@njit_helper
 def pack(pairs, n_rows, width, packed):
     """packed = the pairs of BLOCK rows at a time, pair after pair, as `minus_distances` reads them."""
     for row in range(n_rows):

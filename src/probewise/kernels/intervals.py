@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from .jit import kernel, part
+from .jit import njit_cached, njit_helper
 from .order import sort_few
 
 FINEST = 1  # boundaries in a cell that can be split no more
@@ -27,7 +27,7 @@ def entropy_table(n: int) -> tuple[np.ndarray, float]:
     return terms, scale
 
 
-@kernel
+@njit_cached
 def _fill_terms(scale, terms):
     """Logarithms are sums over prime factors, so that log a + log b = log a b holds exactly here too."""
     n = len(terms) - 1
@@ -44,7 +44,7 @@ def _fill_terms(scale, terms):
         terms[c] *= c
 
 
-@kernel
+@njit_cached
 def optimal(values, order, y, n_classes, table, scale, cuts, n_cuts):
     """The multisplit with the largest balanced gain. Rows of ``values`` are columns of X; ``order`` sorts each."""
     work = _workspace(values.shape[1], n_classes)
@@ -54,7 +54,7 @@ def optimal(values, order, y, n_classes, table, scale, cuts, n_cuts):
         _write_cuts(work, n_cuts[column], cuts[column])
 
 
-@kernel
+@njit_cached
 def greedy(values, order, y, n_classes, table, scale, cuts, n_cuts):
     """Cut where the information gains most, as long as the balanced gain rises."""
     work = _workspace(values.shape[1], n_classes)
@@ -64,7 +64,7 @@ def greedy(values, order, y, n_classes, table, scale, cuts, n_cuts):
         _write_cuts(work, n_cuts[column], cuts[column])
 
 
-@kernel
+@njit_cached
 def mdl(values, order, y, n_classes, table, scale, cuts, n_cuts):
     """Cut in two as long as that pays for its own description (Fayyad and Irani)."""
     work = _workspace(values.shape[1], n_classes)
@@ -74,7 +74,7 @@ def mdl(values, order, y, n_classes, table, scale, cuts, n_cuts):
         _write_cuts(work, n_cuts[column], cuts[column])
 
 
-@kernel
+@njit_cached
 def every_value(values, order, y, n_classes, table, scale, cuts, n_cuts):
     """A cut between any two distinct values: what is discrete already stays as it is."""
     for column in range(values.shape[0]):
@@ -87,7 +87,7 @@ def every_value(values, order, y, n_classes, table, scale, cuts, n_cuts):
         n_cuts[column] = found
 
 
-@part
+@njit_helper
 def _workspace(n, n_classes):
     """cum, edges (the cut at each boundary), path, best path, and nine rows of numbers for the search."""
     return (
@@ -99,20 +99,20 @@ def _workspace(n, n_classes):
     )
 
 
-@part
+@njit_helper
 def _write_cuts(work, n_cuts, out):
     edges, chosen = work[1], work[3]
     for place in range(n_cuts):
         out[place] = edges[chosen[place]]
 
 
-@part
+@njit_helper
 def between(low, high):
     middle = low + (high - low) / 2
     return middle if middle < high else low
 
 
-@part
+@njit_helper
 def _blocks(values, order, y, n_classes, work):
     """Fill ``cum`` and ``edges``; neighbouring values whose samples all share one class are one block."""
     cum, edges = work[0], work[1]
@@ -142,7 +142,7 @@ def _blocks(values, order, y, n_classes, work):
     return n_blocks
 
 
-@part
+@njit_helper
 def _cost(cum, n_classes, table, i, j):
     upto, before = cum[j], cum[i]
     total = table[np.uint64(upto[n_classes] - before[n_classes])]
@@ -151,7 +151,7 @@ def _cost(cum, n_classes, table, i, j):
     return total
 
 
-@part
+@njit_helper
 def _best_cut(cum, n_classes, table, i, j, first, stop):
     """The boundary first, ..., stop - 1 with the lowest cost of both sides, from i and up to j, and that cost."""
     best, at = INFINITE, -1
@@ -162,7 +162,7 @@ def _best_cut(cum, n_classes, table, i, j, first, stop):
     return at, best
 
 
-@part
+@njit_helper
 def _top_down(n_blocks, n_classes, table, scale, work):
     cum, chosen, rows = work[0], work[3], work[4]
     is_cut = rows[0]
@@ -190,14 +190,14 @@ def _top_down(n_blocks, n_classes, table, scale, work):
     return n_cuts
 
 
-@part
+@njit_helper
 def _offer(cum, n_classes, table, i, j):
     """An interval in a queue: the best cut's gain, the largest first, then the cut, and the interval."""
     cut, cost = _best_cut(cum, n_classes, table, i, j, i + 1, j)
     return cost - _cost(cum, n_classes, table, i, j), cut, i, j
 
 
-@part
+@njit_helper
 def _by_description_length(n_blocks, n_classes, table, scale, work):
     cum, chosen, rows = work[0], work[3], work[4]
     begin, end = rows[0], rows[1]
@@ -229,7 +229,7 @@ def _by_description_length(n_blocks, n_classes, table, scale, work):
     return n_cuts
 
 
-@part
+@njit_helper
 def _n_present(cum, n_classes, i, j):
     present = 0
     for k in range(n_classes):
@@ -237,7 +237,7 @@ def _n_present(cum, n_classes, i, j):
     return present
 
 
-@part
+@njit_helper
 def _best_multisplit(n_blocks, n_classes, table, work):
     """The number of cuts of the multisplit with the largest I / log2 kappa; its boundaries into ``chosen``.
 
@@ -303,7 +303,7 @@ def _best_multisplit(n_blocks, n_classes, table, work):
     return n_cuts
 
 
-@part
+@njit_helper
 def _open(low, low_gain, low_price, high, high_gain, high_price, best):
     """The range of kappa in which both corners' price lines are above the best ratio: first > last where it is none."""
     first, last = max(low + 1.0, 3.0), high - 1.0
@@ -330,7 +330,7 @@ def _open(low, low_gain, low_price, high, high_gain, high_price, best):
     return first, last
 
 
-@part
+@njit_helper
 def _priced(n_blocks, n_classes, table, price, enough, work):
     """The multisplit with the lowest cost + price per cut: (kappa, cost), its boundaries into ``path``.
 
@@ -390,7 +390,7 @@ def _priced(n_blocks, n_classes, table, price, enough, work):
         size //= 2
 
 
-@part
+@njit_helper
 def _forward(cum, n_classes, table, first, last, weight, m, n_blocks, cost, before, alive, totals):
     """cost[t]: the least of everything before and in cell t if it holds a cut. The whole, with its path in before."""
     last[0], cost[0] = 0, 0
@@ -418,7 +418,7 @@ def _forward(cum, n_classes, table, first, last, weight, m, n_blocks, cost, befo
     return best
 
 
-@part
+@njit_helper
 def _backward(cum, n_classes, table, first, last, weight, m, n_blocks, after, alive, totals):
     """after[t]: the least of everything in and after cell t if it holds a cut."""
     first[m + 1], after[m + 1] = n_blocks, 0
@@ -440,7 +440,7 @@ def _backward(cum, n_classes, table, first, last, weight, m, n_blocks, after, al
         n_alive = kept + 1
 
 
-@part
+@njit_helper
 def _read_path(before, m, path):
     count = 0
     t = before[m + 1]
@@ -453,7 +453,7 @@ def _read_path(before, m, path):
     return count
 
 
-@part
+@njit_helper
 def _settle(cum, n_classes, table, path, n_cuts, n_blocks, reach):
     """Move each cut to its best place within reach between its neighbours; the cost of the result."""
     total = np.int64(0)

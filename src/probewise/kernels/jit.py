@@ -87,7 +87,7 @@ class Elsewhere:
 elsewhere = Elsewhere()
 
 
-def kernel(function: Callable[..., Any]) -> Any:
+def njit_cached(function: Callable[..., Any]) -> Any:
     """Compile ``function`` on its first call, keep the machine code on disk where that can be, release the GIL."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
@@ -102,21 +102,21 @@ def kernel(function: Callable[..., Any]) -> Any:
     return compiled
 
 
-def part(function: Callable[..., Any]) -> Any:
+def njit_helper(function: Callable[..., Any]) -> Any:
     """Compile ``function`` as a part of the kernels that call it: it cannot be called from Python."""
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     return numba.njit(nogil=True, error_model="numpy", **options)(function)
 
 
-def summing(function: Callable[..., Any]) -> Any:
-    """As `part`, for sums whose order the compiler may choose: vector instructions."""
+def njit_fastsum(function: Callable[..., Any]) -> Any:
+    """As `njit_helper`, for sums whose order the compiler may choose: vector instructions."""
     return numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc", "contract"})(function)
 
 
-inline = numba.njit(inline="always")  # a piece of its callers: a large one with one caller is optimised only once
+njit_inline = numba.njit(inline="always")  # a piece of its callers: a large one with one caller is optimised only once
 
 
-@part
+@njit_helper
 def longest(offsets):
     """The largest distance from an offset to the next; numba's own ways take a second or two to compile."""
     most = 0

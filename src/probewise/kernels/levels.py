@@ -3,11 +3,11 @@
 import numpy as np
 
 from .intervals import between
-from .jit import kernel, part
+from .jit import njit_cached, njit_helper
 from .order import sort_few
 
 
-@kernel
+@njit_cached
 def describe(values, means, deviations, low, high, common):
     """Of each row: mean, population standard deviation, extremes, and the value of more than half, or NaN."""
     n = values.shape[1]
@@ -32,7 +32,7 @@ def describe(values, means, deviations, low, high, common):
         common[c] = candidate if votes > 0 and 2 * np.sum(line == candidate) > n else np.nan
 
 
-@kernel
+@njit_cached
 def keep_values(values, common, n_kept, cuts, n_cuts):
     """Cut rows of at most ``n_kept`` values between any two of them, others around their common value, too."""
     seen = np.empty(n_kept)
@@ -47,7 +47,7 @@ def keep_values(values, common, n_kept, cuts, n_cuts):
             n_cuts[c] = _cut_around(common[c], values[c], cuts[c], n_cuts[c])
 
 
-@part
+@njit_helper
 def _few_values(line, seen):
     """How many values there are, those kept in ``seen``; one more than its room where they are more."""
     found = 0
@@ -63,7 +63,7 @@ def _few_values(line, seen):
     return found
 
 
-@part
+@njit_helper
 def _cut_around(value, line, cuts, n_cuts):
     """Put cuts next to a value among the others, in place of those that separate no more; gives how many there are."""
     below, above = -np.inf, np.inf

@@ -8,12 +8,12 @@ Those of groups add up: what a fold leaves for training is the sum of the others
 import numpy as np
 
 from .factor import LEAST_PIVOT, dot, ridge_weights
-from .jit import inline, kernel, longest
+from .jit import longest, njit_cached, njit_inline
 
 ROWS_AT_A_TIME = 256
 
 
-@kernel
+@njit_cached
 def ridge(means, scatter, target_means, products, alpha, weights, intercepts):
     """Weights (d, K) and intercepts (K) of min |X w + b - t|^2 + alpha |w|^2; are digits enough left?"""
     d, k = products.shape
@@ -26,7 +26,7 @@ def ridge(means, scatter, target_means, products, alpha, weights, intercepts):
     return is_sure
 
 
-@kernel
+@njit_cached
 def ridge_of_few(n, sums, gram, target_sums, products, alpha, weights, intercepts):
     """As `ridge`, from plain sums s, a Gram matrix (its upper part) that is mostly zeros, and products about 0.
 
@@ -69,7 +69,7 @@ def ridge_of_few(n, sums, gram, target_sums, products, alpha, weights, intercept
     return is_sure
 
 
-@inline
+@njit_inline
 def _eliminate(system):
     """Cholesky factor U of the left square part in its upper triangle, and U^-T times the rest, row by row.
 
@@ -94,7 +94,7 @@ def _eliminate(system):
     return is_sure
 
 
-@inline
+@njit_inline
 def _substitute(system, weights):
     """Solve U weights = the columns of the eliminated system right of its square part."""
     d, k = weights.shape
@@ -110,7 +110,7 @@ def _substitute(system, weights):
             weights[i, c] /= system[i, i]
 
 
-@kernel
+@njit_cached
 def predict_probes(
     matrix, rows, borders, centers, indices, offsets, missing, fills, weights, intercepts, allowed, is_label, predicted
 ):
@@ -136,7 +136,7 @@ def predict_probes(
                 predict(values, coefficients, own, allowed[fold], is_label, predicted[probe, first : first + height])
 
 
-@inline
+@njit_inline
 def _gather(matrix, rows, first, centers, columns, values):
     """The centred columns of as many rows, from the one at place ``first`` on, as there are lines in values."""
     for i in range(len(values)):
@@ -146,7 +146,7 @@ def _gather(matrix, rows, first, centers, columns, values):
             values[i, j] = matrix[row, column] - centers[column]
 
 
-@inline
+@njit_inline
 def _fill(values, missing, fills):
     """NaN in column j becomes fills[missing[j]]; a complete column has -1."""
     for j in range(len(missing)):
@@ -156,7 +156,7 @@ def _fill(values, missing, fills):
                     values[i, j] = fills[missing[j]]
 
 
-@kernel
+@njit_cached
 def predict(values, weights, intercepts, allowed, is_label, predictions):
     """Of rows of values (n, d) the class whose decision is highest among those allowed, or the (first) decision."""
     decisions = np.dot(values, weights)
@@ -167,7 +167,7 @@ def predict(values, weights, intercepts, allowed, is_label, predictions):
             predictions[row] = decisions[row, 0] + intercepts[0]
 
 
-@inline
+@njit_inline
 def _decide(decisions, intercepts, allowed):
     """The class: of several, the first of the highest; of two, with one decision, the second if it is above 0."""
     if len(decisions) == 1:
@@ -184,7 +184,7 @@ def _decide(decisions, intercepts, allowed):
     return winner
 
 
-@kernel
+@njit_cached
 def label_products(values, labels, products):
     """products (d, classes) = sums of the columns of values (n, d) by class."""
     products[:] = 0.0
@@ -193,7 +193,7 @@ def label_products(values, labels, products):
             products[column, labels[row]] += values[row, column]
 
 
-@kernel
+@njit_cached
 def rows_of_columns(data, indices, indptr, place, subset, starts, columns, values):
     """The probe's entries row by row: those of row r (as placed) are at starts[r]..starts[r + 1]."""
     starts[:] = 0
@@ -213,7 +213,7 @@ def rows_of_columns(data, indices, indptr, place, subset, starts, columns, value
     starts[0] = 0
 
 
-@kernel
+@njit_cached
 def sparse_sums(starts, columns, values, first, last, targets, row_weights, is_label, sums, gram, products):
     """Column sums, Gram matrix (upper part) and products with targets, or by label, of rows first..last - 1."""
     sums[:] = 0.0
@@ -231,7 +231,7 @@ def sparse_sums(starts, columns, values, first, last, targets, row_weights, is_l
                 gram[min(column, columns[b]), max(column, columns[b])] += value * values[b]
 
 
-@inline
+@njit_inline
 def _add_entries(starts, columns, values, row, weights, decisions):
     """The decisions of a row, less the intercepts."""
     decisions[:] = 0.0
@@ -241,7 +241,7 @@ def _add_entries(starts, columns, values, row, weights, decisions):
             decisions[c] += value * weights[column, c]
 
 
-@kernel
+@njit_cached
 def sparse_predict(starts, columns, values, first, last, weights, intercepts, allowed, is_label, predictions):
     """As `predict`, for rows first..last - 1."""
     decisions = np.zeros(len(intercepts))

@@ -8,13 +8,13 @@ lies far from zero. Runs join by Chan's formula, so rounding does not grow with 
 import numba
 import numpy as np
 
-from .jit import kernel, part
+from .jit import njit_cached, njit_helper
 
 ROWS = 1024  # rows put in order of class together: near in memory, and rounding stays small
 STRIP = 1024  # columns summed together: their sums stay in the cache
 
 
-@kernel
+@njit_cached
 def runs_of_classes(codes, n_classes):
     """Rows in order of class inside blocks of ROWS: the rows, the class of every run, and where runs begin and end."""
     n_rows = len(codes)
@@ -45,7 +45,7 @@ def runs_of_classes(codes, n_classes):
     return rows, classes[:n_runs].copy(), begins[: n_runs + 1].copy()
 
 
-@kernel
+@njit_cached
 def moments_of_rows(matrix, start, rows, classes, begins, origins, offsets, scatters):
     """Of the columns from ``start`` on of a matrix in C order; offsets and scatters begin as 0. NaN gives NaN."""
     shifts, totals, squares = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
@@ -77,7 +77,7 @@ def moments_of_rows(matrix, start, rows, classes, begins, origins, offsets, scat
             seen[i] += end - begin
 
 
-@part
+@njit_helper
 def begin_run(line, shifts, totals, squares):
     for j in range(len(shifts)):
         shifts[j] = line[j]
@@ -85,7 +85,7 @@ def begin_run(line, shifts, totals, squares):
         squares[j] = 0.0
 
 
-@part
+@njit_helper
 def add_eight_rows(a, b, c, d, e, f, g, h, shifts, totals, squares):
     """Eight at once: the sums are fetched and stored once for eight, and eight reads are under way together."""
     for j in range(len(shifts)):
@@ -95,7 +95,7 @@ def add_eight_rows(a, b, c, d, e, f, g, h, shifts, totals, squares):
         squares[j] += ((p * p + q * q) + (r * r + s * s)) + ((t * t + u * u) + (v * v + w * w))
 
 
-@part
+@njit_helper
 def join_run(count, before, origins, shifts, totals, squares, offsets, scatters):
     """Chan's formula: ``count`` rows, as sums of their distances from ``shifts``, join ``before`` rows."""
     share = count / (before + count)
@@ -106,7 +106,7 @@ def join_run(count, before, origins, shifts, totals, squares, offsets, scatters)
         scatters[j] += (squares[j] - totals[j] * mean) + step * step * (share * before)
 
 
-@kernel
+@njit_cached
 def moments_of_columns(columns, start, into, rows, classes, begins, origins, counts, offsets, scatters):
     """Of the rows of ``columns`` from ``start`` on, one for each place in ``into``; NaN is left out, not counted."""
     values = np.empty(ROWS)
@@ -135,13 +135,13 @@ def moments_of_columns(columns, start, into, rows, classes, begins, origins, cou
         origins[j] = origin if origin == origin else 0.0
 
 
-@part
+@njit_helper
 def take(line, rows, values):
     for place in range(len(rows)):
         values[place] = line[rows[place]]
 
 
-@part
+@njit_helper
 def first_known(values):
     for place in range(len(values)):
         if values[place] == values[place]:
@@ -165,7 +165,7 @@ def sums_of_known(values, shift):
 sums_of_known = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc"})(sums_of_known)
 
 
-@kernel
+@njit_cached
 def moments_of_stored(data, indices, indptr, by_column, codes, origins, counts, missing, offsets, scatters):
     """Of the stored values of a compressed matrix, lines of which are columns or rows, one by one (Welford)."""
     for line in range(len(indptr) - 1):
@@ -183,7 +183,7 @@ def moments_of_stored(data, indices, indptr, by_column, codes, origins, counts, 
             scatters[i, j] += step * (distance - offsets[i, j])
 
 
-@kernel
+@njit_cached
 def join_zeros(n_rows, missing, origins, counts, offsets, scatters):
     """Chan's formula: the rows of each class that have no stored value join as zeros."""
     for i in range(len(n_rows)):
@@ -197,7 +197,7 @@ def join_zeros(n_rows, missing, origins, counts, offsets, scatters):
                 counts[i, j] += zeros
 
 
-@kernel
+@njit_cached
 def variances(counts, offsets, scatters, between, within, whole):
     """Of every column: variance of the class means, mean of the classes' own (n - 1), and of all values.
 

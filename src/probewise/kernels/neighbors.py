@@ -12,7 +12,7 @@ import numpy as np
 
 from . import integers
 from .integers import BLOCK, minus_distances, pack, round_to_integers
-from .jit import inline, kernel, part
+from .jit import njit_cached, njit_helper, njit_inline
 from .scores import ROC_AUC
 from .vectors import LANES, lowest_bit, not_below, not_below_one, raise_along
 from .votes import average, vote
@@ -43,14 +43,14 @@ def room_to_work(n_rows, k, dtype):
     )
 
 
-@kernel
+@njit_cached
 def tile_end(start, fold_end):
     """Where the tile of rows that starts here ends: at the end of its fold, or later where folds are small."""
     end = min(start + TILE, len(fold_end))
     return min(end, fold_end[start]) if fold_end[start] - start >= TILE // 8 else end
 
 
-@kernel
+@njit_cached
 def vote_by_integers(
     values, centers, scale, slack, fold_end, keys, k, truth, predicted, wholes, packed, squares, products, work
 ):
@@ -65,7 +65,7 @@ def vote_by_integers(
     vote_of_neighbors(work[4], k, truth, predicted)
 
 
-@kernel
+@njit_cached
 def add_norms(left, right):
     """Complete left = [a, -|a|^2/2, 1] and right = [a, 1, -|a|^2/2] from left's first columns."""
     n_rows, width = left.shape
@@ -82,7 +82,7 @@ def add_norms(left, right):
         right[row, width - 1] = half
 
 
-@part
+@njit_helper
 def _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, keys, k, products, work):
     """The same from distances of rounded values, which are off by at most slack / 2, and exact values to decide."""
     _reset(work)
@@ -99,7 +99,7 @@ def _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_en
     _decide(keys, k, values, slack, work)
 
 
-@kernel
+@njit_cached
 def pairs_across_folds(fold_end):
     """How many closeness values all tiles hold together."""
     start, total = 0, 0
@@ -110,7 +110,7 @@ def pairs_across_folds(fold_end):
     return total
 
 
-@kernel
+@njit_cached
 def distances_across_folds(left, right, fold_end, products, base):
     """Minus the squared distances of all pairs, tile after tile, into base."""
     start, position = 0, 0
@@ -127,7 +127,7 @@ def distances_across_folds(left, right, fold_end, products, base):
         start = end
 
 
-@kernel
+@njit_cached
 def neighbors_with_one_more(base, extra, exact, slack, fold_end, keys, k, products, work):
     """The k nearest of every row in other folds, first in its line of work's rows.
 
@@ -149,14 +149,14 @@ def neighbors_with_one_more(base, extra, exact, slack, fold_end, keys, k, produc
     _decide(keys, k, exact, slack, work)
 
 
-@inline
+@njit_inline
 def _add_apart(base, own, others, out):
     for j in range(len(out)):
         apart = own - others[j]
         out[j] = base[j] - apart * apart
 
 
-@part
+@njit_helper
 def _reset(work):
     _, kth, limits, _, _, counts, _, _ = work
     for i in range(len(counts)):
@@ -164,7 +164,7 @@ def _reset(work):
         counts[i] = 0
 
 
-@part
+@njit_helper
 def _search_tile(closeness, start, first, last, fold_end, keys, k, exact, slack, work):
     """Put the rows of every pair of the tile on each other's list, if they reach its limit."""
     peaks, kth, limits, _, _, _, _, found = work
@@ -180,7 +180,7 @@ def _search_tile(closeness, start, first, last, fold_end, keys, k, exact, slack,
     _add_candidates(found, count, closeness, start, first, keys, k, exact, slack, work)
 
 
-@part
+@njit_helper
 def _find_candidates(line, i, first, last, begin, limits, found, count):
     """Note, from ``count`` on, which rows reach the limit of i, and whose limits i reaches, as owner and candidate."""
     j = max(begin, first)
@@ -211,7 +211,7 @@ def _find_candidates(line, i, first, last, begin, limits, found, count):
     return count
 
 
-@part
+@njit_helper
 def _add_candidates(found, n_found, closeness, start, first, keys, k, exact, slack, work):
     """Put the candidates noted on their owners' lists."""
     _, _, limits, values, rows, counts, _, _ = work
@@ -228,21 +228,21 @@ def _add_candidates(found, n_found, closeness, start, first, keys, k, exact, sla
                 _prune(owner, keys, k, exact, slack, work)
 
 
-@part
+@njit_helper
 def _set_limits(kth, slack, limits, start, end):
     """What a candidate must reach so that, rounding apart, it may be among the k nearest."""
     for i in range(start, end):
         limits[i] = kth[i] if slack == 0.0 else _limit(kth[i], slack)
 
 
-@inline
+@njit_inline
 def _limit(kth, slack):
     """kth is minus a squared distance in float32: allow for its rounding too."""
     far = np.sqrt(-np.float64(kth)) * (1.0 + 1e-6) + slack
     return -np.float32(far * far * (1.0 + 1e-6))
 
 
-@part
+@njit_helper
 def _prune(i, keys, k, exact, slack, work):
     """Drop from the list of i what cannot be among its k nearest; if that is too little, let exact distances decide."""
     _, kth, limits, values, rows, counts, far, _ = work
@@ -256,7 +256,7 @@ def _prune(i, keys, k, exact, slack, work):
         _keep_nearest(i, keys, k, exact, slack, values[i], rows[i], counts, far)
 
 
-@inline
+@njit_inline
 def _drop_below(i, limit, values, rows, counts):
     kept = 0
     for place in range(counts[i]):
@@ -267,7 +267,7 @@ def _drop_below(i, limit, values, rows, counts):
     counts[i] = kept
 
 
-@part
+@njit_helper
 def _keep_nearest(i, keys, k, exact, slack, values, rows, counts, far):
     """Leave the k nearest; of two equally near that of the lower key stays."""
     count = counts[i]
@@ -290,7 +290,7 @@ def _keep_nearest(i, keys, k, exact, slack, values, rows, counts, far):
     counts[i] = count
 
 
-@part
+@njit_helper
 def _set_distances(exact, i, rows, count, far):
     """Squared distances of row i to some others, each summed feature by feature: the bits of `votes` and of devices.
 
@@ -312,7 +312,7 @@ def _set_distances(exact, i, rows, count, far):
         place += 4
 
 
-@part
+@njit_helper
 def _decide(keys, k, exact, slack, work):
     """Shorten every list to the k nearest."""
     _, _, _, values, rows, counts, far, _ = work
@@ -324,7 +324,7 @@ def _decide(keys, k, exact, slack, work):
                 _keep_nearest(i, keys, k, exact, slack, values[i], rows[i], counts, far)
 
 
-@part
+@njit_helper
 def _kth_largest(values, count, k, far):
     """The k-th largest of the first ``count`` values; for the usual k without leaving the registers."""
     if k == 3:
@@ -348,7 +348,7 @@ def _kth_largest(values, count, k, far):
     return far[k - 1]
 
 
-@part
+@njit_helper
 def _bound(closeness, start, first, last, fold_end, peaks, kth, k):
     """Raise kth by what the tile shows at a glance, so that few pairs need a second look.
 
@@ -375,7 +375,7 @@ def _bound(closeness, start, first, last, fold_end, peaks, kth, k):
     _raise_to_kth(by_lane, tops, height, kth[start:], k)
 
 
-@part
+@njit_helper
 def _raise_to_kth(groups, tops, width, kth, k):
     """kth[j] = max(kth[j], the k-th largest of groups[:, j]), for all columns side by side."""
     for place in range(k):
@@ -389,7 +389,7 @@ def _raise_to_kth(groups, tops, width, kth, k):
         kth[j] = top[j] if top[j] > kth[j] else kth[j]
 
 
-@part
+@njit_helper
 def _swap_larger_up(top, value, width):
     """Of each pair the larger goes into top, the smaller into value."""
     for j in range(width):
@@ -398,7 +398,7 @@ def _swap_larger_up(top, value, width):
         value[j] = old if new > old else new
 
 
-@kernel
+@njit_cached
 def vote_of_neighbors(rows, k, truth, predicted):
     """What the neighbours say of each row, in fold order."""
     targets, n_classes, measure = truth

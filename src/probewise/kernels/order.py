@@ -5,14 +5,14 @@ And a few numbers sorted in place.
 
 import numpy as np
 
-from .jit import kernel, part
+from .jit import njit_cached, njit_helper
 
 BITS = 11
 DIGITS = 1 << BITS
 SHORT = 64
 
 
-@kernel
+@njit_cached
 def places(scores):
     """The place of each score in descending order, from 0; ties to the lower index, NaN last.
 
@@ -38,7 +38,7 @@ def places(scores):
     return out
 
 
-@part
+@njit_helper
 def _key(bits):
     """A whole number in the descending order of numbers: minus zero as zero, NaN last."""
     sign = np.uint64(1) << np.uint64(63)
@@ -47,7 +47,7 @@ def _key(bits):
     return bits if bits > sign else ~(bits | sign)
 
 
-@part
+@njit_helper
 def _sort(packed, room, n, shift):
     """By the bits from ``shift`` up, stable: the array that holds the result, and the other one."""
     turns = (64 - np.int64(shift) + BITS - 1) // BITS
@@ -74,7 +74,7 @@ def _sort(packed, room, n, shift):
     return packed, room
 
 
-@part
+@njit_helper
 def _settle(ordered, bits, start, stop, low):
     """Sort those whose first bits are equal by the rest of their keys."""
     index = (np.uint64(1) << low) - np.uint64(1)
@@ -98,7 +98,7 @@ def _settle(ordered, bits, start, stop, low):
         ordered[before + 1] = own
 
 
-@part
+@njit_helper
 def sort_few(numbers):
     """Sort in ascending order, by insertion: numba's own sorts take seconds to compile."""
     for count in range(1, len(numbers)):

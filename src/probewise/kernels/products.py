@@ -5,7 +5,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .jit import part
+from .jit import njit_helper
 from .vectors import LANES, address_in, has_feature, plus, repeated
 
 CHUNK = 64  # lines added up before the sum goes to memory: rounding grows with this, not with all lines
@@ -73,14 +73,14 @@ def _block_products(n_vectors):
 _one_vector, _two_vectors, _three_vectors = (_block_products(count) for count in (1, 2, 3))
 
 
-@part
+@njit_helper
 def strip_width(wanted, itemsize):
     """How many columns to take at a time: whole vectors, as many as registers can hold."""
     vectors = min((wanted + LANES - 1) // LANES, 3 if itemsize == 4 else 1)
     return LANES * (2 if vectors == 3 and wanted > 3 * LANES and wanted <= 4 * LANES else vectors)
 
 
-@part
+@njit_helper
 def strip_products(values, n_lines, stride, rows, some, out):
     """out[i * width + j] = the inner product of columns rows[start + i], i below stop - start, and column + j.
 

@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .jit import inline, kernel, part
+from .jit import njit_cached, njit_helper, njit_inline
 from .vectors import address_in, plus, repeated
 
 LANES, VECTORS, ROWS = 8, 2, 4  # what keeps all sums of a block of rows and others in registers
@@ -29,7 +29,7 @@ def room(n_rows):
     return -(-n_rows // OTHERS) * OTHERS + LANES
 
 
-@kernel
+@njit_cached
 def lay_dense(X, rows, start, low, divisor, tile):
     """tile[f, r] = (X[rows[r], start + f] - low) / divisor of the column."""
     full = len(rows) // 8 * 8
@@ -46,7 +46,7 @@ def lay_dense(X, rows, start, low, divisor, tile):
     _scale(start, low, divisor, tile, len(rows))
 
 
-@kernel
+@njit_cached
 def lay_sparse(data, indices, indptr, place, n_rows, start, low, divisor, tile):
     """The same from compressed columns, for n_rows rows; place[row] is where a row goes, or -1."""
     for f in range(len(tile)):
@@ -59,7 +59,7 @@ def lay_sparse(data, indices, indptr, place, n_rows, start, low, divisor, tile):
     _scale(start, low, divisor, tile, n_rows)
 
 
-@part
+@njit_helper
 def _scale(start, low, divisor, tile, n_rows):
     for f in range(len(tile)):
         line, base, by = tile[f], low[start + f], divisor[start + f]
@@ -121,7 +121,7 @@ _add_plain = _block_adder(capped=False)
 _add_capped = _block_adder(capped=True)
 
 
-@kernel
+@njit_cached
 def add_diffs(left, height, right, width, begin, capped, sums):
     """sums[i, j] += diff(left[f, i], right[f, j]) over all f, for i < height, j < width and j >= begin + i."""
     n_columns, left_room = left.shape
@@ -136,13 +136,13 @@ def add_diffs(left, height, right, width, begin, capped, sums):
                     _add_plain(left, i, left_room, right, j, right_room, n_columns, sums, at, sums_room)
 
 
-@part
+@njit_helper
 def _capped(a, b):
     apart = abs(a - b)
     return apart if apart < 1.0 else 1.0
 
 
-@kernel
+@njit_cached
 def choose(distances, begin, rows, others, codes, starts, limits, other_limits, near, far, other_near, other_far):
     """Offer others to rows, and rows to others, if not too far: pairs (i, j) with j >= begin + i.
 
@@ -165,7 +165,7 @@ def choose(distances, begin, rows, others, codes, starts, limits, other_limits, 
                 other_limit[j] = min(other_limit[j], other_far[j, first])
 
 
-@kernel
+@njit_cached
 def merge(near, far, more_near, more_far, starts, rows, limits):
     """Offer to every row the neighbours found for it elsewhere, and note how far its farthest are."""
     for i in range(len(near)):
@@ -177,19 +177,19 @@ def merge(near, far, more_near, more_far, starts, rows, limits):
             limits[rows[i], code] = far[i, first]
 
 
-@inline
+@njit_inline
 def _rounded(distance):
     """To 34 binary digits, by Veltkamp's splitting: sums that differ by rounding alone become equal."""
     large = distance * 524289.0
     return large - (large - distance)
 
 
-@inline
+@njit_inline
 def _comes_after(distance, row, other_distance, other_row):
     return distance > other_distance or (distance == other_distance and row > other_row)
 
 
-@part
+@njit_helper
 def _offer(near, far, i, first, end, row, distance):
     """Let the row take the place of the farthest in slots first..end - 1 of line i, if it comes before that one."""
     if not _comes_after(far[i, first], near[i, first], distance, row):
@@ -210,7 +210,7 @@ def _offer(near, far, i, first, end, row, distance):
     near[i, place] = row
 
 
-@kernel
+@njit_cached
 def add_weighted_diffs(tile, rows, near, weights, capped, sums):
     """sums[f] += weights[t, s] diff(tile[rows[t], f], tile[near[t, s], f]) over t and s, for a tile (rows, columns)."""
     for t in range(len(near)):
@@ -221,7 +221,7 @@ def add_weighted_diffs(tile, rows, near, weights, capped, sums):
                 _weigh_plain(tile, rows[t], near[t], weights[t], s, sums)
 
 
-@part
+@njit_helper
 def _weigh_plain(tile, row, near, weights, s, sums):
     a, b0, b1, b2, b3 = tile[row], tile[near[s]], tile[near[s + 1]], tile[near[s + 2]], tile[near[s + 3]]
     w0, w1, w2, w3 = weights[s], weights[s + 1], weights[s + 2], weights[s + 3]
@@ -229,7 +229,7 @@ def _weigh_plain(tile, row, near, weights, s, sums):
         sums[f] += (w0 * abs(a[f] - b0[f]) + w1 * abs(a[f] - b1[f])) + (w2 * abs(a[f] - b2[f]) + w3 * abs(a[f] - b3[f]))
 
 
-@part
+@njit_helper
 def _weigh_capped(tile, row, near, weights, s, sums):
     a, b0, b1, b2, b3 = tile[row], tile[near[s]], tile[near[s + 1]], tile[near[s + 2]], tile[near[s + 3]]
     w0, w1, w2, w3 = weights[s], weights[s + 1], weights[s + 2], weights[s + 3]

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from .jit import inline, kernel
+from .jit import njit_cached, njit_inline
 from .ridge_ways import from_columns, from_folds, from_rows, from_rows_apart, row_products
 from .vectors import LANES
 
@@ -123,28 +123,28 @@ def _room(sizes, problem, n_targets):
     return Room(np.empty(widest * (n + LANES)), np.empty(segments * side * (side + n_targets)))
 
 
-@inline
+@njit_inline
 def _asked(probes, problem, number):
     lines, indices, offsets, gaps, fill = probes
     own = slice(offsets[number], offsets[number + 1])
     return Probe(lines, indices[own], gaps[own] if len(gaps) else gaps, fill, problem)
 
 
-@kernel
+@njit_cached
 def by_folds(probes, problem, fit, start, decisions, room, which, are_sure):
     for number in which:
         probe = _asked(probes, problem, number)
         are_sure[number] &= from_folds(probe, fit, room, decisions[number, start:])
 
 
-@kernel
+@njit_cached
 def by_columns(probes, problem, fit, start, decisions, room, which, are_sure):
     for number in which:
         probe = _asked(probes, problem, number)
         are_sure[number] &= from_columns(probe, fit, room, decisions[number, start:])
 
 
-@kernel
+@njit_cached
 def by_rows(probes, problem, fit, start, decisions, room, which, are_sure):
     products = np.empty((len(problem.rows), len(problem.rows)))
     for number in which:
@@ -152,7 +152,7 @@ def by_rows(probes, problem, fit, start, decisions, room, which, are_sure):
         are_sure[number] &= from_rows(products, problem, fit, decisions[number, start:])
 
 
-@kernel
+@njit_cached
 def by_rows_apart(probes, problem, fit, start, decisions, room, which, are_sure):
     products = np.empty((len(problem.rows), len(problem.rows)))
     for number in which:
@@ -160,7 +160,7 @@ def by_rows_apart(probes, problem, fit, start, decisions, room, which, are_sure)
         are_sure[number] &= from_rows_apart(products, problem, fit, decisions[number, start:])
 
 
-@kernel
+@njit_cached
 def by_rows_plus_each(lines, subset, candidates, problem, fit, decisions, are_sure):
     """The decisions of a probe with each candidate added, from products of rows, which only gain a term."""
     n = len(problem.rows)

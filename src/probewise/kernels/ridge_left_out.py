@@ -4,13 +4,13 @@ import math
 
 import numpy as np
 
-from .jit import kernel, part
+from .jit import njit_cached, njit_helper
 from .scores import PROBABILITY, ROC_AUC
 
 SLOPE = 2.0  # probabilities are softmax(SLOPE * decisions), decisions being of targets 1 and -1
 
 
-@kernel
+@njit_cached
 def predict_left_out(decisions, borders, known, truth, measure, n_classes, predicted):
     """Fill predicted (probes, tests) from decisions (probes, tests, outputs).
 
@@ -25,7 +25,7 @@ def predict_left_out(decisions, borders, known, truth, measure, n_classes, predi
                     predicted[probe, i] = decisions[probe, i, 0]
 
 
-@part
+@njit_helper
 def _prediction(decisions, known, own, measure):
     """The probability of the own class, for the area under the curve the decision, or else the class."""
     if measure == ROC_AUC:

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from .factor import LEAST_PIVOT, dot, factor, ridge_weights, scaled_factor, solve
-from .jit import inline, part
+from .jit import njit_helper, njit_inline
 from .products import ROWS as ROWS_OF_PRODUCTS
 from .products import strip_products
 from .vectors import AHEAD, LANES, fetch
@@ -16,7 +16,7 @@ from .vectors import AHEAD, LANES, fetch
 ROWS_OF_FACTOR = 16  # solved one by one; what they take from those before is one product of matrices
 
 
-@part
+@njit_helper
 def _gather(probe, begin, end, roots, values):
     """Rows begin, ..., end - 1 of the problem's rows as columns of values, times their roots."""
     rows = probe.problem.rows[begin:end]
@@ -36,7 +36,7 @@ def _gather(probe, begin, end, roots, values):
                     to[i] = probe.fill[probe.gaps[f]] * roots[rows[i]]
 
 
-@part
+@njit_helper
 def _gather_panels(probe, roots, values):
     """The same of all rows, in panels of LANES rows (features, rows); line by line, for each is read from afar once."""
     rows, d = probe.problem.rows, len(probe.chosen)
@@ -58,7 +58,7 @@ def _gather_panels(probe, roots, values):
                         to[i] = probe.fill[probe.gaps[f]] * roots[rows[first + i]]
 
 
-@part
+@njit_helper
 def _take_off(values, others):
     """values -= others; numba's own way takes seconds to compile."""
     for i in range(len(values)):
@@ -67,7 +67,7 @@ def _take_off(values, others):
             to[k] -= line[k]
 
 
-@part
+@njit_helper
 def _solve_lower(L, values):
     """values (n, m) become L^-1 values, some rows at a time."""
     n = len(L)
@@ -86,7 +86,7 @@ def _solve_lower(L, values):
                 line[k] *= share
 
 
-@part
+@njit_helper
 def from_folds(probe, fit, room, decisions):
     """Of every segment products of columns, and with targets, about its means; then of all but the one left out."""
     rows, borders, first = probe.problem.rows, probe.problem.borders, probe.problem.first
@@ -119,14 +119,14 @@ def from_folds(probe, fit, room, decisions):
     return True
 
 
-@part
+@njit_helper
 def _segment(probe, s, room):
     """Where the values of a segment's rows are kept (features, rows)."""
     d, begin, end = len(probe.chosen), probe.problem.borders[s], probe.problem.borders[s + 1]
     return room.values[begin * d : end * d].reshape(d, end - begin)
 
 
-@part
+@njit_helper
 def _sides(fit, rows):
     """Roots of rows, and their weighted targets (outputs, rows)."""
     roots, sides = np.empty(len(rows)), np.empty((len(fit.targets), len(rows)))
@@ -137,7 +137,7 @@ def _sides(fit, rows):
     return roots, sides
 
 
-@part
+@njit_helper
 def _all_others(scatters, means, sizes, s, scatter, weights, mean):
     """All segments but s together: scatter, products with targets (into weights), and means of columns and targets.
 
@@ -163,7 +163,7 @@ def _all_others(scatters, means, sizes, s, scatter, weights, mean):
                     weights[c, f] += line[d + c] + share * away[d + c]
 
 
-@inline
+@njit_inline
 def from_columns(probe, fit, room, decisions):
     rows, borders, first = probe.problem.rows, probe.problem.borders, probe.problem.first
     n, d, k = len(rows), len(probe.chosen), len(fit.targets)
@@ -208,7 +208,7 @@ def from_columns(probe, fit, room, decisions):
     return True
 
 
-@part
+@njit_helper
 def _take_off_mean(line, roots, total):
     """Take off a line of weighted numbers what the intercept would take: their mean, which is given back."""
     mean = dot(line, roots) / total
@@ -217,7 +217,7 @@ def _take_off_mean(line, roots, total):
     return mean
 
 
-@part
+@njit_helper
 def _left_out(rest, residuals, begin, end):
     """residuals[:, begin:end] become rest^-1 times themselves; is every pivot large enough?"""
     L, least = factor(rest)
@@ -231,7 +231,7 @@ def _left_out(rest, residuals, begin, end):
     return True
 
 
-@part
+@njit_helper
 def _set_decisions(residuals, problem, fit, decisions):
     begin = problem.borders[problem.first]
     for i in range(begin, len(problem.rows)):
@@ -240,7 +240,7 @@ def _set_decisions(residuals, problem, fit, decisions):
             decisions[i - begin, c] = fit.targets[c, row] - residuals[c, i] / fit.roots[row]
 
 
-@inline
+@njit_inline
 def row_products(probe, roots, room, products):
     """Products of all pairs of a problem's weighted rows, from panels of LANES rows each."""
     d, n = len(probe.chosen), len(products)
@@ -255,7 +255,7 @@ def row_products(probe, roots, room, products):
                 products[i, j] = products[j, i] = found[(i - first) * LANES + j - first]
 
 
-@part
+@njit_helper
 def _add_usual_size(products, roots, alpha):
     """An intercept makes it all the same what is added along the roots: a row's usual size, for then nothing is lost
     where it is taken off again. One of the smaller sizes is usual, so that a row far from all others is none."""
@@ -268,7 +268,7 @@ def _add_usual_size(products, roots, alpha):
             line[j] += share * roots[j]
 
 
-@inline
+@njit_inline
 def from_rows_apart(products, problem, fit, decisions):
     """The decisions from products of weighted rows, which are overwritten: each segment from those of all others."""
     n, k, borders = len(products), len(fit.targets), problem.borders
@@ -304,7 +304,7 @@ def from_rows_apart(products, problem, fit, decisions):
     return True
 
 
-@inline
+@njit_inline
 def from_rows(products, problem, fit, decisions):
     """The decisions from products of weighted rows, which are overwritten."""
     n, k, borders = len(products), len(fit.targets), problem.borders

@@ -10,7 +10,7 @@ every one of them would take a minute.
 
 import numpy as np
 
-from .jit import kernel, part
+from .jit import njit_cached, njit_helper
 
 ACCURACY, BALANCED_ACCURACY, F1_MACRO, ROC_AUC, R2, SQUARED_ERROR, PROBABILITY, ABSOLUTE_ERROR, PREDICTION = range(9)
 ERRORS = R2, SQUARED_ERROR, ABSOLUTE_ERROR  # what scores of numbers are made of
@@ -34,7 +34,7 @@ def score_probes(measure, truth, predicted, weights, n_classes, borders, groups,
         add(*known, groups, shares, means)
 
 
-@kernel
+@njit_cached
 def _score_by_rows(measure, truth, predicted, weights, borders, scores):
     for probe in range(len(predicted)):
         total = 0.0
@@ -48,7 +48,7 @@ def _score_by_rows(measure, truth, predicted, weights, borders, scores):
         scores[probe] = total / (len(borders) - 1)
 
 
-@kernel
+@njit_cached
 def _score_by_errors(measure, truth, predicted, weights, borders, scores):
     for probe in range(len(predicted)):
         total = 0.0
@@ -63,7 +63,7 @@ def _score_by_errors(measure, truth, predicted, weights, borders, scores):
         scores[probe] = total / (len(borders) - 1)
 
 
-@kernel
+@njit_cached
 def _score_by_classes(measure, truth, predicted, weights, borders, n_classes, scores):
     for probe in range(len(predicted)):
         total = 0.0
@@ -78,7 +78,7 @@ def _score_by_classes(measure, truth, predicted, weights, borders, n_classes, sc
         scores[probe] = total / (len(borders) - 1)
 
 
-@kernel
+@njit_cached
 def _add_outcomes(measure, truth, predicted, weights, borders, groups, shares, means):
     """means[probe, g] += the outcomes of tests that are of group g (-1: of none), times their shares in it.
 
@@ -93,7 +93,7 @@ def _add_outcomes(measure, truth, predicted, weights, borders, groups, shares, m
                 means[probe, groups[row]] += shares[row] * outcome
 
 
-@kernel
+@njit_cached
 def _add_errors(measure, truth, predicted, weights, borders, groups, shares, means):
     """The same of numbers that were predicted: squared errors as shares in R^2, squared or absolute ones."""
     for fold in range(len(borders) - 1):
@@ -113,7 +113,7 @@ def _add_errors(measure, truth, predicted, weights, borders, groups, shares, mea
                     means[probe, groups[row]] += shares[row] * outcome
 
 
-@part
+@njit_helper
 def _accuracy(truth, predicted, weights):
     """The share of rows, or of their weight, predicted rightly."""
     if len(weights) == 0:
@@ -129,7 +129,7 @@ def _accuracy(truth, predicted, weights):
     return right_weight / total
 
 
-@part
+@njit_helper
 def _by_class(truth, predicted, weights, n_classes):
     """Of each class: weight of rows rightly predicted, of all predicted, of its own, and whether there are any."""
     hits, claims, owned = np.zeros(n_classes), np.zeros(n_classes), np.zeros(n_classes)
@@ -146,7 +146,7 @@ def _by_class(truth, predicted, weights, n_classes):
     return hits, claims, owned, met
 
 
-@part
+@njit_helper
 def _mean_recall(counts):
     """Mean over the classes that have rows here of the share predicted rightly."""
     hits, _, owned, _ = counts
@@ -158,7 +158,7 @@ def _mean_recall(counts):
     return total / count
 
 
-@part
+@njit_helper
 def _mean_f1(counts):
     """Mean over the classes met, in truth or in predictions, of 2 hits / (rows + claims)."""
     hits, claims, owned, met = counts
@@ -171,7 +171,7 @@ def _mean_f1(counts):
     return total / count
 
 
-@part
+@njit_helper
 def _area(truth, predicted, weights):
     """The chance that a row of class 1 has the higher decision than one of class 0; equal ones count a half."""
     n_ones = 0
@@ -192,7 +192,7 @@ def _area(truth, predicted, weights):
     return 0.5 * _wins_of_pairs(zeros, ones) / n_pairs
 
 
-@part
+@njit_helper
 def _wins_of_pairs(zeros, ones):
     """How many zeros each one is above, and how many it is not below: vector instructions outrun a sort."""
     total = 0
@@ -204,7 +204,7 @@ def _wins_of_pairs(zeros, ones):
     return total
 
 
-@part
+@njit_helper
 def _area_in_order(truth, predicted, weights):
     order = np.argsort(predicted)
     won, lower, total = 0.0, 0.0, 0.0
@@ -226,7 +226,7 @@ def _area_in_order(truth, predicted, weights):
     return won / (lower * total)
 
 
-@part
+@njit_helper
 def _r2(truth, predicted, weights):
     """1 less the squared errors as a share of the squared distances from the mean; 1 or 0 where there are none."""
     unexplained, _ = _errors(R2, truth, predicted, weights)
@@ -236,7 +236,7 @@ def _r2(truth, predicted, weights):
     return 1.0 - unexplained / scatter
 
 
-@part
+@njit_helper
 def _scatter(truth, weights):
     """The sum of squared distances from the mean, and the weight of all rows."""
     mean, total, scatter = 0.0, 0.0, 0.0
@@ -250,7 +250,7 @@ def _scatter(truth, weights):
     return scatter, total
 
 
-@part
+@njit_helper
 def _errors(measure, truth, predicted, weights):
     """The sum of squared, or absolute, errors, and the weight of all rows."""
     errors, total = 0.0, 0.0
@@ -261,7 +261,7 @@ def _errors(measure, truth, predicted, weights):
     return errors, total
 
 
-@part
+@njit_helper
 def _mean(predicted, weights):
     total, weight = 0.0, 0.0
     for row in range(len(predicted)):

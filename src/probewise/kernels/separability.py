@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from .jit import kernel
+from .jit import njit_cached
 
 
-@kernel
+@njit_cached
 def standardize(values, starts, shift, scale, columns):
     """values[i, k] = (values[i, k] - shift[g, f]) * scale[f], f the k-th column, g the group of rows that i is in."""
     for g in range(len(starts) - 1):
@@ -16,7 +16,7 @@ def standardize(values, starts, shift, scale, columns):
                 values[i, k] = (values[i, k] - shift[g, columns[k]]) * scale[columns[k]]
 
 
-@kernel
+@njit_cached
 def covariances(values, starts, out):
     """out[g] = mean of z z' over the rows of group g, which are centred already."""
     for g in range(len(starts) - 1):
@@ -25,7 +25,7 @@ def covariances(values, starts, out):
         out[g] /= len(rows)
 
 
-@kernel
+@njit_cached
 def take_covariances(table, columns, out):
     """out[g, i, k] = table[g, columns[i], columns[k]]."""
     for g in range(len(table)):
@@ -34,7 +34,7 @@ def take_covariances(table, columns, out):
                 out[g, i, k] = table[g, columns[i], columns[k]]
 
 
-@kernel
+@njit_cached
 def regularize(covariance, shrinkage, ridge):
     """Shrink each covariance towards its diagonal and add the ridge to that."""
     for g in range(len(covariance)):
@@ -45,7 +45,7 @@ def regularize(covariance, shrinkage, ridge):
             covariance[g, i, i] = variance + ridge
 
 
-@kernel
+@njit_cached
 def factorize(matrix, column):
     """The lower Cholesky factor, in place of the lower triangle; returns the logarithm of the determinant."""
     size = len(matrix)
@@ -62,13 +62,13 @@ def factorize(matrix, column):
     return log_determinant
 
 
-@kernel
+@njit_cached
 def subtract(line, other, factor):
     for k in range(len(line)):
         line[k] -= factor * other[k]
 
 
-@kernel
+@njit_cached
 def squared_length(factor, vector, work):
     """v' (L L')^-1 v of the lower factor L."""
     total = 0.0
@@ -81,7 +81,7 @@ def squared_length(factor, vector, work):
     return total
 
 
-@kernel
+@njit_cached
 def trace_of_ratio(factor, other, work):
     """tr((L L')^-1 R R') of two lower factors L and R: the squared entries of L^-1 R, which is lower too."""
     total = 0.0
@@ -96,7 +96,7 @@ def trace_of_ratio(factor, other, work):
     return total
 
 
-@kernel
+@njit_cached
 def mahalanobis(covariance, mean, prior, work, vector):
     """Sum over pairs of classes p_i p_j (m_i - m_j)' W^-1 (m_i - m_j) = sum over classes p_c m_c' W^-1 m_c.
 
@@ -109,7 +109,7 @@ def mahalanobis(covariance, mean, prior, work, vector):
     return total
 
 
-@kernel
+@njit_cached
 def bhattacharyya(covariance, mean, prior, work, vector):
     """Sum over pairs of classes p_i p_j (1/8 m' A^-1 m + 1/2 ln(|A| / sqrt(|S_i| |S_j|))), A = (S_i + S_j) / 2."""
     n_classes, size = mean.shape
@@ -131,7 +131,7 @@ def bhattacharyya(covariance, mean, prior, work, vector):
     return total
 
 
-@kernel
+@njit_cached
 def divergence(covariance, mean, prior, work, vector):
     """Sum over pairs of classes p_i p_j (KL(i, j) + KL(j, i)).
 
@@ -153,7 +153,7 @@ def divergence(covariance, mean, prior, work, vector):
     return 0.5 * total
 
 
-@kernel
+@njit_cached
 def cluster_share(values, n_clusters, n_rounds):
     """The share of the scatter of centred rows that lies between the clusters of a k-means partition."""
     n_rows, width = values.shape
@@ -179,7 +179,7 @@ def cluster_share(values, n_clusters, n_rounds):
     return min(1.0, between / total)
 
 
-@kernel
+@njit_cached
 def place_centers(values, labels, members, centers):
     """Centers become the means of their rows; how many rows each has."""
     counts = np.zeros(len(centers))
@@ -194,7 +194,7 @@ def place_centers(values, labels, members, centers):
     return counts
 
 
-@kernel
+@njit_cached
 def move_rows(values, centers, counts, closeness, labels):
     """Give every row to the nearest center that has rows, the first of equals; whether any row moved."""
     np.dot(centers, values.T, closeness)
@@ -213,7 +213,7 @@ def move_rows(values, centers, counts, closeness, labels):
     return moved
 
 
-@kernel
+@njit_cached
 def split_widest(values, labels, n_parts, members, centers):
     """Cut the part of largest scatter in two, at its mean, across the line from there to its farthest row."""
     n_rows, width = values.shape

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .jit import kernel
+from .jit import njit_cached
 
 TOLERANCE = 1e-3
 EPSILON = 0.1
@@ -51,7 +51,7 @@ class Room(NamedTuple):
         return cls(state, state.view(np.int64), ids, np.empty((length, wide), np.float32))
 
 
-@kernel
+@njit_cached
 def dot_all(matrix, products):
     """One dot product of BLAS for each pair of rows, as libsvm takes them; a matrix product rounds in another way."""
     for i in range(len(matrix)):
@@ -60,7 +60,7 @@ def dot_all(matrix, products):
             products[i, j] = products[j, i] = np.dot(row, matrix[j])
 
 
-@kernel
+@njit_cached
 def vote(K, rows, starts, seen, C, state, bits, ids, cache, winners):
     """Of each row seen, the class that wins most duels; among equals the first."""
     n_classes = len(starts) - 1
@@ -81,7 +81,7 @@ def vote(K, rows, starts, seen, C, state, bits, ids, cache, winners):
                 winners[t] = c
 
 
-@kernel
+@njit_cached
 def margins(K, rows, starts, seen, C, state, bits, ids, cache, values):
     """Of two classes, how far each row seen is on the side of the second."""
     add_class(rows, starts[0], starts[1], 0, 1.0, state, ids)
@@ -92,7 +92,7 @@ def margins(K, rows, starts, seen, C, state, bits, ids, cache, values):
         values[t] = -values[t]
 
 
-@kernel
+@njit_cached
 def add_class(rows, first, stop, length, sign, state, ids):
     """Add a class to the problem; its length then."""
     for k in range(first, stop):
@@ -101,7 +101,7 @@ def add_class(rows, first, stop, length, sign, state, ids):
     return length
 
 
-@kernel
+@njit_cached
 def regress(K, rows, targets, seen, C, state, bits, ids, cache, predicted):
     """The value of the regression at each row seen; two variables per training row, for errors up and down."""
     n = len(rows)
@@ -114,7 +114,7 @@ def regress(K, rows, targets, seen, C, state, bits, ids, cache, predicted):
     decide(K, seen, n, offset, state, ids, predicted)
 
 
-@kernel
+@njit_cached
 def decide(K, seen, length, offset, state, ids, values):
     """sum over k of weight_k K(k, seen) - offset, summed in libsvm's order."""
     for t in range(len(seen)):
@@ -128,7 +128,7 @@ def decide(K, seen, length, offset, state, ids, values):
         values[t] -= offset
 
 
-@kernel
+@njit_cached
 def solve(K, length, C, state, bits, ids, cache):
     """The offset; sign * a goes to the buffer, in the order of ``ORIGIN``.
 
@@ -176,7 +176,7 @@ def solve(K, length, C, state, bits, ids, cache):
     return offset_of(C, state, length)
 
 
-@kernel
+@njit_cached
 def start(K, length, C, state, ids):
     for i in range(length):
         row = ids[ORIGIN, i]
@@ -190,19 +190,19 @@ def start(K, length, C, state, ids):
     write_heights(state, padded(length))
 
 
-@kernel
+@njit_cached
 def padded(length):
     return (length + LANES - 1) // LANES * LANES
 
 
-@kernel
+@njit_cached
 def hide(state, first, stop):
     """Variables that fill up the last vector are never chosen."""
     for t in range(first, stop):
         state[UP, t], state[DOWN, t] = -np.inf, np.inf
 
 
-@kernel
+@njit_cached
 def mark(C, state, i):
     """Where variable i may go."""
     may_grow, may_fall = state[ALPHA, i] < C, state[ALPHA, i] > 0
@@ -212,7 +212,7 @@ def mark(C, state, i):
     state[DOWN, i] = 0.0 if may_fall else np.inf
 
 
-@kernel
+@njit_cached
 def last_largest(bits, floor, width):
     """The last place of the largest number in the buffer; -1 if all keys are below ``floor``."""
     best, found = floor, -1
@@ -224,14 +224,14 @@ def last_largest(bits, floor, width):
     return found
 
 
-@kernel
+@njit_cached
 def write_heights(state, width):
     """v where it may grow, else -inf."""
     for t in range(width):
         state[BUFFER, t] = state[V, t] + state[UP, t]
 
 
-@kernel
+@njit_cached
 def write_gains(state, cache, slot, i, width):
     """How much the objective falls by a step on i and each other, times two; negative where it cannot."""
     highest, own = state[V, i], state[DIAGONAL, i]
@@ -241,7 +241,7 @@ def write_gains(state, cache, slot, i, width):
         state[BUFFER, t] = slope * abs(slope) / (curvature if curvature > 0 else TAU)
 
 
-@kernel
+@njit_cached
 def fill(K, ids, cache, filled, length, i):
     """Give variable i its row of K, in the present order of variables."""
     slot = ids[SLOT, i] = filled[0]
@@ -253,7 +253,7 @@ def fill(K, ids, cache, filled, length, i):
         cache[slot, t] = 0
 
 
-@kernel
+@njit_cached
 def change_pair(C, state, value, i, j):
     """Change variables i and j to the best within their bounds; ``value`` is K_ij."""
     a, b, sign = state[ALPHA, i], state[ALPHA, j], state[SIGN, i]
@@ -268,7 +268,7 @@ def change_pair(C, state, value, i, j):
     mark(C, state, j)
 
 
-@kernel
+@njit_cached
 def along_difference(C, difference, a, b):
     if difference > 0:
         if b < 0:
@@ -283,7 +283,7 @@ def along_difference(C, difference, a, b):
     return a, b
 
 
-@kernel
+@njit_cached
 def along_sum(C, total, a, b):
     if total > C:
         if a > C:
@@ -298,7 +298,7 @@ def along_sum(C, total, a, b):
     return a, b
 
 
-@kernel
+@njit_cached
 def move(state, cache, slot_i, slot_j, i, j, old_i, old_j, width):
     """Let v follow variables i and j."""
     change_i = state[SIGN, i] * (state[ALPHA, i] - old_i)
@@ -309,7 +309,7 @@ def move(state, cache, slot_i, slot_j, i, j, old_i, old_j, width):
         state[BUFFER, t] = v + state[UP, t]
 
 
-@kernel
+@njit_cached
 def follow_bound(C, state, cache, slot, i, old, length):
     """Keep the share of v that comes from variables at C."""
     is_there = state[ALPHA, i] >= C
@@ -319,13 +319,13 @@ def follow_bound(C, state, cache, slot, i, old, length):
             state[BAR, t] -= change * cache[slot, t]
 
 
-@kernel
+@njit_cached
 def is_optimal(state, active):
     highest, lowest = extremes(state, active)
     return highest - lowest < TOLERANCE
 
 
-@kernel
+@njit_cached
 def extremes(state, active):
     highest, lowest = -np.inf, np.inf
     for t in range(active):
@@ -334,7 +334,7 @@ def extremes(state, active):
     return highest, lowest
 
 
-@kernel
+@njit_cached
 def shrink(C, state, ids, cache, filled, active, length, was_restored):
     """Set idle variables aside; once, when the end is near, look at all of them again first."""
     highest, lowest = extremes(state, active)
@@ -344,7 +344,7 @@ def shrink(C, state, ids, cache, filled, active, length, was_restored):
     return set_aside(C, state, ids, cache, filled, active, highest, lowest), was_restored
 
 
-@kernel
+@njit_cached
 def set_aside(C, state, ids, cache, filled, active, highest, lowest):
     """Move variables that will hardly leave their bound to the end; how many remain."""
     i = 0
@@ -361,14 +361,14 @@ def set_aside(C, state, ids, cache, filled, active, highest, lowest):
     return active
 
 
-@kernel
+@njit_cached
 def is_idle(C, state, i, highest, lowest):
     if 0 < state[ALPHA, i] < C:
         return False
     return state[V, i] < lowest if state[UP, i] == 0 else state[V, i] > highest
 
 
-@kernel
+@njit_cached
 def swap(state, ids, cache, filled, i, j):
     for r in range(BUFFER):
         state[r, i], state[r, j] = state[r, j], state[r, i]
@@ -378,7 +378,7 @@ def swap(state, ids, cache, filled, i, j):
         cache[slot, i], cache[slot, j] = cache[slot, j], cache[slot, i]
 
 
-@kernel
+@njit_cached
 def restore(C, state, ids, cache, active, length):
     """v of the variables set aside, from that of those at C and the free ones, whose rows are in the cache."""
     for t in range(active, length):
@@ -392,7 +392,7 @@ def restore(C, state, ids, cache, active, length):
     write_heights(state, padded(length))
 
 
-@kernel
+@njit_cached
 def offset_of(C, state, length):
     """Mean of -v over free variables; without any, the middle of where it may lie."""
     n_free, total, highest, lowest = 0, 0.0, -np.inf, np.inf

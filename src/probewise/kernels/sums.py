@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from .jit import inline, kernel
+from .jit import njit_cached, njit_inline
 
 
-@kernel
+@njit_cached
 def add_probes(table, totals, indices, offsets, values):
     """Add (1, value, value**2) to the totals and to the table row of every feature of every probe, in order."""
     for probe in range(len(values)):
@@ -21,7 +21,7 @@ def add_probes(table, totals, indices, offsets, values):
             table[feature, 2] += square
 
 
-@kernel
+@njit_cached
 def add_rows(table, place, indices, offsets, rows):
     """Add each probe's numbers, and 1 in the last column, to the table row at the place of each of its features."""
     for probe in range(len(rows)):
@@ -33,7 +33,7 @@ def add_rows(table, place, indices, offsets, rows):
                 table[row, -1] += 1.0
 
 
-@kernel
+@njit_cached
 def round_to_levels(values, shift, per_unit, out):
     """out = (value + shift) * per_unit as the nearest whole number from 0 to 65,535; 0 for NaN."""
     for i in range(len(values)):
@@ -41,7 +41,7 @@ def round_to_levels(values, shift, per_unit, out):
         out[i] = np.uint16(np.rint(min(level, 65535.0))) if level > 0 else np.uint16(0)
 
 
-@inline
+@njit_inline
 def _difference(inside, with_it, n_probes, total):
     """DAF0 of a feature in so many of the probes, with that sum of values: NaN where it is in none or in all."""
     outside = n_probes - inside
@@ -49,14 +49,14 @@ def _difference(inside, with_it, n_probes, total):
     return difference if inside > 0.0 and outside > 0.0 else np.nan
 
 
-@kernel
+@njit_cached
 def mean_differences(table, n_probes, total, out):
     """DAF0 of every feature into out: mean value with it less mean value without it; NaN where undefined."""
     for feature in range(len(out)):
         out[feature] = _difference(table[feature, 0], table[feature, 1], n_probes, total)
 
 
-@kernel
+@njit_cached
 def renew_differences(table, n_probes, total, known):
     """Bring DAF0 in ``known`` up to date; mean absolute change of those defined both times, and how many were not."""
     change = 0.0
@@ -71,7 +71,7 @@ def renew_differences(table, n_probes, total, known):
     return (change / compared if compared else np.nan), len(known) - compared
 
 
-@kernel
+@njit_cached
 def top_features(table, taken_off, n_probes, total, top):
     """The ``top`` features of highest DAF0, best first, over the table less ``taken_off``; fewer if fewer have one."""
     scores = np.empty(top)
@@ -93,7 +93,7 @@ def top_features(table, taken_off, n_probes, total, top):
     return best[:found]
 
 
-@kernel
+@njit_cached
 def order_change(coefficients_before, positions_before, coefficients_after, positions_after):
     """Mean absolute change of position of the features with a coefficient both times."""
     change = 0
@@ -106,7 +106,7 @@ def order_change(coefficients_before, positions_before, coefficients_after, posi
     return change / known if known else np.nan
 
 
-@kernel
+@njit_cached
 def is_covered(table, n_probes, least):
     """Whether each feature is in, and out of, at least so many probes; the first that is not ends the search."""
     for feature in range(len(table)):

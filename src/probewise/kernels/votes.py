@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from .jit import kernel, longest, part
+from .jit import longest, njit_cached, njit_helper
 from .order import sort_few
 from .products import CHUNK, ROWS, strip_products, strip_width
 from .scores import PROBABILITY, ROC_AUC
@@ -46,7 +46,7 @@ def tie_keys(n_rows):
     return keys
 
 
-@kernel
+@njit_cached
 def extents(lines, middles, reach, is_whole):
     """Of each line: the median of a few values, the largest distance from it, and whether all values are whole."""
     n = lines.shape[1]
@@ -64,7 +64,7 @@ def extents(lines, middles, reach, is_whole):
         middles[f], reach[f], is_whole[f] = middle, widest, whole or widest == 0
 
 
-@kernel
+@njit_cached
 def vote_probes(columns, probes, folds, k, truth, precision, predicted):
     """What the neighbours say of each test, into predicted (probes, tests); of how many exact distances decided.
 
@@ -119,7 +119,7 @@ def vote_probes(columns, probes, folds, k, truth, precision, predicted):
     return n_exact
 
 
-@part
+@njit_helper
 def _scale(reach, is_whole, chosen):
     """The power of two that brings the largest value near 1; 0 stands for 1 where whole numbers are exact already."""
     widest, whole = 0.0, True
@@ -131,7 +131,7 @@ def _scale(reach, is_whole, chosen):
     return 2.0 ** -np.float64(math.frexp(widest)[1])
 
 
-@part
+@njit_helper
 def _error(n_lines, scale, n_keys, precision):
     """How far off a squared distance is at most: error * (sum of both rows' squares) + least; none if all is exact."""
     unit = 0.5 * np.float64(precision[0])
@@ -140,7 +140,7 @@ def _error(n_lines, scale, n_keys, precision):
     return precision.dtype.type(error), precision.dtype.type(0.0 if scale == 0.0 else precision[1] * n_lines)
 
 
-@part
+@njit_helper
 def _load(lines, middles, chosen, scale, stride, values, squares, sums):
     """The probe's lines less their middles, scaled, and the sum of squares of every column."""
     n, factor = lines.shape[1], lines.dtype.type(scale if scale > 0.0 else 1.0)
@@ -159,7 +159,7 @@ def _load(lines, middles, chosen, scale, stride, values, squares, sums):
             squares[i] += sums[i]
 
 
-@part
+@njit_helper
 def _sort_out(products, train, some, alone, lessened, keys, mask, k, tops):
     """The k + 1 rows nearest to each of the tests side by side, by the least that their distances may be."""
     start, stop, column, width = some
@@ -177,7 +177,7 @@ def _sort_out(products, train, some, alone, lessened, keys, mask, k, tops):
             )  # fmt: skip
 
 
-@part
+@njit_helper
 def _neighbors(
     lines, chosen, scale, values, products, train, some, stop, first, alone, squares, lessened, error, least, keys,
     keepers, k, tops, nearest, copies, near, apart,
@@ -214,7 +214,7 @@ def _neighbors(
     return n_open
 
 
-@part
+@njit_helper
 def _keep(found, far, ties, count, other, distance, tie):
     """Put a row among the nearest, sorted, if it is one of them; of two equally far that of the lower key is nearer."""
     k = len(found)
@@ -228,7 +228,7 @@ def _keep(found, far, ties, count, other, distance, tie):
     return min(count + 1, k)
 
 
-@part
+@njit_helper
 def _find_copies(lines, chosen, values, alike, table):
     """For each column the first that equals it in the probe: in text most are empty, and equally far from others."""
     n, stride, mask = len(alike), len(alike) + WIDEST, len(table) - 1
@@ -245,7 +245,7 @@ def _find_copies(lines, chosen, values, alike, table):
         alike[i] = table[place]
 
 
-@part
+@njit_helper
 def _are_copies(lines, chosen, i, j):
     are = True
     for f in chosen:
@@ -253,7 +253,7 @@ def _are_copies(lines, chosen, i, j):
     return are
 
 
-@part
+@njit_helper
 def _distance(lines, chosen, i, j):
     """Squared distance of two rows, of their values as they are."""
     total = 0.0
@@ -263,7 +263,7 @@ def _distance(lines, chosen, i, j):
     return total
 
 
-@part
+@njit_helper
 def _measure(lines, chosen, scale, squares, first, error, least, near, apart):
     """Squared distances of the nearest rows, which are sorted by them; so far apart has the least they may be."""
     n_tests, k = near.shape
@@ -282,7 +282,7 @@ def _measure(lines, chosen, scale, squares, first, error, least, near, apart):
             _sort(apart, near, test)
 
 
-@part
+@njit_helper
 def _sort(apart, near, test):
     for q in range(1, near.shape[1]):
         distance, row, at = apart[test, q], near[test, q], q
@@ -294,7 +294,7 @@ def _sort(apart, near, test):
         near[test, at] = row
 
 
-@part
+@njit_helper
 def _soft_votes(near, apart, targets, own, predicted):
     """The share of the votes, weighted by distance, for each row's own class."""
     n_tests, k = near.shape
@@ -314,7 +314,7 @@ def _soft_votes(near, apart, targets, own, predicted):
         predicted[test] = right / total
 
 
-@part
+@njit_helper
 def _exponentials(numbers):
     """e to the power of each number, which is not above 0, in place: 2^whole times a polynomial of the rest."""
     powers = np.empty(len(numbers), np.int64)
@@ -331,7 +331,7 @@ def _exponentials(numbers):
         numbers[i] *= scales[i]
 
 
-@part
+@njit_helper
 def vote(near, labels, predicted):
     """The most frequent label of the neighbours; the lowest, if several are."""
     n_tests, k = near.shape
@@ -345,7 +345,7 @@ def vote(near, labels, predicted):
         predicted[test] = -winner & 0xFFFFFFFF
 
 
-@part
+@njit_helper
 def average(near, targets, predicted):
     """The mean target of the neighbours."""
     n_tests, k = near.shape
