@@ -61,10 +61,10 @@ def test_an_edit_of_a_part_in_another_file_is_not_overlooked(tmp_path):
     package.mkdir()
     (package / "jit.py").write_bytes(Path(jit.__file__).read_bytes())
     (package / "whole.py").write_text(
-        "from .jit import kernel\nfrom .parts import number\n\n@kernel\ndef told():\n    return number()\n"
+        "from .jit import njit_cached\nfrom .parts import number\n\n@njit_cached\ndef told():\n    return number()\n"
     )
     for number in (1, 2):
-        lines = ["from .jit import part", "@part", "def number():", f"    return {number}"]
+        lines = ["from .jit import njit_helper", "@njit_helper", "def number():", f"    return {number}"]
         (package / "parts.py").write_text("\n".join(lines) + "\n")
         code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from copied.whole import told; print(told())"
         assert ran(code, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1").stdout == f"{number}\n"
