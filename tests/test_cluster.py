@@ -281,37 +281,3 @@ def test_a_backend_that_gives_lists_only_goes_by_rounds(data):
     with joblib.parallel_config(backend="lists only", n_jobs=2):
         rounds = daf().fit(*data)
     assert rounds.scores_.tobytes() == daf().fit(*data).scores_.tobytes()
-
-
-@pytest.fixture
-def ray_cluster(monkeypatch):
-    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'probewise[ray]'")
-    from ray.util.joblib import register_ray
-
-    here = os.path.dirname(__file__)
-    ray.init(
-        num_cpus=2,
-        include_dashboard=False,
-        log_to_driver=False,
-        object_store_memory=2**27,
-        runtime_env={"env_vars": {"PYTHONPATH": here}},
-    )
-    register_ray()
-    yield ray
-    ray.shutdown()
-
-
-@pytest.mark.filterwarnings("default")
-def test_ray(ray_cluster, data):
-    daf = partial(DAF, criterion=mean_and_more, stop=MaxProbes(200), random_state=0)
-    one = daf().fit(*data)
-    with joblib.parallel_config(backend="ray"):
-        many = daf().fit(*data)
-        with pytest.raises(KeyError, match="mine"):
-            list(executor()(partial(raises, KeyError), range(3)))
-        with pytest.raises(ValueError, match=r"failed on probe \d+ \(\d features\): "):
-            DAF(criterion=fails_on_some, max_probe_size=9, stop=MaxProbes(100), random_state=0).fit(*data)
-    assert many.scores_.tobytes() == one.scores_.tobytes()

@@ -36,7 +36,6 @@ OWNERS = {
     "threadpoolctl": ("executors.py",),
     "dask": ("executors.py",),
     "distributed": ("executors.py",),
-    "ray": ("executors.py",),
     "sqlite3": ("engine/ledger.py",),
     "polars": ("io/",),
     "zarr": (),  # users' arrays come through their interface
@@ -47,7 +46,7 @@ OWNERS = {
     "rich": ("engine/progress.py", "cli/console.py"),
 }
 HEAVY = (
-    "torch", "dask", "distributed", "ray", "zarr", "h5py", "polars", "pandas", "matplotlib", "jinja2", "typer", "rich",
+    "torch", "dask", "distributed", "zarr", "h5py", "polars", "pandas", "matplotlib", "jinja2", "typer", "rich",
     "numba",
 )  # fmt: skip
 

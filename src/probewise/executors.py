@@ -1,4 +1,4 @@
-"""Ordered, lazy maps over workers: serial, threads, or what joblib is configured for (processes, Dask, Ray)."""
+"""Ordered, lazy maps over workers: serial, threads, or what joblib is configured for (processes, Dask)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
     ----------
     n_jobs : int, default=None
         Number of workers, up to two a core, or 16; None: 1, or what ``joblib.parallel_config`` says; -1: all cores. The
-        joblib backends "dask" and "ray" use the whole cluster, whatever ``n_jobs``.
+        joblib backend "dask" uses the whole cluster, whatever ``n_jobs``.
     prefer : {"threads", "processes"}, default="threads"
         Kind of workers, unless ``joblib.parallel_config(backend=...)`` is active.
 
@@ -90,10 +90,9 @@ def stays_here(n_jobs: int | None = None) -> bool:
 def _cluster_map() -> Map | None:
     """The map of the cluster that ``joblib.parallel_config`` names; serial inside a task of a Dask cluster."""
     backend, _ = joblib.parallel.get_active_backend()
-    is_named = {name: type(backend) is kind for name, kind in joblib.parallel.BACKENDS.items()}
-    if is_named.get("dask"):
-        return serial if _is_dask_worker() else partial(_map_on, partial(_OnDask, backend))
-    return partial(_map_on, _OnRay) if is_named.get("ray") else None
+    if type(backend) is not joblib.parallel.BACKENDS.get("dask"):
+        return None
+    return serial if _is_dask_worker() else partial(_map_on, partial(_OnDask, backend))
 
 
 def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
@@ -311,39 +310,6 @@ def _is_dask_worker() -> bool:
         return bool(get_worker())
     except ValueError:
         return False
-
-
-class _OnRay:
-    """A Ray cluster: the function in its object store, from where each machine takes it once."""
-
-    def __init__(self, function: _VersionedFunction) -> None:
-        import ray
-
-        if not ray.is_initialized():
-            ray.init()
-        self.ray = ray
-        self.function: Any = ray.put(function)
-        self.work = ray.remote(_call).options(num_cpus=1, max_retries=MOST_LOSSES)
-
-    def __enter__(self) -> _OnRay:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.function = None
-
-    def cores(self) -> int:
-        return max(1, int(self.ray.cluster_resources().get("CPU", 1)))
-
-    def submit(self, item: Any) -> Any:
-        return self.work.remote(self.function, item)
-
-    def result(self, future: Any) -> Any:
-        try:
-            return self.ray.get(future)
-        except self.ray.exceptions.RayTaskError as error:
-            raise error.cause from None
-        except self.ray.exceptions.RayError as error:
-            raise ClusterError(f"the Ray cluster gave up: {str(error).splitlines()[0]}") from error
 
 
 @contextmanager
