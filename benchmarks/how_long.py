@@ -9,13 +9,14 @@ tenth of the probes is the whole time, as the live display has it, over the time
 
 import json
 import time
+from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 
 from benchmarks.measure import print_table
 from probewise import Tournament
-from probewise.engine.progress import watched_by
 
 ROWS, COLUMNS = (50, 100, 300, 1_000, 10_000, 100_000), (1_000, 10_000, 100_000, 1_000_000)
 MOST_CELLS = 10**8  # 400 MB
@@ -60,11 +61,15 @@ def ranked(n_rows, n_columns, device):
     X[:, :10] += np.float32(0.7) * y[:, None].astype(np.float32)
     seen = []
     started = time.perf_counter()
-    with watched_by(lambda glimpse: seen.append((glimpse.share, glimpse.state.seconds, glimpse.seconds_left))):
-        fitted = Tournament(device=device, random_state=0).fit(X, y)
+
+    def display(_, glimpse_of, title):
+        return nullcontext(lambda state: seen.append(glimpse_of(state)))
+
+    with patch("probewise.engine.progress._displayed", display):
+        fitted = Tournament(device=device, random_state=0, verbose=1).fit(X, y)
     seconds = time.perf_counter() - started
-    early = next(known for known in seen if known[0] >= 0.1)
-    return seconds, (early[1] + early[2]) / seen[-1][1], fitted.n_probes_
+    early = next(progress for progress in seen if progress.share >= 0.1)
+    return seconds, (early.state.seconds + early.seconds_left) / seen[-1].state.seconds, fitted.n_probes_
 
 
 def draw(kept):

@@ -26,7 +26,7 @@ from .engine.ledger import ROW_GROUPS, Ledger, peek
 from .engine.loop import ProbeError, run_probes
 from .engine.permutation_test import chances_alone
 from .engine.probes import FEWEST_EXPECTED, Subsets
-from .engine.progress import WATCHERS, Verbose, live_progress, say
+from .engine.progress import Verbose, live_progress, say
 from .engine.row_effects import RowGroups
 from .engine.run import Run
 from .engine.schedule import Narrowing, Schedule
@@ -124,10 +124,10 @@ class ProbingSelector(ShowsRun):
     def _run(self, record: Record, table: UnitTable, score: Any, row_groups: RowGroups | None, map: Map) -> Run:
         """The probes scored, from where the ledger ends, until the rule says enough."""
         stop, names = self._stop_rule(record.shape[0]), _unit_names(record)
-        watched: Any = nullcontext()
-        if self.verbose or WATCHERS.get():
-            watched = live_progress(self.verbose, names, title=record.method, stop=stop, effort=record.effort)
-        with record.write(self.ledger) as ledger, watched as progress:
+        display: Any = nullcontext()
+        if self.verbose:
+            display = live_progress(self.verbose, names, title=record.method, stop=stop, effort=record.effort)
+        with record.write(self.ledger) as ledger, display as progress:
             run = run_probes(
                 record.first_plan(),
                 table.score_of_units(score),

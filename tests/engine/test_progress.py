@@ -28,11 +28,10 @@ from probewise.engine.progress import (
     live_progress,
     one_line,
     panel,
-    watched_by,
 )
 from probewise.engine.schedule import SECONDS_OF_FEATURE, SECONDS_OF_PROBE, SECONDS_ON_DEVICE, Schedule, TournamentPlan
 from probewise.engine.tally import Tally
-from probewise.stopping import Look, MaxProbes, MaxTime, State
+from probewise.stopping import Look, MaxProbes, MaxTime, Settled, State
 from probewise.study import Study
 
 NAMES = ["[/]", "[red]gene", "a\nb", "x" * 100]
@@ -74,16 +73,19 @@ def test_lines_are_rare_and_speed_is_of_this_session(state):
     assert len(shown) == 2
 
 
-def test_the_time_left_counts_what_is_ahead(state):
+def test_the_time_left_counts_what_is_ahead(state, monkeypatch):
     """A second once, a probe of round one takes two thousandths, of round two one; a regression between takes half."""
     seen = []
-    with watched_by(lambda glimpse: seen.append(glimpse.seconds_left)):
-        options = {"effort": lambda n: (min(n, 100) * 2 + max(n - 100, 0), 0.5 * (n > 100))}
-        with live_progress(0, stop=MaxProbes(300), **options) as progress:
-            for n, seconds in ((10, 1.02), (50, 1.1), (100, 1.2), (150, 1.75), (300, 1.9)):
-                progress(State(n, seconds, state.tally))
-        with live_progress(0, stop=MaxProbes(300) | MaxTime(4), **options) as progress:
-            progress(State(100, 2.0, state.tally))
+    monkeypatch.setattr(
+        "probewise.engine.progress._displayed",
+        lambda _, glimpse_of, title: nullcontext(lambda state: seen.append(glimpse_of(state).seconds_left)),
+    )
+    options = {"effort": lambda n: (min(n, 100) * 2 + max(n - 100, 0), 0.5 * (n > 100))}
+    with live_progress(1, stop=MaxProbes(300), **options) as progress:
+        for n, seconds in ((10, 1.02), (50, 1.1), (100, 1.2), (150, 1.75), (300, 1.9)):
+            progress(State(n, seconds, state.tally))
+    with live_progress(1, stop=MaxProbes(300) | MaxTime(4), **options) as progress:
+        progress(State(100, 2.0, state.tally))
     np.testing.assert_allclose(seen[1:], [0.8, 0.7, 0.15, 0, 2.0], atol=1e-9)
 
 
@@ -113,6 +115,20 @@ def test_efforts_of_a_tournament():
     first, none = schedule.effort(plan, schedule.ends[0] - 1)
     assert none == 0
     assert first / (schedule.ends[0] - 1) > (whole - first) / (2000 - schedule.ends[0])  # later probes are smaller
+
+
+def test_the_share_done_is_that_of_the_rule(state):
+    state = State(400, 30.0, state.tally)
+    assert MaxProbes(1600).share_done(state) == 0.25
+    assert MaxTime(60).share_done(state) == 0.5
+    assert (MaxProbes(1600) | MaxTime(60)).share_done(state) == 0.5
+    assert (MaxProbes(1600) & MaxTime(60)).share_done(state) == 0.25
+    assert Settled().share_done(state) is None
+    assert (Settled() | MaxTime(60)).share_done(state) == 0.5
+    assert (Settled() & MaxTime(60)).share_done(state) is None
+    assert MaxTime(10).share_done(state) == 1.0
+    assert Glimpse(state, None, "DAF", 0.25).seconds_left == 90
+    assert Glimpse(state, None, "DAF", None).seconds_left is None
 
 
 def test_nothing_is_shown_unless_asked(state, capsys):

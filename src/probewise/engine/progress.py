@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -82,19 +81,6 @@ class Pace:
         return of_probes * (all_work - work) / (work - work_before) + all_paused - paused
 
 
-WATCHERS: ContextVar[tuple[Callable[[Glimpse], None], ...]] = ContextVar("watchers", default=())
-
-
-@contextmanager
-def watched_by(*watchers: Callable[[Glimpse], None]) -> Iterator[None]:
-    """Runs inside show themselves to these functions, too."""
-    token = WATCHERS.set(watchers)
-    try:
-        yield
-    finally:
-        WATCHERS.reset(token)
-
-
 @contextmanager
 def live_progress(
     verbose: Verbose,
@@ -105,7 +91,6 @@ def live_progress(
     effort: Effort | None = None,
 ) -> Iterator[Callable[[State], None] | None]:
     """A callback for the engine that shows the state of a run; None where nobody looks."""
-    watchers = WATCHERS.get()
     limit = None if stop is None else stop.max_probes
     pace = None if limit is None or effort is None else Pace(limit, effort)
 
@@ -119,11 +104,8 @@ def live_progress(
                 pace.see(state)
             if display is not None and not (pace and pace.is_first(state) and state.seconds < SOON):
                 display(state)
-            glimpse = glimpse_of(state)
-            for watch in watchers:
-                watch(glimpse)
 
-        yield show if watchers or (pace and display) else display
+        yield show if pace and display else display
 
 
 @contextmanager
