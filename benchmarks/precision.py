@@ -1,4 +1,4 @@
-"""How many probes does the truth take? Coefficients, samplers and narrowing, with filters beside them.
+"""How many probes does the truth take? Coefficients and samplers, with filters beside them.
 
 python -m benchmarks precision                   all parts; each writes its table here, precision-PART.md, and a picture
 python -m benchmarks precision --only truth      Madelon's recipe (10 seeds) and UCI Madelon: hits by probes
@@ -9,7 +9,7 @@ python -m benchmarks precision --only samplers   paired probes and balanced cove
 
 import time
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,6 @@ from probewise.stopping import MaxProbes
 HERE = Path(__file__).parent
 MARKS = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
 PLAIN = ("daf0", "daf1", "daf2", "regression")
-NARROWED = ("daf0", "regression")
 FILTERS = {"ReliefF": ReliefF, "JMI": JMI}
 
 
@@ -51,7 +50,6 @@ class Case:
     judge: Any = None
     criterion: Any = None
     tau: int | None = None
-    narrow_tau: int | None = None
     marks: tuple[int, ...] = MARKS
     options: dict[str, Any] | None = None
     filters: tuple[str, ...] = ("ReliefF", "JMI")
@@ -109,7 +107,7 @@ def xor_cases(small):
             filters = ("ReliefF",) if n_features > 5_000 else ("ReliefF", "JMI")
             plain = ("daf0",) if many else PLAIN
             truth, name = frozenset(data.informative.tolist()), f"XOR pair, N = {n_features:,}"
-            yield Case(name, data.X, data.y, 2, truth, None, None, None, tau, tau, marks, options, filters, plain)
+            yield Case(name, data.X, data.y, 2, truth, None, None, None, tau, marks, options, filters, plain)
 
 
 def accuracy_cases(small):
@@ -140,13 +138,6 @@ def curves(case):
     print(f"{case.name}: plain in {plain.ledger_.seconds:.0f} s", flush=True)
     for name in case.plain:
         found[name] = [at_mark(case, plain, name, mark) for mark in case.marks]
-    narrowed = fitted(case, narrow="auto", max_probe_size=case.narrow_tau)
-    print(f"{case.name}: narrowed in {narrowed.ledger_.seconds:.0f} s, rounds from", flush=True)
-    print(
-        [(part.start, len(part.active), len(case.truth & set(part.active.tolist()))) for part in narrowed.plan_.rounds]
-    )
-    for name in NARROWED:
-        found[f"narrow, {name}"] = [at_mark(case, narrowed, name, mark) for mark in case.marks]
     for name in case.filters:
         started = time.perf_counter()
         ranking = FILTERS[name](case.top, n_jobs=-1).fit(case.X, case.y).ranking_
@@ -154,18 +145,16 @@ def curves(case):
     return found
 
 
-def fitted(case, **options):
+def fitted(case):
     criterion = KNN(3) if case.criterion is None else case.criterion
     stop = MaxProbes(case.marks[-1])
     daf = DAF(case.top, criterion=criterion, max_probe_size=case.tau, stop=stop, random_state=0, n_jobs=-1)
-    return daf.set_params(**options, **(case.options or {})).fit(case.X, case.y)
+    return daf.set_params(**(case.options or {})).fit(case.X, case.y)
 
 
 def at_mark(case, daf, coefficient, mark):
     """As if the run had ended there."""
     ledger, plan = daf.ledger_.until(mark), daf.plan_
-    if hasattr(plan, "later"):
-        plan = replace(plan, later=tuple(part for part in plan.later if part.start <= mark))
     run = Run(plan, ledger, tally(plan, ledger), Record.of_features(plan.n_features))
     return mark, case.quality(run.ranking(coefficient)), daf.ledger_.seconds_at(mark)
 
@@ -272,9 +261,7 @@ def draw(name, results):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    styles = dict(
-        zip([*PLAIN, *(f"narrow, {n}" for n in NARROWED), *FILTERS], [f"C{k}" for k in range(8)], strict=True)
-    )
+    styles = {method: f"C{k}" for k, method in enumerate([*PLAIN, *FILTERS])}
     figure, axes = plt.subplots(1, len(results), figsize=(4.2 * len(results), 3.6), squeeze=False, layout="constrained")
     for axis, (title, methods) in zip(axes[0], results.items(), strict=True):
         for method, runs in methods.items():

@@ -81,7 +81,7 @@ ODD = (
 )
 SETTINGS = (
     *("seed", "shape", "max_probe_size", "inclusion", "criterion", "scoring", "screen", "screen_passed", "screen_rest"),
-    *("units", "unit_members", "unit_sizes", "unit_always", "unit_dropped", "unit_decoys", "narrow", "narrow_to"),
+    *("units", "unit_members", "unit_sizes", "unit_always", "unit_dropped", "unit_decoys"),
     *("tournament", "protected", "protected_units", "categorical", "costs", "fdr", "command", "version", "cv"),
     *("feature_names", "block_size", "check_every", "stopped", "data", "target", "folds", "sample_weight"),
     *("row_groups", "row_shares", "row_unit", "rows", "chances_alone"),

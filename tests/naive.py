@@ -82,25 +82,6 @@ def regression(subsets, adjusted, n_features, penalty):
     return np.linalg.solve(matrix.T @ matrix + penalty * unit * np.eye(n_features), matrix.T @ adjusted)
 
 
-def next_round(subsets, adjusted, rounds, n_features, *, block_size, share, fewest, enough, penalty):
-    """The features kept after the last of the rounds, [(first probe, features), ...]; None if it is not over."""
-    start, active = rounds[-1]
-    halves = []
-    for odd in (0, 1):
-        probes = [i for i in range(start, len(subsets)) if i // block_size % 2 == odd]
-        halves.append(daf0([subsets[i] for i in probes], [adjusted[i] for i in probes], n_features)[active])
-    if np.corrcoef(*halves)[0, 1] < enough or len(active) <= fewest:
-        return None
-    matrix = np.zeros((len(subsets), n_features))
-    for i, held in enumerate(map(set, subsets)):
-        mine = next(features for first, features in reversed(rounds) if first <= i)
-        matrix[i, mine] = [float(f in held) - len(held) / len(mine) for f in mine]
-    unit = (matrix**2).sum(axis=0)[active].mean()
-    w = np.linalg.solve(matrix.T @ matrix + penalty * unit * np.eye(n_features), matrix.T @ np.array(adjusted))
-    best = [active[place] for place in order(w[active])]
-    return sorted(best[: max(fewest, int(share * len(active)))])
-
-
 def welch(subsets, values, n_features):
     """Welch's standard error of DAF0, with the population variances of eq. 8 and 9."""
     errors = np.full(n_features, np.nan)

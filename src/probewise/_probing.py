@@ -29,7 +29,7 @@ from .engine.probes import FEWEST_EXPECTED, Subsets
 from .engine.progress import Verbose, live_progress, say
 from .engine.row_effects import RowGroups
 from .engine.run import Run
-from .engine.schedule import Narrowing, Schedule
+from .engine.schedule import Schedule
 from .engine.settings import COMMAND, Record
 from .engine.tally import Tally
 from .engine.units import NO_COLUMNS, Screening, Units, UnitTable, one_hot, unit_table, units_of
@@ -58,7 +58,7 @@ class Rounds(NamedTuple):
 
     check_every: int
     block_size: int
-    rule: Narrowing | Schedule | None = None
+    rule: Schedule | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -200,12 +200,10 @@ class ProbingSelector(ShowsRun):
     ) -> Record:
         """``how``: folds and scoring."""
         cv, scoring = how
-        fewest = min(units.n_units, getattr(rounds.rule, "fewest", units.n_units))
-        if self.inclusion is not None and self.inclusion * fewest < FEWEST_EXPECTED:
+        if self.inclusion is not None and self.inclusion * units.n_units < FEWEST_EXPECTED:
             raise ParameterError(
-                Parameter("inclusion", self.inclusion),
-                f" leaves probes of {fewest:,} features empty, and they are drawn again without end: give at least "
-                f"{FEWEST_EXPECTED / fewest:.1g}",
+                f"inclusion={self.inclusion!r} leaves most probes of {units.n_units:,} features empty, and empty probes "
+                f"are drawn again: give at least {FEWEST_EXPECTED / units.n_units:.1g}"
             )
         names = getattr(self, "feature_names_in_", None)
         return Record(

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._probing import ProbingSelector, Rounds
 from .engine.run import require_coefficient
-from .engine.schedule import FEWEST_FEATURES, Narrowing, as_share
 from .engine.settings import DEFAULT_PROBE_SIZE
 from .engine.units import Units
 from .evaluation.size_curve import checked_size_curve_of
@@ -20,10 +19,6 @@ from .stopping import MaxTime, Rule, Settled, as_rule
 from .validation.errors import ForPython, Parameter, ParameterError, Setting, warn
 from .validation.parameters import require_rate, require_whole
 
-LARGEST_IN_ROUNDS = 1000
-LEAVES = (
-    "narrow leaves DAF with the next release: use Tournament, which plays rounds too and finds more with as many probes"
-)
 HOW_MANY = ("stands_out", "decoys", "size")
 USUAL_TOP, USUAL_SECONDS = 20, 60
 DEFAULT_STOP: Rule = Settled(top=USUAL_TOP, overlap=0.9) | MaxTime(USUAL_SECONDS)
@@ -63,9 +58,6 @@ class DAF(ProbingSelector):
         Probe only the features that a cheap method ranks best: how many pass, a number or a share in (0, 1], by `FSDD`
         (of a number y in five groups); or a selector, which lets pass what it selects; or a pair of a selector and how
         many pass. For far more than 100,000 features; see Notes for what it can lose.
-    narrow : float, "auto" or None, default=None
-        Deprecated, use `Tournament`. Probe in rounds; after each keep this share of the features ("auto" is 0.6) and
-        probe only those. A round ends when two halves of it agree. With "daf0" or "regression" only.
     feature_groups : list of lists, dict of lists or list of labels, default=None
         Features that enter and leave probes as one, and share score and rank. Columns are given by name or number,
         here and below.
@@ -205,7 +197,6 @@ class DAF(ProbingSelector):
     max_probe_size: int | None = None
     inclusion: float | None = None
     screen: Any = None
-    narrow: Any = None
     how_many: str = "stands_out"
     fdr: float = 0.1
     min_features_to_select: int = 1
@@ -226,7 +217,7 @@ class DAF(ProbingSelector):
         self._probe(
             X,
             y,
-            default_size=DEFAULT_PROBE_SIZE if self.narrow is None else LARGEST_IN_ROUNDS,
+            default_size=DEFAULT_PROBE_SIZE,
             decoys=self._makes_decoys,
             groups=groups,
             sample_weight=sample_weight,
@@ -241,7 +232,7 @@ class DAF(ProbingSelector):
         return self
 
     def _check_parameters(self) -> None:
-        require_coefficient(self.coefficient, in_rounds=self.narrow is not None)
+        require_coefficient(self.coefficient, in_rounds=False)
         self._stop_rule(0)
         if self.how_many not in HOW_MANY:
             raise ParameterError(Parameter("how_many", self.how_many), f": choose one of {', '.join(HOW_MANY)}")
@@ -251,11 +242,7 @@ class DAF(ProbingSelector):
             raise ParameterError(
                 Parameter("rows", self.rows), " keeps nothing to tell luck by: use ", Setting("how_many", "size")
             )
-        if self.narrow is not None:
-            as_share(self.narrow)
-            warn(LEAVES, FutureWarning)
         for name, value, reason in (
-            ("narrow", self.narrow, ", since decoys must stay to the end: "),
             ("screen", self.screen, ": what passed a screen is better than luck already, and decoys are not; "),
         ):
             if self._makes_decoys and value is not None:
@@ -285,12 +272,7 @@ class DAF(ProbingSelector):
         if block_size is None:  # the largest divisor of check_every up to the criterion's own choice
             largest = min(self._usual_block(on_device), self.check_every)
             block_size = next(size for size in range(largest, 0, -1) if self.check_every % size == 0)
-        if self.narrow is None:
-            return Rounds(self.check_every, block_size)
-        asked = self.n_features_to_select
-        n_asked = 0 if asked is None or self._is_auto else self._n_selected(self.n_features_in_)
-        rule = Narrowing(as_share(self.narrow), max(FEWEST_FEATURES, 2 * n_asked), block_size)
-        return Rounds(self.check_every, block_size, rule)
+        return Rounds(self.check_every, block_size)
 
     # ---- how many
 

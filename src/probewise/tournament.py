@@ -131,7 +131,7 @@ class Tournament(ProbingSelector):
     def budget_(self) -> int:
         """The probes planned."""
         rounds = self.run_.record.narrowing
-        assert isinstance(rounds, Schedule)
+        assert rounds is not None
         return rounds.n_probes
 
     def _check_parameters(self) -> None:

@@ -60,8 +60,6 @@ OPTIONS = {
     "costs": ("--costs costs.csv", {"costs": {"red": 4.0, "b": 0.5}}),
     "decoys": ("--auto decoys --fdr 0.2", {"n_features_to_select": "auto", "how_many": "decoys", "fdr": 0.2}),
     "size": ("--auto size", {"n_features_to_select": "auto", "how_many": "size"}),
-    "narrow": ("--narrow 0.5", {"narrow": 0.5}),
-    "narrow by itself": ("--narrow auto", {"narrow": "auto"}),
 }
 
 
@@ -140,9 +138,7 @@ def test_select_where_nothing_is_kept(patients, tmp_path, capsys):
         ("--auto size --fdr 0.1", "--fdr needs --auto stands_out or decoys"),
         ("--auto decoys --fdr 2", "--fdr 2.0 must be a share above 0 and below 1"),
         ("--auto all", "--auto 'all' is not known: choose one of stands_out, decoys, size"),
-        ("--auto decoys --narrow 0.5", "--auto decoys needs no --narrow"),
         ("--auto decoys --screen 3", "--auto decoys needs no --screen"),
-        ("--narrow 7", "--narrow '7': write the share of features kept after each round, as 0.6, or auto"),
         ("--costs groups.csv", "--costs groups.csv: the cost of 'red' is 'x'; give a number"),
         ("--costs patients.csv", "--costs: there is no feature column"),
         ("--costs nowhere.csv", "there is no file nowhere.csv"),
@@ -172,10 +168,9 @@ def test_text_is_refused_where_it_is_not_named(patients, capsys):
     [
         "--feature-groups c=red,blue --keep-features age --drop-features b",
         "--auto decoys --fdr 0.2",
-        "--narrow 0.5",
         "--costs costs.csv",
     ],
-    ids=["features", "decoys", "narrow", "costs"],
+    ids=["features", "decoys", "costs"],
 )
 def test_the_ledger_knows_the_command(patients, options, capsys):
     assert rank(f"--categorical smokes {options} --ledger run.ledger") == 0

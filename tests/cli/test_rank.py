@@ -541,8 +541,7 @@ def test_help_of_rank_names_every_parameter_of_daf_a_person_sets(capsys):
     assert run(["rank", "--help"]) == 0
     assert capsys.readouterr().out == short
     assert {"The table", "What comes out", "How to judge", "The run"} < set(re.findall(r"╭─ ([\w ]+) ─", text))
-    assert "--narrow" not in text  # on its way out
-    not_for_people = {"n_features_to_select", "min_features_to_select", "block_size", "device", "narrow"}
+    not_for_people = {"n_features_to_select", "min_features_to_select", "block_size", "device"}
     spelled = {"stop": "probes", "n_jobs": "jobs", "random_state": "seed", "verbose": "quiet"}
     spelled |= {"keep": "keep-features", "drop": "drop-features"}
     spelled |= {"categorical_features": "categorical", "how_many": "auto", "rows": "no-rows"}

@@ -23,8 +23,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 def a_run(n_features=120, n_probes=300):
     """Three rounds; some features are in no probe."""
     rng = np.random.default_rng(0)
-    plan = TournamentPlan(n_features, 4, seed=1).narrowed(n_probes // 2, rng.permutation(n_features)[:70])
-    plan = plan.narrowed(n_probes * 3 // 4, plan.rounds[-1].active[::2])
+    plan = TournamentPlan(n_features, 4, seed=1).with_round(n_probes // 2, rng.permutation(n_features)[:70])
+    plan = plan.with_round(n_probes * 3 // 4, plan.rounds[-1].active[::2])
     ledger = Ledger()
     ledger.append(rng.normal(size=n_probes), seconds=1.0)
     return plan, ledger

@@ -193,7 +193,6 @@ def test_p_values_are_of_the_coefficient_of_the_run():
         ({"fdr": float("nan")}, "fdr=nan must be a share"),
         ({"fdr": "small"}, "fdr='small' must be a share"),
         ({"how_many": "all"}, "how_many='all': choose one of stands_out, decoys, size"),
-        ({"narrow": 0.5}, "by decoys needs narrow=None, since decoys must stay to the end: use how_many='size'"),
         ({"screen": 10}, "by decoys needs screen=None: what passed a screen is better than luck already"),
         ({"n_features_to_select": "some"}, "n_features_to_select='some' with 40 features"),
     ],

@@ -15,7 +15,7 @@ from probewise.engine.interactions import Group, Interactions, correlations, int
 from probewise.engine.ledger import Ledger
 from probewise.engine.probes import ProbePlan
 from probewise.engine.run import Run
-from probewise.engine.schedule import PlanInRounds
+from probewise.engine.schedule import TournamentPlan
 from probewise.engine.settings import Record
 from probewise.engine.tally import Tally
 from probewise.stopping import MaxProbes
@@ -153,7 +153,7 @@ def test_pairs_that_hardly_met_are_not_told():
 
 def test_rounds_in_which_a_feature_could_not_be_drawn_say_nothing_of_it():
     """From probe 1,000 on only 0 to 4 are drawn, and J is 5 more: that is no merit of a pair."""
-    plan, rng = PlanInRounds(10, 10, seed=0).narrowed(1000, np.arange(5)), np.random.default_rng(0)
+    plan, rng = TournamentPlan(10, 10, seed=0).with_round(1000, np.arange(5)), np.random.default_rng(0)
     ledger = Ledger()
     values = [
         5.0 * (probe >= 1000) + 1.0 * ({0, 7} <= set(plan.probe(probe).tolist())) + rng.normal(0, 0.2)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import naive
 from probewise.engine.probes import ProbePlan, Subsets
-from probewise.engine.schedule import PlanInRounds, TournamentPlan
+from probewise.engine.schedule import TournamentPlan
 from probewise.kernels import draw
 from sampling import examples
 
@@ -148,6 +148,5 @@ def chi_square(counts, expected):
 @pytest.mark.parametrize("inclusion", [None, 0.2])
 def test_sizes_are_known_without_drawing(inclusion):
     plan = ProbePlan(40, 12, inclusion, seed=5)
-    rounds = [kind(40, 12, inclusion, 5).narrowed(20, np.arange(9)) for kind in (PlanInRounds, TournamentPlan)]
-    for one in (plan, *rounds):
+    for one in (plan, TournamentPlan(40, 12, inclusion, 5).with_round(20, np.arange(9))):
         assert one.sizes(3, 50).tolist() == one.draw(3, 50).sizes.tolist()

@@ -109,8 +109,8 @@ def test_probes_need_not_be_kept(monkeypatch):
 def test_features_in_no_probe_of_several_rounds(n_probes):
     """They share a column of the matrix: the weights are those of one column each."""
     rng, n_features = np.random.default_rng(0), 120
-    plan = TournamentPlan(n_features, 4, seed=1).narrowed(n_probes // 2, rng.permutation(n_features)[:70])
-    plan = plan.narrowed(n_probes * 3 // 4, plan.rounds[-1].active[::2])
+    plan = TournamentPlan(n_features, 4, seed=1).with_round(n_probes // 2, rng.permutation(n_features)[:70])
+    plan = plan.with_round(n_probes * 3 // 4, plan.rounds[-1].active[::2])
     ledger = run_of(plan, lambda subset: subset.sum() + rng.normal(), n_probes)
     design = Design(plan, ledger)
     assert (len(design.roots) < n_features) == (n_probes == 40)

@@ -564,4 +564,6 @@ def test_of_many_rounds_the_first_and_the_last_are_told():
     sizes = [part["features"] for part in features["rounds"]]
     assert len(sizes) > 8
     (told,) = features["told"]
-    assert told.startswith(f"Rounds among 500, {sizes[1]}, {sizes[2]}, …, {sizes[-1]} features, narrowed after ")
+    assert told.startswith(
+        f"Rounds among 500, {sizes[1]}, {sizes[2]}, …, {sizes[-1]} features; features were dropped after "
+    )

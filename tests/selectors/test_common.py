@@ -58,7 +58,6 @@ IN_OTHER_WAYS = [
     DAF(random_state=0),
     DAF("auto", how_many="decoys", stop=MaxProbes(200), random_state=0),
     DAF("auto", how_many="size", stop=MaxProbes(100), random_state=0),
-    DAF(narrow="auto", coefficient="regression", stop=MaxProbes(800), random_state=0),
 ]
 
 

@@ -346,13 +346,6 @@ def test_categories_are_judged_as_the_run_judged_them(nested):
     assert curve.mean[0] == 1.0
 
 
-def test_rounds_can_be_nested(madelon):
-    X, y = madelon.X, madelon.y
-    daf = DAF("auto", how_many="size", narrow=0.6, stop=MaxProbes(800), check_every=200, random_state=0).fit(X, y)
-    assert daf.support_.sum() == daf.size_curve_.suggested
-    assert daf.size_curve_.beats_guessing
-
-
 # ---- what cannot be
 
 

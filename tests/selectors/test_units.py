@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -15,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import naive
-from probewise import DAF
+from probewise import DAF, Tournament
 from probewise.criteria import KNN, Linear, NaiveBayes, as_criterion
 from probewise.engine.ledger import LedgerError
 from probewise.engine.probes import Subsets
@@ -670,7 +671,7 @@ def test_a_failing_criterion_says_how_to_see_it_again():
         daf(keep=[1], criterion=fails).fit(X, y)
 
 
-# ---- with narrowing
+# ---- in rounds
 
 
 def test_rounds_with_groups_kept_dropped_and_categories(tmp_path):
@@ -684,24 +685,24 @@ def test_rounds_with_groups_kept_dropped_and_categories(tmp_path):
         "keep": [7],
         "drop": [2],
         "categorical_features": [60],
-        "narrow": 0.6,
-        "check_every": 200,
-        "max_probe_size": None,
         "criterion": "naive_bayes",
+        "n_probes": 1200,
+        "random_state": 0,
     }
-    at_once = daf(stop=MaxProbes(2400), **options).fit(X, y)
+    at_once = Tournament(**options).fit(X, y)
     assert len(at_once.plan_.rounds) > 2
     path = tmp_path / "run.ledger"
-    daf(stop=MaxProbes(1000), ledger=path, **options).fit(X, y)
-    resumed = daf(stop=MaxProbes(2400), ledger=path, **options).fit(X, y)
-    together = daf(stop=MaxProbes(2400), n_jobs=2, **options).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="time was over"):
+        Tournament(ledger=path, time_limit=1e-9, **options).fit(X, y)
+    resumed = Tournament(ledger=path, **options).fit(X, y)
+    together = Tournament(n_jobs=2, **options).fit(X, y)
     for other in (resumed, together):
         assert other.ledger_.values().tobytes() == at_once.ledger_.values().tobytes()
         assert other.ranking_.tolist() == at_once.ranking_.tolist()
         assert [part.active.tolist() for part in other.plan_.rounds] == [
             part.active.tolist() for part in at_once.plan_.rounds
         ]
-    for start in (0, 1000, 2399):
+    for start in (0, 600, 1199):
         probe = set(at_once.plan_.probe(start).tolist())
         assert 7 in probe
         assert 2 not in probe
@@ -714,11 +715,9 @@ def test_rounds_with_groups_kept_dropped_and_categories(tmp_path):
     kept, known = summarize(path), summarize(at_once)
     assert kept["ranking"]["columns"] == known["ranking"]["columns"]
     assert kept["features"]["rounds"] == known["features"]["rounds"]
-    assert [part["features"] for part in kept["features"]["rounds"]][:2] == [115, 69]
+    assert [part["features"] for part in kept["features"]["rounds"]][:2] == [115, 80]
     assert kept["convergence"] is None or kept["convergence"]["overlap"] == known["convergence"]["overlap"]
-    assert any(sentence.startswith("Rounds among 115, 69, ") for sentence in kept["features"]["told"])
-    with pytest.raises(LedgerError, match=r"its narrow is 0\.6, not null"):
-        daf(ledger=path, **{**options, "narrow": None}).fit(X, y)
+    assert any(sentence.startswith("Rounds among 115, 80, ") for sentence in kept["features"]["told"])
 
 
 # ---- the report

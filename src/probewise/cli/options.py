@@ -205,9 +205,6 @@ RANK = (
         Option("screen", str, "N",
             "Of daf, for far more than 100,000 features: probe only the N (or the share, as 0.1) that FSDD ranks "
             "best. What matters only together with others may be lost."),
-        Option("narrow", str, "SHARE",
-            "Deprecated: use --method tournament. Rounds, each among this share of the features of the one before.",
-            hidden=True),
         Option("error_score", float, "J", "Where the criterion fails on a probe, go on with this J. Default: stop."),
     ),
     *advanced(RUN,

@@ -24,11 +24,11 @@ TASKS = ("auto", "classification", "regression")
 # Options of rank that mean nothing to a method without probes.
 OF_PROBES = (
     "probes", "time", "coverage", "settled", "screen", "error_score", "ledger", "dask", "together", "confidence",
-    "narrow", "auto", "fdr", "feature_groups", "keep_features", "drop_features", "costs", "no_rows", "scale",
+    "auto", "fdr", "feature_groups", "keep_features", "drop_features", "costs", "no_rows", "scale",
 )  # fmt: skip
 OF_DAF = (
     "coverage", "settled", "confidence", "relative_change", "check_every", "coefficient", "max_probe_size", "inclusion",
-    "screen", "narrow", "auto", "fdr",
+    "screen", "auto", "fdr",
 )  # fmt: skip
 OF_CRITERIA = ("scoring", "missing", "weights", "groups")
 
@@ -65,7 +65,6 @@ def daf_of(given: Any, table: Table) -> Any:
         check_every=given.check_every or 400,
         criterion=criterion_of(given, table),
         screen=None if given.screen is None else number_or_share(given.screen),
-        narrow=None if given.narrow is None else narrowing_share(given.narrow),
         scale=_scale_of(given, None),
         stop=stop_rule(given),
         cv=folds_of(given, table, 3),
@@ -189,15 +188,6 @@ def number_or_share(given: str) -> int | float:
         with suppress(ValueError):
             return kind(given)
     raise ValueError(f"--screen {given!r} is no number: write how many features pass, as 20000, or a share, as 0.1")
-
-
-def narrowing_share(given: str) -> float | str:
-    if given == "auto":
-        return given
-    with suppress(ValueError):
-        if 0 < float(given) < 1:
-            return float(given)
-    raise ValueError(f"--narrow {given!r}: write the share of features kept after each round, as 0.6, or auto")
 
 
 def feature_parameters(given: Any, table: Table) -> dict[str, Any]:

@@ -104,11 +104,7 @@ class ProbePlan:
 
     def draw(self, start: int, stop: int) -> Subsets:
         """Probes start, ..., stop - 1. The cost grows with the features drawn, not with ``n_features``."""
-        return self.filled(start, self.offsets(start, stop))
-
-    def filled(self, start: int, offsets: NDArray[np.int64]) -> Subsets:
-        """Probes from start on, of given sizes."""
-        seed = np.uint64(self.seed)
+        offsets, seed = self.offsets(start, stop), np.uint64(self.seed)
         if self.inclusion is None:
             return Subsets(draw.uniform_indices(self.n_features, self.largest, seed, start, offsets), offsets)
         return Subsets(draw.bernoulli_indices(self.n_features, self._tail, seed, start, offsets), offsets)

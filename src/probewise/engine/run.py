@@ -23,14 +23,13 @@ from .probes import ProbePlan, Subsets
 from .regression import Regression
 from .replay import replay, size_adjusted_tally, size_scaled_tally
 from .row_effects import LEARNING, RowEffects, group_effects, in_either_way
-from .schedule import PENALTY, PlanInRounds, Schedule, pooled_differences, ranked
+from .schedule import Schedule, TournamentPlan, ranked
 from .settings import DEFAULT_FDR, Record
 from .tally import COEFFICIENTS, Tally, TallySheet, positions
 from .units import Units
 
 Floats = NDArray[np.float64]
 Narrow = Callable[[ProbePlan, Ledger, int], ProbePlan]
-IN_ROUNDS = ("daf0", "regression")  # the others divide by deviations that differ between rounds
 CHANCE = 0.05
 LIKE_MOST = 0.9  # the quantile of errors about rows that stands in for one that is not known
 MOST_CANDIDATES = 5000  # of the best features, among which a top of other rows is sought
@@ -190,7 +189,7 @@ class Run:
 
     @property
     def in_rounds(self) -> bool:
-        return isinstance(self.plan, PlanInRounds)
+        return isinstance(self.plan, TournamentPlan)
 
     @cached_property
     def feature_plan(self) -> ProbePlan:
@@ -214,13 +213,9 @@ class Run:
     def _coefficient(self, name: str) -> tuple[Floats, Floats]:
         require_coefficient(name, in_rounds=self.in_rounds)
         if name == "regression":
-            if isinstance(self.record.narrowing, Schedule):
-                fitted = self.record.narrowing.fit(self.plan, self.ledger)
-            else:
-                fitted = Regression.of(self.plan, self.ledger, penalty=PENALTY if self.in_rounds else None)
+            schedule = self.record.narrowing
+            fitted = Regression.of(self.plan, self.ledger) if schedule is None else schedule.fit(self.plan, self.ledger)
             return fitted.coefficients, fitted.std_errors
-        if self.in_rounds:
-            return pooled_differences(self.plan, self.ledger)
         if name == "daf1":
             return self.tally.daf1(), self.tally.std_errors("daf1")
         if name == "daf0":
@@ -369,7 +364,7 @@ class Run:
 
     def looks(self, *, check_every: int | None = None, tops: Sequence[int] = ()) -> list[Look]:
         """C, C2 and the agreement of two halves on the top features, at every look or every so many probes."""
-        begun = replace(self.plan, later=()) if isinstance(self.plan, PlanInRounds) else self.plan
+        begun = replace(self.plan, later=()) if isinstance(self.plan, TournamentPlan) else self.plan
         knowledge = Knowledge(
             begun,
             self.ledger,
@@ -403,14 +398,10 @@ class Run:
 
 
 def require_coefficient(name: Any, *, in_rounds: bool) -> None:
-    known = IN_ROUNDS if in_rounds else COEFFICIENTS
-    if name not in known:
-        raise ParameterError(
-            Parameter("coefficient", name),
-            " is not known",
-            *((" of a tournament, or with ", Parameter("narrow")) if in_rounds else ()),
-            f": choose one of {', '.join(known)}",
-        )
+    if in_rounds and name != "regression":
+        raise ParameterError(f"coefficient={name!r} is not defined for a tournament: use 'regression'")
+    if name not in COEFFICIENTS:
+        raise ParameterError(f"coefficient={name!r} is not known: choose one of {', '.join(COEFFICIENTS)}")
 
 
 def _per_cost(scores: Floats, costs: Floats) -> Floats:

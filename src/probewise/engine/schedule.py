@@ -1,9 +1,7 @@
-"""Rounds of probes, each among the better part of the features of the round before.
+"""The rounds of a tournament: when each round ends, which features stay, and the probes of each round.
 
-Of a tournament they are planned by a budget of probes (`Schedule`). When `Narrowing`, a round ends once it has found
-something: when the coefficients from its odd blocks and from its even blocks go together. Where there is no evidence
-nothing is dropped. Everything here is a function of the plan and of the ledger up to a look, so that any number of
-workers, and a run that was resumed, narrow alike.
+A budget of probes is split into rounds (`Schedule`). Everything here is a function of the plan and of the ledger up to
+a look, so that the result does not depend on the number of workers or on whether a run was resumed.
 """
 
 from __future__ import annotations
@@ -11,28 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..validation.errors import Parameter, ParameterError
 from .ledger import Ledger
 from .probes import ProbePlan, Round, Subsets, joined
 from .regression import Design, Regression
-from .replay import adjusted
-from .tally import TallySheet, positions
+from .tally import positions
 
 Floats = NDArray[np.float64]
-# A round of narrowing ends when the coefficients of its two halves correlate by 0.5 among up to 500 features. Among
-# more, the few that matter move the correlation less: with a power of 0.7 pairs that tell only together were not lost
-# among 5,000.
-AGREEMENT, AMONG, POWER = 0.5, 500, 0.7
-AUTO = 0.6
-PENALTY = 0.5  # of the regression that decides which features stay: rounds are short, so more than is best at the end
-FEWEST_FEATURES = 40
-FEWEST_MEETINGS = 4  # probes of the round that hold a feature; with fewer its coefficient is mostly luck
-# Of a tournament: the share of features that go on after a round, and how many play the last one.
+# The share of features that stay after a round, and the number of features in the last round.
 SHARE, FEWEST = 0.7, 20
 # Of the budget, for the round of all features: what it says of those that leave, and whether anything beats luck, needs
 # as many probes as can be had. A third costs nothing beyond chance on unseen rows, a half a point. Less where that
@@ -48,27 +36,24 @@ TOLERANCE = 1e-3  # of its solution, which is far below what the luck of probes 
 
 
 @dataclass(frozen=True, eq=False)
-class PlanInRounds(ProbePlan):
-    """Probes in rounds, each among fewer features than the one before.
+class TournamentPlan(ProbePlan):
+    """Probes in rounds, each among fewer features than the round before.
 
-    The largest probe holds half of the round's features, or ``max_size``. One probe in four has a size up to that, one
-    up to a half, a quarter, an eighth of it: large probes bring together what only shows in company, in small ones a
-    single feature shows more.
+    Sizes are uniform from 1 to ``max_size``, or to three tenths of the features of the round if that is less.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from probewise.engine.schedule import PlanInRounds
-    >>> plan = PlanInRounds(1000, 200, seed=7).narrowed(400, np.array([3, 14, 15, 92]))
+    >>> from probewise.engine.schedule import TournamentPlan
+    >>> plan = TournamentPlan(1000, 200, seed=7).with_round(400, np.array([3, 14, 15, 92]))
     >>> sorted(set(plan.draw(400, 500).indices.tolist()))
     [3, 14, 15, 92]
     """
 
     later: tuple[Round, ...] = field(default=(), kw_only=True)
-    largest_share: ClassVar[float] = 0.5  # of the features of a round, in its largest probe
 
-    def narrowed(self, start: int, active: NDArray[np.int32]) -> PlanInRounds:
-        """The same up to probe ``start``, and a round among fewer features from there on."""
+    def with_round(self, start: int, active: NDArray[np.int32]) -> TournamentPlan:
+        """The same plan up to probe ``start``, and a round among fewer features from there on."""
         return replace(self, later=(*self.later, Round(start, np.sort(active).astype(np.int32))))
 
     @cached_property
@@ -82,14 +67,13 @@ class PlanInRounds(ProbePlan):
     def draw(self, start: int, stop: int) -> Subsets:
         parts = []
         for part, low, high in self._by_round(start, stop):
-            plan = self._round_plan(part)
-            drawn = plan.filled(low, self._round_offsets(plan, low, high))
+            drawn = self._round_plan(part).draw(low, high)
             parts.append(Subsets(part.active[drawn.indices], drawn.offsets))
         return joined(parts)
 
     def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
-        rounds = [self._round_offsets(self._round_plan(part), *at) for part, *at in self._by_round(start, stop)]
-        return np.concatenate([np.empty(0, np.int64), *map(np.diff, rounds)])
+        rounds = [self._round_plan(part).sizes(*at) for part, *at in self._by_round(start, stop)]
+        return np.concatenate([np.empty(0, np.int64), *rounds])
 
     def _by_round(self, start: int, stop: int) -> Iterator[tuple[Round, int, int]]:
         """The rounds that these probes are of, with the first of each and the one after its last."""
@@ -100,114 +84,13 @@ class PlanInRounds(ProbePlan):
 
     def _round_plan(self, part: Round) -> ProbePlan:
         size = self.n_features if self.max_size is None else self.max_size
-        largest = max(1, min(size, int(self.largest_share * len(part.active))))
+        largest = max(1, min(size, int(LARGEST_SHARE * len(part.active))))
         return ProbePlan(len(part.active), largest, self.inclusion, self.seed)
-
-    @staticmethod
-    def _round_offsets(plan: ProbePlan, start: int, stop: int) -> NDArray[np.int64]:
-        offsets = plan.offsets(start, stop)
-        if plan.inclusion is not None:
-            return offsets
-        sizes = np.diff(offsets) >> np.arange(start, stop) % 4
-        return np.concatenate([[0], np.cumsum(np.maximum(sizes, 1))])
-
-
-@dataclass(frozen=True)
-class Narrowing:
-    """Keeps a share of the features after each round, until so few are left.
-
-    ``block_size`` is the run's number of probes in a block, ``fewest`` the number of features of the last round.
-    """
-
-    share: float
-    fewest: int = FEWEST_FEATURES
-    block_size: int = 50
-
-    def __call__(self, plan: ProbePlan, ledger: Ledger, n_probes: int) -> ProbePlan:
-        """The plan after a look at so many probes: the same, or one that goes on with fewer features."""
-        last = plan.rounds[-1]
-        if not isinstance(plan, PlanInRounds) or len(last.active) <= self.fewest:
-            return plan
-        if not self._is_due(n_probes - last.start):
-            return plan
-        so_far = ledger if n_probes == ledger.n_probes else ledger.until(n_probes)
-        if self.agreement(plan, so_far) < enough_agreement(len(last.active)):
-            return plan
-        scores = Regression.of(plan, so_far, penalty=PENALTY).coefficients[last.active]
-        scores = np.round(scores, 12 - int(np.ceil(np.log10(np.abs(scores).max() or 1.0))))  # not a matter of BLAS
-        n_kept = max(self.fewest, int(self.share * len(last.active)))
-        return plan.narrowed(n_probes, last.active[positions(scores) < n_kept])
-
-    def _is_due(self, n_probes: int) -> bool:
-        """Whether a round of this length is looked at: the longer it is, the more it grows in between."""
-        step = self.block_size * 2 ** max(0, (n_probes // self.block_size).bit_length() - 4)
-        return n_probes % step < self.block_size
-
-    def agreement(self, plan: ProbePlan, ledger: Ledger) -> float:
-        """Correlation of the coefficients from odd and from even blocks of the last round; 0 where it is too short."""
-        last = plan.rounds[-1]
-        halves = TallySheet(plan.n_features), TallySheet(plan.n_features)
-        start = last.start
-        for subsets, rest in adjusted(plan, ledger, len(plan.rounds) - 1):
-            is_odd = (np.arange(start, start + len(rest)) // self.block_size) % 2 == 1
-            start += len(rest)
-            for sheet, chosen in zip(halves, (is_odd, ~is_odd), strict=True):
-                sheet.add(subsets.only(chosen), rest[chosen])
-        counts = sum(sheet.table[last.active, 0] for sheet in halves)
-        if np.min(counts) < FEWEST_MEETINGS:
-            return 0.0
-        odd, even = (sheet.view().daf0()[last.active] for sheet in halves)
-        known = np.isfinite(odd) & np.isfinite(even)
-        if known.sum() < 3 or not (odd[known].std() and even[known].std()):
-            return 0.0
-        return float(np.corrcoef(odd[known], even[known])[0, 1])
-
-
-def enough_agreement(n_features: int) -> float:
-    """The agreement at which a round ends: among many features the few that matter move the correlation less."""
-    return AGREEMENT * min(1.0, AMONG / n_features) ** POWER
-
-
-def as_share(narrow: Any) -> float:
-    """The share kept after each round that the parameter asks for."""
-    if narrow == "auto":
-        return AUTO
-    if isinstance(narrow, float | np.floating) and 0 < narrow < 1:
-        return float(narrow)
-    raise ParameterError(
-        Parameter("narrow", narrow), ": give the share of features kept after each round, as 0.6, 'auto', or None"
-    )
 
 
 def ranked(plan: ProbePlan, scores: Floats) -> NDArray[np.int64]:
     """Places, from 0: those still in by their scores, then those that left last, and so on."""
     return np.argsort(np.lexsort((positions(scores), -plan.last_rounds())))
-
-
-def pooled_differences(plan: ProbePlan, ledger: Ledger) -> tuple[Floats, Floats]:
-    """DAF0 of J adjusted for its size and round, over the rounds a feature was in, and its standard error.
-
-    Probes of rounds after it left say nothing about a feature: it could not be in them.
-    """
-    last, whole = plan.last_rounds(), TallySheet(plan.n_features)
-    scores, errors = np.full(plan.n_features, np.nan), np.full(plan.n_features, np.nan)
-    for number in range(len(plan.rounds)):
-        for subsets, rest in adjusted(plan, ledger, number):
-            whole.add(subsets, rest)
-        tally, leaving = whole.view(), last == number
-        scores[leaving], errors[leaving] = tally.daf0()[leaving], tally.std_errors()[leaving]
-    return scores, errors
-
-
-@dataclass(frozen=True, eq=False)
-class TournamentPlan(PlanInRounds):
-    """Probes of uniform size, up to ``max_size`` or three tenths of the features of their round."""
-
-    largest_share = LARGEST_SHARE
-
-    @staticmethod
-    def _round_offsets(plan: ProbePlan, start: int, stop: int) -> NDArray[np.int64]:
-        return plan.offsets(start, stop)
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +123,7 @@ class Schedule:
     def __call__(self, plan: ProbePlan, ledger: Ledger, n_probes: int) -> ProbePlan:
         """The plan after a look at so many probes: the same, or one that goes on with fewer features."""
         ended = len(plan.rounds)
-        if n_probes not in self.ends[ended - 1 : ended] or not isinstance(plan, PlanInRounds):
+        if n_probes not in self.ends[ended - 1 : ended] or not isinstance(plan, TournamentPlan):
             return plan
         so_far = ledger if n_probes == ledger.n_probes else ledger.until(n_probes)
         active = plan.rounds[-1].active
@@ -251,7 +134,7 @@ class Schedule:
         places = positions(scores)
         if n_kept > self.protected_above:
             places[np.isin(active, self.protected)] -= len(active)
-        return plan.narrowed(n_probes, active[places <= np.partition(places, n_kept - 1)[n_kept - 1]])
+        return plan.with_round(n_probes, active[places <= np.partition(places, n_kept - 1)[n_kept - 1]])
 
     def end_of_round(self, plan: ProbePlan) -> int | None:
         """The probe before which the present round ends; None in the last one."""

@@ -18,7 +18,7 @@ from .fingerprints import fingerprint
 from .ledger import ROW_GROUPS, Ledger, LedgerError
 from .probes import FEWEST_EXPECTED, ProbePlan, Subsets
 from .row_effects import RowGroups
-from .schedule import Narrowing, PlanInRounds, Schedule, TournamentPlan
+from .schedule import Schedule, TournamentPlan
 from .units import Screening, Units, one_each
 
 Floats = NDArray[np.float64]
@@ -54,7 +54,7 @@ class Record:
     max_probe_size: int | None = None
     inclusion: float | None = None
     screening: Screening | None = None
-    narrowing: Narrowing | Schedule | None = None  # how the run goes on among fewer features, if it does
+    narrowing: Schedule | None = None  # how the run goes on among fewer features, if it does
     categorical: NDArray[np.int64] | None = None  # the columns that are categories
     scoring: str | None = None  # the score that J is, by name
     # Fingerprints of the data, None where the run is not kept in a file.
@@ -86,19 +86,18 @@ class Record:
     @property
     def method(self) -> str:
         """The selector that the run is of."""
-        return "Tournament" if isinstance(self.narrowing, Schedule) else "DAF"
+        return "DAF" if self.narrowing is None else "Tournament"
 
     def first_plan(self) -> ProbePlan:
         """The plan over units that the run begins with."""
         n_units = self.units.n_units
-        kinds = {Narrowing: PlanInRounds, Schedule: TournamentPlan}
-        kind = ProbePlan if self.narrowing is None else kinds[type(self.narrowing)]
+        kind = ProbePlan if self.narrowing is None else TournamentPlan
         size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
         return kind(n_units, min(size, n_units), self.inclusion, self.seed)
 
     def effort(self, n_probes: int) -> tuple[float, float]:
         """What so many probes take, in any unit, and the seconds between them, as far as that is known beforehand."""
-        if isinstance(self.narrowing, Schedule):
+        if self.narrowing is not None:
             return self.narrowing.effort(self.first_plan(), n_probes)
         return float(n_probes), 0.0
 
@@ -143,21 +142,15 @@ class Record:
             "sample_weight": self.sample_weight,
             "screen": None,
             "units": None,
-            "narrow": None,
             "categorical": None if self.categorical is None else self.categorical.tolist() or None,
             ROW_GROUPS: None if self.row_shares is None else len(self.row_shares),
             "rows": self.rows,
             "scale": self.scale,
         }
-        if isinstance(self.narrowing, Schedule):
+        if self.narrowing is not None:
             schedule = self.narrowing
             settings["tournament"] = [schedule.n_probes, *schedule.ends]
             settings["protected"] = [schedule.protected_above, fingerprint(schedule.protected)]
-        elif self.narrowing is not None:
-            settings["narrow"] = self.narrowing.share
-            settings["narrow_to"] = self.narrowing.fewest
-            settings["narrow_blocks"] = self.narrowing.block_size
-            settings["narrow_looks"] = self.check_every
         if self.screening is not None:
             passed = self.screening.passed
             settings["screen"] = f"{len(passed)} of {self.screening.n_features} by {self.screening.description}"
@@ -186,7 +179,7 @@ class Record:
             notes["unit_always"] = _packed(self.units.kept)
             notes["unit_dropped"] = _packed(self.units.dropped)
             notes["unit_decoys"] = self.units.n_decoys
-        if isinstance(self.narrowing, Schedule):
+        if self.narrowing is not None:
             notes["protected_units"] = _packed(self.narrowing.protected)
         if self.costs is not None:
             notes["costs"] = self.costs.tolist()
@@ -230,8 +223,8 @@ def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
     screening = _read_screening(kept, n_features)
     units = _read_units(kept, n_features, screening)
     narrowing = _read_narrowing(kept, units)
-    inclusion, fewest = sizes["inclusion"], min(units.n_units, getattr(narrowing, "fewest", units.n_units))
-    _require(inclusion is None or inclusion * fewest >= FEWEST_EXPECTED)
+    inclusion = sizes["inclusion"]
+    _require(inclusion is None or inclusion * units.n_units >= FEWEST_EXPECTED)
     _require(sizes["block_size"] * (units.n_units if inclusion else sizes["max_probe_size"] or 1) <= MOST_IN_A_BLOCK)
     words = {name: kept.get(name) for name in ("data", "target", "folds", "sample_weight", "scoring", "cv")}
     _require(all(text is None or isinstance(text, str) for text in words.values()))
@@ -290,19 +283,15 @@ def _read_units(kept: Mapping[str, Any], n_features: int, screening: Screening |
     return Units(n_features, Subsets(members, offsets), always, dropped, n_decoys)
 
 
-def _read_narrowing(kept: Mapping[str, Any], units: Units) -> Narrowing | Schedule | None:
-    if kept.get("tournament") is not None:
-        n_probes, *ends = kept["tournament"]
-        above, protected = kept["protected"][0], _unpacked(kept["protected_units"])
-        for number in (n_probes, *ends, above):
-            _require(isinstance(number, int), 0 <= number <= 2**53)
-        _require((np.diff([0, *ends]) > 0).all(), ((protected >= 0) & (protected < units.n_units)).all())
-        return Schedule(n_probes, tuple(ends), protected, above)
-    if kept.get("narrow") is None:
+def _read_narrowing(kept: Mapping[str, Any], units: Units) -> Schedule | None:
+    if kept.get("tournament") is None:
         return None
-    share, fewest = kept["narrow"], kept["narrow_to"]
-    _require(isinstance(share, float), 0 < share < 1, isinstance(fewest, int), fewest > 0)
-    return Narrowing(share, fewest, int(kept.get("block_size", BLOCK_SIZE)))
+    n_probes, *ends = kept["tournament"]
+    above, protected = kept["protected"][0], _unpacked(kept["protected_units"])
+    for number in (n_probes, *ends, above):
+        _require(isinstance(number, int), 0 <= number <= 2**53)
+    _require((np.diff([0, *ends]) > 0).all(), ((protected >= 0) & (protected < units.n_units)).all())
+    return Schedule(n_probes, tuple(ends), protected, above)
 
 
 def _read_rows(kept: Mapping[str, Any], units: Units) -> dict[str, Any]:

@@ -89,7 +89,7 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
     if run.in_rounds:
         n_units = _abridged([len(part.active) for part in run.plan.rounds])
         starts = _abridged([part.start for part in run.plan.rounds[1:]])
-        in_rounds = f"Rounds among {n_units} features, narrowed after {starts} probes"
+        in_rounds = f"Rounds among {n_units} features; features were dropped after {starts} probes"
         sentences.append(in_rounds if starts else f"One round, among {n_units}: nothing was left out so far")
     return sentences
 
