@@ -202,7 +202,7 @@ class ProbingSelector(ShowsRun):
         cv, scoring = how
         if self.inclusion is not None and self.inclusion * units.n_units < FEWEST_EXPECTED:
             raise ParameterError(
-                f"inclusion={self.inclusion!r} leaves most probes of {units.n_units:,} features empty, and empty probes "
+                f"inclusion={self.inclusion!r} leaves most probes of {units.n_units:,} features empty, and those "
                 f"are drawn again: give at least {FEWEST_EXPECTED / units.n_units:.1g}"
             )
         names = getattr(self, "feature_names_in_", None)

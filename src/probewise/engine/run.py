@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..kernels import sums
 from ..stopping import ORDER, VALUE, Look, State, Sure, Watch
-from ..validation.errors import Parameter, ParameterError
+from ..validation.errors import ParameterError
 from .certainty import Certainty, discoveries, steady_errors
 from .decoys import chances
 from .ledger import Ledger
@@ -23,7 +23,7 @@ from .probes import ProbePlan, Subsets
 from .regression import Regression
 from .replay import replay, size_adjusted_tally, size_scaled_tally
 from .row_effects import LEARNING, RowEffects, group_effects, in_either_way
-from .schedule import Schedule, TournamentPlan, ranked
+from .schedule import TournamentPlan, ranked
 from .settings import DEFAULT_FDR, Record
 from .tally import COEFFICIENTS, Tally, TallySheet, positions
 from .units import Units
