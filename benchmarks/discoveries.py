@@ -53,7 +53,7 @@ def realised(n_features, n_informative, *, correlated, criterion, runs, rate=RAT
         data = Planted.of(n_features, n_informative, correlated=correlated, seed=run, n_rows=n_rows)
         daf = DAF("auto", fdr=rate, criterion=criterion, stop=MaxProbes(PROBES[n_features]), random_state=run)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="no feature beats the decoys")
+            warnings.filterwarnings("ignore", message="no feature stands out")
             kept = daf.fit(data.X, data.y).support_ & ~data.neither
         false, found = (kept & ~data.informative).sum(), (kept & data.informative).sum()
         outcomes.append((kept.sum(), false / max(1, kept.sum()), found / n_informative if n_informative else np.nan))

@@ -80,9 +80,9 @@ ODD = (
     *(float("nan"), float("inf"), "", "x", "\ud800", "<script>", "AAAAAA==", [], [0], [1, 2, 3], [[]], {}, {"a": 1}),
 )
 SETTINGS = (
-    *("seed", "shape", "max_probe_size", "inclusion", "criterion", "scoring", "screen", "screen_passed", "screen_rest"),
-    *("units", "unit_members", "unit_sizes", "unit_always", "unit_dropped", "unit_decoys"),
-    *("tournament", "protected", "protected_units", "categorical", "costs", "fdr", "command", "version", "cv"),
+    *("seed", "shape", "max_probe_size", "inclusion", "criterion", "scoring"),
+    *("units", "unit_members", "unit_sizes", "unit_always", "unit_dropped"),
+    *("tournament", "protected", "protected_units", "categorical", "command", "version", "cv"),
     *("feature_names", "block_size", "check_every", "stopped", "data", "target", "folds", "sample_weight"),
     *("row_groups", "row_shares", "row_unit", "rows", "chances_alone"),
 )

@@ -882,23 +882,6 @@ def rrelieff(X, y, n_neighbors, rows, discrete):
     return first - ((n_da - n_dcda) / (len(rows) - n_dc) if len(rows) > n_dc else 0)
 
 
-def chances(scores, decoys):
-    """The chance of each score by decoys: counted up to their best fifth, an exponential tail beyond."""
-    known = sorted(decoy for decoy in decoys if decoy == decoy)
-    n_tail = len(known) // 5
-    if n_tail < 2:
-        return [1.0] * len(scores)
-    border, tail = known[-n_tail - 1], known[-n_tail:]
-    mean = sum(decoy - border for decoy in tail) / n_tail * (1 + 1 / n_tail**0.5)
-    out = []
-    for score in scores:
-        if score > border and mean > 0:
-            out.append(n_tail / len(known) * np.exp(-(score - border) / mean))
-        else:
-            out.append((1 + sum(decoy >= score for decoy in known)) / (1 + len(known)) if score == score else 1.0)
-    return out
-
-
 def discoveries(p, q):
     """Benjamini and Hochberg (1995): the most there can be so that the largest p is at most q k / m."""
     best = 0

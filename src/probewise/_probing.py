@@ -13,12 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from . import __version__
 from ._run_results import ShowsRun
-from ._screening import as_screen, screened
 from .criteria.base import Target
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice
 from .criteria.identity import stable_text
@@ -32,13 +30,13 @@ from .engine.run import Run
 from .engine.schedule import Schedule
 from .engine.settings import COMMAND, Record
 from .engine.tally import Tally
-from .engine.units import NO_COLUMNS, Screening, Units, UnitTable, one_hot, unit_table, units_of
+from .engine.units import NO_COLUMNS, Units, UnitTable, one_hot, unit_table, units_of
 from .executors import Map, begun, threads, threads_beside_device
 from .kernels.device import find
 from .stopping import Rule
 from .validation.errors import Parameter, ParameterError, warn
 from .validation.labels import checked_weights
-from .validation.parameters import Columns, checked_costs, grouped, is_finite, named_columns, seed_of
+from .validation.parameters import grouped, is_finite, named_columns, seed_of
 from .validation.scaling import require_scale, scale_for, scaled, uneven_widths
 from .validation.stores import Stored
 from .validation.tables import are_categories, kinds_of_columns, number_categories
@@ -69,7 +67,6 @@ class ProbingSelector(ShowsRun):
     feature_groups: Any = None
     keep: Any = None
     drop: Any = None
-    costs: Any = None
     categorical_features: Any = "from_dtype"
     scale: str | None = None
     error_score: Any = "raise"
@@ -80,18 +77,13 @@ class ProbingSelector(ShowsRun):
 
     # ---- probing
 
-    def _probe(
-        self, X: Any, y: Any, *, default_size: int, decoys: bool = False, groups: Any = None, sample_weight: Any = None
-    ) -> None:
+    def _probe(self, X: Any, y: Any, *, default_size: int, groups: Any = None, sample_weight: Any = None) -> None:
         """Check, bind, probe until the rule says enough, and rank."""
         X, y = self._checked(X, y)
         self.criterion_, self.scale_ = self._criterion_for(X), self._scale_for(X)
         seed = seed_of(self.random_state, self._kept("seed"))
         seen = scaled(X, self.scale_, self._is_category, sample_weight)
-        table = self._unit_table(seen, y)
-        if decoys:
-            check_consistent_length(X, groups)
-            table = table.with_decoys(seed, groups)
+        table = self._unit_table(seen)
         self._n_selected_of(table.units)
 
         self.sampled_rows_ = self._sampled(X, y, seed)
@@ -107,7 +99,7 @@ class ProbingSelector(ShowsRun):
         rounds = self._rounds(X_used, y_used, table.units, on_device)
         how = self._folds_and_score(self.criterion_, y_used, groups_used)
         record = self._new_record(X, how, table.units, seed, largest, rounds, on_device)
-        record = replace(record, chances_alone=chances(), decoys_by_groups=decoys and groups is not None)
+        record = replace(record, chances_alone=chances())
         if row_groups is not None:
             record = replace(record, row_shares=row_groups.shares, row_unit=row_groups.unit)
         if self.ledger is not None:
@@ -187,8 +179,6 @@ class ProbingSelector(ShowsRun):
             raise ParameterError(Parameter("inclusion", self.inclusion), " must be a probability above 0 and below 1")
         if self.ledger is not None and not isinstance(self.ledger, str | PathLike):
             raise ParameterError(Parameter("ledger", self.ledger), " must be the path of a file, or None")
-        if self.screen is not None:
-            as_screen(self.screen)
         if self.block_size is not None and self.check_every % self.block_size:
             raise ValueError(
                 f"block_size={self.block_size} must divide check_every={self.check_every}, "
@@ -213,7 +203,6 @@ class ProbingSelector(ShowsRun):
             units=units,
             max_probe_size=min(largest, units.n_units),
             inclusion=self.inclusion,
-            screening=self._screening,
             narrowing=rounds.rule,
             categorical=np.flatnonzero(self._is_category),
             scoring=scoring if scoring is None or isinstance(scoring, str) else stable_text(scoring),
@@ -221,8 +210,6 @@ class ProbingSelector(ShowsRun):
             block_size=rounds.block_size,
             feature_names=None if names is None else [str(name) for name in names],
             cv=str(cv) if isinstance(cv, int | np.integer | str) or hasattr(cv, "split") else "splits",
-            costs=checked_costs(self.costs, names, X.shape[1]),
-            fdr=getattr(self, "fdr", None) if units.n_decoys else None,
             version=__version__,
             command=COMMAND.get(),
             scale=self.scale_,
@@ -329,36 +316,21 @@ class ProbingSelector(ShowsRun):
             options += "" if sample_weight is None else ", sample_weight=sample_weight"
             draw = f"{name}.plan_.draw({error.failure.probe}, {error.failure.probe + 1})"
             error.again = f"{name}.criterion_.bind({data}, y, {name}.cv{options})({draw})"
-            if self._is_category.any() or record.units.n_decoys or self.sampled_rows_ is not None:  # not the X at hand
+            if self._is_category.any() or self.sampled_rows_ is not None:  # not the X at hand
                 error.again = "the same fit and n_jobs=1"
             raise
 
     # ---- units
 
-    def _unit_table(self, X: Any, y: Any) -> UnitTable:
-        """The units that groups, keep, drop, categories and a screen make of the features of X."""
+    def _unit_table(self, X: Any) -> UnitTable:
+        """The units that groups, keep, drop and categories make of the features of X."""
         names, n_features = getattr(self, "feature_names_in_", None), X.shape[1]
         groups = [] if self.feature_groups is None else grouped(self.feature_groups, names, n_features)
         keep = NO_COLUMNS if self.keep is None else named_columns(self.keep, "keep", names, n_features)
         drop = NO_COLUMNS if self.drop is None else named_columns(self.drop, "drop", names, n_features)
         self._is_category[drop] = False
-        checked_costs(self.costs, names, n_features)
-        self._screening = self._screened(X, y, groups)
-        passed = None if self._screening is None else self._screening.passed
-        units = units_of(n_features, groups=groups, keep=keep, drop=drop, passed=passed, names=names)
-        return unit_table(X, units, categorical=self._is_category, screening=self._screening, names=names)
-
-    def _screened(self, X: Any, y: Any, groups: list[Columns]) -> Screening | None:
-        if self.screen is None:
-            return None
-        if groups or self._is_category.any():
-            raise ParameterError(
-                Parameter("screen", self.screen),
-                " looks at one column at a time: it does not go with ",
-                Parameter("feature_groups"),
-                " or categorical columns; leave out one of them",
-            )
-        return screened(self.screen, X, y, criterion=self.criterion_, n_jobs=self.n_jobs)
+        units = units_of(n_features, groups=groups, keep=keep, drop=drop, names=names)
+        return unit_table(X, units, categorical=self._is_category, names=names)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "ranking_")
@@ -423,8 +395,7 @@ def _unit_names(record: Record) -> list[str] | None:
     names, units = record.feature_names, record.units
     if units.are_features:
         return names
-    real = [str(column) if names is None else names[column] for column in units.first_features().tolist()]
-    return [*real, *("decoy" for _ in range(units.n_decoys))]
+    return [str(column) if names is None else names[column] for column in units.first_features().tolist()]
 
 
 def _blocks_at_once(record: Record, stop: Rule) -> int:

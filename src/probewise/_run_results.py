@@ -19,7 +19,7 @@ from .engine.row_effects import WhichRows, which_rows
 from .engine.run import Run
 from .engine.settings import DEFAULT_FDR
 from .engine.tally import Tally
-from .engine.units import Screening, Units
+from .engine.units import Units
 from .stability import cw_rel
 from .validation.parameters import is_whole, require_rate, require_whole
 
@@ -35,7 +35,6 @@ class ShowsRun(WrapperSelector):
     coefficient: str
     max_probe_size: int | None
     inclusion: float | None
-    screen: Any
     check_every: int
     block_size: int | None
 
@@ -64,14 +63,6 @@ class ShowsRun(WrapperSelector):
         return self.run_.units
 
     @property
-    def screen_(self) -> Screening | None:
-        return self.run_.record.screening
-
-    @property
-    def passed_(self) -> NDArray[np.bool_]:
-        return self.run_.probed_features()
-
-    @property
     def history_(self) -> dict[str, NDArray[Any]]:
         """C, C2, relative C2 and the features left out, at every look; and the round in which each feature left."""
         check_is_fitted(self, "run_")
@@ -95,8 +86,8 @@ class ShowsRun(WrapperSelector):
 
     @property
     def p_values_(self) -> NDArray[np.float64]:
-        """The chance of each feature that luck gives as much as it tells; with decoys, a score as high."""
-        p_values = self.run_.p_values(self.coefficient)
+        """P-value of each feature: univariate and conditional tests combined."""
+        p_values = self.run_.p_values()
         self._require_rows("p_values_", p_values)
         assert p_values is not None
         return p_values
@@ -111,7 +102,7 @@ class ShowsRun(WrapperSelector):
         """
         check_is_fitted(self, "run_")
         require_rate("fdr", fdr)
-        found = self.run_.stands_out(self.coefficient, fdr)
+        found = self.run_.stands_out(fdr)
         self._require_rows("stands_out", found)
         assert found is not None
         return found
@@ -123,7 +114,7 @@ class ShowsRun(WrapperSelector):
         one. Of a tournament it is that of its first round.
         """
         check_is_fitted(self, "run_")
-        n_units = self.run_.units.n_real
+        n_units = self.run_.units.n_units
         if not is_whole(top, 1, n_units - 1):
             raise ValueError(
                 f"top={top!r} must be a whole number from 1 to {n_units - 1}, fewer than there are features"
@@ -166,8 +157,7 @@ class ShowsRun(WrapperSelector):
         give, or, about "probes" and where nothing is known of rows, endless probes of these rows. For
         "daf2" that is with J scaled by the deviations found so far; "regression" is shrunken, and its intervals are of
         what the penalty leaves: they say how steady the number is, not how large the effect. Features that were not
-        probed, or not up to the last round of narrowing, are NaN; costs play no part, and those of a group count one
-        by one.
+        probed, or not up to the last round, are NaN, and those of a group count one by one.
         """
         check_is_fitted(self, "run_")
         if about not in ("rows", "probes"):

@@ -16,10 +16,10 @@ from .engine.settings import DEFAULT_PROBE_SIZE
 from .engine.units import Units
 from .evaluation.size_curve import checked_size_curve_of
 from .stopping import MaxTime, Rule, Settled, as_rule
-from .validation.errors import ForPython, Parameter, ParameterError, Setting, warn
+from .validation.errors import ParameterError, warn
 from .validation.parameters import require_rate, require_whole
 
-HOW_MANY = ("stands_out", "decoys", "size")
+HOW_MANY = ("stands_out", "size")
 USUAL_TOP, USUAL_SECONDS = 20, 60
 DEFAULT_STOP: Rule = Settled(top=USUAL_TOP, overlap=0.9) | MaxTime(USUAL_SECONDS)
 
@@ -54,18 +54,11 @@ class DAF(ProbingSelector):
         single feature. None: 200, the papers' value for wide data, or the number of features if that is less.
     inclusion : float or None, default=None
         If given, every feature is in a probe with this probability instead.
-    screen : int, float, selector or tuple, default=None
-        Probe only the features that a cheap method ranks best: how many pass, a number or a share in (0, 1], by `FSDD`
-        (of a number y in five groups); or a selector, which lets pass what it selects; or a pair of a selector and how
-        many pass. For far more than 100,000 features; see Notes for what it can lose.
     feature_groups : list of lists, dict of lists or list of labels, default=None
         Features that enter and leave probes as one, and share score and rank. Columns are given by name or number,
         here and below.
     keep, drop : list of columns, default=None
         Those in every probe and always selected, and those in none and never selected.
-    costs : array or dict, default=None
-        Rank by benefit per cost; a dict holds those that are not 1. The benefit is what a score is above the middle
-        one; below it, what it lacks counts times the cost.
     categorical_features : "from_dtype", list of columns or None, default="from_dtype"
         Columns that are categories, of text or numbers: each enters as a whole, a column of 0 and 1 for every level.
         "from_dtype": those a frame has as such; a list: these, too.
@@ -74,9 +67,9 @@ class DAF(ProbingSelector):
         "auto" is "standard" where a column's deviation is ten times or a tenth of the usual one and the table is in
         memory, up to 1 GiB. Distances and penalties go by the width of columns, so that with None wide ones count more.
         It takes a copy of X.
-    how_many : {"stands_out", "decoys", "size"}, default="stands_out"
-        What "auto" keeps: the features that stand out, which beat luck on other rows; those that beat shuffled copies
-        of features, which take part in the probes; or as many as the size curve suggests.
+    how_many : {"stands_out", "size"}, default="stands_out"
+        What "auto" keeps: the features that stand out, which beat luck on other rows; or as many as the size curve
+        suggests.
     fdr : float, default=0.1
         The share of false ones among those kept that is allowed, on average. May be changed after ``fit``.
     min_features_to_select : int, default=1
@@ -120,8 +113,7 @@ class DAF(ProbingSelector):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        The coefficient; NaN for a feature never in, or never out of, a probe, and for those that did not pass the
-        screen.
+        The coefficient; NaN for a feature never in, or never out of, a probe.
     std_errors_ : array of shape (n_features,)
         Standard error of the coefficient: ``row_std_errors_`` where known, else ``probe_std_errors_``.
     row_std_errors_ : array of shape (n_features,)
@@ -131,16 +123,11 @@ class DAF(ProbingSelector):
     row_groups_ : array of shape (n_samples,) or None
         The group of each row, of which the run keeps what it gave; -1 for rows that J does not count.
     ranking_ : array of shape (n_features,)
-        1 is best; ties to the lower column, NaN last. Features that did not pass the screen come behind all that did,
-        in the order of the screen.
+        1 is best; ties to the lower column, NaN last.
     support_ : array of shape (n_features,)
         Which features are selected.
-    passed_ : array of shape (n_features,)
-        Which features passed the screen and are probed; all, without one.
-    screen_ : Screening or None
-        The columns ``passed``, the ``rest`` best first; None where everything passed.
     p_values_ : array of shape (n_features,)
-        The chance that luck gives as much as the feature tells, alone or in company; with decoys: a score as high.
+        P-values: univariate and conditional tests combined.
     size_curve_ : SizeCurve
         With ``how_many="size"``.
     n_probes_ : int
@@ -166,9 +153,8 @@ class DAF(ProbingSelector):
     Ctrl-C ends the run with the ranking so far and a ``ConvergenceWarning``, and so does a ledger that cannot be
     written any more.
 
-    A screen that looks at one feature at a time, as `FSDD` does, lets features that tell something only together
-    pass no more often than noise: at a cut of a tenth, nine in ten of them are lost. `ReliefF` as the screen keeps
-    more where there are few features for the rows. The screen sees the same rows as the probes, in every ``fit``.
+    For far more than 100,000 features, put a filter first: ``make_pipeline(FSDD(20_000), DAF())``. A filter that looks
+    at one feature at a time loses features that are only informative together.
 
     Departures: eq. 14 of the paper is read as the mean over probes without f. In DAF2 a size with fewer
     than 30 probes pools its neighbours. C and C2 are of DAF0 whatever the coefficient.
@@ -196,7 +182,6 @@ class DAF(ProbingSelector):
     coefficient: str = "daf0"
     max_probe_size: int | None = None
     inclusion: float | None = None
-    screen: Any = None
     how_many: str = "stands_out"
     fdr: float = 0.1
     min_features_to_select: int = 1
@@ -207,21 +192,14 @@ class DAF(ProbingSelector):
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> DAF:
         """Probe until the stopping rule says enough.
 
-        ``groups`` goes to the splitter, and decoys are shuffled by whole groups. ``sample_weight`` counts in the score,
-        and in the fit of a model that knows weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the
-        score only. A screen knows none; the test for luck of a feature alone leaves out rows of weight 0.
+        ``groups`` goes to the splitter. ``sample_weight`` counts in the score, and in the fit of a model that knows
+        weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the score only. The univariate test
+        leaves out rows of weight 0.
         """
         self._check_parameters()
         if hasattr(self, "size_curve_"):
             del self.size_curve_
-        self._probe(
-            X,
-            y,
-            default_size=DEFAULT_PROBE_SIZE,
-            decoys=self._makes_decoys,
-            groups=groups,
-            sample_weight=sample_weight,
-        )
+        self._probe(X, y, default_size=DEFAULT_PROBE_SIZE, groups=groups, sample_weight=sample_weight)
         if self.stop is None and not self.run_.interrupted and "settled" not in (self.run_.stop_reason or ""):
             message = f"{USUAL_SECONDS} s were over before the top {USUAL_TOP} had settled: more probes may change it"
             warn(message, ConvergenceWarning)
@@ -235,34 +213,16 @@ class DAF(ProbingSelector):
         require_coefficient(self.coefficient, in_rounds=False)
         self._stop_rule(0)
         if self.how_many not in HOW_MANY:
-            raise ParameterError(Parameter("how_many", self.how_many), f": choose one of {', '.join(HOW_MANY)}")
+            raise ParameterError(f"how_many={self.how_many!r}: choose one of {', '.join(HOW_MANY)}")
         require_rate("fdr", self.fdr)
         require_whole("min_features_to_select", self.min_features_to_select, 0)
         if self._is_auto and self.how_many == "stands_out" and not self.rows:
-            raise ParameterError(
-                Parameter("rows", self.rows), " keeps nothing to tell luck by: use ", Setting("how_many", "size")
-            )
-        for name, value, reason in (
-            ("screen", self.screen, ": what passed a screen is better than luck already, and decoys are not; "),
-        ):
-            if self._makes_decoys and value is not None:
-                raise ParameterError(
-                    ForPython("n_features_to_select='auto' by decoys", Setting("how_many", "decoys")),
-                    " needs ",
-                    Setting(name, None),
-                    f"{reason}use ",
-                    Setting("how_many", "size"),
-                    ForPython(f" with {name}"),
-                )
+            raise ParameterError("rows=False computes no p-values: use how_many='size'")
         self._check_probing_parameters()
 
     @property
     def _is_auto(self) -> bool:
         return isinstance(self.n_features_to_select, str) and self.n_features_to_select == "auto"
-
-    @property
-    def _makes_decoys(self) -> bool:
-        return self._is_auto and self.how_many == "decoys"
 
     def _stop_rule(self, n_rows: int) -> Rule:
         return as_rule(DEFAULT_STOP if self.stop is None else self.stop)
@@ -278,10 +238,9 @@ class DAF(ProbingSelector):
 
     def _warn_of_none(self) -> None:
         if not self.stands_out(self.fdr).any():
-            beaten = "beats the decoys" if self._makes_decoys else "stands out"
             kept = self.min_features_to_select
             warn(
-                f"no feature {beaten} at a false-discovery rate of {self.fdr:g}: "
+                f"no feature stands out at a false-discovery rate of {self.fdr:g}: "
                 + (f"the best {kept} kept may be luck" if kept else "none is kept")
                 + "; give more probes, a larger fdr, or a number of features"
                 + ("" if self.keep is None else "; what keep names stays")
@@ -299,7 +258,7 @@ class DAF(ProbingSelector):
         if not self._is_auto:
             return super()._get_support_mask()
         check_is_fitted(self, "ranking_")
-        if self.how_many == "stands_out" or (self.how_many == "decoys" and self.units_.n_decoys):
+        if self.how_many == "stands_out":
             selected = self.stands_out(self.fdr) | (self.ranking_ <= self.min_features_to_select)
         elif hasattr(self, "size_curve_"):
             selected = self.ranking_ <= self.size_curve_.suggested

@@ -140,7 +140,7 @@ class SFFS(WrapperSelector):
     def _units(self, n_features: int) -> Units:
         names = getattr(self, "feature_names_in_", None)
         groups = [] if self.feature_groups is None else grouped(self.feature_groups, names, n_features)
-        return units_of(n_features, groups=groups, keep=NO_COLUMNS, drop=NO_COLUMNS, passed=None, names=names)
+        return units_of(n_features, groups=groups, keep=NO_COLUMNS, drop=NO_COLUMNS, names=names)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "path_")

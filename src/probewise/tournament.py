@@ -68,7 +68,7 @@ class Tournament(ProbingSelector):
         on (a fifth of fewer). "auto": from 200 rows on, and where these can use the table.
     time_limit : float or None, default=None
         Seconds after which it ends with the ranking so far.
-    feature_groups, keep, drop, costs, categorical_features
+    feature_groups, keep, drop, categorical_features
         As in `DAF`.
     scale : {"auto", "standard", "rank"} or None, default="auto"
         As in `DAF`; "auto" is "standard" for tables of uneven columns in memory, of up to 1 GiB.
@@ -108,7 +108,7 @@ class Tournament(ProbingSelector):
     """
 
     coefficient = "regression"
-    screen = inclusion = max_probe_size = block_size = None
+    inclusion = max_probe_size = block_size = None
     check_every = 1
 
     _: KW_ONLY

@@ -308,7 +308,6 @@ def test_options_that_cannot_be_meant_are_refused_in_one_line(here, capfd, name)
 
 OVER = {  # what would be lost, and the options that would overwrite it
     "a sidecar": ("t.npy.json", ["rank", "t.npy", "--target", "label", "--json", "t.npy.json"]),
-    "costs": ("costs.csv", ["rank", "good.csv", "--target", "label", "--costs", "costs.csv", "--out", "costs.csv"]),
     "groups": ("g.csv", ["rank", "good.csv", "--target", "label", "--feature-groups", "g.csv", "--select", "g.csv"]),
     "a hard link": ("good.csv", ["rank", "good.csv", "--target", "label", "--out", "link.csv"]),
     "a report": ("r.json", ["rank", "good.csv", "--target", "label", "--out", "r.json", "--json", "./r.json"]),
@@ -321,7 +320,7 @@ OVER = {  # what would be lost, and the options that would overwrite it
 def test_outputs_that_are_inputs_are_refused(here, capfd, name):
     lost, arguments = OVER[name]
     np.save("t.npy", np.arange(6.0).reshape(3, 2))
-    for file in ("t.npy.json", "costs.csv", "g.csv"):
+    for file in ("t.npy.json", "g.csv"):
         (here / file).write_text("{}")
     for link in ("link.csv", "link.html"):
         (here / link).hardlink_to(here / "good.csv")

@@ -266,14 +266,6 @@ def test_daf_says_how_sure_it_is(madelon):
         daf.certainty("daf9")
 
 
-def test_features_not_screened_in_are_not_judged(madelon):
-    daf = DAF(screen=12, stop=MaxProbes(300), random_state=0).fit(*madelon)
-    certainty = daf.certainty()
-    np.testing.assert_array_equal(np.isfinite(certainty.coefficients), daf.passed_)
-    assert certainty.in_top(5)[~daf.passed_].sum() == 0
-    assert certainty.is_of(daf.ranking_)
-
-
 def test_a_ranking_by_more_than_coefficients_is_another():
     certainty = Certainty([0.1, 0.9, 0.5], [0.1, 0.1, 0.1])
     assert certainty.is_of(np.array([3, 1, 2]))

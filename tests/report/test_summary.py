@@ -107,10 +107,10 @@ def test_a_ledger_replays_other_coefficients(kept, coefficient):
     assert summary["asked"]["score"] == coefficient.upper()
 
 
-def test_a_ledger_of_a_run_with_a_screen_replays_the_regression(madelon, tmp_path):
+def test_a_ledger_with_dropped_features_replays_the_regression(madelon, tmp_path):
     X, y = madelon
     kept = {"ledger": tmp_path / "run", "random_state": 0}
-    daf = DAF(screen=12, coefficient="regression", stop=MaxProbes(400), **kept).fit(X, y)
+    daf = DAF(drop=np.arange(12, X.shape[1]), coefficient="regression", stop=MaxProbes(400), **kept).fit(X, y)
     ours, theirs = summarize(daf), summarize(tmp_path / "run", coefficient="regression")
     assert ours["ranking"] == theirs["ranking"]
     assert len(theirs["interactions"]["features"]) == 12
@@ -180,7 +180,7 @@ def test_the_ranking_says_how_sure_it_is(kept):
 
 
 def test_of_features_not_probed_nothing_is_said(madelon):
-    daf = DAF(screen=12, stop=MaxProbes(800), random_state=0).fit(*madelon)
+    daf = DAF(drop=np.arange(12, 40), stop=MaxProbes(800), random_state=0).fit(*madelon)
     columns = summarize(daf)["ranking"]["columns"]
     for name in ("rank_low", "rank_high", "in_top"):
         assert [value is None for value in columns[name]] == [False] * 12 + [True] * 28

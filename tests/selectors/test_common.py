@@ -48,7 +48,7 @@ def expected_to_fail(estimator):
         return {}
     reason = "neighbours vote alike: weights count in the score only"
     checks = {"check_sample_weight_equivalence_on_dense_data": reason}
-    if estimator.n_features_to_select == "auto":  # decoys are shuffled by their rows, and rows are counted in a curve
+    if estimator.n_features_to_select == "auto":  # rows are counted in the tests and in a curve
         checks["check_sample_weight_equivalence_on_sparse_data"] = reason
     return checks
 
@@ -56,13 +56,13 @@ def expected_to_fail(estimator):
 BY_FILTERS_OF_THE_SAME_KIND = [DFE(), JMI(), CMIM(), CFS(), FCBF()]
 IN_OTHER_WAYS = [
     DAF(random_state=0),
-    DAF("auto", how_many="decoys", stop=MaxProbes(200), random_state=0),
+    DAF("auto", stop=MaxProbes(200), random_state=0),
     DAF("auto", how_many="size", stop=MaxProbes(100), random_state=0),
 ]
 
 
 nothing_found = pytest.mark.filterwarnings(
-    "ignore:no feature beats the decoys",
+    "ignore:no feature stands out",
     "ignore:no number of features",
     "ignore:whether any",
     "ignore:No features were selected",

@@ -284,8 +284,8 @@ def test_frames_sparse_tables_and_tables_on_disk_give_the_same(madelon, tmp_path
 
 def test_columns_that_were_not_probed_are_no_sizes(madelon):
     X, y = madelon.X, madelon.y
-    screened = DAF(screen=10, stop=MaxProbes(200), random_state=0).fit(X, y)
-    assert screened.size_curve(X, y, cv=2).sizes[-1] == 10
+    daf = DAF(drop=np.arange(10, X.shape[1]), stop=MaxProbes(200), random_state=0).fit(X, y)
+    assert daf.size_curve(X, y, cv=2).sizes[-1] == 10
 
 
 # ---- inside fit

@@ -1,4 +1,4 @@
-"""Groups, what is kept or dropped, costs and categories: against literal twins, and that the laws hold."""
+"""Groups, what is kept or dropped, and categories: against literal twins, and that the laws hold."""
 
 import numpy as np
 import pandas as pd
@@ -178,18 +178,13 @@ def test_a_part_of_a_group_cannot_be_kept_or_dropped(parameter):
 OPTIONS = {
     "groups": {"feature_groups": GROUPS},
     "keep and drop": {"keep": [7], "drop": [2, 9]},
-    "screen": {"screen": 8, "keep": [7], "drop": [2]},
-    "costs": {"costs": {3: 5.0, 8: 0.5}},
     "categories": {"categorical_features": [6, 7]},
-    "decoys": {"n_features_to_select": "auto", "how_many": "decoys"},
     "all": {
         "feature_groups": GROUPS,
         "keep": [7],
         "drop": [2, 9],
-        "costs": np.arange(1.0, 13.0),
         "categorical_features": [6, 7],
         "n_features_to_select": "auto",
-        "how_many": "decoys",
     },
 }
 laws = pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
@@ -235,9 +230,7 @@ def test_another_run_is_not_taken_for_this_one(options, tmp_path):
     X, y = table()
     path = tmp_path / "run.ledger"
     daf(ledger=path, **options).fit(X, y)
-    if set(options) == {"costs"}:  # they matter for the ranking only
-        return
-    with pytest.raises(LedgerError, match=r"holds another run: its (units|categorical|screen|max_probe_size) is"):
+    with pytest.raises(LedgerError, match=r"holds another run: its (units|categorical|max_probe_size) is"):
         daf(ledger=path).fit(X, y)
 
 
@@ -276,10 +269,7 @@ def test_tables_on_disk(options, inclusion, tmp_path):
     np.save(tmp_path / "X.npy", np.asfortranarray(X))
     stored = Stored(np.load(tmp_path / "X.npy", mmap_mode="r"))
     fit = daf(inclusion=inclusion, **options).fit
-    if "n_features_to_select" in options and "categorical_features" not in options:
-        with pytest.raises(ValueError, match="makes decoys, which takes a table in memory: use how_many='size', or"):
-            fit(stored, y)
-    elif "categorical_features" in options:
+    if "categorical_features" in options:
         with pytest.raises(ValueError, match="categorical_features needs a frame or a dense array: encode"):
             fit(stored, y)
     else:
@@ -302,7 +292,6 @@ def test_kept_and_dropped_against_a_loop_over_probes(criterion):
     assert np.isnan(fitted.std_errors_[[1, 4, 10]]).all()
     assert np.argsort(fitted.ranking_).tolist() == [1, 10, *rest[naive.order(scores)], 4]
     assert fitted.tally_.counts[[1, 4, 10]].tolist() == [60, 0, 60]
-    assert fitted.passed_.tolist() == [column != 4 for column in range(12)]
     for i in range(60):
         probe = fitted.plan_.probe(i).tolist()
         assert {1, 10} <= set(probe)
@@ -361,121 +350,6 @@ def test_kept_and_dropped_that_cannot_be_meant(options, words):
     X, y = table()
     with pytest.raises(ValueError, match=words):
         daf(**options).fit(X, y)
-
-
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
-def test_a_screen_with_what_is_kept_and_dropped(make):
-    X, y = table()
-    plain = daf(screen=6).fit(X, y)
-    passed, rest = plain.screen_.passed.tolist(), plain.screen_.rest.tolist()
-    keep, drop = [passed[0], rest[0]], [passed[1], rest[1]]
-    fitted = daf(4, screen=6, keep=keep, drop=drop).fit(make(X), y)
-    order = np.argsort(fitted.ranking_).tolist()
-    assert order[:2] == sorted(keep)
-    assert set(order[2:6]) == set(passed[2:])
-    assert order[6:10] == rest[2:]
-    assert set(order[10:]) == set(drop)
-    probed = set(np.concatenate([fitted.plan_.probe(i) for i in range(300)]).tolist())
-    assert probed == set(passed[2:]) | set(keep)
-    assert fitted.support_[keep].all()
-
-
-def test_a_screen_does_not_go_with_groups_or_categories():
-    X, y = table()
-    for options in ({"feature_groups": GROUPS}, {"categorical_features": [1]}):
-        with pytest.raises(ValueError, match="screen=6 looks at one column at a time"):
-            daf(screen=6, **options).fit(X, y)
-
-
-# ---- costs
-
-
-def test_equal_costs_are_none():
-    X, y = table()
-    plain = daf().fit(X, y)
-    for costs in (np.full(12, 7.0), {0: 1.0}, {}, [1] * 12):
-        assert daf(costs=costs).fit(X, y).ranking_.tolist() == plain.ranking_.tolist()
-
-
-def test_benefit_per_cost():
-    X, y = table()
-    plain = daf().fit(X, y)
-    costs = np.linspace(1, 3, 12)
-    fitted = daf(costs=costs).fit(X, y)
-    assert fitted.scores_.tobytes() == plain.scores_.tobytes()
-    benefit = plain.scores_ - np.median(plain.scores_)
-    worth = [gain / cost if gain > 0 else gain * cost for gain, cost in zip(benefit, costs, strict=True)]
-    assert np.argsort(fitted.ranking_).tolist() == naive.order(np.array(worth))
-
-
-def test_of_two_copies_the_cheap_one_is_ahead():
-    X, y = table()
-    X[:, 9] = X[:, 3]
-    for dear, cheap in ((3, 9), (9, 3)):
-        fitted = daf(costs={dear: 20.0}, stop=MaxProbes(2000)).fit(X, y)
-        assert fitted.ranking_[cheap] < fitted.ranking_[dear]
-    frame = pd.DataFrame(X, columns=NAMES)
-    named = daf(costs={"gene 9": 20.0}, stop=MaxProbes(2000)).fit(frame, y)
-    assert named.ranking_.tolist() == fitted.ranking_.tolist() or named.ranking_[3] < named.ranking_[9]
-
-
-def test_a_group_costs_what_its_features_do():
-    X, y = table()
-    plain = daf(feature_groups=GROUPS).fit(X, y)
-    fitted = daf(feature_groups=GROUPS, costs=np.full(12, 2.0)).fit(X, y)
-    benefit = np.array([plain.scores_[unit[0]] for unit in UNITS])
-    benefit -= np.median(benefit)
-    costs = np.array([2.0 * len(unit) for unit in UNITS])
-    order = naive.order(np.where(benefit > 0, benefit / costs, benefit * costs))
-    assert [fitted.ranking_[UNITS[unit][0]] for unit in order] == list(range(1, 10))
-
-
-def test_costs_of_a_single_feature():
-    X, y = table()
-    assert daf(costs=[3.0]).fit(X[:, :1], y).ranking_.tolist() == [1]
-
-
-@pytest.mark.parametrize(
-    "costs",
-    [
-        np.zeros(12),
-        np.r_[-1.0, np.ones(11)],
-        np.r_[np.nan, np.ones(11)],
-        np.r_[np.inf, np.ones(11)],
-        np.ones(11),
-        np.ones((12, 1)),
-        ["dear"] * 12,
-        "dear",
-        {0: "dear"},
-        {0: 0.0},
-        {0: None},
-        3.0,
-    ],
-    ids=[
-        "zero",
-        "negative",
-        "nan",
-        "inf",
-        "short",
-        "2d",
-        "texts",
-        "text",
-        "dict text",
-        "dict 0",
-        "dict None",
-        "number",
-    ],
-)
-def test_costs_that_cannot_be_meant(costs):
-    X, y = table()
-    with pytest.raises(ValueError, match="costs must hold a number above 0 for each of 12 features, or be a dict of"):
-        daf(costs=costs).fit(X, y)
-
-
-def test_costs_of_a_column_that_is_not_there():
-    X, y = table()
-    with pytest.raises(ValueError, match="costs holds 12: give names, or numbers from 0 to 11"):
-        daf(costs={12: 2.0}).fit(X, y)
 
 
 # ---- categories
@@ -666,7 +540,7 @@ def test_a_failing_criterion_says_how_to_see_it_again():
         raise RuntimeError("no luck")
 
     with pytest.raises(ValueError, match="see it again with the same fit and n_jobs=1"):
-        daf("auto", how_many="decoys", criterion=fails).fit(X, y)
+        daf(categorical_features=[6], criterion=fails).fit(X, y)
     with pytest.raises(ValueError, match=r"daf.criterion_.bind\(X, y, daf.cv\)\(daf.plan_.draw\(0, 1\)\)"):
         daf(keep=[1], criterion=fails).fit(X, y)
 
@@ -710,7 +584,7 @@ def test_rounds_with_groups_kept_dropped_and_categories(tmp_path):
     left = at_once.history_["left_in_round"]
     assert left[[8, 90, 91]].tolist() == [0, 0, 0]
     assert left.max() == len(at_once.plan_.rounds) - 1
-    stayed, gone = at_once.ranking_[(left == 0) & at_once.passed_], at_once.ranking_[left > 0]
+    stayed, gone = at_once.ranking_[(left == 0) & (at_once.tally_.counts > 0)], at_once.ranking_[left > 0]
     assert stayed.max() < gone.min()
     kept, known = summarize(path), summarize(at_once)
     assert kept["ranking"]["columns"] == known["ranking"]["columns"]
@@ -725,19 +599,16 @@ def test_rounds_with_groups_kept_dropped_and_categories(tmp_path):
 
 def test_the_report_says_what_was_said():
     frame, y = frame_with_categories()
-    fitted = daf(keep=["b"], drop=["c"], feature_groups=[["a", "d"]], costs={"a": 3.0}).fit(frame, y)
+    fitted = daf(keep=["b"], drop=["c"], feature_groups=[["a", "d"]]).fit(frame, y)
     summary = summarize(fitted, frame, y)
     features = summary["features"]
     assert features["groups"] == [["a", "d"]]
     assert (features["kept"], features["dropped"], features["categorical"]) == (["b"], ["c"], CATEGORIES)
-    assert features["decoys"] is None
     assert features["rounds"] is None
-    assert summary["ranking"]["columns"]["cost"][:1] == [1.0]
     assert "b" not in summary["verdict"][0].partition("led by")[2].partition(";")[0].split()
     assert summary["sizes"]["size"][0] == 1
     text = render_markdown(summary)
     assert "- 1 group, of 2 features in all, entered and left probes as one." in text
-    assert "- Ranked by benefit per cost; costs are from 1 to 3." in text
 
 
 def test_the_code_in_the_report_gives_the_same_ranking():
@@ -749,7 +620,6 @@ def test_the_code_in_the_report_gives_the_same_ranking():
     exec(code, names)
     assert names["daf"].ranking_.tolist() == fitted.ranking_.tolist()
     assert names["daf"].support_.tolist() == fitted.support_.tolist()
-    wide = daf(costs=np.arange(1.0, 5001.0), stop=MaxProbes(50)).fit(
-        np.zeros((10, 5000)) + np.eye(10, 5000), np.arange(10) % 2
-    )
+    X, y = np.zeros((10, 5000)) + np.eye(10, 5000), np.arange(10) % 2
+    wide = daf(feature_groups=np.arange(5000) // 2, stop=MaxProbes(50)).fit(X, y)
     assert summarize(wide)["repeat"]["code"] is None

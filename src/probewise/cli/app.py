@@ -165,7 +165,7 @@ def _help_all(names: set[str]) -> inspect.Parameter:
                 parameter.hidden = True  # type: ignore[attr-defined]
             raise typer.Exit
 
-    help_text = f"Show {len(names)} more options: how to stop, how to judge, groups, costs, and the like."
+    help_text = f"Show {len(names)} more options: how to stop, how to judge, groups, and the like."
     info = typer.Option("--help-all", callback=show, is_eager=True, help=help_text)
     kind = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter("help_all", kind, default=False, annotation=Annotated[bool, info])

@@ -73,16 +73,14 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
 def summary_of(daf: ProbingSelector, names: Sequence[str]) -> str:
     """What was asked about single features, how the run went, and why it ended."""
     from ..engine.settings import DEFAULT_FDR
-    from ..report.words import beyond_luck, decoys_beaten, sentences_on_features
+    from ..report.words import beyond_luck, sentences_on_features
 
     rate = getattr(daf, "fdr", DEFAULT_FDR)
-    stands_out = daf.run_.stands_out(daf.coefficient, rate)
-    decoys = decoys_beaten(daf.run_, stands_out, rate)
+    stands_out = daf.run_.stands_out(rate)
     sentences = []
-    if decoys is None and stands_out is not None:
+    if stands_out is not None:
         sentences.append(beyond_luck(int(stands_out.sum()), len(names), rate))
-    sentences += sentences_on_features(daf.run_, names, decoys)
-    sentences += [] if daf.screen_ is None else [daf.screen_.sentence]
+    sentences += sentences_on_features(daf.run_, names)
     sentences += [] if daf.sampled_rows_ is None else [f"Scored on a sample of {len(daf.sampled_rows_):,} rows"]
     seconds = daf.ledger_.seconds
     speed = f"{daf.n_probes_ / seconds:,.0f} a second" if seconds else "at once"

@@ -24,7 +24,7 @@ STANDARD_OUTPUT = "standard output"
 FILLINGS, REFUSE = ("mean", "median"), "refuse"
 FILLED_BY = ("auto", "knn", "linear")
 READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
-INPUTS = ("data", "target_file", "names", "costs")
+INPUTS = ("data", "target_file", "names")
 KEPT = ("ledger", "run", "first", "second")
 
 

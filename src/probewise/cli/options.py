@@ -153,14 +153,12 @@ RANK = (
             "group."),
         Option("keep_features", list[str], "COLS", "These are in every probe, and always selected."),
         Option("drop_features", list[str], "COLS", "These are in no probe and rank last. See also --ignore."),
-        Option("costs", Path, "FILE",
-            "Rank by benefit per cost: a table of two columns, feature, cost; others cost 1."),
     ),
     *advanced("How many features to keep",
         Option("auto", str, "HOW",
-            "Find how many, by daf: stands_out, those that beat luck on other rows as well; decoys, those that beat "
-            "shuffled copies; size, the fewest that predict as well as the best number."),
-        Option("fdr", float, "Q", "With --auto stands_out or decoys: the share of false ones allowed. Default: 0.1."),
+            "Find how many, by daf: stands_out, those that beat luck on other rows as well; size, the fewest that "
+            "predict as well as the best number."),
+        Option("fdr", float, "Q", "With --auto stands_out: the share of false ones allowed. Default: 0.1."),
     ),
     *advanced(OUTPUT,
         Option("select", Path, "FILE",
@@ -202,9 +200,6 @@ RANK = (
             check=str.lower),
         Option("max_probe_size", int, "N", "Of daf: most features in a probe. Default: 200.", at_least=1),
         Option("inclusion", float, "P", "Of daf, instead of a size: each feature is in with this chance."),
-        Option("screen", str, "N",
-            "Of daf, for far more than 100,000 features: probe only the N (or the share, as 0.1) that FSDD ranks "
-            "best. What matters only together with others may be lost."),
         Option("error_score", float, "J", "Where the criterion fails on a probe, go on with this J. Default: stop."),
     ),
     *advanced(RUN,

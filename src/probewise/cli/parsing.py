@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 TASKS = ("auto", "classification", "regression")
 # Options of rank that mean nothing to a method without probes.
 OF_PROBES = (
-    "probes", "time", "coverage", "settled", "screen", "error_score", "ledger", "dask", "together", "confidence",
-    "auto", "fdr", "feature_groups", "keep_features", "drop_features", "costs", "no_rows", "scale",
+    "probes", "time", "coverage", "settled", "error_score", "ledger", "dask", "together", "confidence",
+    "auto", "fdr", "feature_groups", "keep_features", "drop_features", "no_rows", "scale",
 )  # fmt: skip
 OF_DAF = (
     "coverage", "settled", "confidence", "relative_change", "check_every", "coefficient", "max_probe_size", "inclusion",
-    "screen", "auto", "fdr",
+    "auto", "fdr",
 )  # fmt: skip
 OF_CRITERIA = ("scoring", "missing", "weights", "groups")
 
@@ -64,7 +64,6 @@ def daf_of(given: Any, table: Table) -> Any:
         coefficient=given.coefficient or "daf0",
         check_every=given.check_every or 400,
         criterion=criterion_of(given, table),
-        screen=None if given.screen is None else number_or_share(given.screen),
         scale=_scale_of(given, None),
         stop=stop_rule(given),
         cv=folds_of(given, table, 3),
@@ -183,13 +182,6 @@ def seed_of(given: Any) -> int | None:
     return 0 if given.seed is None and not given.resume else given.seed
 
 
-def number_or_share(given: str) -> int | float:
-    for kind in (int, float):
-        with suppress(ValueError):
-            return kind(given)
-    raise ValueError(f"--screen {given!r} is no number: write how many features pass, as 20000, or a share, as 0.1")
-
-
 def feature_parameters(given: Any, table: Table) -> dict[str, Any]:
     """What is said about single features, by their numbers, as parameters of DAF."""
     from ..io import read_pairs
@@ -205,20 +197,10 @@ def feature_parameters(given: Any, table: Table) -> dict[str, Any]:
         if not columns:
             raise ValueError(f"--feature-groups {text!r}: write a name and columns, as NAME=col1,col2, or give a table")
         groups.setdefault(name, []).extend(named("feature-groups", [columns]))
-    costs = None
-    if given.costs is not None:
-        costs = {}
-        for feature, cost in read_pairs(given.costs, "cost"):
-            column = named("costs", [feature])[0]
-            try:
-                costs[column] = float(cost)
-            except ValueError:
-                raise ValueError(f"--costs {given.costs}: the cost of {feature!r} is {cost!r}; give a number") from None
     return {
         "keep": named("keep-features", given.keep_features or ()) or None,
         "drop": named("drop-features", given.drop_features or ()) or None,
         "feature_groups": groups or None,
-        "costs": costs,
     }
 
 
@@ -245,14 +227,14 @@ def _scale_of(given: Any, usual: str | None) -> str | None:
 def how_many_parameters(auto: str | None, fdr: float | None) -> dict[str, Any]:
     if auto is None:
         if fdr is not None:
-            raise ValueError("--fdr needs --auto stands_out or decoys")
+            raise ValueError("--fdr needs --auto stands_out")
         return {}
     from ..daf import HOW_MANY
 
     if auto not in HOW_MANY:
         raise ValueError(f"--auto {auto!r} is not known: choose one of {', '.join(HOW_MANY)}")
     if fdr is not None and auto == "size":
-        raise ValueError("--fdr needs --auto stands_out or decoys; --auto size allows for one standard error")
+        raise ValueError("--fdr needs --auto stands_out; --auto size allows for one standard error")
     found = {"n_features_to_select": "auto", "min_features_to_select": 0, "how_many": auto}
     return {**found, "fdr": 0.1 if fdr is None else fdr}
 

@@ -17,7 +17,6 @@ from ..kernels import sums
 from ..stopping import ORDER, VALUE, Look, State, Sure, Watch
 from ..validation.errors import ParameterError
 from .certainty import Certainty, discoveries, steady_errors
-from .decoys import chances
 from .ledger import Ledger
 from .probes import ProbePlan, Subsets
 from .regression import Regression
@@ -193,7 +192,7 @@ class Run:
 
     @cached_property
     def feature_plan(self) -> ProbePlan:
-        """The probes in features; decoys are numbered on from them."""
+        """The probes in features."""
         return self.units.plan(self.plan)
 
     @cached_property
@@ -243,31 +242,16 @@ class Run:
         return Certainty(self.units.per_feature(scores), self.units.per_feature(errors))
 
     def ranking(self, name: str) -> NDArray[np.int64]:
-        """Ranks, 1 is best: what is kept, units by their coefficient, what did not pass the screen, what is dropped.
-
-        Features of a group share a rank. With costs, units rank by what they give per cost.
-        """
-        units, record = self.units, self.record
-        scores = self.unit_coefficient(name)[0][: units.n_real]
-        if record.costs is not None:
-            scores = _per_cost(scores, units.costs(record.costs))
+        """Ranks, 1 is best: what is kept, units by their coefficient, what is dropped. A group shares a rank."""
+        units, scores = self.units, self.unit_coefficient(name)[0]
         places = ranked(self.plan, scores) if self.in_rounds else positions(scores)
         if units.are_features:
             return places + 1
         n_kept, ranking = len(units.kept), units.per_feature(places, -1) + 1
         ranking[ranking > 0] += n_kept
         ranking[units.kept] = np.arange(n_kept) + 1
-        rest = units.dropped[:0] if record.screening is None else record.screening.rest
-        rest = rest[(ranking[rest] == 0) & ~np.isin(rest, units.dropped)]
-        rest = np.concatenate([rest, units.dropped])
-        ranking[rest] = n_kept + units.n_real + 1 + np.arange(len(rest))
+        ranking[units.dropped] = n_kept + units.n_units + 1 + np.arange(len(units.dropped))
         return ranking
-
-    def probed_features(self) -> NDArray[np.bool_]:
-        """Which features were in probes."""
-        probed = self.units.unit_of >= 0
-        probed[self.units.kept] = True
-        return probed
 
     # ---- other rows
 
@@ -337,28 +321,20 @@ class Run:
 
     @cached_property
     def unit_chances(self) -> Floats | None:
-        """Of each unit that is no decoy, that luck gives as much as it tells, alone or in company; None: not known."""
-        alone = self.record.chances_alone
-        company = None if self.row_effects is None else self.row_effects.p_values
-        return None if alone is None and company is None else in_either_way(alone, company)[: self.units.n_real]
+        """P-value of each unit: univariate and conditional tests combined; None where neither is known."""
+        univariate = self.record.chances_alone
+        conditional = None if self.row_effects is None else self.row_effects.p_values
+        return None if univariate is None and conditional is None else in_either_way(univariate, conditional)
 
-    def p_values(self, name: str) -> Floats | None:
-        """The chance of each feature that luck gives it as much, by decoys if there are any; None where not known."""
-        scores, n_real = self.unit_coefficient(name)[0], self.units.n_real
-        known = chances(scores[:n_real], scores[n_real:]) if self.units.n_decoys else self.unit_chances
-        return None if known is None else self.units.per_feature(known)
+    def p_values(self) -> Floats | None:
+        """P-value of each feature; None where it is not known."""
+        return None if self.unit_chances is None else self.units.per_feature(self.unit_chances)
 
-    def stands_out(self, name: str, fdr: float = DEFAULT_FDR) -> NDArray[np.bool_] | None:
-        """Which features beat luck at a false-discovery rate, also on other rows; None where that is not known.
-
-        What a screen left out counts among those tested.
-        """
-        p_values = self.p_values(name)
-        if p_values is None:
+    def stands_out(self, fdr: float = DEFAULT_FDR) -> NDArray[np.bool_] | None:
+        """Which features are discoveries at this false discovery rate; None where p-values are not known."""
+        if self.unit_chances is None:
             return None
-        others = np.ones(0 if self.record.screening is None else len(self.record.screening.rest))
-        tested = p_values[self.units.first_features()]
-        return self.units.per_feature(discoveries(np.concatenate([tested, others]), fdr)[: len(tested)], False)
+        return self.units.per_feature(discoveries(self.unit_chances, fdr), False)
 
     # ---- along the ledger
 
@@ -402,11 +378,3 @@ def require_coefficient(name: Any, *, in_rounds: bool) -> None:
         raise ParameterError(f"coefficient={name!r} is not defined for a tournament: use 'regression'")
     if name not in COEFFICIENTS:
         raise ParameterError(f"coefficient={name!r} is not known: choose one of {', '.join(COEFFICIENTS)}")
-
-
-def _per_cost(scores: Floats, costs: Floats) -> Floats:
-    """What a unit gives beyond the middle one, per cost; what it lacks counts times its cost."""
-    if (costs == costs[0]).all() or not np.isfinite(scores).any():
-        return scores
-    benefit = scores - np.nanmedian(scores)
-    return np.where(benefit > 0, benefit / costs, benefit * costs)

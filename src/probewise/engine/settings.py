@@ -19,7 +19,7 @@ from .ledger import ROW_GROUPS, Ledger, LedgerError
 from .probes import FEWEST_EXPECTED, ProbePlan, Subsets
 from .row_effects import RowGroups
 from .schedule import Schedule, TournamentPlan
-from .units import Screening, Units, one_each
+from .units import Units
 
 Floats = NDArray[np.float64]
 DEFAULT_PROBE_SIZE = 200
@@ -53,7 +53,6 @@ class Record:
     units: Units
     max_probe_size: int | None = None
     inclusion: float | None = None
-    screening: Screening | None = None
     narrowing: Schedule | None = None  # how the run goes on among fewer features, if it does
     categorical: NDArray[np.int64] | None = None  # the columns that are categories
     scoring: str | None = None  # the score that J is, by name
@@ -66,9 +65,6 @@ class Record:
     block_size: int = BLOCK_SIZE
     feature_names: list[str] | None = None
     cv: str | None = None  # in words
-    costs: Floats | None = None
-    fdr: float | None = None  # of a run with decoys
-    decoys_by_groups: bool = False  # shuffled by whole groups of rows
     version: str | None = None  # of Probewise, that began the run
     command: list[str] | None = None  # the arguments of the command line, if it began the run
     row_shares: Floats | None = None  # of J, for each group of rows of which the ledger keeps what it gave
@@ -140,7 +136,6 @@ class Record:
             "target": self.target,
             "folds": self.folds,
             "sample_weight": self.sample_weight,
-            "screen": None,
             "units": None,
             "categorical": None if self.categorical is None else self.categorical.tolist() or None,
             ROW_GROUPS: None if self.row_shares is None else len(self.row_shares),
@@ -151,14 +146,10 @@ class Record:
             schedule = self.narrowing
             settings["tournament"] = [schedule.n_probes, *schedule.ends]
             settings["protected"] = [schedule.protected_above, fingerprint(schedule.protected)]
-        if self.screening is not None:
-            passed = self.screening.passed
-            settings["screen"] = f"{len(passed)} of {self.screening.n_features} by {self.screening.description}"
-            settings["screened"] = fingerprint(passed)
         if self._tells_units:
             units = self.units
             parts = (units.members.indices, units.members.offsets, units.kept, units.dropped)
-            settings["units"] = fingerprint(*parts) + f"/{units.n_decoys}{' by groups' * self.decoys_by_groups}"
+            settings["units"] = fingerprint(*parts)
         return settings
 
     def notes(self) -> dict[str, Any]:
@@ -170,21 +161,13 @@ class Record:
             "check_every": self.check_every,
             "cv": self.cv,
         }
-        if self.screening is not None:
-            notes["screen_passed"] = _packed(self.screening.passed)
-            notes["screen_rest"] = _packed(self.screening.rest)
         if self._tells_units:
             notes["unit_members"] = _packed(self.units.members.indices)
             notes["unit_sizes"] = _packed(self.units.members.sizes)
             notes["unit_always"] = _packed(self.units.kept)
             notes["unit_dropped"] = _packed(self.units.dropped)
-            notes["unit_decoys"] = self.units.n_decoys
         if self.narrowing is not None:
             notes["protected_units"] = _packed(self.narrowing.protected)
-        if self.costs is not None:
-            notes["costs"] = self.costs.tolist()
-        if self.fdr is not None:
-            notes["fdr"] = self.fdr
         if self.command is not None:
             notes["command"] = self.command
         if self.row_shares is not None:
@@ -197,9 +180,7 @@ class Record:
 
     @property
     def _tells_units(self) -> bool:
-        """Whether units are more than the features, or those that passed the screen."""
-        if self.screening is not None:
-            return not np.array_equal(self.units.members.indices, self.screening.passed)
+        """Whether units are more than the features."""
         return not self.units.are_features or (self.categorical is not None and len(self.categorical) > 0)
 
     # ---- read
@@ -220,8 +201,7 @@ class Record:
 def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
     sizes = _read_sizes(kept)
     n_features = sizes["shape"][1]
-    screening = _read_screening(kept, n_features)
-    units = _read_units(kept, n_features, screening)
+    units = _read_units(kept, n_features)
     narrowing = _read_narrowing(kept, units)
     inclusion = sizes["inclusion"]
     _require(inclusion is None or inclusion * units.n_units >= FEWEST_EXPECTED)
@@ -233,7 +213,6 @@ def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
         **words,
         **_read_notes(kept, n_features),
         "criterion": str(kept.get("criterion")),
-        "screening": screening,
         "units": units,
         "narrowing": narrowing,
         **_read_rows(kept, units),
@@ -262,25 +241,16 @@ def _read_sizes(kept: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_screening(kept: Mapping[str, Any], n_features: int) -> Screening | None:
-    if kept.get("screen") is None:
-        return None
-    passed, rest = _unpacked(kept["screen_passed"]), _unpacked(kept["screen_rest"])
-    _require(np.array_equal(np.sort(np.concatenate([passed, rest])), np.arange(n_features)))
-    _require(len(passed), (np.diff(passed) > 0).all())
-    return Screening(passed, rest, str(kept["screen"]).partition(" by ")[2])
-
-
-def _read_units(kept: Mapping[str, Any], n_features: int, screening: Screening | None) -> Units:
+def _read_units(kept: Mapping[str, Any], n_features: int) -> Units:
     if kept.get("units") is None:
-        return Units.of_features(n_features) if screening is None else Units(n_features, one_each(screening.passed))
+        return Units.of_features(n_features)
     members, sizes = _unpacked(kept["unit_members"]), _unpacked(kept["unit_sizes"])
-    always, dropped, n_decoys = _unpacked(kept["unit_always"]), _unpacked(kept["unit_dropped"]), kept["unit_decoys"]
+    always, dropped = _unpacked(kept["unit_always"]), _unpacked(kept["unit_dropped"])
     offsets = np.concatenate([[0], np.cumsum(sizes.astype(np.int64))])
     every = np.concatenate([members, always, dropped])
-    _require(isinstance(n_decoys, int), 0 <= n_decoys < len(sizes), (sizes > 0).all(), offsets[-1] == len(members))
-    _require(len(np.unique(every)) == len(every), every.min() >= 0, every.max() < n_features + n_decoys)
-    return Units(n_features, Subsets(members, offsets), always, dropped, n_decoys)
+    _require(len(sizes), (sizes > 0).all(), offsets[-1] == len(members))
+    _require(len(np.unique(every)) == len(every), every.min() >= 0, every.max() < n_features)
+    return Units(n_features, Subsets(members, offsets), always, dropped)
 
 
 def _read_narrowing(kept: Mapping[str, Any], units: Units) -> Schedule | None:
@@ -312,17 +282,13 @@ def _read_rows(kept: Mapping[str, Any], units: Units) -> dict[str, Any]:
 
 
 def _read_notes(kept: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-    names, command, fdr = kept.get("feature_names"), kept.get("command"), kept.get("fdr")
-    costs = None if kept.get("costs") is None else np.array(kept["costs"], dtype=np.float64)
+    names, command = kept.get("feature_names"), kept.get("command")
     categorical = np.array(kept.get("categorical") or [], dtype=np.int64)
     _require(names is None or (len(names) == n_features and all(isinstance(name, str) for name in names)))
-    _require(costs is None or (costs.shape == (n_features,) and (np.isfinite(costs) & (costs > 0)).all()))
     _require(categorical.ndim == 1, ((categorical >= 0) & (categorical < n_features)).all())
-    _require(fdr is None or (isinstance(fdr, float) and 0 < fdr < 1))
     _require(command is None or all(isinstance(word, str) for word in command))
-    notes = {"feature_names": names, "costs": costs, "categorical": categorical, "fdr": fdr, "command": command}
     version = None if kept.get("version") is None else str(kept["version"])
-    return {**notes, "version": version}
+    return {"feature_names": names, "categorical": categorical, "command": command, "version": version}
 
 
 def _packed(values: NDArray[Any], dtype: str = "<i4") -> str:

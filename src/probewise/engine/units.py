@@ -1,4 +1,4 @@
-"""Units, what enters and leaves a probe as one: a feature, a group of features, a category, or a decoy.
+"""Units, what enters and leaves a probe as one: a feature, a group of features, or a category.
 
 A run numbers units and nothing else. Here units become features, as the user numbers them, and columns of the matrix
 that the criterion sees.
@@ -6,7 +6,7 @@ that the criterion sees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -14,27 +14,23 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..validation.errors import ForPython, Parameter, ParameterError, Setting
+from ..validation.errors import ParameterError
 from ..validation.stores import Stored
-from .decoys import Decoys
-from .probes import ProbePlan, Round, Subsets, joined
+from .probes import ProbePlan, Round, Subsets
 
 Columns = NDArray[np.int32]
 NO_COLUMNS: Columns = np.empty(0, np.int32)
 MOST_LEVELS = 1000
-# Columns that passed a screen are copied if they are few: they then lie together and less goes to other processes.
-COPIED_SHARE, COPIED_BYTES = 8, 2**28  # one column in so many at most, and no more than so many bytes
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The units of a run over the features of a table; decoys come last, as features numbered on from those."""
+    """The units of a run over the features of a table."""
 
     n_features: int
     members: Subsets  # the features of each unit
     kept: Columns = field(default_factory=lambda: NO_COLUMNS)  # features in every probe, as the user asked
     dropped: Columns = field(default_factory=lambda: NO_COLUMNS)  # and in none
-    n_decoys: int = 0
 
     @classmethod
     def of_features(cls, n_features: int) -> Units:
@@ -46,14 +42,9 @@ class Units:
         return len(self.members)
 
     @property
-    def n_real(self) -> int:
-        """Units that are not decoys."""
-        return self.n_units - self.n_decoys
-
-    @property
     def n_ranks(self) -> int:
         """How many can be selected: a group counts as one, what is dropped not at all."""
-        in_groups = int(self.members.offsets[self.n_real]) - self.n_real
+        in_groups = len(self.members.indices) - self.n_units
         return self.n_features - in_groups - len(self.dropped)
 
     @cached_property
@@ -65,10 +56,8 @@ class Units:
         """The plan of a run over the units, in features."""
         if self.are_features:
             return unit_plan
-        total = self.n_features + self.n_decoys
-        return FeaturePlan(
-            total, unit_plan.max_size, unit_plan.inclusion, unit_plan.seed, units=self, unit_plan=unit_plan
-        )
+        settings = (self.n_features, unit_plan.max_size, unit_plan.inclusion, unit_plan.seed)
+        return FeaturePlan(*settings, units=self, unit_plan=unit_plan)
 
     def features_of(self, subsets: Subsets) -> Subsets:
         return spelled_out(subsets, self.members, self.kept)
@@ -77,8 +66,7 @@ class Units:
     def unit_of(self) -> NDArray[np.int64]:
         """The unit of each feature; -1 for one that is in none."""
         units = np.full(self.n_features, -1)
-        real = self.members.offsets[self.n_real]
-        units[self.members.indices[:real]] = np.repeat(np.arange(self.n_real), self.members.sizes[: self.n_real])
+        units[self.members.indices] = np.repeat(np.arange(self.n_units), self.members.sizes)
         return units
 
     def per_feature(self, values: NDArray[Any], empty: Any = np.nan) -> NDArray[Any]:
@@ -92,13 +80,8 @@ class Units:
         return out
 
     def first_features(self) -> Columns:
-        """The first feature of each unit that is not a decoy."""
-        return self.members.indices[self.members.offsets[: self.n_real]]
-
-    def costs(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """A group costs what its features do together."""
-        real = self.members.indices[: self.members.offsets[self.n_real]]
-        return np.add.reduceat(costs[real], self.members.offsets[: self.n_real])
+        """The first feature of each unit."""
+        return self.members.indices[self.members.offsets[:-1]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,27 +113,6 @@ class FeaturePlan(ProbePlan):
 
 
 @dataclass(frozen=True, eq=False)
-class Screening:
-    """What a screen did before the probes."""
-
-    passed: Columns  # are probed; ascending
-    rest: Columns  # are not; best first
-    description: str  # the method with its parameters
-
-    @property
-    def n_features(self) -> int:
-        return len(self.passed) + len(self.rest)
-
-    @property
-    def method(self) -> str:
-        return self.description.partition("(")[0]
-
-    @property
-    def sentence(self) -> str:
-        return f"{self.n_features:,} features were screened by {self.method} to {len(self.passed):,} before probing"
-
-
-@dataclass(frozen=True, eq=False)
 class UnitTable:
     """The matrix that the criterion sees, and the units in it."""
 
@@ -164,25 +126,6 @@ class UnitTable:
         if not len(self.kept) and np.array_equal(self.columns.indices, np.arange(self.units.n_units)):
             return score
         return UnitScore(score, self.columns, self.kept)
-
-    def with_decoys(self, seed: int, groups: Any = None) -> UnitTable:
-        """The same with shuffled copies of features as further units; groups of rows are shuffled as wholes."""
-        if isinstance(self.matrix, Stored):
-            raise ParameterError(
-                ForPython("n_features_to_select='auto'", Setting("how_many", "decoys")),
-                " makes decoys, which takes a table in memory: use ",
-                Setting("how_many", "size"),
-                ", or load it",
-            )
-        decoys, units = Decoys.of(self.matrix, self.columns, seed, groups), self.units
-        numbers = units.n_features + np.arange(len(decoys.columns), dtype=np.int32)
-        members = joined([units.members, one_each(numbers)])
-        return replace(
-            self,
-            matrix=decoys.matrix,
-            units=replace(units, members=members, n_decoys=len(numbers)),
-            columns=joined([self.columns, decoys.columns]),
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,31 +148,17 @@ def unit_table(
     units: Units,
     *,
     categorical: NDArray[np.bool_] | None = None,
-    screening: Screening | None = None,
     names: NDArray[Any] | None = None,
 ) -> UnitTable:
-    """X as the criterion sees it: categories in a column for each level, of screened columns a copy if they are few."""
+    """X as the criterion sees it: categories in a column for each level."""
     if categorical is not None and categorical.any():
         matrix, columns = one_hot(X, categorical, names)
-    elif screening is not None and not len(units.kept):
-        matrix, columns = _passed_columns(X, screening.passed)
     else:
         matrix, columns = X, one_each(np.arange(X.shape[1], dtype=np.int32))
     if units.are_features:
         return UnitTable(matrix, units, columns)
     kept = spelled_out(Subsets(units.kept, np.array([0, len(units.kept)])), columns, NO_COLUMNS).indices
     return UnitTable(matrix, units, spelled_out(units.members, columns, NO_COLUMNS), kept)
-
-
-def _passed_columns(X: Any, passed: Columns) -> tuple[Any, Subsets]:
-    places = np.arange(X.shape[1], dtype=np.int32)
-    is_large = isinstance(X, Stored) or COPIED_SHARE * len(passed) > X.shape[1]
-    if is_large or (not sp.issparse(X) and len(passed) * X.shape[0] * X.itemsize > COPIED_BYTES):
-        return X, one_each(places)
-    places[:] = 0
-    places[passed] = np.arange(len(passed))
-    copied = X.tocsc()[:, passed] if sp.issparse(X) else np.asfortranarray(X[:, passed])
-    return copied, one_each(places)
 
 
 def one_hot(X: Any, categorical: NDArray[np.bool_], names: NDArray[Any] | None = None) -> tuple[Any, Subsets]:
@@ -239,10 +168,7 @@ def one_hot(X: Any, categorical: NDArray[np.bool_], names: NDArray[Any] | None =
     whether levels are found before or inside of the folds. What is missing is a level of its own, as in scikit-learn.
     """
     if sp.issparse(X) or isinstance(X, Stored):
-        raise ParameterError(
-            Parameter("categorical_features"),
-            " needs a frame or a dense array: encode the columns of this table first",
-        )
+        raise ParameterError("categorical_features needs a frame or a dense array: encode the columns first")
     parts, sizes = [], np.ones(X.shape[1], np.int64)
     for column in np.flatnonzero(categorical):
         values = X[:, column]
@@ -293,17 +219,16 @@ def units_of(
     groups: list[Columns],
     keep: Columns,
     drop: Columns,
-    passed: Columns | None,
     names: NDArray[Any] | None = None,
 ) -> Units:
-    """The units of a run, by what the user and a screen say of features."""
+    """The units of a run, by what the user says of features."""
     both = np.intersect1d(keep, drop)
     if both.size:
         name = both[0] if names is None else names[both[0]]
-        raise ParameterError(Parameter("keep"), " and ", Parameter("drop"), f" both name column {name}: name it once")
-    if not groups and not len(keep) and not len(drop) and passed is None:
+        raise ParameterError(f"keep and drop both name column {name}: name it once")
+    if not groups and not len(keep) and not len(drop):
         return Units.of_features(n_features)
-    free = np.ones(n_features, dtype=bool) if passed is None else np.isin(np.arange(n_features), passed)
+    free = np.ones(n_features, dtype=bool)
     free[keep] = free[drop] = False
     label = np.arange(n_features)
     for group in groups:
@@ -312,20 +237,13 @@ def units_of(
             if 0 < len(inside) < len(group):
                 name = inside[0] if names is None else names[inside[0]]
                 raise ParameterError(
-                    Parameter(parameter),
-                    f" names column {name} and not all others of its group in ",
-                    Parameter("feature_groups"),
-                    ": name all of them, or leave it out of the group",
+                    f"{parameter} names column {name} and not all others of its group in feature_groups: name all of "
+                    "them, or leave it out of the group"
                 )
         label[group] = group[0]
     columns = np.flatnonzero(free)
     order = columns[np.argsort(label[columns], kind="stable")].astype(np.int32)
     if not len(order):
-        raise ParameterError(
-            Parameter("keep"),
-            " and ",
-            Parameter("drop"),
-            f" leave none of {n_features} features to be ranked: name fewer",
-        )
+        raise ParameterError(f"keep and drop leave none of {n_features} features to be ranked: name fewer")
     starts = np.flatnonzero(np.concatenate([[True], np.diff(label[order]) != 0]))
     return Units(n_features, Subsets(order, np.append(starts, len(order)).astype(np.int64)), keep, drop)

@@ -16,7 +16,7 @@ from ..criteria import Criterion
 from ..stopping import MaxProbes, Rule
 
 WITHOUT_CONSEQUENCE: dict[str, Any] = {"ledger": None, "n_jobs": None, "verbose": 0}  # for the ranking
-FEATURE_PARAMETERS = ("feature_groups", "keep", "drop", "costs", "categorical_features")
+FEATURE_PARAMETERS = ("feature_groups", "keep", "drop", "categorical_features")
 LONGEST_LINE = 10_000
 
 

@@ -15,8 +15,8 @@ from .summary import findings_of
 
 TOPS = (5, 10, 20, 50, 100, 200)
 SHOWN = 20
-FINGERPRINTS = ("data", "target", "folds", "screened", "units", "protected", "sample_weight")
-NOT_SETTINGS = ("feature_names", "screened", "stop_reason", "seconds")
+FINGERPRINTS = ("data", "target", "folds", "units", "protected", "sample_weight")
+NOT_SETTINGS = ("feature_names", "stop_reason", "seconds")
 
 
 def compare_runs(first: str | PathLike[str], second: str | PathLike[str], *, top: int = SHOWN) -> dict[str, Any]:

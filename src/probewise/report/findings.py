@@ -21,7 +21,6 @@ from ..criteria import NAMES, Criterion
 from ..engine.ledger import Ledger
 from ..engine.run import Run, require_coefficient
 from ..engine.settings import DEFAULT_FDR, Record
-from ..engine.units import Screening
 from ..evaluation.size_curve import criterion_of
 from ..study import StudyResult
 from ..tournament import NEIGHBORS, usual_criterion
@@ -29,7 +28,7 @@ from .code import WITHOUT_CONSEQUENCE
 from .ranking_table import watched_top
 
 Floats = NDArray[np.float64]
-LEDGER_SETTINGS = ("max_probe_size", "inclusion", "scoring", "sample_weight", "cv", "screen")
+LEDGER_SETTINGS = ("max_probe_size", "inclusion", "scoring", "sample_weight", "cv")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,10 +62,6 @@ class Findings:
         return None if self.run is None else self.run.record
 
     @property
-    def screening(self) -> Screening | None:
-        return None if self.record is None else self.record.screening
-
-    @property
     def top(self) -> int:
         """How many features at the top the run was watched for."""
         assert self.run is not None
@@ -87,20 +82,19 @@ class Findings:
     @cached_property
     def p_values(self) -> Floats | None:
         """The chance of each feature that luck gives as much; None where that is not known."""
-        return None if self.run is None or self.coefficient is None else self.run.p_values(self.coefficient)
+        return None if self.run is None or self.coefficient is None else self.run.p_values()
 
     @cached_property
     def stands_out(self) -> NDArray[np.bool_] | None:
         """Which features beat luck, on other rows as well; None where that is not known."""
         if self.run is None or self.coefficient is None:
             return None
-        return self.run.stands_out(self.coefficient, self.fdr)
+        return self.run.stands_out(self.fdr)
 
     @property
     def fdr(self) -> float:
         """The false-discovery rate asked for."""
-        kept = None if self.record is None else self.record.fdr
-        return getattr(self.selector, "fdr", DEFAULT_FDR if kept is None else kept)
+        return getattr(self.selector, "fdr", DEFAULT_FDR)
 
     @property
     def command(self) -> str | None:

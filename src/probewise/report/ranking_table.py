@@ -27,7 +27,6 @@ LABELS = {
     "rank_high": "to rank",
     "in_top": "chance, top {top}",
     "probed": "probed",
-    "cost": "cost",
     "p_value": "p",
     "kept": "kept",
     "left_in_round": "left after round",
@@ -60,7 +59,7 @@ def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool 
         p_values=getattr(selector, "p_values_", None),
         kept=selector.support_ if run is not None and selector.n_features_to_select == "auto" else None,
     )
-    stands_out = None if run is None else run.stands_out(selector.coefficient, getattr(selector, "fdr", DEFAULT_FDR))
+    stands_out = None if run is None else run.stands_out(getattr(selector, "fdr", DEFAULT_FDR))
     if stands_out is not None:
         columns["stands_out"] = stands_out[np.argsort(selector.ranking_, kind="stable")]
     if certainty and run is not None:
@@ -82,14 +81,12 @@ def ranking_columns(
 ) -> dict[str, Any]:
     """The whole ranking as columns, best first; what is None is left out."""
     order = np.argsort(ranking, kind="stable")
-    record = None if run is None else run.record
     known = scores[np.isfinite(scores)]
     values = {
         "score": scores,
         "above_average": None if run is None or not len(known) else scores - known.mean(),
         "std_error": std_errors,
         "probed": None if run is None else run.feature_tally.counts,
-        "cost": None if record is None else record.costs,
         "p_value": p_values,
         "kept": kept,
     }
@@ -111,7 +108,7 @@ def certainty_columns(run: Run, coefficient: str, ranking: NDArray[np.int64], to
     """Between which ranks each feature is, 95 % sure, and its chance to be in the top, best first.
 
     None or NaN for features that were not probed, or not to the end; nothing at all where the ranking is not by the
-    coefficient alone, as with costs.
+    coefficient alone.
     """
     certainty, order = run.certainty(coefficient, about_rows=True), np.argsort(ranking, kind="stable")
     if not certainty.is_of(ranking):
@@ -130,7 +127,7 @@ def watched_top(run: Run, stop: Any = None) -> int:
     """
     watched = () if stop is None else as_rule(stop).watch
     tops = (item.top if isinstance(item, Sure) else item for item in watched if not isinstance(item, str))
-    return min(min(tops, default=TOP), max(1, run.units.n_real // 4))
+    return min(min(tops, default=TOP), max(1, run.units.n_units // 4))
 
 
 def decimals_of(columns: dict[str, Any]) -> int:
@@ -154,7 +151,7 @@ def cell(name: str, value: Any, decimals: int, *, blank: str = "-") -> str:
         return f"{value:,}"
     if name == "p_value" and value < 0.0001:
         return "<0.0001"
-    return f"{value:g}" if name == "cost" else f"{value:.{DECIMALS.get(name, decimals)}f}"
+    return f"{value:.{DECIMALS.get(name, decimals)}f}"
 
 
 def typeset_cell(name: str, value: Any, decimals: int) -> str:

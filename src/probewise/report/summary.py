@@ -20,7 +20,6 @@ from .._selector import RankingSelector
 from ..engine.ledger import Ledger
 from ..engine.run import Run
 from ..engine.tally import COEFFICIENTS
-from ..engine.units import Screening
 from ..study import StudyResult
 from ..study.runfile import SIGNATURE
 from ..validation.errors import ForPython, Parameter, ParameterError
@@ -33,7 +32,7 @@ from .leakage import giveaways
 from .ranking_table import LABELS, certainty_columns, in_order, ranking_columns
 from .study import comparison, findings_of_study, other_shares, read_study
 from .verdict import verdict
-from .words import decoys_beaten, plain_numbers, sentences_on_features
+from .words import plain_numbers, sentences_on_features
 
 FORMAT = 1
 A_KEPT_RUN = (
@@ -128,7 +127,6 @@ def summarize(
         "asked": _asked(found, source, target),
         **parts,
         "study": None if found.study is None else comparison(found.study),
-        "screen": None if found.screening is None else _screen(found.screening),
         "features": None if found.run is None else _features(found, found.run),
         "run": _run(found),
         "repeat": {"command": command or found.command, "code": code},
@@ -206,8 +204,6 @@ def question_of(source: str | None, target: str | None, *, of_methods: bool = Fa
 
 def _asked(found: Findings, source: str | None, target: str | None) -> dict[str, Any]:
     scoring, way = found.settings.get("scoring"), WAYS.get(found.method, "")
-    if found.screening is not None:
-        way = f"{found.screening.sentence}; what did not pass was never tried together with others. {way}"
     return {
         "method": found.method,
         "way": way,
@@ -244,7 +240,6 @@ def _ranking(found: Findings, data: Data | None, ranks_alone: dict[str, NDArray[
     if run is not None and found.coefficient is not None:
         columns |= certainty_columns(run, found.coefficient, found.ranking, found.top)
         labels["in_top"] = LABELS["in_top"].format(top=found.top)
-        labels["p_value"] = "p, by decoys" if run.units.n_decoys else LABELS["p_value"]
         if stands_out is not None:
             columns["stands_out"] = stands_out[order]
         if run.in_rounds:
@@ -270,11 +265,6 @@ def _as_list(values: Any) -> list[Any]:
     return plain_numbers(values) if values.dtype.kind == "f" else list(values.tolist())
 
 
-def _screen(screening: Screening) -> dict[str, Any]:
-    passed = {"features": screening.n_features, "passed": len(screening.passed)}
-    return {"by": screening.description, "method": screening.method, **passed}
-
-
 def _run(found: Findings) -> dict[str, Any]:
     run = found.run
     return {
@@ -289,15 +279,13 @@ def _run(found: Findings) -> dict[str, Any]:
 def _features(found: Findings, run: Run) -> dict[str, Any]:
     """What was asked about single features, and what became of it; "told" has it in sentences."""
     units, names = run.units, found.names
-    decoys = decoys_beaten(run, found.stands_out, found.fdr)
     rounds = [{"from_probe": part.start, "features": len(part.active)} for part in run.plan.rounds]
     return {
-        "told": sentences_on_features(run, names, decoys),
+        "told": sentences_on_features(run, names),
         "groups": [[names[column] for column in unit.tolist()] for unit in units.members if len(unit) > 1],
         "kept": [names[column] for column in units.kept.tolist()],
         "dropped": [names[column] for column in units.dropped.tolist()],
         "categorical": [names[column] for column in found.categorical.tolist()],
-        "decoys": decoys,
         "rounds": rounds if run.in_rounds else None,
     }
 

@@ -38,8 +38,7 @@ def _which(summary: dict[str, Any]) -> str:
     features, scores = ranking["columns"]["feature"], ranking["columns"]["score"]
     scored = [name for name, score in zip(features, scores, strict=True) if score is not None] or features
     target, n_features = summary["asked"]["target"], summary["data"]["features"]
-    screen, n_standing_out = summary["screen"], ranking["standing_out"]
-    probed = f" ({screen['passed']:,} of them probed, after a screen by {screen['method']})" if screen else ""
+    n_standing_out = ranking["standing_out"]
     if n_standing_out is None:
         names = _named(scored[:SHOWN])
         luck = "; whether that is more than luck is not known" if summary["run"]["probes"] else ""
@@ -50,7 +49,7 @@ def _which(summary: dict[str, Any]) -> str:
     if not n_standing_out:
         together = " one by one" if (summary["honest"] or {}).get("beats_guessing") else ""
         return (
-            f"Nothing here beats luck{together}: none of the {n_features:,} features{probed} stands out, {rate}. "
+            f"Nothing here beats luck{together}: none of the {n_features:,} features stands out, {rate}. "
             f"{_named(scored[:SHOWN])} rank first, as something always does."
         )
     stands_out = ranking["columns"]["stands_out"]
@@ -58,7 +57,7 @@ def _which(summary: dict[str, Any]) -> str:
     stand = "stands" if n_standing_out == 1 else "stand"
     aim = f"predict {quoted(target)}" if target else "predict the target"
     found = f"{n_standing_out:,} {stand} out in helping to {aim}, beyond luck and on other rows as well ({rate})"
-    return f"Of {n_features:,} features{probed}, {found}, led by {_named(leaders)}{_how_settled(summary)}."
+    return f"Of {n_features:,} features, {found}, led by {_named(leaders)}{_how_settled(summary)}."
 
 
 def _named(names: list[str]) -> str:

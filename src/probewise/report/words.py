@@ -54,12 +54,9 @@ def evidence(kinds: list[str]) -> str:
     return words[kinds[0] if len(set(kinds)) == 1 else "both"]
 
 
-def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any] | None = None) -> list[str]:
-    """What was asked about single features and what became of it, in sentences without their full stops.
-
-    ``decoys`` is what `decoys_beaten` gives.
-    """
-    record, sizes = run.record, run.units.members.sizes[: run.units.n_real]
+def sentences_on_features(run: Run, names: Sequence[str]) -> list[str]:
+    """What was asked about single features and what became of it, in sentences without their full stops."""
+    record, sizes = run.record, run.units.members.sizes
     n_groups, n_inside = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     sentences = []
     if n_groups:
@@ -68,9 +65,6 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
     sentences += _naming("In no probe, at the user's wish", run.units.dropped, names)
     if record.categorical is not None:
         sentences += _naming("Categories, level by level", record.categorical, names)
-    if record.costs is not None:
-        low, high = record.costs.min(), record.costs.max()
-        sentences.append(f"Ranked by benefit per cost; costs are from {low:g} to {high:g}")
     if record.uneven is not None:
         low, high = record.uneven
         sentences.append(
@@ -82,23 +76,12 @@ def sentences_on_features(run: Run, names: Sequence[str], decoys: dict[str, Any]
         sentences.append(f"{only}: errors are about other probes, not about other rows")
     if run.row_effects is not None and record.chances_alone is None:
         sentences.append("Features were tested in company only: alone, a table that is not in memory is not tested")
-    if run.units.n_decoys and decoys is not None:
-        beat = f"{decoys['beaten_by']:,} {'feature beats' if decoys['beaten_by'] == 1 else 'features beat'} them"
-        rate = f"at a false-discovery rate of {decoys['rate']:g}"
-        sentences.append(f"{run.units.n_decoys:,} decoys took part; {beat} {rate}")
     if run.in_rounds:
         n_units = _abridged([len(part.active) for part in run.plan.rounds])
         starts = _abridged([part.start for part in run.plan.rounds[1:]])
         in_rounds = f"Rounds among {n_units} features; features were dropped after {starts} probes"
         sentences.append(in_rounds if starts else f"One round, among {n_units}: nothing was left out so far")
     return sentences
-
-
-def decoys_beaten(run: Run, stands_out: NDArray[np.bool_] | None, fdr: float) -> dict[str, Any] | None:
-    """How many decoys there were, how many features beat them, and at which rate; None where there were none."""
-    if stands_out is None or not run.units.n_decoys:
-        return None
-    return {"made": run.units.n_decoys, "beaten_by": int(stands_out.sum()), "rate": fdr}
 
 
 def beyond_luck(n_standing_out: int, n_features: int, rate: float) -> str:

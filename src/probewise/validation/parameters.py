@@ -1,4 +1,4 @@
-"""What users say in parameters: numbers, shares and seeds; columns, groups of them and their costs; files to write."""
+"""What users say in parameters: numbers, shares and seeds; columns and groups of them; files to write."""
 
 from __future__ import annotations
 
@@ -151,27 +151,6 @@ def _by_label(labels: list[Any], n_features: int) -> list[list[int]]:
     for column, label in enumerate(labels):
         places.setdefault(label, []).append(column)
     return list(places.values())
-
-
-def checked_costs(costs: Any, names: NDArray[Any] | None, n_features: int) -> NDArray[np.float64] | None:
-    """A cost above 0 for each feature, given as an array or as a dict of those that are not 1; None: no costs."""
-    if costs is None:
-        return None
-    if isinstance(costs, Mapping):
-        places = _places(names)
-        columns = [_column(key, "costs", places, n_features) for key in costs]
-        given = dict(zip(columns, costs.values(), strict=True))
-        costs = [given.get(column, 1.0) for column in range(n_features)]
-    try:
-        values = np.asarray(costs, dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if values.shape != (n_features,) or not (np.isfinite(values) & (values > 0)).all():
-        raise ParameterError(
-            Parameter("costs"),
-            f" must hold a number above 0 for each of {n_features} features, or be a dict of those that are not 1",
-        )
-    return values
 
 
 def writable_path(

@@ -20,7 +20,6 @@ function makeTable() {
     if (key === "stands_out" || key === "kept") return value ? "yes" : "";
     if (key === "rank_low") return value === columns.rank_high[row] ? whole(value) : `${whole(value)} to ${whole(columns.rank_high[row])}`;
     if (key === "p_value" && value < 0.0001) return "<0.0001";
-    if (key === "cost") return String(value);
     return wholeNumbers.includes(key) ? whole(value) : written(value, decimals[key]);
   }
 
