@@ -24,7 +24,6 @@ from .evaluation.nested_score import HonestScore, honest_score_of
 from .evaluation.size_curve import SizeCurve, size_curve_of, warn_of_forgotten
 from .executors import Map, ahead, executor, serial, stays_here
 from .validation import tables
-from .validation.errors import ForPython, Message, Setting
 from .validation.labels import checked_weights, plain_labels, require_two_weighted, warn_of_another_order
 from .validation.parameters import number_of
 from .validation.stores import CANNOT_TRAVEL, Stored, as_dense, is_stored, readable_type
@@ -333,7 +332,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         check_is_fitted(self, "ranking_")
         return self.ranking_ <= self._n_selected(len(self.ranking_))
 
-    def _remedy_for_missing(self) -> Message:
+    def _remedy_for_missing(self) -> str:
         return tables.REMEDY
 
     def _n_selected(self, n_features: int) -> int:
@@ -367,14 +366,12 @@ class WrapperSelector(RankingSelector):
     def _takes_nan(self) -> bool:
         return self._criterion_or_default().allow_nan
 
-    def _remedy_for_missing(self) -> Message:
+    def _remedy_for_missing(self) -> str:
         criterion = self._criterion_or_default()
         if "missing" not in criterion.get_params(deep=False) or criterion.allow_nan:
             return tables.REMEDY
-        in_criterion = ForPython(
-            f"criterion={type(criterion).__name__}(missing='median')", Setting("missing", "median")
-        )
-        return ("fill gaps inside the folds with ", in_criterion, ", or ", *tables.REMEDY)
+        filled = f"criterion={type(criterion).__name__}(missing='median')"
+        return f"fill gaps inside the folds with {filled}, or {tables.REMEDY}"
 
     @property
     def _needs_target(self) -> bool:

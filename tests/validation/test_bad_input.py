@@ -394,9 +394,9 @@ SHAPES = [
     Bad("a number", lambda: (np.float64(3), Y), "Expected 2D array, got scalar array instead"),
     Bad("no rows", lambda: (X[:0], Y[:0]), r"Found array with 0 sample\(s\) \(shape=\(0, 4\)\)"),
     Bad("no columns", lambda: (X[:, :0], Y), r"Found array with 0 feature\(s\) \(shape=\(24, 0\)\)"),
-    Bad("an empty pandas frame", lambda: (pd.DataFrame(), Y), r"0 sample\(s\) .*: X is a frame that holds nothing"),
-    Bad("an empty polars frame", lambda: (pl.DataFrame(), Y), r"0 sample\(s\) .*: X is a frame that holds nothing"),
-    Bad("a frame without columns", lambda: (frame()[[]], Y), r"0 feature\(s\) .*: X is a frame that holds nothing"),
+    Bad("an empty pandas frame", lambda: (pd.DataFrame(), Y), r"0 sample\(s\) .*: X is an empty frame"),
+    Bad("an empty polars frame", lambda: (pl.DataFrame(), Y), r"0 sample\(s\) .*: X is an empty frame"),
+    Bad("a frame without columns", lambda: (frame()[[]], Y), r"0 feature\(s\) .*: X is an empty frame"),
     Bad("rows of unequal length", lambda: ([*X.tolist()[:-1], [1.0]], Y), "rows of X differ in length, from 1 to 4"),
     Bad("a label too few", lambda: (X, Y[1:]), r"inconsistent numbers of samples: \[24, 23\]"),
     Bad("two columns of labels", lambda: (X, np.c_[Y, Y]), r"y should be a 1d array, got an array of shape \(24, 2\)"),
@@ -437,7 +437,7 @@ KINDS = [
     Bad(
         "records",
         lambda: (np.zeros(N, [("a", "f8"), ("b", "f8")]), Y),
-        "X is an array of records: give a frame made of it, or",
+        "X is an array of records: make a data frame or an array",
     ),
     Bad(
         "a matrix of numpy's",
@@ -641,7 +641,7 @@ SCALES = [
     ),
     Bad("1e-160", lambda: (X * 1e-160, Y), TOO_SMALL.format(4, 0), SMALL_IS_TAKEN),
 ]
-DAMAGED = r"X is a damaged sparse matrix of shape \(24, 4\): its indices or indptr point outside of it; make it anew"
+DAMAGED = r"X is a damaged sparse matrix of shape \(24, 4\): its indices or indptr point outside of it; build"
 DAMAGES = [
     Bad(f"{name} of a {kind.__name__}", lambda kind=kind, at=at: (damaged(kind, *at), Y), DAMAGED)
     for kind in (sp.csr_matrix, sp.csc_matrix)

@@ -1,30 +1,30 @@
-"""Errors that name parameters: one error, worded for Python and for others."""
+"""The error for wrong parameters, and the line that a warning points at."""
 
 import pickle
+import warnings
 
-from probewise.validation.errors import ForPython, Parameter, ParameterError, Setting
+import numpy as np
+import pytest
 
-ERROR = ParameterError(
-    Parameter("scoring", "{fdr}"),
-    " is not known: use ",
-    Setting("how_many", "size"),
-    ForPython(" with narrow", " or no ", Parameter("narrow")),
-    ForPython("; give an estimator"),
-)
+from probewise import Tournament
+from probewise.validation.errors import ParameterError
 
 
-def word(parameter):
-    return f"<{parameter.name}>"
+def test_parameter_error_is_a_value_error_with_one_message():
+    error = ParameterError("n_probes=0 must be a whole number of at least 1")
+    assert isinstance(error, ValueError)
+    assert str(error) == "n_probes=0 must be a whole number of at least 1"
 
 
-def test_python_reads_names_and_values_as_it_writes_them():
-    assert str(ERROR) == "scoring='{fdr}' is not known: use how_many='size' with narrow; give an estimator"
+def test_parameter_error_survives_pickling():
+    error = pickle.loads(pickle.dumps(ParameterError("cv=1: use at least 2 folds")))
+    assert (type(error), str(error)) == (ParameterError, "cv=1: use at least 2 folds")
 
 
-def test_others_read_their_own_words_and_nothing_meant_for_python():
-    assert ERROR.worded(word) == "<scoring> is not known: use <how_many> or no <narrow>"
-
-
-def test_an_error_comes_back_whole_from_another_process():
-    again = pickle.loads(pickle.dumps(ERROR))
-    assert (type(again), str(again), again.worded(word)) == (ParameterError, str(ERROR), ERROR.worded(word))
+@pytest.mark.filterwarnings("always")
+def test_a_warning_points_at_the_line_of_the_user():
+    rng = np.random.default_rng(0)
+    with warnings.catch_warnings(record=True) as caught:
+        Tournament(time_limit=1e-9, random_state=0).fit(rng.normal(size=(20, 5)), np.arange(20) % 2)
+    assert caught
+    assert {warning.filename for warning in caught} == {__file__}

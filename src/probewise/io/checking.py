@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..validation.errors import ForPython, Message, Parameter, Setting
 from ..validation.stores import Stored
-from ..validation.tables import columns_not_finite, warn_of_rounded
+from ..validation.tables import columns_not_finite
 from .table import Source, Table, TableError, pl, some
 
 FEWEST_COUNTED = 10  # rows that a column counts by chance in no table
@@ -177,7 +177,6 @@ def checked_table(rows: Rows, names: list[str], *, gaps: bool, drop_unlabelled: 
         notes.append((f"{lost.sum():,} of {len(lost):,} rows have no target {rows.labels.name!r}, and are left out",))
     X, spot = rows.X, rows.spot
     require_finite(X, names, spot, allow_nan=gaps and not sp.issparse(X))
-    warn_of_rounded(X, names)
     y = checked_labels(rows.labels, spot)
     more: dict[str, Any] = {role: CHECKED[role](values, spot) for role, values in rows.of_rows.items()}
     ids = None if rows.ids is None else np.array(rows.ids)

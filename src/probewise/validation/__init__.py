@@ -1,1 +1,1 @@
-"""What is let in: tables, labels and columnar stores, checked before any work is done."""
+"""Input validation: X, y, sample weights, parameters, and tables read by columns."""

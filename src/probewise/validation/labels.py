@@ -1,4 +1,4 @@
-"""Labels and weights of rows (y, sample_weight): what is refused, and the arrays that remain."""
+"""Validation of labels and sample weights (y, sample_weight)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_non_negative
 
-from .errors import Parameter, ParameterError, warn
+from .errors import ParameterError, warn
 
 
 def require_finite_target(y: NDArray[Any]) -> None:
@@ -21,20 +21,20 @@ def require_finite_target(y: NDArray[Any]) -> None:
 
 
 def plain_labels(y: Any) -> NDArray[Any]:
-    """y as an array of one kind: numbers kept as objects as numbers; labels of several kinds, or missing, refused."""
+    """y as an array of one kind; numbers stored as objects become numbers, missing and mixed labels are refused."""
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] > 1:
         raise ValueError(
             f"y should be a 1d array, got an array of shape {y.shape}: y has {y.shape[1]} columns, and features are "
-            "ranked for one target; give them one at a time, such as y[:, 0]"
+            "ranked for one target; give one column at a time, such as y[:, 0]"
         )
     if y.dtype.kind != "O":
         require_finite_target(y)
         return y
-    lost = np.flatnonzero([_is_missing(label) for label in y.ravel()])
-    if len(lost):
+    missing = np.flatnonzero([_is_missing(label) for label in y.ravel()])
+    if len(missing):
         raise ValueError(
-            f"Input y contains NaN or None in {len(lost)} rows (first: row {lost[0]}): leave those rows out"
+            f"Input y contains NaN or None in {len(missing)} rows (first: row {missing[0]}): leave those rows out"
         )
     kinds = {_kind(label) for label in y.ravel()}
     if len(kinds) > 1:
@@ -45,25 +45,10 @@ def plain_labels(y: Any) -> NDArray[Any]:
     return np.array(y.tolist()) if kinds == {"number"} else y
 
 
-def warn_of_another_order(X: Any, y: Any) -> None:
-    """Say so where y has the row names of X in another order: rows are taken as they come."""
-    if not all(type(part).__module__.split(".")[0] == "pandas" for part in (X, y)) or X.index.equals(y.index):
-        return
-    try:
-        same_rows = X.index.is_unique and X.index.sort_values().equals(y.index.sort_values())
-    except TypeError:  # names of several kinds
-        return
-    if same_rows:
-        warn(
-            "y has the index of X in another order, and rows are taken as they come, not by index: "
-            "give y.loc[X.index] if they belong together by it"
-        )
-
-
 def _is_missing(label: Any) -> bool:
     try:
         return label is None or bool(label != label)
-    except TypeError:  # pandas' NA is neither equal nor unequal to anything
+    except TypeError:  # pandas.NA has no truth value
         return True
 
 
@@ -73,13 +58,28 @@ def _kind(label: Any) -> str:
     return "str" if isinstance(label, str) else type(label).__name__
 
 
+def warn_of_another_order(X: Any, y: Any) -> None:
+    """Warn if X and y are pandas objects with the same index in a different order: rows are matched by position."""
+    if not all(type(part).__module__.split(".")[0] == "pandas" for part in (X, y)) or X.index.equals(y.index):
+        return
+    try:
+        same_rows = X.index.is_unique and X.index.sort_values().equals(y.index.sort_values())
+    except TypeError:  # an index of mixed types cannot be sorted
+        return
+    if same_rows:
+        warn(
+            "y has the index of X in another order, and rows are matched by position, not by index: "
+            "give y.loc[X.index] if they should be matched by index"
+        )
+
+
 def checked_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
-    """A weight of 0 or more for each row, not all 0; None where none are given."""
+    """Weights as an array, or None if there are none; refused unless they are non-negative and not all 0."""
     if sample_weight is None:
         return None
     try:
-        given = np.full(n_rows, sample_weight) if np.isscalar(sample_weight) else sample_weight
-        weights = check_array(given, dtype=np.float64, ensure_2d=False, copy=True, input_name="sample_weight")
+        values = np.full(n_rows, sample_weight) if np.isscalar(sample_weight) else sample_weight
+        weights = check_array(values, dtype=np.float64, ensure_2d=False, copy=True, input_name="sample_weight")
         if weights.ndim != 1:
             raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
         if len(weights) != n_rows:
@@ -89,17 +89,15 @@ def checked_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | No
             raise ValueError("Sample weights must contain at least one non-zero number.")
     except (ValueError, TypeError) as error:
         raise ParameterError(
-            Parameter("sample_weight"),
-            f" cannot be used: {' '.join(str(error).split())} Give a number of 0 or more for each of the {n_rows} "
-            "rows, not all 0",
+            f"sample_weight cannot be used: {' '.join(str(error).split())} "
+            f"Give a number of 0 or more for each of the {n_rows} rows, not all 0"
         ) from error
     return weights
 
 
 def require_two_weighted(y: NDArray[Any], weights: NDArray[np.float64] | None) -> None:
-    """Refuse weights that leave one class, or one number, alone."""
+    """Refuse weights that are 0 for all classes, or all values of y, but one."""
     if weights is not None and len(left := np.unique(y[weights > 0])) == 1:
         raise ParameterError(
-            Parameter("sample_weight"),
-            f" is 0 for all rows but those with y = {left.tolist()[0]!r}: features cannot be told apart by them",
+            f"sample_weight is 0 for all rows but those with y = {left.tolist()[0]!r}: no feature can distinguish them"
         )

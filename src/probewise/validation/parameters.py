@@ -1,10 +1,11 @@
-"""What users say in parameters: numbers, shares and seeds; columns and groups of them; files to write."""
+"""Validation of parameters: declared constraints, seeds, lists of columns, groups of columns, and output paths."""
 
 from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -14,143 +15,219 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from .errors import Parameter, ParameterError
+from .errors import ParameterError
 
 Columns = NDArray[np.int32]
-Names: TypeAlias = NDArray[Any] | dict[str, int] | None  # of columns, or their places by name
+Names: TypeAlias = NDArray[Any] | dict[str, int] | None  # column names, or the column number of each name
+
+
+# ---- constraints
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A set of allowed values, with the words that describe it in an error message."""
+
+    description: str
+    allows: Callable[[Any], bool]
+
+
+PATH = Constraint("the path of a file", lambda value: isinstance(value, str | PathLike))
+FUNCTION = Constraint("a function", callable)
+SHARE = Constraint("a share above 0 and below 1", lambda value: is_finite(value) and 0 < value < 1)
+
+
+def whole_number(least: int, most: int | None = None) -> Constraint:
+    words = f"a whole number of at least {least}" if most is None else f"a whole number from {least} to {most}"
+    return Constraint(words, lambda value: is_whole(value, least, np.inf if most is None else most))
+
+
+def number(
+    *, above: float = -np.inf, least: float = -np.inf, below: float = np.inf, most: float = np.inf
+) -> Constraint:
+    """A finite number in an interval: ``above`` and ``below`` exclude the bound, ``least`` and ``most`` include it."""
+    bounds = {"above": above, "at least": least, "below": below, "at most": most}
+    words = " and ".join(f"{word} {bound:g}" for word, bound in bounds.items() if math.isfinite(bound))
+    return Constraint(
+        f"a number{' of' * words.startswith('at')} {words}" if words else "a finite number",
+        lambda value: is_finite(value) and above < value < below and least <= value <= most,
+    )
+
+
+def instance_of(*kinds: type) -> Constraint:
+    return Constraint(f"an instance of {choice([kind.__name__ for kind in kinds])}", lambda v: isinstance(v, kinds))
+
+
+def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Any]]) -> None:
+    """Check the parameters of an estimator.
+
+    Parameters
+    ----------
+    estimator : object
+        The object whose attributes are checked.
+    constraints : mapping of str to iterable
+        For each parameter its alternatives: constraints, and single values such as None, True or "auto".
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> constraints = {"n_probes": (whole_number(1), "auto")}
+    >>> check_parameters(SimpleNamespace(n_probes="many"), constraints)
+    Traceback (most recent call last):
+        ...
+    probewise.validation.errors.ParameterError: n_probes='many' must be a whole number of at least 1 or 'auto'
+    """
+    for name, alternatives in constraints.items():
+        check_parameter(name, getattr(estimator, name), *alternatives)
+
+
+def check_parameter(name: str, value: Any, *alternatives: Any) -> None:
+    """Refuse a value that is none of the alternatives: constraints, and single values such as None or "auto"."""
+    for allowed in alternatives:
+        if allowed.allows(value) if isinstance(allowed, Constraint) else _is_same(value, allowed):
+            return
+    words = [each.description if isinstance(each, Constraint) else repr(each) for each in alternatives]
+    raise ParameterError(f"{name}={value!r} must be {choice(words)}")
+
+
+def _is_same(value: Any, allowed: Any) -> bool:
+    if isinstance(value, bool) != isinstance(allowed, bool):  # True == 1
+        return False
+    return isinstance(value, type(allowed)) and value == allowed
+
+
+# ---- numbers and seeds
 
 
 def is_whole(value: Any, least: float = -np.inf, most: float = np.inf) -> bool:
-    """Whether it is an integer between the two, and no boolean."""
+    """Whether the value is an integer from least to most, and not a boolean."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(least <= value <= most)
 
 
 def is_finite(value: Any) -> bool:
-    """Whether it is a number, no boolean, and neither NaN nor infinite."""
+    """Whether the value is a finite number, and not a boolean."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
-def seed_of(random_state: Any, kept: Any) -> int:
-    """The seed asked for; without one, that of a run that was kept, if there is one, else a new one."""
+def require_whole(name: str, value: Any, least: int) -> None:
+    check_parameter(name, value, whole_number(least))
+
+
+def require_rate(name: str, value: Any) -> None:
+    check_parameter(name, value, SHARE)
+
+
+def number_of(name: str, value: Any, total: int, what: str, meaning_of_none: str) -> int | None:
+    """Number of items that a parameter requests: a whole number, or a share of the total in (0, 1]; None stays None."""
+    if value is None:
+        return None
+    if is_whole(value, 1, total):
+        return int(value)
+    if isinstance(value, float | np.floating) and 0 < value <= 1:
+        return max(1, int(value * total))
+    raise ParameterError(
+        f"{name}={value!r} with {total} {what}: "
+        f"give a number from 1 to {total}, a share in (0, 1], or None for {meaning_of_none}"
+    )
+
+
+def seed_of(random_state: Any, stored: Any) -> int:
+    """The seed of a run: by ``random_state``; if that is None, the seed stored with the run, or a new one."""
     if random_state is None:
-        return secrets.randbits(32) if kept is None else int(kept)
-    state = random_of(random_state)
-    return int(random_state) if is_whole(random_state) else int(state.randint(2**31 - 1))
+        return secrets.randbits(32) if stored is None else int(stored)
+    generator = random_of(random_state)
+    return int(random_state) if is_whole(random_state) else int(generator.randint(2**31 - 1))
 
 
 def random_of(random_state: Any) -> np.random.RandomState:
-    """As scikit-learn takes it."""
+    """scikit-learn's random generator for ``random_state``."""
     try:
         return check_random_state(random_state)
     except ValueError as error:
         raise ParameterError(
-            Parameter("random_state", random_state), f" cannot be used: {error}; give a whole number, or None"
+            f"random_state={random_state!r} cannot be used: {error}; give a whole number, or None"
         ) from error
 
 
-def require_whole(name: str, value: Any, least: int) -> None:
-    if not is_whole(value, least):
-        raise ParameterError(Parameter(name, value), f" must be a whole number of at least {least}")
+# ---- columns
 
 
-def require_rate(name: str, value: Any) -> None:
-    if not is_finite(value) or not 0 < value < 1:
-        raise ParameterError(Parameter(name, value), " must be a share above 0 and below 1")
-
-
-def number_of(name: str, asked: Any, total: int, what: str, otherwise: str) -> int | None:
-    """How many of the total are asked for by a number from 1 or a share in (0, 1]; None stays None.
-
-    ``what`` there are in total, and what None stands for, ``otherwise``, are said in the error.
-    """
-    if asked is None:
-        return None
-    if is_whole(asked, 1, total):
-        return int(asked)
-    if isinstance(asked, float | np.floating) and 0 < asked <= 1:
-        return max(1, int(asked * total))
-    raise ValueError(
-        f"{name}={asked!r} with {total} {what}: "
-        f"give a number from 1 to {total}, a share in (0, 1], or None for {otherwise}"
-    )
-
-
-def named_columns(asked: Any, parameter: str, names: Names, n_features: int) -> Columns:
-    """The columns that a parameter lists, by name or number (or as a mask), ascending."""
-    if isinstance(asked, str) or not isinstance(asked, Sequence | np.ndarray | set | frozenset):
-        raise ParameterError(Parameter(parameter, asked), ": give a list of column names or numbers")
-    asked = sorted(asked, key=str) if isinstance(asked, set | frozenset) else list(asked)
-    if len(asked) == n_features and all(isinstance(item, bool | np.bool_) for item in asked):
-        return np.flatnonzero(asked).astype(np.int32)
-    places = _places(names)
-    found = [_column(item, parameter, places, n_features) for item in asked]
-    if len(set(found)) < len(found):
-        twice = int(np.flatnonzero(np.bincount(found) > 1)[0])
-        raise ParameterError(Parameter(parameter), f" names column {_name(twice, places)} twice: name it once")
-    return np.array(sorted(found), dtype=np.int32)
-
-
-def _places(names: Names) -> dict[str, int] | None:
-    """Where each name stands, the first time; made once for many that are asked for."""
-    if names is None or isinstance(names, dict):
-        return names
-    return dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True))
-
-
-def _name(column: int, places: dict[str, int] | None) -> Any:
-    return column if places is None else next(name for name, place in places.items() if place == column)
-
-
-def _column(item: Any, parameter: str, places: dict[str, int] | None, n_features: int) -> int:
-    if isinstance(item, str):
-        if places is None:
-            raise ParameterError(
-                Parameter(parameter), f" names the column {item!r}, and X has no names: give numbers, or a frame"
-            )
-        if item not in places:
-            raise ParameterError(Parameter(parameter), f" names the column {item!r}, which X does not have")
-        return places[item]
-    if isinstance(item, int | np.integer) and not isinstance(item, bool) and -n_features <= item < n_features:
-        return int(item) % n_features
-    raise ParameterError(Parameter(parameter), f" holds {item!r}: give names, or numbers from 0 to {n_features - 1}")
+def named_columns(columns: Any, parameter: str, names: Names, n_features: int) -> Columns:
+    """Column numbers, ascending, of columns that a parameter lists by name, by number, or as a mask."""
+    if isinstance(columns, str) or not isinstance(columns, Sequence | np.ndarray | set | frozenset):
+        raise ParameterError(f"{parameter}={columns!r}: give a list of column names or numbers")
+    items = sorted(columns, key=str) if isinstance(columns, set | frozenset) else list(columns)
+    if len(items) == n_features and all(isinstance(item, bool | np.bool_) for item in items):
+        return np.flatnonzero(items).astype(np.int32)
+    by_name = _numbers_by_name(names)
+    numbers = [_column_number(item, parameter, by_name, n_features) for item in items]
+    if len(set(numbers)) < len(numbers):
+        repeated = int(np.flatnonzero(np.bincount(numbers) > 1)[0])
+        raise ParameterError(f"{parameter} names column {_name_of(repeated, by_name)} twice: name it once")
+    return np.array(sorted(numbers), dtype=np.int32)
 
 
 def grouped(feature_groups: Any, names: NDArray[Any] | None, n_features: int) -> list[Columns]:
-    """The groups that a parameter asks for: lists of columns, a mapping of names to lists, or a label per feature."""
+    """Columns of each feature group, from lists of columns, a mapping of names to lists, or a label per feature."""
     if isinstance(feature_groups, Mapping):
         lists = list(feature_groups.values())
     elif isinstance(feature_groups, Sequence | np.ndarray) and not isinstance(feature_groups, str):
         lists = list(feature_groups)
         if lists and not any(isinstance(item, Sequence | np.ndarray) and not isinstance(item, str) for item in lists):
-            lists = _by_label(lists, n_features)
+            lists = _columns_by_label(lists, n_features)
     else:
         raise ParameterError(
-            Parameter("feature_groups", feature_groups),
-            ": give lists of columns, a dict of lists, or a label for each feature",
+            f"feature_groups={feature_groups!r}: give lists of columns, a dict of lists, or a label for each feature"
         )
-    places = _places(names)
-    groups = [named_columns(item, "feature_groups", places, n_features) for item in lists]
+    by_name = _numbers_by_name(names)
+    groups = [named_columns(item, "feature_groups", by_name, n_features) for item in lists]
     if any(not len(group) for group in groups):
-        raise ParameterError(Parameter("feature_groups"), " holds an empty group: leave it out")
+        raise ParameterError("feature_groups holds an empty group: leave it out")
     every = np.concatenate([np.empty(0, np.int32), *groups])
     if len(np.unique(every)) < len(every):
-        name = _name(int(np.flatnonzero(np.bincount(every) > 1)[0]), places)
-        raise ParameterError(
-            Parameter("feature_groups"), f" has column {name} in two groups: a feature enters with one group only"
-        )
+        name = _name_of(int(np.flatnonzero(np.bincount(every) > 1)[0]), by_name)
+        raise ParameterError(f"feature_groups has column {name} in two groups: a feature can be in one group only")
     return groups
 
 
-def _by_label(labels: list[Any], n_features: int) -> list[list[int]]:
+def _numbers_by_name(names: Names) -> dict[str, int] | None:
+    """Number of the first column of each name."""
+    if names is None or isinstance(names, dict):
+        return names
+    return dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True))
+
+
+def _name_of(column: int, by_name: dict[str, int] | None) -> Any:
+    return column if by_name is None else next(name for name, number in by_name.items() if number == column)
+
+
+def _column_number(item: Any, parameter: str, by_name: dict[str, int] | None, n_features: int) -> int:
+    if isinstance(item, str):
+        if by_name is None:
+            raise ParameterError(
+                f"{parameter} names the column {item!r}, and X has no names: give numbers, or a data frame"
+            )
+        if item not in by_name:
+            raise ParameterError(f"{parameter} names the column {item!r}, which X does not have")
+        return by_name[item]
+    if is_whole(item, -n_features, n_features - 1):
+        return int(item) % n_features
+    raise ParameterError(f"{parameter} holds {item!r}: give names, or numbers from 0 to {n_features - 1}")
+
+
+def _columns_by_label(labels: list[Any], n_features: int) -> list[list[int]]:
     if len(labels) != n_features:
         raise ParameterError(
-            Parameter("feature_groups"),
-            f" has {len(labels)} labels for {n_features} features: give one for each, or lists of columns",
+            f"feature_groups has {len(labels)} labels for {n_features} features: "
+            "give one for each feature, or lists of columns"
         )
-    places: dict[Any, list[int]] = {}
+    columns: dict[Any, list[int]] = {}
     for column, label in enumerate(labels):
-        places.setdefault(label, []).append(column)
-    return list(places.values())
+        columns.setdefault(label, []).append(column)
+    return list(columns.values())
+
+
+# ---- paths
 
 
 def writable_path(
@@ -159,7 +236,7 @@ def writable_path(
     refusal: str = "{} has no format that can be written: name it {}",
     error: type[ValueError] = ValueError,
 ) -> Path:
-    """The path, if it ends in one of the formats, is no folder, and its folder exists."""
+    """The path, if its ending is one of the formats, its folder exists, and it is not a folder itself."""
     path = Path(path)
     if path.suffix.lower() not in formats:
         raise error(refusal.format(path, choice(formats)))
@@ -171,4 +248,5 @@ def writable_path(
 
 
 def choice(items: Sequence[str]) -> str:
+    """The items in words: "a, b or c"."""
     return " or ".join(filter(None, (", ".join(items[:-1]), items[-1])))

@@ -1,4 +1,4 @@
-"""Feature tables (X): what is refused, NaN and infinity, ranges of columns, categories as numbers."""
+"""Validation of feature tables (X): types, NaN and infinity, ranges of columns, and categories as numbers."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from .errors import Message, ParameterError, warn
+from .errors import ParameterError
 from .labels import plain_labels
+from .parameters import named_columns
 from .stores import Stored, column_slices, lies_by_columns, readable_type, row_blocks
 
 TAKE_CATEGORIES = ", or use a method that takes categories, such as DAF, Tournament, ReliefF, EFS or MRMR"
-REMEDY: Message = ("impute or leave out those columns or rows",)
-Remedy = Callable[[], Message]  # asked for only where something is refused
+REMEDY = "impute or leave out those columns or rows"
+Remedy = Callable[[], str]  # called only if something is refused
 CATEGORIES = ("category", "Categorical", "Enum")
 TEXTS = ("object", "str", "string", "String", "Utf8")
-EXACT = 2**53  # whole numbers up to it are exact as float64
-SQUARED = (1e-150, 1e150)  # how wide a column may be for sums of squares neither to vanish nor to overflow
+SQUARED = (1e-150, 1e150)  # smallest and largest range of a column whose sums of squares neither vanish nor overflow
 
 
 def validated(estimator: Any, X: Any, y: Any = None, *, with_target: bool = True, **options: Any) -> tuple[Any, Any]:
-    """X and y by scikit-learn's ``validate_data``, and what it lets pass refused or converted."""
+    """X and y checked by scikit-learn's ``validate_data`` and by the stricter checks of this module."""
     require_plain(X, y)
-    warn_of_rounding(X)
     with explained(X):
         if with_target:
             X, y = validate_data(estimator, X, None if y is None else plain_labels(y), **options)
@@ -40,48 +39,8 @@ def validated(estimator: Any, X: Any, y: Any = None, *, with_target: bool = True
     return X, y
 
 
-def warn_of_rounding(X: Any) -> None:
-    """Say so where whole numbers are so large that, as floats, they are too coarse for how far they are apart."""
-    kinds = kinds_of_columns(X)
-    if kinds is not None:
-        long = np.flatnonzero(np.isin(kinds, ("int64", "uint64", "Int64", "UInt64")))
-        columns = [X.iloc[:, c].dropna() if hasattr(X, "iloc") else X.to_series(c).drop_nulls() for c in long.tolist()]
-        ranges = [(int(column.min()), int(column.max())) for column in columns if len(column)]
-        names = [str(X.columns[c]) for c, column in zip(long.tolist(), columns, strict=True) if len(column)]
-    elif isinstance(X, np.ndarray) and X.dtype in (np.int64, np.uint64) and X.ndim == 2 and X.size:
-        low, high = X.min(axis=0), X.max(axis=0)
-        long = np.flatnonzero((high > EXACT) | (low < -EXACT))
-        ranges, names = [(int(low[c]), int(high[c])) for c in long], [str(c) for c in long]
-    else:
-        return
-    tell_coarse([name for name, ends in zip(names, ranges, strict=True) if _is_coarse(*ends)])
-
-
-def warn_of_rounded(X: Any, names: Sequence[str]) -> None:
-    """The same for floats that were read from whole numbers: those of a column that is narrow beyond 2**53."""
-    if isinstance(X, np.ndarray) and X.dtype == np.float64 and not isinstance(X, np.memmap) and len(X) > 1:
-        low, high = extremes(X, allow_nan=True)
-        largest = np.maximum(np.abs(low), np.abs(high))
-        coarse = (largest > EXACT) & (largest < 2**64) & (high - low < 1e6 * np.spacing(largest))
-        tell_coarse([names[column] for column in np.flatnonzero(coarse).tolist()])
-
-
-def tell_coarse(coarse: list[str]) -> None:
-    if coarse:
-        more = f" (and {len(coarse) - 1:,} more)" if len(coarse) > 1 else ""
-        warn(
-            f"column {coarse[0]!r}{more} of X holds whole numbers beyond 2**53, which are rounded, and close to one "
-            "another: subtract the column's smallest value first"
-        )
-
-
-def _is_coarse(low: int, high: int) -> bool:
-    largest = max(abs(low), abs(high))
-    return largest > EXACT and 0 < high - low < 1e6 * np.spacing(float(largest))
-
-
 def canonical(X: Any) -> Any:
-    """A compressed sparse matrix with one entry for each cell, in order; the caller's is left as it is."""
+    """A compressed sparse matrix with one entry per cell, in order; the caller's matrix is not changed."""
     if X.has_canonical_format:
         return X
     X = X.copy()
@@ -89,8 +48,11 @@ def canonical(X: Any) -> Any:
     return X
 
 
+# ---- types that are refused
+
+
 def require_plain(X: Any, y: Any = None) -> None:
-    """Refuse, before anything is converted, what would be misread or could not be read: a clear error for each."""
+    """Refuse, before any conversion, input that would be misread or cannot be read."""
     for name, part in (("X", X), ("y", y)):
         if isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part):
             raise ValueError(
@@ -108,13 +70,11 @@ def require_plain(X: Any, y: Any = None) -> None:
             f"X is of type {type(X).__name__}: give an array, a frame or a sparse matrix, a row for each sample"
         )
     if _kind(X) == "V":
-        raise TypeError(
-            "X is an array of records: give a frame made of it, or an array of numbers, a row for each sample"
-        )
+        raise TypeError("X is an array of records: make a data frame or an array of numbers of it")
     if sp.issparse(X):
-        _require_sound(X)
+        _require_valid_indices(X)
     if is_frame(X):
-        _require_frame(X)
+        _require_plain_frame(X)
     elif _kind(X) in ("M", "m"):
         raise ValueError(f"X is of type {X.dtype}: turn dates or times into numbers, such as days since the first")
 
@@ -124,24 +84,25 @@ def _kind(part: Any) -> str | None:
 
 
 def is_frame(X: Any) -> bool:
-    """Whether X is a frame of pandas' or polars' kind."""
+    """Whether X is a data frame of pandas or polars."""
     return hasattr(X, "columns") and hasattr(X, "dtypes") and len(getattr(X, "shape", ())) == 2
 
 
-def _require_sound(X: Any) -> None:
-    """A sparse matrix whose numbers point outside of it would crash the process."""
-    fine = True
+def _require_valid_indices(X: Any) -> None:
+    """Refuse a sparse matrix whose indices point outside of it, because kernels would crash the process."""
+    valid = True
     if X.format in ("csr", "csc", "bsr"):
         blocks = X.blocksize if X.format == "bsr" else (1, 1)
-        across, along = (X.shape[0] // blocks[0], X.shape[1] // blocks[1])[:: -1 if X.format == "csc" else 1]
+        n_starts, n_indices = (X.shape[0] // blocks[0], X.shape[1] // blocks[1])[:: -1 if X.format == "csc" else 1]
         starts, n_stored = X.indptr, len(X.indices)
-        fine = len(starts) == across + 1 and starts[0] == 0 and bool((starts[1:] >= starts[:-1]).all())
-        fine = fine and starts[-1] <= n_stored == len(X.data) and _are_below(X.indices[: starts[-1]], along)
+        valid = len(starts) == n_starts + 1 and starts[0] == 0 and bool((starts[1:] >= starts[:-1]).all())
+        valid = valid and starts[-1] <= n_stored == len(X.data) and _are_below(X.indices[: starts[-1]], n_indices)
     elif X.format == "coo":
-        fine = all(_are_below(places, size) for places, size in zip(X.coords, X.shape, strict=True))
-    if not fine:
+        valid = all(_are_below(indices, size) for indices, size in zip(X.coords, X.shape, strict=True))
+    if not valid:
         raise ValueError(
-            f"X is a damaged sparse matrix of shape {X.shape}: its indices or indptr point outside of it; make it anew"
+            f"X is a damaged sparse matrix of shape {X.shape}: its indices or indptr point outside of it; "
+            "build the matrix again"
         )
 
 
@@ -149,11 +110,11 @@ def _are_below(indices: NDArray[Any], size: int) -> bool:
     return not len(indices) or (int(indices.min()) >= 0 and int(indices.max()) < size)
 
 
-def _require_frame(X: Any) -> None:
-    """Refuse a frame that is empty, has two columns of one name, or holds dates."""
+def _require_plain_frame(X: Any) -> None:
+    """Refuse a data frame that is empty, has two columns of one name, or contains dates."""
     if 0 in X.shape:
         what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
-        raise ValueError(f"Found array with 0 {what} (shape={tuple(X.shape)}): X is a frame that holds nothing")
+        raise ValueError(f"Found array with 0 {what} (shape={tuple(X.shape)}): X is an empty frame")
     names = list(X.columns)
     seen: set[Any] = set()
     for name in names:
@@ -170,19 +131,21 @@ def _require_frame(X: Any) -> None:
 
 @contextmanager
 def explained(X: Any) -> Iterator[None]:
-    """Errors in converting X in terms of X: columns that hold other than numbers, rows of unequal length."""
+    """Explain errors in the conversion of X: name columns that are not numeric, and rows of unequal length."""
     try:
         yield
     except (ValueError, TypeError) as error:
         _require_number_columns(X, error)
         if isinstance(X, Sequence) and len({np.size(row) for row in X}) > 1:
             sizes = sorted({np.size(row) for row in X})
-            raise ValueError(f"rows of X differ in length, from {sizes[0]} to {sizes[-1]} cells: mend them") from error
+            raise ValueError(
+                f"rows of X differ in length, from {sizes[0]} to {sizes[-1]} cells: make them equal"
+            ) from error
         raise
 
 
 def _require_number_columns(X: Any, error: ValueError | TypeError) -> None:
-    """Name the columns of a frame, or of an array of objects, that hold other than numbers."""
+    """Name the columns of a frame, or of an array of objects, that are not numeric."""
     if is_frame(X):
         columns: Any = (X.iloc[:, place] if hasattr(X, "iloc") else X.to_series(place) for place in range(X.shape[1]))
     elif isinstance(X, np.ndarray) and X.dtype.kind == "O" and X.ndim == 2:
@@ -210,7 +173,7 @@ def _holds_numbers(column: Any) -> bool:
 
 
 def require_numbers(X: Any) -> None:
-    """What scikit-learn checks of an array, for one that is read by columns."""
+    """Check a stored table, which is read by columns, as scikit-learn checks an array."""
     shape = tuple(X.shape)
     if len(shape) != 2:
         raise ValueError(f"Expected 2D array, got {len(shape)}D array instead: X has the shape {shape}")
@@ -221,21 +184,29 @@ def require_numbers(X: Any) -> None:
             raise ValueError(f"Found array with 0 {what} (shape={shape}) while a minimum of 1 is required.")
 
 
+# ---- NaN, infinity and ranges
+
+
 def some_columns(columns: NDArray[np.int64], n_columns: int, names: NDArray[Any] | None) -> str:
-    """How many of them, and the first few by name, or by number where they have none."""
+    """The number of these columns, and the first five by name (or by number if they have no names)."""
     shown = [repr(str(names[column])) if names is not None else str(column) for column in columns[:5]]
     more = ", ..." if len(columns) > 5 else ""
     return f"{len(columns)} of {n_columns} columns ({', '.join(shown)}{more})"
 
 
 def require_finite(X: Any, names: NDArray[Any] | None, remedy: Remedy = lambda: REMEDY) -> None:
-    bad = columns_not_finite(X)
+    _refuse_not_finite(columns_not_finite(X), "NaN or infinity", X.shape[1], names, remedy)
+
+
+def _refuse_not_finite(
+    bad: NDArray[np.int64], what: str, n_columns: int, names: NDArray[Any] | None, remedy: Remedy
+) -> None:
     if len(bad):
-        raise ParameterError(f"Input X contains NaN or infinity in {some_columns(bad, X.shape[1], names)}: ", *remedy())
+        raise ParameterError(f"Input X contains {what} in {some_columns(bad, n_columns, names)}: {''.join(remedy())}")
 
 
 def columns_not_finite(X: Any, *, allow_nan: bool = False) -> NDArray[np.int64]:
-    """The columns that hold infinity or, if it is not allowed, NaN."""
+    """The columns that contain infinity or, unless it is allowed, NaN."""
     if X.dtype.kind != "f" or (sp.issparse(X) and np.isfinite(X.data).all()):
         return np.empty(0, np.int64)
     return _not_finite(*extremes(X, allow_nan=allow_nan), allow_nan=allow_nan)
@@ -253,19 +224,17 @@ def require_widths(
     allow_nan: bool = False,
     remedy: Remedy = lambda: REMEDY,
 ) -> None:
-    """Refuse columns that hold NaN (if not allowed) or infinity, or are too wide or too narrow."""
+    """Refuse columns with infinity, with NaN (unless allowed), or with a range that is too large or too small."""
     if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
         return
     low, high = extremes(X, allow_nan=allow_nan)
-    bad = _not_finite(low, high, allow_nan=allow_nan)
-    if len(bad):
-        what = "infinity" if allow_nan else "NaN or infinity"
-        raise ParameterError(f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: ", *remedy())
+    what = "infinity" if allow_nan else "NaN or infinity"
+    _refuse_not_finite(_not_finite(low, high, allow_nan=allow_nan), what, X.shape[1], names, remedy)
     require_width(low, high, names, widths)
 
 
 def _are_moderate(values: NDArray[Any], widths: tuple[float, float]) -> bool:
-    """Whether values that are not 0 can make no column too wide or too narrow."""
+    """Whether the nonzero values of a sparse matrix cannot make the range of any column too large or too small."""
     sizes = np.abs(values[values != 0])
     return not len(sizes) or (float(sizes.max()) < widths[1] / 2 and float(sizes.min()) >= widths[0])
 
@@ -273,7 +242,7 @@ def _are_moderate(values: NDArray[Any], widths: tuple[float, float]) -> bool:
 def require_width(
     low: NDArray[np.float64], high: NDArray[np.float64], names: NDArray[Any] | None, widths: tuple[float, float]
 ) -> None:
-    """Refuse columns, of these extremes, too wide or too narrow to be computed with; constant ones are neither."""
+    """Refuse columns, given by their extremes, whose range is too large or too small; constant columns are accepted."""
     least, most = widths
     with np.errstate(over="ignore", invalid="ignore"):
         width = high - low
@@ -282,14 +251,13 @@ def require_width(
             where = np.flatnonzero(bad)
             raise ValueError(
                 f"Input X holds values too {what} to be computed with in {some_columns(where, len(width), names)}: "
-                f"their widths, max - min, reach {width[where].max() if what == 'large' else width[where].min():.3g}; "
-                f"scale those columns to widths between {least:g} and {most:g}, for example by their largest absolute "
-                "values, or leave them out"
+                f"their ranges, max - min, reach {width[where].max() if what == 'large' else width[where].min():.3g}; "
+                f"scale those columns to ranges between {least:g} and {most:g}, or leave them out"
             )
 
 
 def extremes(X: Any, *, allow_nan: bool = False) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The least and the largest value of every column; NaN where a column holds one, or, if allowed, only NaN."""
+    """Minimum and maximum of every column; NaN if a column contains NaN or, if allowed, only NaN."""
     if sp.issparse(X):
         X = canonical(X.tocsc())
         ends = (X.nanmin(axis=0), X.nanmax(axis=0)) if allow_nan else (X.min(axis=0), X.max(axis=0))
@@ -308,14 +276,16 @@ def extremes(X: Any, *, allow_nan: bool = False) -> tuple[NDArray[np.float64], N
     return low, high
 
 
+# ---- categories
+
+
 def number_categories(
     X: Any, missing: float = np.nan, also: NDArray[np.int32] | None = None
 ) -> tuple[Any, NDArray[np.bool_] | None]:
-    """A frame with its categories as numbers, and which columns are categories or booleans; the rest as it is.
+    """X with numbers in place of categories, and the mask of columns that hold categories or booleans.
 
-    A frame is a pandas or polars one; the user's own is left alone. A missing category becomes NaN, or the number
-    given. Text in the columns named ``also`` is taken as categories. For anything else than a frame only an array of
-    booleans is known to be discrete (None: not known).
+    X is a copy if it is a data frame with categories. A missing category becomes the number ``missing``. Text in the
+    columns ``also`` is read as categories. The mask is None if X is neither a frame nor an array of booleans.
     """
     kinds = kinds_of_columns(X)
     if kinds is None:
@@ -328,22 +298,22 @@ def number_categories(
             codes = X.iloc[:, column].astype("category").cat.codes
             X.isetitem(column, codes.where(codes >= 0, missing))
     elif len(categories):
-        texts = [X.to_series(column) for column in categories]
-        codes = [text.cast(str).rank("dense") - 1 for text in texts]  # its own numbers are those of the process
+        # polars' own category codes depend on the order in which the process met the categories
+        codes = [X.to_series(column).cast(str).rank("dense") - 1 for column in categories]
         X = X.with_columns(codes if np.isnan(missing) else [code.cast(float).fill_null(missing) for code in codes])
     return X, np.isin(kinds, (*CATEGORIES, "bool", "boolean", "Boolean"))
 
 
 def are_categories(kinds: NDArray[Any], also: NDArray[np.int32] | None = None) -> NDArray[np.bool_]:
-    """Which columns of a frame are categories by their types; of those named ``also``, those of text."""
-    found = np.isin(kinds, CATEGORIES)
+    """Mask of the columns that hold categories, by the names of their types; text counts in the columns ``also``."""
+    mask = np.isin(kinds, CATEGORIES)
     if also is not None:
-        found[also] |= np.isin(kinds[also], TEXTS)
-    return found
+        mask[also] |= np.isin(kinds[also], TEXTS)
+    return mask
 
 
 def kinds_of_columns(X: Any) -> NDArray[Any] | None:
-    """Names of the types of the columns of a pandas or polars frame; None for anything else."""
+    """Names of the types of the columns of a pandas or polars frame; None if X is not a frame."""
     if hasattr(X, "iloc") and hasattr(X, "dtypes") and getattr(X, "ndim", 0) == 2:
         return np.array([str(kind) for kind in X.dtypes])
     if hasattr(X, "with_columns") and hasattr(X, "to_series"):
@@ -352,25 +322,18 @@ def kinds_of_columns(X: Any) -> NDArray[Any] | None:
 
 
 def discrete_columns(
-    discrete_features: Any, n_features: int, names: NDArray[Any] | None, found: NDArray[np.bool_] | None
+    discrete_features: Any, n_features: int, names: NDArray[Any] | None, detected: NDArray[np.bool_] | None
 ) -> NDArray[np.bool_]:
-    """Which columns are discrete: those said (True, False, a mask, numbers or names), or, for "auto", those found."""
+    """Mask of the discrete columns: by True, False, a mask, numbers or names; "auto" means the detected ones."""
     if isinstance(discrete_features, str) and discrete_features == "auto":
-        return np.zeros(n_features, dtype=bool) if found is None else found
+        return np.zeros(n_features, dtype=bool) if detected is None else detected
     if isinstance(discrete_features, bool | np.bool_):
         return np.full(n_features, bool(discrete_features))
-    asked = np.asarray(discrete_features)
-    mask = np.zeros(n_features, dtype=bool)
-    if asked.dtype == bool and asked.shape == (n_features,):
-        return asked
-    if asked.ndim == 1 and asked.dtype.kind in "iu" and ((asked >= 0) & (asked < n_features)).all():
-        mask[asked] = True
-        return mask
-    if asked.ndim == 1 and len(asked) == 0:
-        return mask
-    if asked.ndim == 1 and names is not None and np.isin(asked, names).all():
-        return np.isin(names, asked)
-    raise ValueError(
-        f"discrete_features={discrete_features!r} with {n_features} features: give 'auto', True, False, a mask of "
-        f"{n_features} booleans, column numbers from 0 to {n_features - 1}, or, for a frame, column names"
-    )
+    try:
+        columns = named_columns(discrete_features, "discrete_features", names, n_features)
+    except ParameterError:
+        raise ParameterError(
+            f"discrete_features={discrete_features!r} with {n_features} features: give 'auto', True, False, a mask of "
+            f"{n_features} booleans, column numbers from 0 to {n_features - 1}, or, for a frame, column names"
+        ) from None
+    return np.isin(np.arange(n_features), columns)
