@@ -1,21 +1,24 @@
-"""BIF, best individual features: every feature ranked by its criterion value alone."""
+"""BIF, best individual features: each feature is ranked by its criterion value alone."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils import gen_batches
 
-from ._selector import WrapperSelector
+from ._probing import accepted_by, bind, criterion_or_default, map_for, prepare
+from ._selector import Accepts, Selector
 from .criteria import as_criterion
 from .engine.probes import Subsets
 from .validation.stores import ReadAhead, Stored
 
-FEATURES_A_BLOCK = 256  # scored by one worker at a time
+FEATURES_PER_BLOCK = 256  # scored by one worker at a time
 
 
-class BIF(WrapperSelector):
+@dataclass(eq=False, repr=False)
+class BIF(Selector):
     """Ranks features by J({f}), the criterion on each feature alone: the papers' baseline.
 
     Parameters
@@ -48,15 +51,28 @@ class BIF(WrapperSelector):
     [3, 4, 2, 1]
     """
 
+    n_features_to_select: Any = None
+    _: KW_ONLY
+    criterion: Any = "auto"
+    cv: Any = 3
+    scoring: Any = None
+    device: str = "cpu"
+    n_jobs: int | None = None
+
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> BIF:
-        """Score every feature alone. ``groups`` goes to the splitter, ``sample_weight`` as in `DAF.fit`."""
-        X, y = self._checked(X, y)
+        """Score every feature alone. ``groups`` goes to the splitter; ``sample_weight`` is as in `DAF.fit`."""
         criterion = as_criterion(self.criterion, X)
-        X = ReadAhead(X) if isinstance(X, Stored) else X
-        score = self._bound(criterion, X, y, groups, sample_weight)
-        map = self._map(criterion, X, score)
-        # Of a table in a store, columns that are read together.
-        blocks = X.parts if isinstance(X, ReadAhead) else gen_batches(X.shape[1], FEATURES_A_BLOCK)
-        alone = (np.arange(block.start, block.stop)[:, None] for block in blocks)
-        self._keep(np.concatenate(list(map(score, (Subsets.of(features) for features in alone)))))
+        data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight)
+        blocks = gen_batches(data.shape[1], FEATURES_PER_BLOCK)
+        if isinstance(data.matrix, Stored):
+            stored = ReadAhead(data.matrix)
+            data, blocks = replace(data, table=replace(data.table, matrix=stored)), stored.parts
+        score = bind(criterion, data, cv=self.cv, scoring=self.scoring, device=self.device)
+        single_features = (Subsets.of(np.arange(block.start, block.stop)[:, None]) for block in blocks)
+        workers = map_for(criterion, data.matrix, score, self.n_jobs)
+        self._rank_by(np.concatenate(list(workers(score, single_features))))
         return self
+
+    @property
+    def _accepts(self) -> Accepts:
+        return accepted_by(criterion_or_default(self.criterion), self.device)

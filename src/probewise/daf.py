@@ -1,4 +1,4 @@
-"""DAF, dependency-aware feature ranking: every feature judged in the company of random others."""
+"""DAF, dependency-aware feature ranking: each feature is judged together with random other features."""
 
 from __future__ import annotations
 
@@ -10,154 +10,156 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from ._probing import ProbingSelector, Rounds
-from .engine.run import require_coefficient
+from ._probing import (
+    SHARED_PARAMETERS,
+    accepted_by,
+    bind,
+    criterion_or_default,
+    new_settings,
+    prepare,
+    row_groups_for,
+    run_with,
+    start_p_values,
+    usual_block_size,
+    warn_about,
+)
+from ._run_results import RunResultsMixin
+from ._selector import Accepts, Selector
+from .criteria import as_criterion
+from .engine.ledger import saved_settings
 from .engine.settings import DEFAULT_PROBE_SIZE
-from .engine.units import Units
-from .evaluation.size_curve import checked_size_curve_of
+from .engine.tally import COEFFICIENTS
+from .evaluation.size_curve import checked_size_curve
 from .stopping import MaxTime, Rule, Settled, as_rule
 from .validation.errors import ParameterError, warn
-from .validation.parameters import require_rate, require_whole
+from .validation.parameters import SHARE, check_parameters, seed_of, whole_number
 
-HOW_MANY = ("stands_out", "size")
-USUAL_TOP, USUAL_SECONDS = 20, 60
-DEFAULT_STOP: Rule = Settled(top=USUAL_TOP, overlap=0.9) | MaxTime(USUAL_SECONDS)
+DEFAULT_TOP, DEFAULT_SECONDS = 20, 60
+DEFAULT_STOP: Rule = Settled(top=DEFAULT_TOP, overlap=0.9) | MaxTime(DEFAULT_SECONDS)
+STANDS_OUT, SIZE_CURVE = "stands_out", "size_curve"
+
+PARAMETERS = {
+    "coefficient": COEFFICIENTS,
+    "max_probe_size": (whole_number(1), None),
+    "inclusion": (SHARE, None),
+    "fdr": (SHARE,),
+    "check_every": (whole_number(1),),
+    **SHARED_PARAMETERS,
+}
 
 
 @dataclass(eq=False, repr=False)
-class DAF(ProbingSelector):
-    """Ranks each feature by how much better random subsets are that hold it than those that do not.
+class DAF(RunResultsMixin, Selector):
+    """Ranks each feature by how much better random subsets with it score than random subsets without it.
 
-    A probe is a random subset S of the features, J(S) the criterion on it, and
+    A probe is a random subset S of the features, J(S) is the criterion on it, and
 
         DAF0(f) = mean of J over probes with f - mean of J over probes without f.
 
-    So a feature earns its rank by what it adds to others, which a filter that looks at one feature at a
-    time cannot see. The same seed gives the same result for any number and kind of workers.
+    A feature is ranked by what it adds to other features, which a filter that looks at one feature at a time cannot
+    see. The same seed gives the same result for any number and kind of workers.
 
     Parameters
     ----------
-    n_features_to_select : int, float, "auto" or None, default=None
-        How many features to keep: a number, a share in (0, 1], half, or found by ``fit`` as ``how_many`` says. A group
-        counts as one. May be changed after ``fit``.
+    n_features_to_select : int, float, "stands_out", "size_curve" or None, default=None
+        Number of features to select: a number, a share in (0, 1], or None for half. "stands_out" selects the features
+        that are related to the target at the false discovery rate ``fdr``, and at least the best one; "size_curve"
+        selects as many as the cross-validated size curve suggests. A group counts as one. May be changed after
+        ``fit``.
     criterion : str, Criterion, estimator or callable, default="auto"
-        What J is: k-NN for dense data of up to 5,000 rows, a linear classifier for sparse or taller data; "knn",
-        "linear", "naive_bayes", "svm", "tree", "separability"; a criterion of `probewise.criteria`; a scikit-learn
-        estimator (scored by ``scoring`` and ``cv``); or a function of (X_subset, y).
-    coefficient : {"daf0", "daf1", "daf2", "daf0_centred", "daf2_centred", "regression"}, default="daf0"
-        "daf1" is divided by the deviation of J (more cautious about features that behave unstably); for "daf2" J is
-        first divided by its deviation among probes of equal size; for the centred ones J is first less the mean of
-        probes of like size, so that a feature is not credited with the sizes it met; "regression" is ridge regression
-        of J on which features are in the probe, so that it is not credited with the luck of its companions either.
+        The score J of a subset. "auto" is k-NN for dense data of up to 5,000 rows and a linear classifier for sparse
+        or taller data. Also "knn", "linear", "naive_bayes", "svm", "tree", "separability"; a criterion of
+        `probewise.criteria`; a scikit-learn estimator (scored by ``scoring`` and ``cv``); or a function of
+        (X_subset, y).
+    coefficient : {"daf0", "daf1", "daf2", "daf0_centered", "daf2_centered", "regression"}, default="daf0"
+        "daf1" divides by the standard deviation of J, which is more cautious about features with unstable effects.
+        "daf2" first divides J by its standard deviation among probes of equal size. The centered ones first subtract
+        the mean of J over probes of similar size, so that a feature is not credited with the sizes of its probes.
+        "regression" is a ridge regression of J on which features are in the probe, so that a feature is not credited
+        with the other features of its probes either.
     max_probe_size : int or None, default=None
-        Largest probe, tau; sizes are uniform in 1..tau. Too small hides what works only together, too large blurs the
-        single feature. None: 200, the papers' value for wide data, or the number of features if that is less.
+        Largest probe, tau; sizes are uniform in 1..tau. Small probes miss features that only help in combination, large
+        ones blur single features. None: 200, the papers' value for wide data, or the number of features if smaller.
     inclusion : float or None, default=None
         If given, every feature is in a probe with this probability instead.
     feature_groups : list of lists, dict of lists or list of labels, default=None
-        Features that enter and leave probes as one, and share score and rank. Columns are given by name or number,
-        here and below.
-    keep, drop : list of columns, default=None
-        Those in every probe and always selected, and those in none and never selected.
+        Features that enter probes together and share score and rank. Columns are given by name or number, here and
+        below.
+    keep : list of columns, default=None
+        Features that are in every probe and always selected.
     categorical_features : "from_dtype", list of columns or None, default="from_dtype"
-        Columns that are categories, of text or numbers: each enters as a whole, a column of 0 and 1 for every level.
-        "from_dtype": those a frame has as such; a list: these, too.
+        Categorical columns, of text or numbers; each enters a probe as a whole, with a column of 0 and 1 for every
+        level. "from_dtype": the columns that a data frame has as such; a list: these as well.
     scale : {"standard", "rank", "auto"} or None, default=None
-        What columns are brought to before they are probed: deviation 1 (sparse ones to a largest value of 1), or ranks;
-        "auto" is "standard" where a column's deviation is ten times or a tenth of the usual one and the table is in
-        memory, up to 1 GiB. Distances and penalties go by the width of columns, so that with None wide ones count more.
-        It takes a copy of X.
-    how_many : {"stands_out", "size"}, default="stands_out"
-        What "auto" keeps: the features that stand out, which beat luck on other rows; or as many as the size curve
-        suggests.
+        Transformation of the columns: "standard" gives standard deviation 1 (sparse columns a largest value of 1),
+        "rank" gives ranks. "auto" is "standard" for tables in memory of up to 1 GiB in which the standard deviation of
+        a column is more than ten times, or less than a tenth of, the median one. Distances and penalties depend on the
+        width of columns, so with None wide columns count more. Scaling copies X.
     fdr : float, default=0.1
-        The share of false ones among those kept that is allowed, on average. May be changed after ``fit``.
-    min_features_to_select : int, default=1
-        What "auto" keeps at least, of the best, where fewer stand out; a warning says so.
+        False discovery rate for ``n_features_to_select="stands_out"``. May be changed after ``fit``.
     stop : Rule, default=None
-        When to stop, a rule of `probewise.stopping`; rules join by ``|`` and ``&``. None: when two halves of the
-        probes agree on 90 % of the top 20, or after a minute: ``Settled(20, 0.9) | MaxTime(60)``.
+        When to stop, a rule of `probewise.stopping`; rules combine with ``|`` and ``&``. None: when two halves of the
+        probes agree on 90% of the top 20 features, or after a minute: ``Settled(20, 0.9) | MaxTime(60)``.
     check_every : int, default=400
-        Probes between two looks at the convergence measures.
-    block_size : int or None, default=None
-        Probes per unit of work, a divisor of ``check_every``; a time limit is kept to within one block. None: the
-        criterion's own choice (50 for built-in criteria, 5 for estimators and functions).
+        Number of probes between two looks at the measures of convergence.
     cv : int, splitter or iterable of splits, default=3
-        Folds for the criterion, stratified for classes. Fixed once per fit.
+        Folds for the criterion, stratified for classes. They are made once per fit.
     scoring : str, callable or None, default=None
-        The score that J is, by scikit-learn's name or as a scorer made by ``make_scorer``. Built-in criteria take those
-        of predictions (labels, numbers, or the decisions of two classes): "balanced_accuracy", "f1", "roc_auc",
-        "neg_mean_absolute_error" and so on, the usual ones at full speed; an estimator given as criterion takes all.
-        Of a score that is no mean over rows only J is known, and errors are about probes. None: accuracy, R^2, or the
-        estimator's own.
-    error_score : "raise" or float, default="raise"
-        Where the criterion raises or gives no finite number, go on with this number as J of that probe; a
-        ``FitFailedWarning`` at the end says how many there were.
+        The score that J is: a scikit-learn name, or a scorer from ``make_scorer``. Built-in criteria take scores of
+        predictions (labels, numbers, or decisions between two classes) such as "balanced_accuracy", "f1", "roc_auc" or
+        "neg_mean_absolute_error"; an estimator takes all scores. Standard errors over rows need a score that is a mean
+        over rows. None: accuracy, R^2, or the estimator's own.
     device : str, default="cpu"
-        Where the criterion runs: "cuda" is a GPU, "cuda:1" the second; "auto" a GPU if there is one and the criterion
-        can use it; "torch-cpu" the GPU's code without one. All but "cpu" need torch, the extra ``gpu``.
+        Where the criterion runs: "cuda" is a GPU, "cuda:1" the second GPU; "auto" is a GPU if there is one and the
+        criterion can use it; "torch-cpu" runs the GPU's code on the CPU. All but "cpu" need torch, the extra ``gpu``.
     n_jobs : int or None, default=None
-        Workers; None is 1, -1 all cores. ``joblib.parallel_config`` chooses the kind.
+        Number of workers; None is 1, -1 is all cores. ``joblib.parallel_config`` chooses the kind.
     ledger : path or None, default=None
-        A file that keeps the run: one number per probe. If it holds this run already, the run goes on from there, and
-        ends as if it had never stopped.
+        A file that stores the run, one number per probe. If it holds this run already, the run is resumed and ends as
+        if it had never stopped.
     random_state : int, RandomState or None, default=None
-        An int for a result that can be repeated.
-    rows : bool, default=True
-        Whether to keep what each of up to 64 groups of rows gave to a probe, 128 bytes each: it says how far other rows
-        may change the answer. False also leaves out the test for luck.
+        An int makes the result repeatable.
+    row_effects : bool, default=True
+        Whether to store the contribution of up to 64 groups of rows to each probe (128 bytes a probe) and to compute
+        p-values: both are needed for standard errors over rows and for `stands_out`.
     verbose : int or callable, default=0
-        1 shows live progress, in a terminal or a notebook; a function is called now and then with a line of text that
-        says where the run stands.
+        1 shows live progress, in a terminal or a notebook; a function is called from time to time with a line of text.
 
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        The coefficient; NaN for a feature never in, or never out of, a probe.
-    std_errors_ : array of shape (n_features,)
-        Standard error of the coefficient: ``row_std_errors_`` where known, else ``probe_std_errors_``.
-    row_std_errors_ : array of shape (n_features,)
-        Had other rows been drawn, and other probes. Only of criteria and scores that are a mean over rows.
-    probe_std_errors_ : array of shape (n_features,)
-        Had other probes of the same rows been drawn (Welch's).
-    row_groups_ : array of shape (n_samples,) or None
-        The group of each row, of which the run keeps what it gave; -1 for rows that J does not count.
+        The coefficient; NaN for a feature that was in no probe or in all probes.
     ranking_ : array of shape (n_features,)
-        1 is best; ties to the lower column, NaN last.
+        Rank of each feature, 1 is best; ties go to the lower column, NaN comes last.
     support_ : array of shape (n_features,)
-        Which features are selected.
+        Mask of the selected features.
+    std_errors_ : array of shape (n_features,)
+        Standard errors of the scores, over other rows and other probes where J is a mean over rows, else over other
+        probes (Welch's).
     p_values_ : array of shape (n_features,)
-        P-values: univariate and conditional tests combined.
+        The p-value of each feature: univariate and conditional tests combined.
     size_curve_ : SizeCurve
-        With ``how_many="size"``.
+        With ``n_features_to_select="size_curve"``.
     n_probes_ : int
-        Probes scored.
+        Number of probes scored.
     history_ : dict of arrays
         One entry per look: probes, seconds, order_change (C), value_change (C2), relative_change, left_out. Replayed
-        from the ledger when first asked for.
+        from the ledger when first used.
     stop_reason_ : str
-        Why it stopped, in words.
-    ledger_ : Ledger
-        ``ledger_.values()`` are J of probe 0, 1, ...
-    tally_ : Tally
-        ``tally_.counts`` says how often each feature was probed.
-    plan_ : ProbePlan
-        ``plan_.probe(i)`` is probe i.
+        Why the run stopped, in words.
     run_ : Run
-        All of these together, and what else can be replayed from them.
+        The finished run: ``run_.ledger.values()`` are J of probe 0, 1, ...; ``run_.feature_plan.probe(i)`` is probe i;
+        ``run_.coefficient(name)``, ``run_.certainty()``, ``run_.interactions()`` and more are computed from these.
     criterion_ : Criterion
         The criterion used.
 
     Notes
     -----
-    Ctrl-C ends the run with the ranking so far and a ``ConvergenceWarning``, and so does a ledger that cannot be
-    written any more.
+    Ctrl-C ends the run with the ranking so far and a ``ConvergenceWarning``, and so does a ledger that can no longer be
+    written.
 
-    For far more than 100,000 features, put a filter first: ``make_pipeline(FSDD(20_000), DAF())``. A filter that looks
-    at one feature at a time loses features that are only informative together.
-
-    Departures: eq. 14 of the paper is read as the mean over probes without f. In DAF2 a size with fewer
-    than 30 probes pools its neighbours. C and C2 are of DAF0 whatever the coefficient.
+    Departures: eq. 14 of the paper is read as the mean over probes without f. In DAF2 a size with fewer than 30 probes
+    is pooled with its neighbors. C and C2 are those of DAF0 for all coefficients.
 
     References
     ----------
@@ -178,94 +180,110 @@ class DAF(ProbingSelector):
     True
     """
 
+    n_features_to_select: Any = None
     _: KW_ONLY
+    criterion: Any = "auto"
     coefficient: str = "daf0"
     max_probe_size: int | None = None
     inclusion: float | None = None
-    how_many: str = "stands_out"
+    feature_groups: Any = None
+    keep: Any = None
+    categorical_features: Any = "from_dtype"
+    scale: str | None = None
     fdr: float = 0.1
-    min_features_to_select: int = 1
     stop: Any = None
     check_every: int = 400
-    block_size: int | None = None
+    cv: Any = 3
+    scoring: Any = None
+    device: str = "cpu"
+    n_jobs: int | None = None
+    ledger: Any = None
+    random_state: Any = None
+    row_effects: bool = True
+    verbose: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> DAF:
-        """Probe until the stopping rule says enough.
+        """Score probes until the stopping rule says enough.
 
-        ``groups`` goes to the splitter. ``sample_weight`` counts in the score, and in the fit of a model that knows
-        weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the score only. The univariate test
-        leaves out rows of weight 0.
+        ``groups`` goes to the splitter. ``sample_weight`` counts in the score, and in the fit of a model that uses
+        weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the score only.
         """
-        self._check_parameters()
-        if hasattr(self, "size_curve_"):
-            del self.size_curve_
-        self._probe(X, y, default_size=DEFAULT_PROBE_SIZE, groups=groups, sample_weight=sample_weight)
-        if self.stop is None and not self.run_.interrupted and "settled" not in (self.run_.stop_reason or ""):
-            message = f"{USUAL_SECONDS} s were over before the top {USUAL_TOP} had settled: more probes may change it"
-            warn(message, ConvergenceWarning)
-        if self._is_auto and self.how_many == "size":
-            self._find_by_size(X, y, groups, sample_weight)
-        elif self._is_auto:
-            self._warn_of_none()
+        check_parameters(self, PARAMETERS)
+        if self.n_features_to_select == STANDS_OUT and not self.row_effects:
+            raise ParameterError("row_effects=False computes no p-values: use n_features_to_select='size_curve'")
+        stop = as_rule(DEFAULT_STOP if self.stop is None else self.stop)
+        saved = saved_settings(self.ledger)
+        criterion = as_criterion(self.criterion, X)
+        data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, saved=saved)
+        seed = seed_of(self.random_state, saved.get("seed"))
+        score = bind(criterion, data, cv=self.cv, scoring=self.scoring, device=self.device)
+        row_groups = row_groups_for(self, score, data, self.scoring)
+        settings = new_settings(
+            self,
+            data,
+            criterion,
+            score,
+            seed=seed,
+            max_probe_size=DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size,
+            inclusion=self.inclusion,
+            check_every=self.check_every,
+            block_size=largest_divisor(self.check_every, usual_block_size(criterion, score)),
+            cv=self.cv,
+            scoring=self.scoring,
+            row_groups=row_groups,
+            p_values=start_p_values(self, data, seed, score)(),
+        )
+        self.run_ = run_with(self, data, None, criterion, score, row_groups, settings, stop)
+        self.criterion_ = criterion
+        self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
+        warn_about(self.run_, type(self).__name__)
+        if self.stop is None and not self.run_.interrupted and "settled" not in self.stop_reason_:
+            warn(
+                f"the top {DEFAULT_TOP} features had not settled after {DEFAULT_SECONDS} s: more probes may change them",
+                ConvergenceWarning,
+            )
+        self._choose_size(X, y, groups, sample_weight)
         return self
 
-    def _check_parameters(self) -> None:
-        require_coefficient(self.coefficient, in_rounds=False)
-        self._stop_rule(0)
-        if self.how_many not in HOW_MANY:
-            raise ParameterError(f"how_many={self.how_many!r}: choose one of {', '.join(HOW_MANY)}")
-        require_rate("fdr", self.fdr)
-        require_whole("min_features_to_select", self.min_features_to_select, 0)
-        if self._is_auto and self.how_many == "stands_out" and not self.rows:
-            raise ParameterError("rows=False computes no p-values: use how_many='size'")
-        self._check_probing_parameters()
-
     @property
-    def _is_auto(self) -> bool:
-        return isinstance(self.n_features_to_select, str) and self.n_features_to_select == "auto"
+    def _accepts(self) -> Accepts:
+        return accepted_by(criterion_or_default(self.criterion), self.device)
 
-    def _stop_rule(self, n_rows: int) -> Rule:
-        return as_rule(DEFAULT_STOP if self.stop is None else self.stop)
+    # ---- number of features
 
-    def _rounds(self, X: Any, y: Any, units: Units, on_device: bool) -> Rounds:
-        block_size = self.block_size
-        if block_size is None:  # the largest divisor of check_every up to the criterion's own choice
-            largest = min(self._usual_block(on_device), self.check_every)
-            block_size = next(size for size in range(largest, 0, -1) if self.check_every % size == 0)
-        return Rounds(self.check_every, block_size)
-
-    # ---- how many
-
-    def _warn_of_none(self) -> None:
-        if not self.stands_out(self.fdr).any():
-            kept = self.min_features_to_select
+    def _choose_size(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
+        """Make the size curve if it is requested; warn where the selected features may be noise."""
+        if self.n_features_to_select == SIZE_CURVE:
+            self.size_curve_ = checked_size_curve(self, X, y, groups=groups, sample_weight=sample_weight)
+            if self.size_curve_.beats_guessing is False:
+                warn(
+                    "no number of features predicts convincingly better than guessing: the "
+                    f"{self.size_curve_.suggested} selected features may be noise"
+                )
+        elif self.n_features_to_select == STANDS_OUT and not self.stands_out(self.fdr).any():
             warn(
-                f"no feature stands out at a false-discovery rate of {self.fdr:g}: "
-                + (f"the best {kept} kept may be luck" if kept else "none is kept")
-                + "; give more probes, a larger fdr, or a number of features"
-                + ("" if self.keep is None else "; what keep names stays")
-            )
-
-    def _find_by_size(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
-        self.size_curve_ = checked_size_curve_of(self, X, y, groups=groups, sample_weight=sample_weight)
-        if self.size_curve_.beats_guessing is False:
-            warn(
-                "no number of features predicts convincingly better than guessing: the "
-                f"{self.size_curve_.suggested} kept may be noise"
+                f"no feature stands out at a false discovery rate of {self.fdr:g}: the best one is selected and may be "
+                "noise; use more probes, a larger fdr, or a number of features"
             )
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
-        if not self._is_auto:
+        if self.n_features_to_select not in (STANDS_OUT, SIZE_CURVE):
             return super()._get_support_mask()
         check_is_fitted(self, "ranking_")
-        if self.how_many == "stands_out":
-            selected = self.stands_out(self.fdr) | (self.ranking_ <= self.min_features_to_select)
+        if self.n_features_to_select == STANDS_OUT:
+            selected = self.stands_out(self.fdr) | (self.ranking_ == 1)
         elif hasattr(self, "size_curve_"):
             selected = self.ranking_ <= self.size_curve_.suggested
         else:
-            raise ValueError("n_features_to_select='auto' was not asked for when fit: fit again, or give a number")
-        selected[self.units_.kept], selected[self.units_.dropped] = True, False
+            raise ParameterError("n_features_to_select='size_curve' was set after fit: fit again, or give a number")
+        selected[self._units.kept] = True
         return selected
 
     def _n_selected(self, n_features: int) -> int:
-        return n_features if self._is_auto else super()._n_selected(n_features)
+        is_automatic = self.n_features_to_select in (STANDS_OUT, SIZE_CURVE)
+        return n_features if is_automatic else super()._n_selected(n_features)
+
+
+def largest_divisor(number: int, most: int) -> int:
+    """The largest divisor of a number that is not above ``most``: looks fall on block borders."""
+    return next(size for size in range(min(most, number), 0, -1) if number % size == 0)

@@ -14,24 +14,26 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from ._selector import WrapperSelector
+from ._probing import accepted_by, bind, criterion_or_default, map_for, prepare, usual_block_size
+from ._selector import Accepts, Selector
 from .criteria import as_criterion
-from .criteria.device import DEVICE_BLOCK_SIZE, OnDevice
 from .engine.probes import Subsets
 from .engine.progress import Verbose, live_line
 from .engine.tally import Tally, positions
-from .engine.units import NO_COLUMNS, Units, unit_table, units_of
+from .engine.units import Units
 from .executors import Map
 from .stopping import Rule, State, as_rule
 from .validation.errors import warn
-from .validation.parameters import grouped
+from .validation.parameters import check_parameters
 
 Members = tuple[int, ...]
 Path = dict[int, tuple[float, Members]]
 
+PARAMETERS = {"direction": ("forward", "backward"), "floating": (True, False, "strict")}
+
 
 @dataclass(eq=False, repr=False)
-class SFFS(WrapperSelector):
+class SFFS(Selector):
     """Builds a subset feature by feature: the best one in, then, floating, any out whose loss gains.
 
     Forward: add the feature that gives the highest J; then, if ``floating``, drop features as long as that gives a
@@ -98,49 +100,50 @@ class SFFS(WrapperSelector):
     ([1, 3], 0.853)
     """
 
-    _streams = False  # all columns would be read at every step
-
+    n_features_to_select: Any = None
     _: KW_ONLY
+    criterion: Any = "auto"
     direction: str = "forward"
     floating: bool | str = True
     feature_groups: Any = None
     stop: Any = None
+    cv: Any = 3
+    scoring: Any = None
+    device: str = "cpu"
+    n_jobs: int | None = None
     verbose: Verbose = 0
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> SFFS:
         """Search until the size is reached or the rule says stop; ``groups`` and ``sample_weight`` as in `DAF.fit`."""
-        if self.direction not in ("forward", "backward"):
-            raise ValueError(f"direction={self.direction!r}: choose 'forward' or 'backward'")
-        if self.floating not in (True, False, "strict"):
-            raise ValueError(f"floating={self.floating!r}: choose True, False or 'strict'")
+        check_parameters(self, PARAMETERS)
         rule = None if self.stop is None else as_rule(self.stop)
-        X, y = self._checked(X, y)
         criterion = as_criterion(self.criterion, X)
-        units = self._units(X.shape[1])
-        score = self._bound(criterion, X, y, groups, sample_weight)
-        piece = DEVICE_BLOCK_SIZE if isinstance(score, OnDevice) else criterion.block_size
-        size, of_units = self._n_selected(units.n_units), unit_table(X, units).score_of_units(score)
+        # Every step would read all columns of a store, so the table is loaded.
+        data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, stores=False)
+        units = data.table.units
+        score = bind(criterion, data, cv=self.cv, scoring=self.scoring, device=self.device)
+        size, workers = self._n_selected(units.n_units), map_for(criterion, data.matrix, score, self.n_jobs)
+        block_size = usual_block_size(criterion, score)
         with live_line(self.verbose) as progress:
-            evaluate = Evaluation(of_units, self._map(criterion, X, score), rule, piece, progress)
+            evaluate = Evaluation(data.table.score_of_units(score), workers, rule, block_size, progress)
             path, self.stop_reason_ = search(
                 evaluate, units.n_units, size, forward=self.direction == "forward", floating=self.floating
             )
         self.n_evaluations_ = evaluate.n_evaluations
-        held = np.zeros(units.n_units)
+        counts = np.zeros(units.n_units)
         for _, members in path.values():
-            held[list(members)] += 1
-        self.scores_ = units.per_feature(held / len(path))
-        self.ranking_ = units.per_feature(positions(held) + 1, 0)
+            counts[list(members)] += 1
+        self.scores_ = units.per_feature(counts / len(path))
+        self.ranking_ = units.per_feature(positions(counts) + 1, 0)
         self.path_ = {size: (value, _features(units, members)) for size, (value, members) in path.items()}
         self._unreached = None if size in self.path_ else size
         if size not in self.path_:
             warn(f"SFFS {self.stop_reason_}: the best so far is kept", ConvergenceWarning)
         return self
 
-    def _units(self, n_features: int) -> Units:
-        names = getattr(self, "feature_names_in_", None)
-        groups = [] if self.feature_groups is None else grouped(self.feature_groups, names, n_features)
-        return units_of(n_features, groups=groups, keep=NO_COLUMNS, drop=NO_COLUMNS, names=names)
+    @property
+    def _accepts(self) -> Accepts:
+        return accepted_by(criterion_or_default(self.criterion), self.device)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "path_")
