@@ -1,4 +1,4 @@
-"""What selectors share that rank by a run of probes: units of features, record, ledger, and what the run says."""
+"""What selectors share that rank by a run of probes: units of features, settings, ledger, and what the run says."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from ._run_results import ShowsRun
 from .criteria.base import Target
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice
 from .criteria.identity import stable_text
-from .engine.ledger import ROW_GROUPS, Ledger, peek
+from .engine.ledger import Ledger, peek
 from .engine.loop import ProbeError, run_probes
-from .engine.permutation_test import chances_alone
+from .engine.permutation_test import univariate_p_values
 from .engine.probes import FEWEST_EXPECTED, Subsets
 from .engine.progress import Verbose, live_progress, say
 from .engine.row_effects import RowGroups
 from .engine.run import Run
 from .engine.schedule import Schedule
-from .engine.settings import COMMAND, Record
+from .engine.settings import COMMAND, Settings
 from .engine.tally import Tally
 from .engine.units import NO_COLUMNS, Units, UnitTable, one_hot, unit_table, units_of
-from .executors import Map, begun, threads, threads_beside_device
+from .executors import Map, start_in_background, threads, threads_beside_device
 from .kernels.device import find
 from .stopping import Rule
 from .validation.errors import Parameter, ParameterError, warn
@@ -52,11 +52,11 @@ DOUBT = (
 
 
 class Rounds(NamedTuple):
-    """Probes between two looks and in a block, and the rule, asked at looks, for which features go on."""
+    """Probes between two looks and in a block, and the schedule, which says which features go on."""
 
     check_every: int
     block_size: int
-    rule: Schedule | None = None
+    schedule: Schedule | None = None
 
 
 @dataclass(eq=False, repr=False)
@@ -72,7 +72,7 @@ class ProbingSelector(ShowsRun):
     error_score: Any = "raise"
     ledger: Any = None
     random_state: Any = None
-    rows: bool = True
+    row_effects: bool = True
     verbose: Verbose = 0
 
     # ---- probing
@@ -80,7 +80,7 @@ class ProbingSelector(ShowsRun):
     def _probe(self, X: Any, y: Any, *, default_size: int, groups: Any = None, sample_weight: Any = None) -> None:
         """Check, bind, probe until the rule says enough, and rank."""
         X, y = self._checked(X, y)
-        self.criterion_, self.scale_ = self._criterion_for(X), self._scale_for(X)
+        self.criterion_, self.scale_ = self._criterion_for(X), scale_for(self.scale, X)
         seed = seed_of(self.random_state, self._kept("seed"))
         seen = scaled(X, self.scale_, self._is_category, sample_weight)
         table = self._unit_table(seen)
@@ -95,54 +95,50 @@ class ProbingSelector(ShowsRun):
         if on_device and self.n_jobs in (None, 1):
             score.warm_up(min(largest, matrix.shape[1]), None if row_groups is None else row_groups.group_of)
 
-        chances = (begun if on_device else partial)(self._chances_alone, table, y, seed, groups, sample_weight)
+        start = start_in_background if on_device else partial
+        univariate_p_values = start(self._univariate_p_values, table, y, seed, groups, sample_weight)
         rounds = self._rounds(X_used, y_used, table.units, on_device)
         how = self._folds_and_score(self.criterion_, y_used, groups_used)
-        record = self._new_record(X, how, table.units, seed, largest, rounds, on_device)
-        record = replace(record, chances_alone=chances())
+        settings = self._new_settings(X, how, table.units, seed, largest, rounds, on_device)
+        settings = replace(settings, univariate_p_values=univariate_p_values())
         if row_groups is not None:
-            record = replace(record, row_shares=row_groups.shares, row_unit=row_groups.unit)
+            settings = replace(settings, row_shares=row_groups.shares, row_unit=row_groups.unit)
         if self.ledger is not None:
             folds = [*score.folds.identity, *([] if self.sampled_rows_ is None else [(self.sampled_rows_,)])]
-            record = record.with_data(X, y, folds, checked_weights(sample_weight, X.shape[0]), row_groups)
+            settings = settings.with_data(X, y, folds, checked_weights(sample_weight, X.shape[0]), row_groups)
 
-        with self._explained_failure(record, groups, sample_weight):
+        with self._explained_failure(settings, groups, sample_weight):
             map = self._map(self.criterion_, matrix, score)
-            self.run_ = self._run(record, table, score, row_groups, map)
+            self.run_ = self._run(settings, table, score, row_groups, map)
         self.scores_ = self.run_.coefficient(self.coefficient)[0]
         self.ranking_ = self.run_.ranking(self.coefficient)
         self._warn()
 
-    def _run(self, record: Record, table: UnitTable, score: Any, row_groups: RowGroups | None, map: Map) -> Run:
+    def _run(self, settings: Settings, table: UnitTable, score: Any, row_groups: RowGroups | None, map: Map) -> Run:
         """The probes scored, from where the ledger ends, until the rule says enough."""
-        stop, names = self._stop_rule(record.shape[0]), _unit_names(record)
+        stop, names = self._stop_rule(settings.shape[0]), _unit_names(settings)
         display: Any = nullcontext()
         if self.verbose:
-            display = live_progress(self.verbose, names, title=record.method, stop=stop, effort=record.effort)
-        with record.write(self.ledger) as ledger, display as progress:
+            display = live_progress(self.verbose, names, title=settings.method, stop=stop, effort=settings.effort)
+        with settings.open_ledger(self.ledger) as ledger, display as progress:
             run = run_probes(
-                record.first_plan(),
+                settings.first_plan(),
                 table.score_of_units(score),
                 stop=stop,
                 map=map,
                 ledger=ledger,
-                block_size=record.block_size,
-                check_every=record.check_every,
+                block_size=settings.block_size,
+                check_every=settings.check_every,
                 error_score=None if self.error_score == "raise" else float(self.error_score),
                 progress=progress,
-                narrow=record.narrowing,
-                record=record,
-                rows=row_groups,
-                blocks_at_once=_blocks_at_once(record, stop) if isinstance(score, OnDevice) else 1,
+                schedule=settings.schedule,
+                settings=settings,
+                row_groups=row_groups,
+                blocks_at_once=_blocks_at_once(settings, stop) if isinstance(score, OnDevice) else 1,
             )
         if self.verbose and getattr(score, "exact_share", 0.0) > MUCH_DOUBT:
             say(self.verbose, DOUBT.format(score.exact_share))
         return run
-
-    def _scale_for(self, X: Any) -> str | None:
-        """The one asked for; "auto" goes on with that of the run in the ledger."""
-        begun = self.scale == "auto" and self._kept("seed") is not None
-        return self._kept("scale") if begun else scale_for(self.scale, X)
 
     def _kept(self, setting: str) -> Any:
         """A setting of the run in the ledger; None where there is none."""
@@ -185,9 +181,9 @@ class ProbingSelector(ShowsRun):
                 "so that looks fall on block borders"
             )
 
-    def _new_record(
+    def _new_settings(
         self, X: Any, how: tuple[Any, Any], units: Units, seed: int, largest: int, rounds: Rounds, on_device: bool
-    ) -> Record:
+    ) -> Settings:
         """``how``: folds and scoring."""
         cv, scoring = how
         if self.inclusion is not None and self.inclusion * units.n_units < FEWEST_EXPECTED:
@@ -196,14 +192,14 @@ class ProbingSelector(ShowsRun):
                 f"are drawn again: give at least {FEWEST_EXPECTED / units.n_units:.1g}"
             )
         names = getattr(self, "feature_names_in_", None)
-        return Record(
+        return Settings(
             seed=seed,
             shape=X.shape,
             criterion=self._criterion_text(on_device),
             units=units,
             max_probe_size=min(largest, units.n_units),
             inclusion=self.inclusion,
-            narrowing=rounds.rule,
+            schedule=rounds.schedule,
             categorical=np.flatnonzero(self._is_category),
             scoring=scoring if scoring is None or isinstance(scoring, str) else stable_text(scoring),
             check_every=rounds.check_every,
@@ -223,9 +219,9 @@ class ProbingSelector(ShowsRun):
         return ("on a device: " if on_device else "") + self.criterion_.describe()
 
     def _row_groups(self, score: Any, y: Any, groups: Any) -> RowGroups | None:
-        """Groups of rows, if J is a mean over rows; a ledger that was begun without them goes on so."""
-        shares = getattr(score, "row_shares", None) if self.rows and y is not None else None
-        if shares is None or (self._kept("seed") is not None and self._kept(ROW_GROUPS) is None):
+        """Groups of rows, if J is a mean over rows."""
+        shares = getattr(score, "row_shares", None) if self.row_effects and y is not None else None
+        if shares is None:
             return None
         units = {"neg_mean_squared_error": np.var, "neg_mean_absolute_error": np.std}
         scoring = self._folds_and_score(self.criterion_, y)[1]
@@ -244,11 +240,11 @@ class ProbingSelector(ShowsRun):
         """Of what is computed here beside probes: as many as workers, or, beside a device, which leaves cores free."""
         return threads_beside_device() if self.n_jobs is None and find(self.device) is not None else self.n_jobs
 
-    def _chances_alone(
+    def _univariate_p_values(
         self, table: UnitTable, y: Any, seed: int, groups: Any, sample_weight: Any
     ) -> NDArray[np.float64] | None:
         """Of each unit by its columns; of several the least, times their number. Rows of weight 0 have no say."""
-        if not self.rows or y is None or isinstance(table.matrix, Stored):  # it would read all of a store once more
+        if not self.row_effects or y is None or isinstance(table.matrix, Stored):  # a store would be read once more
             return None
         try:
             of_classes = Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification
@@ -257,7 +253,7 @@ class ProbingSelector(ShowsRun):
         weights = checked_weights(sample_weight, len(y))
         counted = None if weights is None or weights.all() else np.flatnonzero(weights)
         options: dict[str, Any] = {"of_classes": of_classes, "seed": seed, "together": groups, "counted": counted}
-        columns = chances_alone(table.matrix, y, **options, map=threads(self._n_threads))
+        columns = univariate_p_values(table.matrix, y, **options, map=threads(self._n_threads))
         least = np.minimum.reduceat(columns[table.columns.indices], table.columns.offsets[:-1])
         chances = np.minimum(least * table.columns.sizes, 1.0)
         return chances.astype(np.float32).astype(np.float64)  # as a ledger keeps them
@@ -303,12 +299,12 @@ class ProbingSelector(ShowsRun):
             warn(message, ConvergenceWarning)
 
     @contextmanager
-    def _explained_failure(self, record: Record, groups: Any, sample_weight: Any) -> Iterator[None]:
+    def _explained_failure(self, settings: Settings, groups: Any, sample_weight: Any) -> Iterator[None]:
         """A failed probe in terms of what the user has at hand."""
         try:
             yield
         except ProbeError as error:
-            self.run_ = Run(record.first_plan(), Ledger(), Tally.empty(record.units.n_units), record)
+            self.run_ = Run(settings.first_plan(), Ledger(), Tally.empty(settings.units.n_units), settings)
             name = type(self).__name__.lower()
             data = "np.asarray(X)" if hasattr(self, "feature_names_in_") else "X"
             options = "" if groups is None else ", groups=groups"
@@ -390,18 +386,18 @@ class ProbingSelector(ShowsRun):
         return one_hot(X, self._is_category, names) if self._is_category.any() else (X, None)
 
 
-def _unit_names(record: Record) -> list[str] | None:
+def _unit_names(settings: Settings) -> list[str] | None:
     """Names of the units as the run numbers them: a group by its first feature."""
-    names, units = record.feature_names, record.units
+    names, units = settings.feature_names, settings.units
     if units.are_features:
         return names
     return [str(column) if names is None else names[column] for column in units.first_features().tolist()]
 
 
-def _blocks_at_once(record: Record, stop: Rule) -> int:
+def _blocks_at_once(settings: Settings, stop: Rule) -> int:
     """So many that a device is busy, and of a long run each of the batches in flight has several."""
     n_probes = DEVICE_BLOCK_SIZE
-    if record.narrowing is None and stop.max_probes is not None:
-        most = min(MOST_AT_ONCE, ROWS_AT_ONCE // record.shape[0])
+    if settings.schedule is None and stop.max_probes is not None:
+        most = min(MOST_AT_ONCE, ROWS_AT_ONCE // settings.shape[0])
         n_probes = max(n_probes, min(most, stop.max_probes // (2 * IN_FLIGHT)))
-    return max(1, n_probes // record.block_size)
+    return max(1, n_probes // settings.block_size)

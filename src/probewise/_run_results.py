@@ -135,14 +135,14 @@ class ShowsRun(WrapperSelector):
         best = best_probed(self.ranking_, self.scores_)
         best = best[self.run_.units.unit_of[best] >= 0][:top]
         is_of_classes = y is not None and Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification
-        effects = self.run_.record.row_unit * self.run_.effects_by_group(best)
+        effects = self.run_.settings.row_unit * self.run_.effects_by_group(best)
         return which_rows(effects, self.row_groups_, self._named(best), y if is_of_classes else None)
 
     def _require_rows(self, name: str, known: Any) -> None:
         if known is None:
             raise AttributeError(
-                f"{name} is not known: this run kept nothing about rows (rows=False, a ledger of an older version, or "
-                "a criterion and score that give J only)"
+                f"{name} is not known: this run kept nothing about rows (row_effects=False, or a criterion and score "
+                "that give J only)"
             )
 
     def coefficients(self, name: str) -> NDArray[np.float64]:

@@ -21,7 +21,7 @@ from .criteria.device import OnDevice, to_device
 from .engine.probes import Subsets
 from .engine.tally import positions
 from .evaluation.nested_score import HonestScore, honest_score_of
-from .evaluation.size_curve import SizeCurve, size_curve_of, warn_of_forgotten
+from .evaluation.size_curve import SizeCurve, size_curve_of, warn_if_groups_missing
 from .executors import Map, ahead, executor, serial, stays_here
 from .validation import tables
 from .validation.errors import ForPython, Message, Setting
@@ -271,7 +271,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         """
         check_is_fitted(self, "ranking_")
         if X is not None:
-            warn_of_forgotten(self, groups)
+            warn_if_groups_missing(self, groups)
             of_rows = {"groups": groups, "sample_weight": sample_weight}
             return size_curve_of(self, X, y, sizes=sizes, cv=cv, nested=nested, **of_rows)
         curve: SizeCurve | None = getattr(self, "size_curve_", None)
@@ -308,7 +308,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         HonestScore
             Its ``mean``, ``std_error``, ``guess`` and ``beats_guessing``.
         """
-        warn_of_forgotten(self, groups)
+        warn_if_groups_missing(self, groups)
         return honest_score_of(self, X, y, seconds, shuffled, groups=groups, sample_weight=sample_weight)
 
     @property

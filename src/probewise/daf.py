@@ -103,7 +103,7 @@ class DAF(ProbingSelector):
         ends as if it had never stopped.
     random_state : int, RandomState or None, default=None
         An int for a result that can be repeated.
-    rows : bool, default=True
+    row_effects : bool, default=True
         Whether to keep what each of up to 64 groups of rows gave to a probe, 128 bytes each: it says how far other rows
         may change the answer. False also leaves out the test for luck.
     verbose : int or callable, default=0
@@ -216,8 +216,8 @@ class DAF(ProbingSelector):
             raise ParameterError(f"how_many={self.how_many!r}: choose one of {', '.join(HOW_MANY)}")
         require_rate("fdr", self.fdr)
         require_whole("min_features_to_select", self.min_features_to_select, 0)
-        if self._is_auto and self.how_many == "stands_out" and not self.rows:
-            raise ParameterError("rows=False computes no p-values: use how_many='size'")
+        if self._is_auto and self.how_many == "stands_out" and not self.row_effects:
+            raise ParameterError("row_effects=False computes no p-values: use how_many='size'")
         self._check_probing_parameters()
 
     @property

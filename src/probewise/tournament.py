@@ -13,9 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from ._probing import ProbingSelector, Rounds, Rows
 from .criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
 from .criteria.base import Target, folds_of_groups
-from .engine.ledger import Ledger, LedgerError
+from .engine.ledger import LedgerError
 from .engine.schedule import Schedule
-from .engine.settings import Record
 from .engine.units import NO_COLUMNS, Columns, Units
 from .executors import threads
 from .filters.efs import EFS
@@ -33,8 +32,8 @@ LARGEST_PROBE = 100
 NEIGHBORS = 10
 MOST_BLOCKS = 100  # of a small budget, so that rounds can end where they should
 MOST_PROBES, FEWEST_PROBES, USUAL_ROWS = 12_000, 2_000, 150  # the budget falls with rows, so that time hardly grows
-IN_NET = 30  # of each filter; with 60 a net among 500 features leaves no room for what only probes show
-FEWEST_ROWS_OF_NET = 200  # with fewer, filters that see pairs protect luck: genes were ranked worse
+N_PROTECTED = 30  # of each filter; 60 of 500 features leave no room for what only probes show
+FEWEST_ROWS_TO_PROTECT = 200  # with fewer, filters that see pairs protect luck: genes were ranked worse
 RELIEF_CELLS = 4e9  # rows times rows looked at times features, up to which ReliefF takes seconds
 MOST_PAIRED, BEST_ALONE = 1000, 300  # EFS compares all pairs of so many features; of more, those best alone
 FOLDS = 3
@@ -63,7 +62,7 @@ class Tournament(ProbingSelector):
         in `DAF`.
     n_probes : int or "auto", default="auto"
         The budget. "auto" is 12,000 for up to 150 rows, and falls with more to 2,000; a run that goes on keeps its own.
-    net : bool or "auto", default="auto"
+    protect : bool or "auto", default="auto"
         Whether the 30 best of `EFS`, `ReliefF`, `JMI`, `MRMR` and `FSDD` are protected while more than 200 features go
         on (a fifth of fewer). "auto": from 200 rows on, and where these can use the table.
     time_limit : float or None, default=None
@@ -79,7 +78,7 @@ class Tournament(ProbingSelector):
         store.
     scoring : str or None, default=None
         None: "probability" for criteria that know it and fill no missing values, else the criterion's own.
-    error_score, device, n_jobs, ledger, random_state, rows, verbose
+    error_score, device, n_jobs, ledger, random_state, row_effects, verbose
         As in `DAF`.
 
     Attributes
@@ -113,7 +112,7 @@ class Tournament(ProbingSelector):
 
     _: KW_ONLY
     n_probes: int | str = "auto"
-    net: bool | str = "auto"
+    protect: bool | str = "auto"
     time_limit: float | None = None
     scale: str | None = "auto"
     cv: Any = "auto"
@@ -130,17 +129,17 @@ class Tournament(ProbingSelector):
     @property
     def budget_(self) -> int:
         """The probes planned."""
-        rounds = self.run_.record.narrowing
-        assert rounds is not None
-        return rounds.n_probes
+        schedule = self.run_.settings.schedule
+        assert schedule is not None
+        return schedule.n_probes
 
     def _check_parameters(self) -> None:
         if self.n_probes != "auto" and not is_whole(self.n_probes, 1):
             raise ParameterError(
                 Parameter("n_probes", self.n_probes), " must be a whole number of at least 1, or 'auto'"
             )
-        if not isinstance(self.net, bool) and self.net != "auto":
-            raise ParameterError(Parameter("net", self.net), ": choose True, False or 'auto'")
+        if not isinstance(self.protect, bool) and self.protect != "auto":
+            raise ParameterError(f"protect={self.protect!r}: choose True, False or 'auto'")
         if self.time_limit is not None and not (isinstance(self.time_limit, Real) and self.time_limit > 0):
             raise ParameterError(Parameter("time_limit", self.time_limit), " must be above 0 seconds, or None")
         self._check_probing_parameters()
@@ -189,38 +188,25 @@ class Tournament(ProbingSelector):
         return np.sort(order[np.arange(MOST_ROWS) * n_rows // MOST_ROWS])
 
     def _rounds(self, X: Any, y: Any, units: Units, on_device: bool) -> Rounds:
-        check_every, block_size, schedule = self._kept_rounds() or self._new_rounds(X, y, units, on_device)
-        assert isinstance(schedule, Schedule)
-        place = find(self.device) if on_device else None
-        return Rounds(check_every, block_size, replace(schedule, n_threads=self._n_threads, device=place))
-
-    def _new_rounds(self, X: Any, y: Any, units: Units, on_device: bool) -> Rounds:
         budget = self._budget(X.shape[0])
         block_size = min(self._usual_block(on_device), max(1, budget // MOST_BLOCKS))
         schedule = Schedule.of_budget(units.n_units, budget, block_size)
         above = max(100, min(200, units.n_units // 5))
         if schedule.ends and units.n_units > above:
             schedule = replace(schedule, protected=self._protected(X, y, units, on_device), protected_above=above)
-        return Rounds(block_size, block_size, schedule)
-
-    def _kept_rounds(self) -> Rounds | None:
-        """Those of the run in the ledger: one that was begun by another release goes on as it was planned."""
-        if self.net != "auto" or self._kept("tournament") is None:
-            return None
-        with Ledger(self.ledger) as ledger:
-            record = Record.read(ledger)
-        return Rounds(record.check_every, record.block_size, record.narrowing)
+        device = find(self.device) if on_device else None
+        return Rounds(block_size, block_size, replace(schedule, n_threads=self._n_threads, device=device))
 
     def _protected(self, X: Any, y: Any, units: Units, on_device: bool) -> Columns:
         """The units of the features that filters rank best; beside a device these work side by side."""
-        is_wanted = X.shape[0] >= FEWEST_ROWS_OF_NET if self.net == "auto" else self.net
+        is_wanted = X.shape[0] >= FEWEST_ROWS_TO_PROTECT if self.protect == "auto" else self.protect
         if not is_wanted or y is None or isinstance(X, Stored) or self._is_category.any():
             return NO_COLUMNS
         if len(columns_not_finite(X)):
             return NO_COLUMNS
         filters = self._filters(X, y)
         places = threads(len(filters) if on_device else 1)(lambda method: method.fit(X, y).ranking_, filters)
-        best = np.min(list(places), axis=0) <= IN_NET
+        best = np.min(list(places), axis=0) <= N_PROTECTED
         protected = np.unique(units.unit_of[best])
         return protected[protected >= 0].astype(np.int32)
 
@@ -232,13 +218,13 @@ class Tournament(ProbingSelector):
         relief = ReliefF(n_samples=None if n_samples >= n_rows else n_samples, random_state=0, **here)
         if not Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification:
             return [relief]
-        of_columns = [MRMR(IN_NET, **here), FSDD(**here)]
+        of_columns = [MRMR(N_PROTECTED, **here), FSDD(**here)]
         if sp.issparse(X):
             return of_columns
         if n_features > MOST_PAIRED:
             here |= {"threshold": ("top", BEST_ALONE), "normalize": "undetermined"}
-        joint = JMI(IN_NET, device=self.device, n_jobs=self._n_threads)
-        return [EFS(IN_NET, **here), relief, joint, *of_columns]
+        joint = JMI(N_PROTECTED, device=self.device, n_jobs=self._n_threads)
+        return [EFS(N_PROTECTED, **here), relief, joint, *of_columns]
 
 
 def _fills(criterion: Criterion) -> bool:
