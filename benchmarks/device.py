@@ -100,7 +100,7 @@ def default(seed, small):
         started = time.perf_counter()
         daf = DAF(20, stop=MaxProbes(n_probes), device=DEVICE, random_state=seed).fit(data.X, data.y)
         seconds = time.perf_counter() - started
-        rows.append((f"{n_probes:,}", f"{seconds:.3f}", f"{n_probes / seconds:,.0f}", daf.run_.record.block_size))
+        rows.append((f"{n_probes:,}", f"{seconds:.3f}", f"{n_probes / seconds:,.0f}", daf.run_.settings.block_size))
     print_table(
         "DAF at its defaults (k-NN, groups of rows, a look every 400 probes), Madelon's shape, whole fit",
         ("probes", "seconds", "probes/s", "block"),
@@ -188,7 +188,7 @@ def _compare(title, criterion, X, y, tau, seed, small, *, n_ranked=20_000, n_che
             daf.fit(X, y)
             seconds.append(time.perf_counter() - started)
     rate = n_timed / min(seconds[1:])
-    print(f"whole fit: {rate:,.0f} probes/s ({n_timed:,} probes, block {daf.run_.record.block_size})")
+    print(f"whole fit: {rate:,.0f} probes/s ({n_timed:,} probes, block {daf.run_.settings.block_size})")
 
 
 def papers(seed, small):

@@ -62,8 +62,8 @@ def ranked(n_rows, n_columns, device):
     seen = []
     started = time.perf_counter()
 
-    def display(_, glimpse_of, title):
-        return nullcontext(lambda state: seen.append(glimpse_of(state)))
+    def display(_, progress_state_of, title):
+        return nullcontext(lambda state: seen.append(progress_state_of(state)))
 
     with patch("probewise.engine.progress._displayed", display):
         fitted = Tournament(device=device, random_state=0, verbose=1).fit(X, y)

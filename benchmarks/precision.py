@@ -25,7 +25,7 @@ from probewise.criteria import KNN, Linear
 from probewise.datasets import load, make_madelon, make_xor
 from probewise.engine.probes import ProbePlan, Subsets
 from probewise.engine.run import Run
-from probewise.engine.settings import Record
+from probewise.engine.settings import Settings
 from probewise.engine.tally import Tally, positions
 from probewise.kernels.device import find
 from probewise.papers.daf_2011 import informative
@@ -155,7 +155,7 @@ def fitted(case):
 def at_mark(case, daf, coefficient, mark):
     """As if the run had ended there."""
     ledger, plan = daf.ledger_.until(mark), daf.plan_
-    run = Run(plan, ledger, tally(plan, ledger), Record.of_features(plan.n_features))
+    run = Run(plan, ledger, tally(plan, ledger), Settings.of_features(plan.n_features))
     return mark, case.quality(run.ranking(coefficient)), daf.ledger_.seconds_at(mark)
 
 

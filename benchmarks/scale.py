@@ -244,7 +244,7 @@ def hours_of_probes(n_probes, n_features):
         def bind(self, X, y, cv=3, *, groups=None, scoring=None):
             return Game()
 
-    look, looks, held = engine.Knowledge.look, [], []
+    look, looks, held = engine.RunningStats.look, [], []
 
     def timed_look(knowledge):
         started = time.perf_counter()
@@ -259,7 +259,7 @@ def hours_of_probes(n_probes, n_features):
     X = np.zeros((2, n_features), dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder:
         DAF(stop=never | MaxProbes(4000), ledger=Path(folder) / "warm", **options).fit(X)
-        engine.Knowledge.look = timed_look
+        engine.RunningStats.look = timed_look
         path = Path(folder) / "run"
         started = time.perf_counter()
         run = DAF(stop=never | MaxProbes(n_probes), ledger=path, **options).fit(X)

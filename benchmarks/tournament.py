@@ -77,9 +77,9 @@ CHOICES = {
     "probes up to 250": {"LARGEST_PROBE": 250},
     "ridge: 3": {"RIDGE": 3.0},
     "ridge: 30": {"RIDGE": 30.0},
-    "net: always": {"net": True},
-    "net: never": {"net": False},
-    "net: 60 of each": {"net": True, "IN_NET": 60},
+    "protect: always": {"protect": True},
+    "protect: never": {"protect": False},
+    "protect: 60 of each": {"protect": True, "N_PROTECTED": 60},
     "budget: a quarter": {"budget": 0.25},
     "budget: four times": {"budget": 4.0},
 }
@@ -153,7 +153,13 @@ def cells(part, small):
         sets, halves = unseen.present(unseen.SETS[:2] if small else unseen.SETS), range(1 if small else unseen.HALVES)
         return [(choice, name, half) for half in halves for choice in CHOICES for name in sets]
     if part == "truth":
-        named = ("as it is", "criterion: k-NN", "net: never", "net: 60 of each", "first round: as long as others")
+        named = (
+            "as it is",
+            "criterion: k-NN",
+            "protect: never",
+            "protect: 60 of each",
+            "first round: as long as others",
+        )
         if small:
             return [("as it is", 0, MARKS[0])]
         seeds = [*SEEDS, *(["UCI"] if unseen.present(["madelon"]) else [])]

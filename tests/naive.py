@@ -942,7 +942,7 @@ def row_effects(probes, rows, shares, n_features, like_size=20):
     return np.array(effects), np.array(errors)
 
 
-def chances_alone(X, y, of_classes, seed, n_shuffles, rate=0.1):
+def univariate_p_values(X, y, of_classes, seed, n_shuffles, rate=0.1):
     """Lines fitted without each row in turn, for the target as it is and for shuffled ones."""
     random = np.random.default_rng([seed, 0xA10E])
     random.permutation(len(y))

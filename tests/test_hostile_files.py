@@ -357,7 +357,8 @@ def test_another_database_is_no_ledger(tmp_path, capfd):
     assert path.read_bytes() == before
 
 
-SETTINGS = {"shape": [24, 3], "seed": 0, "max_probe_size": 3, "inclusion": None, "criterion": "KNN()", "block_size": 20}
+SETTINGS = {"shape": [24, 3], "seed": 0, "max_probe_size": 3, "inclusion": None, "criterion": "KNN()"}
+SETTINGS |= {"block_size": 20, "check_every": 400}
 
 
 @pytest.mark.parametrize(

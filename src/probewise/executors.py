@@ -104,13 +104,13 @@ def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any],
             for result in results:  # noqa: UP028 - "yield from" would close the results outside of the filter below
                 yield result
         finally:
-            with warnings.catch_warnings(action="ignore", category=UserWarning), dropped_calls_unsaid():
+            with warnings.catch_warnings(action="ignore", category=UserWarning), silence_loky_shutdown():
                 results.close()  # blocks after the last one wanted may be dropped
             revocable.function = None
 
 
 @contextmanager
-def dropped_calls_unsaid() -> Iterator[None]:
+def silence_loky_shutdown() -> Iterator[None]:
     """Without the traceback of loky's thread, which stumbles over calls that are dropped before it gets to them.
 
     Its workers are killed by then, and the thread was about to end.
@@ -363,7 +363,7 @@ def threads_beside_device() -> int:
     return min(8, int(joblib.cpu_count()))  # more gain little
 
 
-def begun(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+def start_in_background(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
     """What the function gives, worked out by a thread from now on, without more for BLAS: call to wait for it."""
     return ThreadPoolExecutor(1).submit(one_blas_thread()(function), *arguments).result
 

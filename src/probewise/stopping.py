@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 ORDER, VALUE = "order", "value"
 
 
-class Sure(NamedTuple):
+class TopKConfidence(NamedTuple):
     """To be measured: the probability that at least this share of the top features found are the true ones."""
 
     top: int
     overlap: float
 
 
-Watch = frozenset[str | int | Sure]
+Watch = frozenset[str | int | TopKConfidence]
 
 
 def least_shared(top: int, overlap: float) -> int:
@@ -46,7 +46,7 @@ class Look:
         Number of features without a coefficient at either look.
     overlap : dict of int to float
         For each k watched, the share of the top k that odd and even blocks have in common.
-    sure : dict of Sure to float
+    sure : dict of TopKConfidence to float
         For each (k, overlap) watched, the probability that at least this share of the top k are among the true top k
         (see `probewise.engine.certainty`).
     """
@@ -58,7 +58,7 @@ class Look:
     relative_change: float = float("nan")
     left_out: int = 0
     overlap: dict[int, float] = field(default_factory=dict)
-    sure: dict[Sure, float] = field(default_factory=dict)
+    sure: dict[TopKConfidence, float] = field(default_factory=dict)
 
 
 class TallySoFar(Protocol):
@@ -103,7 +103,7 @@ class Rule:
     ----------
     watch : frozenset
         What must be measured at looks: "order" (C), "value" (C2), a number k (the top-k agreement of the two
-        halves), or a `Sure`. What no rule watches is not computed while the run goes on.
+        halves), or a `TopKConfidence`. What no rule watches is not computed while the run goes on.
     max_probes : int or None
         A number of probes not to be exceeded, if the rule has one.
     """
@@ -347,12 +347,12 @@ class Settled(Rule):
 
     @property
     def watch(self) -> Watch:  # type: ignore[override]
-        return frozenset({self.top if self.confidence is None else Sure(self.top, self.overlap)})
+        return frozenset({self.top if self.confidence is None else TopKConfidence(self.top, self.overlap)})
 
     def __call__(self, state: State) -> bool:
         if self.confidence is not None:
             sure = state.look.sure if state.look else {}
-            return sure.get(Sure(self.top, self.overlap), 0.0) >= self.confidence
+            return sure.get(TopKConfidence(self.top, self.overlap), 0.0) >= self.confidence
         agreed = [look.overlap.get(self.top, 0.0) >= self.overlap for look in state.looks]
         return len(agreed) >= 2 and agreed[-1] and agreed[-2]
 

@@ -130,7 +130,7 @@ COMPARE = [
 REFUSED_OPTIONS = {
     "inclusion, too small": (
         ["rank", "good.csv", "--target", "label", "--method", "daf", "--inclusion", "1e-6", "--probes", "9"],
-        "--inclusion 1e-06 leaves probes of 2 features empty, and they are drawn again without end: give at",
+        "inclusion=1e-06 leaves most probes of 2 features empty",
     ),
     # which columns
     "rank, no target": (["rank", "good.csv"], "say which column is the target (--target COL)"),

@@ -77,8 +77,8 @@ def test_a_tournament_keeps_groups_together_by_itself(recwarn):
         ours = Tournament(2, n_probes=50, random_state=0).fit(X, target, groups=patients)
         asked = Tournament(2, n_probes=50, cv=folds, random_state=0).fit(X, target, groups=patients)
         np.testing.assert_array_equal(ours.ledger_.values(0, 50), asked.ledger_.values(0, 50))
-        assert ours.run_.record.cv == asked.run_.record.cv
-    assert Tournament(2, n_probes=50, random_state=0).fit(X, y, groups=np.arange(60)).run_.record.cv == "loo"
+        assert ours.run_.settings.cv == asked.run_.settings.cv
+    assert Tournament(2, n_probes=50, random_state=0).fit(X, y, groups=np.arange(60)).run_.settings.cv == "loo"
     assert not recwarn
     with pytest.raises(ParameterError, match="groups: all rows are of one group"):
         Tournament(2, n_probes=50, random_state=0).fit(X, y, groups=np.zeros(60))

@@ -16,7 +16,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from probewise import CFS, DAF, FSDD
+from probewise import DAF
 from probewise.criteria import KNN, Function, Scorer
 from probewise.criteria.identity import _name, _parts, stable_text
 from probewise.engine.ledger import LedgerError
@@ -320,10 +320,3 @@ def test_what_cannot_be_identified_keeps_no_ledger_without_a_name(tmp_path):
         daf(path, locked)
     assert not path.exists()
     assert daf(None, locked).n_probes_ == daf(path, Function(locked, name="mean")).n_probes_ == 10
-
-
-def test_a_parameter_that_came_later_is_named_where_it_is_used():
-    for plain, used in ((FSDD(), FSDD(overlap=True)), (CFS(), CFS(search="add_or_remove", start="full"))):
-        name = next(iter(type(plain)._later))
-        assert f"{name}=" not in stable_text(plain)
-        assert f"{name}=" in stable_text(used)

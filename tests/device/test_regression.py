@@ -72,13 +72,13 @@ def test_rounds_are_replayed_without_the_device(tmp_path):
     data = make_madelon(n_samples=60, n_features=60, random_state=0)
     options = {"n_probes": 400, "random_state": 0, "ledger": tmp_path / "run.ledger"}
     ours = Tournament(10, **options, device="torch-cpu").fit(data.X, data.y)
-    assert ours.run_.record.narrowing.device == "cpu"
+    assert ours.run_.settings.schedule.device == "cpu"
     other = pickle.loads(pickle.dumps(ours))
-    assert other.run_.record.narrowing.device is None
-    again = other.run_.record.narrowing.fit(other.run_.plan, other.run_.ledger)
+    assert other.run_.settings.schedule.device is None
+    again = other.run_.settings.schedule.fit(other.run_.plan, other.run_.ledger)
     np.testing.assert_allclose(again.coefficients, ours.scores_, rtol=1e-9)
-    plan = other.run_.record.first_plan()
-    for end in other.run_.record.narrowing.ends:
-        plan = other.run_.record.narrowing(plan, other.run_.ledger, end)
+    plan = other.run_.settings.first_plan()
+    for end in other.run_.settings.schedule.ends:
+        plan = other.run_.settings.schedule(plan, other.run_.ledger, end)
     for mine, theirs in zip(plan.rounds, ours.run_.plan.rounds, strict=True):
         np.testing.assert_array_equal(mine.active, theirs.active)

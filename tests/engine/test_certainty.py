@@ -16,9 +16,9 @@ from probewise.engine.certainty import Certainty, steady_errors
 from probewise.engine.ledger import Ledger
 from probewise.engine.loop import run_probes
 from probewise.engine.probes import ProbePlan
-from probewise.engine.run import Knowledge
+from probewise.engine.run import RunningStats
 from probewise.engine.tally import Tally, positions
-from probewise.stopping import MaxProbes, Settled, Sure
+from probewise.stopping import MaxProbes, Settled, TopKConfidence
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 trust = pytest.importorskip("benchmarks.trust")
@@ -300,25 +300,25 @@ def test_a_certificate_ends_a_run_wherever_it_is_resumed():
 
 def test_looks_measure_certainty_only_if_watched(played):
     plan, ledger, _ = played
-    for watch, wanted in ((RULE.watch, [Sure(5, 0.8)]), (Settled(5, 0.8).watch, [])):
-        knowledge = Knowledge(plan, ledger, block_size=50, check_every=50, watch=watch)
-        knowledge.catch_up()
+    for watch, wanted in ((RULE.watch, [TopKConfidence(5, 0.8)]), (Settled(5, 0.8).watch, [])):
+        knowledge = RunningStats(plan, ledger, block_size=50, check_every=50, watch=watch)
+        knowledge.replay()
         assert list(knowledge.looks[-1].sure) == wanted
 
 
 def test_nothing_is_certified_while_a_feature_was_never_probed():
     plan, ledger = ProbePlan(1000, 5, seed=0), Ledger()
     ledger.append(np.random.default_rng(0).normal(size=100), seconds=1.0)
-    knowledge = Knowledge(plan, ledger, block_size=50, check_every=100, watch=Settled(5, 0.8, 0.5).watch)
-    knowledge.catch_up()
-    assert knowledge.looks[-1].sure == {Sure(5, 0.8): 0.0}
+    knowledge = RunningStats(plan, ledger, block_size=50, check_every=100, watch=Settled(5, 0.8, 0.5).watch)
+    knowledge.replay()
+    assert knowledge.looks[-1].sure == {TopKConfidence(5, 0.8): 0.0}
 
 
 def test_a_top_of_all_features_is_certain(played):
     plan, ledger, _ = played
-    knowledge = Knowledge(plan, ledger, block_size=50, check_every=50, watch=Settled(99, 0.8, 0.5).watch)
-    knowledge.catch_up()
-    assert knowledge.looks[-1].sure == {Sure(99, 0.8): 1.0}
+    knowledge = RunningStats(plan, ledger, block_size=50, check_every=50, watch=Settled(99, 0.8, 0.5).watch)
+    knowledge.replay()
+    assert knowledge.looks[-1].sure == {TopKConfidence(99, 0.8): 1.0}
 
 
 def test_settled_is_written_as_before_without_confidence():

@@ -16,7 +16,7 @@ from probewise.engine.ledger import Ledger
 from probewise.engine.probes import ProbePlan
 from probewise.engine.run import Run
 from probewise.engine.schedule import TournamentPlan
-from probewise.engine.settings import Record
+from probewise.engine.settings import Settings
 from probewise.engine.tally import Tally
 from probewise.stopping import MaxProbes
 
@@ -42,7 +42,7 @@ def with_copies(seed, noise):
 
 
 def run_of(plan, ledger):
-    return Run(plan, ledger, Tally.empty(plan.n_features), Record.of_features(plan.n_features))
+    return Run(plan, ledger, Tally.empty(plan.n_features), Settings.of_features(plan.n_features))
 
 
 def game(J, n_features, n_probes, seed=0, **options):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from probewise.engine.fingerprints import fingerprint
+from probewise.engine.fingerprints import fingerprint, settings_digest
 from probewise.engine.ledger import Failures, Ledger, LedgerError, peek
 
 
@@ -216,7 +216,12 @@ def test_tables_of_another_shape_are_refused(tmp_path, sql):
 
 def test_settings_that_no_stack_can_hold(tmp_path):
     deep = "[" * 100_000
-    first_format(tmp_path / "run", {"seed": deep}, [])
+    Ledger(tmp_path / "run", {"seed": 7}).close()
+    altered(
+        tmp_path / "run",
+        f"UPDATE settings SET value = '{deep}' WHERE name = 'seed'",
+        f"UPDATE settings SET value = '{settings_digest({'seed': deep})}' WHERE name = 'checksum'",
+    )
     with pytest.raises(LedgerError, match="what it says cannot be read"):
         Ledger(tmp_path / "run")
 
@@ -227,46 +232,6 @@ def altered(path, *statements):
         connection.execute(statement)
     connection.commit()
     connection.close()
-
-
-def first_format(path, rows, blocks):
-    """A ledger as the first format had it."""
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA application_id = 0x50726F62")
-    connection.execute("PRAGMA user_version = 1")
-    connection.execute("CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)")
-    connection.execute("CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL)")
-    connection.executemany("INSERT INTO settings VALUES (?, ?)", list(rows.items()))
-    start = 0
-    for values, seconds in blocks:
-        connection.execute("INSERT INTO blocks VALUES (?, ?, ?)", (start, seconds, np.array(values).tobytes()))
-        start += len(values)
-    connection.commit()
-    connection.close()
-
-
-def test_the_first_format_is_read_and_gone_on_with(tmp_path):
-    path = tmp_path / "run"
-    first_format(path, {"seed": "7", "version": '"0.0"'}, [([0.5, 0.25], 1.0), ([0.125], 2.5)])
-    with Ledger(path, {"seed": 7}) as ledger:
-        assert ledger.values().tolist() == [0.5, 0.25, 0.125]
-        assert ledger.settings == {"seed": 7, "version": "0.0"}
-        ledger.append([2.0], seconds=3.0)
-    with Ledger(path, {"seed": 7}) as again:
-        assert again.values().tolist() == [0.5, 0.25, 0.125, 2.0]
-        assert [again.seconds_at(n) for n in (1, 3, 4)] == [1.0, 2.5, 3.0]
-    with pytest.raises(LedgerError, match="its seed is 7, not 8"):
-        Ledger(path, {"seed": 8})
-
-
-def test_a_first_format_with_a_hole_is_damaged(tmp_path):
-    path = tmp_path / "run"
-    first_format(path, {"seed": "7"}, [([0.5], 1.0), ([0.25], 2.0)])
-    altered(path, "DELETE FROM blocks WHERE start = 0")
-    with pytest.raises(LedgerError, match="damaged: the block at probe 0 is not as it was written"):
-        Ledger(path)
-    with pytest.raises(LedgerError, match="damaged: the block at probe 0"):
-        Ledger(path)
 
 
 def test_failures_and_the_end_come_back(tmp_path):
@@ -305,6 +270,7 @@ def test_a_format_of_the_future_is_refused(tmp_path):
 WRITER = """
 import sys
 import numpy as np
+from probewise.engine.fingerprints import settings_digest
 from probewise.engine.ledger import Ledger
 ledger = Ledger(sys.argv[1], {"seed": 1})
 print(ledger.n_probes, flush=True)

@@ -21,12 +21,12 @@ from probewise import executors
 from probewise.engine.ledger import Ledger
 from probewise.engine.loop import run_probes
 from probewise.engine.probes import ProbePlan
-from probewise.engine.run import Knowledge, Run
+from probewise.engine.run import Run, RunningStats
 from probewise.engine.schedule import Schedule, TournamentPlan
-from probewise.engine.settings import Record
+from probewise.engine.settings import Settings
 from probewise.engine.tally import Tally
 from probewise.engine.units import Units
-from probewise.executors import dropped_calls_unsaid, executor, one_blas_thread, serial, threads
+from probewise.executors import executor, one_blas_thread, serial, silence_loky_shutdown, threads
 from probewise.stopping import (
     MaxProbes,
     MaxTime,
@@ -41,7 +41,7 @@ from sampling import examples
 
 
 def history(plan, ledger, **options):
-    record = Record(plan.seed, (1, plan.n_features), "a game", Units.of_features(plan.n_features), **options)
+    record = Settings(plan.seed, (1, plan.n_features), "a game", Units.of_features(plan.n_features), **options)
     return Run(plan, ledger, Tally.empty(plan.n_features), record).history
 
 
@@ -97,7 +97,7 @@ def test_blocks_at_once_end_with_the_round_and_fail_in_their_turn():
         return additive_game(weights(40), subsets)
 
     plan, schedule = TournamentPlan(40, max_size=8, seed=11), Schedule(600, (100, 250))
-    options = {"stop": MaxProbes(600), "block_size": 50, "check_every": 50, "narrow": schedule}
+    options = {"stop": MaxProbes(600), "block_size": 50, "check_every": 50, "schedule": schedule}
     once = run_probes(plan, game, blocks_at_once=8, **options)
     assert seen == [100, 150, 150, 200]
     assert same_bits(once, run_probes(plan, game, **options))
@@ -157,7 +157,7 @@ import os, sys, time
 from functools import partial
 from itertools import pairwise
 sys.path[:0] = [sys.argv[2], os.path.dirname(sys.argv[2])]
-from test_engine import PLAN, slow_game, weights
+from test_loop import PLAN, slow_game, weights
 from probewise.engine.loop import run_probes
 from probewise.executors import executor
 from probewise.engine.ledger import Ledger
@@ -266,8 +266,8 @@ def test_features_without_a_coefficient_are_left_out_and_counted():
 
 
 def test_settled_compares_odd_and_even_blocks():
-    knowledge = Knowledge(PLAN, run(MaxProbes(400)).ledger, block_size=50, check_every=200, watch=frozenset({4}))
-    knowledge.catch_up()
+    knowledge = RunningStats(PLAN, run(MaxProbes(400)).ledger, block_size=50, check_every=200, watch=frozenset({4}))
+    knowledge.replay()
     subsets, values = list(PLAN.draw(0, 400)), knowledge.ledger.values()
     odd = [i for i in range(400) if (i // 50) % 2]
     even = [i for i in range(400) if not (i // 50) % 2]
@@ -447,7 +447,7 @@ def test_only_what_lokys_thread_says_of_dropped_calls_is_unsaid(monkeypatch, thr
     def fail():
         raise failure(92)
 
-    with dropped_calls_unsaid():
+    with silence_loky_shutdown():
         started = thread(target=fail)
         started.start()
         started.join()

@@ -21,8 +21,8 @@ from probewise.criteria import KNN, Average, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
 from probewise.engine.progress import (
-    Glimpse,
-    Rarely,
+    ProgressState,
+    RateLimited,
     Throttled,
     live_line,
     live_progress,
@@ -46,7 +46,7 @@ def state():
 
 def test_names_are_text(state):
     console = Console(file=io.StringIO(), width=200)
-    console.print(panel(Glimpse(state, NAMES, "DAF", 0.5), 1000.0))
+    console.print(panel(ProgressState(state, NAMES, "DAF", 0.5), 1000.0))
     shown = console.file.getvalue()
     for text in (
         "[/]",
@@ -58,8 +58,8 @@ def test_names_are_text(state):
     ):
         assert text in shown
     assert "x" * 41 not in shown
-    assert one_line(Glimpse(state, NAMES, "DAF", None), 1000.0).count("\n") == 0
-    assert one_line(Glimpse(state, None, "DAF", None), 1000.0).endswith("top: 0, 1, 2, 3")
+    assert one_line(ProgressState(state, NAMES, "DAF", None), 1000.0).count("\n") == 0
+    assert one_line(ProgressState(state, None, "DAF", None), 1000.0).endswith("top: 0, 1, 2, 3")
 
 
 def test_lines_are_rare_and_speed_is_of_this_session(state):
@@ -78,7 +78,9 @@ def test_the_time_left_counts_what_is_ahead(state, monkeypatch):
     seen = []
     monkeypatch.setattr(
         "probewise.engine.progress._displayed",
-        lambda _, glimpse_of, title: nullcontext(lambda state: seen.append(glimpse_of(state).seconds_left)),
+        lambda _, progress_state_of, title: nullcontext(
+            lambda state: seen.append(progress_state_of(state).seconds_left)
+        ),
     )
     options = {"effort": lambda n: (min(n, 100) * 2 + max(n - 100, 0), 0.5 * (n > 100))}
     with live_progress(1, stop=MaxProbes(300), **options) as progress:
@@ -127,8 +129,8 @@ def test_the_share_done_is_that_of_the_rule(state):
     assert (Settled() | MaxTime(60)).share_done(state) == 0.5
     assert (Settled() & MaxTime(60)).share_done(state) is None
     assert MaxTime(10).share_done(state) == 1.0
-    assert Glimpse(state, None, "DAF", 0.25).seconds_left == 90
-    assert Glimpse(state, None, "DAF", None).seconds_left is None
+    assert ProgressState(state, None, "DAF", 0.25).seconds_left == 90
+    assert ProgressState(state, None, "DAF", None).seconds_left is None
 
 
 def test_nothing_is_shown_unless_asked(state, capsys):
@@ -146,7 +148,7 @@ def test_one_line_stays(state, capsys):
         progress(state)
         assert capsys.readouterr().err == ""
     stamp, line = re.fullmatch(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (.*)\n", capsys.readouterr().err).groups()
-    assert line == one_line(Glimpse(state, None, "DAF", None), float("nan"))
+    assert line == one_line(ProgressState(state, None, "DAF", None), float("nan"))
     assert datetime.fromisoformat(stamp) <= datetime.now()
     with live_progress(1):
         pass
@@ -159,18 +161,18 @@ def test_one_line_stays(state, capsys):
 
 def test_what_is_held_back_is_shown_at_the_end():
     shown = []
-    rarely = Rarely(1e9, shown.append)
+    limited = RateLimited(1e9, shown.append)
     for line in ("first", "second", "third"):
-        rarely(line)
+        limited(line)
     assert shown == ["first"]
-    rarely.finish()
-    rarely.finish()
+    limited.finish()
+    limited.finish()
     assert shown == ["first", "third"]
 
 
 def test_what_is_not_known_yet_is_left_out(state):
     first = State(4, 2.0, state.tally, (Look(4, 1.0, value_change=np.nan),))
-    assert one_line(Glimpse(first, None, "DAF", None), np.nan) == "DAF: 4 probes, 2 s, top: 0, 1, 2, 3"
+    assert one_line(ProgressState(first, None, "DAF", None), np.nan) == "DAF: 4 probes, 2 s, top: 0, 1, 2, 3"
 
 
 def test_a_log_says_when_how_far_and_how_long_still(state, capsys):

@@ -10,8 +10,8 @@ import naive
 from probewise import DAF, FSDD, Tournament
 from probewise.criteria import KNN, Linear
 from probewise.engine.certainty import discoveries
-from probewise.engine.ledger import Ledger, packed_rows, unpacked_rows
-from probewise.engine.permutation_test import chances_alone
+from probewise.engine.ledger import Ledger, LedgerError, packed_rows, unpacked_rows
+from probewise.engine.permutation_test import univariate_p_values
 from probewise.engine.row_effects import RowEffects, RowGroups
 from probewise.engine.run import Run
 from probewise.evaluation.nested_score import HonestScore
@@ -63,16 +63,16 @@ def test_rows_are_kept_to_16_bits():
 def test_effects_and_errors_equal_their_twin(fitted):
     run = fitted.run_
     probes = [set(fitted.plan_.probe(i).tolist()) for i in range(fitted.n_probes_)]
-    effects, row_errors = naive.row_effects(probes, run.ledger.rows(), run.record.row_shares, 12)
+    effects, row_errors = naive.row_effects(probes, run.ledger.rows(), run.settings.row_shares, 12)
     np.testing.assert_allclose(run.row_effects.row_errors, row_errors, rtol=1e-9)
     np.testing.assert_allclose(run.row_effects.effects, effects, atol=1e-4)  # of rows kept to 16 bits
     by_group = run.effects_by_group(np.array([3, 0]))
-    np.testing.assert_allclose(by_group @ run.record.row_shares, effects[[3, 0]], atol=1e-9)
+    np.testing.assert_allclose(by_group @ run.settings.row_shares, effects[[3, 0]], atol=1e-9)
 
 
 def test_j_is_the_mean_over_groups(fitted):
     run = fitted.run_
-    np.testing.assert_allclose(run.ledger.rows() @ run.record.row_shares, run.ledger.values(), atol=1e-4)
+    np.testing.assert_allclose(run.ledger.rows() @ run.settings.row_shares, run.ledger.values(), atol=1e-4)
 
 
 def test_errors_about_rows_are_wider(fitted):
@@ -103,17 +103,17 @@ def test_a_ledger_keeps_rows_and_a_leaner_one_does_not(fitted, tmp_path):
     assert kept.ledger_.rows().tobytes() == fitted.ledger_.rows().tobytes()
     with Ledger(tmp_path / "run") as ledger:
         read = Run.read(ledger)
-    assert read.p_values("daf0").tolist() == pytest.approx(kept.p_values_.tolist(), rel=1e-6)
+    assert read.p_values().tolist() == pytest.approx(kept.p_values_.tolist(), rel=1e-6)
     assert read.row_errors("daf0").tolist() == kept.row_std_errors_.tolist()
-    lean = DAF(stop=MaxProbes(300), rows=False, ledger=tmp_path / "lean", **options).fit(X, y)
+    lean = DAF(stop=MaxProbes(300), row_effects=False, ledger=tmp_path / "lean", **options).fit(X, y)
     assert lean.scores_.tobytes() == kept.scores_.tobytes()
     assert (tmp_path / "lean").stat().st_size < (tmp_path / "run").stat().st_size
     with pytest.raises(AttributeError, match="row_std_errors_ is not known: this run kept nothing about rows"):
         _ = lean.row_std_errors_
     assert not hasattr(lean, "p_values_")
     assert lean.std_errors_.tolist() == lean.probe_std_errors_.tolist()
-    gone_on = DAF(stop=MaxProbes(350), ledger=tmp_path / "lean", **options).fit(X, y)
-    assert gone_on.run_.row_effects is None
+    with pytest.raises(LedgerError, match="its row_groups is null, not 40"):
+        DAF(stop=MaxProbes(350), ledger=tmp_path / "lean", **options).fit(X, y)
 
 
 def test_any_number_of_workers_gives_the_same_rows(fitted):
@@ -182,7 +182,7 @@ def test_groups_of_several_classes_have_none():
     with pytest.raises(ValueError, match="top=0 must be a whole number of at least 1"):
         DAF(stop=MaxProbes(10), random_state=0).fit(X, y).which_rows(0)
     with pytest.raises(AttributeError, match="which_rows is not known: this run kept nothing about rows"):
-        DAF(stop=MaxProbes(10), rows=False).fit(X, y).which_rows()
+        DAF(stop=MaxProbes(10), row_effects=False).fit(X, y).which_rows()
 
 
 # ---- alone
@@ -193,25 +193,25 @@ def test_what_a_feature_tells_alone_equals_its_twin(kind, monkeypatch):
     monkeypatch.setattr("probewise.engine.permutation_test.MOST_SHUFFLES", 20)
     X, y = table(24, 7)
     y = {"two classes": y, "three classes": np.arange(24) % 3, "numbers": X[:, 1] + y}[kind]
-    ours = chances_alone(X, y, of_classes=kind != "numbers", seed=3)
-    np.testing.assert_allclose(ours, naive.chances_alone(X, y, kind != "numbers", 3, 20), rtol=1e-9)
-    assert chances_alone(sp.csc_array(X), y, of_classes=kind != "numbers", seed=3).tolist() == ours.tolist()
+    ours = univariate_p_values(X, y, of_classes=kind != "numbers", seed=3)
+    np.testing.assert_allclose(ours, naive.univariate_p_values(X, y, kind != "numbers", 3, 20), rtol=1e-9)
+    assert univariate_p_values(sp.csc_array(X), y, of_classes=kind != "numbers", seed=3).tolist() == ours.tolist()
 
 
 @pytest.mark.parametrize("odd", [0.0, 1e6])
 def test_counted_or_sorted_the_chances_are_the_same(odd, monkeypatch):
     X, y = np.random.default_rng(0).standard_normal((40, 60)), np.arange(40) % 2
     X[0, :20] += odd  # rows with all the leverage have scores far below 0
-    counted = chances_alone(X, y, of_classes=True, seed=0)
+    counted = univariate_p_values(X, y, of_classes=True, seed=0)
     monkeypatch.setattr("probewise.engine.permutation_test.MOST_COUNTED", 0)
-    assert chances_alone(X, y, of_classes=True, seed=0).tolist() == counted.tolist()
+    assert univariate_p_values(X, y, of_classes=True, seed=0).tolist() == counted.tolist()
 
 
 def test_permuted_columns_have_permuted_chances():
     X, y = table(30, 20)
     order = np.random.default_rng(1).permutation(20)
-    plain = chances_alone(X, y, of_classes=True, seed=0)
-    assert chances_alone(X[:, order], y, of_classes=True, seed=0).tolist() == plain[order].tolist()
+    plain = univariate_p_values(X, y, of_classes=True, seed=0)
+    assert univariate_p_values(X[:, order], y, of_classes=True, seed=0).tolist() == plain[order].tolist()
 
 
 NOISES = {
@@ -234,7 +234,7 @@ def test_noise_seldom_stands_out(noise):
         patients = np.arange(48) // 4 if noise == "patients" else None
         y = random.permutation(np.arange(48) % 2)
         y = y if patients is None else random.permutation(np.arange(12) % 2)[patients]
-        found += discoveries(chances_alone(X, y, of_classes=True, seed=trial, together=patients), 0.1).any()
+        found += discoveries(univariate_p_values(X, y, of_classes=True, seed=trial, together=patients), 0.1).any()
     assert found <= 13
 
 

@@ -424,7 +424,7 @@ def test_which_rows_features_help_is_told():
     assert part["classes"] == ["a"] * 15 + ["b"] * 15
     page = render_html(summarize(daf, X, y))
     assert "Which rows does it help?" in page
-    lean = summarize(DAF(stop=MaxProbes(50), rows=False, random_state=0).fit(X, y), X, y)
+    lean = summarize(DAF(stop=MaxProbes(50), row_effects=False, random_state=0).fit(X, y), X, y)
     assert lean["which_rows"] is None
     assert lean["gaps"]["which_rows"].startswith("this run kept nothing about rows")
 

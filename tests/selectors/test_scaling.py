@@ -73,9 +73,9 @@ def test_uneven_columns_are_said():
     X, y = table()
     X[:, :10] /= 1e5
     daf = DAF(stop=MaxProbes(50), random_state=0).fit(X, y)
-    assert daf.run_.record.uneven[1] > 100 * daf.run_.record.uneven[0]
-    assert DAF(scale="standard", stop=MaxProbes(50), random_state=0).fit(X, y).run_.record.uneven is None
-    assert DAF(criterion="naive_bayes", stop=MaxProbes(50), random_state=0).fit(X, y).run_.record.uneven is None
+    assert daf.run_.settings.uneven[1] > 100 * daf.run_.settings.uneven[0]
+    assert DAF(scale="standard", stop=MaxProbes(50), random_state=0).fit(X, y).run_.settings.uneven is None
+    assert DAF(criterion="naive_bayes", stop=MaxProbes(50), random_state=0).fit(X, y).run_.settings.uneven is None
 
 
 def test_columns_of_like_width_stay_as_they_are(tmp_path):

@@ -1,9 +1,7 @@
-"""Tournament: its rounds against a literal twin, the laws of probing, its net, and what it finds."""
+"""Tournament: its rounds against a literal twin, the laws of probing, protected features, and what it finds."""
 
 import itertools
-import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -25,7 +23,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import naive
 from probewise import Tournament
 from probewise.datasets import make_madelon
-from probewise.engine.fingerprints import fingerprint
 from probewise.engine.ledger import Ledger
 from probewise.engine.run import Run
 from probewise.engine.schedule import FEWEST, SHARE, Schedule, sizes_of_rounds
@@ -51,7 +48,7 @@ def same(first, second):
 
 def test_rounds_are_those_of_a_literal_twin(fitted):
     """Who goes on, round by round, by a dense ridge regression over all probes so far."""
-    plan, values, schedule = fitted.run_.plan, fitted.ledger_.values(), fitted.run_.record.narrowing
+    plan, values, schedule = fitted.run_.plan, fitted.ledger_.values(), fitted.run_.settings.schedule
     active = naive.tournament_rounds(plan, values, schedule)
     assert [part.active.tolist() for part in plan.rounds] == active
 
@@ -98,28 +95,6 @@ def test_a_run_that_went_on_is_the_run(fitted, tmp_path, n_first):
     same(fitted, tournament(ledger=path).fit(DATA.X, DATA.y))
 
 
-@pytest.mark.parametrize("n_first", [300, 600])
-def test_a_ledger_of_before_is_read_and_gone_on_with(tmp_path, n_first):
-    """Its rounds were planned otherwise: as many probes in the first as in the others."""
-    golden = Path(__file__).parents[1] / "goldens" / "tournament.ledger"
-    known = json.loads(golden.with_suffix(".json").read_text())
-    path = Path(shutil.copy(golden, tmp_path / "old.ledger"))
-    with Ledger(path) as old:
-        settings, values = old.settings, old.values()
-        assert Run.read(old).ranking("regression").tolist() == known["ranking"]
-    settings |= {"data": fingerprint(DATA.X), "target": fingerprint(DATA.y)}  # the last bit of them is the machine's
-    path.unlink()
-    with Ledger(path, {name: value for name, value in settings.items() if name != "stopped"}) as ledger:
-        ledger.append(values[:n_first], seconds=0.1)
-    later = tournament(ledger=path, scale=None).fit(DATA.X, DATA.y)
-    assert later.n_probes_ == 600
-    assert later.ledger_.values(0, n_first).tobytes() == values[:n_first].tobytes()
-    assert list(later.run_.record.narrowing.ends) == known["ends"]
-    assert [len(part.active) for part in later.run_.plan.rounds] == known["rounds"]
-    if n_first == 600:
-        assert later.ranking_.tolist() == known["ranking"]
-
-
 SESSION = """
 import sys
 from probewise import Tournament
@@ -164,25 +139,25 @@ def test_a_ledger_says_what_its_selector_says(tmp_path):
     assert "Rounds among 80, 56, 39" in render_markdown(theirs)
 
 
-def test_the_net_protects_while_many_are_in():
+def test_filters_protect_features_while_many_are_in():
     data = make_madelon(150, 600, random_state=0)
-    fitted = Tournament(20, n_probes=400, net=True, random_state=0).fit(data.X, data.y)
-    schedule = fitted.run_.record.narrowing
+    fitted = Tournament(20, n_probes=400, protect=True, random_state=0).fit(data.X, data.y)
+    schedule = fitted.run_.settings.schedule
     assert 30 <= len(schedule.protected) <= 150
     for part in fitted.run_.plan.rounds:
         if len(part.active) > max(schedule.protected_above, len(schedule.protected)):
             assert np.isin(schedule.protected, part.active).all()
-    for net, rows in ((False, 150), ("auto", 150)):
-        few = Tournament(net=net, n_probes=40).fit(data.X[:rows], data.y[:rows])
-        assert not len(few.run_.record.narrowing.protected)
+    for protect, rows in ((False, 150), ("auto", 150)):
+        few = Tournament(protect=protect, n_probes=40).fit(data.X[:rows], data.y[:rows])
+        assert not len(few.run_.settings.schedule.protected)
 
 
-def test_the_net_is_the_same_each_time_where_relieff_looks_at_some_rows(monkeypatch):
+def test_the_protected_features_are_the_same_each_time_where_relieff_looks_at_some_rows(monkeypatch):
     monkeypatch.setattr("probewise.tournament.RELIEF_CELLS", 20 * 60 * 130)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 130)), np.arange(60) % 2
-    first, again = (Tournament(5, n_probes=400, net=True, random_state=0).fit(X, y) for _ in range(2))
-    np.testing.assert_array_equal(first.run_.record.narrowing.protected, again.run_.record.narrowing.protected)
+    first, again = (Tournament(5, n_probes=400, protect=True, random_state=0).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(first.run_.settings.schedule.protected, again.run_.settings.schedule.protected)
     assert first.scores_.tobytes() == again.scores_.tobytes()
 
 
@@ -200,7 +175,7 @@ def test_a_class_of_two_rows():
 
 
 def test_of_many_rows_a_sample_is_used(tmp_path, monkeypatch):
-    """Each class in its share; weights, groups and the net follow; another seed is another sample, and another run."""
+    """Each class in its share; weights, groups and protected features follow; another seed is another sample."""
     monkeypatch.setattr("probewise.tournament.MOST_ROWS", 60)
     y, weights = np.repeat([0, 1, 2], [60, 40, 20]), np.linspace(0.5, 2, 120)
     options = {"n_probes": 100, "scale": None, "ledger": tmp_path / "run"}
@@ -213,7 +188,7 @@ def test_of_many_rows_a_sample_is_used(tmp_path, monkeypatch):
     same(fitted, resumed)
     assert (tournament(n_probes=20, random_state=1).fit(DATA.X, y).sampled_rows_ != rows).any()
     assert tournament(n_probes=20, cv=[(np.arange(60), np.arange(60, 120))]).fit(DATA.X, DATA.y).sampled_rows_ is None
-    assert Run.read(Ledger(tmp_path / "run")).record.shape == (120, 80)
+    assert Run.read(Ledger(tmp_path / "run")).settings.shape == (120, 80)
 
 
 def test_numbers_to_predict():
@@ -249,7 +224,7 @@ def test_any_criterion():
     [
         ({"n_probes": 0}, "n_probes=0 must be a whole number of at least 1"),
         ({"n_probes": "many"}, "n_probes='many' must be"),
-        ({"net": 3}, "net=3: choose True, False or 'auto'"),
+        ({"protect": 3}, "protect=3: choose True, False or 'auto'"),
         ({"time_limit": 0}, "time_limit=0 must be above 0"),
     ],
 )

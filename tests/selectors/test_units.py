@@ -488,7 +488,7 @@ def test_columns_of_an_array_by_number():
     codes = np.arange(90) % 3 - 1.0  # -1 is a level like any other
     X[:, 6] = codes
     fitted = daf(criterion=KNN(), categorical_features=[6], stop=MaxProbes(60)).fit(X, y)
-    assert fitted.run_.record.categorical.tolist() == [6]
+    assert fitted.run_.settings.categorical.tolist() == [6]
     wide = np.hstack([X[:, :6], codes[:, None] == [-1.0, 0.0, 1.0], X[:, 7:]])
     units = [[column] for column in range(6)] + [[6, 7, 8]] + [[column] for column in range(9, 14)]
     values, _ = twin(wide, y, KNN(), units)

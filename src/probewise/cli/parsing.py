@@ -88,7 +88,7 @@ def probing_parameters(given: Any, table: Table) -> dict[str, Any]:
     return {
         **feature_parameters(given, table),
         **values_of(given, "scoring", "device", "ledger"),
-        "rows": not given.no_rows,
+        "row_effects": not given.no_rows,
         "error_score": "raise" if given.error_score is None else given.error_score,
         "n_jobs": given.jobs,
         "random_state": seed_of(given),

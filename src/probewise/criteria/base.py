@@ -27,7 +27,6 @@ Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 FOR_QUANTITIES = ForPython("a criterion for regression such as KNN(task='regression')", Setting("task", "regression"))
 MOST_CLASSES = 1000
 FEWEST_SORTED = 12  # numbers that are in order by chance once in 200 million tables
-LEFT_OUT = (("missing", None),)  # of a description: ledgers are older than this parameter
 
 
 class BoundCriterion(Protocol):
@@ -109,8 +108,7 @@ class Criterion(BaseEstimator):
 
     def describe(self) -> str:
         """What the ledger keeps of the criterion: enough to tell two apart, the same in every process."""
-        parameters = sorted(self.get_params(deep=False).items())
-        words = [f"{name}={value!r}" for name, value in parameters if (name, value) not in LEFT_OUT]
+        words = [f"{name}={value!r}" for name, value in sorted(self.get_params(deep=False).items())]
         return f"{class_text(type(self))}({', '.join(words)})"
 
 

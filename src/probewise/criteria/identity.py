@@ -36,7 +36,7 @@ def stable_text(thing: Any) -> str:
     It ends in ``UNKNOWN`` where something, such as an open file or a lock, cannot be compared between processes.
     """
     if isinstance(thing, BaseEstimator):
-        parts = [f"{name}={stable_text(value)}" for name, value in sorted(named_parameters(thing).items())]
+        parts = [f"{name}={stable_text(value)}" for name, value in sorted(thing.get_params(deep=False).items())]
         return f"{class_text(type(thing))}({', '.join(parts)})"
     if isinstance(thing, list | tuple):
         opening, closing = "[]" if isinstance(thing, list) else "()"
@@ -59,16 +59,6 @@ def class_text(kind: type) -> str:
         return f"{kind.__name__}#{_digest(kind)[:12]}"
     except (_Unidentified, RecursionError):
         return kind.__name__ + UNKNOWN
-
-
-def named_parameters(estimator: BaseEstimator) -> dict[str, Any]:
-    """Its parameters, less those that came later and are not used: runs made before them are known again."""
-    later = getattr(estimator, "_later", {})
-    return {
-        name: value
-        for name, value in estimator.get_params(deep=False).items()
-        if name not in later or value != later[name]
-    }
 
 
 def _tells_all(thing: Any) -> bool:

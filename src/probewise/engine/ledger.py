@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import sqlite3
 import time
@@ -23,29 +22,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import sums
-from ..validation.errors import Parameter, ParameterError, Part
+from ..validation.errors import ParameterError
 from .fingerprints import block_checksum, settings_digest
 
 APPLICATION_ID = 0x50726F62  # "Prob"
-FORMAT = 3
+FORMAT = 1
 SETTINGS_TABLE = "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
-BLOCKS_TABLE = {  # by format: without checksums, without rows, the present one, to which others are brought when opened
-    1: "CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL)",
-    2: "CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL, failures TEXT, "
-    "checksum INTEGER NOT NULL)",
-    3: "CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL, failures TEXT, "
-    "rows BLOB, checksum INTEGER NOT NULL)",
-}
+BLOCKS_TABLE = (
+    "CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL, failures TEXT, "
+    "rows BLOB, checksum INTEGER NOT NULL)"
+)
 INSERT_BLOCK = "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)"
 CHECKSUM, STOPPED = "checksum", "stopped"
 MOST_ROW_GROUPS = 64
 ROW_LEVELS, LAST_LEVEL = (4.0, 3), 2**16 - 1  # see `packed_rows`
 ROW_GROUPS = "row_groups"  # the setting that says how many numbers a probe has besides J
 CHECKPOINT_SECONDS = 10.0
-CODE_OF_A_CLASS = re.compile(r"#[0-9a-f]{12}(?=\()")  # in the description of a criterion
 NOT_A_DATABASE = 26  # SQLITE_NOTADB
 
-Settings = Mapping[str, Any]
+JsonValues = Mapping[str, Any]
 
 
 class LedgerError(ParameterError):
@@ -96,9 +91,9 @@ class Ledger:
     def __init__(
         self,
         path: str | PathLike[str] | None = None,
-        settings: Settings | None = None,
+        settings: JsonValues | None = None,
         *,
-        notes: Settings | None = None,
+        notes: JsonValues | None = None,
     ) -> None:
         self.path = None if path is None else Path(path)
         self._values = array("d")
@@ -222,7 +217,7 @@ class Ledger:
         if failures is not None:
             self._failures.append(failures)
 
-    def _open(self, path: Path, settings: Settings | None, notes: Settings) -> None:
+    def _open(self, path: Path, settings: JsonValues | None, notes: JsonValues) -> None:
         if settings is None and not _has_run(path):
             raise LedgerError(f"there is no ledger at {path}" if not path.exists() else f"{path} is empty: no ledger")
         if not path.parent.is_dir():
@@ -244,7 +239,9 @@ class Ledger:
                 self.close()
                 raise
 
-    def _prepare(self, connection: sqlite3.Connection, settings: Settings | None, notes: Settings) -> dict[str, Any]:
+    def _prepare(
+        self, connection: sqlite3.Connection, settings: JsonValues | None, notes: JsonValues
+    ) -> dict[str, Any]:
         connection.execute("PRAGMA trusted_schema = OFF")
         connection.execute("PRAGMA cell_size_check = ON")
         connection.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -267,14 +264,12 @@ class Ledger:
 
     def _require_format(self, connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version not in BLOCKS_TABLE:
-            raise LedgerError(f"{self.path} has ledger format {version}; this version reads formats up to {FORMAT}")
+        if version != FORMAT:
+            raise LedgerError(f"{self.path} has ledger format {version}; this version reads format {FORMAT}")
         schema = set(connection.execute("SELECT type, name, sql FROM sqlite_master"))
-        tables = {("table", "settings", SETTINGS_TABLE), ("table", "blocks", BLOCKS_TABLE[version])}
+        tables = {("table", "settings", SETTINGS_TABLE), ("table", "blocks", BLOCKS_TABLE)}
         if schema != {*tables, ("index", "sqlite_autoindex_settings_1", None)}:
             raise self._damaged("its tables are not those of a ledger")
-        if version < FORMAT:
-            _upgrade(connection, version)
 
     def _read_settings(self, connection: sqlite3.Connection) -> dict[str, Any]:
         rows = dict(connection.execute("SELECT name, value FROM settings"))
@@ -291,20 +286,13 @@ class Ledger:
         return kept
 
     def _refuse_another_run(self, kept: dict[str, Any], asked: dict[str, Any]) -> None:
-        different = [name for name in asked if not _is_the_same(kept.get(name), asked[name])]
+        different = [name for name in asked if kept.get(name) != asked[name]]
         if different:
-            parts: list[Part] = []
-            for name in different:  # the other settings are called the same everywhere
-                called = Parameter(name) if name == "sample_weight" else name
-                parts += [
-                    "; its " if parts else "its ",
-                    called,
-                    f" is {_shown(kept.get(name))}, not {_shown(asked[name])}",
-                ]
+            parts = [f"its {name} is {_shown(kept.get(name))}, not {_shown(asked[name])}" for name in different]
             remedy = ". Give the same data and settings to go on with it, or choose another file."
             if "#" in str(asked.get("criterion")) and {"criterion", "scoring"} & {*different}:
                 remedy += " A function is known by its code and all that it captures; Function(f, name=...) names it."
-            raise LedgerError(f"the ledger {self.path} holds another run: ", *parts, remedy)
+            raise LedgerError(f"the ledger {self.path} holds another run: {'; '.join(parts)}{remedy}")
 
     def _read(self, connection: sqlite3.Connection) -> None:
         blocks = connection.execute("SELECT start, seconds, j, failures, rows, checksum FROM blocks ORDER BY start")
@@ -372,30 +360,15 @@ def _first_bytes(path: Path) -> bytes:
         return file.read(16)
 
 
-def _create(connection: sqlite3.Connection, settings: Settings) -> None:
+def _create(connection: sqlite3.Connection, settings: JsonValues) -> None:
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {FORMAT}")
     connection.execute(SETTINGS_TABLE)
-    connection.execute(BLOCKS_TABLE[FORMAT])
+    connection.execute(BLOCKS_TABLE)
     _write_settings(connection, _as_rows(settings))
 
 
-def _upgrade(connection: sqlite3.Connection, version: int) -> None:
-    """From an older format to this one, in the transaction of the caller; checksums stay as they were."""
-    if version == 1:
-        settings = dict(connection.execute("SELECT name, value FROM settings"))
-        _write_settings(connection, {CHECKSUM: settings_digest(settings)})
-        blocks = connection.execute("SELECT start, seconds, j, NULL, NULL FROM blocks ORDER BY start").fetchall()
-        checked = [(*block, block_checksum(*block)) for block in blocks]
-    else:
-        checked = connection.execute("SELECT start, seconds, j, failures, NULL, checksum FROM blocks").fetchall()
-    connection.execute("DROP TABLE blocks")
-    connection.execute(BLOCKS_TABLE[FORMAT])
-    connection.execute(f"PRAGMA user_version = {FORMAT}")
-    connection.executemany(INSERT_BLOCK, checked)
-
-
-def _as_rows(settings: Settings) -> dict[str, str]:
+def _as_rows(settings: JsonValues) -> dict[str, str]:
     rows = {name: json.dumps(value) for name, value in settings.items()}
     return {**rows, CHECKSUM: settings_digest(rows)}
 
@@ -423,11 +396,6 @@ def packed_rows(rows: Any) -> NDArray[np.uint16]:
     levels = np.empty(values.shape, np.uint16)
     sums.round_to_levels(values.reshape(-1), float(shift), LAST_LEVEL / scale, levels.reshape(-1))
     return levels.astype("<u2", copy=False)
-
-
-def _is_the_same(kept: Any, asked: Any) -> bool:
-    """Also where an older version kept a class of the user by its name alone."""
-    return bool(kept == asked) or (isinstance(asked, str) and kept == CODE_OF_A_CLASS.sub("", asked))
 
 
 def unpacked_rows(levels: NDArray[np.uint16]) -> NDArray[np.float32]:

@@ -18,8 +18,8 @@ from ..stopping import VALUE, Rule, State
 from .ledger import Failures, Ledger, LedgerError, LedgerWriteError, packed_rows
 from .probes import ProbePlan, Subsets
 from .row_effects import RowGroups
-from .run import Knowledge, Narrow, Run
-from .settings import Record
+from .run import NextPlan, Run, RunningStats
+from .settings import Settings
 
 Floats = NDArray[np.float64]
 Score = Callable[[Subsets], Floats]
@@ -67,16 +67,16 @@ def run_probes(
     check_every: int = 400,
     error_score: float | None = None,
     progress: Progress | None = None,
-    narrow: Narrow | None = None,
-    record: Record | None = None,
-    rows: RowGroups | None = None,
+    schedule: NextPlan | None = None,
+    settings: Settings | None = None,
+    row_groups: RowGroups | None = None,
     blocks_at_once: int = 1,
 ) -> Run:
     """Score probes, from where the ledger ends, until ``stop`` says enough at a block border, or Ctrl-C.
 
-    ``narrow`` is asked at every look for the plan from there on, a function of the plan and the ledger so far; blocks
-    that were begun by the plan before are dropped. With ``rows``, ``score.outcomes`` is asked what its groups gave,
-    too, and the ledger keeps it. ``blocks_at_once`` are scored in one call. The result depends on the plan, the
+    ``schedule`` is asked at every look for the plan from there on, a function of the plan and the ledger so far; blocks
+    that were started by the plan before are dropped. With ``row_groups``, ``score.outcomes`` is asked what these groups
+    gave, too, and the ledger keeps it. ``blocks_at_once`` are scored in one call. The result depends on the plan, the
     criterion and the rules, never on that number or on the map (`MaxTime` excepted). Where the criterion fails, J is
     ``error_score``, or, if that is None, a `ProbeError` is raised. A ledger that cannot be written ends the run as
     Ctrl-C does, and so does a lost cluster where the ledger is in memory only.
@@ -86,37 +86,37 @@ def run_probes(
     ledger = Ledger() if ledger is None else ledger
     _refuse_another_error_score(ledger, error_score)
     watch = stop.watch | {VALUE} if progress else stop.watch
-    options: dict[str, Any] = {"block_size": block_size, "check_every": check_every, "narrow": narrow}
-    knowledge = Knowledge(plan, ledger, watch=watch, **options)
-    state = knowledge.catch_up()
+    options: dict[str, Any] = {"block_size": block_size, "check_every": check_every, "schedule": schedule}
+    stats = RunningStats(plan, ledger, watch=watch, **options)
+    state = stats.replay()
     began = working_time() - ledger.seconds  # counted on from earlier sessions
     interruption = results = None
     try:
         while not (_is_border(state.n_probes, block_size, stop.max_probes) and stop(state)):
-            if results is None or knowledge.plan is not plan:
+            if results is None or stats.plan is not plan:
                 getattr(results, "close", bool)()
-                plan = knowledge.plan
-                ends = [end for end in (stop.max_probes, _end_of_round(narrow, plan)) if end is not None]
+                plan = stats.plan
+                ends = [end for end in (stop.max_probes, _end_of_round(schedule, plan)) if end is not None]
                 spans = _blocks_after(ledger.n_probes, block_size * blocks_at_once, min(ends, default=None))
-                results = _in_blocks(map(_BlockScorer(plan, score, rows), spans), block_size)
+                results = _in_blocks(map(_BlockScorer(plan, score, row_groups), spans), block_size)
             scored = next(results)
             values, failures = _to_keep(scored, error_score)
             ledger.append(values, seconds=working_time() - began, failures=failures, rows=scored.rows)
-            state = knowledge.learn(scored.subsets)
+            state = stats.update(scored.subsets)
             if progress:
                 progress(state)
     except (KeyboardInterrupt, LedgerWriteError, ClusterError) as error:
         interruption = _reason_of(error, ledger)
         # It may have come in the middle of a sum: count again from the ledger.
-        knowledge = Knowledge(knowledge.first_plan, ledger, watch=frozenset(), **options)
-        state = knowledge.catch_up()
+        stats = RunningStats(stats.first_plan, ledger, watch=frozenset(), **options)
+        state = stats.replay()
     finally:
         getattr(results, "close", bool)()
     reason = stop.reason(state) if interruption is None else interruption
     ledger.conclude(reason)
-    tally = knowledge.whole.view()  # nobody writes to it any more
-    record = Record.of_features(plan.n_features) if record is None else record
-    return Run(knowledge.plan, ledger, tally, record, reason, interruption is not None)
+    tally = stats.whole.view()  # nobody writes to it any more
+    settings = Settings.of_features(plan.n_features) if settings is None else settings
+    return Run(stats.plan, ledger, tally, settings, reason, interruption is not None)
 
 
 def _refuse_another_error_score(ledger: Ledger, error_score: float | None) -> None:
@@ -174,9 +174,9 @@ def _blocks_after(n_probes: int, block_size: int, limit: int | None) -> Iterator
         start = stop
 
 
-def _end_of_round(narrow: Any, plan: ProbePlan) -> int | None:
+def _end_of_round(schedule: Any, plan: ProbePlan) -> int | None:
     """The probe before which the plan changes, where that is known: work beyond it would be dropped."""
-    end_of: Callable[[ProbePlan], int | None] | None = getattr(narrow, "end_of_round", None)
+    end_of: Callable[[ProbePlan], int | None] | None = getattr(schedule, "end_of_round", None)
     return None if end_of is None else end_of(plan)
 
 

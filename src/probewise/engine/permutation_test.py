@@ -35,7 +35,7 @@ COUNTED_AT_A_TIME = 2**19
 STREAM = 0xA10E  # apart from what else is drawn with the same seed
 
 
-def chances_alone(
+def univariate_p_values(
     X: Any,
     y: Any,
     *,

@@ -35,22 +35,22 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Glimpse:
+class ProgressState:
     """What a run shows of itself while it goes on; ``share`` of the way to its end is None where it is not known."""
 
     state: State
     names: Sequence[str] | None
     title: str
     share: float | None
-    pace: Pace | None = None
+    estimate: TimeEstimate | None = None
 
     @property
     def seconds_left(self) -> float | None:
-        left = None if self.pace is None else self.pace.seconds_left(self.state, self.share)
+        left = None if self.estimate is None else self.estimate.seconds_left(self.state, self.share)
         return self.state.seconds * (1 / self.share - 1) if left is None and self.share else left
 
 
-class Pace:
+class TimeEstimate:
     """How long the rest of so many probes takes, from what those took that came after the first block.
 
     What is done once falls on the first block. ``effort`` says of a number of probes what they take, in any unit, and
@@ -92,24 +92,26 @@ def live_progress(
 ) -> Iterator[Callable[[State], None] | None]:
     """A callback for the engine that shows the state of a run; None where nobody looks."""
     limit = None if stop is None else stop.max_probes
-    pace = None if limit is None or effort is None else Pace(limit, effort)
+    estimate = None if limit is None or effort is None else TimeEstimate(limit, effort)
 
-    def glimpse_of(state: State) -> Glimpse:
-        return Glimpse(state, names, title, None if stop is None else stop.share_done(state), pace)
+    def progress_state_of(state: State) -> ProgressState:
+        return ProgressState(state, names, title, None if stop is None else stop.share_done(state), estimate)
 
-    with _displayed(verbose, glimpse_of, title) as display:
+    with _displayed(verbose, progress_state_of, title) as display:
 
         def show(state: State) -> None:
-            if pace is not None:
-                pace.see(state)
-            if display is not None and not (pace and pace.is_first(state) and state.seconds < SOON):
+            if estimate is not None:
+                estimate.see(state)
+            if display is not None and not (estimate and estimate.is_first(state) and state.seconds < SOON):
                 display(state)
 
-        yield show if pace and display else display
+        yield show if estimate and display else display
 
 
 @contextmanager
-def _displayed(verbose: Verbose, glimpse_of: Callable[[State], Glimpse], title: str) -> Iterator[Throttled | None]:
+def _displayed(
+    verbose: Verbose, progress_state_of: Callable[[State], ProgressState], title: str
+) -> Iterator[Throttled | None]:
     """A callback that shows the state of a run as ``verbose`` asks for; None where it is 0."""
     if not verbose:
         yield None
@@ -118,14 +120,14 @@ def _displayed(verbose: Verbose, glimpse_of: Callable[[State], Glimpse], title: 
 
     with _screen(verbose) as screen:
         words = panel if screen.takes_tables else one_line
-        progress = Throttled(screen.every, lambda state, speed: screen.show(words(glimpse_of(state), speed)))
+        progress = Throttled(screen.every, lambda state, speed: screen.show(words(progress_state_of(state), speed)))
         if screen.takes_tables:
             screen.show(Text(f"{title}: starting"))
         yield progress
         if callable(verbose):
             progress.finish()
     if not callable(verbose) and progress.latest is not None:
-        _leave(one_line(glimpse_of(progress.latest), progress.speed(progress.latest)))
+        _leave(one_line(progress_state_of(progress.latest), progress.speed(progress.latest)))
 
 
 def say(verbose: Verbose, line: str) -> None:
@@ -164,7 +166,7 @@ def live_line(verbose: Verbose) -> Iterator[Callable[[str], None] | None]:
     from rich.text import Text
 
     with _screen(verbose) as screen:
-        progress: Rarely[str] = Rarely(
+        progress: RateLimited[str] = RateLimited(
             screen.every, lambda line: screen.show(Text(line) if screen.takes_tables else line)
         )
         yield progress
@@ -212,7 +214,7 @@ def _notebook_output() -> Iterator[Callable[[Any], None]]:
         place.update(Text())
 
 
-class Rarely(Generic[Item]):
+class RateLimited(Generic[Item]):
     """Calls ``show`` at most once in so many seconds; ``finish`` shows the last item if it was held back."""
 
     def __init__(self, every: float, show: Callable[[Item], None]) -> None:
@@ -232,7 +234,7 @@ class Rarely(Generic[Item]):
             self.show(held)
 
 
-class Throttled(Rarely[State]):
+class Throttled(RateLimited[State]):
     """The same for a run of probes, with the speed since the start of this session; a short run shows nothing."""
 
     def __init__(self, every: float, show: Callable[[State, float], None]) -> None:
@@ -270,28 +272,28 @@ def span(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def one_line(glimpse: Glimpse, speed: float) -> str:
-    state, look, left = glimpse.state, glimpse.state.look, glimpse.seconds_left
+def one_line(progress_state: ProgressState, speed: float) -> str:
+    state, look, left = progress_state.state, progress_state.state.look, progress_state.seconds_left
     parts = [
-        f"{glimpse.title}: {state.n_probes:,} probes",
+        f"{progress_state.title}: {state.n_probes:,} probes",
         f"{speed:,.0f}/s" if speed == speed else "",
         f"{state.seconds:.0f} s",
-        f"{glimpse.share:.0%} done, about {span(left)} left" if left else "",
+        f"{progress_state.share:.0%} done, about {span(left)} left" if left else "",
         f"scores move by {look.value_change:.1e}" if look and look.value_change == look.value_change else "",
-        f"top: {', '.join(top_names(state, glimpse.names, 5))}",
+        f"top: {', '.join(top_names(state, progress_state.names, 5))}",
     ]
     return ", ".join(filter(None, parts))
 
 
-def panel(glimpse: Glimpse, speed: float) -> Table:
+def panel(progress_state: ProgressState, speed: float) -> Table:
     from rich.table import Table
     from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
-    state, look, left = glimpse.state, glimpse.state.look, glimpse.seconds_left
-    done = f"{glimpse.share:.0%} done, about {span(left)} left" if left else ""
+    state, look, left = progress_state.state, progress_state.state.look, progress_state.seconds_left
+    done = f"{progress_state.share:.0%} done, about {span(left)} left" if left else ""
     speeds = f"{speed:,.0f} probes/s", f"{state.seconds:.1f} s", done
-    table.add_row(f"[bold]{glimpse.title}", f"{state.n_probes:,} probes", *speeds)
+    table.add_row(f"[bold]{progress_state.title}", f"{state.n_probes:,} probes", *speeds)
     measures = "waiting for the first looks"
     if look and look.value_change == look.value_change:
         measures = f"scores move by {look.value_change:.1e} (C2; {look.relative_change:.1%} of the first)"
@@ -299,7 +301,7 @@ def panel(glimpse: Glimpse, speed: float) -> Table:
     grid = Table.grid()
     grid.add_row(table)
     grid.add_row(f"[dim]{measures}")
-    grid.add_row(Text.assemble(("top now: ", "dim"), ", ".join(top_names(state, glimpse.names))))
+    grid.add_row(Text.assemble(("top now: ", "dim"), ", ".join(top_names(state, progress_state.names))))
     return grid
 
 

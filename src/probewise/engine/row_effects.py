@@ -30,9 +30,9 @@ from .tally import Tally
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-LEARNING = 1.7  # of errors of features that tell something: from 1.3 (linear) to 1.8 (ten neighbours, soft)
-LEARNING_BY_LUCK = 1.2  # of those that tell nothing
-SPENT_ALONE = 0.5  # of the rate of false discoveries, on the test of features alone
+ROW_ERROR_INFLATION = 1.7  # of errors of features that tell something: from 1.3 (linear) to 1.8 (ten neighbours, soft)
+NULL_INFLATION = 1.2  # of those that tell nothing
+ALPHA_SHARE_UNIVARIATE = 0.5  # of the rate of false discoveries, on the test of features alone
 STREAM = 0x0520
 FEATURES_AT_A_TIME = 2**15  # times 64 groups: 16 MiB
 FEWEST_FOR_A_NULL = 50  # features; of fewer the middle half may be such that tell something
@@ -97,14 +97,14 @@ class RowEffects:
     @property
     def std_errors(self) -> Floats:
         """Had there been other rows and other probes."""
-        return np.hypot(LEARNING * self.row_errors, self.probe_errors)
+        return np.hypot(ROW_ERROR_INFLATION * self.row_errors, self.probe_errors)
 
     @cached_property
     def p_values(self) -> Floats:
         """The chance that luck with rows and probes gives an effect as far above the average; 1 for what is unknown."""
         is_known = np.isfinite(self.effects).any()  # a feature without others is in every probe
         above = self.effects - (np.nanmean(self.effects) if is_known else 0.0)
-        errors = np.hypot(LEARNING_BY_LUCK * self.row_errors, self.probe_errors)
+        errors = np.hypot(NULL_INFLATION * self.row_errors, self.probe_errors)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(errors > 0, above / errors, 0.0)
         return np.asarray(student_t.sf(np.nan_to_num(ratio) / _width_of_luck(ratio), self.n_groups - 1))
@@ -123,13 +123,13 @@ def _width_of_luck(ratios: Floats) -> float:
     return max(1.0, float(high - low) / NORMAL_MIDDLE)
 
 
-def in_either_way(alone: Floats | None, company: Floats | None) -> Floats:
+def combined_p_values(alone: Floats | None, company: Floats | None) -> Floats:
     """One chance of two for the same feature, which was tested alone and in company."""
     if alone is None or company is None:
         known = company if alone is None else alone
         assert known is not None
         return known
-    return np.minimum(np.minimum(alone / SPENT_ALONE, company / (1 - SPENT_ALONE)), 1.0)
+    return np.minimum(np.minimum(alone / ALPHA_SHARE_UNIVARIATE, company / (1 - ALPHA_SHARE_UNIVARIATE)), 1.0)
 
 
 def group_effects(plan: ProbePlan, ledger: Ledger, units: Ints, n_probes: int) -> Floats:

@@ -14,31 +14,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import sums
-from ..stopping import ORDER, VALUE, Look, State, Sure, Watch
+from ..stopping import ORDER, VALUE, Look, State, TopKConfidence, Watch
 from ..validation.errors import ParameterError
 from .certainty import Certainty, discoveries, steady_errors
 from .ledger import Ledger
 from .probes import ProbePlan, Subsets
 from .regression import Regression
 from .replay import replay, size_adjusted_tally, size_scaled_tally
-from .row_effects import LEARNING, RowEffects, group_effects, in_either_way
+from .row_effects import ROW_ERROR_INFLATION, RowEffects, combined_p_values, group_effects
 from .schedule import TournamentPlan, ranked
-from .settings import DEFAULT_FDR, Record
+from .settings import DEFAULT_FDR, Settings
 from .tally import COEFFICIENTS, Tally, TallySheet, positions
 from .units import Units
 
 Floats = NDArray[np.float64]
-Narrow = Callable[[ProbePlan, Ledger, int], ProbePlan]
+NextPlan = Callable[[ProbePlan, Ledger, int], ProbePlan]
 CHANCE = 0.05
 LIKE_MOST = 0.9  # the quantile of errors about rows that stands in for one that is not known
 MOST_CANDIDATES = 5000  # of the best features, among which a top of other rows is sought
 FEWEST_IN_A_CELL = 10  # probes with, or without, a feature or a pair, below which a difference of means is mostly luck
 
 
-class Knowledge:
+class RunningStats:
     """The tally as it grows along the ledger, and what is measured at each look.
 
-    In a run that narrows, looks are at the probes of the round; ``whole`` is the tally of all rounds.
+    In a run of several rounds, looks are at the probes of the round; ``whole`` is the tally of all rounds.
     """
 
     def __init__(
@@ -49,9 +49,9 @@ class Knowledge:
         block_size: int,
         check_every: int,
         watch: Watch,
-        narrow: Narrow | None = None,
+        schedule: NextPlan | None = None,
     ) -> None:
-        self.plan, self.ledger, self.narrow = plan, ledger, narrow
+        self.plan, self.ledger, self.schedule = plan, ledger, schedule
         self.first_plan = plan
         self.block_size, self.check_every, self.watch = block_size, check_every, watch
         self.tops = sorted(item for item in watch if isinstance(item, int))
@@ -63,20 +63,20 @@ class Knowledge:
         self.places = np.zeros(plan.n_features if ORDER in watch else 0, np.int64)
         self.first_change = np.nan
 
-    def catch_up(self) -> State:
+    def replay(self) -> State:
         """Learn all the ledger holds, block by block, as when it was first found out."""
         while self.known < self.ledger.n_probes:
-            self.learn()
+            self.update()
         return self.state()
 
     def every_look(self) -> Iterator[Look]:
         """The same, with what is measured on the way."""
         while self.known < self.ledger.n_probes:
-            self.learn()
+            self.update()
             if self.known % self.check_every == 0:
                 yield self.looks[-1]
 
-    def learn(self, subsets: Subsets | None = None) -> State:
+    def update(self, subsets: Subsets | None = None) -> State:
         """Take in the ledger's next probes up to a block border, drawn if not given, and look if a look is due."""
         start = self.known
         stop = min((start // self.block_size + 1) * self.block_size, self.ledger.n_probes)
@@ -92,11 +92,11 @@ class Knowledge:
         self.known = stop
         if stop % self.check_every == 0:
             self.looks = (*self.looks[-1:], self.look())
-            if self.narrow is not None:
-                self._go_on_with(self.narrow(self.plan, self.ledger, stop))
+            if self.schedule is not None:
+                self._start_round(self.schedule(self.plan, self.ledger, stop))
         return self.state()
 
-    def _go_on_with(self, plan: ProbePlan) -> None:
+    def _start_round(self, plan: ProbePlan) -> None:
         """With another plan a round begins, and what is looked at begins again."""
         if plan is self.plan:
             return
@@ -146,9 +146,9 @@ class Knowledge:
         even = sums.top_features(table, self.odd.table, n_probes - n_odd, total - total_odd, top)
         return len(np.intersect1d(odd, even)) / top
 
-    def _sure(self) -> dict[Sure, float]:
+    def _sure(self) -> dict[TopKConfidence, float]:
         """How probable it is that the top found, of the round's features, is the true one; 0 while one is unknown."""
-        asked = [item for item in self.watch if isinstance(item, Sure)]
+        asked = [item for item in self.watch if isinstance(item, TopKConfidence)]
         if not asked:
             return {}
         tally, active = self.sheet.view(), self.plan.rounds[-1].active
@@ -166,7 +166,7 @@ class Run:
     plan: ProbePlan  # over units, with the rounds that it went through
     ledger: Ledger
     tally: Tally  # of units
-    record: Record
+    settings: Settings
     stop_reason: str | None = None  # None where it broke off
     interrupted: bool = False  # by something else than its stopping rule
     _coefficients: dict[str, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
@@ -174,17 +174,17 @@ class Run:
     @classmethod
     def read(cls, ledger: Ledger) -> Run:
         """The run that a ledger holds."""
-        record = Record.read(ledger)
-        plan = record.first_plan()
-        if record.narrowing is not None:
-            for n_probes in range(record.check_every, ledger.n_probes + 1, record.check_every):
-                plan = record.narrowing(plan, ledger, n_probes)
+        settings = Settings.read(ledger)
+        plan = settings.first_plan()
+        if settings.schedule is not None:
+            for n_probes in range(settings.check_every, ledger.n_probes + 1, settings.check_every):
+                plan = settings.schedule(plan, ledger, n_probes)
         tally = Tally.over(replay(plan, ledger), plan.n_features, float(ledger.values(0, 1)[0]))
-        return cls(plan, ledger, tally, record, ledger.stop_reason)
+        return cls(plan, ledger, tally, settings, ledger.stop_reason)
 
     @property
     def units(self) -> Units:
-        return self.record.units
+        return self.settings.units
 
     @property
     def in_rounds(self) -> bool:
@@ -212,7 +212,7 @@ class Run:
     def _coefficient(self, name: str) -> tuple[Floats, Floats]:
         require_coefficient(name, in_rounds=self.in_rounds)
         if name == "regression":
-            schedule = self.record.narrowing
+            schedule = self.settings.schedule
             fitted = Regression.of(self.plan, self.ledger) if schedule is None else schedule.fit(self.plan, self.ledger)
             return fitted.coefficients, fitted.std_errors
         if name == "daf1":
@@ -258,10 +258,10 @@ class Run:
     @cached_property
     def row_effects(self) -> RowEffects | None:
         """What units gave to groups of rows while all took part; None where the ledger does not keep it."""
-        shares = self.record.row_shares
+        shares = self.settings.row_shares
         if shares is None or self.ledger.n_probes < 2:
             return None
-        return RowEffects.of(self.plan, self.ledger, shares, self._n_of_all, self.record.row_unit)
+        return RowEffects.of(self.plan, self.ledger, shares, self._n_of_all, self.settings.row_unit)
 
     @property
     def _n_of_all(self) -> int:
@@ -274,7 +274,7 @@ class Run:
         effects = self.row_effects
         if effects is None:
             return np.full(self.plan.n_features, np.nan)
-        errors = LEARNING * effects.row_errors
+        errors = ROW_ERROR_INFLATION * effects.row_errors
         known = np.isfinite(errors)
         if known.any():  # a unit that early probes happened to miss has an error like most of the others, not none
             errors = np.where(known, errors, np.quantile(errors[known], LIKE_MOST))
@@ -304,12 +304,12 @@ class Run:
         What groups gave is averaged over half of them; what a run on half of the rows would learn less, and the luck of
         its probes, is drawn.
         """
-        effects, row_shares = self.row_effects, self.record.row_shares
+        effects, row_shares = self.row_effects, self.settings.row_shares
         assert effects is not None
         assert row_shares is not None
         candidates = np.sort(np.argsort(-np.nan_to_num(effects.effects, nan=-np.inf))[: max(MOST_CANDIDATES, 10 * top)])
         by_group = np.nan_to_num(group_effects(self.plan, self.ledger, candidates, self._n_of_all))
-        learnt = np.sqrt(2 * (LEARNING**2 - 1)) * effects.row_errors[candidates]
+        learnt = np.sqrt(2 * (ROW_ERROR_INFLATION**2 - 1)) * effects.row_errors[candidates]
         luck = np.nan_to_num(np.hypot(learnt, effects.probe_errors[candidates]))
         random, n_groups = np.random.default_rng(self.plan.seed), len(row_shares)
         halves = []
@@ -320,36 +320,36 @@ class Run:
         return halves
 
     @cached_property
-    def unit_chances(self) -> Floats | None:
+    def unit_p_values(self) -> Floats | None:
         """P-value of each unit: univariate and conditional tests combined; None where neither is known."""
-        univariate = self.record.chances_alone
+        univariate = self.settings.univariate_p_values
         conditional = None if self.row_effects is None else self.row_effects.p_values
-        return None if univariate is None and conditional is None else in_either_way(univariate, conditional)
+        return None if univariate is None and conditional is None else combined_p_values(univariate, conditional)
 
     def p_values(self) -> Floats | None:
         """P-value of each feature; None where it is not known."""
-        return None if self.unit_chances is None else self.units.per_feature(self.unit_chances)
+        return None if self.unit_p_values is None else self.units.per_feature(self.unit_p_values)
 
     def stands_out(self, fdr: float = DEFAULT_FDR) -> NDArray[np.bool_] | None:
         """Which features are discoveries at this false discovery rate; None where p-values are not known."""
-        if self.unit_chances is None:
+        if self.unit_p_values is None:
             return None
-        return self.units.per_feature(discoveries(self.unit_chances, fdr), False)
+        return self.units.per_feature(discoveries(self.unit_p_values, fdr), False)
 
     # ---- along the ledger
 
     def looks(self, *, check_every: int | None = None, tops: Sequence[int] = ()) -> list[Look]:
         """C, C2 and the agreement of two halves on the top features, at every look or every so many probes."""
-        begun = replace(self.plan, later=()) if isinstance(self.plan, TournamentPlan) else self.plan
-        knowledge = Knowledge(
-            begun,
+        first_plan = replace(self.plan, later=()) if isinstance(self.plan, TournamentPlan) else self.plan
+        stats = RunningStats(
+            first_plan,
             self.ledger,
-            block_size=self.record.block_size,
-            check_every=check_every or self.record.check_every,
+            block_size=self.settings.block_size,
+            check_every=check_every or self.settings.check_every,
             watch=frozenset({ORDER, VALUE, *tops}),
-            narrow=self.record.narrowing,
+            schedule=self.settings.schedule,
         )
-        return list(knowledge.every_look())
+        return list(stats.every_look())
 
     @cached_property
     def history(self) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""The record of a run: its settings, how they are written to a ledger, read from one, and checked."""
+"""The settings of a run: how they are written to a ledger, read from one, and checked."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ DEFAULT_PROBE_SIZE = 200
 COMMAND: ContextVar[list[str] | None] = ContextVar("COMMAND", default=None)
 DEFAULT_FDR = 0.1
 UNKNOWN = "#not to be identified"  # ends the description of what cannot be compared between processes
-# What ledgers from before these settings were kept were run with.
-CHECK_EVERY, BLOCK_SIZE = 400, 50
 MOST_IN_A_BLOCK = 2**30  # features of all its probes
 MOST_FEATURES = 10**7  # a file that claims more would only make us run out of memory
 DAMAGE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError)
@@ -35,7 +33,7 @@ DAMAGE = (ValueError, KeyError, TypeError, IndexError, AttributeError, Recursion
 
 @contextmanager
 def begun_by(command: list[str]) -> Iterator[None]:
-    """Records made inside of it keep these arguments of the command line."""
+    """Settings made inside of it keep these arguments of the command line."""
     token = COMMAND.set(command)
     try:
         yield
@@ -44,7 +42,7 @@ def begun_by(command: list[str]) -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class Record:
+class Settings:
     """What makes a run what it is, and what is kept with it."""
 
     seed: int
@@ -53,7 +51,7 @@ class Record:
     units: Units
     max_probe_size: int | None = None
     inclusion: float | None = None
-    narrowing: Schedule | None = None  # how the run goes on among fewer features, if it does
+    schedule: Schedule | None = None  # of the rounds of a tournament
     categorical: NDArray[np.int64] | None = None  # the columns that are categories
     scoring: str | None = None  # the score that J is, by name
     # Fingerprints of the data, None where the run is not kept in a file.
@@ -61,8 +59,8 @@ class Record:
     target: str | None = None
     folds: str | None = None
     sample_weight: str | None = None
-    check_every: int = CHECK_EVERY
-    block_size: int = BLOCK_SIZE
+    check_every: int = 400
+    block_size: int = 50
     feature_names: list[str] | None = None
     cv: str | None = None  # in words
     version: str | None = None  # of Probewise, that began the run
@@ -72,32 +70,32 @@ class Record:
     rows: str | None = None  # which rows are in which group, as a fingerprint
     scale: str | None = None  # on which columns were brought before they were probed
     uneven: tuple[float, float] | None = None  # least and largest deviation, if wide columns rule the criterion
-    chances_alone: Floats | None = None  # of each unit, that luck gives as much as it tells on its own
+    univariate_p_values: Floats | None = None  # of each unit, by the permutation test
 
     @classmethod
-    def of_features(cls, n_features: int) -> Record:
+    def of_features(cls, n_features: int) -> Settings:
         """Of probes without a table, whose units are features."""
         return cls(0, (0, n_features), "", Units.of_features(n_features))
 
     @property
     def method(self) -> str:
         """The selector that the run is of."""
-        return "DAF" if self.narrowing is None else "Tournament"
+        return "DAF" if self.schedule is None else "Tournament"
 
     def first_plan(self) -> ProbePlan:
         """The plan over units that the run begins with."""
         n_units = self.units.n_units
-        kind = ProbePlan if self.narrowing is None else TournamentPlan
+        kind = ProbePlan if self.schedule is None else TournamentPlan
         size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
         return kind(n_units, min(size, n_units), self.inclusion, self.seed)
 
     def effort(self, n_probes: int) -> tuple[float, float]:
         """What so many probes take, in any unit, and the seconds between them, as far as that is known beforehand."""
-        if self.narrowing is not None:
-            return self.narrowing.effort(self.first_plan(), n_probes)
+        if self.schedule is not None:
+            return self.schedule.effort(self.first_plan(), n_probes)
         return float(n_probes), 0.0
 
-    def with_data(self, X: Any, y: Any, splits: Any, sample_weight: Any, rows: RowGroups | None) -> Record:
+    def with_data(self, X: Any, y: Any, splits: Any, sample_weight: Any, rows: RowGroups | None) -> Settings:
         """The same with the fingerprints of the data: reads all of them."""
         return replace(
             self,
@@ -110,8 +108,8 @@ class Record:
 
     # ---- written
 
-    def write(self, path: str | PathLike[str] | None) -> Ledger:
-        """The ledger at ``path``, or in memory, begun with this record; one that is there must hold this very run."""
+    def open_ledger(self, path: str | PathLike[str] | None) -> Ledger:
+        """Open the ledger at ``path``, or one in memory; a file that exists must hold a run with these settings."""
         if path is None:
             return Ledger(settings={ROW_GROUPS: None if self.row_shares is None else len(self.row_shares)})
         if any(UNKNOWN in str(words) for words in (self.criterion, self.scoring)):
@@ -121,11 +119,11 @@ class Record:
                 "cannot be compared between two processes; give it a name, as in criterion=Function(my_function, "
                 "name='first') or Scorer(estimator, scoring=my_scoring, name='first')"
             )
-        return Ledger(path, self.settings(), notes=self.notes())
+        return Ledger(path, self.identity(), notes=self.notes())
 
-    def settings(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, Any]:
         """What two runs must have in common to be the same run, as plain JSON values."""
-        settings: dict[str, Any] = {
+        identity: dict[str, Any] = {
             "seed": self.seed,
             "shape": list(self.shape),
             "max_probe_size": self.first_plan().max_size,
@@ -142,15 +140,15 @@ class Record:
             "rows": self.rows,
             "scale": self.scale,
         }
-        if self.narrowing is not None:
-            schedule = self.narrowing
-            settings["tournament"] = [schedule.n_probes, *schedule.ends]
-            settings["protected"] = [schedule.protected_above, fingerprint(schedule.protected)]
+        if self.schedule is not None:
+            schedule = self.schedule
+            identity["tournament"] = [schedule.n_probes, *schedule.ends]
+            identity["protected"] = [schedule.protected_above, fingerprint(schedule.protected)]
         if self._tells_units:
             units = self.units
             parts = (units.members.indices, units.members.offsets, units.kept, units.dropped)
-            settings["units"] = fingerprint(*parts)
-        return settings
+            identity["units"] = fingerprint(*parts)
+        return identity
 
     def notes(self) -> dict[str, Any]:
         """What else is kept, so that a ranking can be made from the ledger alone; columns take 5 bytes each."""
@@ -166,16 +164,16 @@ class Record:
             notes["unit_sizes"] = _packed(self.units.members.sizes)
             notes["unit_always"] = _packed(self.units.kept)
             notes["unit_dropped"] = _packed(self.units.dropped)
-        if self.narrowing is not None:
-            notes["protected_units"] = _packed(self.narrowing.protected)
+        if self.schedule is not None:
+            notes["protected_units"] = _packed(self.schedule.protected)
         if self.command is not None:
             notes["command"] = self.command
         if self.row_shares is not None:
             notes["row_shares"], notes["row_unit"] = self.row_shares.tolist(), self.row_unit
         if self.uneven is not None:
             notes["uneven"] = list(self.uneven)
-        if self.chances_alone is not None:
-            notes["chances_alone"] = _packed(self.chances_alone, "<f4")
+        if self.univariate_p_values is not None:
+            notes["univariate_p_values"] = _packed(self.univariate_p_values, "<f4")
         return notes
 
     @property
@@ -186,8 +184,8 @@ class Record:
     # ---- read
 
     @classmethod
-    def read(cls, ledger: Ledger) -> Record:
-        """The record of a run that was kept. A ledger is a file like any other: what it says must be possible."""
+    def read(cls, ledger: Ledger) -> Settings:
+        """The settings of the run in a ledger. A ledger is a file like any other: what it says must be possible."""
         kept = ledger.settings
         if "shape" not in kept or "seed" not in kept:
             raise ValueError(f"the ledger {ledger.path} does not say what data it is of, so there is nothing to report")
@@ -202,7 +200,6 @@ def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
     sizes = _read_sizes(kept)
     n_features = sizes["shape"][1]
     units = _read_units(kept, n_features)
-    narrowing = _read_narrowing(kept, units)
     inclusion = sizes["inclusion"]
     _require(inclusion is None or inclusion * units.n_units >= FEWEST_EXPECTED)
     _require(sizes["block_size"] * (units.n_units if inclusion else sizes["max_probe_size"] or 1) <= MOST_IN_A_BLOCK)
@@ -214,7 +211,7 @@ def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
         **_read_notes(kept, n_features),
         "criterion": str(kept.get("criterion")),
         "units": units,
-        "narrowing": narrowing,
+        "schedule": _read_schedule(kept, units),
         **_read_rows(kept, units),
     }
 
@@ -227,7 +224,7 @@ def _require(*conditions: Any) -> None:
 def _read_sizes(kept: Mapping[str, Any]) -> dict[str, Any]:
     n_rows, n_features = kept["shape"]
     seed, inclusion, size = kept["seed"], kept.get("inclusion"), kept.get("max_probe_size")
-    block_size, check_every = kept.get("block_size", BLOCK_SIZE), kept.get("check_every", CHECK_EVERY)
+    block_size, check_every = kept["block_size"], kept["check_every"]
     for number in (n_rows, n_features, size or 1, block_size, check_every):
         _require(isinstance(number, int), 1 <= number <= MOST_FEATURES)
     _require(isinstance(seed, int), 0 <= seed < 2**64, inclusion is None or 0 < inclusion < 1)
@@ -253,7 +250,7 @@ def _read_units(kept: Mapping[str, Any], n_features: int) -> Units:
     return Units(n_features, Subsets(members, offsets), always, dropped)
 
 
-def _read_narrowing(kept: Mapping[str, Any], units: Units) -> Schedule | None:
+def _read_schedule(kept: Mapping[str, Any], units: Units) -> Schedule | None:
     if kept.get("tournament") is None:
         return None
     n_probes, *ends = kept["tournament"]
@@ -265,20 +262,20 @@ def _read_narrowing(kept: Mapping[str, Any], units: Units) -> Schedule | None:
 
 
 def _read_rows(kept: Mapping[str, Any], units: Units) -> dict[str, Any]:
-    n_groups, shares, chances = kept.get(ROW_GROUPS), kept.get("row_shares"), kept.get("chances_alone")
+    n_groups, shares, p_values = kept.get(ROW_GROUPS), kept.get("row_shares"), kept.get("univariate_p_values")
     unit = float(kept.get("row_unit", 1.0))
     _require(math.isfinite(unit), unit > 0)
     if n_groups is not None:
         shares = np.array(shares, dtype=np.float64)
         _require(shares.shape == (n_groups,), (shares > 0).all(), abs(shares.sum() - 1) < 1e-6)
-    if chances is not None:
-        chances = _unpacked(chances, "<f4").astype(np.float64)
-        _require(chances.shape == (units.n_units,), ((chances >= 0) & (chances <= 1)).all())
+    if p_values is not None:
+        p_values = _unpacked(p_values, "<f4").astype(np.float64)
+        _require(p_values.shape == (units.n_units,), ((p_values >= 0) & (p_values <= 1)).all())
     _require(kept.get("scale") in (None, "standard", "rank"))
     uneven = None if kept.get("uneven") is None else tuple(float(width) for width in kept["uneven"])
     _require(uneven is None or len(uneven) == 2)
     known = {"rows": kept.get("rows"), "scale": kept.get("scale"), "uneven": uneven}
-    return {"row_shares": shares, "row_unit": unit, "chances_alone": chances, **known}
+    return {"row_shares": shares, "row_unit": unit, "univariate_p_values": p_values, **known}
 
 
 def _read_notes(kept: Mapping[str, Any], n_features: int) -> dict[str, Any]:

@@ -193,7 +193,7 @@ def size_curve_of(
     return curve_along(choose, matrix, y, target, asked, splits, scorer, nested=nested, sample_weight=sample_weight)
 
 
-def warn_of_forgotten(selector: Any, groups: Any) -> None:
+def warn_if_groups_missing(selector: Any, groups: Any) -> None:
     """Say so where ``fit`` was given groups of rows, and these are about to be cut apart."""
     if groups is None and "groups" in getattr(selector, "fit_arguments_", ()):
         warn(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from heapq import heappop, heappush
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +77,6 @@ class CFS(StepwiseFilter):
     """
 
     n_features_to_select = None
-    _later: ClassVar = {"start": "empty"}
 
     _: KW_ONLY
     discretization: str | int = "mdl"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -122,7 +122,6 @@ class FSDD(RankingSelector):
 
     _takes_nan = True
     _streams = True
-    _later: ClassVar = {"overlap": False}
 
     n_features_to_select: Any = None
     _: KW_ONLY

@@ -189,7 +189,7 @@ class Experiments:
             criterion=setup.criterion,
             max_probe_size=tau,
             stop=MaxProbes(effort.probes),
-            rows=False,
+            row_effects=False,
             device=reproduction.device,
         )
         own = dict([next(iter(setup.classifiers.items()))])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from ..daf import DAF
-from ..engine.run import Knowledge, Run
+from ..engine.run import Run, RunningStats
 from ..engine.tally import positions
 from ..plots import expected_change, save_convergence
 from ..stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Rule, Settled, ValueChange
@@ -183,11 +183,11 @@ class Watched:
 def watched(run: Run, rules: Mapping[str, Rule]) -> tuple[dict[str, list[float]], dict[str, int]]:
     """C, C2 and relative C2 at every look of a run, and the probes at which each rule first said stop."""
     watch = frozenset().union(*(rule.watch for rule in rules.values()))
-    knowledge = Knowledge(run.plan, run.ledger, block_size=BLOCK, check_every=LOOK, watch=watch)
+    knowledge = RunningStats(run.plan, run.ledger, block_size=BLOCK, check_every=LOOK, watch=watch)
     history: dict[str, list[float]] = {name: [] for name in ("probes", *HISTORY)}
     stops: dict[str, int] = {}
     while knowledge.known < run.ledger.n_probes:
-        state = knowledge.learn()
+        state = knowledge.update()
         for name, rule in rules.items():
             if name not in stops and rule(state):
                 stops[name] = state.n_probes

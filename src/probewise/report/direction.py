@@ -55,7 +55,7 @@ def direction_columns(X: Any, target: Target, order: Columns, categorical: Colum
 
 def direction_of(selector: Any, X: Any, y: Any) -> dict[str, Any]:
     """The same for a fitted selector and its data."""
-    record = getattr(getattr(selector, "run_", None), "record", None)
+    record = getattr(getattr(selector, "run_", None), "settings", None)
     categorical = np.empty(0, np.int64) if record is None or record.categorical is None else record.categorical
     order = np.argsort(selector.ranking_, kind="stable")
     return direction_columns(selector.as_numbers(X), target_of(selector, y), order, categorical)

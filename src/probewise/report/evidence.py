@@ -56,8 +56,8 @@ def convergence(found: Findings) -> dict[str, Any]:
     """C, C2, and what two halves of the probes share of the top, look by look."""
     run, top = found.run, found.top
     assert run is not None
-    n_probes, every = run.ledger.n_probes, run.record.check_every
-    if run.record.narrowing is None:  # which needs every look
+    n_probes, every = run.ledger.n_probes, run.settings.check_every
+    if run.settings.schedule is None:  # which needs every look
         every *= max(1, -(-n_probes // (every * LOOKS_SHOWN)))
     if n_probes < 2 * every:
         raise Unknown(f"it takes two looks, and the run of {n_probes:,} probes had one every {every:,}")

@@ -20,7 +20,7 @@ from .._selector import RankingSelector
 from ..criteria import NAMES, Criterion
 from ..engine.ledger import Ledger
 from ..engine.run import Run, require_coefficient
-from ..engine.settings import DEFAULT_FDR, Record
+from ..engine.settings import DEFAULT_FDR, Settings
 from ..evaluation.size_curve import criterion_of
 from ..study import StudyResult
 from ..tournament import NEIGHBORS, usual_criterion
@@ -58,8 +58,8 @@ class Findings:
         return np.argsort(self.ranking, kind="stable")
 
     @property
-    def record(self) -> Record | None:
-        return None if self.run is None else self.run.record
+    def record(self) -> Settings | None:
+        return None if self.run is None else self.run.settings
 
     @property
     def top(self) -> int:
@@ -133,7 +133,7 @@ def findings_of_ledger(ledger: Ledger, coefficient: str | None = None) -> Findin
     if not ledger.n_probes:
         raise ValueError(f"the ledger {ledger.path} holds no probes yet: go on with the run first")
     run, kept = Run.read(ledger), ledger.settings
-    record = run.record
+    record = run.settings
     assert record is not None
     coefficient = coefficient or ("regression" if record.method == "Tournament" else "daf0")
     require_coefficient(coefficient, in_rounds=run.in_rounds)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.settings import DEFAULT_FDR
-from ..stopping import Sure, as_rule
+from ..stopping import TopKConfidence, as_rule
 
 if TYPE_CHECKING:
     from ..engine.run import Run
@@ -126,7 +126,7 @@ def watched_top(run: Run, stop: Any = None) -> int:
     a run always share most of few features.
     """
     watched = () if stop is None else as_rule(stop).watch
-    tops = (item.top if isinstance(item, Sure) else item for item in watched if not isinstance(item, str))
+    tops = (item.top if isinstance(item, TopKConfidence) else item for item in watched if not isinstance(item, str))
     return min(min(tops, default=TOP), max(1, run.units.n_units // 4))
 
 

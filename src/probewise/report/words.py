@@ -56,7 +56,7 @@ def evidence(kinds: list[str]) -> str:
 
 def sentences_on_features(run: Run, names: Sequence[str]) -> list[str]:
     """What was asked about single features and what became of it, in sentences without their full stops."""
-    record, sizes = run.record, run.units.members.sizes
+    record, sizes = run.settings, run.units.members.sizes
     n_groups, n_inside = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     sentences = []
     if n_groups:
@@ -71,10 +71,10 @@ def sentences_on_features(run: Run, names: Sequence[str]) -> list[str]:
             f"Columns differ in width (deviations from {low:.3g} to {high:.3g}), and the criterion goes by distances, "
             "in which wide ones rule: scale='standard', or --scale standard, brings them to one width"
         )
-    if record.scoring is not None and record.row_shares is None and record.chances_alone is not None:
+    if record.scoring is not None and record.row_shares is None and record.univariate_p_values is not None:
         only = f"Only J is known, not what rows gave to it (it is scored by {record.scoring})"
         sentences.append(f"{only}: errors are about other probes, not about other rows")
-    if run.row_effects is not None and record.chances_alone is None:
+    if run.row_effects is not None and record.univariate_p_values is None:
         sentences.append("Features were tested in company only: alone, a table that is not in memory is not tested")
     if run.in_rounds:
         n_units = _abridged([len(part.active) for part in run.plan.rounds])
