@@ -61,12 +61,12 @@ def centred(subsets, values, least=20):
     return [value - means[group[len(subset)]] for subset, value in zip(subsets, values, strict=True)]
 
 
-def daf0_centred(subsets, values, n_features):
+def daf0_centered(subsets, values, n_features):
     """DAF0 of J less its mean at the probe's size."""
     return daf0(subsets, centred(subsets, values), n_features)
 
 
-def daf2_centred(subsets, values, n_features, min_probes=30):
+def daf2_centered(subsets, values, n_features, min_probes=30):
     """DAF2 of the same; sigma(d) is that of J, which centring at each size leaves as it is."""
     deviations = {d: size_deviation(subsets, values, d, min_probes) for d in {len(subset) for subset in subsets}}
     pairs = zip(subsets, centred(subsets, values), strict=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -22,10 +22,10 @@ from .criteria import Criterion, as_criterion
 from .criteria.base import Target
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
 from .criteria.identity import stable_text
-from .engine.loop import run_probes
+from .engine.loop import ProbeError, run_probes
 from .engine.permutation_test import univariate_p_values
 from .engine.probes import FEWEST_EXPECTED
-from .engine.progress import WATCHERS, live_progress, say
+from .engine.progress import live_progress, say
 from .engine.row_effects import RowGroups
 from .engine.run import Run
 from .engine.schedule import Schedule
@@ -41,6 +41,7 @@ from .validation.scaling import scale_for, scaled, uneven_widths
 from .validation.stores import CANNOT_TRAVEL, Stored
 from .validation.tables import REMEDY
 
+MAX_NAMED = 10  # features in an error message
 LEADING = 10  # features that people read first
 MANY_EXACT_TESTS = 0.02  # share of k-NN tests decided by exact distances that costs about a tenth of the time
 TIES = (
@@ -68,6 +69,7 @@ class Data:
     names: NDArray[Any] | None
     categorical: NDArray[np.bool_]  # one value per feature
     scale: str | None
+    arguments: list[str]  # names of the optional arguments of ``fit`` that were given
 
     @property
     def matrix(self) -> Any:
@@ -121,7 +123,7 @@ def prepare(
     *,
     groups: Any,
     sample_weight: Any,
-    saved: Any = None,
+    saved: Settings | None = None,
     stores: bool = True,
 ) -> Data:
     """Validate the input of ``fit`` and bring it into the form that the criterion sees.
@@ -129,7 +131,7 @@ def prepare(
     ``saved`` are the settings of a run to resume. With ``stores=False`` a table in a store is loaded.
     """
     accepts = accepted_by(criterion, selector.device)
-    X, is_category = selector._encoded(X)
+    X, is_category = selector._numbered(X)
     X, y = selector._checked(X, y, replace(accepts, stores=accepts.stores and stores))
     n_rows, n_features = X.shape
     check_consistent_length(X, groups)
@@ -148,11 +150,12 @@ def prepare(
     )
     n_selected_units(selector, units)
     # A resumed run keeps the scale that "auto" chose when it began.
-    scale = saved["scale"] if saved and options["scale"] == "auto" else scale_for(options["scale"], X)
+    scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], X)
     table = unit_table(scaled(X, scale, categorical, weights), units, categorical=categorical, names=names)
+    arguments = [name for name, value in (("groups", groups), ("sample_weight", weights)) if value is not None]
     groups = None if groups is None else np.asarray(groups)
     is_classification = None if y is None else _is_classification(y, criterion)
-    return Data(table, y, is_classification, groups, weights, names, categorical, scale)
+    return Data(table, y, is_classification, groups, weights, names, categorical, scale, arguments)
 
 
 def _is_classification(y: NDArray[Any], criterion: Criterion) -> bool | None:
@@ -317,16 +320,19 @@ def run_with(
         settings = settings.with_data(data.matrix, data.y, folds, data.sample_weight, row_groups)
     on_device, table = isinstance(score, OnDevice), data.take(rows).table
     watched: Any = nullcontext()
-    if selector.verbose or WATCHERS.get():
+    if selector.verbose:
         title, effort = type(selector).__name__, settings.effort
         watched = live_progress(selector.verbose, settings.unit_names(), title=title, stop=stop, effort=effort)
-    with settings.open_ledger(selector.ledger) as ledger, watched as progress:
+    with settings.open_ledger(selector.ledger) as ledger, watched as progress, _named_features(settings):
         run = run_probes(
             settings.first_plan(),
             table.score_of_units(score),
             stop=stop,
             map=map_for(criterion, table.matrix, score, selector.n_jobs),
             ledger=ledger,
+            block_size=settings.block_size,
+            check_every=settings.check_every,
+            schedule=settings.schedule,
             error_score=getattr(criterion, "error_score", None),
             progress=progress,
             settings=settings,
@@ -335,7 +341,23 @@ def run_with(
         )
     if selector.verbose and getattr(score, "exact_share", 0.0) > MANY_EXACT_TESTS:
         say(selector.verbose, TIES.format(score.exact_share))
-    return run
+    group_of = None if row_groups is None else row_groups.group_of
+    if group_of is not None and rows is not None:  # rows that are not in the sample are in no group
+        group_of = np.full(data.shape[0], -1)
+        group_of[rows] = row_groups.group_of
+    return replace(run, ranked_by=getattr(selector, "coefficient", "regression"), row_groups=group_of)
+
+
+@contextmanager
+def _named_features(settings: Settings) -> Iterator[None]:
+    """Name the features of a probe on which the criterion fails."""
+    try:
+        yield
+    except ProbeError as error:
+        features = settings.units.plan(settings.first_plan()).probe(error.failure.probe)[:MAX_NAMED]
+        names = settings.feature_names
+        error.features = [str(f if names is None else repr(names[f])) for f in features.tolist()]
+        raise
 
 
 def _blocks_at_once(settings: Settings, stop: Rule) -> int:

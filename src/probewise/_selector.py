@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from .engine.probes import Subsets
 from .engine.tally import positions
+from .evaluation.size_curve import MISSING_CATEGORY
 from .validation import tables
 from .validation.labels import plain_labels, warn_of_another_order
 from .validation.parameters import named_columns, number_of
@@ -33,7 +34,6 @@ else:
     from sklearn.feature_selection import SelectorMixin
 
 ANY_NUMBERS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
-MISSING_CATEGORY = -1.0  # a missing category is a level of its own
 
 
 @dataclass(frozen=True)
@@ -69,16 +69,16 @@ class Selector(SelectorMixin, BaseEstimator):
 
     # ---- input
 
-    def _checked(self, X: Any, y: Any, accepts: Accepts | None = None) -> tuple[Any, Any]:
+    def _checked(self, X: Any, y: Any, accepts: Accepts | None = None, *, reset: bool = True) -> tuple[Any, Any]:
         """X and y as arrays without a copy of X, or X as a `Stored`; a clear error where the method cannot use them."""
         accepts = self._accepts if accepts is None else accepts
         warn_of_another_order(X, y)
         with_target = y is not None or not accepts.no_target
         if is_stored(X):
-            X, y = self._checked_store(X, y, with_target)
+            X, y = self._checked_store(X, y, with_target, reset)
             X = X if accepts.stores else np.asarray(X)
         else:
-            X, y = tables.validated(self, X, y, with_target=with_target, **ANY_NUMBERS)
+            X, y = tables.validated(self, X, y, with_target=with_target, reset=reset, **ANY_NUMBERS)
             if isinstance(X, np.ndarray) and X.dtype != readable_type(X.dtype):
                 X = Stored(X) if accepts.stores else X.astype(readable_type(X.dtype))
         names = getattr(self, "feature_names_in_", None)
@@ -89,16 +89,16 @@ class Selector(SelectorMixin, BaseEstimator):
         self._n_selected(X.shape[1])
         return X, y
 
-    def _checked_store(self, X: Any, y: Any, with_target: bool) -> tuple[Any, Any]:
+    def _checked_store(self, X: Any, y: Any, with_target: bool, reset: bool) -> tuple[Any, Any]:
         tables.require_numbers(X)
         X = as_dense(X)
-        validate_data(self, X, skip_check_array=True)
+        validate_data(self, X, reset=reset, skip_check_array=True)
         if with_target:
             y = validate_data(self, "no_validation", None if y is None else plain_labels(y), reset=False)
             check_consistent_length(X, y)
         return X, y
 
-    def _encoded(self, X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
+    def _numbered(self, X: Any) -> tuple[Any, NDArray[np.bool_] | None]:
         """X with numbers in place of categories, and a mask of the categorical columns (None unless X is a frame)."""
         columns = getattr(self, "categorical_features", "from_dtype" if self._accepts.categories else None)
         kinds = None if columns is None else tables.kinds_of_columns(X)
@@ -145,7 +145,7 @@ class Selector(SelectorMixin, BaseEstimator):
             return self._selected_from_store(X)
         tables.require_plain(X)
         check_is_fitted(self, "ranking_")
-        numbers, is_category = self._encoded(X) if tables.is_frame(X) else (X, None)
+        numbers, is_category = self._numbered(X) if tables.is_frame(X) else (X, None)
         if is_category is None or not is_category.any():
             return super().transform(X)
         validate_data(self, numbers, dtype=None, ensure_all_finite=not self._accepts.nan, reset=False)

@@ -70,6 +70,7 @@ class BIF(Selector):
         score = bind(criterion, data, cv=self.cv, scoring=self.scoring, device=self.device)
         single_features = (Subsets.of(np.arange(block.start, block.stop)[:, None]) for block in blocks)
         workers = map_for(criterion, data.matrix, score, self.n_jobs)
+        self.fit_arguments_ = data.arguments
         self._rank_by(np.concatenate(list(workers(score, single_features))))
         return self
 

@@ -26,8 +26,7 @@ from ._probing import (
 from ._run_results import RunResultsMixin
 from ._selector import Accepts, Selector
 from .criteria import as_criterion
-from .engine.ledger import saved_settings
-from .engine.settings import DEFAULT_PROBE_SIZE
+from .engine.settings import DEFAULT_PROBE_SIZE, saved_settings
 from .engine.tally import COEFFICIENTS
 from .evaluation.size_curve import checked_size_curve
 from .stopping import MaxTime, Rule, Settled, as_rule
@@ -215,7 +214,7 @@ class DAF(RunResultsMixin, Selector):
         saved = saved_settings(self.ledger)
         criterion = as_criterion(self.criterion, X)
         data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, saved=saved)
-        seed = seed_of(self.random_state, saved.get("seed"))
+        seed = seed_of(self.random_state, saved and saved.seed)
         score = bind(criterion, data, cv=self.cv, scoring=self.scoring, device=self.device)
         row_groups = row_groups_for(self, score, data, self.scoring)
         settings = new_settings(
@@ -234,12 +233,12 @@ class DAF(RunResultsMixin, Selector):
             p_values=start_p_values(self, data, seed, score)(),
         )
         self.run_ = run_with(self, data, None, criterion, score, row_groups, settings, stop)
-        self.criterion_ = criterion
+        self.criterion_, self.fit_arguments_ = criterion, data.arguments
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
         warn_about(self.run_, type(self).__name__)
         if self.stop is None and not self.run_.interrupted and "settled" not in self.stop_reason_:
             warn(
-                f"the top {DEFAULT_TOP} features had not settled after {DEFAULT_SECONDS} s: more probes may change them",
+                f"the top {DEFAULT_TOP} features had not settled after {DEFAULT_SECONDS} s: use more probes",
                 ConvergenceWarning,
             )
         self._choose_size(X, y, groups, sample_weight)

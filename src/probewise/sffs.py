@@ -129,6 +129,7 @@ class SFFS(Selector):
             path, self.stop_reason_ = search(
                 evaluate, units.n_units, size, forward=self.direction == "forward", floating=self.floating
             )
+        self.fit_arguments_ = data.arguments
         self.n_evaluations_ = evaluate.n_evaluations
         counts = np.zeros(units.n_units)
         for _, members in path.values():

@@ -16,8 +16,8 @@ from ._probing import (
     accepted_by,
     bind,
     criterion_or_default,
-    new_settings,
     n_threads_for,
+    new_settings,
     prepare,
     row_groups_for,
     run_with,
@@ -30,8 +30,9 @@ from ._selector import Accepts, Selector
 from .criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
 from .criteria.base import folds_of_groups
 from .criteria.device import OnDevice
-from .engine.ledger import LedgerError, saved_settings
+from .engine.ledger import LedgerError
 from .engine.schedule import Schedule
+from .engine.settings import Settings, saved_settings
 from .engine.units import NO_COLUMNS, Columns
 from .executors import threads
 from .filters.efs import EFS
@@ -150,7 +151,7 @@ class Tournament(RunResultsMixin, Selector):
         saved = saved_settings(self.ledger)
         criterion = self._criterion_for(X)
         data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, saved=saved)
-        seed = seed_of(self.random_state, saved.get("seed"))
+        seed = seed_of(self.random_state, saved and saved.seed)
         rows = self._sample_of_rows(data, seed)
         used = data.take(rows)
         cv, scoring = self._folds_and_scoring(criterion, used)
@@ -158,7 +159,7 @@ class Tournament(RunResultsMixin, Selector):
         row_groups = row_groups_for(self, score, used, scoring)
         p_values = start_p_values(self, data, seed, score)
         n_probes = self._budget(data.shape[0], saved)
-        schedule, block_size = self._schedule(used, criterion, n_probes, score)
+        schedule, block_size = self._schedule(used, criterion, score, n_probes, saved)
         settings = new_settings(
             self,
             data,
@@ -176,8 +177,8 @@ class Tournament(RunResultsMixin, Selector):
         )
         stop = MaxProbes(n_probes) if self.time_limit is None else MaxProbes(n_probes) | MaxTime(self.time_limit)
         self.run_ = run_with(self, data, rows, criterion, score, row_groups, settings, stop)
-        self.criterion_ = criterion
-        self.scores_, self.ranking_ = self.run_.last_round_scores(), self.run_.ranking()
+        self.criterion_, self.fit_arguments_ = criterion, data.arguments
+        self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
         warn_about(self.run_, type(self).__name__)
         if self.n_probes_ < n_probes and not self.run_.interrupted:
             warn(
@@ -216,9 +217,9 @@ class Tournament(RunResultsMixin, Selector):
             scoring = "probability"
         return cv, scoring
 
-    def _budget(self, n_rows: int, saved: dict[str, Any]) -> int:
+    def _budget(self, n_rows: int, saved: Settings | None) -> int:
         """The requested number of probes; else that of the run in the ledger, or the default."""
-        saved_budget, *_ = saved.get("tournament") or [None]
+        saved_budget = None if saved is None or saved.schedule is None else saved.schedule.n_probes
         if self.n_probes == "auto":
             default = np.clip(MAX_PROBES * USUAL_ROWS // n_rows, MIN_PROBES, MAX_PROBES)
             return int(default if saved_budget is None else saved_budget)
@@ -229,14 +230,19 @@ class Tournament(RunResultsMixin, Selector):
             )
         return int(self.n_probes)
 
-    def _schedule(self, data: Data, criterion: Criterion, n_probes: int, score: Any) -> tuple[Schedule, int]:
-        """The rounds, and the number of probes in a block."""
+    def _schedule(
+        self, data: Data, criterion: Criterion, score: Any, n_probes: int, saved: Settings | None
+    ) -> tuple[Schedule, int]:
+        """The rounds, and the number of probes in a block; those of the run in the ledger, if there is one."""
         on_device, n_units = isinstance(score, OnDevice), data.table.units.n_units
-        block_size = min(usual_block_size(criterion, score), max(1, n_probes // MAX_BLOCKS))
-        schedule = Schedule.of_budget(n_units, n_probes, block_size)
-        above = max(100, min(200, n_units // 5))
-        if schedule.ends and n_units > above:
-            schedule = replace(schedule, protected=self._protected(data, on_device), protected_above=above)
+        if saved is not None and saved.schedule is not None:
+            schedule, block_size = saved.schedule, saved.block_size
+        else:
+            block_size = min(usual_block_size(criterion, score), max(1, n_probes // MAX_BLOCKS))
+            schedule = Schedule.of_budget(n_units, n_probes, block_size)
+            above = max(100, min(200, n_units // 5))
+            if schedule.ends and n_units > above:
+                schedule = replace(schedule, protected=self._protected(data, on_device), protected_above=above)
         n_threads, place = n_threads_for(self.device, self.n_jobs), find(self.device) if on_device else None
         return replace(schedule, n_threads=n_threads, device=place), block_size
 

@@ -168,5 +168,5 @@ def test_daf_ranks_by_it():
     assert np.isfinite(daf.std_errors_).all()
     other = DAF(20, stop=MaxProbes(1200), random_state=0).fit(data.X, data.y)
     np.testing.assert_array_equal(other.coefficients("regression"), daf.scores_)
-    with pytest.raises(ValueError, match="choose one of daf0, daf1, daf2, daf0_centred, daf2_centred, regression"):
+    with pytest.raises(ValueError, match="choose one of daf0, daf1, daf2, daf0_centered, daf2_centered, regression"):
         DAF(coefficient="ols").fit(data.X, data.y)

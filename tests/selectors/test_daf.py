@@ -44,7 +44,7 @@ def test_coefficients_equal_the_twin_on_the_ledgers_probes(sampler):
     subsets = [fitted.plan_.probe(i) for i in range(800)]
     values = KNN(3).bind(X, y)(type(fitted.plan_.draw(0, 1)).of(subsets))
     np.testing.assert_array_equal(fitted.ledger_.values(), values)
-    for name in ("daf0", "daf1", "daf2", "daf0_centred", "daf2_centred"):
+    for name in ("daf0", "daf1", "daf2", "daf0_centered", "daf2_centered"):
         twin = getattr(naive, name)(subsets, values, 12)
         np.testing.assert_allclose(fitted.coefficients(name), twin, rtol=1e-9)
         again = daf(coefficient=name, **sampler).fit(X, y)

@@ -196,7 +196,7 @@ RANK = (
             "more, and of daf."),
         Option("coefficient", str, None,
             "Of daf: daf0, the default; daf1, wary of unstable features; daf2, balanced over probe sizes; "
-            "daf0_centred, daf2_centred, without the luck of the sizes met; regression, without that of companions.",
+            "daf0_centered, daf2_centered, without the luck of the sizes met; regression, without that of companions.",
             check=str.lower),
         Option("max_probe_size", int, "N", "Of daf: most features in a probe. Default: 200.", at_least=1),
         Option("inclusion", float, "P", "Of daf, instead of a size: each feature is in with this chance."),
@@ -251,7 +251,7 @@ REPORT = (
     *TABLE,
     *panel("The features: names of columns; more than one with commas", CATEGORICAL),
     Option("coefficient", str, None,
-        "Of a ledger: daf0, daf1, daf2, daf0_centred, daf2_centred or regression. Default: regression of a tournament, "
+        "Of a ledger: daf0, daf1, daf2, daf0_centered, daf2_centered or regression. Default: regression of a tournament, "
         "else daf0.",
         check=str.lower),
     *panel(OUTPUT, QUIET),

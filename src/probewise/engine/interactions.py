@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,11 +17,15 @@ from .ledger import Ledger
 from .probes import ProbePlan
 from .progress import small_table
 from .replay import adjusted
-from .run import CHANCE, FEWEST_IN_A_CELL, Run
 from .tally import Tally
+
+if TYPE_CHECKING:
+    from .run import Run
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
+CHANCE = 0.05  # significance level
+FEWEST_IN_A_CELL = 10  # probes; with fewer, a difference of means says nothing
 REPLACED = 0.9  # of what a feature is worth without the other, gone with it: then the other replaces it
 WORTH_SOMETHING = 2  # standard errors
 BEYOND_THE_BULK = 3  # standard deviations, estimated from the median one, which a few good features do not move
@@ -221,12 +225,6 @@ class Interactions:
         with np.errstate(invalid="ignore"):
             helps = (self.contrast > 0) & (self.p_adjusted < CHANCE)
             return (likeness >= THE_SAME) | ((likeness >= ALIKE) & ~helps)
-
-
-def best_probed(ranking: Columns, scores: Floats) -> Columns:
-    """Columns that have a score, best first; of those that share a rank, which are never apart, the first."""
-    first = np.unique(ranking, return_index=True)[1]
-    return first[np.isfinite(scores[first])]
 
 
 def interactions_between(run: Run, columns: Columns, names: Sequence[str]) -> Interactions:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -218,7 +218,7 @@ class Ledger:
             self._failures.append(failures)
 
     def _open(self, path: Path, settings: JsonValues | None, notes: JsonValues) -> None:
-        if settings is None and not _has_run(path):
+        if settings is None and not has_run(path):
             raise LedgerError(f"there is no ledger at {path}" if not path.exists() else f"{path} is empty: no ledger")
         if not path.parent.is_dir():
             raise LedgerError(f"the ledger {path} cannot be made: the folder {path.parent} does not exist")
@@ -341,7 +341,7 @@ class Ledger:
             raise self._damaged("its tables are not those of a ledger") from error
 
 
-def _has_run(path: Path) -> bool:
+def has_run(path: Path) -> bool:
     """Whether there is a file with something in it, be it in what SQLite keeps beside."""
     beside = path.with_name(f"{path.name}-wal")
     return path.exists() and (not path.is_file() or path.stat().st_size > 0 or beside.exists())
@@ -401,14 +401,6 @@ def packed_rows(rows: Any) -> NDArray[np.uint16]:
 def unpacked_rows(levels: NDArray[np.uint16]) -> NDArray[np.float32]:
     scale, shift = ROW_LEVELS
     return levels.astype(np.float32) * np.float32(scale / LAST_LEVEL) - np.float32(shift)
-
-
-def peek(path: str | PathLike[str], name: str) -> Any:
-    """A setting of the ledger at path, or None where there is no file or no such setting."""
-    if not _has_run(Path(fspath(path))):
-        return None
-    with Ledger(path) as ledger:
-        return ledger.settings.get(name)
 
 
 def _shown(value: Any) -> str:

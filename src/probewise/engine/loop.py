@@ -18,7 +18,8 @@ from ..stopping import VALUE, Rule, State
 from .ledger import Failures, Ledger, LedgerError, LedgerWriteError, packed_rows
 from .probes import ProbePlan, Subsets
 from .row_effects import RowGroups
-from .run import NextPlan, Run, RunningStats
+from .run import Run
+from .running_stats import NextPlan, RunningStats
 from .settings import Settings
 
 Floats = NDArray[np.float64]
@@ -43,17 +44,18 @@ class Failure:
 
 
 class ProbeError(ValueError):
-    """The criterion failed on a probe. ``again`` says how to see that, in a line of Python."""
+    """The criterion failed on a probe. ``features`` are the names of the probe's features, where known."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure)
         self.failure = failure
-        self.again = f"score(plan.draw({failure.probe}, {failure.probe + 1}))"
+        self.features: list[str] = []
         if failure.trace:
             self.add_note(f"In the worker:\n{failure.trace}")
 
     def __str__(self) -> str:
-        return f"the criterion failed on {self.failure}; see it again with {self.again}"
+        columns = f"; the columns were {', '.join(self.features)}" if self.features else ""
+        return f"the criterion failed on {self.failure}{columns}"
 
 
 def run_probes(

@@ -71,12 +71,12 @@ def size_adjusted_tally(plan: ProbePlan, ledger: Ledger) -> Tally:
     return Tally.over(adjusted(plan, ledger), plan.n_features)
 
 
-def size_scaled_tally(plan: ProbePlan, ledger: Ledger, *, min_probes: int = 30, centred: bool = False) -> Tally:
+def size_scaled_tally(plan: ProbePlan, ledger: Ledger, *, min_probes: int = 30, centered: bool = False) -> Tally:
     """The tally of J(S) / sigma(|S|) over the ledger, or of J less that of like size; its mean difference is DAF2.
 
     (2011, eq. 13-15)
     """
     shift = float(ledger.values(0, 1)[0])
     deviations = size_deviations(replay(plan, ledger), plan.largest, shift=shift, min_probes=min_probes)
-    batches = (adjusted if centred else replay)(plan, ledger)
+    batches = (adjusted if centered else replay)(plan, ledger)
     return Tally.over(((subsets, values / deviations[subsets.sizes]) for subsets, values in batches), plan.n_features)

@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .fingerprints import fingerprint
-from .ledger import ROW_GROUPS, Ledger, LedgerError
+from .ledger import ROW_GROUPS, Ledger, LedgerError, has_run
 from .probes import FEWEST_EXPECTED, ProbePlan, Subsets
 from .row_effects import RowGroups
 from .schedule import Schedule, TournamentPlan
@@ -146,7 +147,7 @@ class Settings:
             identity["protected"] = [schedule.protected_above, fingerprint(schedule.protected)]
         if self._tells_units:
             units = self.units
-            parts = (units.members.indices, units.members.offsets, units.kept, units.dropped)
+            parts = (units.members.indices, units.members.offsets, units.kept)
             identity["units"] = fingerprint(*parts)
         return identity
 
@@ -163,7 +164,6 @@ class Settings:
             notes["unit_members"] = _packed(self.units.members.indices)
             notes["unit_sizes"] = _packed(self.units.members.sizes)
             notes["unit_always"] = _packed(self.units.kept)
-            notes["unit_dropped"] = _packed(self.units.dropped)
         if self.schedule is not None:
             notes["protected_units"] = _packed(self.schedule.protected)
         if self.command is not None:
@@ -181,6 +181,14 @@ class Settings:
         """Whether units are more than the features."""
         return not self.units.are_features or (self.categorical is not None and len(self.categorical) > 0)
 
+    def unit_names(self) -> list[str] | None:
+        """Names of the units; a group has the name of its first feature."""
+        names, units = self.feature_names, self.units
+        if units.are_features:
+            return names
+        first = units.first_features().tolist()
+        return [str(column) if names is None else names[column] for column in first]
+
     # ---- read
 
     @classmethod
@@ -194,6 +202,14 @@ class Settings:
         except DAMAGE as error:
             words = "is damaged: it says what no run can be; put back a copy of it"
             raise LedgerError(f"the ledger {ledger.path} {words}") from error
+
+
+def saved_settings(path: str | PathLike[str] | None) -> Settings | None:
+    """The settings of the run in the ledger at ``path``; None where there is none yet."""
+    if path is None or not has_run(Path(fspath(path))):
+        return None
+    with Ledger(path) as ledger:
+        return Settings.read(ledger) if "seed" in ledger.settings else None
 
 
 def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,12 +258,12 @@ def _read_units(kept: Mapping[str, Any], n_features: int) -> Units:
     if kept.get("units") is None:
         return Units.of_features(n_features)
     members, sizes = _unpacked(kept["unit_members"]), _unpacked(kept["unit_sizes"])
-    always, dropped = _unpacked(kept["unit_always"]), _unpacked(kept["unit_dropped"])
+    always = _unpacked(kept["unit_always"])
     offsets = np.concatenate([[0], np.cumsum(sizes.astype(np.int64))])
-    every = np.concatenate([members, always, dropped])
+    every = np.concatenate([members, always])
     _require(len(sizes), (sizes > 0).all(), offsets[-1] == len(members))
     _require(len(np.unique(every)) == len(every), every.min() >= 0, every.max() < n_features)
-    return Units(n_features, Subsets(members, offsets), always, dropped)
+    return Units(n_features, Subsets(members, offsets), always)
 
 
 def _read_schedule(kept: Mapping[str, Any], units: Units) -> Schedule | None:

@@ -12,7 +12,7 @@ from ..kernels import order, sums
 from .probes import Subsets
 
 Floats = NDArray[np.float64]
-COEFFICIENTS = ("daf0", "daf1", "daf2", "daf0_centred", "daf2_centred", "regression")
+COEFFICIENTS = ("daf0", "daf1", "daf2", "daf0_centered", "daf2_centered", "regression")
 FEATURES_AT_A_TIME = 2**16
 FEW_SCORES = 2048  # up to so many numpy sorts as fast as matters, without compiling
 

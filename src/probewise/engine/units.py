@@ -30,7 +30,6 @@ class Units:
     n_features: int
     members: Subsets  # the features of each unit
     kept: Columns = field(default_factory=lambda: NO_COLUMNS)  # features in every probe, as the user asked
-    dropped: Columns = field(default_factory=lambda: NO_COLUMNS)  # and in none
 
     @classmethod
     def of_features(cls, n_features: int) -> Units:
@@ -43,9 +42,9 @@ class Units:
 
     @property
     def n_ranks(self) -> int:
-        """How many can be selected: a group counts as one, what is dropped not at all."""
+        """How many can be selected: a group counts as one."""
         in_groups = len(self.members.indices) - self.n_units
-        return self.n_features - in_groups - len(self.dropped)
+        return self.n_features - in_groups
 
     @cached_property
     def are_features(self) -> bool:
@@ -213,37 +212,23 @@ def spelled_out(subsets: Subsets, lists: Subsets, kept: Columns) -> Subsets:
     return Subsets(out, moved)
 
 
-def units_of(
-    n_features: int,
-    *,
-    groups: list[Columns],
-    keep: Columns,
-    drop: Columns,
-    names: NDArray[Any] | None = None,
-) -> Units:
-    """The units of a run, by what the user says of features."""
-    both = np.intersect1d(keep, drop)
-    if both.size:
-        name = both[0] if names is None else names[both[0]]
-        raise ParameterError(f"keep and drop both name column {name}: name it once")
-    if not groups and not len(keep) and not len(drop):
+def units_of(n_features: int, *, groups: list[Columns], keep: Columns, names: NDArray[Any] | None = None) -> Units:
+    """The units of a run, from the groups of features and the features to keep."""
+    if not groups and not len(keep):
         return Units.of_features(n_features)
-    free = np.ones(n_features, dtype=bool)
-    free[keep] = free[drop] = False
     label = np.arange(n_features)
     for group in groups:
-        for part, parameter in ((keep, "keep"), (drop, "drop")):
-            inside = np.intersect1d(part, group)
-            if 0 < len(inside) < len(group):
-                name = inside[0] if names is None else names[inside[0]]
-                raise ParameterError(
-                    f"{parameter} names column {name} and not all others of its group in feature_groups: name all of "
-                    "them, or leave it out of the group"
-                )
+        inside = np.intersect1d(keep, group)
+        if 0 < len(inside) < len(group):
+            name = inside[0] if names is None else names[inside[0]]
+            raise ParameterError(
+                f"keep names column {name} and not all others of its group in feature_groups: name all of them, or "
+                "leave the column out of the group"
+            )
         label[group] = group[0]
-    columns = np.flatnonzero(free)
+    columns = np.setdiff1d(np.arange(n_features), keep)
     order = columns[np.argsort(label[columns], kind="stable")].astype(np.int32)
     if not len(order):
-        raise ParameterError(f"keep and drop leave none of {n_features} features to be ranked: name fewer")
+        raise ParameterError(f"keep leaves none of {n_features} features to rank: name fewer")
     starts = np.flatnonzero(np.concatenate([[True], np.diff(label[order]) != 0]))
-    return Units(n_features, Subsets(order, np.append(starts, len(order)).astype(np.int64)), keep, drop)
+    return Units(n_features, Subsets(order, np.append(starts, len(order)).astype(np.int64)), keep)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..engine.ledger import Ledger
 from ..engine.permutation_test import shuffled_target
-from .size_curve import CONVINCING, FOLDS, Columns, Floats, SizeCurve, fewest_enough, size_curve_of
+from .size_curve import CONVINCING, FOLDS, Columns, Floats, SizeCurve, fewest_enough, size_curve
 
 FEWEST_SECONDS = 1.0
 FEWEST_PROBES = 1000  # of a copy of the run; with fewer it would be another method
@@ -18,7 +18,7 @@ MOST_ROUNDS = 4  # of five folds: more tell little, since they share their rows
 
 
 @dataclass(frozen=True, eq=False)
-class HonestScore:
+class NestedScore:
     """What the whole procedure reaches on rows that it has not seen.
 
     Attributes
@@ -52,7 +52,7 @@ class HonestScore:
     shuffled: float | None = None
 
     def __repr__(self) -> str:
-        said = f"HonestScore: {self.curve.measure} {self.mean:.4g} ± {self.std_error:.2g} on rows not seen"
+        said = f"NestedScore: {self.curve.measure} {self.mean:.4g} ± {self.std_error:.2g} on rows not seen"
         others = {"guessing": self.guess, "with the target shuffled": self.shuffled}
         return said + "".join(f", {name} {value:.4g}" for name, value in others.items() if value is not None)
 
@@ -94,33 +94,60 @@ def _enough(curve: SizeCurve) -> int:
     return fewest_enough(np.append(0, sizes), np.append(curve.guess, means), np.append(0.0, errors))
 
 
-def honest_score_of(
-    selector: Any, X: Any, y: Any, seconds: float | None, shuffled: bool, **of_rows: Any
-) -> HonestScore:
-    """As `RankingSelector.honest_score` says; ``of_rows`` are its groups and weights."""
+def nested_score(
+    selector: Any,
+    X: Any,
+    y: Any,
+    *,
+    seconds: float | None = None,
+    shuffled: bool = False,
+    groups: Any = None,
+    sample_weight: Any = None,
+) -> NestedScore:
+    """Score of the whole procedure by nested cross-validation: rank, choose the size and train on other rows.
+
+    Parameters
+    ----------
+    selector : selector
+        A fitted selector.
+    X, y : array-like
+        The data of ``fit``.
+    seconds : float or None, default=None
+        Time for repetitions after the first five folds, which are always made; with little time the nested runs have
+        fewer probes. None: as long as ``fit`` took, at least 1.
+    shuffled : bool, default=False
+        Whether to score the procedure on a shuffled target as well: what it reaches on noise.
+    groups, sample_weight : array-like or None, default=None
+        Group and weight of each row, as in ``fit``.
+
+    Returns
+    -------
+    NestedScore
+        With ``mean``, ``std_error``, ``guess`` and ``beats_guessing``.
+    """
+    rows = {"groups": groups, "sample_weight": sample_weight}
     run = getattr(selector, "run_", None)
     if seconds is None:
         seconds = max(FEWEST_SECONDS, 0.0 if run is None else run.ledger.seconds)
-    options = {**of_rows, "n_probes": None if run is None else _probes_of_a_copy(run.ledger, seconds)}
+    options = {**rows, "n_probes": None if run is None else _probes_of_a_copy(run.ledger, seconds)}
     score = _repeated(seconds, selector, X, y, **options)
     if not shuffled:
         return score
-    groups = of_rows["groups"]
     together = None if groups is None else np.unique(groups, return_inverse=True)[1]
     other = shuffled_target(np.asarray(y), together, np.random.default_rng(0))
     return replace(score, shuffled=_repeated(0.0, selector, X, other, **options).mean)
 
 
-def _repeated(seconds: float, selector: Any, X: Any, y: Any, **options: Any) -> HonestScore:
+def _repeated(seconds: float, selector: Any, X: Any, y: Any, **options: Any) -> NestedScore:
     """By a nested curve, and while time lasts more of its kind with other folds; whole groups are dealt out one way."""
     begun = time.perf_counter()
-    curve = size_curve_of(selector, X, y, nested=True, **options)
+    curve = size_curve(selector, X, y, nested=True, **options)
     scores = [curve.scores]
     for seed in range(1, MOST_ROUNDS if options["groups"] is None else 1):
         if (time.perf_counter() - begun) * (seed + 1) / seed > seconds:
             break
-        scores.append(size_curve_of(selector, X, y, nested=True, seed=seed, **options).scores)
-    return HonestScore(replace(curve, scores=np.concatenate(scores)), len(curve.scores))
+        scores.append(size_curve(selector, X, y, nested=True, seed=seed, **options).scores)
+    return NestedScore(replace(curve, scores=np.concatenate(scores)), len(curve.scores))
 
 
 def _probes_of_a_copy(ledger: Ledger, seconds: float) -> int:

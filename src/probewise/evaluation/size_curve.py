@@ -34,6 +34,7 @@ from ..validation.tables import columns_not_finite, is_frame
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
 Choose = Callable[[Columns], list[Columns]]
+MISSING_CATEGORY = -1.0  # a missing category is a level of its own
 LARGEST, STEPS, FOLDS = 100, 16, 5  # sizes tried unless others are asked for, and folds
 CONVINCING = 2  # standard errors above guessing: of tables of pure noise one in 17 passes
 
@@ -83,8 +84,9 @@ class SizeCurve:
     --------
     >>> from sklearn.datasets import load_iris
     >>> from probewise import FSDD
+    >>> from probewise.evaluation import size_curve
     >>> X, y = load_iris(return_X_y=True)
-    >>> curve = FSDD().fit(X, y).size_curve(X, y, nested=True)
+    >>> curve = size_curve(FSDD().fit(X, y), X, y, nested=True)
     >>> curve.sizes.tolist(), curve.suggested, curve.beats_guessing
     ([1, 2, 3, 4], 3, True)
     """
@@ -153,7 +155,7 @@ def fewest_enough(sizes: Columns, means: Floats, errors: Floats) -> int:
     return int(sizes[np.flatnonzero(means >= means[best] - np.nan_to_num(errors[best]))[0]])
 
 
-def size_curve_of(
+def size_curve(
     selector: Any,
     X: Any,
     y: Any,
@@ -166,14 +168,41 @@ def size_curve_of(
     n_probes: int | None = None,
     seed: int = 0,
 ) -> SizeCurve:
-    """The size curve of a fitted selector on the data of ``fit``; parameters as in `RankingSelector.size_curve`.
+    """Cross-validated J of the best 1, 2, ... features of a fitted selector, and the fewest that are good enough.
 
-    ``n_probes`` are those of each ranking made anew, None: as many as the selector made; ``seed`` deals out the folds.
+    Parameters
+    ----------
+    selector : selector
+        A fitted selector.
+    X, y : array-like
+        The data of ``fit``.
+    sizes : iterable of int or None, default=None
+        Numbers of features; None: up to 16 numbers from 1 to 100 (or all), evenly spaced by ratio.
+    cv : int, splitter or iterable of splits, default=5
+        Folds; for a number shuffled, and stratified for classes.
+    nested : bool, default=False
+        True ranks the features again, with as many probes, on the training rows of every fold, so that the scores are
+        unbiased. False uses the ranking as it is: the ranking has seen the test rows, so all means are optimistic,
+        but sizes can be compared.
+    groups : array-like or None, default=None
+        Group of each row; a fold never trains and tests on rows of the same group.
+    sample_weight : array-like or None, default=None
+        Weight of each row, as in ``fit``.
+    n_probes : int or None, default=None
+        Number of probes of each nested ranking; None: as many as the selector used.
+    seed : int, default=0
+        Seed of the folds.
+
+    Returns
+    -------
+    SizeCurve
+        With the best and the suggested size.
     """
+    warn_if_groups_missing(selector, groups)
     check_is_fitted(selector, "ranking_")
     if y is None:
         raise ValueError("y=None: how many features are enough is judged by what they predict; give y")
-    seen, y = selector.as_numbers(X, selector.missing_category), np.asarray(y)
+    seen, y = selector._numbers_of(X, MISSING_CATEGORY), np.asarray(y)
     check_consistent_length(seen, y, groups, sample_weight)
     of_rows = {"groups": groups, "sample_weight": sample_weight}
     of_rows = {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
@@ -188,29 +217,29 @@ def size_curve_of(
             return chosen(selector, asked.tolist())
         return chosen(ranked_anew(selector, given, y, rows, asked.tolist(), of_rows, n_probes=n_probes), asked.tolist())
 
-    matrix, splits = selector.criterion_input(seen), splits_for(cv, target, groups, seed=seed)
+    matrix, splits = selector._criterion_input(seen), splits_for(cv, target, groups, seed=seed)
     scorer = SubsetScorer.like(criterion, seen, target, getattr(selector, "scoring", None))
     return curve_along(choose, matrix, y, target, asked, splits, scorer, nested=nested, sample_weight=sample_weight)
 
 
 def warn_if_groups_missing(selector: Any, groups: Any) -> None:
-    """Say so where ``fit`` was given groups of rows, and these are about to be cut apart."""
+    """Warn where ``fit`` had groups of rows and the evaluation has none."""
     if groups is None and "groups" in getattr(selector, "fit_arguments_", ()):
         warn(
-            "fit was given groups, and this is judged without: rows of one group are both trained and tested on; give "
+            "fit was given groups and this evaluation is not: rows of one group are both trained and tested on; pass "
             "groups=groups here, too"
         )
 
 
-def checked_size_curve_of(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
+def checked_size_curve(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
     """The size curve along the ranking itself, with a nested one beside it that says whether it beats guessing.
 
     Along a ranking made on fewer rows other sizes are good, so the nested one is not asked how many. Where it cannot be
     had, as with few rows or splits that are given, a warning says why.
     """
-    curve = size_curve_of(selector, X, y, **options)
+    curve = size_curve(selector, X, y, **options)
     try:
-        return replace(curve, check=size_curve_of(selector, X, y, nested=True, **options))
+        return replace(curve, check=size_curve(selector, X, y, nested=True, **options))
     except ValueError as reason:
         message = f"whether any number of features beats guessing was not tried on rows kept apart: {reason}"
         warn(message)
@@ -340,7 +369,7 @@ def as_sizes(selector: Any, sizes: Iterable[int] | None = None) -> Columns:
     """
     ranking = getattr(selector, "ranking_", None)
     n_ranks = int(selector.n_features_in_ if ranking is None else ranking.max())
-    least = max(1, len(getattr(getattr(selector, "units_", None), "kept", ())))
+    least = max(1, len(getattr(getattr(selector, "_units", None), "kept", ())))
     if sizes is not None:
         asked = list(sizes)
         if not asked or not all(is_whole(size, least, n_ranks) for size in asked):
@@ -350,7 +379,8 @@ def as_sizes(selector: Any, sizes: Iterable[int] | None = None) -> Columns:
         return np.array(sorted(selector.path_)[: 2 * STEPS], dtype=np.int64)
     if not {"n_features_to_select", "k"} & set(selector.get_params(deep=False)):
         return spaced_sizes(int(selector.get_support().sum()))
-    scores = getattr(selector, "scores_", None)
+    # A tournament ranks dropped features too, by the round they reached.
+    scores = selector.run_.coefficient()[0] if hasattr(selector, "run_") else getattr(selector, "scores_", None)
     return spaced_sizes(n_ranks if scores is None or ranking is None else ranks_known(ranking, scores), least)
 
 
@@ -398,12 +428,12 @@ def ranked_anew(
     known = copy.get_params(deep=False)
     size = min(sizes) if known.get("direction") == "backward" else max(sizes)
     settings: dict[str, Any] = {"n_features_to_select": size, "ledger": None, "verbose": 0}
-    if hasattr(selector, "plan_"):
+    if hasattr(selector, "run_"):
         asked = selector.n_features_to_select  # rounds may depend on it
         settings |= {"n_features_to_select": None if isinstance(asked, str) else asked}
         n_probes = selector.n_probes_ if n_probes is None else n_probes
-        settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": selector.plan_.seed}
-        settings |= {"rows": False, "how_many": "size"}  # only its ranking is asked for
+        settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": selector.run_.plan.seed}
+        settings |= {"row_effects": False}  # only its ranking is asked for
     copy.set_params(**{name: value for name, value in settings.items() if name in known})
     given = {name: values[rows] for name, values in of_rows.items() if has_fit_parameter(copy, name)}
     copy.fit(rows_of(X, rows), y[rows], **given)

@@ -59,5 +59,5 @@ class DFE(DiscretisedFilter):
     def fit(self, X: Any, y: Any) -> DFE:
         """Discretise every feature and score it."""
         codes, classes, _ = self._encoded(X, y, self.discretization)
-        self._keep(balanced_gain(codes, classes))
+        self._rank_by(balanced_gain(codes, classes))
         return self

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._selector import RankingSelector
+from .._selector import MISSING_CATEGORY, Accepts, Selector
 from ..criteria.base import Target
 from ..discretize import SUPERVISED, cut_points, encode, require_method
 from ..engine.tally import positions
@@ -24,7 +24,7 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(eq=False, repr=False)
-class DiscretisedFilter(RankingSelector):
+class DiscretisedFilter(Selector):
     """A filter that sees each column as interval codes and y as classes."""
 
     _: KW_ONLY
@@ -32,21 +32,19 @@ class DiscretisedFilter(RankingSelector):
     n_jobs: int | None = None
 
     device = "cpu"
-    _streams = True
-    _takes_categories = True
 
     @property
-    def _widths(self) -> tuple[float, float] | None:
-        """Methods that look at the order of values alone take columns of any width."""
+    def _accepts(self) -> Accepts:
         method = getattr(self, "discretization", None) or getattr(self, "levels", None)
-        return None if method in SUPERVISED else SQUARED
+        # Methods that use only the order of values take columns of any width.
+        return Accepts(stores=True, categories=True, widths=None if method in SUPERVISED else SQUARED)
 
     def _encoded(self, X: Any, y: Any, method: str | int | Callable[[int, int], int]) -> tuple[Codes, Integers, Map]:
         """X as codes, y as class codes, and a map over threads; a method may depend on how many rows and classes."""
         find(self.device)  # what is missing is said before the work starts
         if not callable(method):
             require_method("levels" if hasattr(self, "levels") else "discretization", method)
-        X, found = number_categories(X, self.missing_category)
+        X, found = number_categories(X, MISSING_CATEGORY)
         X, y = self._checked(X, y)
         X = X.tocsc() if hasattr(X, "tocsc") else X
         target = Target.of_classes(y)

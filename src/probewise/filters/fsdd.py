@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from .._selector import RankingSelector
+from .._selector import Accepts, Selector
 from ..criteria.base import Target
 from ..executors import Map, threads
 from ..kernels import moments as kernels
@@ -32,7 +32,7 @@ CELLS_COPIED = 2**20  # at a time, where columns must be copied to be read: 8 Mi
 
 
 @dataclass(eq=False, repr=False)
-class FSDD(RankingSelector):
+class FSDD(Selector):
     """Ranks features by the distance discriminant: classes far apart, and narrow, against the whole variance.
 
     score_k = (σ'_k² − β Σ_i ρ_i σ_k²(i)) / σ_k², with σ'_k² the variance of the class means, σ_k²(i) the variance
@@ -120,8 +120,7 @@ class FSDD(RankingSelector):
     [3, 4, 1, 2]
     """
 
-    _takes_nan = True
-    _streams = True
+    _accepts = Accepts(nan=True, stores=True)
 
     n_features_to_select: Any = None
     _: KW_ONLY
@@ -176,7 +175,7 @@ class FSDD(RankingSelector):
         scores += between
         with np.errstate(invalid="ignore"):
             scores /= whole
-        self._keep(scores)
+        self._rank_by(scores)
         return self
 
     @property

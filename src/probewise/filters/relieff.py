@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from .._selector import RankingSelector
+from .._selector import MISSING_CATEGORY, Accepts, Selector
 from ..criteria.base import MOST_CLASSES, Target
 from ..executors import Map, one_blas_thread, threads
 from ..kernels import relief as kernels
@@ -34,7 +34,7 @@ MOST_BYTES = 2**32  # for neighbours in more than MOST_CLASSES classes
 
 
 @dataclass(eq=False, repr=False)
-class ReliefF(RankingSelector):
+class ReliefF(Selector):
     """Ranks features by how much more they differ between near rows of different classes than of the same one.
 
     For each of m rows R, with its k nearest rows of its own class (hits H) and of every other class C (misses M),
@@ -113,8 +113,7 @@ class ReliefF(RankingSelector):
     (150, 2)
     """
 
-    _takes_categories = True
-    _widths = (0.0, float(np.finfo(np.float64).max))
+    _accepts = Accepts(categories=True, widths=(0.0, float(np.finfo(np.float64).max)))
 
     n_features_to_select: Any = None
     _: KW_ONLY
@@ -128,7 +127,7 @@ class ReliefF(RankingSelector):
     def fit(self, X: Any, y: Any = None) -> ReliefF:
         """Weigh every feature."""
         device = find(self.device)
-        X, found = number_categories(X, self.missing_category)
+        X, found = number_categories(X, MISSING_CATEGORY)
         X, y = self._checked(X, y)
         target = Target.of(y)
         _require_variety(target)
@@ -149,7 +148,7 @@ class ReliefF(RankingSelector):
                 weights = class_weights(groups, self.samples_)
             else:
                 weights = number_weights(target, self.samples_, near)
-            self._keep(place.weighted_diffs(self.samples_, near, weights))
+            self._rank_by(place.weighted_diffs(self.samples_, near, weights))
         self.ranges_ = table.ranges
         return self
 

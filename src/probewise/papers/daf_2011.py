@@ -44,8 +44,8 @@ COEFFICIENTS = {
     "DAF0": "daf0",
     "DAF1": "daf1",
     "DAF2": "daf2",
-    "DAF0 centred": "daf0_centred",
-    "DAF2 centred": "daf2_centred",
+    "DAF0 centred": "daf0_centered",
+    "DAF2 centred": "daf2_centered",
 }
 SVM_AS_J = "SVM as J"
 STUDIES = {  # of each set, in the paper's order

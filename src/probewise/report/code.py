@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import BaseCrossValidator
 
 from .._probing import ProbingSelector
-from .._selector import RankingSelector
+from .._selector import Selector
 from ..criteria import Criterion
 from ..stopping import MaxProbes, Rule
 
@@ -20,7 +20,7 @@ FEATURE_PARAMETERS = ("feature_groups", "keep", "drop", "categorical_features")
 LONGEST_LINE = 10_000
 
 
-def code_of(selector: RankingSelector, reading: str | None = None) -> str | None:
+def code_of(selector: Selector, reading: str | None = None) -> str | None:
     """The code that gives this very result; None where a parameter cannot be written down.
 
     ``reading`` are the lines that make X and y.
@@ -54,7 +54,7 @@ class _Name(str):
         return str(self)
 
 
-def _assigned_before(selector: RankingSelector) -> list[str]:
+def _assigned_before(selector: Selector) -> list[str]:
     """Lines that assign parameters about features to variables, which take the values' places in the selector."""
     lines = []
     for name in FEATURE_PARAMETERS:

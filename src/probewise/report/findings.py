@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .. import __version__
 from .._probing import ProbingSelector
-from .._selector import RankingSelector
+from .._selector import Selector
 from ..criteria import NAMES, Criterion
 from ..engine.ledger import Ledger
 from ..engine.run import Run, require_coefficient
@@ -44,7 +44,7 @@ class Findings:
     settings: dict[str, Any]
     seed: int | None = None
     criterion: Criterion | None = None
-    selector: RankingSelector | None = None
+    selector: Selector | None = None
     run: Run | None = None
     coefficient: str | None = None
     study: StudyResult | None = None
@@ -104,7 +104,7 @@ class Findings:
         return shlex.join(["probewise", *self.record.command])
 
 
-def findings_of_selector(selector: RankingSelector) -> Findings:
+def findings_of_selector(selector: Selector) -> Findings:
     """What a fitted selector found."""
     check_is_fitted(selector, "ranking_")
     parameters = selector.get_params(deep=False)

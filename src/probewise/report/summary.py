@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._selector import RankingSelector
+from .._selector import Selector
 from ..engine.ledger import Ledger
 from ..engine.run import Run
 from ..engine.tally import COEFFICIENTS
@@ -79,7 +79,7 @@ def summarize(
 
     Parameters
     ----------
-    run : RankingSelector, StudyResult or path-like
+    run : Selector, StudyResult or path-like
         A fitted selector, the result of a study, or the file of a ledger or of a study.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
         The data of the run. Without them there is no accuracy by size, no likeness and no comparison with features
@@ -94,7 +94,7 @@ def summarize(
         Lines of Python that make X and y, for the code that repeats the run.
     feature_names : sequence of str, default=None
         Names for a run that does not know them, as of sparse data.
-    coefficient : {"daf0", "daf1", "daf2", "daf0_centred", "daf2_centred", "regression"}, default=None
+    coefficient : {"daf0", "daf1", "daf2", "daf0_centered", "daf2_centered", "regression"}, default=None
         What a ledger is ranked by; None is "daf0". A fitted selector has its own.
     groups, sample_weight : array-like of shape (n_samples,), default=None
         Of the rows, as they were given to ``fit``: the score on rows not seen is made with them.
@@ -172,7 +172,7 @@ def _parts(found: Findings, data: Data | None) -> tuple[dict[str, Any], dict[str
 
 def findings_of(run: Any, *, coefficient: str | None = None) -> Findings:
     """What a fitted selector, the result of a study, or the file of a ledger or of a study holds."""
-    if isinstance(run, RankingSelector):
+    if isinstance(run, Selector):
         return findings_of_selector(run)
     if isinstance(run, StudyResult):
         return findings_of_study(run, {})

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier
 from sklearn.model_selection import train_test_split
 
-from .._selector import RankingSelector
+from .._selector import Selector
 from ..criteria import Function, Scorer
 from ..criteria.identity import class_text, stable_text
 from ..engine.fingerprints import fingerprint
@@ -130,7 +130,7 @@ def _at_size(fitted: Any, X: Any, y: Any, size: int) -> Indices:
         size = max((known for known in fitted.path_ if known <= size), default=min(fitted.path_))
     follows = _set_size(fitted, size)
     chosen = _support(fitted)
-    if follows and len(chosen) != size and not isinstance(fitted, RankingSelector):
+    if follows and len(chosen) != size and not isinstance(fitted, Selector):
         again = clone(fitted)
         _set_size(again, size)
         return _support(again.fit(X, y))
