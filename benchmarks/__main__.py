@@ -11,7 +11,7 @@ LONG = ["scale", "device", "faults", "trust", "precision", "discoveries", "unsee
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed and memory.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(ALL)} (the default), {', '.join(LONG)}")
-    parts = "of scale: million, growth, load or screen; of device: knn, tall, linear, others, default, rounds, papers, "
+    parts = "of scale: million, growth, load or filter; of device: knn, tall, linear, others, default, rounds, papers, "
     parts += "fsdd; of how_long: cuda; "
     parts += "of trust and tournament: their parts; of discoveries: naive_bayes or knn; of unseen: methods, with commas"
     parser.add_argument("--only", metavar="PART", help=parts)

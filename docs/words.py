@@ -12,7 +12,6 @@ SPELLED = {
     "probe": r"probes?",
     "J": r"J(?!\.)",  # no author's initial
     "ledger": r"ledgers?",
-    "decoy": r"decoys?",
     "block": r"blocks?(?= of probes| borders?| by block)|block(?=s are taken)",
     "look": r"(?<=at a )look|(?<=every )look|(?<=two )looks|(?<=between )looks|looks(?= fall)",
 }

@@ -110,7 +110,7 @@ def test_words_lead_to_the_glossary():
     spec = importlib.util.spec_from_file_location("words", ROOT / "docs" / "words.py")
     words = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(words)
-    assert words.meanings().keys() == words.SPELLED.keys() == {"probe", "J", "block", "look", "ledger", "decoy"}
+    assert words.meanings().keys() == words.SPELLED.keys() == {"probe", "J", "block", "look", "ledger"}
     page = "<h2>Probes</h2><p><code>probe</code> J. Liang; two probes, a ledger, a probe; a first look at J, blocks</p>"
     made = words.on_page_content(page, SimpleNamespace(file=SimpleNamespace(src_uri="a.md"), url="methods/a.html"))
     links = re.findall(r'href="\.\./glossary\.html#(\w+)" title="[^"]{20,}">(\w+)</a>', made)

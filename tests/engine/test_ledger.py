@@ -270,7 +270,6 @@ def test_a_format_of_the_future_is_refused(tmp_path):
 WRITER = """
 import sys
 import numpy as np
-from probewise.engine.fingerprints import settings_digest
 from probewise.engine.ledger import Ledger
 ledger = Ledger(sys.argv[1], {"seed": 1})
 print(ledger.n_probes, flush=True)
