@@ -1,4 +1,4 @@
-"""What comes of a reproduction: published numbers and ours, claims, and the files they are written to."""
+"""Outcome of a reproduction: published numbers beside ours, claims, and the files they are written to."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Claim:
 
     @property
     def row(self) -> list[str]:
-        """As it stands in a table: text, where, ours, verdict, evidence."""
+        """Row of the claims table: text, where, ours, verdict, evidence."""
         return [self.text, self.where, self.ours, self.verdict, self.evidence]
 
     @classmethod
@@ -135,7 +135,7 @@ class CellTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came out of a reproduction.
+    """Results of a reproduction.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class Outcome:
         return replace(self, files=[*written, *self._draw(folder)])
 
     def beside(self, folder: Path, parts: Sequence[str]) -> Outcome:
-        """All that the folder's files hold, with what some parts gave anew in its place; settings say which parts."""
+        """Results of earlier calls in the folder, updated with the parts of this call, which the settings list."""
         if not (folder / "claims.csv").exists():
             return self
         cells = {(cell.where, cell.row, cell.column): cell for cell in _kept_cells(folder / "results.csv")}
@@ -234,7 +234,7 @@ class Outcome:
         ]
 
     def page(self) -> str:
-        """What a page of the documentation takes in: every claim, every table and figure, every departure, the time."""
+        """Markdown for the documentation page: claims, tables and figures, departures, run time."""
         parts = ["## Claims\n", *self._claims(), "\n## Tables and figures\n", *self._places()]
         parts.extend(["\n## Departures\n", *(f"- {sentence}" for sentence in self.departures)])
         parts.append(f"\nMade with {_how(self.settings)}.")
@@ -291,7 +291,7 @@ def _kept_claims(path: Path) -> list[Claim]:
 
 
 def _kept_pictures(path: Path) -> list[Picture]:
-    """Those shown in results.md."""
+    """Pictures that results.md shows."""
     shown = re.findall(r"^!\[(.*)\]\((.*)\)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return [Picture(name, drawn=file) for name, file in shown if (path.parent / file).exists()]
 
@@ -314,7 +314,7 @@ def _exact(value: float | None) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of what the numbers depend on."""
+    """Versions of Python and of the libraries that the numbers depend on."""
     return {
         "probewise": __version__,
         "python": platform.python_version(),

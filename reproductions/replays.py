@@ -105,7 +105,7 @@ def opened(file: Path) -> Ledger:
 
 
 def first_probes(run: Run, n_probes: int) -> Run:
-    """What a run knew after its first probes."""
+    """The run as it was after its first probes."""
     ledger = run.ledger.until(n_probes)
     return run_probes(run.plan, _nothing_to_score, stop=MaxProbes(n_probes), ledger=ledger)
 

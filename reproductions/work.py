@@ -63,7 +63,7 @@ class Elapsed:
 
 
 def least_seconds(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Of three tries, the least."""
+    """Shortest of three run times."""
     taken = []
     for _ in range(3):
         started = clock()
@@ -73,14 +73,14 @@ def least_seconds(work: Callable[[], Any], clock: Callable[[], float] = time.per
 
 
 def _timed(work: Callable[[Any], Any], unit: Any) -> tuple[Any, float]:
-    """What a worker does: a unit, and how long it took."""
+    """Work of one worker: the result of a unit, and its run time."""
     started = time.perf_counter()
     return work(unit), time.perf_counter() - started
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a paper's ``run`` is given: a profile, and how to work. The numbers are the same for any ``n_jobs``."""
+    """Arguments of a paper's ``run``: a profile, and how to work. The numbers are the same for any ``n_jobs``."""
 
     settings: Any
     data: Callable[[str], Dataset]  # loads a data set by its name

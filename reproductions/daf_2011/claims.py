@@ -1,4 +1,4 @@
-"""What Somol and Grim 2011 say of their experiments, and whether it holds in ours."""
+"""Claims of Somol and Grim 2011 about their experiments, and whether they hold in ours."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SMALL_SHARE = 0.1  # of a run's time
 
 @dataclass
 class Found:
-    """What the experiments gave: studies by name, DAF's runs by set, Madelon's informative features, the SVM as J.
+    """Results of the experiments: studies by name, DAF's runs by set, Madelon's informative features, the SVM as J.
 
     ``device`` is where probes were scored.
     """
@@ -47,7 +47,7 @@ class Found:
 
 
 def claims_of(found: Found) -> list[Claim]:
-    """Of the sets that were run."""
+    """Claims about each data set that was run."""
     results = found.results
     here = [name for name in SETS if name in results]
     claims = [_beats_bif(name, results[name], c) for name in here for c in (0, 1)]
@@ -78,7 +78,7 @@ def claims_of(found: Found) -> list[Claim]:
 
 
 def over_sets(cells: Sequence[Cell]) -> list[Claim]:
-    """What is said of all sets, from the numbers of their figures, in whichever calls these were made."""
+    """Claims about all data sets, from the numbers of their figures, which may come from several calls."""
     features = {cell.row: cell.ours for cell in cells if (cell.where, cell.column) == ("Table I", "features")}
     lead = {}
     for name in SETS:
@@ -131,7 +131,7 @@ def nearest(result: StudyResult, size: int) -> int:
 
 
 def hits_by_method(result: StudyResult, truth: NDArray[np.int64]) -> dict[str, list[int]]:
-    """Of each method and split: informative features among as many selected."""
+    """Number of informative features among as many selected ones, by method and split."""
     size = nearest(result, len(truth))
     return {
         selector: [len(np.intersect1d(subset, truth)) for subset in result.subsets(selector, size)]

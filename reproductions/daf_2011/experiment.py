@@ -264,7 +264,7 @@ class Experiments:
         return list(found.values())
 
     def make_runs(self, title: str, is_over: Event, progress: Progress = None) -> None:
-        """The runs of a study that are not there yet, one after the other: a GPU has no room for several processes."""
+        """Make the missing runs of a study in sequence: a GPU has no room for several processes."""
         study = self.studies[title]
         selectors = {name: each for name, each in study.selectors.items() if isinstance(each, Replay)}
         trials = Trials(selectors, {}, np.array(study.sizes), study.test_size, study.random_state)
@@ -302,7 +302,7 @@ def replaced(daf: DAF, **parameters: Any) -> DAF:
 
 
 def counts(trials: Trials, X: Any, y: NDArray[Any], trial: int) -> dict[str, float]:
-    """Of a trial's DAF run: in how many probes a feature was, seconds of scoring, and of all three coefficients."""
+    """Probes per feature in a trial's DAF run, seconds of scoring, and seconds for all three coefficients."""
     train, _ = trials.split(y, trial)
     replay = trials.seeded(trials.selectors["DAF0"], trial).fit(X[train], y[train])
     run, started = replay.run_, time.perf_counter()

@@ -59,7 +59,7 @@ Found = dict[str, dict[str, dict[str, Any]]]  # by remark, then set or split
 
 
 def remarks(effort: Effort, reproduction: Reproduction) -> Found:
-    """What was found, from a file where it is there."""
+    """Results of the remarks' experiments; finished ones are read from their file."""
     sets = {name: reproduction.data(SETUPS[name].file) for name in reproduction.settings.parts}
     tables = {name: prepared(each) for name, each in sets.items()}
     truth = informative(sets["Madelon"]) if "Madelon" in sets else np.empty(0, np.int64)

@@ -118,7 +118,7 @@ def run(reproduction: Reproduction) -> Outcome:
 
 @dataclass(frozen=True)
 class Watched:
-    """What a worker does: a run on one split, looked at all along."""
+    """Work of one worker: a run on one split, examined at regular intervals."""
 
     settings: Settings
     tables: Mapping[str, tuple[Any, NDArray[Any]]]
@@ -230,7 +230,7 @@ class Found:
         return f"Figure {1 + SETS.index(self.name)}"
 
     def mean(self, measure: str) -> NDArray[np.float64]:
-        """Of C, C2 or relative C2 at each look, over the splits."""
+        """Mean of C, C2 or relative C2 at each look, over the splits."""
         return np.mean([history[measure] for history in self.histories], axis=0)
 
     def stops(self, rule: str) -> list[float]:
@@ -314,7 +314,7 @@ class Found:
         )
 
     def _few_probes(self) -> Claim:
-        """As accurate as at the end, but for a point, before half of the run."""
+        """Claim that accuracy is within a point of its final value before half of the run."""
         means, counts = self.accuracy.mean(axis=(0, 2)), self.counts
         least = counts[int(np.argmax(means >= means[-1] - NEARLY))]
         return Claim(

@@ -24,7 +24,7 @@ Trials = Sequence[Mapping[str, Any]]
 
 
 def gene_claims(name: str, trials: Trials) -> list[Claim]:
-    """What the paper says of table 3, for one gene set."""
+    """Claims of the paper about table 3, for one gene set."""
     return [
         *order_of_methods(name, trials),
         *gains(name, trials),
@@ -56,7 +56,7 @@ class Lead:
 
     @property
     def is_level(self) -> bool | None:
-        """Whether it is not behind; None if it is, but within two standard errors."""
+        """True if the method is not behind; None if it is behind by less than two standard errors."""
         return True if self.mean >= 0 else False if -self.mean >= 2 * self.error else None
 
 

@@ -116,7 +116,7 @@ def means_of(found: Found) -> Table:
 
 
 def feedback_claims(name: str, found: Found) -> list[Claim]:
-    """What section 5.3 says of table 2, for each ranking where precision is meant, else with the authors' ranking."""
+    """Claims of section 5.3 about table 2, for each ranking if about precision, else for the authors' ranking."""
     table, repetitions = means_of(found), len(next(iter(found.values())))
     place = ("section 5.3, table 2", f"{repetitions} repetitions; other images")
     claims = [claim for ranking in RANKINGS for claim in of_precision(name, table, ranking, *place)]
@@ -147,7 +147,7 @@ def of_precision(name: str, table: Table, ranking: str, *place: str) -> list[Cla
 
 
 def comparable_claims(name: str, found: Found) -> list[Claim]:
-    """That CFS and DFE are as precise as EFS, if with more features."""
+    """Claims that CFS and DFE are as precise as EFS, with more features."""
     table, claims = means_of(found), []
     for ranking, how in RANKINGS.items():
         lead = {

@@ -55,7 +55,7 @@ Floats = NDArray[np.float64]
 
 
 def selector(method: str) -> Any:
-    """As in sections 5.1 and 5.2, for genes."""
+    """Selector of sections 5.1 and 5.2, for genes."""
     return {
         "EFS": EFS(threshold=THRESHOLD),
         "DFE": DFE(),

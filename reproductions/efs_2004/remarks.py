@@ -38,7 +38,7 @@ LONGER = (20, 40, 80)
 
 
 def of_data(reproduction: Reproduction) -> dict[Place, float]:
-    """What the paper counts of its gene sets, counted again."""
+    """Counts that the paper gives for its gene sets, repeated."""
     found: dict[Place, float] = {}
     names = {"Leukemia": ("ALL", "AML"), "Lymphoma": ("normal", "cancerous")}
     for name, classes in names.items():
@@ -65,7 +65,7 @@ def data_claims(ours: Mapping[Place, float]) -> list[Claim]:
 
 
 def measured(reproduction: Reproduction) -> dict[str, Counted]:
-    """Of each gene set's training part, what its features, and features of noise, say of the measures."""
+    """Properties of the measures on the features of each gene set's training part, and on noise features."""
     found = {}
     for name in ("Leukemia", "Lymphoma"):
         if name not in reproduction.settings.repeats:
@@ -122,13 +122,13 @@ def seconds_of(selector: Any, X: Floats, y: NDArray[Any]) -> float:
 
 
 def seconds_by_size(X: Floats, y: NDArray[Any]) -> list[float]:
-    """Of algorithm 1 by number of features to select."""
+    """Run time of algorithm 1 by number of features to select."""
     sizes = [min(size, X.shape[1]) for size in LONGER]
     return [seconds_of(EFS(size, threshold=THRESHOLD, normalize=None), X, y) for size in sizes]
 
 
 def seconds_by_rows(X: Floats, y: NDArray[Any], seed: int) -> list[float]:
-    """Of greedy cut points, for 20, 40 and 80 copies of the rows, each with noise of its own."""
+    """Run time of greedy cut points, for 20, 40 and 80 noisy copies of the rows."""
     random, found = np.random.default_rng(seed), []
     spread = X.std(axis=0) / 10
     for times in (20, 40, 80):

@@ -30,7 +30,7 @@ def curve(found: Mapping[Place, float], where: str, row: str) -> tuple[list[floa
 
 
 def claims(ours: Mapping[Place, float]) -> list[Claim]:
-    """What the paper says of its tables, and whether it holds here."""
+    """Claims of the paper about its tables, and whether they hold here."""
     benches = [bench for bench in BENCHES if (bench.where, "KNN FSDD", "1") in ours]
     found = proved(ours)
     if any(place[0] == "Section 4" for place in ours):
@@ -145,7 +145,7 @@ def ahead_on_wine(ours: Mapping[Place, float], classifier: str) -> Claim:
 
 
 def outperforms(ours: Mapping[Place, float], bench: Bench, method: str) -> Claim:
-    """As the paper says it: ahead; of ReliefF on three sets ahead with few features, if at all, and then comparable."""
+    """The paper's claim: ahead; on three sets ahead of ReliefF with few features, if at all, and then comparable."""
     place = (f"section 3.5, {bench.where.lower()}", "mean over sizes below all features")
     if method != "ReliefF" or bench.name not in COMPARABLE:
         return ahead(f"{bench.name}: FSDD is ahead of {method}", mean_leads(ours, bench.where, method), *place)
@@ -192,7 +192,7 @@ def leads(
     upto: float = np.inf,
     first: str = "FSDD",
 ) -> dict[float, float]:
-    """The same by size, of sizes at which the two can differ."""
+    """Leads of FSDD by size, for sizes at which the two can differ."""
     sizes, one = curve(ours, where, f"{classifier} {first}")
     other = curve(ours, where, f"{classifier} {method}")[1]
     whole = next(ours["Table 1", bench.name, "attributes"] for bench in BENCHES if bench.where == where)
@@ -220,7 +220,7 @@ def on_mfeat(ours: Mapping[Place, float]) -> list[Claim]:
 
 
 def over_sets(ours: Mapping[Place, float]) -> list[Claim]:
-    """What is said of sets with many instances, of unbalanced ones, and of all."""
+    """Claims about sets with many instances, about unbalanced sets, and about all sets."""
     lead = {m: {bench.name: mean_leads(ours, bench.where, m) for bench in BENCHES} for m in METHODS[1:]}
     mean = {
         method: {name: float(np.mean(list(values.values()))) for name, values in by_name.items()}

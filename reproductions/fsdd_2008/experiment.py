@@ -150,7 +150,7 @@ def pooled(
 
 
 def aside(bench: Bench, X: Floats, y: NDArray[Any], reproduction: Reproduction) -> dict[Place, float]:
-    """What needs no repetition: table 2, the properties of sections 2 to 4, and other readings of mRMR and Mfeat."""
+    """Experiments without repetitions: table 2, properties of sections 2 to 4, other readings of mRMR and Mfeat."""
     found = reproduction.conduct(
         f"{bench.file}-aside",
         partial(aside_record, bench, X, y, reproduction.settings.readings),
@@ -173,7 +173,7 @@ def aside_record(
 
 
 def remarked(bench: Bench, X: Floats, y: NDArray[Any], reproduction: Reproduction) -> dict[Place, float]:
-    """What the paper remarks beside its tables, counted."""
+    """Numbers for the paper's remarks outside its tables."""
     found = reproduction.conduct(
         f"{bench.file}-remarks",
         partial(remarks_record, bench, X, y),

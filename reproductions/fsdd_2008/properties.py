@@ -24,7 +24,7 @@ TIMES = 4
 
 
 def properties(name: str, X: Floats, y: NDArray[Any]) -> dict[Place, float]:
-    """Of one data set."""
+    """Properties of one data set."""
     scores = FSDD().fit(X, y).scores_
     scaled = {"to deviation 1": scale(X), "to [0, 1]": minmax_scale(X), "by -3, and more": -3 * X + 7 * X.std(axis=0)}
     found = {(INVARIANT, name, way): _apart(scores, FSDD().fit(table, y).scores_) for way, table in scaled.items()}
@@ -79,5 +79,5 @@ def growth(name: str, X: Floats, y: NDArray[Any]) -> dict[Place, float]:
 
 
 def _seconds(X: Floats, y: NDArray[Any]) -> float:
-    """Of one thread."""
+    """Run time on one thread."""
     return least_seconds(lambda: FSDD().fit(X, y))

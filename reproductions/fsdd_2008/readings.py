@@ -29,7 +29,7 @@ def _signs(X: Floats) -> Floats:
 
 
 def _by_variance(X: Floats) -> Floats:
-    """As the paper's text has it: mu - sigma and mu + sigma, sigma^2 being "the standard deviation"."""
+    """Levels of the paper's text: mu - sigma and mu + sigma, sigma^2 being "the standard deviation"."""
     middle, reach = X.mean(axis=0), X.var(axis=0)
     return np.sign(X - middle) * (np.abs(X - middle) > reach)
 

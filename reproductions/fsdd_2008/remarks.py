@@ -32,7 +32,7 @@ PLAIN = ("KNN", "NB")
 
 
 def remarks(bench: Bench, X: Floats, y: NDArray[Any], seed: int) -> dict[Place, float]:
-    """Of one data set."""
+    """Numbers for the remarks, on one data set."""
     name, variances = bench.name, np.sort(X.var(axis=0))[::-1]
     found: dict[Place, float] = {
         (SCALES, name, "share of the widest tenth"): float(
@@ -179,7 +179,7 @@ def _tested(found: Mapping[str, Floats], test_to_train: float) -> dict[str, floa
 
 
 def remark_claims(ours: Mapping[Place, float]) -> list[Claim]:
-    """Of what was counted."""
+    """Claims about the counted numbers."""
     judged: dict[str, Callable[[dict[str, dict[str, float]]], list[Claim]]] = {
         BY_DEFINITION: _by_definition,
         SCALES: _scales,

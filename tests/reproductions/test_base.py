@@ -1,4 +1,4 @@
-"""What the reproductions share: cells meet published numbers, units are done once, and everything is written."""
+"""Shared code of the reproductions: published numbers beside ours, units that run once, and the written files."""
 
 import csv
 import json
@@ -291,12 +291,12 @@ def test_a_paper_says_what_it_is(paper):
 def test_parts_made_again_take_the_place_of_theirs_and_leave_the_rest(outcome, tmp_path):
     outcome.write(tmp_path)
     figure = (tmp_path / "figure-9.svg").read_bytes()
-    anew = Outcome(
+    second = Outcome(
         cells=[Cell("Table 1", "a", "10", 70.23, 72.0), Cell("Table 1", "b", "9"), Cell("Table 2", "c", "1", 5.0, 6.0)],
         claims=[Claim("it flies", False, "still no wings"), Claim("it swims", True, "it did")],
         settings={"profile": "full", "trials": 20},
     )
-    both = anew.beside(tmp_path, ["Jumps"]).write(tmp_path)
+    both = second.beside(tmp_path, ["Jumps"]).write(tmp_path)
     ours = {(cell.where, cell.row): cell.ours for cell in both.cells}
     assert ours == {("Table 1", "a"): 72.0, ("Table 1", "b"): pytest.approx(1 / 3), ("Table 2", "c"): 6.0}
     assert [(claim.text, claim.verdict) for claim in both.claims] == [
