@@ -130,8 +130,9 @@ def test_faults_are_one_line(capsys, folder):
     assert "profile='slow' is not known: choose one of quick, full" in refusal(
         capsys, "fsdd-2008", "--profile", "slow", "--data", folder
     )
-    error = refusal(capsys, "efs-2004", "--data", folder)
-    assert "leukemia.npz: pass the folder that holds leukemia.npz, or set" in error
+    for data in (folder, folder / "iris.npz", folder / "missing"):
+        error = refusal(capsys, "efs-2004", "--data", data)
+        assert "leukemia.npz: pass the folder that holds leukemia.npz, or set" in error
     (folder / "iris.npz").unlink()
     assert "or have it fetched (openml=True)" in refusal(capsys, "fsdd-2008")
 
