@@ -28,8 +28,8 @@ from probewise.engine.run import Run
 from probewise.engine.settings import Settings
 from probewise.engine.tally import Tally, positions
 from probewise.kernels.device import find
-from probewise.papers.daf_2011 import informative
 from probewise.stopping import MaxProbes
+from reproductions.daf_2011.data import informative
 
 HERE = Path(__file__).parent
 MARKS = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)

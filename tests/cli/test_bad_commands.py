@@ -241,13 +241,6 @@ REFUSED_OPTIONS = {
     ),
     "report, over the run": (["report", "old.run", "--out", "old.run"], "old.run"),
     "report, a target without data": (["report", "old.run", "--out", "r.md", "--target", "x"], "need --data TABLE"),
-    # reproduce
-    "reproduce, no paper": (["reproduce"], "PAPER"),
-    "reproduce, an unknown paper": (["reproduce", "nature-1869", "--data", "folder"], "nature-1869"),
-    "reproduce, an unknown profile": (["reproduce", "fsdd-2008", "--data", "folder", "--profile", "slow"], "slow"),
-    "reproduce, an empty folder": (["reproduce", "fsdd-2008", "--data", "folder"], "folder"),
-    "reproduce, a file": (["reproduce", "fsdd-2008", "--data", "good.csv"], "good.csv"),
-    "reproduce, no such folder": (["reproduce", "fsdd-2008", "--data", "missing"], "missing"),
     # convert, and none
     "convert, to text": (["convert", "good.csv", "out.csv", "--target", "label"], ".npy"),
     "convert, what is damaged": (

@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Annotated, Any
 
@@ -15,7 +14,7 @@ from .. import __version__
 from ..validation.errors import ParameterError
 from ..validation.parameters import writable_path
 from . import files, options, parsing
-from .console import print_demo, print_diff, print_line, print_outcome, warnings_as_lines
+from .console import print_demo, print_diff, print_line, warnings_as_lines
 from .options import RENAMED, TOP, Option, as_flag
 from .results import fitted, give_comparison, give_ranking, write_reports
 
@@ -39,9 +38,7 @@ probewise report run.ledger --data data.csv --target label --out report.html
 
 probewise diff monday.ledger tuesday.ledger
 
-probewise convert wide.parquet wide.npy --target label --dtype float32
-
-probewise reproduce fsdd-2008 --data folder"""
+probewise convert wide.parquet wide.npy --target label --dtype float32"""
 EXIT_CODES = """Exit codes: 0, done; 2, refused, for the reason printed; 3, broken off (Ctrl-C, a full disk, a lost
 cluster) with the result so far; 130, interrupted before there was one."""
 BROKEN_OFF, INTERRUPTED = 3, 130
@@ -84,7 +81,7 @@ def run(arguments: Sequence[str]) -> int:
     except MemoryError as error:
         print_line(f"there is not enough memory for this table: use fewer columns or rows ({error or 'out of memory'})")
     if code == INTERRUPTED:
-        awaited = "result" if {"compare", "convert", "diff", "reproduce", "report"} & set(arguments[:1]) else "ranking"
+        awaited = "result" if {"compare", "convert", "diff", "report"} & set(arguments[:1]) else "ranking"
         print_line(f"interrupted before there was a {awaited}")
     return code
 
@@ -375,26 +372,3 @@ def convert(given: Any) -> None:
         rows, columns = convert_table(given.data, given.out, **asked, ignore=given.ignore or (), progress=progress)
     if not given.quiet:
         print_line(f"{rows:,} rows and {columns:,} features are in {given.out}")
-
-
-@command(options.REPRODUCE, "probewise reproduce fsdd-2008 --data folder --out results")
-def reproduce(given: Any) -> None:
-    """Make a paper's tables and figures again, beside the published numbers.
-
-    Ended, by Ctrl-C or a kill, it goes on with the same command where it was.
-    """
-    from .. import papers
-    from ..engine.progress import live_line
-
-    if given.full:
-        given.profile = "full"
-    folder = given.out or Path(f"{given.paper}-{given.profile}")
-    verbose = 0 if given.quiet else 1
-    with warnings_as_lines(verbose), live_line(verbose) as progress:
-        asked = parsing.values_of(given, "data", "openml", "profile", "seed", "device")
-        outcome = papers.reproduce(
-            given.paper, **asked, out=folder, n_jobs=given.jobs, only=given.only or (), progress=progress
-        )
-    print_outcome(outcome)
-    if not given.quiet:
-        print_line(f"in {folder}: {', '.join(path.name for path in outcome.files)}")

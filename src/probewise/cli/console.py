@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from ..daf import DAF
     from ..datasets import KnownTruth
     from ..engine.interactions import Group, Interactions
-    from ..papers import Outcome
     from ..study import StudyResult
     from ..tournament import Tournament
 
@@ -188,25 +187,6 @@ def _print_verdict(result: StudyResult, sentence: str) -> None:
         f"{len(result.trials)} trials, means over sizes. p: corrected resampled t-test (Nadeau and Bengio 2003); "
         f"p (Holm): adjusted for the number of pairs. Below {CONVINCING:g} the better one is named."
     )
-
-
-def print_outcome(outcome: Outcome) -> None:
-    """Tables with published numbers, as many columns abreast as there is room for, then the claims."""
-    known = {cell.where for cell in outcome.cells if cell.published is not None}
-    for table in outcome.tables():
-        if table.where not in known:
-            continue
-        widest = max(map(len, [*table.columns, *(text for texts in table.rows.values() for text in texts)]))
-        room = console().width - max(map(len, [table.where, *table.rows])) - 4
-        abreast = max(1, room // (widest + 2))
-        for start in range(0, len(table.columns), abreast):
-            part = slice(start, start + abreast)
-            rows = [[row, *texts[part]] for row, texts in table.rows.items()]
-            _print_table([table.where, *table.columns[part]], rows, name_column=0)
-    words = {True: "holds", False: "does not hold", None: "cannot be told"}
-    _print_plain("Published / ours; numbers that are ours alone are in results.csv.")
-    for claim in outcome.claims:
-        _print_plain(f"{claim.text}: {words[claim.holds]} ({claim.ours})")
 
 
 def console() -> Console:

@@ -14,7 +14,6 @@ from ..validation.errors import UNSAID, Parameter, Setting
 
 METHODS = {name.lower(): name for name, home in _HOME.items() if home != "forest"}
 WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs", "tournament")]
-PAPERS = ("daf-2011", "daf-2013", "efs-2004", "fsdd-2008")
 TOP = 20
 
 SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -278,24 +277,6 @@ CONVERT = (
         QUIET,
     ),
 )
-REPRODUCE = (
-    Option("paper", str, "PAPER", f"One of {', '.join(PAPERS)}.", is_argument=True),
-    Option("data", Path, "DIR", "The folder of data sets, as .npz files. Default: what PROBEWISE_DATA says."),
-    Option("openml", bool, None, "Fetch sets that are not there from OpenML, if it has them.", False),
-    Option("profile", str, None, "quick: minutes; full: the paper's counts.", "quick"),
-    Option("full", bool, None, "The paper's counts, as --profile full.", False),
-    Option("only", list[str], "PART",
-        "A part to be made, of daf-2011: what FOLDER holds of others stays. May be given repeatedly."),
-    *panel(OUTPUT,
-        Option("out", Path, "FOLDER", "Results, and finished parts to go on from. Default: PAPER-PROFILE."),
-        QUIET_TABLES,
-    ),
-    *panel(RUN,
-        Option("seed", int, "N", "Same seed, same numbers.", 0, at_least=0),
-        DEVICE,
-        JOBS,
-    ),
-)
 # fmt: on
 
 # Old names, for one more release.
@@ -323,7 +304,7 @@ OPTION_OF = {
     "categorical_features": "categorical",
     "feature_names": "names",
 }
-_OPTIONS = {option.name: option for option in (*REPRODUCE, *CONVERT, *COMPARE, *RANK)}
+_OPTIONS = {option.name: option for option in (*CONVERT, *COMPARE, *RANK)}
 
 
 def as_flag(parameter: Parameter) -> str:

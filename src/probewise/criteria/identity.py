@@ -243,7 +243,7 @@ def _is_of_a_library(function: FunctionType) -> bool:
 @cache
 def _is_installed(module: str | None) -> bool:
     """Whether it is of a library, which is known by name; a library's new version may go on with a run."""
-    if module is None or module.partition(".")[0] in ("probewise", *sys.builtin_module_names):
+    if module is None or module.partition(".")[0] in ("probewise", "reproductions", *sys.builtin_module_names):
         return True
     return module != "__main__" and _is_installed_at(getattr(sys.modules.get(module), "__file__", None))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -179,11 +178,6 @@ def expected_change(n_looks: int) -> Floats:
     """
     k = np.arange(1, n_looks)
     return np.append(np.nan, np.sqrt(2 * (1 + 1 / k)) / (k + 1))
-
-
-def save_convergence(histories: Histories, path: str | PathLike[str]) -> None:
-    """Draw `ConvergenceDisplay` to a file."""
-    ConvergenceDisplay(histories).save(path)
 
 
 @dataclass(eq=False, repr=False)

@@ -1,0 +1,1 @@
+"""Somol and Grim 2011: fast dependency-aware feature selection."""
