@@ -1,9 +1,8 @@
-"""Cross-validated Gaussian naive Bayes scores of feature subsets, from class means and variances made once, on CPU."""
+"""Cross-validated score of Gaussian naive Bayes: log densities of single features, summed over those of a probe."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,65 +11,52 @@ from numpy.typing import NDArray
 
 from ..engine.probes import Subsets
 from ..kernels import bayes as kernels
-from ..kernels import bayes_left_out
 from ..validation.errors import ParameterError
-from ..validation.stores import Stored, as_dense, column_blocks
+from ..validation.stores import as_dense
 from ..validation.tables import SQUARED, canonical
-from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Split, Target
-from .columns import BoundLeftOut, ColumnLines, Probes, SubsetColumns
-from .predictions import NO_WEIGHTS
-from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup, ScoredTests, bind_target
+from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Target
+from .scoring import GroupsOfTests, Measure, OutcomesByGroup, bind_target
 
-MEMORY_LIMIT = 2**30
+Integers = NDArray[np.int64]
+MEMORY_LIMIT = 2**30  # bytes of models
+CELLS_AT_A_TIME = 2**20
+FEW_DIGITS = 1e-6  # share of a sum of squares below which a difference has lost too many digits
+ROUNDING = 2.0**-50  # standard deviations below this share of the mean are rounding errors
 
 
 class NaiveBayes(Criterion):
     """Cross-validated score of a Gaussian naive Bayes classifier.
 
-    A row x goes to the class c that maximises
+    A row x is assigned to the class c that maximizes
 
         log p_c - 1/2 sum over f in S of ( log v_cf + (x_f - m_cf)^2 / v_cf ),
 
-    with p, m and v from the training rows: the share of the class, its means, and its variances plus
-    ``var_smoothing`` times the largest variance of a column of S. Equal to ``cross_val_score`` of
-    scikit-learn's ``GaussianNB`` on the same folds, except where two classes' posteriors tie to rounding. The
-    answer is that of float64 for any X; scikit-learn's is that of float32 if X is.
+    with the class shares p, the means m and the variances v of the training rows. The score equals ``cross_val_score``
+    of scikit-learn's ``GaussianNB`` on the same folds, except where the posteriors of two classes are equal up to
+    rounding. Computations are in float64 for any X; scikit-learn computes in float32 if X is float32.
 
-    ``scoring`` of ``bind``, or of the selector, is "accuracy" if None, or any other score of predictions that
-    scikit-learn knows by name or as a scorer. For "roc_auc", rows are ordered by the log of the
-    odds: scikit-learn takes the probability, and where that comes out as 1 for many rows it sees them as equal.
-    ``sample_weight`` counts in the moments, the shares of the classes, and
-    the score.
+    ``scoring`` (of ``bind`` or of the selector) is "accuracy" if None, or any other score of predictions that
+    scikit-learn knows by name or as a scorer. For "roc_auc" rows are ordered by the log odds; scikit-learn orders them
+    by the probability, which rounds to 1 for many rows. With ``scoring="probability"`` J is the mean posterior
+    probability of the true class over all test rows. ``sample_weight`` counts in the moments, the class shares and the
+    score. With ``cv="loo"`` each row is left out once, and all rows are scored together.
 
-    With ``scoring="probability"`` J is the mean, over tested rows, of the posterior of the row's own class. With
-    ``cv="loo"`` each row is left out by itself, in closed form, and a score is that of all rows together.
-
-    The classifier never looks at two features together, so all it knows of a feature is found once, and a probe
-    costs little more than a pass over its columns. For the same reason J rewards features that separate the
-    classes each by itself, and sees nothing in two that do so only together.
+    The classifier never looks at two features together. A probe therefore costs little, and J rewards features that
+    separate the classes on their own; it cannot see features that separate them only in combination.
 
     Parameters
     ----------
     var_smoothing : float, default=1e-9
-        Added to every variance, as a share of the largest of the subset. Larger values make columns of small scale
-        count less. A column for which nothing is left to divide by (variance and smoothing both 0 in some class of a
-        training fold) is left out of that fold, so that a subset of constant columns scores what the most frequent
-        class scores; scikit-learn has no finite answer there.
+        Added to every variance, as a share of the largest variance of a column of the subset. Larger values reduce the
+        influence of columns of small scale. A column that has no variance in some class of a training fold even then
+        is not used in that fold, so a subset of constant columns predicts the most frequent class; scikit-learn has no
+        finite answer there.
 
     Notes
     -----
-    Posteriors are compared in float32, from columns in standard units, and once more in float64 for the few rows
-    where the bound on the rounding leaves doubt; or for all rows, where a class has next to no variance in a column.
-
-    The test rows of each fold (12 bytes per value) and the moments (32 bytes per fold, feature and class) are kept
-    up to ``MEMORY_LIMIT``, 1 GiB: some 80 million values of X. Beyond, test rows are gathered from X probe by
-    probe; and if the moments alone are more (as in leave-one-out on wide data) they are made again for every block.
-    J is the same, to the bit. Sparse X stays sparse: zeros are a constant, only stored values are visited.
-
-    References
-    ----------
-    T. F. Chan, G. H. Golub, R. J. LeVeque, *Algorithms for computing the sample variance*, The American
-    Statistician 37, 1983 (the corrected two-pass variance).
+    The test rows and the moments of all features are stored in float64 if they take at most 1 GiB (``MEMORY_LIMIT``).
+    For larger tables the moments of the features of a batch of probes are computed for that batch; J is the same to
+    the bit. Sparse X stays sparse: only stored values are visited, except with ``cv="loo"``.
 
     Examples
     --------
@@ -91,226 +77,162 @@ class NaiveBayes(Criterion):
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
-    ) -> BoundNaiveBayes | LeftOutBayes:
+    ) -> BoundNaiveBayes:
         if not Target.of(y).is_classification:
             raise ParameterError(
                 "y is continuous and NaiveBayes needs classes: give class labels, or use ", FOR_QUANTITIES
             )
         if not self.var_smoothing >= 0:
-            raise ValueError(f"var_smoothing={self.var_smoothing!r} must be 0 or more; scikit-learn's is 1e-9")
-        remedy = ("GaussianNB()",) * 2
-        target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=remedy)
-        if folds.is_loo:
-            lines = ColumnLines(SubsetColumns(X, np.arange(X.shape[0])))
-            return LeftOutBayes(lines, target, folds, measure, float(self.var_smoothing))
-        return BoundNaiveBayes.of(X, target, folds, float(self.var_smoothing), measure)
+            raise ParameterError(f"var_smoothing={self.var_smoothing!r} must be a number of at least 0, such as 1e-9")
+        estimators = ("GaussianNB()",) * 2
+        target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
+        X = canonical(X.tocsc()) if sp.issparse(X) else as_dense(X)
+        bound = BoundNaiveBayes(X, target, folds, measure, float(self.var_smoothing))
+        per_fold = 3 * len(folds.splits) * target.n_classes
+        per_feature = 4 * folds.n_rows if folds.is_loo else len(folds.order) + per_fold
+        if 8 * per_feature * X.shape[1] > MEMORY_LIMIT:
+            return bound
+        return replace(bound, models=bound.models_of(np.arange(X.shape[1])))
 
 
 @dataclass(frozen=True)
 class BoundNaiveBayes(OutcomesByGroup):
-    """X by columns, and the model of every fold where they fit in memory."""
+    """X, and the models of all features, one for each fold, if these fit in memory."""
 
     X: Any
     target: Target
     folds: Folds
-    var_smoothing: float
     measure: Measure
-    models: tuple[FoldModel, ...] | None
-
-    @classmethod
-    def of(cls, X: Any, target: Target, folds: Folds, var_smoothing: float, measure: Measure) -> BoundNaiveBayes:
-        codes = target.values
-        X = canonical(X.tocsc()) if sp.issparse(X) else as_dense(X)
-        moments = 32 * len(folds.splits) * X.shape[1] * int(codes.max() + 1)
-        row = 12 * (X.nnz // len(codes) if sp.issparse(X) else X.shape[1])
-        keep = moments + row * sum(len(test) for _, test in folds.splits) <= MEMORY_LIMIT
-        if not keep and (sp.issparse(X) or moments > MEMORY_LIMIT):
-            return cls(X, target, folds, var_smoothing, measure, None)
-        models = tuple(FoldModel.of(X, codes, split, measure, keep=keep) for split in folds.splits)
-        return cls(X, target, folds, var_smoothing, measure, models)
+    var_smoothing: float
+    models: list[kernels.Model] | None = None
 
     def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        total, by_group = np.zeros(len(subsets)), groups.outcomes(len(subsets))
-        if not len(subsets):
-            return total, by_group.means
-        shares = self._fold_shares()
-        for model, share, own in zip(self.fold_models(), shares, self.folds.parts, strict=True):
-            total += share * model.scores(self.X, subsets, self.var_smoothing, by_group.of_tests(own))
-        return total / sum(shares), by_group.means
-
-    def _decoded(self, predictions: Floats) -> Floats:
-        """Folds number the classes that they know first."""
-        if not self.measure.is_of_labels:
-            return predictions
-        decoded, codes = np.empty_like(predictions), self.target.values
-        for (train, _), own in zip(self.folds.splits, self.folds.parts, strict=True):
-            labels = known_first(np.unique(codes[_counted(train, self.measure.weights)]), self.target.n_classes)
-            decoded[:, own] = labels[predictions[:, own].astype(np.int64)]
-        return decoded
-
-    def _fold_shares(self) -> list[float]:
-        """How much each fold counts: alike, but probabilities are averaged over rows."""
-        if not self.measure.is_probability:
-            return [1.0] * len(self.folds.splits)
-        if not self.measure.is_weighted:
-            return [float(len(test)) for _, test in self.folds.splits]
-        return [float(self.measure.weights[test].sum()) for _, test in self.folds.splits]
-
-    def fold_models(self) -> Iterator[FoldModel]:
-        """Those kept, or made again, one after the other."""
-        codes = self.target.values
-        made = (FoldModel.of(self.X, codes, split, self.measure, keep=False) for split in self.folds.splits)
-        yield from self.models or made
-
-    def to(self, device: str) -> Any:
-        """The same on a torch device: a function of (indices, offsets)."""
-        from .naive_bayes_device import DeviceNaiveBayes
-
-        return DeviceNaiveBayes(self, device)
-
-
-@dataclass(frozen=True)
-class FoldModel:
-    """What one fold's training rows say of every feature, and the rows it is tested on.
-
-    Moments are of the ``classes`` among the training rows, ``truth`` counts those first.
-    ``columns`` holds the test rows (features, rows), also in standard units; both None if they are to be gathered from
-    X.
-    """
-
-    moments: kernels.Gaussians
-    rows: NDArray[np.int64]
-    truth: NDArray[np.int64]
-    classes: NDArray[np.int64]
-    tests: ScoredTests
-    columns: Any = None
-    standard: kernels.Standard | None = None
-
-    @classmethod
-    def of(cls, X: Any, codes: NDArray[np.int64], split: Split, measure: Measure, *, keep: bool) -> FoldModel:
-        train, test = split[0], np.sort(split[1])
-        classes, share, mean, variance = class_moments(X, codes, train, measure.weights)
-        pooled = pooled_variance(mean, variance, share)
-        if measure.is_weighted:  # the smoothing of GaussianNB is a share of the variance without weights
-            _, plain_share, plain_mean, plain_variance = class_moments(X, codes, train)
-            pooled = pooled_variance(plain_mean, plain_variance, plain_share)
-        moments = kernels.Gaussians(mean, variance, pooled, np.log(share))
-        number = np.empty(codes.max() + 1, np.int64)
-        number[known_first(classes, len(number))] = np.arange(len(number))
-        truth = number[codes[test]]
-        known = moments, test, truth, classes, measure.tests(truth, measure.of_rows(test), len(number))
-        if sp.issparse(X):
-            return cls(*known, X[test].astype(np.float64, copy=False))
-        if not keep:
-            return cls(*known)
-        columns = np.empty((X.shape[1], len(test)))
-        for part, matrix in column_blocks(X):
-            kernels.take_columns(matrix, test, np.arange(matrix.shape[1]), columns[part])
-        return cls(*known, columns, _standard(columns, moments, share))
+        tests = self.measure.tests_of(self.folds, self.target.values, self.target.n_classes)
+        labels = self.target.values[self.folds.order]
+        parts = [slice(0, len(labels))] if self.folds.is_loo else self.folds.parts
+        scores, by_group = np.empty(len(subsets)), groups.outcomes(len(subsets))
+        n_columns = 1 if self.models else int(subsets.sizes.max(initial=1))
+        for some in tests.pieces(len(subsets), n_columns):
+            offsets, models = subsets.offsets[some.start : some.stop + 1], self.models
+            indices: Any = subsets.indices[offsets[0] : offsets[-1]]
+            if models is None:
+                features, indices = np.unique(indices, return_inverse=True)
+                models = self.models_of(features)
+            probes, predicted = (
+                (indices.astype(np.int32), offsets - offsets[0]),
+                np.empty((len(scores[some]), len(labels))),
+            )
+            for model, part in zip(models, parts, strict=True):
+                options = self.var_smoothing, self.measure.code, part.start
+                kernels.predict(model, *probes, labels[part], *options, predicted)
+            tests.score(predicted, by_group.of_subsets(some), scores[some])
+        return scores, by_group.means
 
     @property
-    def known_truth(self) -> NDArray[np.int64]:
-        """The classes of the test rows, -1 for those without training rows."""
-        return np.where(self.truth < len(self.moments.log_prior), self.truth, -1)
+    def weights(self) -> Floats:
+        return self.measure.weights if self.measure.is_weighted else np.ones(self.folds.n_rows)
 
-    def scores(self, X: Any, subsets: Subsets, smoothing: float, by_group: Outcomes) -> Floats:
-        """The score of the test rows, for each subset."""
-        scores = np.empty(len(subsets))
-        for some in self.tests.pieces(len(subsets)):
-            own = Subsets(subsets.indices, subsets.offsets[some.start : some.stop + 1])
-            self.tests.score(self._predicted(X, own, smoothing), by_group.of_subsets(some), scores[some])
-        return scores
+    def models_of(self, features: NDArray[Any]) -> list[kernels.Model]:
+        """Models of some features, one for each fold, or one for all rows in leave-one-out."""
+        if sp.issparse(self.X) and not self.folds.is_loo:
+            return [self._sparse_model(self.X[:, features], *split) for split in self.folds.splits]
+        rows, weights, ones = np.arange(self.folds.n_rows), self.weights, np.ones(self.folds.n_rows)
+        splits = [(rows, rows)] if self.folds.is_loo else self.folds.splits
+        models = [self._empty_model(len(features), *split) for split in splits]
+        step = max(1, CELLS_AT_A_TIME // len(rows))
+        for part in (slice(start, start + step) for start in range(0, len(features), step)):
+            columns = dense_columns(self.X, features[part])
+            for model, (train, test) in zip(models, splits, strict=True):
+                model.data.reshape(len(features), -1)[part] = columns[:, np.sort(test)]
+                if self.folds.is_loo:
+                    model.pooled[part] = moments_without_each(columns, ones)[1]
+                else:
+                    model.pooled[part, 0] = moments(columns[:, train], ones[train])[1]
+                for c in range(self.target.n_classes):
+                    members = train[self.target.values[train] == c]
+                    group = columns[:, members], weights[members]
+                    model.mean[part, c], model.variance[part, c] = moments(*group)
+                    if self.folds.is_loo:
+                        model.own_mean[part, members], model.own_variance[part, members] = moments_without_each(*group)
+        return models
 
-    def _predicted(self, X: Any, subsets: Subsets, smoothing: float) -> Floats:
-        """Predictions (subsets, test rows)."""
-        features, offsets, predicted = subsets.indices, subsets.offsets, np.empty((len(subsets), len(self.rows)))
-        model = self.moments, smoothing, self.tests.code
-        if self.standard is not None:
-            known = self.columns, self.standard, self.truth
-            kernels.predict_by_standard(*known, features, offsets, *model, predicted)
-        elif self.columns is not None:
-            stored = (self.columns.data, self.columns.indices, self.columns.indptr)
-            kernels.predict_sparse(*stored, self.truth, features, offsets, *model, predicted)
-        else:
-            room = np.empty((int(subsets.sizes.max()), len(self.rows)))
-            places = np.arange(len(room), dtype=np.int32)
-            for k, subset in enumerate(subsets):
-                matrix, own = X.gather(subset) if isinstance(X, Stored) else (X, subset)
-                kernels.take_columns(matrix, self.rows, own, room)
-                one, line = np.array([0, len(subset)]), predicted[k : k + 1]
-                kernels.predict_dense(room, self.truth, places, subset, one, *model, line)
-        return predicted
+    def _empty_model(self, n_features: int, train: Integers, test: Integers) -> kernels.Model:
+        codes, weights, n_classes = self.target.values, self.weights, self.target.n_classes
+        n_models, own_shape = (len(test), (n_features, len(test))) if self.folds.is_loo else (1, (0, 0))
+        sizes = np.tile(np.bincount(codes[train], weights[train], n_classes), (n_models, 1))
+        if self.folds.is_loo:
+            is_counted = weights > 0
+            others = np.bincount(codes, is_counted)[codes] > is_counted
+            sizes[train, codes] = np.where(others, sizes[train, codes] - weights, 0.0)
+        with np.errstate(divide="ignore"):
+            log_prior = np.log(sizes)  # up to a constant of the row
+        data, indptr = np.empty(n_features * len(test)), len(test) * np.arange(n_features + 1)
+        gaussians = (np.empty((n_features, n)) for n in (n_classes, n_classes, n_models))
+        own = np.empty(own_shape), np.empty(own_shape)
+        return kernels.Model(False, data, np.empty(0, np.int32), indptr, *gaussians, log_prior, *own)
 
-
-@dataclass(frozen=True)
-class LeftOutBayes(BoundLeftOut):
-    """Gaussian naive Bayes with one row left out."""
-
-    var_smoothing: float
-
-    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
-        (lines, indices, offsets), target, measure = probes, self.target, self.measure
-        tests = measure.tests_of(self.folds, target.values, target.n_classes)
-        model = target.values, measure.weights, target.n_classes, self.var_smoothing, measure.code
-        for some in tests.pieces(len(scores)):
-            predicted, own = np.empty((len(scores[some]), self.folds.n_rows)), offsets[some.start : some.stop + 1]
-            bayes_left_out.predict_one_out(lines, indices, own, *model, predicted)
-            tests.score(predicted, by_group.of_subsets(some), scores[some])
-
-    def to(self, device: str) -> Any:
-        """The same on a torch device: a function of (indices, offsets)."""
-        from .naive_bayes_device import DeviceLeftOutBayes
-
-        return DeviceLeftOutBayes(self, device)
+    def _sparse_model(self, X: Any, train: Integers, test: Integers) -> kernels.Model:
+        codes, times = self.target.values, np.bincount(train, minlength=self.folds.n_rows)
+        gaussians = sparse_moments(X, codes, times * self.weights, self.target.n_classes)
+        pooled = sparse_moments(X, np.zeros_like(codes), times, 1)[1]
+        columns = X[np.sort(test)].astype(np.float64)
+        stored = columns.data, columns.indices.astype(np.int32), columns.indptr.astype(np.int64)
+        empty = self._empty_model(0, train, test)
+        return kernels.Model(True, *stored, *gaussians, pooled, *empty[-3:])
 
 
-def _standard(columns: Floats, moments: kernels.Gaussians, share: Floats) -> kernels.Standard:
-    """Test rows and moments in units in which the training rows have mean 0 and variance 1."""
-    pooled = np.where(moments.pooled > 0, moments.pooled, np.inf)[:, None]
-    origin = moments.mean @ share
-    short, reach = np.empty(columns.shape, np.float32), np.empty(len(columns), np.float32)
-    kernels.to_standard(columns, origin, moments.pooled, short, reach)
-    mean = (moments.mean - origin[:, None]) / np.sqrt(pooled)
-    with np.errstate(divide="ignore", over="ignore"):
-        precision, logarithm = pooled / moments.variance, np.log(moments.variance / pooled)
-    return kernels.Standard(short, reach, mean, precision, logarithm)
+def dense_columns(X: Any, features: Any) -> Floats:
+    """Some columns of X, which is dense, sparse or stored, as (features, rows) in float64."""
+    columns = X[:, features]
+    return np.ascontiguousarray((columns.toarray() if sp.issparse(columns) else columns).T, dtype=np.float64)
 
 
-def class_moments(
-    X: Any, codes: NDArray[np.int64], rows: NDArray[np.int64], weights: Floats = NO_WEIGHTS
-) -> tuple[Any, Floats, Floats, Floats]:
-    """The classes among the rows, their shares, and mean and variance of every column in each (features, classes).
+def moments(columns: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of each line of ``columns`` (features, rows); 0 and 1 without rows.
 
-    With weights of all rows of X, those of weight 0 are no rows at all.
+    The two passes start from the first value: a mean far above the deviations costs no digits, and a constant column
+    has a variance of exactly 0.
     """
-    rows = _counted(rows, weights)
-    classes, counts = np.unique(codes[rows], return_counts=True)
-    sizes = np.bincount(codes[rows], weights[rows])[classes] if len(weights) else counts
-    mean, variance = np.empty((X.shape[1], len(classes))), np.empty((X.shape[1], len(classes)))
-    if sp.issparse(X):
-        data = X.data.astype(np.float64, copy=False)
-        class_of = np.searchsorted(classes, codes)
-        times = np.bincount(rows, weights[rows] if len(weights) else None, minlength=len(codes))
-        distinct = np.bincount(codes[times > 0])[classes]
-        kernels.sparse_moments(data, X.indices, X.indptr, class_of, times, distinct, sizes, mean, variance)
-    else:
-        by_class = rows[np.argsort(codes[rows], kind="stable")]
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        for part, matrix in column_blocks(X):
-            kernels.dense_moments(matrix, by_class, starts, weights, mean[part], variance[part])
-    return classes, sizes / (sizes.sum() if len(weights) else len(rows)), mean, variance
+    columns, weights = columns[:, weights > 0], weights[weights > 0]
+    if not len(weights):
+        return np.zeros(len(columns)), np.ones(len(columns))
+    off = columns - columns[:, :1]
+    center = (off * weights).sum(axis=1) / weights.sum()
+    off -= center[:, None]
+    rest = (off * weights).sum(axis=1) / weights.sum()
+    return columns[:, 0] + center, np.maximum(0.0, (off * off * weights).sum(axis=1) / weights.sum() - rest * rest)
 
 
-def known_first(classes: NDArray[np.int64], n_classes: int) -> NDArray[np.int64]:
-    """The classes that a fold trains on, then all others."""
-    return np.concatenate([classes, np.setdiff1d(np.arange(n_classes), classes)])
+def moments_without_each(columns: Floats, weights: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance (features, rows) of each line of ``columns`` without each of its rows.
+
+    Where subtracting a row leaves few digits of the variance, the moments of the other rows are computed directly.
+    """
+    (mean, variance), left = moments(columns, weights), np.maximum(weights.sum() - weights, np.finfo(float).tiny)
+    off, whole = columns - mean[:, None], variance[:, None] * weights.sum()
+    means = mean[:, None] - off * (weights / left)
+    squares = whole - off * off * (weights * weights.sum() / left)
+    is_lost = squares < FEW_DIGITS * whole
+    for row in np.flatnonzero(is_lost.any(axis=0)):
+        again, others = is_lost[:, row], np.arange(len(weights)) != row
+        means[again, row], variances = moments(columns[again][:, others], weights[others])
+        squares[again, row] = variances * left[row]
+    return means, squares / left
 
 
-def _counted(rows: NDArray[np.int64], weights: Floats) -> NDArray[np.int64]:
-    return rows[weights[rows] > 0] if len(weights) else rows
+def sparse_moments(X: Any, codes: Integers, weights: NDArray[Any], n_classes: int) -> tuple[Floats, Floats]:
+    """Mean and variance (features, classes) of the columns of a CSC matrix in each class, zeros included."""
+    place = np.repeat(np.arange(X.shape[1]), np.diff(X.indptr)) * n_classes + codes[X.indices]
+    weight, values = weights[X.indices], X.data.astype(np.float64)
 
+    def total(of_values: NDArray[Any]) -> Floats:
+        return np.bincount(place, of_values, X.shape[1] * n_classes).reshape(-1, n_classes)
 
-def pooled_variance(mean: Floats, variance: Floats, share: Floats) -> Floats:
-    """The variance of every column over all classes together; exactly 0 for a constant one."""
-    away = mean - mean[:, :1]
-    return (variance + (away - (away @ share)[:, None]) ** 2) @ share
+    sizes = np.maximum(np.bincount(codes, weights, n_classes), np.finfo(float).tiny)
+    is_full = total(weight > 0) == np.bincount(codes, weights > 0, n_classes)
+    zeros = np.where(is_full, 0.0, sizes - total(weight)) / sizes
+    mean = total(weight * values) / sizes
+    off = values - mean.ravel()[place]
+    rest = total(weight * off) / sizes - zeros * mean
+    variance = total(weight * off * off) / sizes + zeros * mean * mean - rest * rest
+    return mean + rest, np.where(variance > (ROUNDING * mean) ** 2, variance, 0.0)
