@@ -227,7 +227,7 @@ class Tournament(ProbingSelector):
     def _filters(self, X: Any, y: Any) -> list[Any]:
         n_rows, n_features = X.shape
         n_samples = int(np.clip(RELIEF_CELLS / (n_rows * n_features), 1, n_rows))
-        here: dict[str, Any] = {"device": self.device, "n_jobs": self._n_threads}
+        here: dict[str, Any] = {"n_jobs": self._n_threads}
         # Where it looks at some rows, always at the same ones: the same seed is to give the same ranking.
         relief = ReliefF(n_samples=None if n_samples >= n_rows else n_samples, random_state=0, **here)
         if not Target.of(y, getattr(self.criterion_, "task", "auto")).is_classification:
@@ -237,7 +237,7 @@ class Tournament(ProbingSelector):
             return of_columns
         if n_features > MOST_PAIRED:
             here |= {"threshold": ("top", BEST_ALONE), "normalize": "undetermined"}
-        joint = JMI(IN_NET, device=self.device, n_jobs=self._n_threads)
+        joint = JMI(IN_NET, n_jobs=self._n_threads)
         return [EFS(IN_NET, **here), relief, joint, *of_columns]
 
 

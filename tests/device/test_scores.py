@@ -1,5 +1,10 @@
 """All scores, weights, gaps and groups of rows on a device, torch's CPU here, are those of the CPU."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -159,3 +164,11 @@ def test_moments_of_all_rows_but_each(n_rows):
             np.testing.assert_allclose(square[:, row], ((values - means[:, None]) ** 2) @ rest, rtol=1e-8, atol=1e-25)
             assert square[1, row] == 0
             np.testing.assert_allclose(size[0, row], rest.sum())
+
+
+def test_triton_kernels_in_the_interpreter():
+    pytest.importorskip("triton", reason="Triton is not installed: it is for Linux")
+    script = Path(__file__).with_name("interpreted.py")
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-W", "error", str(script)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

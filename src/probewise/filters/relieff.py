@@ -16,7 +16,6 @@ from .._selector import RankingSelector
 from ..criteria.base import MOST_CLASSES, Target
 from ..executors import Map, one_blas_thread, threads
 from ..kernels import relief as kernels
-from ..kernels.device import find
 from ..validation.parameters import is_whole, number_of, random_of
 from ..validation.tables import discrete_columns, number_categories
 
@@ -68,9 +67,6 @@ class ReliefF(RankingSelector):
         Threads; the result is the same for any number.
     random_state : int, RandomState or None, default=None
         An int for a draw of rows that can be repeated; not used when all rows are taken.
-    device : str, default="cpu"
-        "cuda" for a GPU, "auto" for one if there is one, "torch-cpu" for the same code on the CPU. The neighbours are
-        the same but for distances equal to 10 digits, and the weights agree to about 13.
 
     Attributes
     ----------
@@ -123,11 +119,9 @@ class ReliefF(RankingSelector):
     discrete_features: Any = "auto"
     n_jobs: int | None = None
     random_state: Any = None
-    device: str = "cpu"
 
     def fit(self, X: Any, y: Any = None) -> ReliefF:
         """Weigh every feature."""
-        device = find(self.device)
         X, found = number_categories(X, self.missing_category)
         X, y = self._checked(X, y)
         target = Target.of(y)
@@ -143,7 +137,7 @@ class ReliefF(RankingSelector):
         groups.require_room(len(self.samples_))
         with one_blas_thread():  # once for the three maps: to set it takes as long as a map
             table = ScaledTable.of(X, discrete, map)
-            place = OnCPU(table, groups, map) if device is None else table.to(device, groups, map)
+            place = OnCPU(table, groups, map)
             near = place.nearest(self.samples_)
             if target.is_classification:
                 weights = class_weights(groups, self.samples_)
@@ -188,13 +182,6 @@ class ScaledTable:
         parts = map(partial(_extent, X, discrete), pieces(X.shape[1], 64))
         low, ranges, divisor, capped = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return cls(X, low, ranges, divisor, capped)
-
-    def to(self, device: str, groups: Groups, map: Map) -> Any:
-        """The same on a torch device, with the functions of `OnCPU`."""
-        from ..kernels.device.relief import DeviceTable
-
-        scale = self.X, self.low, self.divisor, bool(self.capped.any())
-        return DeviceTable(*scale, groups.codes, groups.k, device, map=map)
 
     def layer(self, rows: Rows) -> Any:
         """A function of (start, tile) that lays these rows of the columns from start on into a tile."""
