@@ -8,7 +8,7 @@ module           what it computes                                  in `device`  
 ===============  ================================================  ==============================  ===================
 draw             random subsets from counters (Philox)                                             engine.probes
 sums             per-feature sums over probes, DAF0 from them                                      engine.tally, loop
-order            places in descending order, by radix                                              engine.tally
+order            insertion sort of a few numbers                                                   intervals, votes
 inclusion        products with the matrix of probes by features    inclusion                       engine.regression
 columns          columns of a wide matrix, gathered and centred    columns                         criteria, discretize
 neighbors        k nearest neighbours across folds of many rows    neighbors, neighbors_quick,     criteria.knn
