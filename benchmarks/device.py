@@ -2,7 +2,7 @@
 
 Probes a second are those of whole fits by the wall clock, kernels having been compiled: X checked, sent and prepared,
 probes drawn, scored, tallied, and written to a ledger on disk. ``python -m benchmarks device``; with ``--only knn``,
-``tall``, ``linear``, ``others``, ``default``, ``rounds``, ``papers`` or ``fsdd`` a part of it.
+``tall``, ``linear``, ``others``, ``default``, ``rounds`` or ``papers`` a part of it.
 """
 
 import os
@@ -39,7 +39,7 @@ def main(only=None, small=False):
     if torch.cuda.is_available():
         print_ceilings()
     parts = {"knn": knn, "tall": tall, "linear": linear, "others": others, "default": default, "rounds": rounds}
-    parts |= {"papers": papers, "fsdd": fsdd}
+    parts |= {"papers": papers}
     for part, run in parts.items():
         if only in (None, part):
             run(seed, small)
@@ -117,7 +117,7 @@ def rounds(seed, small):
         started = time.perf_counter()
         found = Tournament(20, n_probes=n_probes, device=DEVICE, random_state=seed).fit(data.X, data.y)
         hits = found.support_[data.informative].sum()
-        rows.append((f"{time.perf_counter() - started:.2f}", f"{found.ledger_.seconds:.2f}", hits))
+        rows.append((f"{time.perf_counter() - started:.2f}", f"{found.run_.ledger.seconds:.2f}", hits))
     title = f"Tournament, 1,000 x {n_features:,}, {n_probes:,} probes"
     print_table(title, ("seconds, whole fit", "of it rounds", "of the 20 found"), rows)
 
@@ -217,40 +217,8 @@ def papers(seed, small):
         right = [
             judge.fit(X[train][:, chosen], data.y[train]).score(X[test][:, chosen], data.y[test]) for judge in judges
         ]
-        probed = f"{daf.tally_.counts.mean():,.0f}"
+        probed = f"{daf.run_.feature_tally.counts.mean():,.0f}"
         rows.append((name, f"{daf.n_probes_:,}", probed, f"{seconds:.2f}", size, *(f"{value:.3f}" for value in right)))
     header = ("data", "probes", "with a feature", "seconds", "features", "first classifier", "second")
     print_table("The paper's four DAF runs (Table II's numbers of probes)", header, rows)
     print(f"together {total:.1f} s, X sent and prepared included; the paper's took 780 minutes on 8 to 24 threads")
-
-
-def fsdd(seed, small):
-    """Class moments of 200 x 10^6 float32, resident, against the copy."""
-    from probewise.kernels.device.moments import Runs, moments_of_runs
-
-    n_rows, n_features = 200, 10_000 if small else 1_000_000
-    generator = torch.Generator(DEVICE).manual_seed(seed)
-    X = torch.randn((n_rows, n_features), device=DEVICE, generator=generator)
-    copied = torch.empty_like(X)
-    copy = 2 * X.nbytes / _gpu_seconds(lambda: copied.copy_(X))
-    rows = []
-    for n_classes in (2, 5):
-        runs = Runs.of(np.arange(n_rows) % n_classes, n_classes, n_features, DEVICE)
-        n_bytes = X.nbytes + n_features * 8 * (1 + 2 * n_classes)
-        off = _off(X, n_classes, moments_of_runs(X, runs))
-        seconds = _gpu_seconds(lambda runs=runs: moments_of_runs(X, runs))
-        rate = n_bytes / seconds
-        rows.append((n_classes, f"{n_bytes:,}", f"{1e3 * seconds:.3f}", f"{rate / 1e12:.2f} TB/s", f"{rate / copy:.0%}",
-                     f"{off:.1g}"))  # fmt: skip
-    header = ("classes", "bytes read and written", "ms", "rate", "of the copy", "off from float64")
-    print_table(f"FSDD's moments of {n_rows} x {n_features:,} float32", header, rows)
-
-
-def _off(X, n_classes, found):
-    """The largest relative error of a class's scatter in the first 1,000 columns."""
-    worst = 0.0
-    for number in range(n_classes):
-        values = X[number::n_classes, :1000].double()
-        truth = ((values - values.mean(dim=0)) ** 2).sum(dim=0)
-        worst = max(worst, float(((found.scatters[number, :1000] - truth) / truth).abs().max()))
-    return worst

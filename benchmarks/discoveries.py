@@ -52,7 +52,7 @@ def realised(n_features, n_informative, *, correlated, criterion, runs, rate=RAT
     for run in range(runs):
         data = Planted.of(n_features, n_informative, correlated=correlated, seed=run, n_rows=n_rows)
         options = {"criterion": criterion, "stop": MaxProbes(PROBES[n_features]), "random_state": run}
-        daf = DAF("auto", fdr=rate, min_features_to_select=0, **options)
+        daf = DAF("stands_out", fdr=rate, min_features_to_select=0, **options)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="no feature stands out")
             kept = daf.fit(data.X, data.y).support_ & ~data.neither

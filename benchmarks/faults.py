@@ -54,7 +54,7 @@ def data():
 
 
 def digest(fitted):
-    parts = fitted.scores_.tobytes() + fitted.std_errors_.tobytes() + fitted.ledger_.values().tobytes()
+    parts = fitted.scores_.tobytes() + fitted.std_errors_.tobytes() + fitted.run_.ledger.values().tobytes()
     return f"{hashlib.sha256(parts).hexdigest()} {fitted.stop_reason_}"
 
 

@@ -135,7 +135,7 @@ def curves(case):
     """By method: (probes, quality, seconds) at each mark; a filter has one entry, of no probes."""
     found = {}
     plain = fitted(case)
-    print(f"{case.name}: plain in {plain.ledger_.seconds:.0f} s", flush=True)
+    print(f"{case.name}: plain in {plain.run_.ledger.seconds:.0f} s", flush=True)
     for name in case.plain:
         found[name] = [at_mark(case, plain, name, mark) for mark in case.marks]
     for name in case.filters:
@@ -154,9 +154,9 @@ def fitted(case):
 
 def at_mark(case, daf, coefficient, mark):
     """As if the run had ended there."""
-    ledger, plan = daf.ledger_.until(mark), daf.plan_
+    ledger, plan = daf.run_.ledger.until(mark), daf.run_.feature_plan
     run = Run(plan, ledger, tally(plan, ledger), Settings.of_features(plan.n_features))
-    return mark, case.quality(run.ranking(coefficient)), daf.ledger_.seconds_at(mark)
+    return mark, case.quality(run.ranking(coefficient)), daf.run_.ledger.seconds_at(mark)
 
 
 def tally(plan, ledger):

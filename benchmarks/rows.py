@@ -20,8 +20,9 @@ from benchmarks.measure import print_table
 from probewise import DAF, Tournament
 from probewise.criteria import KNN
 from probewise.engine.permutation_test import shuffled_target
+from probewise.evaluation import nested_score
 from probewise.stopping import MaxProbes
-from probewise.tournament import usual_criterion
+from probewise.tournament import default_criterion
 
 FOLDER = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 KEPT = Path(__file__).with_suffix(".jsonl")
@@ -132,7 +133,7 @@ def _told(selector, shuffle, X, y, groups=None, told=True):
         y = shuffled_target(np.asarray(y), groups, np.random.default_rng([shuffle, 7]))
     of_rows = {"groups": groups} if told and groups is not None else {}
     fitted = selector(max(shuffle, 0)).fit(X, y, **of_rows)
-    score = fitted.honest_score(X, y, seconds=0.0, **of_rows)
+    score = nested_score(fitted, X, y, seconds=0.0, **of_rows)
     return int(fitted.stands_out().sum()), score.mean, score.std_error, score.guess
 
 
@@ -167,8 +168,8 @@ def cover(small=False):
         "3-NN, 400 rows": ({"criterion": KNN(3)}, 400, 0.5),
         "3-NN, 100 rows, 15 : 85": ({"criterion": KNN(3)}, 100, 0.15),
         "soft 10-NN, one out, 100 rows": ({"criterion": KNN(10), **soft}, 100, 0.5),
-        "Tournament's, 60 rows": ({"criterion": usual_criterion(60), **soft}, 60, 0.5),
-        "Tournament's, 200 rows": ({"criterion": usual_criterion(200), **soft}, 200, 0.5),
+        "Tournament's, 60 rows": ({"criterion": default_criterion(60), **soft}, 60, 0.5),
+        "Tournament's, 200 rows": ({"criterion": default_criterion(200), **soft}, 200, 0.5),
         "naive Bayes, 100 rows": ({"criterion": "naive_bayes"}, 100, 0.5),
         "linear, 100 rows": ({"criterion": "linear"}, 100, 0.5),
     }
@@ -208,7 +209,7 @@ def stability(small=False):
             part = DAF(20, stop=MaxProbes(4000), scale="standard", random_state=half).fit(X[some], y[some])
             chosen.append(np.flatnonzero(part.support_))
         real = cw_rel(chosen, X.shape[1])
-        rows.append([name, f"{fitted.expected_stability(20):.2f}", f"{real:.2f}"])
+        rows.append([name, f"{fitted.run_.expected_stability(20):.2f}", f"{real:.2f}"])
     print_table("Stability", ["CW_rel of the top 20", "as one run expects", "of ten real halves"], rows)
 
 
@@ -224,7 +225,7 @@ def cost(small=False):
             for kept in (False, True):
                 daf = DAF(criterion=KNN(3), rows=kept, stop=MaxProbes(2000), max_probe_size=100, random_state=0)
                 daf.fit(X, y)
-                best[kept] = min(best.get(kept, np.inf), daf.ledger_.seconds)
+                best[kept] = min(best.get(kept, np.inf), daf.run_.ledger.seconds)
         speeds = [f"{2000 / best[kept]:,.0f}" for kept in (False, True)]
         rows.append([f"{n_rows} x {n_features:,}", *speeds, f"{best[False] / best[True]:.2f}"])
     print_table("Cost", ["3-NN, tau = 100, one core", "probes/s without rows", "with", "ratio"], rows)

@@ -120,7 +120,7 @@ def one_of_a_million(method, n_features, order):
         "data": X.nbytes / 2**20,
         "peak": peak,
         "probes": getattr(last, "n_probes_", None),
-        "least": int(last.tally_.counts.min()) if hasattr(last, "tally_") else None,
+        "least": int(last.run_.feature_tally.counts.min()) if hasattr(last, "tally_") else None,
         "found": int((best < INFORMATIVE).sum()),
     }
 
@@ -186,7 +186,7 @@ def microseconds_a_probe(criterion, shape, seconds):
     options = {"criterion": criterion, "max_probe_size": tau, "random_state": 0}
     DAF(stop=MaxProbes(50), **options).fit(X, y)  # loads or compiles
     run = DAF(stop=MaxTime(seconds), **options).fit(X, y)
-    return 1e6 * run.ledger_.seconds / run.n_probes_
+    return 1e6 * run.run_.ledger.seconds / run.n_probes_
 
 
 def growth(small=False):

@@ -7,7 +7,7 @@ import numpy as np
 from probewise import DAF, FSDD
 from probewise.criteria import KNN, Linear, NaiveBayes
 from probewise.criteria.base import Target
-from probewise.evaluation.size_curve import SubsetScorer, chosen, curve_along, spaced_sizes, splits_for
+from probewise.evaluation.sizes import SubsetScorer, chosen, curve_along, spaced_sizes, splits_for
 from probewise.stopping import MaxProbes
 
 SEEDS = range(4)
@@ -26,7 +26,7 @@ def show_shares() -> None:
         for seed, criterion in product(SEEDS, (KNN(), Linear(), NaiveBayes())):
             X, y = with_copies(seed, noise)
             daf = DAF(criterion=criterion, max_probe_size=tau, stop=MaxProbes(3000), random_state=seed).fit(X, y)
-            found = daf.interactions(top=20)
+            found = daf.run_.interactions(top=20)
             place = {column: k for k, column in enumerate(found.features.tolist())}
             same, different = [(0, 3), (0, 4), (3, 4)], [(0, 1), (0, 2), (1, 2), (2, 3), (1, 4)]
             for pairs, shares in ((same, copies), (different, others)):

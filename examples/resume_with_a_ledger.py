@@ -19,7 +19,7 @@ with tempfile.TemporaryDirectory() as folder:
     whole = DAF(20, stop=MaxProbes(2000), random_state=0).fit(data.X, data.y)
     print("resumed equals uninterrupted, to the bit:", later.scores_.tobytes() == whole.scores_.tobytes())
 
-    agree = (later.coefficients("daf1").argsort()[-20:, None] == later.scores_.argsort()[-20:]).any(axis=1).sum()
+    agree = (later.run_.coefficient("daf1")[0].argsort()[-20:, None] == later.scores_.argsort()[-20:]).any(axis=1).sum()
     print(f"DAF1, replayed without a further probe, shares {agree} of its top 20 with DAF0")
 
     try:

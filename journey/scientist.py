@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 from probewise import FSDD, Tournament
 from probewise.datasets import make_madelon
+from probewise.report import to_frame
 
 made = make_madelon(200, 60, random_state=0)
 X = pd.DataFrame(made.X, columns=made.feature_names)
@@ -19,7 +20,7 @@ assert set(search.best_estimator_[0].get_feature_names_out()) <= set(X.columns)
 chosen = Tournament(10, n_probes=500, random_state=0)
 scores = cross_val_score(make_pipeline(chosen, LogisticRegression(max_iter=500)), X, made.y, cv=3)
 assert scores.min() > 0.5, scores
-frame = chosen.fit(X, made.y).to_frame("pandas")
+frame = to_frame(chosen.fit(X, made.y), "pandas")
 assert list(frame["feature"][:10]) == list(X.columns[np.argsort(chosen.ranking_)[:10]])
 print(f"a pipeline with Tournament predicts {scores.mean():.0%} right")
 

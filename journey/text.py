@@ -9,6 +9,7 @@ from sklearn.datasets import dump_svmlight_file
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from probewise import FSDD
+from probewise.report import write_report
 
 rng = random.Random(0)
 common = [f"word{place}" for place in range(400)]
@@ -22,7 +23,7 @@ expected = {"goal", "team", "bank", "price"}
 
 fsdd = FSDD(4).fit(X, kinds)
 assert set(fsdd.get_feature_names_out(names)) == expected
-page = fsdd.report("page.md", X, kinds, feature_names=names).read_text()
+page = write_report(fsdd, "page.md", X, kinds, feature_names=names).read_text()
 assert all(word in page for word in expected)
 
 dump_svmlight_file(X, [kind == "sport" for kind in kinds], "texts.svm", zero_based=True)

@@ -57,10 +57,13 @@ def test_rounds_are_the_same_bits_too(client):
     made = make_madelon(250, 120, random_state=3)
     tournament = Tournament(10, n_probes=500, random_state=0)
     here = tournament.fit(made.X, made.y)
-    expected = here.ledger_.values().tobytes(), [part.active.tolist() for part in here.plan_.rounds]
+    expected = here.run_.ledger.values().tobytes(), [part.active.tolist() for part in here.run_.feature_plan.rounds]
     with on(client):
         there = tournament.fit(made.X, made.y)
-    assert (there.ledger_.values().tobytes(), [part.active.tolist() for part in there.plan_.rounds]) == expected
+    assert (
+        there.run_.ledger.values().tobytes(),
+        [part.active.tolist() for part in there.run_.feature_plan.rounds],
+    ) == expected
     assert len(expected[1]) > 1
 
 
@@ -76,7 +79,7 @@ def test_the_same_bits_as_one_thread(client, data, name):
     with on(client):
         many = daf(n_jobs=2).fit(X, y)
     assert many.scores_.tobytes() == one.scores_.tobytes()
-    assert many.ledger_.values().tobytes() == one.ledger_.values().tobytes()
+    assert many.run_.ledger.values().tobytes() == one.run_.ledger.values().tobytes()
     assert many.stop_reason_ == one.stop_reason_
 
 

@@ -63,7 +63,7 @@ class At(Rule):
 def same_bits(a, b):
     return (
         a.scores_.tobytes() == b.scores_.tobytes()
-        and a.ledger_.values().tobytes() == b.ledger_.values().tobytes()
+        and a.run_.ledger.values().tobytes() == b.run_.ledger.values().tobytes()
         and a.stop_reason_ == b.stop_reason_
     )
 
@@ -201,7 +201,7 @@ def test_the_scheduler_is_killed_and_started_again(cluster, data, tmp_path):
         "start the cluster again, and the same run goes on from there"
     )
     with Ledger(path) as ledger:
-        assert ledger.values().tobytes() == here.ledger_.values(0, 200).tobytes()
+        assert ledger.values().tobytes() == here.run_.ledger.values(0, 200).tobytes()
     cluster.kill(*cluster.workers())
     cluster.start_scheduler()
     with cluster.client() as client:
@@ -297,7 +297,7 @@ def test_the_disk_refuses_a_block(tmp_path, data):
     so_far = assert_ended_well(*told, path, "disk I/O error", data)
     assert so_far.n_probes_ == 200
     with Ledger(path) as ledger:
-        assert ledger.values().tobytes() == so_far.ledger_.values().tobytes()
+        assert ledger.values().tobytes() == so_far.run_.ledger.values().tobytes()
     again = small(n_probes=400, ledger=path).fit(*data)
     assert same_bits(again, small(n_probes=400).fit(*data))
 
@@ -326,7 +326,7 @@ def test_the_disk_is_full(tmp_path, data):
     told = int(n_probes), reason, bytes.fromhex(scores), warning.removeprefix("ConvergenceWarning ")
     so_far = assert_ended_well(*told, disk / "run.ledger", "database or disk is full", data)
     with Ledger(saved / "run.ledger") as ledger:
-        assert ledger.values().tobytes() == so_far.ledger_.values().tobytes()
+        assert ledger.values().tobytes() == so_far.run_.ledger.values().tobytes()
 
 
 def test_a_place_that_cannot_be_written(tmp_path, data):
@@ -351,7 +351,7 @@ def test_a_place_that_cannot_be_written(tmp_path, data):
         f"probewise.engine.ledger.LedgerError: the ledger {path} cannot be written"
     )
     with Ledger(path) as ledger:
-        assert ledger.values().tobytes() == made.ledger_.values().tobytes()
+        assert ledger.values().tobytes() == made.run_.ledger.values().tobytes()
 
 
 def test_a_disk_that_takes_nothing_at_all_is_an_error(tmp_path, data):
@@ -382,10 +382,10 @@ def test_an_error_score_gives_the_same_bits_whoever_scores(data, kind):
         there = small(criterion=fails_on_some, error_score=-1, block_size=20).fit(*data)
     assert same_bits(here, there)
     assert str(warned_here[0].message) == str(warned_there[0].message)
-    sizes = here.plan_.draw(0, 400).sizes
+    sizes = here.run_.feature_plan.draw(0, 400).sizes
     failed = (sizes == 5) | (sizes == 7)
-    assert here.ledger_.failures.probes == tuple(np.flatnonzero(failed).tolist())
-    assert (here.ledger_.values()[failed] == -1).all()
+    assert here.run_.ledger.failures.probes == tuple(np.flatnonzero(failed).tolist())
+    assert (here.run_.ledger.values()[failed] == -1).all()
     first = int(np.flatnonzero(failed)[0])
     why = "J is nan" if sizes[first] == 5 else "ZeroDivisionError: seven are too many"
     assert str(warned_here[0].message) == (
@@ -396,8 +396,8 @@ def test_an_error_score_gives_the_same_bits_whoever_scores(data, kind):
 
 def test_all_that_did_not_fail_is_as_it_would_be(data):
     with pytest.warns(FitFailedWarning):
-        some = small(criterion=fails_on_some, error_score=0.0).fit(*data).ledger_
-    values, whole = some.values(), small().fit(*data).ledger_.values()
+        some = small(criterion=fails_on_some, error_score=0.0).fit(*data).run_.ledger
+    values, whole = some.values(), small().fit(*data).run_.ledger.values()
     fine = np.setdiff1d(np.arange(400), some.failures.probes)
     assert values[fine].tobytes() == whole[fine].tobytes()
 
@@ -456,15 +456,15 @@ def test_a_ledger_with_failures_does_not_mix_error_scores(data, tmp_path):
         before = ledger.n_probes
         assert ledger.failures is None
     first = failing(n_probes=200, error_score=0).fit(*data)  # nothing has failed yet in the ledger
-    assert first.ledger_.failures.probes[0] >= before
-    assert str(first.ledger_.failures.first) in str(error.value)
+    assert first.run_.ledger.failures.probes[0] >= before
+    assert str(first.run_.ledger.failures.first) in str(error.value)
     for other in (1.0, "raise"):
         with pytest.raises(LedgerError, match=f"its error_score is 0.0, not {other!r}"):
             failing(error_score=other).fit(*data)
     again = failing(error_score=0.0).fit(*data)
     whole = small(criterion=fails_on_some, error_score=0).fit(*data)
     assert same_bits(again, whole)
-    assert again.ledger_.failures == whole.ledger_.failures
+    assert again.run_.ledger.failures == whole.run_.ledger.failures
 
 
 def test_a_block_that_fails_though_none_of_its_probes_does(data):
@@ -494,7 +494,7 @@ def test_error_score_from_the_command_line(data, tmp_path, capsys):
 
 def test_why_it_stopped_is_in_the_ledger(data, tmp_path):
     path = tmp_path / "run.ledger"
-    assert small(n_probes=200, ledger=path).fit(*data).ledger_.stop_reason == "the limit of 200 probes was reached"
+    assert small(n_probes=200, ledger=path).fit(*data).run_.ledger.stop_reason == "the limit of 200 probes was reached"
     with Ledger(path) as ledger:
         assert ledger.stop_reason == "the limit of 200 probes was reached"
         assert ledger.settings["check_every"] == 100

@@ -55,7 +55,7 @@ daf1: NDArray[np.float64] = daf.coefficients("daf1")
 reason: str = daf.stop_reason_
 probes: int = daf.n_probes_
 changes = daf.history_["order_change"]
-counts: NDArray[np.int64] = daf.tally_.counts
+counts: NDArray[np.int64] = daf.run_.feature_tally.counts
 small: NDArray[np.float64] = daf.transform(data.X)
 names: list[str] = [data.feature_names[feature] for feature in np.argsort(ranking)[:5]]
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 
 from .engine.probes import Subsets
 from .engine.tally import positions
-from .evaluation.size_curve import MISSING_CATEGORY
+from .evaluation.sizes import MISSING_CATEGORY
 from .validation import tables
 from .validation.labels import plain_labels, warn_of_another_order
 from .validation.parameters import named_columns, number_of

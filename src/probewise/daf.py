@@ -28,7 +28,7 @@ from ._selector import Accepts, Selector
 from .criteria import as_criterion
 from .engine.settings import DEFAULT_PROBE_SIZE, saved_settings
 from .engine.tally import COEFFICIENTS
-from .evaluation.size_curve import checked_size_curve
+from .evaluation.sizes import checked_size_curve
 from .stopping import MaxTime, Rule, Settled, as_rule
 from .validation.errors import ParameterError, warn
 from .validation.parameters import SHARE, check_parameters, seed_of, whole_number

@@ -6,7 +6,7 @@ whatever the order of rows, columns or levels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from .executors import Map, in_turn
 from .kernels import contingency as kernels
-from .kernels.device import find
 from .kernels.intervals import entropy_table
 
 Floats = NDArray[np.float64]
@@ -34,7 +33,6 @@ class Codes:
     place: Integers  # where its bit sets begin in ``planes``, or its row of ``wide``
     planes: NDArray[np.uint64]
     wide: NDArray[Any]
-    on_device: Any = None  # the same on a device that counts them
 
     @classmethod
     def empty(cls, n_rows: int, levels: Integers) -> Codes:
@@ -68,16 +66,6 @@ class Codes:
         kernels.decode(number, self.levels, self.place, self.planes, self.wide, out)
         return out
 
-    def on(self, device: str) -> Codes:
-        """The same, counted on a device; the counts, and all that is made of them, are the same to the bit."""
-        torch_device = find(device)
-        if torch_device is None:
-            return self
-        from .kernels.device.contingency import DeviceCodes
-
-        room = (self.levels, self.place, self.planes, self.wide, self.scale[0])
-        return replace(self, on_device=DeviceCodes(self.n_rows, *room, narrow=kernels.NARROW, device=torch_device))
-
     @property
     def n_columns(self) -> int:
         return len(self.levels)
@@ -109,8 +97,6 @@ class Codes:
         self, base: Integers, n_base: int, columns: Integers | None = None, *, map: Map = in_turn
     ) -> tuple[Integers, Integers]:
         """Of ``base`` with each column: the sum of c log2 c over the joint cells, and how many are not empty."""
-        if self.on_device is not None:
-            return self.on_device(base, n_base, columns)
         columns = np.arange(self.n_columns) if columns is None else columns
         sums, cells = np.empty(len(columns), np.int64), np.empty(len(columns), np.int64)
 

@@ -76,7 +76,7 @@ def test_a_tournament_keeps_groups_together_by_itself(recwarn):
     for target, folds in ((y, StratifiedGroupKFold(3)), (X[:, 0] + rng.standard_normal(60), GroupKFold(3))):
         ours = Tournament(2, n_probes=50, random_state=0).fit(X, target, groups=patients)
         asked = Tournament(2, n_probes=50, cv=folds, random_state=0).fit(X, target, groups=patients)
-        np.testing.assert_array_equal(ours.ledger_.values(0, 50), asked.ledger_.values(0, 50))
+        np.testing.assert_array_equal(ours.run_.ledger.values(0, 50), asked.run_.ledger.values(0, 50))
         assert ours.run_.settings.cv == asked.run_.settings.cv
     assert Tournament(2, n_probes=50, random_state=0).fit(X, y, groups=np.arange(60)).run_.settings.cv == "loo"
     assert not recwarn

@@ -300,7 +300,7 @@ def my_scoring(estimator, X, y):
 
 def test_scoring_by_a_function_goes_on_in_another_process(tmp_path):
     path = tmp_path / "run.ledger"
-    text = daf(path, GaussianNB(), scoring=my_scoring).ledger_.settings["scoring"]
+    text = daf(path, GaussianNB(), scoring=my_scoring).run_.ledger.settings["scoring"]
     assert "my_scoring#" in text
     assert "0x" not in text
     assert daf(path, GaussianNB(), 20, scoring=my_scoring).n_probes_ == 20

@@ -355,7 +355,7 @@ def test_a_score_that_is_no_mean_over_rows_gives_only_J(tmp_path):
     X, y = table(n=60)
     daf = DAF(scoring=CUSTOM["scorer"], stop=MaxProbes(100), random_state=0, ledger=tmp_path / "run.ledger")
     first = daf.fit(X, y)
-    assert first.ledger_.n_row_groups == 0
+    assert first.run_.ledger.n_row_groups == 0
     assert "errors are about other probes" in sentences_on_features(first.run_, [])[-1]
     assert not sentences_on_features(DAF(scoring="accuracy", stop=MaxProbes(100)).fit(X, y).run_, [])
     assert daf.set_params(stop=MaxProbes(150)).fit(X, y).n_probes_ == 150

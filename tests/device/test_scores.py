@@ -1,5 +1,10 @@
 """All scores, weights, gaps and groups of rows on a device, torch's CPU here, are those of the CPU."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -110,7 +115,7 @@ def test_a_tournament_on_a_device(tmp_path):
     cpu = Tournament(20, **options).fit(data.X, data.y)
     ours = Tournament(20, **options, device="torch-cpu").fit(data.X, data.y)
     np.testing.assert_array_equal(ours.support_, cpu.support_)
-    np.testing.assert_allclose(ours.row_std_errors_, cpu.row_std_errors_, rtol=1e-3)
+    np.testing.assert_allclose(ours.run_.std_errors(), cpu.run_.std_errors(), rtol=1e-3)
     kept = {"device": "torch-cpu", "ledger": tmp_path / "run"}
     with pytest.warns(ConvergenceWarning):
         Tournament(20, **options | kept, time_limit=1e-9).fit(data.X, data.y)
@@ -122,7 +127,7 @@ def test_errors_about_other_rows_on_a_device():
     data = make_madelon(n_samples=80, n_features=25, random_state=0)
     options = {"criterion": "knn", "stop": MaxProbes(400), "random_state": 0}
     cpu, ours = (DAF(5, **options, device=device).fit(data.X, data.y) for device in ("cpu", "torch-cpu"))
-    np.testing.assert_array_equal(ours.row_std_errors_, cpu.row_std_errors_)
+    np.testing.assert_array_equal(ours.run_.std_errors(), cpu.run_.std_errors())
     np.testing.assert_array_equal(ours.p_values_, cpu.p_values_)
 
 
@@ -159,3 +164,11 @@ def test_moments_of_all_rows_but_each(n_rows):
             np.testing.assert_allclose(square[:, row], ((values - means[:, None]) ** 2) @ rest, rtol=1e-8, atol=1e-25)
             assert square[1, row] == 0
             np.testing.assert_allclose(size[0, row], rest.sum())
+
+
+def test_triton_kernels_in_the_interpreter():
+    pytest.importorskip("triton", reason="Triton is not installed: it is for Linux")
+    script = Path(__file__).with_name("interpreted.py")
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    done = subprocess.run([sys.executable, "-W", "error", str(script)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -255,15 +255,15 @@ def madelon():
 
 def test_daf_says_how_sure_it_is(madelon):
     daf = DAF(stop=MaxProbes(300), random_state=0).fit(*madelon)
-    certainty = daf.certainty()
+    certainty = daf.run_.certainty()
     np.testing.assert_array_equal(certainty.coefficients, daf.scores_)
     np.testing.assert_allclose(certainty.std_errors, daf.std_errors_, rtol=0.05)
     assert certainty.is_of(daf.ranking_)
     for name in ("daf1", "daf2", "regression"):
-        np.testing.assert_array_equal(daf.certainty(name).coefficients, daf.coefficients(name))
-        assert daf.certainty(name).in_top(5).sum() == pytest.approx(5)
+        np.testing.assert_array_equal(daf.run_.certainty(name).coefficients, daf.run_.coefficient(name)[0])
+        assert daf.run_.certainty(name).in_top(5).sum() == pytest.approx(5)
     with pytest.raises(ValueError, match="coefficient='daf9'"):
-        daf.certainty("daf9")
+        daf.run_.certainty("daf9")
 
 
 def test_a_ranking_by_more_than_coefficients_is_another():

@@ -78,17 +78,17 @@ def made(contrast, *, std_error=0.01, worth=0.1, p=1e-9, n=None, beyond=True):
 def test_planted_pairs_come_out_on_top(seed):
     X, y = xor_pairs(seed)
     daf = DAF(max_probe_size=15, stop=MaxProbes(4000), random_state=seed).fit(X, y)
-    pairs = daf.interactions().pairs()
+    pairs = daf.run_.interactions().pairs()
     assert {frozenset(pair.columns) for pair in pairs[:3]} == {frozenset(pair) for pair in ((0, 1), (2, 3), (4, 5))}
     assert all(pair.kind == "together" and pair.p < 0.001 for pair in pairs[:3])
-    assert daf.redundancy(X) == []
+    assert daf.run_.redundancy(X) == []
 
 
 @pytest.mark.parametrize("n_features", [30, 100])
 def test_one_pair_among_few_and_among_many(n_features):
     X, y = xor_pairs(7, n_features=n_features, n_pairs=1)
     daf = DAF(max_probe_size=20, stop=MaxProbes(4000), random_state=0).fit(X, y)
-    best = daf.interactions().pairs()[0]
+    best = daf.run_.interactions().pairs()[0]
     assert (sorted(best.columns), best.kind) == ([0, 1], "together")
 
 
@@ -96,7 +96,7 @@ def test_a_pair_is_told_with_its_numbers():
     X, y = xor_pairs(0, n_pairs=1)
     names = [f"gene {column}" for column in range(40)]
     daf = DAF(max_probe_size=15, stop=MaxProbes(2000), random_state=0).fit(pd.DataFrame(X, columns=names), y)
-    found = daf.interactions(top=8)
+    found = daf.run_.interactions(top=8)
     pairs = found.pairs()
     assert len(pairs) == 28
     assert [abs(pair.z) for pair in pairs] == sorted((abs(pair.z) for pair in pairs), reverse=True)
@@ -185,7 +185,7 @@ def ledger_of(values):
 def test_copies_are_one_group_by_the_probes_and_by_the_columns(criterion, noise):
     X, y = with_copies(1, noise)
     daf = DAF(criterion=criterion, max_probe_size=15, stop=MaxProbes(4000), random_state=0).fit(X, y)
-    by_probes, by_both = daf.redundancy(), daf.redundancy(X)
+    by_probes, by_both = daf.run_.redundancy(), daf.run_.redundancy(X)
     assert [set(group.features) for group in by_both] == [{0, 3, 4}]
     assert by_both[0].features[0] == min((0, 3, 4), key=lambda column: daf.ranking_[column])
     assert set(by_both[0].evidence) <= {"columns", "both"}
@@ -201,11 +201,11 @@ def test_features_that_tell_different_things_are_no_group(criterion):
     X = rng.standard_normal((400, 30))
     y = X[:, 0] + X[:, 1] + X[:, 2] > 0
     daf = DAF(criterion=criterion, max_probe_size=15, stop=MaxProbes(4000), random_state=0).fit(X, y)
-    found = daf.interactions()
+    found = daf.run_.interactions()
     assert set(found.features[:3].tolist()) == {0, 1, 2}
     if not isinstance(criterion, KNN):
         assert all(found.contrast[first, second] < 0 for first, second in combinations(range(3), 2))
-    assert daf.redundancy() == daf.redundancy(X) == []
+    assert daf.run_.redundancy() == daf.run_.redundancy(X) == []
 
 
 @pytest.mark.parametrize("criterion", CRITERIA[:2], ids=NAMES[:2])
@@ -214,7 +214,7 @@ def test_noise_is_no_group(criterion):
     for seed in range(5):
         X, y = np.random.default_rng(seed).standard_normal((150, 20)), np.arange(150) % 2
         daf = DAF(criterion=criterion, max_probe_size=10, stop=MaxProbes(1500), random_state=seed).fit(X, y)
-        assert daf.redundancy() == daf.redundancy(X) == []
+        assert daf.run_.redundancy() == daf.run_.redundancy(X) == []
 
 
 def test_madelon_with_a_copy():
@@ -224,7 +224,7 @@ def test_madelon_with_a_copy():
     original, spare = int(np.argmin(best.ranking_)), int(np.argmax(best.ranking_))
     X[:, spare] = X[:, original]
     daf = DAF(max_probe_size=25, stop=MaxProbes(2500), random_state=0).fit(X, y)
-    held = [group for group in daf.redundancy(X) if original in group.features]
+    held = [group for group in daf.run_.redundancy(X) if original in group.features]
     assert len(held) == 1
     assert spare in held[0].features
 
@@ -289,29 +289,29 @@ def test_correlations_are_absolute_and_know_gaps_and_constants():
 def test_any_table_gives_the_same_groups(tmp_path):
     X, y = with_copies(0, 0.1)
     daf = DAF(criterion="linear", max_probe_size=15, stop=MaxProbes(1500), random_state=0).fit(X, y)
-    expected = daf.redundancy(X)
+    expected = daf.run_.redundancy(X)
     assert len(expected) == 1
     np.save(tmp_path / "X.npy", X)
     for table in (X.tolist(), sp.csr_array(X), np.load(tmp_path / "X.npy", mmap_mode="r")):
-        assert daf.redundancy(table) == expected
+        assert daf.run_.redundancy(table) == expected
     with pytest.raises(ValueError, match="30 features"):
-        daf.redundancy(X[:, :7])
+        daf.run_.redundancy(X[:, :7])
 
 
 def test_columns_that_were_not_probed_are_not_among_the_best():
     X, y = with_copies(0, 0.1)
     daf = DAF(drop=np.arange(8, X.shape[1]), stop=MaxProbes(400), random_state=0).fit(X, y)
-    found = daf.interactions(top=20)
+    found = daf.run_.interactions(top=20)
     assert sorted(found.features.tolist()) == list(range(8))
     assert found.names == tuple(f"x{column}" for column in found.features.tolist())
-    daf.redundancy(X)
+    daf.run_.redundancy(X)
 
 
 def test_what_cannot_be_asked(tmp_path):
     with pytest.raises(NotFittedError):
-        DAF().interactions()
+        DAF().run_.interactions()
     X, y = with_copies(0, 0.1)
     daf = DAF(stop=MaxProbes(100), random_state=0).fit(X, y)
     for top in (1, 0, 2.5, True):
         with pytest.raises(ValueError, match=f"top={top} must be a whole number of at least 2"):
-            daf.interactions(top=top)
+            daf.run_.interactions(top=top)

@@ -163,10 +163,10 @@ def test_a_feature_never_probed_has_no_coefficient():
 def test_daf_ranks_by_it():
     data = make_madelon(n_samples=300, n_features=60, random_state=0)
     daf = DAF(20, coefficient="regression", stop=MaxProbes(1200), random_state=0).fit(data.X, data.y)
-    np.testing.assert_array_equal(daf.scores_, daf.coefficients("regression"))
+    np.testing.assert_array_equal(daf.scores_, daf.run_.coefficient("regression")[0])
     assert daf.support_[data.informative].sum() >= 15
     assert np.isfinite(daf.std_errors_).all()
     other = DAF(20, stop=MaxProbes(1200), random_state=0).fit(data.X, data.y)
-    np.testing.assert_array_equal(other.coefficients("regression"), daf.scores_)
+    np.testing.assert_array_equal(other.run_.coefficient("regression")[0], daf.scores_)
     with pytest.raises(ValueError, match="choose one of daf0, daf1, daf2, daf0_centered, daf2_centered, regression"):
         DAF(coefficient="ols").fit(data.X, data.y)

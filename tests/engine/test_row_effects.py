@@ -14,8 +14,9 @@ from probewise.engine.ledger import Ledger, LedgerError, packed_rows, unpacked_r
 from probewise.engine.permutation_test import univariate_p_values
 from probewise.engine.row_effects import RowEffects, RowGroups
 from probewise.engine.run import Run
-from probewise.evaluation.nested_score import HonestScore
-from probewise.evaluation.size_curve import SizeCurve
+from probewise.evaluation import nested_score, size_curve
+from probewise.evaluation.nested import NestedScore
+from probewise.evaluation.sizes import SizeCurve
 from probewise.stopping import MaxProbes
 
 
@@ -62,7 +63,7 @@ def test_rows_are_kept_to_16_bits():
 
 def test_effects_and_errors_equal_their_twin(fitted):
     run = fitted.run_
-    probes = [set(fitted.plan_.probe(i).tolist()) for i in range(fitted.n_probes_)]
+    probes = [set(fitted.run_.feature_plan.probe(i).tolist()) for i in range(fitted.n_probes_)]
     effects, row_errors = naive.row_effects(probes, run.ledger.rows(), run.settings.row_shares, 12)
     np.testing.assert_allclose(run.row_effects.row_errors, row_errors, rtol=1e-9)
     np.testing.assert_allclose(run.row_effects.effects, effects, atol=1e-4)  # of rows kept to 16 bits
@@ -76,12 +77,12 @@ def test_j_is_the_mean_over_groups(fitted):
 
 
 def test_errors_about_rows_are_wider(fitted):
-    assert (fitted.row_std_errors_ > fitted.probe_std_errors_).all()
-    assert fitted.std_errors_.tolist() == fitted.row_std_errors_.tolist()
-    rows, probes = fitted.certainty(), fitted.certainty(about="probes")
+    assert (fitted.run_.std_errors() > fitted.run_.std_errors(over="probes")).all()
+    assert fitted.std_errors_.tolist() == fitted.run_.std_errors().tolist()
+    rows, probes = fitted.run_.certainty(), fitted.run_.certainty(over="probes")
     assert (np.diff(rows.intervals()) > np.diff(probes.intervals())).all()
     with pytest.raises(ValueError, match="about='patients': choose 'rows' or 'probes'"):
-        fitted.certainty(about="patients")
+        fitted.run_.certainty(about="patients")
 
 
 def test_luck_is_as_wide_as_most_features_show():
@@ -100,18 +101,18 @@ def test_a_ledger_keeps_rows_and_a_leaner_one_does_not(fitted, tmp_path):
     options = {"criterion": KNN(3), "max_probe_size": 6, "random_state": 0}
     for stop in (130, 300):  # inside a block, then on
         kept = DAF(stop=MaxProbes(stop), ledger=tmp_path / "run", **options).fit(X, y)
-    assert kept.ledger_.rows().tobytes() == fitted.ledger_.rows().tobytes()
+    assert kept.run_.ledger.rows().tobytes() == fitted.run_.ledger.rows().tobytes()
     with Ledger(tmp_path / "run") as ledger:
         read = Run.read(ledger)
     assert read.p_values().tolist() == pytest.approx(kept.p_values_.tolist(), rel=1e-6)
-    assert read.row_errors("daf0").tolist() == kept.row_std_errors_.tolist()
+    assert read.row_errors("daf0").tolist() == kept.run_.std_errors().tolist()
     lean = DAF(stop=MaxProbes(300), row_effects=False, ledger=tmp_path / "lean", **options).fit(X, y)
     assert lean.scores_.tobytes() == kept.scores_.tobytes()
     assert (tmp_path / "lean").stat().st_size < (tmp_path / "run").stat().st_size
     with pytest.raises(AttributeError, match="row_std_errors_ is not known: this run kept nothing about rows"):
-        _ = lean.row_std_errors_
+        _ = lean.run_.std_errors()
     assert not hasattr(lean, "p_values_")
-    assert lean.std_errors_.tolist() == lean.probe_std_errors_.tolist()
+    assert lean.std_errors_.tolist() == lean.run_.std_errors(over="probes").tolist()
     with pytest.raises(LedgerError, match="its row_groups is null, not 40"):
         DAF(stop=MaxProbes(350), ledger=tmp_path / "lean", **options).fit(X, y)
 
@@ -119,7 +120,7 @@ def test_a_ledger_keeps_rows_and_a_leaner_one_does_not(fitted, tmp_path):
 def test_any_number_of_workers_gives_the_same_rows(fitted):
     X, y = table()
     two = DAF(criterion=KNN(3), stop=MaxProbes(300), max_probe_size=6, random_state=0, n_jobs=2).fit(X, y)
-    assert two.ledger_.rows().tobytes() == fitted.ledger_.rows().tobytes()
+    assert two.run_.ledger.rows().tobytes() == fitted.run_.ledger.rows().tobytes()
     assert two.p_values_.tobytes() == fitted.p_values_.tobytes()
 
 
@@ -134,7 +135,9 @@ def test_squared_errors_have_a_unit():
     X, y = table()
     target = 1e6 * (X[:, 0] + y)
     options = {"criterion": KNN(3, task="regression"), "stop": MaxProbes(100), "random_state": 0}
-    errors = [DAF(scoring=name, **options).fit(X, target).row_std_errors_ for name in ("neg_mean_squared_error", "r2")]
+    errors = [
+        DAF(scoring=name, **options).fit(X, target).run_.std_errors() for name in ("neg_mean_squared_error", "r2")
+    ]
     assert np.isfinite(errors[0]).all()
     assert np.median(errors[0]) > 1e9 * np.median(errors[1])
 
@@ -143,9 +146,9 @@ def test_what_is_clear_is_expected_to_be_stable():
     X, y = table(60, 40)
     clear = DAF(criterion=KNN(3), stop=MaxProbes(600), max_probe_size=6, random_state=0).fit(X, y)
     noise = clone(clear).fit(X, np.random.default_rng(5).permutation(y))
-    assert clear.expected_stability(2) > 0.8 > 0.5 > noise.expected_stability(2)
+    assert clear.run_.expected_stability(2) > 0.8 > 0.5 > noise.run_.expected_stability(2)
     with pytest.raises(ValueError, match="top=40 must be a whole number from 1 to 39"):
-        clear.expected_stability(40)
+        clear.run_.expected_stability(40)
 
 
 # ---- which rows
@@ -158,7 +161,7 @@ def test_a_subgroup_shows_in_the_rows_that_features_help():
     X[24:36, 0] += 4
     X[36:, 1] += 4
     daf = DAF(criterion=KNN(3), stop=MaxProbes(600), max_probe_size=4, random_state=0).fit(X, y)
-    found = daf.which_rows(2, y=y)
+    found = daf.run_.which_rows(2, labels=y)
     assert set(found.names) == {"x0", "x1"}
     assert found.blocks == [("a", 0, 24), ("b", 24, 48)]
     rows = np.concatenate(found.rows)
@@ -174,15 +177,15 @@ def test_a_subgroup_shows_in_the_rows_that_features_help():
 
 def test_groups_of_several_classes_have_none():
     X, y = table(150, 6)
-    found = DAF(criterion=KNN(3), stop=MaxProbes(100), random_state=0).fit(X, y).which_rows(3, y=y)
+    found = DAF(criterion=KNN(3), stop=MaxProbes(100), random_state=0).fit(X, y).run_.which_rows(3, labels=y)
     assert found.effects.shape == (3, 64)
     assert found.blocks == []
     assert set(found.classes) == {None}
     assert sorted(np.concatenate(found.rows).tolist()) == list(range(150))
     with pytest.raises(ValueError, match="top=0 must be a whole number of at least 1"):
-        DAF(stop=MaxProbes(10), random_state=0).fit(X, y).which_rows(0)
+        DAF(stop=MaxProbes(10), random_state=0).fit(X, y).run_.which_rows(0)
     with pytest.raises(AttributeError, match="which_rows is not known: this run kept nothing about rows"):
-        DAF(stop=MaxProbes(10), row_effects=False).fit(X, y).which_rows()
+        DAF(stop=MaxProbes(10), row_effects=False).fit(X, y).run_.which_rows()
 
 
 # ---- alone
@@ -253,11 +256,11 @@ def test_signal_stands_out_and_noise_does_not(selector):
 
 def test_auto_keeps_what_stands_out_and_at_least_one():
     X, y = table(60, 30)
-    auto = DAF("auto", stop=MaxProbes(300), random_state=0).fit(X, y)
+    auto = DAF("stands_out", stop=MaxProbes(300), random_state=0).fit(X, y)
     assert auto.support_.tolist() == (auto.stands_out() | (auto.ranking_ == 1)).tolist()
     shuffled = np.random.default_rng(5).permutation(y)
     with pytest.warns(UserWarning, match="no feature stands out at a false-discovery rate of 0.1: the best 1 kept may"):
-        nothing = DAF("auto", stop=MaxProbes(300), random_state=0).fit(X, shuffled)
+        nothing = DAF("stands_out", stop=MaxProbes(300), random_state=0).fit(X, shuffled)
     assert nothing.transform(X).shape == (60, 1)
 
 
@@ -267,8 +270,8 @@ def test_auto_keeps_what_stands_out_and_at_least_one():
 def test_an_honest_score_is_made_of_folds_that_rank_anew():
     X, y = table(60, 60)
     fitted = DAF(criterion=Linear(), stop=MaxProbes(200), random_state=0).fit(X, y)
-    score = fitted.honest_score(X, y, seconds=0.0, shuffled=True)
-    nested = fitted.size_curve(X, y, nested=True)
+    score = nested_score(fitted, X, y, seconds=0.0, shuffled=True)
+    nested = size_curve(fitted, X, y, nested=True)
     np.testing.assert_allclose(score.curve.scores, nested.scores)
     expected = []
     for fold in range(5):
@@ -279,7 +282,7 @@ def test_an_honest_score_is_made_of_folds_that_rank_anew():
     assert score.beats_guessing
     assert score.shuffled < score.mean
     said = f"accuracy {score.mean:.4g} ± {score.std_error:.2g} on rows not seen, guessing 0.5, with the target shuffled"
-    assert repr(score).startswith(f"HonestScore: {said}")
+    assert repr(score).startswith(f"NestedScore: {said}")
     assert score.std_error >= np.std(expected, ddof=1) * np.sqrt(1 / 5 + 1 / 4) - 1e-12
 
 
@@ -288,28 +291,28 @@ def curve_of(*scores, guess=0.6):
 
 
 def test_where_guessing_does_as_well_no_feature_is_used():
-    none = HonestScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5]), 3)
+    none = NestedScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5]), 3)
     assert none.sizes.tolist() == [0, 0, 0]
     assert (none.mean, none.std_error, none.beats_guessing) == (0.6, 0.01, False)
-    some = HonestScore(curve_of([0.5, 0.9], [0.55, 0.91], [0.4, 0.4]), 3)
+    some = NestedScore(curve_of([0.5, 0.9], [0.55, 0.91], [0.4, 0.4]), 3)
     assert some.sizes.tolist() == [0, 0, 5]  # for the first two the others differ too much
     assert some.scores.tolist() == [0.6, 0.6, 0.4]
-    unknown = HonestScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5], guess=None), 3)
+    unknown = NestedScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5], guess=None), 3)
     assert (unknown.sizes > 0).all()
 
 
 def test_sizes_are_chosen_by_folds_that_test_on_rows_trained_on():
     first, second = [[0.9, 0.5], [0.9, 0.5], [0.9, 0.4]], [[0.5, 0.9], [0.4, 0.9], [0.5, 0.9]]
-    assert HonestScore(curve_of(*first, *second), 3).sizes.tolist() == [1, 1, 1, 5, 5, 5]
+    assert NestedScore(curve_of(*first, *second), 3).sizes.tolist() == [1, 1, 1, 5, 5, 5]
 
 
 def test_more_time_deals_out_more_folds():
     X, y = table(20, 5)
     fitted = FSDD().fit(X, y)
-    once, often = (fitted.honest_score(X, y, seconds=seconds) for seconds in (0.0, 1e9))
+    once, often = (nested_score(fitted, X, y, seconds=seconds) for seconds in (0.0, 1e9))
     assert (len(once.scores), len(often.scores)) == (5, 20)
     assert often.curve.scores[:5].tolist() == once.curve.scores.tolist()
-    assert len(fitted.honest_score(X, y, seconds=1e9, groups=np.arange(20) // 2).scores) == 5
+    assert len(nested_score(fitted, X, y, seconds=1e9, groups=np.arange(20) // 2).scores) == 5
 
 
 def test_rows_that_belong_together_are_shuffled_together():
@@ -317,14 +320,14 @@ def test_rows_that_belong_together_are_shuffled_together():
     random, patients = np.random.default_rng(0), np.arange(100) // 4
     X = random.standard_normal((25, 40))[patients] + random.standard_normal((100, 40)) / 10
     y = (patients % 2)[np.argsort(random.permutation(25))[patients] * 4]
-    score = FSDD().fit(X, y).honest_score(X, y, seconds=0.0, shuffled=True, groups=patients)
-    blind = FSDD().fit(X, y).honest_score(X, y, seconds=0.0)
+    score = nested_score(FSDD().fit(X, y), X, y, seconds=0.0, shuffled=True, groups=patients)
+    blind = nested_score(FSDD().fit(X, y), X, y, seconds=0.0)
     assert blind.mean > 0.9 > 0.7 > max(score.mean, score.shuffled)
 
 
 def test_guessing_knows_weights():
     X, y = table(20, 5)
-    score = FSDD().fit(X, y).size_curve(X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
+    score = size_curve(FSDD().fit(X, y), X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
     assert (score.guess, score.chance) == pytest.approx((0.75, np.sqrt(0.75 * 0.25 * 100) / 40))
 
 
@@ -339,7 +342,7 @@ def test_a_feature_that_early_probes_missed_is_sure_of_something():
     on_top = found.ranking_ <= 10
     assert (missed & on_top).any()
     assert np.isfinite(found.std_errors_[on_top]).all()
-    assert found.certainty().rank_intervals(0.95)[on_top, 1].max() < 100
+    assert found.run_.certainty().rank_intervals(0.95)[on_top, 1].max() < 100
 
 
 def test_honest_scores_of_noise_are_near_guessing():
@@ -348,7 +351,7 @@ def test_honest_scores_of_noise_are_near_guessing():
     for seed in range(8):
         random = np.random.default_rng(seed)
         X, y = random.standard_normal((50, 6)), random.permutation(np.arange(50) < 15)
-        found.append(FSDD().fit(X, y).honest_score(X, y, seconds=0.0))
+        found.append(nested_score(FSDD().fit(X, y), X, y, seconds=0.0))
     off = np.array([score.mean - score.guess for score in found])
     assert off.mean() > -0.03
     assert (np.abs(off) <= 2 * np.array([score.std_error for score in found])).sum() >= 7

@@ -35,7 +35,7 @@ def test_a_plan_in_rounds_draws_what_each_round_may_hold():
 
 
 def test_adjusted_is_by_round_and_size(whole):
-    plan, ledger = whole.plan_, whole.ledger_
+    plan, ledger = whole.run_.feature_plan, whole.run_.ledger
     second = plan.rounds[1].start
     rest = np.concatenate([values for _, values in adjusted(plan, ledger)])
     assert abs(rest[:second].mean()) < 1e-12
@@ -56,28 +56,30 @@ def test_ctrl_c_keeps_the_rounds():
     unbroken = until(600).fit(MADELON.X, MADELON.y)
     with pytest.warns(Warning, match="interrupted after 300 probes"):
         fitted = until(300).fit(MADELON.X, MADELON.y)
-    started = [part for part in unbroken.plan_.rounds if part.start <= 300]
+    started = [part for part in unbroken.run_.feature_plan.rounds if part.start <= 300]
     assert len(started) > 1
-    assert [part.active.tolist() for part in fitted.plan_.rounds] == [part.active.tolist() for part in started]
-    assert fitted.ledger_.values().tolist() == unbroken.ledger_.values()[:300].tolist()
+    assert [part.active.tolist() for part in fitted.run_.feature_plan.rounds] == [
+        part.active.tolist() for part in started
+    ]
+    assert fitted.run_.ledger.values().tolist() == unbroken.run_.ledger.values()[:300].tolist()
 
 
 def test_every_feature_is_probed_and_the_history_says_when_it_was_dropped(whole):
-    left = whole.history_["left_in_round"]
+    left = whole.history_["dropped_in_round"]
     assert (left == 0).sum() == 20
-    assert (whole.tally_.counts > 0).all()
+    assert (whole.run_.feature_tally.counts > 0).all()
 
 
 def test_a_group_leaves_as_one():
     options = {"feature_groups": [[0, 1, 2], [10, 11]], "drop": [5], "random_state": 0}
     fitted = Tournament(10, n_probes=600, **options).fit(MADELON.X, MADELON.y)
     assert len(set(fitted.ranking_[[0, 1, 2]].tolist())) == 1
-    assert fitted.history_["left_in_round"][0] == fitted.history_["left_in_round"][1]
+    assert fitted.history_["dropped_in_round"][0] == fitted.history_["dropped_in_round"][1]
 
 
 def test_only_regression_is_a_coefficient_of_a_tournament(whole):
     with pytest.raises(ValueError, match="coefficient='daf0' is not defined for a tournament: use 'regression'"):
-        whole.coefficients("daf0")
+        whole.run_.coefficient("daf0")[0]
 
 
 def test_ranked_puts_later_rounds_first():

@@ -98,12 +98,3 @@ def test_positions_break_ties_by_the_lower_index_and_put_nan_last():
     scores = np.array([0.5, np.nan, 0.9, 0.5, -np.inf, np.nan])
     assert positions(scores).tolist() == [1, 4, 0, 2, 3, 5]
     assert np.argsort(positions(scores)).tolist() == naive.order(scores)
-
-
-def test_positions_of_few_and_of_many(monkeypatch):
-    """Sorted by numpy or by radix: the same."""
-    rng = np.random.default_rng(0)
-    scores = np.r_[rng.integers(-3, 4, 300) / 3.0, -0.0, 0.0, np.nan, np.inf, -np.inf, np.nan, 1e-310, -1e-310]
-    few = positions(scores)
-    monkeypatch.setattr("probewise.engine.tally.FEW_SCORES", 0)
-    np.testing.assert_array_equal(positions(scores), few)

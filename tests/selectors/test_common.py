@@ -56,8 +56,8 @@ def expected_to_fail(estimator):
 BY_FILTERS_OF_THE_SAME_KIND = [DFE(), JMI(), CMIM(), CFS(), FCBF()]
 IN_OTHER_WAYS = [
     DAF(random_state=0),
-    DAF("auto", stop=MaxProbes(200), random_state=0),
-    DAF("auto", how_many="size", stop=MaxProbes(100), random_state=0),
+    DAF("stands_out", stop=MaxProbes(200), random_state=0),
+    DAF("size_curve", stop=MaxProbes(100), random_state=0),
 ]
 
 

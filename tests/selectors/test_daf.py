@@ -41,17 +41,17 @@ def daf(**options):
 def test_coefficients_equal_the_twin_on_the_ledgers_probes(sampler):
     X, y = table()
     fitted = daf(**sampler).fit(X, y)
-    subsets = [fitted.plan_.probe(i) for i in range(800)]
-    values = KNN(3).bind(X, y)(type(fitted.plan_.draw(0, 1)).of(subsets))
-    np.testing.assert_array_equal(fitted.ledger_.values(), values)
+    subsets = [fitted.run_.feature_plan.probe(i) for i in range(800)]
+    values = KNN(3).bind(X, y)(type(fitted.run_.feature_plan.draw(0, 1)).of(subsets))
+    np.testing.assert_array_equal(fitted.run_.ledger.values(), values)
     for name in ("daf0", "daf1", "daf2", "daf0_centered", "daf2_centered"):
         twin = getattr(naive, name)(subsets, values, 12)
-        np.testing.assert_allclose(fitted.coefficients(name), twin, rtol=1e-9)
+        np.testing.assert_allclose(fitted.run_.coefficient(name)[0], twin, rtol=1e-9)
         again = daf(coefficient=name, **sampler).fit(X, y)
-        np.testing.assert_array_equal(again.scores_, fitted.coefficients(name))
-        assert (again.probe_std_errors_ > 0).all()
-    np.testing.assert_allclose(fitted.probe_std_errors_, naive.welch(subsets, values, 12), rtol=1e-8)
-    assert fitted.tally_.counts.tolist() == [sum(f in s for s in subsets) for f in range(12)]
+        np.testing.assert_array_equal(again.scores_, fitted.run_.coefficient(name)[0])
+        assert (again.run_.std_errors(over="probes") > 0).all()
+    np.testing.assert_allclose(fitted.run_.std_errors(over="probes"), naive.welch(subsets, values, 12), rtol=1e-8)
+    assert fitted.run_.feature_tally.counts.tolist() == [sum(f in s for s in subsets) for f in range(12)]
 
 
 def test_attributes():
@@ -68,9 +68,15 @@ def test_the_seed_decides():
     X, y = table()
     assert daf().fit(X, y).scores_.tolist() == daf().fit(X, y).scores_.tolist()
     assert daf().fit(X, y).scores_.tolist() != daf(random_state=1).fit(X, y).scores_.tolist()
-    assert daf(random_state=None).fit(X, y).plan_.seed != daf(random_state=None).fit(X, y).plan_.seed
+    assert (
+        daf(random_state=None).fit(X, y).run_.feature_plan.seed
+        != daf(random_state=None).fit(X, y).run_.feature_plan.seed
+    )
     states = [np.random.RandomState(4) for _ in range(2)]
-    assert daf(random_state=states[0]).fit(X, y).plan_.seed == daf(random_state=states[1]).fit(X, y).plan_.seed
+    assert (
+        daf(random_state=states[0]).fit(X, y).run_.feature_plan.seed
+        == daf(random_state=states[1]).fit(X, y).run_.feature_plan.seed
+    )
 
 
 @pytest.mark.slow
@@ -107,10 +113,10 @@ def test_a_run_goes_on_from_its_ledger(tmp_path):
     resumed = daf(ledger=str(path), n_jobs=2).fit(X, y)
     whole = daf().fit(X, y)
     assert resumed.scores_.tobytes() == whole.scores_.tobytes()
-    assert resumed.ledger_.values().tobytes() == whole.ledger_.values().tobytes()
+    assert resumed.run_.ledger.values().tobytes() == whole.run_.ledger.values().tobytes()
     seeded = daf(ledger=path, random_state=None).fit(X, y)
-    assert seeded.plan_.seed == 0
-    assert seeded.ledger_.settings["version"]
+    assert seeded.run_.feature_plan.seed == 0
+    assert seeded.run_.ledger.settings["version"]
 
 
 @pytest.mark.parametrize(
@@ -168,8 +174,8 @@ def test_groups_and_other_splitters():
     X, y = table()
     groups = np.arange(90) // 9
     fitted = daf(cv=GroupKFold(3), stop=MaxProbes(50)).fit(X, y, groups=groups)
-    expected = KNN(3).bind(X, y, GroupKFold(3), groups=groups)(fitted.plan_.draw(0, 50))
-    np.testing.assert_array_equal(fitted.ledger_.values(), expected)
+    expected = KNN(3).bind(X, y, GroupKFold(3), groups=groups)(fitted.run_.feature_plan.draw(0, 50))
+    np.testing.assert_array_equal(fitted.run_.ledger.values(), expected)
 
 
 def test_ctrl_c_gives_the_ranking_so_far():
@@ -235,7 +241,7 @@ def test_max_time_with_a_slow_criterion():
     started = time.perf_counter()
     fitted = daf(criterion=slow, stop=MaxTime(0.5) | Settled(3)).fit(X, y)
     assert fitted.stop_reason_ == "the time limit of 0.5 s was reached"
-    assert fitted.ledger_.seconds_at(fitted.n_probes_ - 5) < 0.5
+    assert fitted.run_.ledger.seconds_at(fitted.n_probes_ - 5) < 0.5
     assert time.perf_counter() - started < 5
 
 
@@ -275,7 +281,7 @@ def test_leaders_by_a_single_probe_are_warned_of():
     X, y = np.random.default_rng(0).standard_normal((30, 200)), np.arange(30) % 2
     with pytest.warns(ConvergenceWarning, match=r"of the first 10 features \d+ were in a single probe"):
         thin = DAF(stop=MaxProbes(40), max_probe_size=6, random_state=0).fit(X, y)
-    assert np.isnan(thin.std_errors_[thin.tally_.counts == 1]).all()
+    assert np.isnan(thin.std_errors_[thin.run_.feature_tally.counts == 1]).all()
 
 
 def test_time_that_is_over_unsettled_is_warned_of(monkeypatch):

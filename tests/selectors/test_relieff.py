@@ -47,7 +47,7 @@ def form(X, seed):
 WAYS = {
     "at once": {},
     "by rows": {"LEAST_ROWS": 3, "MOST_ROWS": 5, "LEAST_OTHERS": 2, "MOST_OTHERS": 7},
-    "by columns": {"LEAST_COLUMNS": 2, "LEAST_COLUMN_JOBS": 1},
+    "by columns": {"LEAST_COLUMNS": 2, "LEAST_SLICES": 1},
 }
 seeds = st.integers(0, 2**32 - 1)
 

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from probewise import DAF, Tournament
+from probewise.evaluation import size_curve
 from probewise.report.words import sentences_on_features
 from probewise.stopping import MaxProbes
 from probewise.validation.scaling import scale_for, scaled, uneven_widths
@@ -66,7 +67,7 @@ def test_a_copy_of_the_target_is_found_among_wide_columns(tmp_path):
     kept = DAF(scale="rank", ledger=tmp_path / "run", **options).fit(X, y)
     with pytest.raises(ValueError, match='its scale is "rank", not null'):
         DAF(ledger=tmp_path / "run", **options).fit(X, y)
-    assert kept.size_curve(X, y, sizes=[1]).mean[0] == 1  # scored as the run saw the columns
+    assert size_curve(kept, X, y, sizes=[1]).mean[0] == 1  # scored as the run saw the columns
 
 
 def test_uneven_columns_are_said():

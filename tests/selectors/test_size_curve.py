@@ -14,7 +14,7 @@ from probewise import BIF, DAF, FSDD, SFFS
 from probewise.criteria import KNN, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
-from probewise.evaluation.size_curve import SizeCurve, TooFewRows, fewest_enough, size_curve_of, spaced_sizes
+from probewise.evaluation.sizes import SizeCurve, TooFewRows, fewest_enough, size_curve, spaced_sizes
 from probewise.stopping import MaxProbes
 
 
@@ -77,7 +77,7 @@ def test_sizes_are_spaced_by_ratio():
 
 
 def test_the_curve_is_cross_validated_accuracy_along_the_ranking(madelon, daf):
-    curve = daf.size_curve(madelon.X, madelon.y, sizes=[9, 1, 4])
+    curve = size_curve(daf, madelon.X, madelon.y, sizes=[9, 1, 4])
     assert curve.sizes.tolist() == [1, 4, 9]
     assert not curve.nested
     order = np.argsort(daf.ranking_)
@@ -91,7 +91,7 @@ def test_the_curve_is_cross_validated_accuracy_along_the_ranking(madelon, daf):
 
 def test_nested_ranks_on_the_training_rows_alone(madelon, daf):
     folds = StratifiedKFold(3)
-    curve = daf.size_curve(madelon.X, madelon.y, sizes=[2, 5], cv=folds, nested=True)
+    curve = size_curve(daf, madelon.X, madelon.y, sizes=[2, 5], cv=folds, nested=True)
     assert curve.nested
     for fold, (train, test) in enumerate(folds.split(madelon.X, madelon.y)):
         again = DAF(stop=MaxProbes(800), random_state=0).fit(madelon.X[train], madelon.y[train])
@@ -110,21 +110,26 @@ def test_nested_makes_as_many_probes_from_the_same_seed_and_leaves_the_ledger_al
 
     def noted(self, *arguments, **options):
         fitted = fit(self, *arguments, **options)
-        seen.append((fitted.n_probes_, fitted.plan_.seed, fitted.ledger))
+        seen.append((fitted.n_probes_, fitted.run_.feature_plan.seed, fitted.ledger))
         return fitted
 
     monkeypatch.setattr(DAF, "fit", noted)
-    daf.size_curve(madelon.X, madelon.y, sizes=[2], cv=2, nested=True)
+    size_curve(daf, madelon.X, madelon.y, sizes=[2], cv=2, nested=True)
     assert seen == [(100, 7, None)] * 2
     assert path.read_bytes() == kept
-    assert len(daf.ledger_.values()) == 100
+    assert len(daf.run_.ledger.values()) == 100
 
 
 def test_nested_is_the_same_for_any_number_of_workers(madelon):
     curves = [
-        DAF(stop=MaxProbes(100), random_state=1, n_jobs=jobs)
-        .fit(madelon.X, madelon.y)
-        .size_curve(madelon.X, madelon.y, sizes=[1, 3], cv=2, nested=True)
+        size_curve(
+            DAF(stop=MaxProbes(100), random_state=1, n_jobs=jobs).fit(madelon.X, madelon.y),
+            madelon.X,
+            madelon.y,
+            sizes=[1, 3],
+            cv=2,
+            nested=True,
+        )
         for jobs in (None, 2)
     ]
     assert curves[0].scores.tobytes() == curves[1].scores.tobytes()
@@ -138,7 +143,7 @@ def test_few_features_that_hold_all_there_is_are_suggested():
     X = rng.standard_normal((300, 40))
     y = (X[:, 3] + X[:, 8] + X[:, 21] > 0).astype(int)
     daf = DAF(criterion="linear", stop=MaxProbes(800), random_state=0).fit(X, y)
-    curve, honest = (daf.size_curve(X, y, nested=nested) for nested in (False, True))
+    curve, honest = (size_curve(daf, X, y, nested=nested) for nested in (False, True))
     assert curve.suggested == 3
     assert 3 <= honest.suggested <= 7
     assert curve.beats_guessing
@@ -149,7 +154,7 @@ def test_two_that_tell_only_together_are_suggested_together():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 30))
     y = (X[:, 4] * X[:, 9] > 0).astype(int)
-    curve = DAF(max_probe_size=8, stop=MaxProbes(1500), random_state=0).fit(X, y).size_curve(X, y)
+    curve = size_curve(DAF(max_probe_size=8, stop=MaxProbes(1500), random_state=0).fit(X, y), X, y)
     assert curve.suggested == 2
     assert curve.mean[0] < 0.65 < 0.85 < curve.mean[1]
 
@@ -159,14 +164,14 @@ def test_noise_does_not_beat_guessing_where_the_curve_is_nested(seed):
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((80, 150)), np.arange(80) % 2
     daf = DAF(stop=MaxProbes(300), random_state=seed).fit(X, y)
-    assert daf.size_curve(X, y, nested=True).beats_guessing is False
+    assert size_curve(daf, X, y, nested=True).beats_guessing is False
 
 
 def test_where_it_is_not_nested_it_is_optimistic():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((80, 150)), np.arange(80) % 2
     daf = DAF(stop=MaxProbes(600), random_state=0).fit(X, y)
-    seen, honest = (daf.size_curve(X, y, nested=nested).mean.max() for nested in (False, True))
+    seen, honest = (size_curve(daf, X, y, nested=nested).mean.max() for nested in (False, True))
     assert seen > honest + 0.1
 
 
@@ -174,10 +179,10 @@ def test_numbers_as_target():
     rng = np.random.default_rng(1)
     X = rng.standard_normal((120, 12))
     y = X[:, 2] + 0.5 * X[:, 5]
-    curve = DAF(criterion="linear", stop=MaxProbes(300), random_state=0).fit(X, y).size_curve(X, y)
+    curve = size_curve(DAF(criterion="linear", stop=MaxProbes(300), random_state=0).fit(X, y), X, y)
     assert (curve.measure, curve.guess, curve.suggested, curve.beats_guessing) == ("R²", 0.0, 2, True)
     noise = rng.standard_normal(120)
-    curve = DAF(stop=MaxProbes(300), random_state=0).fit(X, noise).size_curve(X, noise, nested=True)
+    curve = size_curve(DAF(stop=MaxProbes(300), random_state=0).fit(X, noise), X, noise, nested=True)
     assert curve.beats_guessing is False
 
 
@@ -190,20 +195,20 @@ def test_a_criterion_that_is_not_cross_validated_has_a_stand_in(madelon):
 
     X, y = madelon.X, madelon.y
     for criterion in (spread, "separability"):
-        curve = BIF(criterion=criterion).fit(X, y).size_curve(X, y, sizes=[3])
+        curve = size_curve(BIF(criterion=criterion).fit(X, y), X, y, sizes=[3])
         assert curve.scored_by == "3 nearest neighbours, on scaled columns"
     gaps = X.copy()
     gaps[::7, 1] = np.nan
-    assert FSDD().fit(gaps, y).size_curve(gaps, y, sizes=[3]).scored_by.endswith("gaps filled")
+    assert size_curve(FSDD().fit(gaps, y), gaps, y, sizes=[3]).scored_by.endswith("gaps filled")
 
 
 def test_a_scoring_has_its_own_guess(madelon):
     X, y = madelon.X, madelon.y
     daf = DAF(criterion=LogisticRegression(), scoring="roc_auc", stop=MaxProbes(40), random_state=0).fit(X, y)
-    curve = daf.size_curve(X, y, sizes=[1, 3])
+    curve = size_curve(daf, X, y, sizes=[1, 3])
     assert (curve.measure, curve.guess) == ("roc_auc", 0.5)
     own = DAF(criterion=LogisticRegression(), scoring=by_nothing, stop=MaxProbes(40), random_state=0).fit(X, y)
-    curve = own.size_curve(X, y, sizes=[1, 3])
+    curve = size_curve(own, X, y, sizes=[1, 3])
     assert (curve.measure, curve.guess, curve.beats_guessing) == ("score", None, None)
 
 
@@ -216,28 +221,28 @@ def test_groups_stay_together(madelon):
     groups = np.arange(200) // 10
     daf = DAF(stop=MaxProbes(100), random_state=0, cv=GroupKFold(3)).fit(X, y, groups=groups)
     for cv in (4, GroupKFold(4)):
-        curve = daf.size_curve(X, y, sizes=[2], cv=cv, nested=True, groups=groups)
+        curve = size_curve(daf, X, y, sizes=[2], cv=cv, nested=True, groups=groups)
         assert curve.scores.shape == (4, 1)
     with pytest.raises(ValueError, match="all rows are of one group"):
-        daf.size_curve(X, y, groups=np.zeros(200))
+        size_curve(daf, X, y, groups=np.zeros(200))
 
 
 def test_weights_count(madelon):
     X, y = madelon.X, madelon.y
     weights = np.where(np.arange(200) % 2, 1.0, 3.0)
     daf = DAF(criterion="linear", stop=MaxProbes(100), random_state=0).fit(X, y, sample_weight=weights)
-    plain, weighted = daf.size_curve(X, y, sizes=[3]), daf.size_curve(X, y, sizes=[3], sample_weight=weights)
+    plain, weighted = size_curve(daf, X, y, sizes=[3]), size_curve(daf, X, y, sizes=[3], sample_weight=weights)
     assert plain.scores.tolist() != weighted.scores.tolist()
-    equal = daf.size_curve(X, y, sizes=[3], sample_weight=np.ones(200))
+    equal = size_curve(daf, X, y, sizes=[3], sample_weight=np.ones(200))
     np.testing.assert_allclose(equal.scores, plain.scores)
-    assert daf.size_curve(X, y, sizes=[3], cv=2, nested=True, sample_weight=weights).scores.shape == (2, 1)
+    assert size_curve(daf, X, y, sizes=[3], cv=2, nested=True, sample_weight=weights).scores.shape == (2, 1)
 
 
 def test_a_splitter_or_splits_may_be_given(madelon, daf):
     X, y = madelon.X, madelon.y
     splitter = ShuffleSplit(3, test_size=0.25, random_state=0)
-    by_splitter = daf.size_curve(X, y, sizes=[3], cv=splitter)
-    by_list = daf.size_curve(X, y, sizes=[3], cv=list(splitter.split(X)))
+    by_splitter = size_curve(daf, X, y, sizes=[3], cv=splitter)
+    by_list = size_curve(daf, X, y, sizes=[3], cv=list(splitter.split(X)))
     np.testing.assert_array_equal(by_splitter.scores, by_list.scores)
     assert by_list.test_to_train == pytest.approx(1 / 3)
 
@@ -248,7 +253,7 @@ def test_a_splitter_or_splits_may_be_given(madelon, daf):
 @pytest.mark.parametrize("selector", [FSDD(), BIF(criterion="linear")], ids=["FSDD", "BIF"])
 @pytest.mark.parametrize("nested", [False, True], ids=["as it is", "nested"])
 def test_selectors_without_probes_have_it(selector, nested, madelon):
-    curve = selector.fit(madelon.X, madelon.y).size_curve(madelon.X, madelon.y, nested=nested, cv=2)
+    curve = size_curve(selector.fit(madelon.X, madelon.y), madelon.X, madelon.y, nested=nested, cv=2)
     assert curve.sizes[-1] == 30
     assert curve.suggested in curve.sizes
 
@@ -256,12 +261,12 @@ def test_selectors_without_probes_have_it(selector, nested, madelon):
 def test_a_path_gives_its_subsets(madelon):
     X, y = madelon.X, madelon.y
     sffs = SFFS(4, criterion=Linear()).fit(X, y)
-    curve = sffs.size_curve(X, y, cv=3)
+    curve = size_curve(sffs, X, y, cv=3)
     assert curve.sizes.tolist() == sorted(sffs.path_)
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
     own = Linear().bind(X, y, folds)
     np.testing.assert_allclose(curve.mean[1], own(Subsets.of([sffs.path_[2][1]]))[0])
-    assert sffs.size_curve(X, y, sizes=[2, 4], cv=2, nested=True).scores.shape == (2, 2)
+    assert size_curve(sffs, X, y, sizes=[2, 4], cv=2, nested=True).scores.shape == (2, 2)
 
 
 def test_frames_sparse_tables_and_tables_on_disk_give_the_same(madelon, tmp_path):
@@ -273,19 +278,19 @@ def test_frames_sparse_tables_and_tables_on_disk_give_the_same(madelon, tmp_path
         np.load(tmp_path / "X.npy", mmap_mode="r"),
     )
     options = {"sizes": [1, 4], "cv": 2, "nested": True}
-    expected = DAF(stop=MaxProbes(60), random_state=0).fit(X, y).size_curve(X, y, **options)
+    expected = size_curve(DAF(stop=MaxProbes(60), random_state=0).fit(X, y), X, y, **options)
     for frame in frames:
-        curve = DAF(stop=MaxProbes(60), random_state=0).fit(frame, y).size_curve(frame, y, **options)
+        curve = size_curve(DAF(stop=MaxProbes(60), random_state=0).fit(frame, y), frame, y, **options)
         np.testing.assert_array_equal(curve.scores, expected.scores)
     sparse = sp.csr_array(X)
-    curve = DAF(criterion="linear", stop=MaxProbes(60), random_state=0).fit(sparse, y).size_curve(sparse, y, **options)
+    curve = size_curve(DAF(criterion="linear", stop=MaxProbes(60), random_state=0).fit(sparse, y), sparse, y, **options)
     assert np.isfinite(curve.scores).all()
 
 
 def test_columns_that_were_not_probed_are_no_sizes(madelon):
     X, y = madelon.X, madelon.y
     daf = DAF(drop=np.arange(10, X.shape[1]), stop=MaxProbes(200), random_state=0).fit(X, y)
-    assert daf.size_curve(X, y, cv=2).sizes[-1] == 10
+    assert size_curve(daf, X, y, cv=2).sizes[-1] == 10
 
 
 # ---- inside fit
@@ -293,23 +298,23 @@ def test_columns_that_were_not_probed_are_no_sizes(madelon):
 
 def test_auto_keeps_as_many_as_the_curve_suggests(madelon):
     X, y = madelon.X, madelon.y
-    daf = DAF("auto", how_many="size", stop=MaxProbes(400), random_state=0).fit(X, y)
-    curve = daf.size_curve()
+    daf = DAF("size_curve", stop=MaxProbes(400), random_state=0).fit(X, y)
+    curve = size_curve(daf)
     assert curve is daf.size_curve_
     assert daf.support_.sum() == curve.suggested
     assert daf.transform(X).shape == (200, curve.suggested)
     plain = DAF(stop=MaxProbes(400), random_state=0).fit(X, y)
     assert plain.scores_.tobytes() == daf.scores_.tobytes()
-    np.testing.assert_array_equal(plain.size_curve(X, y).scores, curve.scores)
-    np.testing.assert_array_equal(plain.size_curve(X, y, nested=True).scores, curve.check.scores)
+    np.testing.assert_array_equal(size_curve(plain, X, y).scores, curve.scores)
+    np.testing.assert_array_equal(size_curve(plain, X, y, nested=True).scores, curve.check.scores)
     assert curve.beats_guessing == curve.check.beats_guessing
 
 
 def test_auto_says_so_where_there_is_nothing_but_noise():
     X, y = np.random.default_rng(0).standard_normal((80, 100)), np.arange(80) % 2
     with pytest.warns(UserWarning, match="no number of features predicts convincingly better than guessing"):
-        daf = DAF("auto", how_many="size", stop=MaxProbes(400), random_state=0).fit(X, y)
-    curve = daf.size_curve()
+        daf = DAF("size_curve", stop=MaxProbes(400), random_state=0).fit(X, y)
+    curve = size_curve(daf)
     assert curve.beats_guessing is False
     assert curve.mean.max() > curve.check.mean.max()  # it has seen the rows, and takes their luck for more
 
@@ -319,17 +324,17 @@ def test_sizes_count_groups_as_one_and_begin_with_what_is_kept(madelon):
     groups = [[0, 1, 2], [3, 4], list(range(5, 30))]
     options = {"criterion": "linear", "stop": MaxProbes(100), "random_state": 0}
     daf = DAF(feature_groups=groups[:2], **options).fit(X, y)
-    curve = daf.size_curve(X, y, cv=2)
+    curve = size_curve(daf, X, y, cv=2)
     assert curve.sizes[-1] == 27
     for nested in (False, True):
-        kept = DAF("auto", how_many="size", keep=[7, 8], **options).fit(X, y)
-        curve = kept.size_curve(X, y, cv=3, nested=nested)
+        kept = DAF("size_curve", keep=[7, 8], **options).fit(X, y)
+        curve = size_curve(kept, X, y, cv=3, nested=nested)
         assert curve.sizes[0] == 2
     first = Linear().bind(X[:, [7, 8]], y, StratifiedKFold(3, shuffle=True, random_state=0))(Subsets.of([[0, 1]]))[0]
     assert curve.mean[0] == pytest.approx(first)
     assert kept.support_[[7, 8]].all()
     with pytest.raises(ValueError, match="give whole numbers from 2 to 30"):
-        kept.size_curve(X, y, sizes=[1])
+        size_curve(kept, X, y, sizes=[1])
 
 
 @pytest.mark.parametrize("nested", [False, True], ids=["as it is", "nested"])
@@ -341,7 +346,7 @@ def test_categories_are_judged_as_the_run_judged_them(nested):
     frame = pd.DataFrame(rng.standard_normal((150, 6)), columns=list("abcdef"))
     frame["kind"] = pd.Categorical(np.array(["low", "middle", "high"])[level])
     daf = DAF(criterion="linear", stop=MaxProbes(200), random_state=0).fit(frame, y)
-    curve = daf.size_curve(frame, y, nested=nested)
+    curve = size_curve(daf, frame, y, nested=nested)
     assert curve.suggested == 1
     assert curve.mean[0] == 1.0
 
@@ -352,40 +357,40 @@ def test_categories_are_judged_as_the_run_judged_them(nested):
 def test_what_cannot_be_judged_is_said(madelon, daf):
     X, y = madelon.X, madelon.y
     with pytest.raises(ValueError, match="no size curve was made when this selector was fitted"):
-        daf.size_curve()
+        size_curve(daf)
     with pytest.raises(NotFittedError):
-        DAF().size_curve(X, y)
+        size_curve(DAF(), X, y)
     with pytest.raises(ValueError, match="y=None"):
-        daf.size_curve(X)
+        size_curve(daf, X)
     for sizes in ([], [0], [31], [1.5], [True]):
         with pytest.raises(ValueError, match="with 30 features: give whole numbers from 1 to 30"):
-            daf.size_curve(X, y, sizes=sizes)
+            size_curve(daf, X, y, sizes=sizes)
     with pytest.raises(ValueError, match="cv=1 must be at least 2"):
-        daf.size_curve(X, y, cv=1)
+        size_curve(daf, X, y, cv=1)
     with pytest.raises(ValueError, match="30 features"):
-        daf.size_curve(X[:, :5], y)
+        size_curve(daf, X[:, :5], y)
     with pytest.raises(ValueError, match="inconsistent"):
-        daf.size_curve(X, y[:-1])
+        size_curve(daf, X, y[:-1])
     few = FSDD().fit(X[:6], y[:6])
     with pytest.raises(TooFewRows, match="6 rows are too few to cross-validate in 5 folds"):
-        size_curve_of(few, X[:6], y[:6])
+        size_curve(few, X[:6], y[:6])
     rare = np.where(np.arange(200) == 3, 2, y)
     with pytest.raises(TooFewRows, match="a class has a single row"):
-        FSDD().fit(X, rare).size_curve(X, rare)
+        size_curve(FSDD().fit(X, rare), X, rare)
 
 
 def test_folds_given_as_rows_are_of_all_rows(madelon):
     X, y = madelon.X, madelon.y
     fixed = DAF(cv=list(StratifiedKFold(3).split(X, y)), stop=MaxProbes(60), random_state=0).fit(X, y)
-    assert fixed.size_curve(X, y, sizes=[2]).scores.shape == (5, 1)
+    assert size_curve(fixed, X, y, sizes=[2]).scores.shape == (5, 1)
     with pytest.raises(ValueError, match="is a list of splits of all rows, and nested=True ranks on some"):
-        fixed.size_curve(X, y, sizes=[2], nested=True)
+        size_curve(fixed, X, y, sizes=[2], nested=True)
 
 
 def test_nothing_the_user_gave_is_changed(madelon, daf):
     X, y = madelon.X.copy(), madelon.y.copy()
     before = (daf.scores_.copy(), daf.get_params())
-    daf.size_curve(X, y, sizes=[2], cv=2, nested=True)
+    size_curve(daf, X, y, sizes=[2], cv=2, nested=True)
     np.testing.assert_array_equal(X, madelon.X)
     np.testing.assert_array_equal(y, madelon.y)
     np.testing.assert_array_equal(daf.scores_, before[0])
@@ -394,7 +399,7 @@ def test_nothing_the_user_gave_is_changed(madelon, daf):
 
 def test_subsets_are_scored_by_the_criterion_of_the_run(madelon):
     X, y = madelon.X, madelon.y
-    five = DAF(criterion=KNN(5), stop=MaxProbes(60), random_state=0).fit(X, y).size_curve(X, y, sizes=[4])
+    five = size_curve(DAF(criterion=KNN(5), stop=MaxProbes(60), random_state=0).fit(X, y), X, y, sizes=[4])
     order = np.argsort(DAF(criterion=KNN(5), stop=MaxProbes(60), random_state=0).fit(X, y).ranking_)[:4]
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     expected = cross_val_score(KNeighborsClassifier(5), X[:, order], y, cv=folds)
@@ -404,7 +409,7 @@ def test_subsets_are_scored_by_the_criterion_of_the_run(madelon):
 def test_where_no_nested_curve_can_be_had_fit_says_so_and_goes_on():
     data = make_madelon(60, 20, n_dimensions=2, n_combinations=2, random_state=0)
     splits = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
-    daf = DAF("auto", how_many="size", cv=splits, stop=MaxProbes(200), random_state=0)
+    daf = DAF("size_curve", cv=splits, stop=MaxProbes(200), random_state=0)
     with pytest.warns(UserWarning, match="was not tried on rows kept apart: cv of DAF is a list of splits"):
         daf.fit(data.X, data.y)
     assert daf.support_.sum() == daf.size_curve_.suggested

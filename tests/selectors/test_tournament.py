@@ -41,20 +41,20 @@ def fitted():
 
 
 def same(first, second):
-    assert first.ledger_.values().tobytes() == second.ledger_.values().tobytes()
+    assert first.run_.ledger.values().tobytes() == second.run_.ledger.values().tobytes()
     assert first.scores_.tobytes() == second.scores_.tobytes()
     assert first.ranking_.tolist() == second.ranking_.tolist()
 
 
 def test_rounds_are_those_of_a_literal_twin(fitted):
     """Who goes on, round by round, by a dense ridge regression over all probes so far."""
-    plan, values, schedule = fitted.run_.plan, fitted.ledger_.values(), fitted.run_.settings.schedule
+    plan, values, schedule = fitted.run_.plan, fitted.run_.ledger.values(), fitted.run_.settings.schedule
     active = naive.tournament_rounds(plan, values, schedule)
     assert [part.active.tolist() for part in plan.rounds] == active
 
 
 def test_ranks_go_by_the_round_reached_and_then_by_the_coefficient(fitted):
-    left = fitted.history_["left_in_round"]
+    left = fitted.history_["dropped_in_round"]
     order = np.argsort(fitted.ranking_)
     reached = np.where(left == 0, 99, left)[order]
     assert (np.diff(reached) <= 0).all()
@@ -125,7 +125,7 @@ def test_kill_9_and_go_on(tmp_path):
         unbroken = tournament(n_probes=60_000, time_limit=1.0).fit(DATA.X, DATA.y)
     n_known = min(resumed.n_probes_, unbroken.n_probes_)
     assert resumed.n_probes_ >= 50
-    assert resumed.ledger_.values(0, n_known).tobytes() == unbroken.ledger_.values(0, n_known).tobytes()
+    assert resumed.run_.ledger.values(0, n_known).tobytes() == unbroken.run_.ledger.values(0, n_known).tobytes()
 
 
 def test_a_ledger_says_what_its_selector_says(tmp_path):
@@ -183,7 +183,7 @@ def test_of_many_rows_a_sample_is_used(tmp_path, monkeypatch):
     rows = fitted.sampled_rows_
     assert np.bincount(y[rows]).tolist() == [30, 20, 10]
     criterion = fitted.criterion_.bind(DATA.X[rows], y[rows], "loo", scoring="probability", sample_weight=weights[rows])
-    assert criterion(fitted.plan_.draw(0, 20)).tobytes() == fitted.ledger_.values(0, 20).tobytes()
+    assert criterion(fitted.run_.feature_plan.draw(0, 20)).tobytes() == fitted.run_.ledger.values(0, 20).tobytes()
     resumed = tournament(**options).fit(DATA.X, y, sample_weight=weights)
     same(fitted, resumed)
     assert (tournament(n_probes=20, random_state=1).fit(DATA.X, y).sampled_rows_ != rows).any()

@@ -76,13 +76,13 @@ def test_groups_against_a_loop_over_probes(criterion, make):
     X, y = table()
     fitted = daf(criterion=criterion, feature_groups=GROUPS, stop=MaxProbes(60)).fit(make(X), y)
     values, scores = twin(make(X), y, criterion, UNITS)
-    np.testing.assert_allclose(fitted.ledger_.values(), values, rtol=1e-9)
+    np.testing.assert_allclose(fitted.run_.ledger.values(), values, rtol=1e-9)
     places = naive.order(scores)
     for place, unit in enumerate(UNITS):
         np.testing.assert_allclose(fitted.scores_[unit], scores[place], rtol=1e-7, atol=1e-12)
     for i in (0, 7, 59):
         probe = naive.uniform_probe(0, i, len(UNITS), 4)
-        assert sorted(fitted.plan_.probe(i)) == sorted(column for unit in probe for column in UNITS[unit])
+        assert sorted(fitted.run_.feature_plan.probe(i)) == sorted(column for unit in probe for column in UNITS[unit])
     ranks = {tuple(UNITS[unit]): rank + 1 for rank, unit in enumerate(places)}
     assert {unit: set(fitted.ranking_[list(unit)]) for unit in ranks} == {unit: {rank} for unit, rank in ranks.items()}
 
@@ -112,12 +112,12 @@ def test_groups_enter_leave_and_are_selected_as_one():
     X, y = table()
     fitted = daf(2, feature_groups=GROUPS).fit(pd.DataFrame(X, columns=NAMES), y)
     for i in range(300):
-        probe = set(fitted.plan_.probe(i).tolist())
+        probe = set(fitted.run_.feature_plan.probe(i).tolist())
         assert all(set(group) <= probe or not set(group) & probe for group in GROUPS)
     assert fitted.get_feature_names_out().tolist() == ["gene 3", "gene 4", "gene 8", "gene 11"]
     assert len(np.unique(fitted.scores_[[3, 4, 11]])) == 1
     assert len(np.unique(fitted.std_errors_[[0, 5]])) == 1
-    assert len(np.unique(fitted.tally_.counts[[0, 5]])) == 1
+    assert len(np.unique(fitted.run_.feature_tally.counts[[0, 5]])) == 1
     for size in range(1, 10):
         assert fitted.set_params(n_features_to_select=size).support_.sum() == sum(
             len(unit) for unit in UNITS if fitted.ranking_[unit[0]] <= size
@@ -200,9 +200,9 @@ def test_resumed_at_once_and_with_more_workers_are_the_same(options, tmp_path):
     resumed = daf(stop=MaxProbes(400), ledger=path, **common).fit(X, y)
     together = daf(stop=MaxProbes(400), n_jobs=2, **common).fit(X, y)
     for other in (resumed, together):
-        assert other.ledger_.values().tobytes() == at_once.ledger_.values().tobytes()
+        assert other.run_.ledger.values().tobytes() == at_once.run_.ledger.values().tobytes()
         for name in ("daf0", "daf1", "daf2", "regression"):
-            assert other.coefficients(name).tobytes() == at_once.coefficients(name).tobytes()
+            assert other.run_.coefficient(name)[0].tobytes() == at_once.run_.coefficient(name)[0].tobytes()
         assert other.ranking_.tolist() == at_once.ranking_.tolist()
         assert other.support_.tolist() == at_once.support_.tolist()
         for name, values in at_once.history_.items():
@@ -285,15 +285,15 @@ def test_kept_and_dropped_against_a_loop_over_probes(criterion):
     fitted = daf(criterion=criterion, keep=[10, 1], drop=[4], stop=MaxProbes(60)).fit(X, y)
     units = [[column] for column in range(12) if column not in (1, 4, 10)]
     values, scores = twin(X, y, criterion, units, always=[1, 10])
-    np.testing.assert_allclose(fitted.ledger_.values(), values, rtol=1e-9)
+    np.testing.assert_allclose(fitted.run_.ledger.values(), values, rtol=1e-9)
     rest = np.array(units).ravel()
     np.testing.assert_allclose(fitted.scores_[rest], scores, rtol=1e-7, atol=1e-12)
     assert np.isnan(fitted.scores_[[1, 4, 10]]).all()
     assert np.isnan(fitted.std_errors_[[1, 4, 10]]).all()
     assert np.argsort(fitted.ranking_).tolist() == [1, 10, *rest[naive.order(scores)], 4]
-    assert fitted.tally_.counts[[1, 4, 10]].tolist() == [60, 0, 60]
+    assert fitted.run_.feature_tally.counts[[1, 4, 10]].tolist() == [60, 0, 60]
     for i in range(60):
-        probe = fitted.plan_.probe(i).tolist()
+        probe = fitted.run_.feature_plan.probe(i).tolist()
         assert {1, 10} <= set(probe)
         assert 4 not in probe
         assert len(set(probe)) == len(probe)
@@ -396,11 +396,11 @@ def test_encoding_is_as_inside_the_folds(criterion, model):
     fitted = daf(criterion=criterion, cv=FOLDS, stop=MaxProbes(12)).fit(frame, y)
     names = frame.columns.tolist()
     expected = [
-        inside_the_folds(model, frame, y, [names[column] for column in sorted(fitted.plan_.probe(i))])
+        inside_the_folds(model, frame, y, [names[column] for column in sorted(fitted.run_.feature_plan.probe(i))])
         for i in range(12)
     ]
-    assert any({4, 5, 6} & set(fitted.plan_.probe(i)) for i in range(12))
-    near = np.isclose(fitted.ledger_.values(), expected, atol=1e-9)
+    assert any({4, 5, 6} & set(fitted.run_.feature_plan.probe(i)) for i in range(12))
+    near = np.isclose(fitted.run_.ledger.values(), expected, atol=1e-9)
     assert near.mean() >= (0.8 if isinstance(criterion, KNN) else 1.0)  # equal distances are common among 0 and 1
 
 
@@ -411,7 +411,7 @@ def test_levels_found_before_or_inside_the_folds_are_the_same(criterion):
     fitted = daf(criterion=criterion, cv=FOLDS, stop=MaxProbes(12)).fit(frame, y)
     names = frame.columns.tolist()
     for i in range(12):
-        chosen = [names[column] for column in sorted(fitted.plan_.probe(i))]
+        chosen = [names[column] for column in sorted(fitted.run_.feature_plan.probe(i))]
         values = []
         for train, test in FOLDS.split(frame, y):
             categories = [name for name in chosen if name in CATEGORIES]
@@ -422,7 +422,7 @@ def test_levels_found_before_or_inside_the_folds_are_the_same(criterion):
                 parts.append(encoder.fit(texts.iloc[train]).transform(texts))
             seen = np.hstack(parts)
             values.append(criterion.bind(seen, y, [(train, test)])(Subsets.of([range(seen.shape[1])]))[0])
-        assert fitted.ledger_.values()[i] == pytest.approx(np.mean(values), abs=1e-9)
+        assert fitted.run_.ledger.values()[i] == pytest.approx(np.mean(values), abs=1e-9)
 
 
 def test_a_category_is_selected_as_a_whole_and_given_back_as_it_was():
@@ -446,7 +446,7 @@ def test_gaps_in_categories_are_a_level():
     np.testing.assert_array_equal(pd.isna(seen[:, 0]), frame["grade"].isna())
     named = frame.assign(grade=frame["grade"].astype(object).fillna("none").astype(str))
     twin = daf(1, keep=["grade"], categorical_features=["grade"], stop=MaxProbes(50)).fit(named, y)
-    np.testing.assert_allclose(twin.ledger_.values(), fitted.ledger_.values())
+    np.testing.assert_allclose(twin.run_.ledger.values(), fitted.run_.ledger.values())
     holed = frame.assign(a=frame["a"].where(np.arange(90) > 3))
     with pytest.raises(ValueError, match="NaN"):
         fitted.transform(holed)
@@ -478,7 +478,7 @@ def test_text_named_as_categorical(said, make):
     columns = {name: frame[name].astype(str).tolist() if name in CATEGORIES[:2] else frame[name] for name in frame}
     text = make(columns)
     fitted = daf(categorical_features=said).fit(text, y)
-    np.testing.assert_allclose(fitted.ledger_.values(), expected.ledger_.values(), atol=1e-12)
+    np.testing.assert_allclose(fitted.run_.ledger.values(), expected.run_.ledger.values(), atol=1e-12)
     with pytest.raises(ValueError, match=r"other than numbers in 2 of 7 columns \('colour', 'kind'\)"):
         daf().fit(text, y)
 
@@ -492,7 +492,7 @@ def test_columns_of_an_array_by_number():
     wide = np.hstack([X[:, :6], codes[:, None] == [-1.0, 0.0, 1.0], X[:, 7:]])
     units = [[column] for column in range(6)] + [[6, 7, 8]] + [[column] for column in range(9, 14)]
     values, _ = twin(wide, y, KNN(), units)
-    np.testing.assert_allclose(fitted.ledger_.values(), values)
+    np.testing.assert_allclose(fitted.run_.ledger.values(), values)
 
 
 def test_no_categories_wanted():
@@ -541,7 +541,7 @@ def test_a_failing_criterion_says_how_to_see_it_again():
 
     with pytest.raises(ValueError, match="see it again with the same fit and n_jobs=1"):
         daf(categorical_features=[6], criterion=fails).fit(X, y)
-    with pytest.raises(ValueError, match=r"daf.criterion_.bind\(X, y, daf.cv\)\(daf.plan_.draw\(0, 1\)\)"):
+    with pytest.raises(ValueError, match=r"daf.criterion_.bind\(X, y, daf.cv\)\(daf.run_.feature_plan.draw\(0, 1\)\)"):
         daf(keep=[1], criterion=fails).fit(X, y)
 
 
@@ -564,27 +564,27 @@ def test_rounds_with_groups_kept_dropped_and_categories(tmp_path):
         "random_state": 0,
     }
     at_once = Tournament(**options).fit(X, y)
-    assert len(at_once.plan_.rounds) > 2
+    assert len(at_once.run_.feature_plan.rounds) > 2
     path = tmp_path / "run.ledger"
     with pytest.warns(ConvergenceWarning, match="time was over"):
         Tournament(ledger=path, time_limit=1e-9, **options).fit(X, y)
     resumed = Tournament(ledger=path, **options).fit(X, y)
     together = Tournament(n_jobs=2, **options).fit(X, y)
     for other in (resumed, together):
-        assert other.ledger_.values().tobytes() == at_once.ledger_.values().tobytes()
+        assert other.run_.ledger.values().tobytes() == at_once.run_.ledger.values().tobytes()
         assert other.ranking_.tolist() == at_once.ranking_.tolist()
-        assert [part.active.tolist() for part in other.plan_.rounds] == [
-            part.active.tolist() for part in at_once.plan_.rounds
+        assert [part.active.tolist() for part in other.run_.feature_plan.rounds] == [
+            part.active.tolist() for part in at_once.run_.feature_plan.rounds
         ]
     for start in (0, 600, 1199):
-        probe = set(at_once.plan_.probe(start).tolist())
+        probe = set(at_once.run_.feature_plan.probe(start).tolist())
         assert 7 in probe
         assert 2 not in probe
         assert {8, 90, 91} <= probe or not {8, 90, 91} & probe
-    left = at_once.history_["left_in_round"]
+    left = at_once.history_["dropped_in_round"]
     assert left[[8, 90, 91]].tolist() == [0, 0, 0]
-    assert left.max() == len(at_once.plan_.rounds) - 1
-    stayed, gone = at_once.ranking_[(left == 0) & (at_once.tally_.counts > 0)], at_once.ranking_[left > 0]
+    assert left.max() == len(at_once.run_.feature_plan.rounds) - 1
+    stayed, gone = at_once.ranking_[(left == 0) & (at_once.run_.feature_tally.counts > 0)], at_once.ranking_[left > 0]
     assert stayed.max() < gone.min()
     kept, known = summarize(path), summarize(at_once)
     assert kept["ranking"]["columns"] == known["ranking"]["columns"]

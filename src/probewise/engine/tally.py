@@ -8,13 +8,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import order, sums
+from ..kernels import sums
 from .probes import Subsets
 
 Floats = NDArray[np.float64]
 COEFFICIENTS = ("daf0", "daf1", "daf2", "daf0_centered", "daf2_centered", "regression")
 FEATURES_AT_A_TIME = 2**16
-FEW_SCORES = 2048  # up to so many numpy sorts as fast as matters, without compiling
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,10 +212,14 @@ def size_deviations(
 
 def positions(scores: Floats) -> NDArray[np.int64]:
     """Place of each feature in descending order of score, from 0; ties to the lower index, NaN last."""
-    if len(scores) > FEW_SCORES:
-        return np.asarray(order.places(np.ascontiguousarray(scores, dtype=np.float64)))
+    order = np.argsort(-scores)  # not stable, but without ties several times as fast as numpy's stable sort
+    ordered = scores[order]
+    tie_group = np.zeros(len(scores), np.int64)
+    np.cumsum((ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[:-1]), out=tie_group[1:])
+    first_key = tie_group * len(scores)
+    order = np.sort(first_key + order) - first_key  # ties by index
     places = np.empty(len(scores), np.int64)
-    places[np.argsort(-scores, kind="stable")] = np.arange(len(scores))
+    places[order] = np.arange(len(scores))
     return places
 
 

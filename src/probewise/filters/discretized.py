@@ -16,7 +16,6 @@ from ..discretize import SUPERVISED, cut_points, encode, require_method
 from ..engine.tally import positions
 from ..executors import Map, threads
 from ..information import Codes
-from ..kernels.device import find
 from ..validation.tables import SQUARED, discrete_columns, number_categories
 
 Floats = NDArray[np.float64]
@@ -31,8 +30,6 @@ class DiscretisedFilter(Selector):
     discrete_features: Any = "auto"
     n_jobs: int | None = None
 
-    device = "cpu"
-
     @property
     def _accepts(self) -> Accepts:
         method = getattr(self, "discretization", None) or getattr(self, "levels", None)
@@ -41,7 +38,6 @@ class DiscretisedFilter(Selector):
 
     def _encoded(self, X: Any, y: Any, method: str | int | Callable[[int, int], int]) -> tuple[Codes, Integers, Map]:
         """X as codes, y as class codes, and a map over threads; a method may depend on how many rows and classes."""
-        find(self.device)  # what is missing is said before the work starts
         if not callable(method):
             require_method("levels" if hasattr(self, "levels") else "discretization", method)
         X, found = number_categories(X, MISSING_CATEGORY)
@@ -54,7 +50,7 @@ class DiscretisedFilter(Selector):
         self.classes_ = np.asarray(target.classes)
         method = method(len(y), len(self.classes_)) if callable(method) else method
         self.cut_points_ = cut_points(X, target.values, method, discrete=discrete, map=map)
-        return encode(X, self.cut_points_, map=map).on(self.device), target.values, map
+        return encode(X, self.cut_points_, map=map), target.values, map
 
 
 class StepwiseFilter(DiscretisedFilter):

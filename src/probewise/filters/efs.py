@@ -35,8 +35,6 @@ class EFS(StepwiseFilter):
     normalize : {"all", "undetermined", None}, default="all"
         What Corr is divided by: "all", the largest of any two features (eq. 10; exact, most pairs are ruled out by a
         bound); "undetermined", of any two that pass the threshold at first; None, nothing.
-    device : str, default="cpu"
-        As in `MRMR`; the largest Corr is found on the CPU.
 
     Attributes
     ----------
@@ -77,7 +75,6 @@ class EFS(StepwiseFilter):
     discretization: str | int = "optimal"
     threshold: Any = 1e-6
     normalize: str | None = "all"
-    device: str = "cpu"
 
     def fit(self, X: Any, y: Any) -> EFS:
         """Discretise, score, and take features one after the other."""

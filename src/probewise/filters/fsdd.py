@@ -18,7 +18,6 @@ from .._selector import Accepts, Selector
 from ..criteria.base import Target
 from ..executors import Map, threads
 from ..kernels import moments as kernels
-from ..kernels.device import find
 from ..kernels.jit import read_only
 from ..validation.parameters import is_finite
 from ..validation.stores import Stored
@@ -51,9 +50,6 @@ class FSDD(Selector):
         wide but apart is not held back. The paper names it as future work.
     n_jobs : int or None, default=None
         Threads; the result is the same for any number.
-    device : str, default="cpu"
-        "cuda" for a GPU, "auto" for one if there is one, "torch-cpu" for the same code on the CPU. Scores agree to
-        about 13 digits, whatever the device.
 
     Attributes
     ----------
@@ -127,7 +123,6 @@ class FSDD(Selector):
     beta: float = 2.0
     overlap: bool = False
     n_jobs: int | None = None
-    device: str = "cpu"
 
     def fit(self, X: Any, y: Any = None) -> FSDD:
         """Score every feature by the classes of y."""
@@ -156,13 +151,7 @@ class FSDD(Selector):
         return self._learn(known, moments, X)
 
     def _moments(self, X: Any, codes: Integers, n_classes: int) -> ClassMoments:
-        device, map = find(self.device), threads(self.n_jobs)
-        if device is None:
-            return ClassMoments.of(X, codes, n_classes, map)
-        from ..kernels.device.moments import moments_of
-
-        parts = moments_of(X, codes, n_classes, device, map=map)
-        return ClassMoments.side_by_side([ClassMoments(*part) for part in parts])
+        return ClassMoments.of(X, codes, n_classes, threads(self.n_jobs))
 
     def _learn(self, classes: NDArray[Any], moments: ClassMoments, X: Any) -> FSDD:
         between, within, whole = moments.variances()

@@ -22,7 +22,6 @@ class InformationFilter(StepwiseFilter):
     n_features_to_select: Any = None
     _: KW_ONLY
     levels: str | int = "auto"
-    device: str = "cpu"
 
     def fit(self, X: Any, y: Any) -> Self:
         """Discretise, then take features one after the other."""
@@ -73,9 +72,6 @@ class MRMR(InformationFilter):
         MID, I(f; C) - mean I(f; g), or MIQ, I(f; C) / mean I(f; g).
     discrete_features, n_jobs
         As in `DFE`.
-    device : str, default="cpu"
-        Where joint levels are counted: "cpu"; "cuda" for a GPU, "auto" for one if there is one, "torch-cpu" for the
-        same code on the CPU. The result is the same to the bit.
 
     Attributes
     ----------

@@ -8,10 +8,9 @@ module           what it computes                                  in `device`  
 ===============  ================================================  ==============================  ===================
 draw             random subsets from counters (Philox)                                             engine.probes
 sums             per-feature sums over probes, DAF0 from them                                      engine.tally, loop
-order            places in descending order, by radix                                              engine.tally
+order            insertion sort of a few numbers                                                   intervals, votes
 inclusion        products with the matrix of probes by features    inclusion                       engine.regression
-columns          columns of a wide matrix, gathered and centred    columns, streaming (X sent      criteria, discretize
-                                                                   once, or slice by slice)
+columns          columns of a wide matrix, gathered and centred    columns                         criteria, discretize
 neighbors        k nearest neighbours across folds of many rows    neighbors, neighbors_quick,     criteria.knn
                                                                    neighbors_triton
 votes            k nearest rows in any folds, what they say                                        criteria.knn
@@ -27,11 +26,11 @@ bayes_left_out   naive Bayes with every row left out once                       
 separability     distances between classes; k-means share          separability                    criteria.separability
 smo              support vector machines along libsvm's path                                       criteria.svm
 scores           accuracy, F1, area under the curve, R^2           scores, scores_triton           criteria.scoring
-moments          class means and scatters in one pass              moments, filters_triton         filters.fsdd
-relief           nearest rows of each class, sums of differences   relief, filters_triton          filters.relieff
+moments          class means and scatters in one pass                                              filters.fsdd
+relief           nearest rows of each class, sums of differences                                   filters.relieff
 intervals        cut points: optimal, greedy, MDL                                                  discretize
 levels           mean, deviation, few or common values of columns                                  discretize
-contingency      joint counts of coded columns                     contingency, filters_triton     information
+contingency      joint counts of coded columns                                                     information
 vectors          vector instructions, and what is fetched ahead                                    the above
 jit              how kernels are compiled
 ===============  ================================================  ==============================  ===================

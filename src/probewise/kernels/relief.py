@@ -1,10 +1,13 @@
-"""What Relief needs of rows: sums of differences over columns, the nearest of each class, and weighted differences.
+"""Distances between rows, nearest rows of each class, and weighted sums of differences, for ReliefF.
 
-A tile (columns, rows) holds scaled columns, for which diff(a, b) = |a - b|, or, where capped, min(|a - b|, 1). Its
-lines, and those of sums, may have more room than there are rows: what is there has no meaning.
+A tile (columns, rows) holds scaled columns, whose values differ by diff(a, b) = |a - b|, at most 1 where capped. Rows
+of tiles and distances may be longer than the number of samples (`padded`): the padding has no meaning.
 
-The neighbours of a row are a line of slots, those of class c from starts[c] to starts[c + 1] - 1: a heap with the
-farthest first. near (n, slots) holds their rows, -1 where empty, and far (n, slots) their distances.
+The neighbors of a sample are one row of slots, those of class c from starts[c] to starts[c + 1] - 1: a heap with the
+farthest neighbor first. near (n, slots) holds sample numbers, -1 where empty, and far (n, slots) the distances.
+
+`add_diffs` is written in LLVM's language because numba does not keep the sums of a plain loop in registers: ReliefF on
+1,000 x 5,000 takes 0.12 s with it, and 0.27 s with the best plain loop (one core of an AMD EPYC).
 """
 
 import numpy as np
@@ -16,98 +19,89 @@ from numba.extending import intrinsic
 from .jit import njit_cached, njit_helper, njit_inline
 from .vectors import address_in, plus, repeated
 
-LANES, VECTORS, ROWS = 8, 2, 4  # what keeps all sums of a block of rows and others in registers
+LANES, VECTORS, ROWS = 8, 2, 4  # ROWS x VECTORS sums of LANES numbers fit in the registers
 OTHERS = LANES * VECTORS
-ABREAST = 4  # neighbours weighed at a time: near has a multiple of it
 
 DOUBLE = ir.DoubleType()
 DOUBLES = ir.VectorType(DOUBLE, LANES)
 
 
-def room(n_rows):
-    """How long lines must be: a multiple of OTHERS, and not one of a page, whose lines would share their cache."""
+def padded(n_rows):
+    """Length of a tile's row: a multiple of OTHERS, plus LANES so that rows do not compete for the same cache sets."""
     return -(-n_rows // OTHERS) * OTHERS + LANES
 
 
 @njit_cached
-def lay_dense(X, rows, start, low, divisor, tile):
-    """tile[f, r] = (X[rows[r], start + f] - low) / divisor of the column."""
-    full = len(rows) // 8 * 8
-    for r in range(0, full, 8):
-        x0, x1, x2, x3 = X[rows[r]], X[rows[r + 1]], X[rows[r + 2]], X[rows[r + 3]]
-        x4, x5, x6, x7 = X[rows[r + 4]], X[rows[r + 5]], X[rows[r + 6]], X[rows[r + 7]]
-        for f in range(len(tile)):
-            line, column = tile[f], np.uint64(start + f)
-            line[r], line[r + 1], line[r + 2], line[r + 3] = x0[column], x1[column], x2[column], x3[column]
-            line[r + 4], line[r + 5], line[r + 6], line[r + 7] = x4[column], x5[column], x6[column], x7[column]
-    for r in range(full, len(rows)):
-        for f in range(len(tile)):
-            tile[f, r] = X[rows[r], start + f]
+def fill_dense(X, rows, start, low, divisor, tile):
+    """tile[f, r] = (X[rows[r], start + f] - low) / divisor of the column"""
+    for r in range(len(rows)):
+        values, offset = X[rows[r]], np.uint64(start)
+        for f in range(np.uint64(len(tile))):
+            tile[f, r] = values[offset + f]
     _scale(start, low, divisor, tile, len(rows))
 
 
 @njit_cached
-def lay_sparse(data, indices, indptr, place, n_rows, start, low, divisor, tile):
-    """The same from compressed columns, for n_rows rows; place[row] is where a row goes, or -1."""
+def fill_sparse(data, indices, indptr, slots, n_rows, start, low, divisor, tile):
+    """As `fill_dense`, from compressed columns; slots[row] is where a row goes in the tile, or -1."""
     for f in range(len(tile)):
-        line = tile[f]
-        for r in range(n_rows):
-            line[r] = 0.0
+        values = tile[f]
+        values[:n_rows] = 0.0
         for position in range(indptr[start + f], indptr[start + f + 1]):
-            if place[indices[position]] >= 0:
-                line[place[indices[position]]] += data[position]
+            if slots[indices[position]] >= 0:
+                values[slots[indices[position]]] += data[position]
     _scale(start, low, divisor, tile, n_rows)
 
 
 @njit_helper
 def _scale(start, low, divisor, tile, n_rows):
     for f in range(len(tile)):
-        line, base, by = tile[f], low[start + f], divisor[start + f]
+        values, base, by = tile[f], low[start + f], divisor[start + f]
         for r in range(n_rows):
-            line[r] = (line[r] - base) / by
+            values[r] = (values[r] - base) / by
 
 
 def _block_adder(capped):
     @intrinsic
-    def add_block(typing_context, left, i, left_room, right, j, right_room, n_columns, sums, at, sums_room):
-        """sums += diff of ROWS rows from i on and OTHERS others from j on, over n_columns; at is where sums start."""
+    def add_block(typing_context, left, i, left_stride, right, j, right_stride, n_columns, sums, at, sums_stride):
+        """sums += diff of ROWS rows from i on and OTHERS rows from j on, over n_columns; ``at`` is where sums start."""
 
         def generate(context, builder, signature, arguments):
-            left, i, left_room, right, j, right_room, n_columns, sums, at, sums_room = arguments
+            left, i, left_stride, right, j, right_stride, n_columns, sums, at, sums_stride = arguments
 
             def address(array, number, index, kind):
                 return address_in(context, builder, array, signature.args[number], index, kind)
 
             one = ir.Constant(DOUBLES, [ir.Constant(DOUBLE, 1.0)] * LANES)
-            size = cgutils.get_or_insert_function(
+            fabs = cgutils.get_or_insert_function(
                 builder.module, ir.FunctionType(DOUBLES, [DOUBLES]), f"llvm.fabs.v{LANES}f64"
             )
 
             def diff(a, b):
-                apart = builder.call(size, [builder.fsub(a, b)])
-                return builder.select(builder.fcmp_ordered("<", apart, one), apart, one) if capped else apart
+                distance = builder.call(fabs, [builder.fsub(a, b)])
+                return builder.select(builder.fcmp_ordered("<", distance, one), distance, one) if capped else distance
 
-            lines = [builder.add(at, builder.mul(sums_room, ir.Constant(at.type, r))) for r in range(ROWS)]
-            places = [
-                [address(sums, 7, plus(builder, line, LANES * v), DOUBLES) for v in range(VECTORS)] for line in lines
+            starts = [builder.add(at, builder.mul(sums_stride, ir.Constant(at.type, r))) for r in range(ROWS)]
+            addresses = [
+                [address(sums, 7, plus(builder, start, LANES * v), DOUBLES) for v in range(VECTORS)] for start in starts
             ]
             totals = [
-                [cgutils.alloca_once_value(builder, builder.load(place, align=8)) for place in line] for line in places
+                [cgutils.alloca_once_value(builder, builder.load(place, align=8)) for place in row] for row in addresses
             ]
             with cgutils.for_range(builder, n_columns) as loop:
-                own_at = builder.add(i, builder.mul(loop.index, left_room))
-                other_at = builder.add(j, builder.mul(loop.index, right_room))
+                left_at = builder.add(i, builder.mul(loop.index, left_stride))
+                right_at = builder.add(j, builder.mul(loop.index, right_stride))
                 others = [
-                    builder.load(address(right, 3, plus(builder, other_at, LANES * v), DOUBLES), align=8)
+                    builder.load(address(right, 3, plus(builder, right_at, LANES * v), DOUBLES), align=8)
                     for v in range(VECTORS)
                 ]
                 for r in range(ROWS):
-                    own = builder.load(address(left, 0, plus(builder, own_at, r), DOUBLE), align=8)
-                    own = repeated(builder, own, DOUBLES)
+                    value = builder.load(address(left, 0, plus(builder, left_at, r), DOUBLE), align=8)
+                    value = repeated(builder, value, DOUBLES)
                     for total, other in zip(totals[r], others, strict=True):
-                        builder.store(builder.fadd(builder.load(total), diff(own, other)), total)
+                        builder.store(builder.fadd(builder.load(total), diff(value, other)), total)
             for r in range(ROWS):
-                for total, place in zip(totals[r], places[r], strict=True):
+                for total, place in zip(totals[r], addresses[r], strict=True):
                     builder.store(builder.load(total), place, align=8)
             return context.get_dummy_value()
 
@@ -124,62 +118,46 @@ _add_capped = _block_adder(capped=True)
 @njit_cached
 def add_diffs(left, height, right, width, begin, capped, sums):
     """sums[i, j] += diff(left[f, i], right[f, j]) over all f, for i < height, j < width and j >= begin + i."""
-    n_columns, left_room = left.shape
-    right_room, sums_room = right.shape[1], sums.shape[1]
+    n_columns, left_stride = left.shape
+    right_stride, sums_stride = right.shape[1], sums.shape[1]
     for j in range(0, width, OTHERS):
         for i in range(0, height, ROWS):
             if begin + i < j + OTHERS:
-                at = i * sums_room + j
+                at = i * sums_stride + j
                 if capped:
-                    _add_capped(left, i, left_room, right, j, right_room, n_columns, sums, at, sums_room)
+                    _add_capped(left, i, left_stride, right, j, right_stride, n_columns, sums, at, sums_stride)
                 else:
-                    _add_plain(left, i, left_room, right, j, right_room, n_columns, sums, at, sums_room)
-
-
-@njit_helper
-def _capped(a, b):
-    apart = abs(a - b)
-    return apart if apart < 1.0 else 1.0
+                    _add_plain(left, i, left_stride, right, j, right_stride, n_columns, sums, at, sums_stride)
 
 
 @njit_cached
-def choose(distances, begin, rows, others, codes, starts, limits, other_limits, near, far, other_near, other_far):
-    """Offer others to rows, and rows to others, if not too far: pairs (i, j) with j >= begin + i.
+def choose(distances, others, codes, starts, limits, near, far):
+    """Put the nearest of ``others`` (sample numbers, classes ``codes``) into the slots of each row of distances.
 
-    codes are the classes of all rows. limits (rows, classes), other_limits (classes, others) say what is too far, and
-    come down as slots are filled.
+    Samples farther away than limits (rows, classes) are skipped; the limits fall as slots are filled.
     """
-    other_codes = codes[others]
-    for i in range(len(rows)):
-        line, row, limit = distances[i], rows[i], limits[i]
-        own = codes[row]
-        first, end, other_limit = starts[own], starts[own + 1], other_limits[own]
-        for j in range(max(0, begin + i), len(others)):
-            distance = _rounded(line[j])
-            code = other_codes[j]
+    for i in range(len(near)):
+        values, limit = distances[i], limits[i]
+        for j in range(len(others)):
+            distance, code = _rounded(values[j]), codes[j]
             if distance <= limit[code]:
-                _offer(near, far, i, starts[code], starts[code + 1], others[j], distance)
+                _offer(near[i], far[i], starts[code], starts[code + 1], others[j], distance)
                 limit[code] = min(limit[code], far[i, starts[code]])
-            if distance <= other_limit[j]:
-                _offer(other_near, other_far, j, first, end, row, distance)
-                other_limit[j] = min(other_limit[j], other_far[j, first])
 
 
 @njit_cached
-def merge(near, far, more_near, more_far, starts, rows, limits):
-    """Offer to every row the neighbours found for it elsewhere, and note how far its farthest are."""
+def merge(near, far, more_near, more_far, starts):
+    """Put neighbors that were found in another block into the slots of the same samples, if they are nearer."""
     for i in range(len(near)):
         for code in range(len(starts) - 1):
-            first, end = starts[code], starts[code + 1]
-            for slot in range(first, end):
-                if more_near[i, slot] >= 0 and more_far[i, slot] <= far[i, first]:
-                    _offer(near, far, i, first, end, more_near[i, slot], more_far[i, slot])
-            limits[rows[i], code] = far[i, first]
+            for slot in range(starts[code], starts[code + 1]):
+                if more_near[i, slot] >= 0:
+                    _offer(near[i], far[i], starts[code], starts[code + 1], more_near[i, slot], more_far[i, slot])
 
 
 @njit_inline
 def _rounded(distance):
-    """To 34 binary digits, by Veltkamp's splitting: sums that differ by rounding alone become equal."""
+    """``distance`` to 34 binary digits, by Veltkamp's splitting: sums that differ by rounding alone become equal."""
     large = distance * 524289.0
     return large - (large - distance)
 
@@ -190,50 +168,46 @@ def _comes_after(distance, row, other_distance, other_row):
 
 
 @njit_helper
-def _offer(near, far, i, first, end, row, distance):
-    """Let the row take the place of the farthest in slots first..end - 1 of line i, if it comes before that one."""
-    if not _comes_after(far[i, first], near[i, first], distance, row):
+def _offer(near, far, first, end, row, distance):
+    """Let the row replace the farthest neighbor in slots first..end - 1, if it comes before that one."""
+    if not _comes_after(far[first], near[first], distance, row):
         return
-    place = first
+    slot = first
     while True:
-        child = 2 * place - first + 1
+        child = 2 * slot - first + 1
         if child >= end:
             break
-        if child + 1 < end and _comes_after(far[i, child + 1], near[i, child + 1], far[i, child], near[i, child]):
+        if child + 1 < end and _comes_after(far[child + 1], near[child + 1], far[child], near[child]):
             child += 1
-        if not _comes_after(far[i, child], near[i, child], distance, row):
+        if not _comes_after(far[child], near[child], distance, row):
             break
-        far[i, place] = far[i, child]
-        near[i, place] = near[i, child]
-        place = child
-    far[i, place] = distance
-    near[i, place] = row
+        far[slot], near[slot] = far[child], near[child]
+        slot = child
+    far[slot], near[slot] = distance, row
 
 
 @njit_cached
-def add_weighted_diffs(tile, rows, near, weights, capped, sums):
-    """sums[f] += weights[t, s] diff(tile[rows[t], f], tile[near[t, s], f]) over t and s, for a tile (rows, columns)."""
+def add_weighted_diffs(tile, rows, near, weights, sums):
+    """sums[f] += weights[t, s] min(|tile[rows[t], f] - tile[near[t, s], f]|, 1) over t and s; tile is (rows, columns).
+
+    The number of slots s is a multiple of 4.
+    """
     for t in range(len(near)):
-        for s in range(0, near.shape[1], ABREAST):
-            if capped:
-                _weigh_capped(tile, rows[t], near[t], weights[t], s, sums)
-            else:
-                _weigh_plain(tile, rows[t], near[t], weights[t], s, sums)
+        for s in range(0, near.shape[1], 4):
+            _add_four(tile, rows[t], near[t, s : s + 4], weights[t, s : s + 4], sums)
 
 
 @njit_helper
-def _weigh_plain(tile, row, near, weights, s, sums):
-    a, b0, b1, b2, b3 = tile[row], tile[near[s]], tile[near[s + 1]], tile[near[s + 2]], tile[near[s + 3]]
-    w0, w1, w2, w3 = weights[s], weights[s + 1], weights[s + 2], weights[s + 3]
-    for f in range(len(sums)):
-        sums[f] += (w0 * abs(a[f] - b0[f]) + w1 * abs(a[f] - b1[f])) + (w2 * abs(a[f] - b2[f]) + w3 * abs(a[f] - b3[f]))
-
-
-@njit_helper
-def _weigh_capped(tile, row, near, weights, s, sums):
-    a, b0, b1, b2, b3 = tile[row], tile[near[s]], tile[near[s + 1]], tile[near[s + 2]], tile[near[s + 3]]
-    w0, w1, w2, w3 = weights[s], weights[s + 1], weights[s + 2], weights[s + 3]
+def _add_four(tile, row, near, weights, sums):
+    a, b0, b1, b2, b3 = tile[row], tile[near[0]], tile[near[1]], tile[near[2]], tile[near[3]]
+    w0, w1, w2, w3 = weights[0], weights[1], weights[2], weights[3]
     for f in range(len(sums)):
         sums[f] += (w0 * _capped(a[f], b0[f]) + w1 * _capped(a[f], b1[f])) + (
             w2 * _capped(a[f], b2[f]) + w3 * _capped(a[f], b3[f])
         )
+
+
+@njit_helper
+def _capped(a, b):
+    distance = abs(a - b)
+    return distance if distance < 1.0 else 1.0

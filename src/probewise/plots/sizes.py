@@ -14,7 +14,7 @@ from sklearn.utils import check_array
 
 from ..criteria import Scorer
 from ..criteria.base import Target
-from ..evaluation.size_curve import SizeCurve, SubsetScorer, as_sizes, curve_along, fewest_enough, rows_of, splits_for
+from ..evaluation.sizes import SizeCurve, SubsetScorer, as_sizes, curve_along, fewest_enough, rows_of, splits_for
 from ..study import CLASSIFIERS, STABILITY, StudyResult, deviation, select
 from ..validation.tables import number_categories
 from .drawing import AxesDisplay, Floats, PanelsDisplay, draw_band, draw_sizes, line_style, literal, require_fitted

@@ -24,7 +24,7 @@ from ..engine.interactions import (
 )
 from ..engine.probes import Subsets
 from ..engine.units import one_hot
-from ..evaluation import size_curve
+from ..evaluation import sizes as size_curve
 from ..filters.fsdd import FSDD
 from ..validation.tables import columns_not_finite
 from .data import Data

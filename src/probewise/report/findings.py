@@ -21,7 +21,7 @@ from ..criteria import NAMES, Criterion
 from ..engine.ledger import Ledger
 from ..engine.run import Run, require_coefficient
 from ..engine.settings import DEFAULT_FDR, Settings
-from ..evaluation.size_curve import criterion_of
+from ..evaluation.sizes import criterion_of
 from ..study import StudyResult
 from ..tournament import NEIGHBORS, usual_criterion
 from .code import WITHOUT_CONSEQUENCE

@@ -29,7 +29,7 @@ from .. import __version__
 from ..criteria.base import kind_of_target
 from ..engine.certainty import holm
 from ..engine.progress import live_line
-from ..evaluation.size_curve import spaced_sizes
+from ..evaluation.sizes import spaced_sizes
 from ..executors import ClusterError, Map, executor
 from ..validation.errors import Parameter, ParameterError, warn
 from ..validation.labels import plain_labels

@@ -43,16 +43,6 @@ def count(device: str) -> int:
 
 
 @cache
-def filter_kernels(device: str) -> Any:
-    """The filters' Triton kernels, or None where there is no GPU for them."""
-    if not has_triton(device):
-        return None
-    from . import filters_triton
-
-    return filters_triton
-
-
-@cache
 def score_kernels(device: str) -> Any:
     """The Triton kernels of votes and sums, or None where there is no GPU for them."""
     if not has_triton(device):

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..engine.ledger import Ledger
 from ..engine.permutation_test import shuffled_target
-from .size_curve import CONVINCING, FOLDS, Columns, Floats, SizeCurve, fewest_enough, size_curve
+from .sizes import CONVINCING, FOLDS, Columns, Floats, SizeCurve, fewest_enough, size_curve
 
 FEWEST_SECONDS = 1.0
 FEWEST_PROBES = 1000  # of a copy of the run; with fewer it would be another method
