@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from probewise.engine.fingerprints import fingerprint, settings_digest
-from probewise.engine.ledger import Failures, Ledger, LedgerError, peek
+from probewise.engine.ledger import Failures, Ledger, LedgerError
 
 
 def test_values_and_times_come_back(tmp_path):
@@ -28,8 +28,6 @@ def test_values_and_times_come_back(tmp_path):
         assert again.seconds == 2.5
         assert [again.seconds_at(n) for n in (0, 1, 2, 3)] == [1.0, 1.0, 1.0, 2.5]
         assert again.settings == {"seed": 7, "feature_names": ["a", "b"]}
-    assert peek(path, "seed") == 7
-    assert peek(tmp_path / "none", "seed") is None
 
 
 def test_every_bit_of_a_value_is_kept(tmp_path):
@@ -322,13 +320,11 @@ def test_fingerprints_tell_data_apart():
 def test_an_empty_file_is_no_ledger_and_can_become_one(tmp_path):
     path = tmp_path / "run.ledger"
     path.touch()
-    assert peek(path, "seed") is None
     with pytest.raises(LedgerError, match="is empty: no ledger"):
         Ledger(path)
     assert path.stat().st_size == 0
     with Ledger(path, {"seed": 7}) as ledger:
         ledger.append([0.5], seconds=1.0)
-    assert peek(path, "seed") == 7
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are of POSIX")
