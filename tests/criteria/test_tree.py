@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit, cross_val_score
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from probewise.criteria.tree import Tree
+from probewise.criteria import Tree
 from probewise.engine.probes import ProbePlan
 
 SUBSETS = ProbePlan(15, max_size=10, seed=1).draw(0, 4)

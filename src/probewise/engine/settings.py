@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 DEFAULT_PROBE_SIZE = 200
 COMMAND: ContextVar[list[str] | None] = ContextVar("COMMAND", default=None)
 DEFAULT_FDR = 0.1
-UNKNOWN = "#not to be identified"  # ends the description of what cannot be compared between processes
+UNKNOWN = " (unnamed)"  # ends the text of a function or an object that has no id
 # What ledgers from before these settings were kept were run with.
 CHECK_EVERY, BLOCK_SIZE = 400, 50
 MOST_IN_A_BLOCK = 2**30  # features of all its probes
@@ -119,12 +119,11 @@ class Record:
         """The ledger at ``path``, or in memory, begun with this record; one that is there must hold this very run."""
         if path is None:
             return Ledger(settings={ROW_GROUPS: None if self.row_shares is None else len(self.row_shares)})
-        if any(UNKNOWN in str(words) for words in (self.criterion, self.scoring)):
+        unnamed = [text for text in (self.criterion, self.scoring) if text is not None and UNKNOWN in text]
+        if unnamed:
             raise LedgerError(
-                f"the ledger {fspath(path)} cannot be kept: it could go on with another criterion, since "
-                f"{self.criterion}{'' if self.scoring is None else f' with scoring {self.scoring}'} holds what "
-                "cannot be compared between two processes; give it a name, as in criterion=Function(my_function, "
-                "name='first') or Scorer(estimator, scoring=my_scoring, name='first')"
+                f"the ledger {fspath(path)} needs a name for {unnamed[0]}: a function may change between two runs; "
+                "give criterion=Function(my_function, name='first'), or Scorer(estimator, scoring=..., name='first')"
             )
         return Ledger(path, self.settings(), notes=self.notes())
 

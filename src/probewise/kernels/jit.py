@@ -76,8 +76,8 @@ def njit_cached(function: Callable[..., Any]) -> Any:
 
 
 def njit_helper(function: Callable[..., Any]) -> Any:
-    """Compile a function as a part of the kernels that call it; Python cannot call it."""
-    return numba.njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **OPTIONS)(function)
+    """Compile a function that only kernels call, as a part of each of them."""
+    return numba.njit(**OPTIONS)(function)
 
 
 def njit_fastsum(function: Callable[..., Any]) -> Any:

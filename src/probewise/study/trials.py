@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from .._selector import RankingSelector
 from ..criteria import Function, Scorer
-from ..criteria.identity import class_text, named_parameters, stable_text
+from ..criteria.identity import stable_text
 from ..engine.fingerprints import fingerprint
 from ..engine.loop import working_time
 from .runfile import Record
@@ -178,8 +178,8 @@ def _described(thing: Any, name: str) -> dict[str, str]:
     if isinstance(thing, Function | Scorer) and thing.name is not None:
         return {name: thing.describe()}
     if isinstance(thing, BaseEstimator):
-        described = {name: class_text(type(thing))}
-        for parameter, value in named_parameters(thing).items():
+        described = {name: type(thing).__name__}
+        for parameter, value in thing.get_params(deep=False).items():
             if parameter not in WITHOUT_CONSEQUENCE:
                 described |= _described(value, f"{name}.{parameter}")
         return described
