@@ -39,10 +39,7 @@ class PredictionScorer:
         cls, scoring: Any, target: Target, truth: NDArray[Any], weights: Floats, advice: str = ""
     ) -> PredictionScorer:
         """Try the scorer on the true values of a fold; refuse it if it needs more than predictions or decisions."""
-        if isinstance(scoring, str) and (
-            scoring not in get_scorer_names() or bool(FOR_NUMBERS.search(scoring)) == target.is_classification
-        ):
-            raise ParameterError(f"scoring={scoring!r}{advice}")
+        require_score_for(target, scoring, advice)
         labels = truth if target.classes is None else target.classes[truth]
         predicted = labels + 0.5 if target.classes is None else labels  # refuses scores of classes for whole numbers
         estimator = _estimator(target.classes, predicted, truth.astype(np.float64) if target.n_classes == 2 else None)
@@ -73,6 +70,16 @@ class PredictionScorer:
 
     def _labels(self, values: NDArray[Any]) -> NDArray[Any]:
         return values if self.target.classes is None else self.target.classes[values.astype(np.int64)]
+
+
+def require_score_for(target: Target, scoring: Any, advice: str = "") -> None:
+    """Refuse a name that scikit-learn does not know, a score for numbers if y has classes, and the reverse."""
+    if isinstance(scoring, str) and (
+        scoring not in get_scorer_names() or bool(FOR_NUMBERS.search(scoring)) == target.is_classification
+    ):
+        kind = "classes" if target.is_classification else "numbers"
+        advice = advice or f" is not a score for {kind} that scikit-learn knows"
+        raise ParameterError(f"scoring={scoring!r}{advice}")
 
 
 def _score_from_counts(

@@ -22,7 +22,7 @@ from ..engine.probes import Subsets
 from ..kernels.scores import F1_MACRO
 from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .identity import stable_text
-from .predictions import NO_WEIGHTS
+from .predictions import NO_WEIGHTS, require_score_for
 from .scoring import FOR_CLASSES, FOR_NUMBERS, GroupsOfTests, Measure, Outcomes, OutcomesByGroup, refuse_one_row
 
 MEANS_OVER_ROWS = {
@@ -207,6 +207,7 @@ class Tree(Criterion):
         target = Target.of(y, self.task)
         remedy = "use KNN, or task='regression' if y is a quantity"
         require_few_classes(target.classes, "Tree, which counts all of them in every leaf,", remedy)
+        require_score_for(target, scoring)
         tree = DecisionTreeClassifier if target.is_classification else DecisionTreeRegressor
         estimator = tree(max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, random_state=0)
         return Scorer(estimator).bind(X, y, cv, groups=groups, scoring=scoring, sample_weight=sample_weight)
