@@ -48,7 +48,7 @@ def test_a_continuous_target_has_no_classes():
 @pytest.mark.parametrize("step", [1, -1])
 def test_rows_sorted_by_a_quantity_are_told_of(step):
     y = np.sort(np.random.default_rng(0).standard_normal(30))[::step]
-    with pytest.warns(UserWarning, match="the rows are sorted by y: none of the 3 folds is trained on numbers such as"):
+    with pytest.warns(UserWarning, match="the rows are sorted by y: none of the 3 folds is trained on numbers like"):
         Folds.of(3, y, is_classification=False)
     for quiet in (np.roll(y, 1), np.ones(30), y[:8]):
         Folds.of(3, quiet, is_classification=False)
@@ -62,7 +62,7 @@ def test_groups_that_folds_cut_apart_are_told_of(cv):
     patients = np.arange(60) % 15
     splits = Folds.of(cv, y, is_classification=True).splits
     cut = set().union(*(set(patients[train]) & set(patients[test]) for train, test in splits))
-    words = rf"cv cuts {len(cut)} groups apart: .* give cv=StratifiedGroupKFold\(3\)"
+    words = rf"cv splits {len(cut)} groups: .* give cv=StratifiedGroupKFold\(3\)"
     with pytest.warns(UserWarning, match=words) as told:
         Tournament(2, n_probes=50, cv=cv, random_state=0).fit(X, y, groups=patients)
     assert [one.filename for one in told] == [__file__]

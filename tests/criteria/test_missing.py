@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from probewise import BIF, DAF, SFFS
 from probewise.criteria import KNN, Linear, Tree
-from probewise.criteria.columns import Extent
+from probewise.criteria.columns import column_centers
 from probewise.criteria.knn import Votes
 from probewise.engine.probes import ProbePlan, Subsets
 from probewise.stopping import MaxProbes
@@ -146,15 +146,15 @@ def test_any_layout(name, make):
     np.testing.assert_allclose(ours, criterion.bind(X, y)(SUBSETS), atol=0.04 if make is np.float32 else 1e-12)
 
 
-def test_what_is_known_of_a_column_is_known_of_its_values():
+def test_the_center_of_an_incomplete_column_is_that_of_its_values():
     X, _ = table()
-    X = np.rint(10 * X)
-    extent = Extent(X, missing=True)
-    np.testing.assert_array_equal(np.flatnonzero(extent.is_incomplete), [0, 1, 5, 9])
-    for column in range(20):
-        alone = Extent(X[~np.isnan(X[:, column])][:, [column]])
-        for name in ("centers", "distance", "reach", "is_whole"):
-            assert getattr(extent, name)[column] == getattr(alone, name)[0]
+    X[:, 7] = np.nan
+    centers, is_incomplete = column_centers(X, missing=True)
+    np.testing.assert_array_equal(np.flatnonzero(is_incomplete), [0, 1, 5, 7, 9])
+    assert centers[7] == 0
+    for column in np.setdiff1d(np.arange(20), [7]):
+        known = X[~np.isnan(X[:, column])][:, [column]]
+        assert column_centers(known)[0][0] == centers[column]
 
 
 @pytest.mark.matrix
@@ -200,10 +200,3 @@ def test_criteria_that_take_gaps_go_on_taking_them():
     assert np.isfinite(BIF(criterion=Tree()).fit(X, y).scores_).all()
     assert KNN(missing="mean").allow_nan
     assert not KNN().allow_nan
-
-
-def test_descriptions_of_old_stay():
-    """Ledgers hold them."""
-    assert KNN().describe() == "KNN(metric='euclidean', n_neighbors=3, task='auto')"
-    assert Linear().describe() == "Linear(alpha=1.0, task='auto')"
-    assert KNN(missing="mean").describe() == "KNN(metric='euclidean', missing='mean', n_neighbors=3, task='auto')"

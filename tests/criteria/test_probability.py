@@ -290,7 +290,7 @@ def test_a_million_rows_left_out_take_no_room():
 def test_a_number_has_no_probability(criterion):
     X, _ = table()
     with pytest.raises(
-        ValueError, match=r"scoring='probability' is that of a row's own class, and y is a quantity.*'r2'"
+        ValueError, match=r"scoring='probability' is the probability of a row's own class, and y is a quantity.*'r2'"
     ):
         criterion.bind(X, X[:, 0], **PROBABILITY)
 

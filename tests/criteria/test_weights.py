@@ -229,7 +229,7 @@ def test_criteria_without_weights_say_so(criterion, words):
         (np.zeros(120), "at least one non-zero"),
         (np.ones((120, 2)), "1D array"),
         (np.array(["heavy"] * 120), "heavy"),
-        (np.r_[np.ones(60), np.zeros(60)], "is 0 for all rows to test of fold"),
+        (np.r_[np.ones(60), np.zeros(60)], "is 0 for all test rows of fold"),
     ],
     ids=["length", "negative", "nan", "infinity", "zero", "shape", "text", "fold"],
 )

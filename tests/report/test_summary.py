@@ -500,10 +500,10 @@ def test_differences_in_words():
 
 
 def test_criteria_in_prose():
-    assert in_prose(KNN()) == "3 nearest neighbours"
-    assert in_prose(KNN(1)) == "the nearest neighbour"
-    assert in_prose(KNN(5, missing="median")) == "5 nearest neighbours, gaps filled with the median"
-    assert in_prose(Average([KNN(), NaiveBayes()])) == "the mean of 3 nearest neighbours and naive Bayes"
+    assert in_prose(KNN()) == "3 nearest neighbors"
+    assert in_prose(KNN(1)) == "the nearest neighbor"
+    assert in_prose(KNN(5, missing="median")) == "5 nearest neighbors, missing values filled with the median"
+    assert in_prose(Average([KNN(), NaiveBayes()])) == "the mean of 3 nearest neighbors and naive Bayes"
     assert in_prose(Scorer(KNeighborsClassifier(7))) == Scorer(KNeighborsClassifier(7)).describe()
     assert all("(" not in in_prose(kind()) for kind in NAMES.values())
 

@@ -1,6 +1,6 @@
-"""Criteria: measures J of how good a feature subset is, each bound once to the data, scoring batches of subsets.
+"""Criteria: measures J of how good a feature subset is, bound once to the data, scoring batches of subsets.
 
-A criterion's device half, where it has one, stands beside it (`knn_device` for `knn`); `device` chooses between them.
+The GPU version of a criterion is in the module beside it (`knn_device` for `knn`); `device` chooses between them.
 """
 
 from typing import Any
@@ -13,12 +13,11 @@ from .base import Criterion
 from .knn import KNN
 from .linear import Linear
 from .naive_bayes import NaiveBayes
-from .scorer import Function, Scorer
+from .scorer import Function, Scorer, Tree
 from .separability import Separability
 from .svm import SVM
-from .tree import Tree
 
-TALL = 5000  # rows beyond which a ridge model is the faster criterion by far
+TALL = 5000  # number of rows above which "auto" is a ridge model, which is much faster there
 NAMES: dict[str, type[Criterion]] = {
     "knn": KNN,
     "linear": Linear,
@@ -27,7 +26,14 @@ NAMES: dict[str, type[Criterion]] = {
     "svm": SVM,
     "tree": Tree,
 }
-
+PROSE = {
+    KNN: "{n_neighbors} nearest neighbors",
+    Linear: "a ridge model",
+    NaiveBayes: "naive Bayes",
+    SVM: "a linear support vector machine",
+    Separability: "how far apart the classes are",
+    Tree: "a decision tree",
+}
 __all__ = [
     "KNN",
     "NAMES",
@@ -43,18 +49,10 @@ __all__ = [
     "as_criterion",
     "in_prose",
 ]
-PROSE = {
-    KNN: "{n_neighbors} nearest neighbours",
-    Linear: "a ridge model",
-    NaiveBayes: "naive Bayes",
-    SVM: "a linear support vector machine",
-    Separability: "how far the classes lie apart",
-    Tree: "a decision tree",
-}
 
 
 def as_criterion(criterion: Any, X: Any = None) -> Criterion:
-    """The criterion that is meant by a name, a criterion, a scikit-learn estimator or a function of (X_subset, y).
+    """Criterion for a name, a criterion, a scikit-learn estimator or a function of (X_subset, y).
 
     "auto" is `KNN` for dense X of up to 5,000 rows and `Linear` for sparse or taller X.
     """
@@ -77,12 +75,13 @@ def as_criterion(criterion: Any, X: Any = None) -> Criterion:
 
 
 def in_prose(criterion: Criterion) -> str:
-    """The criterion for a reader: "3 nearest neighbours"; as its parameters say where there are no words for it."""
+    """Description of a criterion for readers, such as "3 nearest neighbors"; by default its class and parameters."""
     if isinstance(criterion, Average):
         return f"the mean of {' and '.join(map(in_prose, criterion.parts))}"
     if type(criterion) not in PROSE:
         return criterion.describe()
-    known = criterion.get_params()
-    words = PROSE[type(criterion)].format_map(known)
-    words = "the nearest neighbour" if words.startswith("1 ") else words
-    return f"{words}, gaps filled with the {known['missing']}" if known.get("missing") else words
+    parameters = criterion.get_params()
+    text = PROSE[type(criterion)].format_map(parameters)
+    text = "the nearest neighbor" if text.startswith("1 ") else text
+    missing = parameters.get("missing")
+    return f"{text}, missing values filled with the {missing}" if missing else text

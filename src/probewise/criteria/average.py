@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 
 from ..engine.probes import Subsets
 from ..executors import Map, threads
-from ..validation.errors import Parameter, ParameterError
+from ..validation.errors import ParameterError
 from .base import BoundCriterion, Criterion, Floats, Folds
 
-MOST_THREADS = 16  # of two parts, for all batches on their way through a device
+MOST_THREADS = 16  # two per batch, for all batches that a device works on at a time
 
 
 class Average(Criterion):
     """The mean of the J of several criteria, bound to the same data, folds and score.
 
-    Features that only one of the models can use still show, and what is good for all of them shows most.
+    A feature that only one of the models can use still gets a good score; one that all of them can use gets the best.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Average(Criterion):
 
     @property
     def task(self) -> str:
-        """What y is to the first part that says so."""
+        """Task of the first part that is not "auto"."""
         tasks = (getattr(part, "task", "auto") for part in self.parts)
         return next((task for task in tasks if task != "auto"), "auto")
 
@@ -79,9 +79,7 @@ class Average(Criterion):
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundAverage:
         if not len(self.parts) or not all(isinstance(part, Criterion) for part in self.parts):
-            raise ParameterError(
-                Parameter("parts", self.parts), ": give one or more criteria, such as (KNN(10), Linear())"
-            )
+            raise ParameterError(f"parts={self.parts!r}: give one or more criteria, such as (KNN(10), Linear())")
         options = {"groups": groups, "scoring": scoring}
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
@@ -89,7 +87,8 @@ class Average(Criterion):
         for part in self.parts:
             bound.append(part.bind(X, y, cv, **options))
             folds = bound[-1].folds
-            if len(folds.splits):  # an iterator gives them once, and a splitter without a seed others each time
+            # All parts take the same splits: an iterator can be read once, and a splitter without a seed is random.
+            if len(folds.splits):
                 cv, options["groups"] = "loo" if folds.is_loo else folds.splits, None
         return BoundAverage(tuple(bound))
 
@@ -103,7 +102,7 @@ class BoundAverage:
 
     @property
     def folds(self) -> Folds:
-        """The first part's; all were made alike."""
+        """Folds of the first part; all parts have the same."""
         return self.parts[0].folds
 
     def __call__(self, subsets: Subsets) -> Floats:
@@ -111,7 +110,7 @@ class BoundAverage:
 
     @property
     def row_shares(self) -> Floats | None:
-        """The first part's, where all parts have the same."""
+        """Row shares of the first part, if all parts have the same."""
         shares: list[Any] = [getattr(part, "row_shares", None) for part in self.parts]
         return shares[0] if all(own is not None and np.array_equal(own, shares[0]) for own in shares) else None
 
@@ -123,13 +122,13 @@ class BoundAverage:
         return mean_outcomes([part.outcomes(subsets, group_of) for part in self.parts])  # type: ignore[attr-defined]
 
     def to(self, device: str) -> DeviceAverage:
-        """The same on a torch device: a function of (indices, offsets)."""
+        """Scorer on a torch device: a function of (indices, offsets)."""
         return DeviceAverage([part.to(device) for part in self.parts])  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
 class DeviceAverage:
-    """Its parts side by side, each on a stream of its own: while one waits for the device, another sends work there."""
+    """Average on a device. Parts run in parallel: while one waits for the device, another sends work to it."""
 
     parts: list[Any]
     map: Map = field(default_factory=lambda: threads(MOST_THREADS))
@@ -137,11 +136,11 @@ class DeviceAverage:
     def __call__(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
         return np.mean(list(self.map(lambda part: part(indices, offsets), self.parts)), axis=0)
 
-    def outcomes(self, *asked: Any) -> tuple[Floats, NDArray[np.float32]]:
-        return mean_outcomes(list(self.map(lambda part: part.outcomes(*asked), self.parts)))
+    def outcomes(self, *arguments: Any) -> tuple[Floats, NDArray[np.float32]]:
+        return mean_outcomes(list(self.map(lambda part: part.outcomes(*arguments), self.parts)))
 
 
-def mean_outcomes(found: list[tuple[Floats, NDArray[np.float32]]]) -> tuple[Floats, NDArray[np.float32]]:
-    """Mean J and mean outcomes of groups."""
-    scores, means = zip(*found, strict=True)
+def mean_outcomes(of_parts: list[tuple[Floats, NDArray[np.float32]]]) -> tuple[Floats, NDArray[np.float32]]:
+    """Mean over parts of J and of the outcomes of groups."""
+    scores, means = zip(*of_parts, strict=True)
     return np.mean(scores, axis=0), np.asarray(np.mean(means, axis=0, dtype=np.float64), np.float32)

@@ -1,4 +1,4 @@
-"""What the criteria share on a device: batches of subsets as padded tables, and test rows fold by fold."""
+"""Base of the criteria on a GPU: batches of subsets as padded tables, and test rows fold by fold."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .base import Floats
 from .scoring import OutcomesByGroup
 from .scoring_device import WITHOUT, DeviceMeasure, Groups
 
-# Subsets are padded to the next of these sizes: few tables, and little of each is padding.
+# Subsets are padded to the next of these sizes: few tables, and little padding in each.
 SIZE_STEPS = np.unique([*range(8, 256, 8), *range(256, 1024, 32), *np.round(1024 * 1.25 ** np.arange(40))]).astype(int)
 FOLDS_AT_A_TIME = 16
 BATCH_BYTES = 2**28
@@ -34,11 +34,11 @@ class Batch(NamedTuple):
 
 
 class DeviceScorer(ABC):
-    """A bound criterion on a device: a function of subsets as (indices, offsets) that gives J of each."""
+    """A bound criterion on a device: a function of subsets as (indices, offsets) that returns J of each."""
 
     size_steps = SIZE_STEPS
     n_features: int
-    measure: DeviceMeasure  # where the criterion has one
+    measure: DeviceMeasure  # if the criterion has one
 
     def __init__(self, bound: Any, device: str) -> None:
         self.bound, self.device = bound, device
@@ -46,33 +46,33 @@ class DeviceScorer(ABC):
         if isinstance(bound, OutcomesByGroup):
             self.measure = DeviceMeasure(bound, device)
         self._prepare()
-        self._known: tuple[Any, Groups] = None, WITHOUT
+        self._last_groups: tuple[Any, Groups] = None, WITHOUT
         self.streams.synchronize()
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Send what every call needs."""
+        """Send the tensors that every call needs."""
 
     def __call__(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
-        return self._found(indices, offsets, WITHOUT)[:, 0]
+        return self._scores_and_means(indices, offsets, WITHOUT)[:, 0]
 
     def outcomes(self, indices: NDArray[np.int32], offsets: NDArray[np.int64], group_of: NDArray[Any]) -> Any:
-        """J, and the mean outcomes (subsets, groups) of groups of rows; see `OutcomesByGroup`."""
-        found = self._found(indices, offsets, self._groups(group_of))
-        return found[:, 0], found[:, 1:].astype(np.float32)
+        """J, and the mean outcomes (subsets, groups) of groups of rows; see `OutcomesByGroup.outcomes`."""
+        table = self._scores_and_means(indices, offsets, self._groups(group_of))
+        return table[:, 0], table[:, 1:].astype(np.float32)
 
-    def _found(self, indices: NDArray[np.int32], offsets: NDArray[np.int64], groups: Groups) -> Floats:
+    def _scores_and_means(self, indices: NDArray[np.int32], offsets: NDArray[np.int64], groups: Groups) -> Floats:
         with self.streams():
             batch = Batch(indices, offsets, self._send(indices), self._send(offsets), np.diff(offsets))
             return np.asarray(self._scores(batch, groups))
 
     def _groups(self, group_of: NDArray[Any]) -> Groups:
-        """Those asked for again are on the device already."""
-        known, groups = self._known
-        if known is not group_of:
+        """Groups on the device; those of the last call are still there."""
+        last, groups = self._last_groups
+        if last is not group_of:
             groups = self.measure.groups(self.bound.groups_of_tests(group_of))
             self.streams.synchronize()
-            self._known = group_of, groups
+            self._last_groups = group_of, groups
         return groups
 
     @abstractmethod
@@ -87,20 +87,22 @@ class DeviceScorer(ABC):
         predict: Callable[[Tensor], tuple[Tensor, Tensor]],
         at_a_time: Callable[[int], int],
     ) -> Floats:
-        """J and mean outcomes of some subsets, and how many digits were left, from what ``predict`` says of tables.
+        """J, mean outcomes and accuracy of the arithmetic (subsets, 2 + groups) of the chosen subsets.
 
-        That is predictions (subsets, tests), and a number for each subset.
+        ``predict`` takes a table of subsets and returns predictions (subsets, tests), and a number per subset that says
+        how accurate the arithmetic was.
         """
-        found, step = [np.empty((0, 2 + groups.of_tests.n_groups))], max(1, BATCH_BYTES // (8 * self.measure.n_tests))
+        tables = [np.empty((0, 2 + groups.of_tests.n_groups))]
+        step = max(1, BATCH_BYTES // (8 * self.measure.n_tests))
         for start in range(0, len(chosen), step):
-            some = chosen[start : start + step]
-            both = torch.empty((len(some), self.measure.n_tests + 1), dtype=torch.float64, device=self.device)
-            for places, table in self.tables(batch, some, at_a_time):
-                predicted, digits = (part[: len(places)] for part in predict(table))
-                both[places, :-1], both[places, -1] = predicted, digits.double()
+            subsets = chosen[start : start + step]
+            both = torch.empty((len(subsets), self.measure.n_tests + 1), dtype=torch.float64, device=self.device)
+            for places, table in self.tables(batch, subsets, at_a_time):
+                predicted, accuracy = (part[: len(places)] for part in predict(table))
+                both[places, :-1], both[places, -1] = predicted, accuracy.double()
             measured = self.measure(both[:, :-1], groups)
-            found.append(torch.cat([measured, both[:, -1:]], dim=1).cpu().numpy())
-        return np.concatenate(found)
+            tables.append(torch.cat([measured, both[:, -1:]], dim=1).cpu().numpy())
+        return np.concatenate(tables)
 
     def _send(self, values: Any) -> Tensor:
         return send_array(values, self.device)
@@ -108,26 +110,26 @@ class DeviceScorer(ABC):
     def tables(
         self, batch: Batch, chosen: NDArray[np.int64], at_a_time: Callable[[int], int]
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """(places among those chosen, features (subsets, width)); there may be more subsets than places.
+        """Pairs (positions among the chosen subsets, features (subsets, width)); a table may have extra subsets.
 
-        On a GPU products round as the shape of their batch has it. So all batches of a width are of one shape, filled
-        up with any subsets: the bits of J do not depend on what else is asked for.
+        On a GPU the rounding of a product depends on the shape of its batch. Therefore all batches of one width have
+        the same shape and are filled with any subsets: the bits of J do not depend on the other subsets.
         """
         for width, places in by_size(batch.sizes[chosen], self.size_steps):
             step = at_a_time(width)
             for start in range(0, len(places), step):
-                some = places[start : start + step]
-                subsets = self._send(np.resize(chosen[some], step) if self.device != "cpu" else chosen[some])
-                yield self._send(some), padded(batch.features, batch.starts, subsets, width, self.n_features)
+                part = places[start : start + step]
+                subsets = self._send(np.resize(chosen[part], step) if self.device != "cpu" else chosen[part])
+                yield self._send(part), padded(batch.features, batch.starts, subsets, width, self.n_features)
 
 
 def at_a_time(n_bytes: float, room: int = BATCH_BYTES, most: int = MOST_SUBSETS) -> int:
-    """How many subsets of so many bytes each make a batch: enough to keep a GPU busy, whatever memory is free."""
+    """Number of subsets in a batch, from the bytes that each takes: enough to keep a GPU busy."""
     return int(np.clip(room // max(1, n_bytes), 1, most))
 
 
 def stack_folds(tests: Sequence[Any]) -> NDArray[Any]:
-    """A table (folds, height) of what each fold holds, padded with -1."""
+    """Rows of each fold as a table (folds, height), padded with -1."""
     height = max(len(test) for test in tests)
     table = np.full((len(tests), height), -1)
     for fold, test in enumerate(tests):
@@ -136,12 +138,12 @@ def stack_folds(tests: Sequence[Any]) -> NDArray[Any]:
 
 
 def some_folds(n_folds: int) -> list[slice]:
-    """All folds, a few at a time."""
+    """Slices of all folds, a few at a time."""
     starts = range(0, n_folds, FOLDS_AT_A_TIME)
     return [slice(start, min(start + FOLDS_AT_A_TIME, n_folds)) for start in starts]
 
 
-def take_test_rows(lines: Tensor, table: Tensor, folds: slice) -> Tensor:
-    """The test rows of subsets (folds, subsets, width, height) from lines (features + 1, all folds, height)."""
-    numbers = torch.arange(folds.start, folds.stop, device=lines.device)
-    return lines[table, numbers[:, None, None]]
+def take_test_rows(XT: Tensor, table: Tensor, folds: slice) -> Tensor:
+    """Test rows of subsets (folds, subsets, width, height) from XT (features + 1, all folds, height)."""
+    numbers = torch.arange(folds.start, folds.stop, device=XT.device)
+    return XT[table, numbers[:, None, None]]

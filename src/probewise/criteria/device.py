@@ -1,4 +1,4 @@
-"""Bound criteria on a device: the same data, folds and subsets; only the kernels differ."""
+"""Bound criteria on a GPU: same data, folds and subsets; only the kernels differ."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from ..engine.probes import Subsets
 from ..kernels.device import count, find
-from ..validation.errors import Parameter, ParameterError, Setting
+from ..validation.errors import ParameterError
 from .base import BoundCriterion, Floats, Folds
 
-DEVICE_BLOCK_SIZE = 4000  # probes at a time: enough to keep a GPU busy
-MOST_AT_ONCE, ROWS_AT_ONCE = 8000, 16_000_000  # in a long run the host's part in each call counts: probes, and rows
-IN_FLIGHT, FEW_IN_FLIGHT = 8, 3  # batches on their way through a device, and through one of less memory
+DEVICE_BLOCK_SIZE = 4000  # probes at a time, enough to keep a GPU busy
+MOST_AT_ONCE, ROWS_AT_ONCE = 8000, 16_000_000  # probes, and probes x rows, per call in a long run
+IN_FLIGHT, FEW_IN_FLIGHT = 8, 3  # batches that a device works on at a time, with much and with little memory
 MUCH_MEMORY = 2**35
 _sending = threading.Lock()
 
 
 def to_device(bound: Any, device: str) -> BoundCriterion:
-    """The criterion as it is for the CPU, or `OnDevice`; "auto" takes a GPU if there is one and the criterion can."""
+    """Bound criterion as it is, for the CPU, or as `OnDevice`; "auto" uses a GPU if possible."""
     torch_device = find(device)
     parts = getattr(bound, "parts", (bound,))
     only_on_cpu = [type(part).__name__.removeprefix("Bound") for part in parts if not hasattr(part, "to")]
@@ -31,19 +31,15 @@ def to_device(bound: Any, device: str) -> BoundCriterion:
         return bound
     if only_on_cpu:
         raise ParameterError(
-            Parameter("device", device),
-            f": {only_on_cpu[0]} runs on the CPU only: use ",
-            Setting("device", "cpu"),
-            ", or ",
-            Setting("criterion", "knn"),
-            ", 'linear', 'naive_bayes' or 'separability'",
+            f"device={device!r}: {only_on_cpu[0]} runs on the CPU only: use device='cpu', or criterion='knn', 'linear' "
+            "or an Average of these, which run on a GPU"
         )
     return OnDevice(bound, device)
 
 
 @dataclass(frozen=True)
 class OnDevice:
-    """Scores on a device; each process sends X there once, when first called."""
+    """A bound criterion that scores on a device. Each process sends X there once, on its first call."""
 
     bound: Any
     device: str
@@ -60,39 +56,38 @@ class OnDevice:
         return getattr(self.bound, "row_shares", None)
 
     def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
-        """J and the mean outcomes of groups of rows, as on the CPU."""
+        """J and the mean outcomes of groups of rows; see `OutcomesByGroup.outcomes`."""
         return self.scorer.outcomes(subsets.indices, subsets.offsets, group_of)
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        """J of the subset with each candidate added, all in one batch."""
+        """J of the subset with each candidate added."""
         return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
 
     @property
     def in_flight(self) -> int:
-        """How many batches are worth being on their way at a time."""
+        """Number of batches to keep the device busy with at a time."""
         from ..kernels.device.columns import memory
 
         return IN_FLIGHT if memory(str(find(self.device))) >= MUCH_MEMORY else FEW_IN_FLIGHT
 
     def warm_up(self, largest: int, group_of: NDArray[Any] | None) -> None:
-        """Send X and make the programs for subsets of all sizes beside other work; what fails here fails again."""
+        """Send X and compile for subsets of all sizes in the background; an error here will occur again later."""
 
-        def score_some() -> None:
+        def score_samples() -> None:
             sizes = np.unique(np.linspace(1, largest, 12, dtype=int)).tolist()
             subsets = Subsets.of([range(size) for size in sizes])
             with suppress(Exception):
                 self(subsets) if group_of is None else self.outcomes(subsets, group_of)
 
-        threading.Thread(target=score_some, daemon=True).start()
+        threading.Thread(target=score_samples, daemon=True).start()
 
     @property
     def n_devices(self) -> int:
-        """How many there are to use."""
         return count(self.device)
 
     @property
     def scorer(self) -> Any:
-        """Made by the first thread that comes, for all."""
+        """The scorer on the device, made by the first thread that needs it."""
         with _sending:
             if "_scorer" not in self.__dict__:
                 object.__setattr__(self, "_scorer", self.bound.to(find(self.device)))

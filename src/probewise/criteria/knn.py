@@ -92,7 +92,7 @@ class KNN(Criterion):
                 f"n_samples={most}"
             )
         columns = SubsetColumns(X, folds.row_order, missing=self.missing is not None)
-        if measure.is_probability and not columns.is_sparse and columns.extent.is_incomplete.any():
+        if measure.is_probability and columns.is_incomplete.any():
             refuse_filling(self.missing, f"scoring={measure.name!r}")
         return BoundKNN(columns, target, folds, measure, Missing.of(columns, folds, self.missing), self.n_neighbors)
 
@@ -235,6 +235,7 @@ class BoundKNN(BoundToColumns):
 
     def _rounding(self, subsets: Subsets, sizes: Any) -> Rounding | None:
         """How each subset would be rounded to 16 bits; None where that cannot be done."""
+        return None  # the 16-bit path is going
         if self.fold_end is None or self.columns.is_sparse or self.n_neighbors > kernels.GROUPS or not len(subsets):
             return None
         extent, starts = self.columns.extent, subsets.offsets[:-1]

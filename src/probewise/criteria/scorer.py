@@ -1,4 +1,4 @@
-"""Any scikit-learn estimator, or any function of (X_subset, y), as a criterion."""
+"""Criteria made of a scikit-learn estimator, a decision tree, or a function of (X_subset, y)."""
 
 from __future__ import annotations
 
@@ -13,41 +13,42 @@ from numpy.typing import NDArray
 from sklearn import config_context
 from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import Pipeline
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from ..engine.probes import Subsets
 from ..kernels.scores import F1_MACRO
-from .base import Criterion, Floats, Folds, Target
+from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .identity import stable_text
-from .predictions import NO_WEIGHTS, takes_weights
+from .predictions import NO_WEIGHTS, require_score_for
 from .scoring import FOR_CLASSES, FOR_NUMBERS, GroupsOfTests, Measure, Outcomes, OutcomesByGroup, refuse_one_row
 
-ROW_SCORES = {
+MEANS_OVER_ROWS = {
     name: (FOR_CLASSES | FOR_NUMBERS)[name]
     for name in ("accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error", "neg_mean_absolute_error")
 }
 
 
 class Scorer(Criterion):
-    """Mean cross-validated score of a scikit-learn estimator on the subset's columns.
+    """Mean cross-validated score of a scikit-learn estimator on the columns of the subset.
 
     Parameters
     ----------
     estimator : estimator
-        Any classifier or regressor. Where it, or a part of it, has ``random_state=None``, 0 is used: J must be the
-        same whenever it is asked.
+        Any classifier or regressor. Where it, or a part of it, has ``random_state=None``, 0 is used, so that J of a
+        subset is always the same.
     scoring : str, callable or None, default=None
-        As in scikit-learn; None takes what ``fit`` was given, or the estimator's own score.
+        As in scikit-learn; None takes the ``scoring`` of the selector, or the estimator's own score.
     name : str or None, default=None
-        What a ledger knows the criterion by, in place of its parameters and code.
+        Id of the criterion in a ledger, instead of the estimator's class and parameters. Required with a ledger if
+        the estimator or the scoring contains a function.
 
     Notes
     -----
-    ``sample_weight`` goes to the estimator's ``fit`` (of a pipeline, to its last step) and to the score, where these
-    take one; one of them must.
+    ``sample_weight`` is passed to the estimator's ``fit`` (of a pipeline, to its last step) and to the score if they
+    take it; one of them must.
 
     Examples
     --------
@@ -80,18 +81,16 @@ class Scorer(Criterion):
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundScorer:
-        y, chosen = np.asarray(y), scoring if self.scoring is None else self.scoring
+        y, scoring = np.asarray(y), scoring if self.scoring is None else self.scoring
         if is_classifier(self.estimator):
             Target.of(y, "classification")  # at least two classes
-        elif chosen is None and not is_regressor(self.estimator) and not hasattr(self.estimator, "score"):
+        elif scoring is None and not is_regressor(self.estimator) and not hasattr(self.estimator, "score"):
             raise ValueError(f"criterion={self.estimator!r} has no score method: give scoring, for example 'accuracy'")
         folds = Folds.of(cv, y, is_classification=is_classifier(self.estimator), groups=groups)
-        if folds.is_loo and (chosen == "r2" or (chosen is None and is_regressor(self.estimator))):
+        if folds.is_loo and (scoring == "r2" or (scoring is None and is_regressor(self.estimator))):
             refuse_one_row("r2", type(self.estimator).__name__)
-        if sample_weight is not None:
-            _require_use_of_weights(self.estimator, chosen)
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        return BoundScorer(seeded(self.estimator), _by_columns(X), y, folds, chosen, weights)
+        return BoundScorer(seeded(self.estimator), _by_columns(X), y, folds, scoring, weights)
 
     def describe(self) -> str:
         if self.name is not None:
@@ -101,7 +100,7 @@ class Scorer(Criterion):
 
 @dataclass(frozen=True)
 class BoundScorer(OutcomesByGroup):
-    """Outcomes of rows are known where the score is a mean over rows that built-in criteria know too."""
+    """Outcomes of rows are known if the score is one of ``MEANS_OVER_ROWS``."""
 
     estimator: Any
     X: Any
@@ -111,62 +110,107 @@ class BoundScorer(OutcomesByGroup):
     weights: Floats | None = None
 
     def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        if not groups.n_groups:
-            return np.array([self._score(subset) for subset in subsets], dtype=np.float64), np.empty((len(subsets), 0))
         by_group = groups.outcomes(len(subsets))
-        scores = [self._with_outcomes(subset, by_group.of_subsets(k)) for k, subset in enumerate(subsets)]
+        scores = [self._score(subset, by_group.of_subsets(k)) for k, subset in enumerate(subsets)]
         return np.array(scores, dtype=np.float64), by_group.means
 
     @cached_property
     def measure(self) -> Measure:  # type: ignore[override]
-        """The score by its name; one that cannot be told row by row counts as F1, which is no mean over rows."""
-        own_score = type(self.estimator).score if hasattr(self.estimator, "score") else None
-        name = {ClassifierMixin.score: "accuracy", RegressorMixin.score: "r2"}.get(own_score, "other")
+        """The score by name; one without outcomes of rows counts as F1, which is no mean over rows."""
+        default = type(self.estimator).score if hasattr(self.estimator, "score") else None
+        name = {ClassifierMixin.score: "accuracy", RegressorMixin.score: "r2"}.get(default, "other")
         name = name if self.scoring is None else str(self.scoring)
-        is_known = name in ROW_SCORES and self.weights is None and self.y.ndim == 1
-        return Measure(name, ROW_SCORES[name] if is_known else F1_MACRO, np.empty(0))
+        is_known = name in MEANS_OVER_ROWS and self.weights is None and self.y.ndim == 1
+        return Measure(name, MEANS_OVER_ROWS[name] if is_known else F1_MACRO, np.empty(0))
 
     @cached_property
     def target(self) -> Target:  # type: ignore[override]
         return Target.of(self.y, "classification" if self.measure.is_of_labels else "regression")
 
-    def _with_outcomes(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
-        """J as `_score` finds it, and the outcomes of its predictions."""
-        columns = self.X[:, subset]
+    def _score(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
+        """Mean score of the folds, as `cross_val_score` computes it, and the outcomes of the test rows."""
+        columns, scores = self.X[:, subset], []
         rows = columns.tocsr() if sp.issparse(columns) else columns
-        scorer, scores = check_scoring(self.estimator, self.scoring), []
-        for (train, test), own in zip(self.folds.splits, self.folds.parts, strict=True):
-            fitted = clone(self.estimator).fit(rows[train], self.y[train])
-            scores.append(scorer(fitted, rows[test], self.y[test]))
-            truth, predicted = (
-                part[np.argsort(test, kind="stable")] for part in (self.y[test], fitted.predict(rows[test]))
-            )
-            if self.measure.is_of_labels:
-                truth, predicted = np.zeros(len(test)), (truth != predicted).astype(np.float64)
-            tests = self.measure.tests(truth, NO_WEIGHTS, 0)
-            tests.score_one(np.asarray(predicted, np.float64), by_group.of_tests(own))
-        return float(np.mean(scores))
-
-    def _score(self, subset: NDArray[np.int32]) -> float:
-        if self.weights is not None:
-            return self._weighted(self.X[:, subset])
-        how = {"cv": self.folds.splits, "scoring": self.scoring, "error_score": "raise"}
-        return float(np.mean(cross_val_score(self.estimator, self.X[:, subset], self.y, **how)))
-
-    def _weighted(self, columns: Any) -> float:
-        """The same with weights in the fit and in the score, whatever the user's setting of metadata routing."""
-        assert self.weights is not None
-        rows = columns.tocsr() if sp.issparse(columns) else columns
-        name = _weights_of_fit(self.estimator)
-        scores = []
         with config_context(enable_metadata_routing=False):
-            scorer = check_scoring(self.estimator, self.scoring)
-            for train, test in self.folds.splits:
-                of_train = {} if name is None else {name: self.weights[train]}
-                of_test = {"sample_weight": self.weights[test]} if takes_weights(scorer, self.estimator) else {}
-                fitted = clone(self.estimator).fit(rows[train], self.y[train], **of_train)
-                scores.append(scorer(fitted, rows[test], self.y[test], **of_test))
+            scorer, weight_name = check_scoring(self.estimator, self.scoring), _weight_name(self.estimator)
+            for (train, test), tests in zip(self.folds.splits, self.folds.parts, strict=True):
+                options = {} if self.weights is None or weight_name is None else {weight_name: self.weights[train]}
+                fitted = clone(self.estimator).fit(rows[train], self.y[train], **options)
+                scores.append(self._score_fold(scorer, fitted, rows[test], test))
+                if len(by_group.groups):
+                    self._add_outcomes(test, fitted.predict(rows[test]), by_group.of_tests(tests))
         return float(np.mean(scores))
+
+    def _score_fold(self, scorer: Any, fitted: Any, rows: Any, test: NDArray[np.int64]) -> float:
+        if self.weights is None:
+            return scorer(fitted, rows, self.y[test])
+        try:
+            return scorer(fitted, rows, self.y[test], sample_weight=self.weights[test])
+        except TypeError as error:
+            if "sample_weight" not in str(error):
+                raise
+            if _weight_name(self.estimator) is None:
+                raise ValueError(
+                    f"sample_weight: neither fit of criterion={type(self.estimator).__name__}() nor the score takes "
+                    "weights; leave them out, or use criterion='linear' or 'knn'"
+                ) from error
+            return scorer(fitted, rows, self.y[test])
+
+    def _add_outcomes(self, test: NDArray[np.int64], predicted: NDArray[Any], by_group: Outcomes) -> None:
+        order = np.argsort(test, kind="stable")
+        truth, predicted = self.y[test][order], predicted[order]
+        if self.measure.is_of_labels:
+            truth, predicted = np.zeros(len(test)), (truth != predicted).astype(np.float64)
+        self.measure.tests(truth, NO_WEIGHTS, 0).score_one(np.asarray(predicted, np.float64), by_group)
+
+
+class Tree(Criterion):
+    """Cross-validated score of a decision tree: accuracy for classes, R^2 for numbers.
+
+    Equal to ``cross_val_score`` of scikit-learn's ``DecisionTreeClassifier`` or ``DecisionTreeRegressor`` with
+    ``random_state=0``. X may contain NaN. Columns narrower than 1e-7 that are not constant are refused, because
+    scikit-learn's trees treat them as constant. ``sample_weight`` counts in the fit and in the score.
+
+    Parameters
+    ----------
+    max_depth : int or None, default=None
+        Largest depth; None grows the tree until its leaves are pure, which also fits noise.
+    min_samples_leaf : int, default=1
+        Fewest rows of a leaf; larger is smoother and faster.
+    task : {"auto", "classification", "regression"}, default="auto"
+        "auto" is regression if y is continuous, that is, contains fractions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from probewise.criteria import Tree
+    >>> from probewise.engine.probes import Subsets
+    >>> X, y = load_iris(return_X_y=True)
+    >>> Tree(max_depth=2).bind(X, y, cv=3)(Subsets.of([[0, 1], [3]])).round(3)
+    array([0.687, 0.94 ])
+    """
+
+    block_size = Scorer.block_size
+    prefer = Scorer.prefer
+    streams = Scorer.streams
+    allow_nan = True
+    widths = (1e-7, 1e38)  # scikit-learn's trees use float32 and see no difference in a narrower column
+
+    def __init__(self, *, max_depth: int | None = None, min_samples_leaf: int = 1, task: str = "auto") -> None:
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.task = task
+
+    def bind(
+        self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
+    ) -> BoundScorer:
+        target = Target.of(y, self.task)
+        remedy = "use KNN, or task='regression' if y is a quantity"
+        require_few_classes(target.classes, "Tree, which counts all of them in every leaf,", remedy)
+        require_score_for(target, scoring)
+        tree = DecisionTreeClassifier if target.is_classification else DecisionTreeRegressor
+        estimator = tree(max_depth=self.max_depth, min_samples_leaf=self.min_samples_leaf, random_state=0)
+        return Scorer(estimator).bind(X, y, cv, groups=groups, scoring=scoring, sample_weight=sample_weight)
 
 
 class Function(Criterion):
@@ -175,11 +219,10 @@ class Function(Criterion):
     Parameters
     ----------
     function : callable
-        Of (X_subset, y), giving J; columns come in the order of the probe, and y may be None.
+        Function of (X_subset, y) that returns J; columns come in the order of the probe, and y may be None.
     name : str or None, default=None
-        What a ledger knows the criterion by; None takes the function's code and all that it captures (defaults,
-        closures, globals, the functions it calls), so that no run goes on with another criterion. Give a name to what
-        changes without consequence, as a function that counts its calls does.
+        Id of the criterion in a ledger. Required with a ledger, because the code of a function may change between
+        two runs.
     """
 
     block_size = 5
@@ -199,7 +242,7 @@ class Function(Criterion):
         if sample_weight is not None:
             raise ValueError(
                 "sample_weight has no meaning for a criterion that is a function of (X_subset, y): leave it out, or "
-                "use the weights inside of the function"
+                "use the weights inside the function"
             )
         return BoundFunction(self.function, _by_columns(X), y, Folds((), len(y) if y is not None else X.shape[0]))
 
@@ -218,22 +261,13 @@ class BoundFunction:
         return np.array([float(self.function(self.X[:, subset], self.y)) for subset in subsets])
 
 
-def _weights_of_fit(estimator: Any) -> str | None:
-    """The name under which ``fit`` takes weights; of a pipeline, that of its last step."""
+def _weight_name(estimator: Any) -> str | None:
+    """Name of the argument by which ``fit`` takes weights, if any; of a pipeline, that of its last step."""
     if isinstance(estimator, Pipeline):
         name, last = estimator.steps[-1]
-        inner = None if isinstance(last, str) or last is None else _weights_of_fit(last)
+        inner = None if isinstance(last, str) or last is None else _weight_name(last)
         return None if inner is None else f"{name}__{inner}"
     return "sample_weight" if has_fit_parameter(estimator, "sample_weight") else None
-
-
-def _require_use_of_weights(estimator: Any, scoring: Any) -> None:
-    scorer = check_scoring(estimator, scoring)
-    if _weights_of_fit(estimator) is None and not takes_weights(scorer, estimator):
-        raise ValueError(
-            f"sample_weight: neither fit of criterion={type(estimator).__name__}() nor the score takes weights; leave "
-            "them out, or use criterion='linear' or 'knn'"
-        )
 
 
 def _by_columns(X: Any) -> Any:
@@ -241,7 +275,7 @@ def _by_columns(X: Any) -> Any:
 
 
 def seeded(estimator: Any, seed: int = 0) -> Any:
-    """A copy of the estimator with a seed wherever a part of it has none."""
+    """Copy of an estimator with a seed wherever a part of it has ``random_state=None``."""
     estimator = clone(estimator)
     open_states = [
         name

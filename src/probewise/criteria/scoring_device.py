@@ -1,4 +1,4 @@
-"""One scoring for all criteria on a device: J, and what each group of rows gave, from predictions for the tests."""
+"""Scores on a GPU: J and mean outcomes of groups of rows, from predictions for the tests."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..kernels.device.scores import Parts, asked
+from ..kernels.device.scores import DeviceTests, Parts
 from ..kernels.scores import BALANCED_ACCURACY
 from .scoring import NO_GROUPS, GroupsOfTests
 
 
 class Groups(NamedTuple):
-    """Groups of tests, also on the device: which are of each, and the share of each test in the mean of its group."""
+    """Groups of tests; on the device, the tests of each group and the share of each test in the mean of its group."""
 
     of_tests: GroupsOfTests
     parts: Parts | None = None
@@ -22,7 +22,7 @@ class Groups(NamedTuple):
 
 
 class DeviceMeasure:
-    """The measure of a bound criterion, and its tests: rows in the order of its folds."""
+    """The measure of a bound criterion and its tests on a device; tests are in the order of the folds."""
 
     def __init__(self, bound: Any, device: str) -> None:
         measure, target, rows = bound.measure, bound.target, bound.folds.order
@@ -30,16 +30,16 @@ class DeviceMeasure:
         self.mean = 0.0 if target.n_classes else target.values.mean()
         values = target.values if target.n_classes else target.values - self.mean
         weights = measure.of_rows(rows) if measure.is_weighted else np.ones(len(rows))
-        counts = weights
+        shares = weights
         if measure.code == BALANCED_ACCURACY:
-            counts = np.concatenate([measure.shares(own, target) for own in bound.tests])
-        sizes = np.array([len(own) for own in bound.tests])
-        self.asked = asked(measure.code, target.n_classes, values[rows], weights, sizes, counts, device)
+            shares = np.concatenate([measure.shares(part, target) for part in bound.tests])
+        sizes = np.array([len(part) for part in bound.tests])
+        self.tests = DeviceTests.of(measure.code, target.n_classes, values[rows], weights, sizes, shares, device)
 
     @property
     def truth(self) -> Tensor:
-        """Class numbers, or numbers less their mean."""
-        return self.asked.truth
+        """Class codes, or numbers minus their mean."""
+        return self.tests.truth
 
     def groups(self, groups: GroupsOfTests) -> Groups:
         if not groups.n_groups:
@@ -48,14 +48,14 @@ class DeviceMeasure:
         return Groups(groups, parts, torch.from_numpy(groups.share).to(self.device))
 
     def __call__(self, predicted: Tensor, groups: Groups) -> Tensor:
-        """J and the mean outcomes of groups (subsets, 1 + groups), from predictions (subsets, tests)."""
+        """J and mean outcomes of groups (subsets, 1 + groups), from predictions (subsets, tests)."""
         if self.bound.measure.of_predictions is not None:
             scores = self.bound.scores_of(predicted.cpu().numpy() + self.mean)
             return torch.from_numpy(scores[:, None]).to(self.device)
-        scores = self.asked.scores(predicted)[:, None]
+        scores = self.tests.scores(predicted)[:, None]
         if groups.parts is None:
             return scores
-        return torch.cat([scores, groups.parts.total(groups.share * self.asked.outcomes(predicted))], dim=1)
+        return torch.cat([scores, groups.parts.total(groups.share * self.tests.outcomes(predicted))], dim=1)
 
 
 WITHOUT = Groups(NO_GROUPS)

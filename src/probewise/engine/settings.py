@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 DEFAULT_PROBE_SIZE = 200
 COMMAND: ContextVar[list[str] | None] = ContextVar("COMMAND", default=None)
 DEFAULT_FDR = 0.1
-UNKNOWN = "#not to be identified"  # ends the description of what cannot be compared between processes
+UNKNOWN = " (unnamed)"  # ends the text of a function or an object that has no id
 MOST_IN_A_BLOCK = 2**30  # features of all its probes
 MOST_FEATURES = 10**7  # a file that claims more would only make us run out of memory
 DAMAGE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError)
@@ -113,12 +113,11 @@ class Settings:
         """Open the ledger at ``path``, or one in memory; a file that exists must hold a run with these settings."""
         if path is None:
             return Ledger(settings={ROW_GROUPS: None if self.row_shares is None else len(self.row_shares)})
-        if any(UNKNOWN in str(words) for words in (self.criterion, self.scoring)):
+        unnamed = [text for text in (self.criterion, self.scoring) if text is not None and UNKNOWN in text]
+        if unnamed:
             raise LedgerError(
-                f"the ledger {fspath(path)} cannot be kept: it could go on with another criterion, since "
-                f"{self.criterion}{'' if self.scoring is None else f' with scoring {self.scoring}'} holds what "
-                "cannot be compared between two processes; give it a name, as in criterion=Function(my_function, "
-                "name='first') or Scorer(estimator, scoring=my_scoring, name='first')"
+                f"the ledger {fspath(path)} needs a name for {unnamed[0]}: a function may change between two runs; "
+                "give criterion=Function(my_function, name='first'), or Scorer(estimator, scoring=..., name='first')"
             )
         return Ledger(path, self.identity(), notes=self.notes())
 

@@ -1,4 +1,4 @@
-"""Columns of a wide matrix: those of a probe, as a small dense matrix, or a run of neighbours; their extent."""
+"""Gathering of columns from a wide matrix: those of a probe, or a range of neighboring ones."""
 
 import numpy as np
 
@@ -7,22 +7,22 @@ from .jit import njit_cached
 
 @njit_cached
 def take_dense(matrix, rows, columns, ascending, centers, out):
-    """out[i, k] = matrix[rows[i], columns[k]] - centers[k], read in the order of memory: that of ``ascending`` k.
+    """out[i, k] = matrix[rows[i], columns[k]] - centers[k], read in memory order: ``ascending`` sorts the columns.
 
-    Row by row is also the faster way where the matrix lies by columns: what is fetched serves the next rows.
+    Going row by row is also faster for a matrix in Fortran order: fetched cache lines serve the next rows.
     """
-    ordered, own_centers = np.empty(len(columns), np.uint64), np.empty(len(columns))
+    ordered, shifts = np.empty(len(columns), np.uint64), np.empty(len(columns))
     for k in range(len(columns)):
-        ordered[k], own_centers[k] = columns[ascending[k]], centers[ascending[k]]
+        ordered[k], shifts[k] = columns[ascending[k]], centers[ascending[k]]
     for i in range(len(rows)):
-        line, to = matrix[rows[i]], out[i]
+        values, to = matrix[rows[i]], out[i]
         for k in range(len(ordered)):
-            to[ascending[k]] = line[ordered[k]] - own_centers[k]
+            to[ascending[k]] = values[ordered[k]] - shifts[k]
 
 
 @njit_cached
 def take_sparse(data, indices, indptr, place, columns, out):
-    """The same from compressed columns, without centring; place[r] is where row r goes."""
+    """Columns of a CSC matrix, not centered; row r goes to place[r]."""
     out[:] = 0
     for k in range(len(columns)):
         for position in range(indptr[columns[k]], indptr[columns[k] + 1]):
@@ -34,60 +34,17 @@ def load_dense(matrix, start, out):
     """out[c] = column start + c of a matrix."""
     n_columns, n = out.shape
     for i in range(n):
-        line = matrix[i]
+        values = matrix[i]
         for c in range(n_columns):
-            out[c, i] = line[start + c]
+            out[c, i] = values[start + c]
 
 
 @njit_cached
 def load_sparse(data, indices, indptr, start, out):
-    """The same from compressed columns."""
+    """`load_dense` for a CSC matrix."""
     for c in range(out.shape[0]):
-        line = out[c]
-        for i in range(len(line)):
-            line[i] = 0.0
+        values = out[c]
+        for i in range(len(values)):
+            values[i] = 0.0
         for position in range(indptr[start + c], indptr[start + c + 1]):
-            line[indices[position]] += data[position]
-
-
-@njit_cached
-def ranges(matrix, start, piece, totals, low, high, is_whole):
-    """Of the columns from ``start`` on: sums of distances from the first value, extremes, and whether all are whole.
-
-    Rows are added in their order, ``piece`` rows together, and the sums of pieces in theirs: whatever the order of
-    memory, the sums are the same.
-    """
-    n_columns = len(totals)
-    origin, part = np.empty(n_columns), np.empty(n_columns)
-    for j in range(n_columns):
-        origin[j] = low[j] = high[j] = matrix[0, start + j]
-        totals[j] = 0.0
-        is_whole[j] = True
-    for first in range(0, len(matrix), piece):
-        part[:] = 0.0
-        for i in range(first, min(first + piece, len(matrix))):
-            line = matrix[i, start : start + n_columns]
-            for j in range(n_columns):
-                value = np.float64(line[j])
-                part[j] += value - origin[j]
-                low[j] = min(low[j], value)
-                high[j] = max(high[j], value)
-                is_whole[j] &= value == np.rint(value)
-        for j in range(n_columns):
-            totals[j] += part[j]
-
-
-@njit_cached
-def distances(matrix, start, piece, centers, totals):
-    """Of the columns from ``start`` on: sums of distances from a centre, added as in `ranges`."""
-    n_columns = len(totals)
-    part = np.empty(n_columns)
-    totals[:] = 0.0
-    for first in range(0, len(matrix), piece):
-        part[:] = 0.0
-        for i in range(first, min(first + piece, len(matrix))):
-            line = matrix[i, start : start + n_columns]
-            for j in range(n_columns):
-                part[j] += abs(line[j] - centers[j])
-        for j in range(n_columns):
-            totals[j] += part[j]
+            values[indices[position]] += data[position]

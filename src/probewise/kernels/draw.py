@@ -1,7 +1,7 @@
-"""Random subsets from counters: Philox words, unbiased integers, Floyd's sampling, geometric gaps.
+"""Random subsets from counter-based random numbers: Philox, unbiased integers, Floyd's sampling, geometric gaps.
 
-Everything here is integer arithmetic, so the subsets are the same on every platform. The words of probe
-``i`` are Philox4x32-10 (Salmon et al. 2011) at the counters (j, low i, high i, 0), j = 0, 1, ..., keyed by the seed.
+All arithmetic is on integers, so subsets are the same on every platform. The random words of probe ``i`` are
+Philox4x32-10 (Salmon et al. 2011) at the counters (j, low i, high i, 0), j = 0, 1, ..., with the seed as key.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ HASH = np.uint64(0x9E3779B97F4A7C15)
 
 @njit_inline
 def philox(c0, c1, c2, c3, k0, k1):
-    """Four 32-bit words, held in 64-bit integers, for one counter and key."""
+    """Four 32-bit words, in 64-bit integers, for one counter and key."""
     for _ in range(10):
         product_0 = MULTIPLIER_0 * c0
         product_1 = MULTIPLIER_1 * c2
@@ -35,7 +35,7 @@ def philox(c0, c1, c2, c3, k0, k1):
     return c0, c1, c2, c3
 
 
-# A stream is an array of 8 words: [0:4] the current words, 4 how many of them are used, 5 the next j, 6-7 unused.
+# A stream is an array of 8 words: 0-3 the current words, 4 the number of them used so far, 5 the next j, 6-7 unused.
 @njit_inline
 def open_stream(stream):
     stream[4] = np.uint64(4)
@@ -57,8 +57,8 @@ def next_word(stream, seed, probe):
 
 @njit_inline
 def below(bound, stream, seed, probe):
-    """An unbiased integer in [0, bound), bound < 2**32 (Lemire's multiplication with rejection)."""
-    while True:  # one place where words are drawn: each is compiled
+    """Unbiased integer in [0, bound), bound < 2**32 (Lemire's multiplication with rejection)."""
+    while True:  # a single call of next_word, because every call is inlined
         product = next_word(stream, seed, probe) * bound
         low = product & MASK32
         if low >= bound or low >= ((ONE << SHIFT32) - bound) % bound:
@@ -67,7 +67,7 @@ def below(bound, stream, seed, probe):
 
 @njit_cached
 def uniform_offsets(n_features, max_size, seed, start, stop):
-    """Where the indices of each probe start, for sizes uniform in 1..min(n_features, max_size)."""
+    """Offsets of probes with sizes uniform in 1..min(n_features, max_size)."""
     offsets = np.zeros(stop - start + 1, np.int64)
     stream = np.empty(8, np.uint64)
     bound = np.uint64(min(n_features, max_size))
@@ -80,7 +80,7 @@ def uniform_offsets(n_features, max_size, seed, start, stop):
 
 @njit_cached
 def uniform_indices(n_features, max_size, seed, start, offsets):
-    """Distinct features of probes start, start + 1, ... by Floyd's sampling: one draw per feature."""
+    """Distinct features of probes start, start + 1, ... by Floyd's sampling, with one random number per feature."""
     n_probes = len(offsets) - 1
     indices = np.empty(offsets[-1], np.int32)
     stream = np.empty(8, np.uint64)
@@ -91,7 +91,7 @@ def uniform_indices(n_features, max_size, seed, start, offsets):
         bits += 1
     slot_shift = np.uint64(64 - bits)
     slot_mask = np.uint64((1 << bits) - 1)
-    # Features already in the probe: an open-addressing set; an entry of an earlier probe counts as empty.
+    # Features of the current probe: a hash set with open addressing; entries of earlier probes count as empty.
     seen = np.zeros(1 << bits, np.uint64)
     for row in range(n_probes):
         probe = np.uint64(start + row)
@@ -118,7 +118,7 @@ def uniform_indices(n_features, max_size, seed, start, offsets):
 
 @njit_inline
 def next_gap(tail, stream, seed, probe):
-    """How many features are passed over before the next one that is in; tail[k] = 2**64 (1 - p)**(k + 1)."""
+    """Number of features to skip before the next one in the probe; tail[k] = 2**64 (1 - p)**(k + 1)."""
     gap = 0
     while True:
         word = (next_word(stream, seed, probe) << SHIFT32) | next_word(stream, seed, probe)
@@ -136,7 +136,7 @@ def next_gap(tail, stream, seed, probe):
 
 @njit_cached
 def bernoulli_offsets(n_features, tail, seed, start, stop):
-    """Where the indices of each Bernoulli probe start; an empty draw is drawn again."""
+    """Offsets of Bernoulli probes; an empty probe is drawn again."""
     offsets = np.zeros(stop - start + 1, np.int64)
     stream = np.empty(8, np.uint64)
     for row in range(stop - start):
@@ -153,7 +153,7 @@ def bernoulli_offsets(n_features, tail, seed, start, stop):
 
 @njit_cached
 def bernoulli_indices(n_features, tail, seed, start, offsets):
-    """The features of Bernoulli probes start, start + 1, ..., in ascending order."""
+    """Features of Bernoulli probes start, start + 1, ..., in ascending order."""
     indices = np.empty(offsets[-1], np.int32)
     stream = np.empty(8, np.uint64)
     for row in range(len(offsets) - 1):

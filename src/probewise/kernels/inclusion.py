@@ -1,4 +1,4 @@
-"""Products of the matrix of inclusion, probes by features, with a vector, without making the matrix."""
+"""Products of the inclusion matrix (probes by features) with vectors, without building the matrix."""
 
 import numpy as np
 
@@ -7,9 +7,11 @@ from .jit import njit_cached
 
 @njit_cached
 def number_columns(last, probed, n_rounds, place, shared_by):
-    """The column of each feature: those of the last round first, in each round those that were probed, in order, then
-    one for all others. Writes ``place`` and how many share a column, and gives the number of columns of each round's
-    features."""
+    """Write the column of each feature and how many features share a column; return the columns of each round.
+
+    Features of the last round come first. In each round the probed features come first, in order; all others share
+    one column.
+    """
     free, shared, ends = np.zeros(n_rounds, np.int64), np.zeros(n_rounds, np.int64), np.zeros(n_rounds, np.int64)
     for feature in range(len(last)):
         if probed[feature]:
@@ -37,7 +39,7 @@ def number_columns(last, probed, n_rounds, place, shared_by):
 
 @njit_cached
 def times(indices, offsets, start, stop, weights, out):
-    """out[i] = sum of the weights of the features of probe i, from start to stop."""
+    """out[i] = sum of the weights of the features of probe i, for probes start to stop."""
     for probe in range(start, stop):
         total = 0.0
         for position in range(offsets[probe], offsets[probe + 1]):
@@ -47,7 +49,7 @@ def times(indices, offsets, start, stop, weights, out):
 
 @njit_cached
 def transposed_times(indices, offsets, values, out):
-    """out[f] += sum of the values of the probes that hold f."""
+    """out[f] += sum of the values of the probes that contain f."""
     for probe in range(len(values)):
         value = values[probe]
         for position in range(offsets[probe], offsets[probe + 1]):
@@ -56,7 +58,7 @@ def transposed_times(indices, offsets, values, out):
 
 @njit_cached
 def fill_columns(indices, offsets, starts, start, stop, probes):
-    """The probes that hold each feature from start to stop, in order, from where they begin."""
+    """Write the probes that contain each feature from start to stop, in order; ``starts``: first position of each."""
     free = starts[start:stop].copy()
     for probe in range(len(offsets) - 1):
         for position in range(offsets[probe], offsets[probe + 1]):
@@ -68,7 +70,7 @@ def fill_columns(indices, offsets, starts, start, stop, probes):
 
 @njit_cached
 def summed(starts, probes, start, stop, values, out):
-    """out[f] = sum of the values of the probes that hold f, from start to stop."""
+    """out[f] = sum of the values of the probes that contain f, for features start to stop."""
     for column in range(start, stop):
         total = 0.0
         for position in range(starts[column], starts[column + 1]):

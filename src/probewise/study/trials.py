@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from .._selector import Selector
 from ..criteria import Function, Scorer
-from ..criteria.identity import class_text, stable_text
+from ..criteria.identity import stable_text
 from ..engine.fingerprints import fingerprint
 from ..engine.loop import working_time
 from .runfile import Record
@@ -178,7 +178,7 @@ def _described(thing: Any, name: str) -> dict[str, str]:
     if isinstance(thing, Function | Scorer) and thing.name is not None:
         return {name: thing.describe()}
     if isinstance(thing, BaseEstimator):
-        described = {name: class_text(type(thing))}
+        described = {name: type(thing).__name__}
         for parameter, value in thing.get_params(deep=False).items():
             if parameter not in WITHOUT_CONSEQUENCE:
                 described |= _described(value, f"{name}.{parameter}")

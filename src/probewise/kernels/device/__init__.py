@@ -1,7 +1,6 @@
-"""Kernels for GPUs: torch tensors and Triton, and the same torch code on the CPU; which device is meant.
+"""Kernels for GPUs with torch and Triton (torch also runs on the CPU), and the choice of the device.
 
-Only this module may be imported without torch; the others are loaded when a device is asked for. Their map is in
-`probewise.kernels`.
+Only this module can be imported without torch. `probewise.kernels` lists the others.
 """
 
 from __future__ import annotations
@@ -12,14 +11,14 @@ from importlib.util import find_spec
 from multiprocessing import current_process
 from typing import Any
 
-CHOICES = "'cpu', 'auto', 'cuda' (or 'cuda:1' for the second), or 'torch-cpu' to try the same code without a GPU"
+CHOICES = "'cpu', 'auto', 'cuda' ('cuda:1' for the second GPU), or 'torch-cpu' to try the GPU code without a GPU"
 
 
 def find(device: str) -> str | None:
-    """The torch device meant, or None for the ordinary kernels on the CPU; an error that says what is missing.
+    """Torch device for a parameter ``device``, or None for the CPU kernels.
 
-    "auto" is the GPU where torch sees one. "cuda" is the first GPU; in a worker process, the one of its number, so
-    that several processes share several GPUs.
+    "auto" is a GPU if torch sees one. "cuda" is the first GPU; worker process number k takes GPU k, so that several
+    processes share several GPUs.
     """
     if not isinstance(device, str) or device.split(":")[0] not in ("cpu", "auto", "cuda", "torch-cpu"):
         raise ValueError(f"device={device!r} is not known: choose {CHOICES}")
@@ -27,7 +26,7 @@ def find(device: str) -> str | None:
         return None
     torch = _torch(device)
     if device == "torch-cpu":
-        os.environ.setdefault("MKL_CBWR", "AUTO")  # MKL's products of a subset are then the same in any batch
+        os.environ.setdefault("MKL_CBWR", "AUTO")  # makes MKL's products of a subset the same in any batch
         return "cpu"
     if not torch.cuda.is_available():
         raise ValueError(
@@ -38,13 +37,13 @@ def find(device: str) -> str | None:
 
 
 def count(device: str) -> int:
-    """How many devices it can mean: all GPUs, or one that is named."""
+    """Number of devices: of all GPUs, or 1 if one is named."""
     return _torch(device).cuda.device_count() if device in ("auto", "cuda") else 1
 
 
 @cache
 def score_kernels(device: str) -> Any:
-    """The Triton kernels of votes and sums, or None where there is no GPU for them."""
+    """Triton kernels of votes and sums, or None without a GPU."""
     if not has_triton(device):
         return None
     from . import scores_triton
@@ -72,7 +71,7 @@ def _torch(device: str) -> Any:
 
 
 def _number(device: str, n_gpus: int) -> int:
-    """Which GPU: the one named, or one for each worker process in turn."""
+    """Number of the GPU: the one named, or one for each worker process in turn."""
     if ":" in device:
         number = device.split(":")[1]
         if not number.isdigit() or int(number) >= n_gpus:

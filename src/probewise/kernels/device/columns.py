@@ -1,4 +1,4 @@
-"""X on a device, a line for each feature; the columns of many subsets as padded tables; memory and streams."""
+"""Feature-major X on a GPU, columns of many subsets as padded tables, memory, and streams."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 PIECE = 2**26  # bytes of X sent at a time
-SHARE = 0.4  # of the free memory that a batch may take: threads share a GPU
+SHARE = 0.4  # share of the free memory that a batch may take: threads share a GPU
 CPU_BYTES = 2**28
-ALIGN = 128  # rows: lines start where a GPU reads whole segments of memory
-PLAIN = (np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8)  # that torch knows
+ALIGN = 128  # rows of XT begin at a multiple, where a GPU reads whole segments of memory
+PLAIN = (np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8)  # types that torch has
 LOADING = threading.Lock()
 
 
 def free_bytes(device: str) -> int:
-    """How much memory a batch may take: a share of what is free on the GPU, or a fixed amount on the CPU."""
+    """Memory that a batch may take: a share of the free memory of the GPU, or a fixed amount on the CPU."""
     if not device.startswith("cuda"):
         return CPU_BYTES
     free, _ = torch.cuda.mem_get_info(device)
@@ -32,7 +32,7 @@ def free_bytes(device: str) -> int:
 
 
 def require_room(n_bytes: int, device: str, what: str) -> None:
-    """A clear sentence where the device is too small, before anything is sent."""
+    """Raise an error before anything is sent if the device has too little memory."""
     if not device.startswith("cuda"):
         return
     free, total = torch.cuda.mem_get_info(device)
@@ -44,30 +44,32 @@ def require_room(n_bytes: int, device: str, what: str) -> None:
 
 
 def send_array(values: Any, device: str) -> Tensor:
-    """Without waiting for what runs there: of memory that is not pinned CUDA takes a copy before it returns."""
+    """Send an array without waiting for the device; CUDA copies unpinned memory before it returns."""
     return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
 
 
 def send(
     X: Any, rows: NDArray[np.int64], device: str, *, centers: Any = None, scale: float = 1.0, dtype: Any = torch.float32
 ) -> Tensor:
-    """X, less the centres and times the scale, as a tensor (features + 1, rows): a line for each feature, a last of
-    zeros. Rows come in the order given and are filled up with zeros to a multiple of 128."""
+    """XT, (X - centers) * scale as a tensor (features + 1, rows), with zeros in the last row.
+
+    Rows of X come in the order of ``rows`` and are padded with zeros to a multiple of 128.
+    """
     n_features = X.shape[1]
     width = -(-len(rows) // ALIGN) * ALIGN
     require_room((n_features + 1) * width * dtype.itemsize, device, f"X ({X.shape[0]} x {n_features})")
-    lines = torch.zeros((n_features + 1, width), dtype=dtype, device=device)
+    XT = torch.zeros((n_features + 1, width), dtype=dtype, device=device)
     order = send_array(rows, device)
     for start, values in _pieces(X, device):
         values = values.double()
         if centers is not None:
             values -= send_array(centers[start : start + len(values)], device)[:, None]
-        lines[start : start + len(values), : len(rows)] = (values[:, order] * scale).to(dtype)
-    return lines
+        XT[start : start + len(values), : len(rows)] = (values[:, order] * scale).to(dtype)
+    return XT
 
 
 def _pieces(X: Any, device: str) -> Iterator[tuple[int, Tensor]]:
-    """X in pieces of some features, as (first feature, tensor (features, rows))."""
+    """Pieces of X as (first feature, tensor (features, rows))."""
     n_rows, n_features = X.shape
     step = max(1, PIECE // (8 * max(1, n_rows)))
     for start in range(0, n_features, step):
@@ -80,33 +82,33 @@ def _pieces(X: Any, device: str) -> Iterator[tuple[int, Tensor]]:
 
 
 def _dense(X: Any, start: int, stop: int, device: str) -> Tensor:
-    """Some columns of compressed columns, a line each."""
+    """Columns of a CSC matrix as a dense tensor (features, rows)."""
     first, last = X.indptr[start], X.indptr[stop]
     values = send_array(X.data[first:last].astype(np.float64), device)
-    lines = send_array(np.repeat(np.arange(stop - start), np.diff(X.indptr[start : stop + 1])), device)
-    places = send_array(X.indices[first:last].astype(np.int64), device)
+    features = send_array(np.repeat(np.arange(stop - start), np.diff(X.indptr[start : stop + 1])), device)
+    rows = send_array(X.indices[first:last].astype(np.int64), device)
     out = torch.zeros((stop - start, X.shape[0]), dtype=torch.float64, device=device)
-    return out.index_put_((lines, places), values, accumulate=True)
+    return out.index_put_((features, rows), values, accumulate=True)
 
 
 @cache
 def _load_solvers(device: str) -> None:
-    """torch loads those of CUDA at their first call, and fails if two threads make it at once."""
+    """Load CUDA's solvers, which torch does on the first call and fails to do from two threads at once."""
     one = torch.eye(1, device=device)
     torch.linalg.solve_triangular(torch.linalg.cholesky_ex(one).L, one, upper=False)
 
 
 def memory(device: str) -> int:
-    """Bytes of a GPU; of a CPU, as much as a small one has."""
+    """Bytes of memory of a GPU; 8 GiB for a CPU."""
     return torch.cuda.get_device_properties(device).total_memory if device.startswith("cuda") else 2**33
 
 
 class Streams:
-    """A CUDA stream for each thread, so that one's results do not wait for another's work."""
+    """One CUDA stream per thread, so that the results of one thread do not wait for the work of another."""
 
     def __init__(self, device: str) -> None:
         self.device = device
-        self._own = threading.local()
+        self._local = threading.local()
         if device.startswith("cuda"):
             with LOADING:
                 _load_solvers(device)
@@ -116,19 +118,19 @@ class Streams:
         if not self.device.startswith("cuda"):
             yield
             return
-        if not hasattr(self._own, "stream"):
-            self._own.stream = torch.cuda.Stream(self.device)
-        with torch.cuda.device(self.device), torch.cuda.stream(self._own.stream):
+        if not hasattr(self._local, "stream"):
+            self._local.stream = torch.cuda.Stream(self.device)
+        with torch.cuda.device(self.device), torch.cuda.stream(self._local.stream):
             yield
 
     def synchronize(self) -> None:
-        """Wait until all that was sent is there, for other threads to use."""
+        """Wait until everything sent has arrived, so that other threads can use it."""
         if self.device.startswith("cuda"):
             torch.cuda.synchronize(self.device)
 
 
 def padded(indices: Tensor, offsets: Tensor, subsets: Tensor, width: int, fill: int) -> Tensor:
-    """The features of some subsets as a table (subsets, width), padded with ``fill``."""
+    """Features of subsets as a table (subsets, width), padded with ``fill``."""
     starts, stops = offsets[subsets, None], offsets[subsets + 1, None]
     places = starts + torch.arange(width, device=indices.device)
     features = indices[torch.clamp(places, max=max(len(indices) - 1, 0))].long()
@@ -136,7 +138,7 @@ def padded(indices: Tensor, offsets: Tensor, subsets: Tensor, width: int, fill: 
 
 
 def by_size(sizes: NDArray[np.int64], steps: Any) -> Iterator[tuple[int, NDArray[np.int64]]]:
-    """(width, subsets) for subsets whose size is at most that width and above the one before."""
+    """Pairs (width, subsets): each subset goes with the smallest width that holds it."""
     steps = np.asarray(steps)
     group = np.searchsorted(steps, sizes)
     for number in np.unique(group):

@@ -1,4 +1,4 @@
-"""Products of the matrix of inclusion, probes by columns, with a vector, on a device, in float64."""
+"""Products of the inclusion matrix (probes by features) with vectors on a GPU, in float64."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Floats = NDArray[np.float64]
 
 
 class Inclusion:
-    """The matrix, sent once: which columns are in a probe, and which probes a column is in.
+    """The inclusion matrix on a device: the columns of each probe, and the probes of each column.
 
-    ``place`` is the column of each feature. Of rounds, ``lengths`` are how many probes they have, ``n_active`` features
-    and ``n_columns`` columns; ``roots`` of a column is the root of how many features share it. Every call gives the
-    same bits.
+    ``place`` is the column of each feature; ``lengths``, ``n_active`` and ``n_columns`` are the numbers of probes,
+    features and columns of each round; ``roots`` is the square root of the number of features that share a column.
+    Every call gives the same bits.
     """
 
     def __init__(
@@ -44,44 +44,44 @@ class Inclusion:
         self.round_starts = self._send(np.r_[0, np.cumsum(lengths)])
         self.round_of = self._send(np.repeat(np.arange(len(lengths)), lengths))
         self.shares = self.sizes.double() / self.n_active[self.round_of]
-        self.column_starts = self._send(np.r_[0, n_columns[::-1]])  # of those that left after a round, the last first
-        self.left_after = torch.repeat_interleave(self.column_starts.diff(), output_size=len(roots))
+        # Columns sorted by the round after which they were dropped, last round first.
+        self.column_starts = self._send(np.r_[0, n_columns[::-1]])
+        self.dropped_after = torch.repeat_interleave(self.column_starts.diff(), output_size=len(roots))
 
     def times(self, w: Floats) -> Floats:
-        """For each probe the sum of w over its columns."""
+        """Sum of w over the columns of each probe."""
         out: Floats = self._times(self._send(w)).cpu().numpy()
         return out
 
     def transposed_times(self, values: Floats) -> Floats:
-        """For each column the sum of the values of the probes it is in."""
+        """Sum over the probes that contain each column."""
         out: Floats = self._transposed_times(self._send(values)).cpu().numpy()
         return out
 
     def solve(self, goal: Floats, penalty: float, tolerance: float, most_steps: int) -> Floats:
-        """w by conjugate gradients, for which the matrix transposed times the matrix times w, each column less its mean
-        in each round, plus the penalty times w, is the goal."""
-        rest = self._send(goal)
-        w, direction, before = torch.zeros_like(rest), torch.zeros_like(rest), torch.ones((), dtype=rest.dtype)
-        enough = tolerance * float(rest.norm())
+        """Solve (MᵀM + penalty I) w = goal by conjugate gradients; M: columns minus their means in each round."""
+        residual = self._send(goal)
+        w, direction = torch.zeros_like(residual), torch.zeros_like(residual)
+        last_square, limit = torch.ones((), dtype=residual.dtype), tolerance * float(residual.norm())
         for _ in range(most_steps):
-            if float(rest.norm()) <= enough:
+            if float(residual.norm()) <= limit:
                 break
-            square = rest @ rest
-            direction = rest + (square / before.to(square)) * direction
-            before, image = square, self._normal(direction) + penalty * direction
+            square = residual @ residual
+            direction = residual + (square / last_square.to(square)) * direction
+            last_square, image = square, self._normal(direction) + penalty * direction
             step = square / (direction @ image)
             w += step * direction
-            rest -= step * image
+            residual -= step * image
         out: Floats = w.cpu().numpy()
         return out
 
     def _normal(self, w: Tensor) -> Tensor:
         weights = torch.segment_reduce(self.roots * w, "sum", offsets=self.column_starts, initial=0.0)
         means = weights.cumsum(0).flip(0) / self.n_active
-        centred = self._times(w) - self.sizes * means[self.round_of]
-        by_round = torch.segment_reduce(centred * self.shares, "sum", offsets=self.round_starts, initial=0.0)
-        of_rounds = by_round.cumsum(0).flip(0)[self.left_after]
-        return (self._transposed_times(centred) - of_rounds) * self.roots
+        centered = self._times(w) - self.sizes * means[self.round_of]
+        by_round = torch.segment_reduce(centered * self.shares, "sum", offsets=self.round_starts, initial=0.0)
+        of_rounds = by_round.cumsum(0).flip(0)[self.dropped_after]
+        return (self._transposed_times(centered) - of_rounds) * self.roots
 
     def _times(self, w: Tensor) -> Tensor:
         return torch.segment_reduce(w[self.columns], "sum", offsets=self.offsets, initial=0.0)

@@ -1,7 +1,7 @@
-"""Scores of the predictions for many subsets at a time: the CPU's `kernels.scores` on a device.
+"""Scores of predictions for many subsets at a time on a GPU, equal to those of `kernels.scores`.
 
-predicted (subsets, tests) holds what it holds there. Sums are made by adding halves, again and again: their rounding
-does not depend on what else is in a batch, as that of torch's own sums does.
+Sums are computed by adding halves repeatedly: unlike torch's sums, their rounding does not depend on the rest of a
+batch.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from ..scores import ABSOLUTE_ERROR, BALANCED_ACCURACY, F1_MACRO, PROBABILITY, R2, ROC_AUC, SQUARED_ERROR
 from . import score_kernels
 
-MOST_PARTS = 64  # whose scores are added in their order, as on the CPU
+MOST_PARTS = 64  # up to so many parts, scores are added in order, as on the CPU
 
 
 def total(values: Tensor) -> Tensor:
@@ -32,13 +32,13 @@ def total(values: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Parts:
-    """Which tests are of each part, as a table (parts, height), padded with one past the last."""
+    """Tests of each part, as a table (parts, height), padded with the number of tests."""
 
     members: Tensor
 
     @classmethod
     def of(cls, number: NDArray[np.int64], n_parts: int, device: str) -> Parts:
-        """From the number of the part that each test is of; -1 for none."""
+        """Parts from the part of each test, -1 for none."""
         order = np.argsort(number, kind="stable")[np.count_nonzero(number < 0) :]
         sizes = np.bincount(number[order], minlength=n_parts)
         members = np.full((n_parts, int(sizes.max(initial=0))), len(number))
@@ -56,10 +56,10 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Of the tests: truth and weights, the parts that are scored together, each test's part, and what is measured.
+class DeviceTests:
+    """Tests on a device: the measure, truth and weights, and the parts (folds) that are scored together.
 
-    ``counts`` is how much each test counts in the score of its part, and ``whole`` the sum of that.
+    ``shares`` is the weight of each test in the score of its part, and ``whole`` their sum.
     """
 
     measure: int
@@ -68,24 +68,44 @@ class Asked:
     weights: Tensor
     part_of: Tensor
     parts: Parts
-    counts: Tensor
+    shares: Tensor
     whole: Tensor
 
+    @classmethod
+    def of(
+        cls,
+        measure: int,
+        n_classes: int,
+        truth: NDArray[Any],
+        weights: Any,
+        sizes: NDArray[np.int64],
+        shares: Any,
+        device: str,
+    ) -> DeviceTests:
+        """Send the tests, which are sorted by part; ``sizes`` are the sizes of the parts."""
+        part_of = np.repeat(np.arange(len(sizes)), sizes)
+        parts, arrays = Parts.of(part_of, len(sizes), device), (truth, weights, part_of, shares)
+        truth_, weights_, part_of_, shares_ = (torch.from_numpy(np.ascontiguousarray(a)).to(device) for a in arrays)
+        whole = torch.ones(1, dtype=torch.float64, device=device)
+        if measure != BALANCED_ACCURACY:
+            whole = parts.total(weights_[None])[0]
+        return cls(measure, n_classes, truth_, weights_, part_of_, parts, shares_, whole)
+
     def scores(self, predicted: Tensor) -> Tensor:
-        """The mean score of all parts, of each subset."""
+        """Mean over parts of their scores, for each subset."""
         if self.measure == ROC_AUC:
-            found = torch.stack([self._area(predicted, part) for part in range(len(self.parts.members))], dim=1)
+            by_part = torch.stack([self._auc(predicted, part) for part in range(len(self.parts.members))], dim=1)
         elif self.measure == F1_MACRO:
-            found = self._mean_f1(predicted)
+            by_part = self._mean_f1(predicted)
         elif self.measure == R2:
-            found = self._r2(predicted)
+            by_part = self._r2(predicted)
         else:
-            found = self.parts.total(self.counts * self._by_test(predicted)) / self.whole
-        whole = sum(found.T) if found.shape[1] <= MOST_PARTS else total(found)
-        return whole / torch.full_like(whole, found.shape[1])  # by a plain number a GPU would not divide exactly
+            by_part = self.parts.total(self.shares * self._by_test(predicted)) / self.whole
+        whole = sum(by_part.T) if by_part.shape[1] <= MOST_PARTS else total(by_part)
+        return whole / torch.full_like(whole, by_part.shape[1])  # a GPU does not divide exactly by a Python number
 
     def outcomes(self, predicted: Tensor) -> Tensor:
-        """What each test gave (subsets, tests), where the score is a mean over rows."""
+        """Outcome of each test (subsets, tests), for a score that is a mean over rows."""
         outcomes = self._by_test(predicted)
         if self.measure != R2:
             return outcomes
@@ -101,46 +121,34 @@ class Asked:
         return predicted if self.measure == PROBABILITY else (predicted == self.truth).double()
 
     def _r2(self, predicted: Tensor) -> Tensor:
-        missed = -self.parts.total(self.counts * self._by_test(predicted))
-        known = self._scatter > 0
-        return torch.where(known, 1 - missed / torch.where(known, self._scatter, 1.0), (missed == 0).double())
+        errors = -self.parts.total(self.shares * self._by_test(predicted))
+        varies = self._scatter > 0
+        return torch.where(varies, 1 - errors / torch.where(varies, self._scatter, 1.0), (errors == 0).double())
 
     @property
     def _scatter(self) -> Tensor:
-        """Of each part, about its mean."""
+        """Sum of squared deviations of each part from its mean."""
         mean = self.parts.total((self.weights * self.truth)[None])[0] / self.whole
         return self.parts.total((self.weights * (self.truth - mean[self.part_of]) ** 2)[None])[0]
 
     def _mean_f1(self, predicted: Tensor) -> Tensor:
         ones = torch.ones_like(self.weights)
         sums, counts = torch.zeros(1, device=predicted.device), torch.zeros(1, device=predicted.device)
-        for number in range(self.n_classes):
-            own, said = self.truth == number, predicted == number
-            hits, claims, owned = (self.parts.total(self.weights * some) for some in (said & own, said, own[None]))
-            met = self.parts.total(ones * (said | own)) > 0
-            sums = sums + torch.where(owned + claims > 0, 2 * hits / (owned + claims), 0.0)
-            counts = counts + met
+        for code in range(self.n_classes):
+            is_true, is_claimed = (self.truth == code)[None], predicted == code
+            masks = is_claimed & is_true, is_claimed, is_true
+            hits, claimed, true = (self.parts.total(self.weights * mask) for mask in masks)
+            occurs = self.parts.total(ones * (is_claimed | is_true)) > 0
+            sums = sums + torch.where(true + claimed > 0, 2 * hits / (true + claimed), 0.0)
+            counts = counts + occurs
         return sums / counts
 
-    def _area(self, predicted: Tensor, part: int) -> Tensor:
-        """The chance that a test of class 1 has the higher decision than one of class 0; equal ones count a half."""
+    def _auc(self, predicted: Tensor, part: int) -> Tensor:
+        """Area under the ROC curve of a part: how often class 1 has the higher decision; ties count one half."""
         tests = torch.nonzero(self.part_of == part)[:, 0]
-        zeros, ones = (tests[self.truth[tests] == number] for number in (0, 1))
+        zeros, ones = (tests[self.truth[tests] == code] for code in (0, 1))
         values, order = torch.sort(predicted[:, zeros].contiguous(), dim=1)
-        own = predicted[:, ones].contiguous()
+        of_ones = predicted[:, ones].contiguous()
         below = torch.nn.functional.pad(torch.cumsum(self.weights[zeros][order], dim=1), (1, 0))
-        sides = (below.gather(1, torch.searchsorted(values, own, right=right)) for right in (False, True))
+        sides = (below.gather(1, torch.searchsorted(values, of_ones, right=right)) for right in (False, True))
         return 0.5 * total(self.weights[ones] * sum(sides)) / (total(self.weights[zeros]) * total(self.weights[ones]))
-
-
-def asked(
-    measure: int, n_classes: int, truth: NDArray[Any], weights: Any, sizes: NDArray[np.int64], counts: Any, device: str
-) -> Asked:
-    """On a device; tests scored together follow each other, parts of the sizes given."""
-    part_of = np.repeat(np.arange(len(sizes)), sizes)
-    parts = Parts.of(part_of, len(sizes), device)
-    arrays = truth, weights, part_of, counts
-    sent, own, part, shares = (torch.from_numpy(np.ascontiguousarray(array)).to(device) for array in arrays)
-    whole = torch.ones(1, dtype=torch.float64, device=device)
-    whole = whole if measure == BALANCED_ACCURACY else parts.total(own[None])[0]
-    return Asked(measure, n_classes, sent, own, part, parts, shares, whole)

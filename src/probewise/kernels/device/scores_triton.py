@@ -1,4 +1,4 @@
-"""Votes of neighbours, and sums over parts of the tests, in a kernel each where torch takes a dozen."""
+"""Triton kernels for votes of neighbors and for sums over parts of the tests; torch needs a dozen kernels for each."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-CELLS = 1024  # numbers that a program adds side by side
-PAIRS = 128  # of a subset and a test, whose votes a program counts
+CELLS = 1024  # numbers that a program adds in parallel
+PAIRS = 128  # pairs of subset and test whose votes a program counts
 
 
 def vote(near: Tensor, labels: Tensor, n_classes: int) -> Tensor:
-    """The most frequent of the labels of the rows near (subsets, tests, k); the lowest of those equally frequent."""
+    """Most frequent label of the rows in ``near`` (subsets, tests, k); the lowest one among ties."""
     k, predicted = near.shape[2], torch.empty(near.shape[:2], dtype=labels.dtype, device=near.device)
     _vote[(triton.cdiv(predicted.numel(), PAIRS),)](
         near, labels, predicted, predicted.numel(), n_classes, k, WIDTH=triton.next_power_of_2(k), BLOCK=PAIRS
@@ -21,9 +21,9 @@ def vote(near: Tensor, labels: Tensor, n_classes: int) -> Tensor:
 
 
 def sums_of_parts(values: Tensor, members: Tensor) -> Tensor:
-    """Sums (subsets, parts) of values (subsets, tests) over members (parts, height), padded with one past the last.
+    """Sums (subsets, parts) of values (subsets, tests) over members (parts, height), padded with the number of tests.
 
-    How they round does not depend on what else is in a batch.
+    Rounding does not depend on the rest of the batch.
     """
     values = values if values.stride(1) == 1 else values.contiguous()
     n_parts, height = members.shape
@@ -46,9 +46,9 @@ def _vote(near, labels, predicted, n_pairs, n_classes, k, WIDTH: tl.constexpr, B
     label = tl.load(labels + row, mask=is_near, other=-1).to(tl.int32)
     best = tl.zeros([BLOCK], tl.int32) - 1
     for q in range(k):
-        own = tl.sum(tl.where(number[None, :] == q, label, 0), axis=1)
-        times = tl.sum((label == own[:, None]).to(tl.int32), axis=1)
-        best = tl.maximum(best, times * n_classes + (n_classes - 1 - own))
+        candidate = tl.sum(tl.where(number[None, :] == q, label, 0), axis=1)
+        count = tl.sum((label == candidate[:, None]).to(tl.int32), axis=1)
+        best = tl.maximum(best, count * n_classes + (n_classes - 1 - candidate))
     tl.store(predicted + pair, n_classes - 1 - best % n_classes, mask=pair < n_pairs)
 
 
