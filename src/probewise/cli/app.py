@@ -67,7 +67,6 @@ def run(arguments: Sequence[str]) -> int:
         code = int(app(list(arguments), prog_name="probewise", standalone_mode=False, obj=arguments) or 0)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
-        print_line("interrupted before there was a result")
     except UsageError as error:
         print_line(f"{error.format_message()} (see probewise --help)")
     except (ValueError, ImportError) as error:
@@ -76,6 +75,8 @@ def run(arguments: Sequence[str]) -> int:
         print_line(f"{error.strerror}: {error.filename}" if error.filename else str(error))
     except MemoryError as error:
         print_line(f"there is not enough memory for this table: use fewer columns or rows ({error or 'out of memory'})")
+    if code == INTERRUPTED:
+        print_line("interrupted before there was a result")
     return code
 
 
