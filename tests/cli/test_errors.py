@@ -184,7 +184,6 @@ REFUSED_OPTIONS = {
     "rank, an unknown task": ([*RANK, "--task", "guess"], "task='guess': choose 'auto', 'classification'"),
     "rank, text as numbers": ([*RANK, "--task", "regression"], "regression needs numbers"),
     "rank, an unknown device": ([*RANK, "--device", "abacus"], "device='abacus' is not known"),
-    "rank, an unknown scale": ([*RANK, "--scale", "log"], "scale='log': choose 'standard', 'rank', 'auto' or None"),
     "rank, no probes": ([*RANK, "--n-probes", "0"], "n_probes=0 must be a whole number of at least 1"),
     "rank, a word as a number": ([*RANK, "--n-probes", "many"], "'--n-probes'"),
     "rank, no time": ([*RANK, "--time-limit", "0"], "'--time-limit': 0 is not above 0"),

@@ -94,7 +94,7 @@ def test_every_parameter_reaches_daf(data, tmp_path, refuse, monkeypatch):
         raise ValueError("seen")
 
     monkeypatch.setattr(DAF, "fit", fit)
-    options = "--method DAF --criterion KNN --cv 5 --task classification --scoring roc_auc --scale rank --keep f04"
+    options = "--method DAF --criterion KNN --cv 5 --task classification --scoring roc_auc --keep f04"
     limits = "--n-probes 70 --stop MinCoverage(7) --n-features-to-select 6"
     of_run = f"--random-state 11 --n-jobs 2 --device cpu --ledger {tmp_path / 'l'}"
     refuse("rank", data, *f"--target label --ignore f00 --ignore f03 {options} {limits} {of_run}".split())
@@ -104,7 +104,7 @@ def test_every_parameter_reaches_daf(data, tmp_path, refuse, monkeypatch):
     expected = {
         "cv": 5,
         "scoring": "roc_auc",
-        "scale": "rank",
+        "scale": "auto",
         "keep": [2],
         "n_features_to_select": 6,
         "random_state": 11,
@@ -116,14 +116,15 @@ def test_every_parameter_reaches_daf(data, tmp_path, refuse, monkeypatch):
 
 
 @pytest.mark.parametrize(("method", "kind"), [([], Tournament), (["--method", "daf"], DAF)])
-def test_defaults_are_those_of_the_selector_except_the_seed_and_the_workers(data, monkeypatch, method, kind):
+def test_defaults_are_those_of_the_selector_except_seed_workers_and_scale(data, monkeypatch, method, kind):
     seen = {}
     monkeypatch.setattr(kind, "fit", lambda self, X, y: seen.update(self.get_params(deep=False)) or 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run(["rank", str(data), "--target", "label", *method])
     usual = kind().get_params(deep=False)
-    assert {name for name in usual if seen[name] != usual[name]} == {"random_state", "n_jobs", "verbose"}
-    assert (seen["random_state"], seen["n_jobs"]) == (0, -1)
+    changed = {name for name in usual if seen[name] != usual[name]}
+    assert changed - {"scale"} == {"random_state", "n_jobs", "verbose"}
+    assert (seen["random_state"], seen["n_jobs"], seen["scale"]) == (0, -1, "auto")
 
 
 @pytest.mark.parametrize(

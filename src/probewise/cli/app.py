@@ -135,6 +135,7 @@ def rank(
     ignore: o.Ignore = None,
     features_in: o.FeaturesIn = "columns",
     decimal: o.Decimal = None,
+    feature_names: o.FeatureNames = None,
     missing: o.Missing = None,
     sample_weight: o.SampleWeight = None,
     groups: o.Groups = None,
@@ -153,7 +154,6 @@ def rank(
     scoring: o.Scoring = None,
     cv: o.Cv = None,
     task: o.Task = None,
-    scale: o.Scale = None,
     n_probes: o.NProbes = None,
     time_limit: o.TimeLimit = None,
     stop: o.Stop = None,
@@ -181,7 +181,17 @@ def rank(
     from ..report import require_report_path
 
     reading = TableOptions(
-        data, target, target_file, id_column, ignore, features_in, decimal, sample_weight, groups, categorical_features
+        data,
+        target,
+        target_file,
+        id_column,
+        ignore,
+        features_in,
+        decimal,
+        feature_names,
+        sample_weight,
+        groups,
+        categorical_features,
     )
     resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: peek(file, "seed") is not None)
     name, reports = selectors.method_of(method, ledger, resumed=resumed), report or []
@@ -204,7 +214,7 @@ def rank(
         )
         table, filling = table_to_rank(reading, name, criterion=criterion, missing=missing, device=device, quiet=quiet)
         seed = 0 if random_state is None and not resumed else random_state
-        usual: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed, "verbose": 0 if quiet else 1}
+        usual: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed, "scale": "auto", "verbose": 0 if quiet else 1}
         if name not in PROBING:
             usual["n_features_to_select"] = min(top, len(table.feature_names))
         selector = selectors.make_selector(
@@ -216,7 +226,6 @@ def rank(
                 "criterion": criterion and criterion.lower(),
                 "scoring": scoring,
                 "cv": cv,
-                "scale": scale,
                 "n_probes": n_probes,
                 "time_limit": time_limit,
                 "stop": stop,
@@ -259,6 +268,7 @@ def compare(
     ignore: o.Ignore = None,
     features_in: o.FeaturesIn = "columns",
     decimal: o.Decimal = None,
+    feature_names: o.FeatureNames = None,
     methods: o.Methods = "daf,bif,all",
     classifiers: o.Classifiers = "knn,linear",
     trials: o.Trials = 20,
@@ -285,7 +295,7 @@ def compare(
     from ..plots import require_picture_path
 
     resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: file.stat().st_size > 0)
-    reading = TableOptions(data, target, target_file, id_column, ignore, features_in, decimal)
+    reading = TableOptions(data, target, target_file, id_column, ignore, features_in, decimal, feature_names)
     compared = selectors.selectors_named(methods, n_probes=n_probes, time_limit=time_limit)
     numbers = None if sizes is None else selectors.whole_numbers("sizes", sizes)
     with standard_output(out, ".csv", quiet=quiet) as out:
@@ -331,6 +341,7 @@ def report(
     ignore: o.Ignore = None,
     features_in: o.FeaturesIn = "columns",
     decimal: o.Decimal = None,
+    feature_names: o.FeatureNames = None,
     sample_weight: o.SampleWeight = None,
     groups: o.Groups = None,
     categorical_features: o.CategoricalFeatures = None,
@@ -344,12 +355,14 @@ def report(
     from ..report import require_report_path
 
     reading = TableOptions(
-        data or "", target, target_file, id_column, ignore, features_in, decimal, sample_weight, groups,
+        data or "", target, target_file, id_column, ignore, features_in, decimal, feature_names, sample_weight, groups,
         categorical_features,
     )  # fmt: skip
     if not out:
         raise ValueError("a report needs --out FILE: .html, .md or .json")
-    if data is None and any((target, target_file, id_column, ignore, sample_weight, groups, categorical_features)):
+    if data is None and any(
+        (target, target_file, id_column, ignore, feature_names, sample_weight, groups, categorical_features)
+    ):
         raise ValueError("--target and the other options of the table need --data DATA")
     with standard_output(DASH if DASH in out else None, ".json", quiet=quiet) as printed:
         paths = [path if path != DASH or printed is None else printed for path in out]

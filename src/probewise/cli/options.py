@@ -58,6 +58,8 @@ FeaturesIn = Annotated[str, table_option(metavar="columns|rows", help=
     "name of a row.")]
 Decimal = Annotated[str | None, table_option(metavar="MARK", help=
     "The decimal mark of numbers in text: . or , (default: detected).")]
+FeatureNames = Annotated[str | None, table_option(metavar="FILE", help=
+    "A text file with one name per line, for formats without column names: svmlight, NPZ and NPY.")]
 Missing = Annotated[str | None, table_option(metavar="mean|median|error", help=
     "Fill missing values with the mean or median of the training rows of each fold, or stop with an error. Default: "
     "median, if the criterion can do it.")]
@@ -90,8 +92,6 @@ Cv = Annotated[str | None, method_option(metavar="N|loo", help=
     "3.")]
 Task = Annotated[str | None, method_option(metavar="classification|regression", help=
     "The kind of target. Default: regression if the target has fractions, else classification.")]
-Scale = Annotated[str | None, method_option(metavar="auto|standard|rank|none", help=
-    "How columns are scaled first. Default: auto (standard if their scales differ much); for daf, none.")]
 NProbes = Annotated[int | None, method_option(metavar="N", show_default=False, help=
     "The number of probes to score. A tournament plans its rounds by it. Default: 2,000 to 12,000, depending on the "
     "number of rows.")]

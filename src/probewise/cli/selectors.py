@@ -67,8 +67,6 @@ def make_selector(
     selector = getattr(probewise, METHODS[method])()
     known = selector.get_params(deep=False)
     stated = {name: value for name, value in options.items() if value is not None}
-    if stated.get("scale") == "none":
-        stated["scale"] = None
     if "stop" in known and (rule := stopping_rule(**{name: stated.pop(name, None) for name in LIMITS})) is not None:
         stated["stop"] = rule
     of_rows = {"sample_weight": table.weights, "groups": table.groups, "task": task, "missing": missing}
