@@ -346,35 +346,6 @@ class _OnRay:
             raise ClusterError(f"the Ray cluster gave up: {str(error).splitlines()[0]}") from error
 
 
-@contextmanager
-def on_dask(address: str, wait: float | None = None) -> Iterator[None]:
-    """Inside this context, `executor` maps over the Dask cluster whose scheduler is at the address.
-
-    It waits a minute for a first worker, or for as many seconds as ``wait``, if those are fewer.
-    """
-    try:
-        from distributed import Client
-        from distributed.comm import resolve_address
-    except ModuleNotFoundError:
-        raise ImportError("a Dask cluster needs the dask extra: pip install 'probewise[dask]'") from None
-    try:
-        client = Client(resolve_address(address), timeout=WAIT, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise ClusterError(
-            f"no Dask scheduler answers at {address or 'an empty address'}: give the address that the command dask "
-            "scheduler prints, such as tcp://host:8786"
-        ) from error
-    patience = LEAST_PATIENCE if wait is None else min(wait, LEAST_PATIENCE)
-    log = logging.getLogger("distributed.client")
-    level = log.level
-    log.setLevel(logging.CRITICAL)  # lost items are submitted again, and a lost cluster is a ClusterError
-    try:
-        with client, joblib.parallel_config(backend="dask", client=client, wait_for_workers_timeout=patience):
-            yield
-    finally:
-        log.setLevel(level)
-
-
 def serial(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
     """The map of one worker: this thread."""
     with one_blas_thread():
