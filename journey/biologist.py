@@ -38,7 +38,7 @@ done = probewise(*rank)
 assert done.returncode == 0, done.stderr
 assert "decimal commas" in done.stderr, done.stderr
 assert "'patient', text that is different in every row, is taken to name the rows" in done.stderr, done.stderr
-assert "features, are filled with the median" in done.stderr, done.stderr
+assert "features are filled with the median" in done.stderr, done.stderr
 print(f"the page by a second command, {time.perf_counter() - start:.0f} s after installation")
 
 with open("ranking.csv", newline="") as file:
@@ -52,7 +52,7 @@ print("; ".join(f"{gene} is higher in {way}" for gene, way in ways.items()))
 with open("patients.csv", newline="") as file, open("turned.tsv", "w", newline="") as other:
     csv.writer(other, delimiter="\t").writerows(zip(*csv.reader(file, delimiter=";"), strict=True))
 turned = probewise("rank", "turned.tsv", "--target", "diagnosis")
-assert "--features-in rows" in turned.stderr, turned.stderr
+assert "features_in='rows'" in turned.stderr, turned.stderr
 turned = probewise("rank", "turned.tsv", "--target", "diagnosis", "--features-in", "rows", "--method", "FSDD", "-q")
 assert turned.returncode == 0, turned.stderr
 assert set(ways) == {line.split()[1] for line in turned.stdout.splitlines()[3:8]}, turned.stdout

@@ -18,7 +18,7 @@ PROBEWISE = str(Path(sys.executable).with_name("probewise"))
 
 
 def command(ledger, probes=20_000):
-    options = ["--target", "label", "--method", "DAF", "--probes", str(probes), "--n-jobs", "2", "--out", "-"]
+    options = ["--target", "label", "--method", "DAF", "--n-probes", str(probes), "--n-jobs", "2", "--out", "-"]
     return [PROBEWISE, "rank", "table.csv", *options, "--ledger", ledger, "--resume"]
 
 
@@ -52,5 +52,5 @@ resumed, whole = (
 )
 assert (resumed.returncode, whole.returncode) == (0, 0), (resumed.stderr, whole.stderr)
 assert resumed.stdout == whole.stdout
-assert "there is no run in whole.ledger yet: it begins" in whole.stderr
+assert "there is no run in whole.ledger yet: starting a new one" in whole.stderr
 print(f"killed, interrupted and gone on to {probes:,} probes: the same ranking as of one run")

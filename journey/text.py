@@ -28,7 +28,7 @@ assert all(word in page for word in expected)
 
 dump_svmlight_file(X, [kind == "sport" for kind in kinds], "texts.svm", zero_based=True)
 Path("vocabulary.txt").write_text("\n".join(names))
-command = [Path(sys.executable).with_name("probewise"), "rank", "texts.svm", "--names", "vocabulary.txt"]
+command = [Path(sys.executable).with_name("probewise"), "rank", "texts.svm", "--feature-names", "vocabulary.txt"]
 done = subprocess.run([*command, "--top", "4", "-q", "--report", "page.html"], capture_output=True, encoding="utf-8")
 assert done.returncode == 0, done.stderr
 found = {line.split()[1] for line in done.stdout.splitlines()[3:7]}

@@ -177,10 +177,10 @@ def a_run(command):
         rows = np.random.default_rng(0).standard_normal((24, 3))
         pl.DataFrame({"a": rows[:, 0], "b": rows[:, 1], "c": rows[:, 2], "label": ["x", "y"] * 12}).write_csv(table)
         if command == "rank":
-            options = ["--ledger", str(kept), "--probes", "40", "--check-every", "20"]
+            options = ["--ledger", str(kept), "--n-probes", "40"]
         else:
             options = ["--ledger", str(kept), "--methods", "fsdd,all", "--trials", "2", "--sizes", "1,2"]
-        assert run([command, str(table), "--target", "label", "--jobs", "1", "-q", *options]) == 0
+        assert run([command, str(table), "--target", "label", "--n-jobs", "1", "-q", *options]) == 0
         return kept.read_bytes()
 
 

@@ -1,6 +1,5 @@
 """A real cluster: the same bits as one thread, the data sent once, and sentences where something is missing."""
 
-import csv
 import os
 import sys
 import threading
@@ -16,9 +15,8 @@ from sklearn.naive_bayes import GaussianNB
 
 from clusters import CountingProxy, DaskCluster, fails_on_some, leaves_a_trace, mean_and_more
 from probewise import BIF, DAF, Tournament, executors
-from probewise.cli import run
 from probewise.datasets import make_madelon
-from probewise.executors import ClusterError, executor, on_dask
+from probewise.executors import ClusterError, executor
 from probewise.stopping import MaxProbes, Settled
 from probewise.study import Study
 
@@ -182,7 +180,7 @@ def raises(error, item):
 
 
 @pytest.mark.slow
-def test_a_cluster_without_workers_says_so_at_once_and_waits_as_long_as_asked(tmp_path, data, caplog, capsys):
+def test_a_cluster_without_workers_says_so_at_once_and_waits_as_long_as_asked(tmp_path, data, caplog):
     daf = DAF(criterion=mean_and_more, stop=MaxProbes(50), random_state=0)
     with DaskCluster(tmp_path) as cluster, cluster.client() as client:
         with (
@@ -191,10 +189,6 @@ def test_a_cluster_without_workers_says_so_at_once_and_waits_as_long_as_asked(tm
         ):
             daf.fit(*data)
         assert "has no worker: waiting 0.5 s for one" in caplog.messages[0]
-        (tmp_path / "t.csv").write_text("a,b,label\n" + "1,2,u\n2,1,v\n" * 9)
-        command = ["rank", str(tmp_path / "t.csv"), "--target", "label", "--time", "0.4", "--dask", cluster.address]
-        assert run(command) == 2
-    assert "has had no worker for 0.4 s: start some, with dask worker tcp://" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -218,55 +212,6 @@ def test_another_version_on_a_worker():
     function = executors._VersionedFunction(abs, version="0.0.1")
     with pytest.raises(ClusterError, match=r"a worker of the cluster has probewise .*, and here it is 0\.0\.1"):
         executors._call(function, -1)
-
-
-# ---- the command line
-
-
-@pytest.fixture
-def table(tmp_path, data):
-    path = tmp_path / "table.csv"
-    with path.open("w") as file:
-        rows = csv.writer(file)
-        rows.writerow([*(f"f{i}" for i in range(24)), "label"])
-        rows.writerows([*row, label] for row, label in zip(data[0].tolist(), data[1].tolist(), strict=True))
-    return str(path)
-
-
-@pytest.mark.slow
-def test_rank_on_a_cluster(cluster, table, capsys):
-    options = ["rank", table, "--target", "label", "--probes", "100", "--quiet"]
-    assert run(options) == 0
-    here = capsys.readouterr().out
-    assert run([*options, "--dask", cluster.address]) == 0
-    assert capsys.readouterr().out == here
-
-
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://127.0.0.1:9"])
-def test_nobody_at_the_address(table, capsys, monkeypatch, address):
-    monkeypatch.setattr(executors, "WAIT", 0.5)
-    assert run(["rank", table, "--target", "label", "--dask", address]) == 2
-    assert f"probewise: no Dask scheduler answers at {address}: give the address" in capsys.readouterr().err
-
-
-def test_dask_is_missing(table, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    assert run(["rank", table, "--target", "label", "--dask", "tcp://127.0.0.1:9"]) == 2
-    assert capsys.readouterr().err == (
-        "probewise: a Dask cluster needs the dask extra: pip install 'probewise[dask]'\n"
-    )
-
-
-def test_a_cluster_means_nothing_to_a_filter(table, capsys):
-    assert run(["rank", table, "--target", "label", "--method", "fsdd", "--dask", "tcp://127.0.0.1:9"]) == 2
-    assert "--dask: --method fsdd makes no probes" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_on_dask_puts_everything_back(cluster):
-    with on_dask(cluster.address):
-        assert joblib.parallel.get_active_backend()[0].client.status == "running"
-    assert type(joblib.parallel.get_active_backend()[0]).__name__ == "LokyBackend"
 
 
 # ---- other engines

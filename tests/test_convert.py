@@ -354,9 +354,9 @@ def test_whatever_the_bytes_it_is_a_table_or_a_clear_line(converted, in_sidecar,
 def test_command(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(frame(n=60, d=20), tmp_path / "table.parquet")
-    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id", "who"]) == 0
+    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id-column", "who"]) == 0
     assert said(capsys) == "probewise: 60 rows and 20 features are in wide.npy"
-    options = ["--probes", "400", "--seed", "3", "--quiet"]
+    options = ["--n-probes", "400", "--random-state", "3", "--quiet"]
     assert run(["rank", "wide.npy", *options]) == 0
     ranking = capsys.readouterr().out
     assert "gene 1" in ranking
@@ -373,7 +373,7 @@ def test_command(tmp_path, capsys, monkeypatch):
 def test_command_with_ledger_selection_and_report(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(frame(n=60, d=20), tmp_path / "table.parquet")
-    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id", "who", "--quiet"]) == 0
+    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id-column", "who", "--quiet"]) == 0
     assert capsys.readouterr().err == ""
     command = [
         "rank",
@@ -384,16 +384,16 @@ def test_command_with_ledger_selection_and_report(tmp_path, capsys, monkeypatch)
         "run.ledger",
         "--select",
         "best.csv",
-        "--n-features",
+        "--n-features-to-select",
         "3",
         "--quiet",
     ]
-    assert run([*command, "--probes", "400", "--ignore", "gene 0"]) == 0
+    assert run([*command, "--n-probes", "400", "--ignore", "gene 0"]) == 0
     assert pl.read_csv("best.csv").shape == (60, 4)
-    assert run([*command, "--probes", "800", "--ignore", "gene 0", "--resume", "--json", "report.json"]) == 0
+    assert run([*command, "--n-probes", "800", "--ignore", "gene 0", "--resume", "--report", "report.json"]) == 0
     assert "gene 1" in (tmp_path / "report.json").read_text()
     capsys.readouterr()
-    assert run(["rank", "wide.npy", "--ledger", "run.ledger", "--resume", "--probes", "800"]) == 2
+    assert run(["rank", "wide.npy", "--ledger", "run.ledger", "--resume", "--n-probes", "800"]) == 2
     assert "holds another run" in said(capsys)
 
 
@@ -403,10 +403,10 @@ def test_command_refuses_in_one_line(tmp_path, capsys, monkeypatch):
     assert run(["convert", "table.parquet", "wide.csv"]) == 2
     assert said(capsys) == "probewise: wide.csv has no format that can be mapped: name it .npy"
     assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--ignore", "who", "--dtype", "half"]) == 2
-    assert said(capsys) == "probewise: --dtype 'half' is not known: choose float32 or float64"
+    assert said(capsys) == "probewise: dtype='half' is not known: choose float32 or float64"
     assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--ignore", "who"]) == 0
     assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--ignore", "who"]) == 2
-    assert said(capsys).endswith("or write over it (--force)")
+    assert said(capsys).endswith("or write over it (force=True)")
     assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--ignore", "who", "--force"]) == 0
     (tmp_path / "wide.npy").write_bytes((tmp_path / "wide.npy").read_bytes()[:-1])
     assert run(["rank", "wide.npy"]) == 2

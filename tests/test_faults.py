@@ -19,7 +19,6 @@ from sklearn.naive_bayes import GaussianNB
 
 from clusters import DaskCluster, await_, fails_on_some, leaves_a_trace, mean_and_more, takes_its_time
 from probewise import BIF, DAF, executors
-from probewise.cli import run
 from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger, LedgerError
 from probewise.executors import ClusterError, executor
@@ -478,18 +477,6 @@ def test_a_block_that_fails_though_none_of_its_probes_does(data):
 
     with pytest.raises(MemoryError, match="too many"):
         run_probes(ProbePlan(24, 9), wants_one, stop=MaxProbes(100), error_score=0.0)
-
-
-def test_error_score_from_the_command_line(data, tmp_path, capsys):
-    table, ledger = tmp_path / "table.csv", tmp_path / "run.ledger"
-    header = ",".join([*(f"f{i}" for i in range(24)), "y"])
-    np.savetxt(table, np.column_stack(data), delimiter=",", header=header, comments="")
-    options = ["rank", str(table), "--target", "y", "--probes", "50", "--quiet"]
-    assert run([*options, "--error-score", "nan"]) == 2
-    assert "--error-score nan must be 'raise' or a finite number" in capsys.readouterr().err
-    assert run([*options, "--error-score", "0.5", "--ledger", str(ledger)]) == 0
-    with Ledger(ledger) as kept:
-        assert kept.failures is None
 
 
 def test_why_it_stopped_is_in_the_ledger(data, tmp_path):

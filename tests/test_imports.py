@@ -40,7 +40,7 @@ OWNERS = {
     "polars": ("io/",),
     "zarr": (),  # users' arrays come through their interface
     "h5py": (),
-    "typer": ("cli/app.py",),
+    "typer": ("cli/app.py", "cli/options.py"),
     "matplotlib": ("plots/",),
     "jinja2": ("report/",),
     "rich": ("engine/progress.py", "cli/console.py"),

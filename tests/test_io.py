@@ -75,12 +75,6 @@ def test_codes_that_are_apart_only_as_words_stay_apart(write):
     assert read_table(path, target="same").y.tolist() == [1, 2, 10]  # none of these merge as numbers
 
 
-def test_whole_numbers_beyond_a_float_are_told_of(write):
-    rows = [f"{2**60 + row},{2**60 + 10**12 * row},{row / 7}" for row in range(9)]
-    with pytest.warns(UserWarning, match="column 'far' of X holds whole numbers beyond"):
-        read_table(write("\n".join(["far,times,label", *rows])), target="label")
-
-
 HEADERLESS = {
     "numbers": "5.1,3.5,0\n4.9,3.6,1\n5.3,3.4,0\n5.0,3.5,1\n",
     "words": "5.1,3.5,a\n4.9,3.6,b\n5.3,3.4,a\n5.0,3.5,b\n",

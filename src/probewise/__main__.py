@@ -1,4 +1,4 @@
-"""``python -m probewise`` is the command line."""
+"""Entry point of ``python -m probewise``."""
 
 from .cli import main
 

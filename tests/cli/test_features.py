@@ -1,4 +1,4 @@
-"""What ``probewise rank`` can be told about features: groups, categories, what stays, how many."""
+"""Options of ``probewise rank`` about features: groups, features to keep, categories, and how many to select."""
 
 import shlex
 
@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from probewise import DAF
-from probewise.cli import run
 from probewise.io import TableError, read_pairs, read_table
 from probewise.report import summarize
 from probewise.stopping import MaxProbes
@@ -31,163 +30,119 @@ def patients(tmp_path, monkeypatch):
     return frame
 
 
-def rank(options):
-    command = f"rank patients.csv --target label --method daf --probes 400 -q --jobs 1 --out ranking.csv {options}"
-    return run(shlex.split(command))
+@pytest.fixture
+def rank(succeed, patients):
+    """A function that ranks the patients by DAF, writes ranking.csv, and returns the captured output."""
+    command = "rank patients.csv --target label --method daf --n-probes 400 --n-jobs 1 --out ranking.csv"
+    return lambda options: succeed(*shlex.split(f"{command} {options}"))
 
 
 def ranking():
     return pl.read_csv("ranking.csv")
 
 
-def python(frame, n_features_to_select=None, **options):
+def fitted(frame, n_features_to_select=None, **options):
     X = frame.drop(columns=["label"])
-    if "smokes" in X:
-        X["smokes"] = pd.Categorical(X["smokes"])
-    fitted = DAF(n_features_to_select, stop=MaxProbes(400), random_state=0, **options)
-    return fitted.fit(X, frame["label"].to_numpy())
+    X["smokes"] = pd.Categorical(X["smokes"])
+    daf = DAF(n_features_to_select, stop=MaxProbes(400), random_state=0, **options)
+    return daf.fit(X, frame["label"].to_numpy())
 
 
 OPTIONS = {
     "groups": (
-        "--feature-groups colour=red,green --feature-groups colour=blue",
+        "--feature-groups color=red,green --feature-groups color=blue",
         {"feature_groups": [["red", "green", "blue"]]},
     ),
     "groups in a file": ("--feature-groups groups.csv", {"feature_groups": [["red", "blue"]]}),
-    "kept": ("--keep-features age,weight --keep-features b", {"keep": ["age", "weight", "b"]}),
-    "dropped": ("--drop-features age", {"drop": ["age"]}),
-    "standing out": (
-        "--auto stands_out --fdr 0.2",
-        {"n_features_to_select": "auto", "min_features_to_select": 0, "fdr": 0.2},
-    ),
-    "size": ("--auto size", {"n_features_to_select": "auto", "how_many": "size"}),
+    "keep": ("--keep age,weight --keep b", {"keep": ["age", "weight", "b"]}),
+    "auto": ("--n-features-to-select auto", {"n_features_to_select": "auto"}),
 }
 
 
 @pytest.mark.parametrize(("options", "parameters"), OPTIONS.values(), ids=OPTIONS)
-def test_the_same_as_in_python(patients, options, parameters, capsys):
-    assert rank(f"--categorical smokes {options}") == 0
-    fitted, found = python(patients, **parameters), ranking()
-    names = fitted.feature_names_in_
-    assert found["feature"].to_list() == names[np.argsort(fitted.ranking_, kind="stable")].tolist()
-    assert found["rank"].to_list() == sorted(fitted.ranking_)
-    if fitted.n_features_to_select == "auto":
-        assert set(found.filter(pl.col("kept"))["feature"]) == set(fitted.get_feature_names_out())
-        assert "kept" in capsys.readouterr().out
-    if "p_value" in found.columns:
-        expected = np.sort(fitted.p_values_)
-        np.testing.assert_allclose(np.sort(found["p_value"].to_numpy()), expected, rtol=1e-9)
+def test_the_ranking_is_the_same_as_in_python(patients, rank, options, parameters):
+    printed = rank(f"--categorical-features smokes -q {options}")
+    daf, frame = fitted(patients, **parameters), ranking()
+    assert frame["feature"].to_list() == daf.feature_names_in_[np.argsort(daf.ranking_, kind="stable")].tolist()
+    assert frame["rank"].to_list() == sorted(daf.ranking_)
+    np.testing.assert_allclose(np.sort(frame["p_value"].to_numpy()), np.sort(daf.p_values_), rtol=1e-9)
+    if daf.n_features_to_select == "auto":
+        assert set(frame.filter(pl.col("kept"))["feature"]) == set(daf.get_feature_names_out())
+        assert "kept" in printed.out
 
 
-def test_what_is_said_at_the_end(patients, capsys):
-    options = (
-        "--categorical smokes --feature-groups c=red,green --keep-features age --drop-features b --auto stands_out"
-    )
-    assert run(shlex.split(f"rank patients.csv --target label --probes 400 --jobs 1 {options} --select best.csv")) == 0
-    said = capsys.readouterr().err
-    for words in (
-        "1 group, of 2 features in all, entered and left probes as one",
-        "In every probe, at the user's wish: age",
-        "In no probe, at the user's wish: b",
-        "Categories, level by level: smokes",
-    ):
-        assert words in said
+def test_the_summary_mentions_groups_kept_features_and_categories(patients, rank):
+    printed = rank("--categorical-features smokes --feature-groups c=red,green --keep age --select best.csv")
+    for words in ("1 group, of 2 features", "age", "smokes"):
+        assert words in printed.err
     written = pl.read_csv("best.csv")
     assert written.columns[0] == "age"
     assert {"red", "green", "smokes", "label"} <= set(written.columns)
-    assert "b" not in written.columns
-    assert written["smokes"].to_list() == [None if value is None else value for value in _texts(patients["smokes"])]
+    assert written["smokes"].to_list() == texts(patients["smokes"])
 
 
-def _texts(column):
+def texts(column):
     return [None if pd.isna(value) else value for value in column]
 
 
-def test_select_writes_whole_groups_and_no_more_than_asked(patients):
-    assert rank("--ignore smokes --feature-groups c=red,green,blue --select best.csv --n-features 1") == 0
+def test_select_writes_whole_groups_and_the_requested_number(rank):
+    rank("--ignore smokes --feature-groups c=red,green,blue --select best.csv --n-features-to-select 1 -q")
     assert pl.read_csv("best.csv").columns == ["red", "green", "blue", "label"]
-    assert rank("--ignore smokes --drop-features age --select all.csv --n-features 7") == 0
-    assert "age" not in pl.read_csv("all.csv").columns
 
 
-def test_select_where_nothing_is_kept(patients, tmp_path, capsys):
-    patients[["age", "weight", "a", "b", "label"]].to_csv("patients.csv", index=False)
-    assert rank("--auto stands_out --fdr 0.0001 --select best.csv") == 0
-    assert not (tmp_path / "best.csv").exists()
-    assert "no feature is kept, so there is no best.csv" in capsys.readouterr().err
+def test_auto_selects_the_features_that_stand_out(rank):
+    printed = rank("--ignore smokes --n-features-to-select auto --select best.csv")
+    selected = ranking().filter(pl.col("stands_out"))["feature"].to_list()
+    assert "red" in selected
+    assert pl.read_csv("best.csv").columns == [*selected, "label"]
+    assert f"the table of the best {len(selected)} features is in best.csv" in printed.err
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
-        ("--feature-groups red", "--feature-groups 'red': write a name and columns, as NAME=col1,col2"),
-        (
-            "--feature-groups c=red,grn",
-            "--feature-groups: there is no feature column 'grn' in the table",
-        ),
-        ("--feature-groups c=red,blue --feature-groups d=blue", "--feature-groups has column blue in two groups"),
-        (
-            "--feature-groups c=red,blue --drop-features red",
-            "drop names column red and not all others",
-        ),
-        ("--keep-features Age", "--keep-features: there is no feature column 'Age' in the table: did you mean 'age'?"),
-        ("--keep-features age --drop-features age", "keep and drop both name column age"),
-        (
-            "--drop-features age,weight,red,green,blue,a,b",
-            "keep and drop leave none",
-        ),
-        ("--fdr 0.1", "--fdr needs --auto stands_out"),
-        ("--auto size --fdr 0.1", "--fdr needs --auto stands_out"),
-        ("--auto stands_out --fdr 2", "--fdr 2.0 must be a share above 0 and below 1"),
-        ("--auto all", "--auto 'all' is not known: choose one of stands_out, size"),
+        ("--feature-groups red", "--feature-groups 'red': write NAME=col1,col2, or give a table"),
+        ("--feature-groups c=red,grn", "feature_groups: there is no feature column 'grn' in the table"),
+        ("--feature-groups c=red,blue --feature-groups d=blue", "feature_groups has column blue in two groups"),
         ("--feature-groups one.csv", "one.csv must have two columns, with a header: feature and group"),
-        ("--categorical label", "column 'label' cannot be categorical: it is the target"),
-        ("--categorical smoke", "there is no categorical column 'smoke' in the table: did you mean 'smokes'?"),
-        ("--method fsdd --keep-features age", "--keep-features: --method fsdd makes no probes; leave it out"),
-        ("--method fsdd --auto size", "--auto: --method fsdd makes no probes; leave it out"),
+        ("--feature-groups none.csv", "there is no file none.csv"),
+        ("--keep Age", "keep: there is no feature column 'Age' in the table: did you mean 'age'?"),
+        ("--categorical-features label", "column 'label' cannot be categorical: it is the target"),
+        ("--categorical-features smoke", "there is no categorical column 'smoke' in the table: did you mean 'smokes'?"),
+        ("--method fsdd --keep age", "--keep: FSDD has no such parameter; leave it out"),
+        ("--method fsdd --feature-groups groups.csv", "--feature-groups: FSDD has no such parameter; leave it out"),
+        ("--n-features-to-select auto", "n_features_to_select='auto' with 7 features: give a number from 1 to 7"),
     ],
-    ids=range(16),
+    ids=range(11),
 )
-def test_errors_name_the_option(patients, options, words, capsys):
+def test_errors_name_the_parameter(patients, refuse, options, message):
     pd.DataFrame({"feature": ["red"]}).to_csv("one.csv", index=False)
-    probes = "" if "--method" in options else "--probes 400"
-    assert run(shlex.split(f"rank patients.csv --target label --ignore smokes {probes} -q {options}")) == 2
-    assert words in capsys.readouterr().err
+    assert message in refuse(*shlex.split(f"rank patients.csv --target label --ignore smokes -q {options}"))
 
 
-def test_text_is_refused_where_it_is_not_named(patients, capsys):
-    assert rank("") == 2
-    assert "1 of 8 columns hold other than numbers" in capsys.readouterr().err
+def test_text_is_refused_unless_it_is_categorical(patients, refuse):
+    message = refuse("rank", "patients.csv", "--target", "label")
+    assert "1 of 8 columns" in message
+    assert "'smokes'" in message
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        "--feature-groups c=red,blue --keep-features age --drop-features b",
-        "--auto stands_out --fdr 0.2",
-    ],
-    ids=["features", "standing out"],
-)
-def test_the_ledger_knows_the_command(patients, options, capsys):
-    assert rank(f"--categorical smokes {options} --ledger run.ledger") == 0
+def test_the_ledger_stores_the_command(rank, succeed):
+    rank("--categorical-features smokes --feature-groups c=red,blue --keep age --ledger run.ledger")
     first = ranking()
     command = summarize("run.ledger")["repeat"]["command"]
-    assert run([*shlex.split(command)[1:], "-q", "--jobs", "1", "--out", "ranking.csv"]) == 0
+    succeed(*shlex.split(command)[1:])
     assert ranking()["rank"].to_list() == first["rank"].to_list()
     assert ranking()["feature"].to_list() == first["feature"].to_list()
 
 
-def test_a_report_of_the_ledger_and_the_table(patients, capsys):
-    assert rank("--categorical smokes --feature-groups c=red,blue --ledger run.ledger --report first.md") == 0
-    words = "report run.ledger --data patients.csv --target label --categorical smokes --out second.md -q"
-    assert run(shlex.split(words)) == 0
+def test_a_report_of_the_ledger_and_the_table(rank, succeed, tmp_path):
+    rank("--categorical-features smokes --feature-groups c=red,blue --ledger run.ledger --report first.md")
+    options = "--data patients.csv --target label --categorical-features smokes --out second.md -q"
+    succeed("report", "run.ledger", *options.split())
     for name in ("first.md", "second.md"):
-        with open(name, encoding="utf-8") as file:
-            text = file.read()
-        assert "Categories, level by level: smokes" in text
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert "smokes" in text
         assert "## How many features" in text
-    assert run(shlex.split("report run.ledger --categorical smokes --out third.md")) == 2
-    assert "need --data TABLE" in capsys.readouterr().err
 
 
 # ---- tables with categories
@@ -206,22 +161,20 @@ def test_categories_of_a_table(patients, ending):
     assert len(table.levels[5]) == patients["a"].nunique()
     assert table.X.shape == (80, 8)
     assert table.X[3, 7] == -1
-    seen = table.frame()
-    assert seen["smokes"].cast(pl.String).to_list() == _texts(patients["smokes"])
+    assert table.frame()["smokes"].cast(pl.String).to_list() == texts(patients["smokes"])
     assert table.take([7, 0]).frame().columns == ["smokes", "age"]
     assert table.take([7, 0]).levels == {0: table.levels[7]}
 
 
-def test_categories_need_columns_that_are_read(patients, tmp_path):
-    np.save(tmp_path / "X.npy", np.zeros((4, 3)))
+def test_categories_need_features_in_columns(patients, tmp_path):
     np.savez(tmp_path / "X.npz", X=np.arange(12.0).reshape(4, 3), y=np.arange(4) % 2)
     table = read_table(tmp_path / "X.npz", categorical=["1"])
     assert table.levels == {1: ["1.0", "10.0", "4.0", "7.0"]}
-    with pytest.raises(TableError, match="leave categorical or features_in='rows' out"):
+    with pytest.raises(TableError, match="features_in='rows'"):
         read_table("patients.csv", target="label", features_in="rows", categorical=["age"])
 
 
-def test_pairs(tmp_path):
+def test_a_table_of_two_columns(tmp_path):
     path = tmp_path / "pairs.csv"
     path.write_text("Group,feature,more\nx,red,1\ny, blue ,2\n")
     assert read_pairs(path, "group") == [("red", "x"), ("blue", "y")]

@@ -212,11 +212,11 @@ def test_the_command_line(tmp_path, capsys):
     names = ",".join([f"f{number}" for number in range(25)] + ["label"])
     np.savetxt(tmp_path / "data.csv", table, delimiter=",", header=names, comments="")
     options = ["rank", str(tmp_path / "data.csv"), "--target", "label", "--quiet", "--device", "torch-cpu"]
-    assert run([*options, "--probes", "400", "--out", str(tmp_path / "daf.csv")]) == 0
+    assert run([*options, "--n-probes", "400", "--out", str(tmp_path / "daf.csv")]) == 0
     assert len((tmp_path / "daf.csv").read_text().splitlines()) == 26
     assert run([*options, "--method", "fsdd"]) == 0
     assert run([*options, "--method", "dfe"]) == 2
-    assert "--device torch-cpu: --method dfe runs on the CPU only; leave it out" in capsys.readouterr().err
+    assert "--device: DFE has no such parameter; leave it out" in capsys.readouterr().err
 
 
 def test_too_little_memory_is_said_before_anything_is_sent(monkeypatch):

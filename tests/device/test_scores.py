@@ -139,8 +139,8 @@ def test_rank_on_a_device_is_by_a_tournament(tmp_path):
         header=",".join([*(f"f{k}" for k in range(14)), "y"]),
         comments="",
     )
-    command = ["rank", str(tmp_path / "data.csv"), "--target", "y", "--device", "torch-cpu", "--probes", "120"]
-    assert run([*command, "--json", str(tmp_path / "run.json")]) == 0
+    command = ["rank", str(tmp_path / "data.csv"), "--target", "y", "--device", "torch-cpu", "--n-probes", "120"]
+    assert run([*command, "--report", str(tmp_path / "run.json")]) == 0
     assert '"Tournament"' in (tmp_path / "run.json").read_text()
 
 

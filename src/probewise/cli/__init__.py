@@ -1,21 +1,36 @@
-"""The command line: options in, a public function called, tables out."""
+"""The command line: ``probewise rank``, ``compare``, ``report``, ``diff``, ``convert`` and ``demo``."""
 
 import gc
+import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 __all__ = ["main", "run"]
 
 
 def main() -> None:
-    """The entry point of the ``probewise`` command."""
-    from . import app
+    """Run the ``probewise`` command and exit."""
+    if {"rank", "demo"} & set(sys.argv[1:2]) and not {"--help", "-h", "--method"} & set(sys.argv):
+        # Compile kernels in a second process while this one spends seconds on imports.
+        from . import precompile
 
-    gc.freeze()  # what is imported stays: not to be searched for garbage again and again while kernels are compiled
+        precompile.begin("draws", "linear", *(["neighbors"] if "demo" in sys.argv[1:2] else []), "rest")
+    app = _app()
+    gc.freeze()  # imported modules stay: do not search them for garbage while kernels are compiled
     app.main()
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command that the arguments name; the exit code."""
-    from . import app
+    """Run the command that the arguments name, and return the exit code."""
+    return int(_app().run(arguments))
 
-    return app.run(arguments)
+
+def _app() -> ModuleType:
+    try:
+        from . import app
+    except ModuleNotFoundError as error:
+        if error.name != "typer":
+            raise
+        print("probewise: the command line needs the cli extra: pip install 'probewise[cli]'", file=sys.stderr)
+        raise SystemExit(2) from None
+    return app

@@ -1,53 +1,50 @@
-"""The commands: each parses its options, calls a public function and prints."""
+"""The commands: each reads its options, calls public functions, and prints or writes the result."""
 
 from __future__ import annotations
 
-import inspect
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
-from types import MappingProxyType, SimpleNamespace
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any
 
-from .. import __version__
-from ..validation.errors import ParameterError
-from ..validation.parameters import writable_path
-from . import files, options, parsing
-from .console import print_demo, print_diff, print_line, warnings_as_lines
-from .options import RENAMED, TOP, Option, as_flag
-from .results import fitted, give_comparison, give_ranking, write_reports
+import typer
 
-try:
-    import typer
-except ModuleNotFoundError:
-    print("probewise: the command line needs the cli extra: pip install 'probewise[cli]'", file=sys.stderr)
-    raise SystemExit(2) from None
+from .. import __version__
+from ..validation.parameters import writable_path
+from . import options as o
+from . import selectors
+from .console import print_demo, print_diff, print_line, warnings_as_lines
+from .outputs import DASH, check_outputs, is_resumed, standard_output
+from .results import TOP, fitted, give_comparison, give_ranking, write_reports
+from .tables import TableOptions, table_to_rank
 
 EXAMPLES = """Examples:
 
 probewise demo
 
-probewise rank data.csv --target label
+probewise rank data.csv --target label --report report.html
 
-probewise rank data.parquet --target label --time 5m --out ranking.csv
+probewise rank data.parquet --target label --time-limit 5m --out ranking.csv
 
-probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png
+probewise compare data.csv --target label --methods tournament,fsdd,all --plot comparison.png
 
 probewise report run.ledger --data data.csv --target label --out report.html
 
 probewise diff monday.ledger tuesday.ledger
 
-probewise convert wide.parquet wide.npy --target label --dtype float32"""
-EXIT_CODES = """Exit codes: 0, done; 2, refused, for the reason printed; 3, broken off (Ctrl-C, a full disk, a lost
-cluster) with the result so far; 130, interrupted before there was one."""
-BROKEN_OFF, INTERRUPTED = 3, 130
-PAGES = {"json": ".json", "markdown": ".md"}
+probewise convert wide.parquet wide.npy --target label --dtype float32
+
+Exit codes: 0, success; 2, an error, with its reason in one line; 3, stopped early (Ctrl-C, a full disk, a lost
+cluster) with the result so far; 130, interrupted before there was a result."""
+STOPPED_EARLY, INTERRUPTED = 3, 130
+PROBING = ("tournament", "daf")
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 app = typer.Typer(
-    help="Find the few features that matter in a wide table. Each is judged in the company of others.",
-    epilog=f"{EXAMPLES}\n\n{EXIT_CODES}",
+    help="Find the few features that matter in a wide table. Each feature is judged together with others.",
+    epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"]},
     add_completion=False,
     rich_markup_mode="markdown",
@@ -64,16 +61,14 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run the command that the arguments name; the exit code. What is wrong with them is printed in one line."""
-    code, arguments = 2, _by_new_names(arguments)
+    """Run the command that the arguments name, print errors in one line, and return the exit code."""
+    code = 2
     try:
-        code = int(app(arguments, prog_name="probewise", standalone_mode=False, obj=arguments) or 0)
+        code = int(app(list(arguments), prog_name="probewise", standalone_mode=False, obj=arguments) or 0)
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except UsageError as error:
         print_line(f"{error.format_message()} (see probewise --help)")
-    except ParameterError as error:
-        print_line(error.worded(as_flag))
     except (ValueError, ImportError) as error:
         print_line(str(error))
     except OSError as error:
@@ -81,103 +76,8 @@ def run(arguments: Sequence[str]) -> int:
     except MemoryError as error:
         print_line(f"there is not enough memory for this table: use fewer columns or rows ({error or 'out of memory'})")
     if code == INTERRUPTED:
-        awaited = "result" if {"compare", "convert", "diff", "report"} & set(arguments[:1]) else "ranking"
-        print_line(f"interrupted before there was a {awaited}")
+        print_line("interrupted before there was a result")
     return code
-
-
-def _by_new_names(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with options under old names by their new ones, and a line about each."""
-    renamed = RENAMED.get(arguments[0], {}) if arguments else {}
-    words = [word.partition("=") for word in arguments]
-    if not {"-q", "--quiet"} & set(arguments):
-        for old in dict.fromkeys(flag for flag, _, _ in words if flag in renamed):
-            print_line(f"{old} is called {renamed[old]} now")
-    return [renamed.get(flag, flag) + equals + value for flag, equals, value in words]
-
-
-# ---- options as data to commands of typer
-
-
-def command(
-    declared: Sequence[Option], example: str | None = None, dash: Mapping[str, str] = MappingProxyType({})
-) -> Callable[[Any], Any]:
-    """A command with these options; its function takes their values, and the ``arguments`` as typed, as one object.
-
-    ``dash`` are the options that take - for standard output, with the endings of what is printed there.
-    """
-
-    def register(body: Callable[[Any], int | None]) -> Callable[[Any], int | None]:
-        def call(context: typer.Context, **values: Any) -> int | None:
-            given = SimpleNamespace(**values, arguments=context.obj)
-            with files.piped(given, dash):
-                return body(given)
-
-        context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-        epilog = None if example is None else f"Example: {example}"
-        parameters = [context, *map(_parameter, declared)]
-        more = {option.name for option in declared if option.is_advanced}
-        if more:
-            parameters.append(_help_all(more))
-        call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        app.command(body.__name__, help=inspect.getdoc(body), epilog=epilog)(call)
-        return body
-
-    return register
-
-
-def _parameter(option: Option) -> inspect.Parameter:
-    if option.is_argument:
-        info: Any = typer.Argument(metavar=option.metavar, help=option.help)
-    else:
-        info = typer.Option(
-            *(option.flags or (option.flag,)),
-            metavar=option.metavar,
-            help=option.help,
-            rich_help_panel=option.panel,
-            hidden=option.hidden or option.is_advanced,
-            min=option.at_least,
-        )
-    if option.check is not None:
-        info.callback = _checking(option.check)
-    needs_none = option.default is None and not option.is_argument
-    return inspect.Parameter(
-        option.name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=inspect.Parameter.empty if option.is_argument else option.default,
-        annotation=Annotated[option.type | None if needs_none else option.type, info],
-    )
-
-
-def _help_all(names: set[str]) -> inspect.Parameter:
-    """The option that shows these options, too."""
-
-    def show(context: typer.Context, wanted: bool) -> None:
-        if wanted:
-            more = [parameter for parameter in context.command.params if parameter.name in names]
-            for parameter in more:
-                parameter.hidden = False  # type: ignore[attr-defined]
-            print(context.get_help())
-            for parameter in more:
-                parameter.hidden = True  # type: ignore[attr-defined]
-            raise typer.Exit
-
-    help_text = f"Show {len(names)} more options: how to stop, how to judge, groups, and the like."
-    info = typer.Option("--help-all", callback=show, is_eager=True, help=help_text)
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return inspect.Parameter("help_all", kind, default=False, annotation=Annotated[bool, info])
-
-
-def _checking(check: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def checked(value: Any) -> Any:
-        try:
-            return value if value is None else check(value)
-        except ParameterError:
-            raise
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
-
-    return checked
 
 
 def _print_version(wanted: bool) -> None:
@@ -197,15 +97,18 @@ def probewise(
         print(context.get_help())
 
 
-# ---- the commands
+@app.command()
+def demo(
+    random_state: Annotated[int, typer.Option(metavar="SEED", min=0, help="Use other data and other probes.")] = 0,
+    n_jobs: o.NJobs = -1,
+    time_limit: Annotated[
+        float, typer.Option(metavar="TIME", parser=o.seconds_in, help="The time limit of DAF, in seconds.")
+    ] = 2,
+) -> None:
+    """Rank data whose informative features are known by Tournament, DAF and BIF, and show which are found.
 
-
-@command(options.DEMO)
-def demo(given: Any) -> None:
-    """See it work: data whose informative features are known, ranked by Tournament, by DAF and by BIF.
-
-    The data follow Madelon's recipe: 1,000 rows, 500 features, 20 of them informative, mostly only together.
-    Takes less than a minute.
+    The data follow the recipe of Madelon: 1,000 rows and 500 features, 20 of them informative, most of them only in
+    combination. Takes less than a minute.
     """
     from ..bif import BIF
     from ..daf import DAF
@@ -214,161 +117,311 @@ def demo(given: Any) -> None:
     from ..stopping import MaxTime, Settled
     from ..tournament import Tournament
 
-    data = make_madelon(random_state=given.seed)
+    data = make_madelon(random_state=random_state)
     table = Table(data.X, data.y, data.feature_names, "class")
-    stop = Settled(top=TOP, overlap=0.9) | MaxTime(given.time)
-    run = {"n_jobs": given.jobs, "random_state": given.seed, "verbose": 1}
+    stop = Settled(top=TOP, overlap=0.9) | MaxTime(time_limit)
+    run: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state, "verbose": 1}
     tournament, daf = fitted(Tournament(**run), table), fitted(DAF(stop=stop, **run), table)
-    print_demo(data, tournament, daf, BIF(n_jobs=given.jobs).fit(table.frame(), table.y))
+    print_demo(data, tournament, daf, BIF(n_jobs=n_jobs).fit(table.frame(), table.y))
 
 
-@command(
-    options.RANK,
-    "probewise rank data.csv --target label --time 5m --out ranking.csv",
-    {"out": ".csv", "report": ".html", **PAGES},
-)
-def rank(given: Any) -> int:
-    """Rank the features of a table by what they add to others.
+@app.command(epilog="Example: probewise rank data.csv --target label --time-limit 5m --out ranking.csv")
+def rank(
+    context: typer.Context,
+    data: o.Data,
+    target: o.Target = None,
+    target_file: o.TargetFile = None,
+    id_column: o.IdColumn = None,
+    ignore: o.Ignore = None,
+    features_in: o.FeaturesIn = "columns",
+    decimal: o.Decimal = None,
+    feature_names: o.FeatureNames = None,
+    missing: o.Missing = None,
+    sample_weight: o.SampleWeight = None,
+    groups: o.Groups = None,
+    categorical_features: o.CategoricalFeatures = None,
+    feature_groups: o.FeatureGroups = None,
+    keep: o.Keep = None,
+    method: Annotated[
+        str | None,
+        o.method_option(
+            metavar="NAME",
+            help="tournament (the default) to predict with few features; daf to learn which features matter and how "
+            f"certain that is; or a method without probes: {', '.join(selectors.RANKING_METHODS[2:])}.",
+        ),
+    ] = None,
+    criterion: o.Criterion = None,
+    scoring: o.Scoring = None,
+    cv: o.Cv = None,
+    task: o.Task = None,
+    n_probes: o.NProbes = None,
+    time_limit: o.TimeLimit = None,
+    stop: o.Stop = None,
+    n_features_to_select: o.NFeaturesToSelect = None,
+    top: o.Top = TOP,
+    out: o.Out = None,
+    select: o.Select = None,
+    report: o.Report = None,
+    quiet: o.Quiet = False,
+    ledger: o.Ledger = None,
+    resume: o.Resume = False,
+    random_state: o.RandomState = None,
+    n_jobs: o.NJobs = -1,
+    device: o.Device = None,
+) -> int:
+    """Rank the features of a table by how much they add to other features.
 
-    Random subsets of the features (probes) are scored, in rounds, after each of which the weaker part of the features
-    leaves: those that predict best together come first. With --method daf all stay to the end, and each ranks by how
-    much better the probes with it are than those without it; with no limit given that stops when the top 20 have
-    settled, or after a minute. Ctrl-C ends it at any time with the ranking so far.
+    Random subsets of the features (probes) are scored in rounds. After each round the weakest features are dropped;
+    the features that predict best together come first. With --method daf all features stay to the end, and each is
+    ranked by how much better the probes with it are than the probes without it. Ctrl-C stops with the ranking so far.
     """
     from ..engine.ledger import peek
     from ..engine.settings import begun_by
-    from ..executors import on_dask
     from ..io import require_ranking_path, require_table_path
     from ..report import require_report_path
 
-    given.resume = files.goes_on(given.ledger, given, lambda file: peek(file, "seed") is not None)
-    asked, given.method = given.method, parsing.method_of(given)
-    if given.n_features is not None and given.select is None:
-        raise ValueError("--n-features needs --select FILE, the table that holds them")
-    reports = files.reports_of(given, "report")
-    pages = dict.fromkeys(("report", *PAGES), require_report_path)
-    files.check_outputs(given, {"out": require_ranking_path, "select": require_table_path, **pages})
-    makes_probes = given.method in ("daf", "tournament")
-    with on_dask(given.dask, given.time) if given.dask is not None and makes_probes else nullcontext():
-        table = files.table_to_rank(given, makes_probes=makes_probes)
-        n_features = len(table.feature_names)
-        if given.n_features is not None and given.n_features > n_features:
-            raise ValueError(f"--n-features {given.n_features} is more than the {n_features} features of the table")
-        make = {"daf": parsing.daf_of, "tournament": parsing.tournament_of}.get(given.method, parsing.without_probes)
-        selector = make(given, table)
-        with begun_by(_repeatable(given.arguments)):
+    reading = TableOptions(
+        data,
+        target,
+        target_file,
+        id_column,
+        ignore,
+        features_in,
+        decimal,
+        feature_names,
+        sample_weight,
+        groups,
+        categorical_features,
+    )
+    resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: peek(file, "seed") is not None)
+    name, reports = selectors.method_of(method, ledger, resumed=resumed), report or []
+    if out == DASH and DASH in reports:
+        raise ValueError("--out - and --report -: only one of them can go to standard output")
+    printed = DASH if DASH in reports else None
+    with (
+        standard_output(out, ".csv", quiet=quiet) as out,
+        standard_output(printed, ".json", quiet=quiet) as printed,
+    ):
+        reports = [path if path != DASH or printed is None else printed for path in reports]
+        check_outputs(
+            {
+                "out": (require_ranking_path, out),
+                "select": (require_table_path, select),
+                "report": (require_report_path, reports),
+            },
+            inputs=[*reading.files, *map(Path, filter(selectors.is_file_of_groups, feature_groups or ()))],
+            runs=[ledger],
+        )
+        table, filling = table_to_rank(reading, name, criterion=criterion, missing=missing, device=device, quiet=quiet)
+        seed = 0 if random_state is None and not resumed else random_state
+        usual: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed, "scale": "auto", "verbose": 0 if quiet else 1}
+        if name not in PROBING:
+            usual["n_features_to_select"] = min(top, len(table.feature_names))
+        selector = selectors.make_selector(
+            name,
+            table,
+            {
+                **selectors.column_options(table, feature_groups, keep),
+                "n_features_to_select": selectors.number_in(n_features_to_select),
+                "criterion": criterion and criterion.lower(),
+                "scoring": scoring,
+                "cv": cv,
+                "n_probes": n_probes,
+                "time_limit": time_limit,
+                "stop": stop,
+                "ledger": ledger,
+                "device": device,
+            },
+            task=task,
+            missing=filling,
+            usual=usual,
+        )
+        with begun_by(_without_ledger(context.obj)):
             fitted(selector, table)
-        give_ranking(selector, table, given)
-        if asked is None and given.method == "daf" and not (given.resume or given.quiet):
-            used = parsing.used_of(given, parsing.OF_DAF)
-            print_line(f"ranked by DAF, as only DAF knows {used}; --method daf says so")
+        give_ranking(
+            selector, table, top=top, out=out, select=select, all_selected=n_features_to_select is not None, task=task,
+            quiet=quiet,
+        )  # fmt: skip
         if reports:
-            write_reports(selector, reports, given, table, command=shlex.join(["probewise", *given.arguments]))
-    return BROKEN_OFF if makes_probes and selector.run_.interrupted else 0
+            command = shlex.join(["probewise", *context.obj])
+            write_reports(selector, reports, reading, table, command=command, quiet=quiet)
+    return STOPPED_EARLY if name in PROBING and selector.run_.interrupted else 0
 
 
-def _repeatable(arguments: Sequence[str]) -> list[str]:
-    """The arguments without those that say where the run is kept."""
-    kept, rest = [], iter(arguments)
+def _without_ledger(arguments: Sequence[str]) -> list[str]:
+    """The arguments that repeat a run, without those that say where it is kept."""
+    left, rest = [], iter(arguments)
     for word in rest:
         if word == "--ledger":
             next(rest, None)
         elif word != "--resume" and not word.startswith("--ledger="):
-            kept.append(word)
-    return kept
+            left.append(word)
+    return left
 
 
-@command(
-    options.COMPARE,
-    "probewise compare data.csv --target label --methods daf,bif,all --plot comparison.png",
-    {"out": ".csv"},
-)
-def compare(given: Any) -> int:
-    """Compare ways to select features, on rows they have not seen.
+@app.command(epilog="Example: probewise compare data.csv --target label --methods tournament,bif,all --plot plot.png")
+def compare(
+    data: o.Data,
+    target: o.Target = None,
+    target_file: o.TargetFile = None,
+    id_column: o.IdColumn = None,
+    ignore: o.Ignore = None,
+    features_in: o.FeaturesIn = "columns",
+    decimal: o.Decimal = None,
+    feature_names: o.FeatureNames = None,
+    methods: o.Methods = "daf,bif,all",
+    classifiers: o.Classifiers = "knn,linear",
+    trials: o.Trials = 20,
+    test_size: o.TestSize = 0.5,
+    sizes: o.Sizes = None,
+    n_probes: o.NProbes = None,
+    time_limit: o.TimeLimit = None,
+    out: o.Out = None,
+    plot: o.Plot = None,
+    quiet: o.Quiet = False,
+    ledger: o.Ledger = None,
+    resume: o.Resume = False,
+    random_state: o.RandomState = None,
+    n_jobs: o.NJobs = -1,
+) -> int:
+    """Compare methods of feature selection on held-out rows.
 
-    The rows are split at random, again and again. Each method selects on one part; classifiers trained there with the
-    features selected are tested on the other. Shown are accuracy and stability by number of features, and for each
-    pair of methods whether the difference could be chance. Ctrl-C ends it with the trials done so far.
+    The rows are split at random, several times. Each method selects features on one part; classifiers are trained
+    there with the selected features and tested on the other part. The tables show accuracy and stability for each
+    number of features, and for each pair of methods whether the difference could be chance. Ctrl-C stops with the
+    trials done so far.
     """
     from ..io import require_ranking_path
     from ..plots import require_picture_path
 
-    given.resume = files.goes_on(given.ledger, given, lambda file: file.stat().st_size > 0)
-    selectors = parsing.selectors_named(given)
-    sizes = None if given.sizes is None else parsing.whole_numbers("sizes", given.sizes)
-    files.check_outputs(given, {"out": require_ranking_path, "plot": require_picture_path})
-    table = files.table_of(given)
+    resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: file.stat().st_size > 0)
+    reading = TableOptions(data, target, target_file, id_column, ignore, features_in, decimal, feature_names)
+    compared = selectors.selectors_named(methods, n_probes=n_probes, time_limit=time_limit)
+    numbers = None if sizes is None else selectors.whole_numbers("sizes", sizes)
+    with standard_output(out, ".csv", quiet=quiet) as out:
+        check_outputs(
+            {"out": (require_ranking_path, out), "plot": (require_picture_path, plot)},
+            inputs=reading.files,
+            runs=[ledger],
+        )
+        table = reading.read(quiet=quiet)
 
-    from ..study import CLASSIFIERS, Study
+        from ..study import CLASSIFIERS, Study
 
-    center = not hasattr(table.X, "tocsr")
-    names = parsing.names_in("classifiers", given.classifiers, CLASSIFIERS)
-    classifiers = {name: CLASSIFIERS[name](center) for name in names}
-    study = Study(
-        selectors,
-        classifiers,
-        **parsing.values_of(given, "trials", "test_size"),
-        run=given.ledger,
-        sizes=sizes,
-        random_state=parsing.seed_of(given),
-        n_jobs=given.jobs,
-        verbose=0 if given.quiet else 1,
-    )
-    with warnings_as_lines(study.verbose):
-        result = study.compare(table.frame(), table.y)
-    give_comparison(result, given)
-    return BROKEN_OFF if len(result.trials) < given.trials else 0
+        center = not hasattr(table.X, "tocsr")
+        names = selectors.names_in("classifiers", classifiers, CLASSIFIERS)
+        study = Study(
+            compared,
+            {name: CLASSIFIERS[name](center) for name in names},
+            trials=trials,
+            test_size=test_size,
+            sizes=numbers,
+            run=ledger,
+            random_state=0 if random_state is None and not resumed else random_state,
+            n_jobs=n_jobs,
+            verbose=0 if quiet else 1,
+        )
+        with warnings_as_lines(study.verbose):
+            result = study.compare(table.frame(), table.y)
+        give_comparison(result, out=out, plot=plot, quiet=quiet)
+    return STOPPED_EARLY if len(result.trials) < trials else 0
 
 
-@command(
-    options.REPORT,
-    "probewise report run.ledger --data data.csv --target label --out report.html",
-    {"out": ".html", **PAGES},
-)
-def report(given: Any) -> None:
-    """Make a report of a run that was kept: one page that needs nothing else.
+@app.command(epilog="Example: probewise report run.ledger --data data.csv --target label --out report.html")
+def report(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="The file of rank --ledger or compare --ledger.")],
+    out: o.Report = None,
+    data: Annotated[
+        str | None,
+        o.table_option(metavar="DATA", help="The table of the run, for a more complete report."),
+    ] = None,
+    target: o.Target = None,
+    target_file: o.TargetFile = None,
+    id_column: o.IdColumn = None,
+    ignore: o.Ignore = None,
+    features_in: o.FeaturesIn = "columns",
+    decimal: o.Decimal = None,
+    feature_names: o.FeatureNames = None,
+    sample_weight: o.SampleWeight = None,
+    groups: o.Groups = None,
+    categorical_features: o.CategoricalFeatures = None,
+    quiet: o.Quiet = False,
+) -> None:
+    """Write the report of a stored run: one page that needs no other files.
 
-    With the table it also says how many features are enough, which are alike, and how they rank on their own.
+    With the table the report also says how many features are enough, which features are similar, and how they rank
+    on their own.
     """
     from ..report import require_report_path
 
-    paths = files.reports_of(given, "out")
-    files.check_outputs(given, dict.fromkeys(("out", *PAGES), require_report_path))
-    if not paths:
+    reading = TableOptions(
+        data or "", target, target_file, id_column, ignore, features_in, decimal, feature_names, sample_weight, groups,
+        categorical_features,
+    )  # fmt: skip
+    if not out:
         raise ValueError("a report needs --out FILE: .html, .md or .json")
-    of_table = (given.target, given.target_file, given.id_column, given.ignore, given.categorical)
-    if given.data is None and any(of_table):
-        raise ValueError("--target and what else tells of the table need --data TABLE")
-    table = None if given.data is None else files.table_of(given, allow_missing=True)
-    write_reports(given.run, paths, given, table)
+    if data is None and any(
+        (target, target_file, id_column, ignore, feature_names, sample_weight, groups, categorical_features)
+    ):
+        raise ValueError("--target and the other options of the table need --data DATA")
+    with standard_output(DASH if DASH in out else None, ".json", quiet=quiet) as printed:
+        paths = [path if path != DASH or printed is None else printed for path in out]
+        inputs = [] if data is None else reading.files
+        check_outputs({"out": (require_report_path, paths)}, inputs=inputs, runs=[run])
+        table = None if data is None else reading.read(allow_missing=True, quiet=quiet)
+        write_reports(run, paths, reading, table, quiet=quiet)
 
 
-@command(options.DIFF, "probewise diff monday.ledger tuesday.ledger", {"json": ".json"})
-def diff(given: Any) -> None:
-    """Two kept runs side by side: settings that differ, what their tops share, rank correlation, and J."""
+@app.command(epilog="Example: probewise diff monday.ledger tuesday.ledger")
+def diff(
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="The file of rank --ledger.")],
+    second: Annotated[Path, typer.Argument(metavar="SECOND", help="The file of another run.")],
+    top: o.Top = TOP,
+    out: Annotated[Path | None, o.output_option(metavar="FILE", help="Write JSON; - prints it.")] = None,
+) -> None:
+    """Compare two stored runs: settings that differ, features that both rank high, rank correlation, and scores."""
     from ..report import render_json
     from ..report.diff import compare_runs
 
     refusal = "{} cannot be written: name it .json"
-    files.check_outputs(given, {"json": lambda path: writable_path(path, [".json"], refusal)})
-    found = compare_runs(given.first, given.second, top=given.top)
-    print_diff(found, given.first.name, given.second.name)
-    if given.json is not None:
-        given.json.write_text(render_json(found), encoding="utf-8")
+    with standard_output(out, ".json", quiet=False) as out:
+        check_outputs({"out": (lambda path: writable_path(path, [".json"], refusal), out)}, runs=[first, second])
+        comparison = compare_runs(first, second, top=top)
+        print_diff(comparison, first.name, second.name)
+        if out is not None:
+            out.write_text(render_json(comparison), encoding="utf-8")
 
 
-@command(options.CONVERT, "probewise convert wide.parquet wide.npy --target label --dtype float32")
-def convert(given: Any) -> None:
-    """Make a table that need not fit into memory: rank reads only the columns it is at.
+@app.command(epilog="Example: probewise convert wide.parquet wide.npy --target label --dtype float32")
+def convert(
+    data: o.Data,
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The .npy file to write, with OUT.json next to it.")],
+    target: o.Target = None,
+    id_column: o.IdColumn = None,
+    ignore: o.Ignore = None,
+    decimal: o.Decimal = None,
+    dtype: Annotated[
+        str | None,
+        o.output_option(
+            metavar="TYPE",
+            help="float32 or float64. Default: float32 or integers if all features are, else float64.",
+        ),
+    ] = None,
+    force: Annotated[bool, o.output_option("--force", help="Overwrite existing files.")] = False,
+    quiet: o.Quiet = False,
+) -> None:
+    """Convert a table to a file that is mapped and need not fit into memory.
 
-    OUT holds the features, column after column; OUT.json their names, the target and the ids. Parquet files are read
-    some columns at a time, other formats as a whole.
+    OUT contains the features, column by column; OUT.json contains their names, the target and the ids. Parquet files
+    are read a few columns at a time, other formats as a whole.
     """
     from ..engine.progress import live_line
     from ..io import convert_table
 
-    with live_line(0 if given.quiet else 1) as progress:
-        asked = parsing.values_of(given, "target", "id_column", "dtype", "decimal", "force")
-        rows, columns = convert_table(given.data, given.out, **asked, ignore=given.ignore or (), progress=progress)
-    if not given.quiet:
-        print_line(f"{rows:,} rows and {columns:,} features are in {given.out}")
+    with live_line(0 if quiet else 1) as progress:
+        rows, columns = convert_table(
+            data, out, target=target, id_column=id_column, ignore=ignore or (), dtype=dtype, decimal=decimal,
+            force=force, progress=progress,
+        )  # fmt: skip
+    if not quiet:
+        print_line(f"{rows:,} rows and {columns:,} features are in {out}")

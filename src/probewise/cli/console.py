@@ -1,4 +1,4 @@
-"""What the commands print: tables for people, in as much width as there is."""
+"""Printing for the terminal: rankings, comparisons, differences of runs, notes and warnings."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..report.ranking_table import ENDS, cell, columns_of_selector, decimals_of, for_people
-from .options import TOP
+from ..report.ranking_table import ENDS, TOP, cell, columns_of_selector, decimals_of, for_people
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,28 +21,26 @@ if TYPE_CHECKING:
     from ..bif import BIF
     from ..daf import DAF
     from ..datasets import KnownTruth
-    from ..engine.interactions import Group, Interactions
     from ..study import StudyResult
     from ..tournament import Tournament
 
-# Of the terminal, which has room for the rest only.
-LEFT_OUT = ("rank_low", "rank_high", "in_top", "lower_in", "fold_change", *ENDS)
-WAYS, WIDE = ("stands_out", "higher_in", "difference", "correlation"), 101  # of a terminal less wide
-PAIRS_SHOWN = 10
+# Columns of the ranking that only files have, and those that only a wide terminal has room for.
+FILE_COLUMNS = ("rank_low", "rank_high", "in_top", "lower_in", "fold_change", *ENDS)
+WIDE_COLUMNS, WIDE = ("stands_out", "higher_in", "difference", "correlation"), 101
 SIZES_SHOWN = 6
-CONVINCING = 0.05
+SIGNIFICANT = 0.05
 NARROWEST = 64
 
 
 def print_line(sentence: str) -> None:
-    """One line on standard error."""
+    """Print one line to standard error."""
     lines = (line.strip() for line in sentence.splitlines())
     print("probewise:", plain(" ".join(line for line in lines if line)), file=sys.stderr)
 
 
 @contextmanager
 def warnings_as_lines(verbose: int) -> Iterator[None]:
-    """Warnings as plain sentences, at the end; what is logged only where it is wanted."""
+    """Print warnings as plain sentences at the end, and log messages only if verbose."""
     log = logging.getLogger("probewise")
     level = log.level
     log.setLevel(level if verbose else logging.ERROR)
@@ -58,10 +55,10 @@ def warnings_as_lines(verbose: int) -> Iterator[None]:
 
 
 def print_ranking(columns: dict[str, Any], top: int) -> None:
-    """The first rows of what `columns_of_selector` gives."""
+    """Print the first rows of the columns of `columns_of_selector`."""
     decimals, columns = decimals_of(columns), for_people(columns)
-    left_out = LEFT_OUT if console().width >= WIDE else (*LEFT_OUT, *WAYS)
-    names = [name for name in columns if name not in left_out]
+    hidden = FILE_COLUMNS if console().width >= WIDE else (*FILE_COLUMNS, *WIDE_COLUMNS)
+    names = [name for name in columns if name not in hidden]
     rows = [
         [cell(name, value, decimals) for name, value in zip(names, values, strict=True)]
         for values in islice(zip(*(columns[name] for name in names), strict=True), top)
@@ -69,69 +66,47 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
     _print_table([name.replace("_", " ") for name in names], rows, name_column=1)
 
 
-def summary_of(daf: ProbingSelector, names: Sequence[str]) -> str:
-    """What was asked about single features, how the run went, and why it ended."""
+def summary_of(selector: ProbingSelector, names: Sequence[str]) -> str:
+    """Sentences on the features, on the run, and on the reason why it stopped."""
     from ..engine.settings import DEFAULT_FDR
     from ..report.words import beyond_luck, sentences_on_features
 
-    rate = getattr(daf, "fdr", DEFAULT_FDR)
-    stands_out = daf.run_.stands_out(rate)
-    sentences = []
-    if stands_out is not None:
-        sentences.append(beyond_luck(int(stands_out.sum()), len(names), rate))
-    sentences += sentences_on_features(daf.run_, names)
-    sentences += [] if daf.sampled_rows_ is None else [f"Scored on a sample of {len(daf.sampled_rows_):,} rows"]
-    seconds = daf.ledger_.seconds
-    speed = f"{daf.n_probes_ / seconds:,.0f} a second" if seconds else "at once"
-    sentences.append(f"{daf.n_probes_:,} probes in {seconds:.1f} s, {speed}, seed {daf.plan_.seed}")
-    return " ".join(f"{sentence}." for sentence in [*sentences, f"Stop reason: {daf.stop_reason_}"])
+    rate = getattr(selector, "fdr", DEFAULT_FDR)
+    stands_out = selector.run_.stands_out(selector.coefficient, rate)
+    sentences = [] if stands_out is None else [beyond_luck(int(stands_out.sum()), len(names), rate)]
+    sentences += sentences_on_features(selector.run_, names)
+    if selector.sampled_rows_ is not None:
+        sentences.append(f"Scored on a sample of {len(selector.sampled_rows_):,} rows")
+    seconds = selector.ledger_.seconds
+    speed = f", {selector.n_probes_ / seconds:,.0f} per second" if seconds else ""
+    sentences.append(f"{selector.n_probes_:,} probes in {seconds:.1f} s{speed}, seed {selector.plan_.seed}")
+    return " ".join(f"{sentence}." for sentence in [*sentences, f"Stop reason: {selector.stop_reason_}"])
 
 
-def print_together(found: Interactions, groups: Sequence[Group]) -> None:
-    """The strongest pairs, and the groups in words."""
-    from ..engine.interactions import FEWEST_IN_A_CELL, IN_WORDS
-
-    pairs = found.pairs()
-    if not pairs:
-        _print_plain(
-            f"No two of the features shown met in {FEWEST_IN_A_CELL} probes: more or larger probes would tell."
-        )
-    else:
-        decimals = decimals_of({"std_error": [pair.std_error for pair in pairs]})
-        rows = []
-        for pair in pairs[:PAIRS_SHOWN]:
-            numbers = [f"{pair.contrast:+.{decimals}f}", _number(pair.std_error, decimals)]
-            numbers.append("<0.001" if pair.p < 0.001 else _number(pair.p, 3))
-            rows.append([f"{pair.first} + {pair.second}", *numbers, IN_WORDS[pair.kind]])
-        _print_table(["pair", "contrast", "std error", "p (Holm)", "what they do"], rows, name_column=0)
-    for group in groups:
-        _print_plain(f"{plain(str(group))}.")
-    if not groups:
-        _print_plain(f"None of the {len(found.names)} features shown was seen to stand in for another.")
-
-
-def print_diff(found: dict[str, Any], first: str, second: str) -> None:
-    """What `probewise.report.diff.compare_runs` gives."""
-    if found["settings"]:
-        settings = ((each["name"], each["first"], each["second"]) for each in found["settings"])
+def print_diff(comparison: dict[str, Any], first: str, second: str) -> None:
+    """Print the comparison of two runs by `probewise.report.diff.compare_runs`."""
+    if comparison["settings"]:
+        settings = ((each["name"], each["first"], each["second"]) for each in comparison["settings"])
         rows = [["-" if text is None else str(text) for text in setting] for setting in settings]
         _print_table(["settings that differ", first, second], rows, name_column=0)
     else:
         _print_plain("The settings are the same.")
     measures = {"probes": 0, "mean": 4, "deviation": 4, "least": 4, "largest": 4, "seconds": 1}
-    rows = [[name, *(_number(run[name], decimals) for run in found["J"])] for name, decimals in measures.items()]
+    rows = [[name, *(_number(run[name], decimals) for run in comparison["J"])] for name, decimals in measures.items()]
     _print_table(["J", first, second], rows, name_column=0)
-    rows = [[f"top {each['size']}", f"{each['shared']}", _number(each["by_chance"], 1)] for each in found["tops"]]
+    tops = comparison["tops"]
+    rows = [[f"top {each['size']}", f"{each['shared']}", _number(each["by_chance"], 1)] for each in tops]
     if rows:
-        _print_table(["of the features", "shared", "by chance"], rows, name_column=0)
-    rows = [[each["feature"], f"{each['first']:,}", f"{each['second']:,}"] for each in found["top"]]
-    _print_table(["on top of either", f"rank, {first}", f"rank, {second}"], rows, name_column=0)
-    same, correlation = found["same_results"], found["rank_correlation"]
-    known = "" if correlation is None else f", rank correlation (Spearman) {correlation:.3f}"
-    _print_plain(f"{found['features']:,} features in both{known}. The first {same:,} probes gave the same J in both.")
+        _print_table(["features", "shared", "expected by chance"], rows, name_column=0)
+    rows = [[each["feature"], f"{each['first']:,}", f"{each['second']:,}"] for each in comparison["top"]]
+    _print_table(["best in either run", f"rank, {first}", f"rank, {second}"], rows, name_column=0)
+    same, correlation = comparison["same_results"], comparison["rank_correlation"]
+    spearman = "" if correlation is None else f", rank correlation (Spearman) {correlation:.3f}"
+    _print_plain(f"{comparison['features']:,} features in both{spearman}. The first {same:,} probes have the same J.")
 
 
 def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> None:
+    """Print the top of the tournament, with the ranks by the other methods, and how many features each one found."""
     informative = set(data.informative.tolist())
     tick = "x" if console().options.ascii_only else "✓"
     columns = columns_of_selector(tournament, data.feature_names)
@@ -141,9 +116,9 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
     shown["informative"] = [tick if column in informative else "" for column in order.tolist()]
     print_ranking(shown, TOP)
     tops = (np.flatnonzero(each.ranking_ <= TOP).tolist() for each in (tournament, daf, bif))
-    found, by_daf, by_bif = map(informative.intersection, tops)
-    missed = ", ".join(data.feature_names[feature] for feature in sorted(found - by_bif))
-    top = f"Tournament puts {len(found)} of the {len(informative)} informative features in its top {TOP}"
+    by_tournament, by_daf, by_bif = map(informative.intersection, tops)
+    missed = ", ".join(data.feature_names[feature] for feature in sorted(by_tournament - by_bif))
+    top = f"Tournament puts {len(by_tournament)} of the {len(informative)} informative features in its top {TOP}"
     _print_plain(f"{top}, DAF {len(by_daf)}, BIF {len(by_bif)}.")
     _print_plain(f"Found by Tournament, missed by BIF: {missed or 'none'}.")
     _print_plain(f"Tournament: {summary_of(tournament, data.feature_names)}")
@@ -151,16 +126,16 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
 
 
 def print_comparison(result: StudyResult) -> None:
-    """Accuracy by size with each classifier, stability by size, and a verdict on each pair."""
+    """Print accuracy and stability by the number of features, and a test of each pair of methods."""
     from ..report.study import sentences
 
     words = sentences(result)
-    places = np.unique(np.linspace(0, len(result.sizes) - 1, SIZES_SHOWN).round().astype(int))
-    sizes = [f"{size}" for size in result.sizes[places]]
+    shown = np.unique(np.linspace(0, len(result.sizes) - 1, SIZES_SHOWN).round().astype(int))
+    sizes = [f"{size}" for size in result.sizes[shown]]
 
     def show(what: str, values: Any, last_column: str, last: Any, decimals: int, sentence: str) -> None:
         rows = [
-            [name, *(_number(value, 3) for value in row[places]), _number(end, decimals)]
+            [name, *(_number(value, 3) for value in row[shown]), _number(end, decimals)]
             for name, row, end in zip(result.selectors, values, last, strict=True)
         ]
         _print_table([what, *sizes, last_column], rows, name_column=0)
@@ -178,19 +153,19 @@ def print_comparison(result: StudyResult) -> None:
 def _print_verdict(result: StudyResult, sentence: str) -> None:
     rows = []
     for classifier, first, second, difference, _, p_value, p_holm in zip(*result.verdict().values(), strict=True):
-        better = (first if difference > 0 else second) if p_holm < CONVINCING else "-"
+        better = (first if difference > 0 else second) if p_holm < SIGNIFICANT else "-"
         numbers = [f"{difference:+z.3f}", _number(p_value, 3), _number(p_holm, 3)]
         rows.append([f"{first} - {second}", classifier, *numbers, better])
     _print_table(["difference in accuracy", "classifier", "mean", "p", "p (Holm)", "better"], rows, name_column=0)
     _print_plain(sentence)
     _print_plain(
         f"{len(result.trials)} trials, means over sizes. p: corrected resampled t-test (Nadeau and Bengio 2003); "
-        f"p (Holm): adjusted for the number of pairs. Below {CONVINCING:g} the better one is named."
+        f"p (Holm): adjusted for the number of pairs. The better method is named if p (Holm) is below {SIGNIFICANT:g}."
     )
 
 
 def console() -> Console:
-    """Standard output, wide enough for the numbers; as wide as need be where it is not a terminal."""
+    """Standard output, at least wide enough for the numbers; without a terminal its width is unlimited."""
     from rich.console import Console
 
     screen = Console()
@@ -204,8 +179,8 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, name_c
     from rich.text import Text
 
     table = Table(box=box.SIMPLE_HEAD)
-    for place, title in enumerate(header):
-        if place == name_column:
+    for number, title in enumerate(header):
+        if number == name_column:
             table.add_column(title, overflow="fold")
         else:
             table.add_column(title, justify="right", no_wrap=True)
@@ -219,8 +194,8 @@ def _print_plain(line: str) -> None:
 
 
 def plain(text: str) -> str:
-    """The text with what would disturb a terminal or a line spelled out."""
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    """The text with escapes in place of characters that cannot be printed."""
+    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def _number(value: float, decimals: int) -> str:

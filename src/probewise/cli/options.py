@@ -1,324 +1,140 @@
-"""The options of every command, declared once as data, and how parameters of the library are called among them."""
+"""Options of the commands, declared as annotated types for typer.
+
+An option that sets a parameter of a selector, of `Study` or of `read_table` has the name of that parameter.
+"""
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
-from .. import _HOME
-from ..validation.errors import UNSAID, Parameter, Setting
-
-METHODS = {name.lower(): name for name, home in _HOME.items() if home != "forest"}
-WITHOUT_PROBES = [name for name in METHODS if name not in ("daf", "sffs", "tournament")]
-TOP = 20
+import typer
 
 SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)")
-
-OUTPUT = "What comes out"
-RUN = "The run"
-
-
-@dataclass(frozen=True)
-class Option:
-    """An option of a command, or an argument given by its place; ``metavar`` stands for its value in the help."""
-
-    name: str
-    type: Any
-    metavar: str | None
-    help: str
-    default: Any = None
-    panel: str | None = None
-    flags: tuple[str, ...] = ()
-    at_least: int | None = None
-    check: Callable[[Any], Any] | None = None
-    is_argument: bool = False
-    hidden: bool = False
-    is_advanced: bool = False  # shown by --help-all only
-
-    @property
-    def flag(self) -> str:
-        return self.flags[0] if self.flags else f"--{self.name.replace('_', '-')}"
-
-
-def panel(title: str, *options: Option) -> tuple[Option, ...]:
-    """The options under a heading."""
-    return tuple(replace(option, panel=title) for option in options)
-
-
-def advanced(title: str, *options: Option) -> tuple[Option, ...]:
-    """The same for options that few need."""
-    return tuple(replace(option, panel=title, is_advanced=not option.hidden) for option in options)
-
-
-# ---- what single values mean; a ValueError says what is wrong with one
-
-
-def above_zero(value: float) -> float:
-    if not value > 0:
-        raise ValueError(f"{value:g} is not above 0.")
-    return value
+DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|min|m|h|d)")
 
 
 def seconds_in(text: str) -> float:
-    """A number of seconds, or lengths of time, one after the other, as 1h30m."""
-    text = text.strip().lower()
-    if re.fullmatch(rf"(?:{LENGTH.pattern}\s*)+", text):
-        return above_zero(sum(float(number) * SECONDS[unit] for number, unit in LENGTH.findall(text)))
+    """Seconds in a duration such as 90, 90s, 5m or 1h30m."""
+    text = str(text).strip().lower()
     try:
-        seconds = float(text)
+        if re.fullmatch(rf"(?:{DURATION.pattern}\s*)+", text):
+            seconds = sum(float(number) * SECONDS[unit] for number, unit in DURATION.findall(text))
+        else:
+            seconds = float(text)
     except ValueError:
-        raise ValueError(f"{text!r} is no length of time: write seconds, or as 90s, 5m, 1h30m") from None
-    return above_zero(seconds)
+        raise typer.BadParameter(f"{text!r} is not a duration: write seconds, or 90s, 5m, 1h30m") from None
+    if not seconds > 0:
+        raise typer.BadParameter(f"{text} is not above 0")
+    return seconds
 
 
-def local_path(text: str) -> Path:
-    from ..io.unpacking import local_path
-
-    return local_path(text)
-
-
-# ---- of several commands
+table_option = partial(typer.Option, rich_help_panel="The table")
+feature_option = partial(typer.Option, rich_help_panel="The features (names of columns, separated by commas)")
+method_option = partial(typer.Option, rich_help_panel="The method")
+trial_option = partial(typer.Option, rich_help_panel="The trials")
+output_option = partial(typer.Option, rich_help_panel="Output")
+run_option = partial(typer.Option, rich_help_panel="The run")
 
 # fmt: off
-DATA = Option("data", str, "DATA",
-    "The table: .csv, .tsv, .txt, .arff, .gct (these also as .gz, .bz2, .xz or .zst; - reads text from standard "
-    "input), .xlsx, .parquet, .arrow, .feather, .svmlight, .libsvm, .npz, .h5ad, or .npy, which is not read as a whole "
-    "(see probewise convert).", is_argument=True, check=local_path)
-TARGET = Option("target", str, "COL",
-    "The column to predict: its name, or its number, counted from 0. Formats that bring a target need none.")
-TARGET_FILE = Option("target_file", str, "FILE", "A second table, which holds the target.", check=local_path)
-DROP_UNLABELLED = Option("drop_unlabelled", bool, None, "Leave out rows that have no target.", False)
-ID = Option("id_column", str, "COL",
-    "The column that names the rows: no feature; finds rows of the target file. Default: a column of text that is "
-    "different in every row.", flags=("--id",))
-IGNORE = Option("ignore", list[str], "COL", "A column to leave out. May be given repeatedly.")
-FEATURES_IN = Option("features_in", str, "columns|rows",
-    "rows: a feature in each row, its name first, and a sample in each column; --target is then a row.", "columns")
-DECIMAL = Option("decimal", str, "MARK", "The decimal mark of numbers in text, . or , if it is not to be guessed.")
-NAMES = Option("names", str, "FILE",
-    "A text with a name in each line, for the columns of formats that have none: svmlight, NPZ, NPY.", check=local_path)
-TABLE = (TARGET, TARGET_FILE, DROP_UNLABELLED, ID, IGNORE, FEATURES_IN, DECIMAL, NAMES)
-CATEGORICAL = Option("categorical", list[str], "COLS",
-    "These are categories, of text or numbers: each enters as a whole, a column of 0 and 1 for every level.")
-JSON = Option("json", Path, "FILE", "The report's content as .json; - prints it.")
-MARKDOWN = Option("markdown", Path, "FILE", "The report as .md.", hidden=True)
-QUIET = Option("quiet", bool, None, "Say nothing.", False, flags=("--quiet", "-q"))
-QUIET_TABLES = replace(QUIET, help="Print the tables and nothing else.")
-JOBS = Option("jobs", int, "N", "Workers; -1 is all cores.", -1, flags=("--jobs", "--n-jobs"))
-DEVICE = Option(
-    "device", str, "NAME", "Where the arithmetic runs: cpu, cuda (a GPU), or auto, a GPU if there is one.", "cpu"
-)
+# ---- the table
 
-# ---- of each command
+Data = Annotated[str, typer.Argument(metavar="DATA", show_default=False, help=
+    "The table to read: .csv, .tsv, .txt, .arff, .gct (also compressed as .gz, .bz2, .xz or .zst; - reads text from "
+    "standard input), .xlsx, .parquet, .arrow, .feather, .svmlight, .libsvm, .npz, .h5ad, or .npy, which is mapped "
+    "instead of read (see probewise convert).")]
+Target = Annotated[str | None, table_option(metavar="COL", help=
+    "The column to predict, by name or by number (the first column is 0). Not needed for formats that name their "
+    "target. Rows without a target are left out.")]
+TargetFile = Annotated[str | None, table_option(metavar="FILE", help="A second table that contains the target.")]
+IdColumn = Annotated[str | None, table_option(metavar="COL", help=
+    "The column that names the rows; it is not a feature. It matches the rows of --target-file. Default: a text "
+    "column with a different value in every row.")]
+Ignore = Annotated[list[str] | None, table_option(metavar="COL", help="A column to leave out. Can be repeated.")]
+FeaturesIn = Annotated[str, table_option(metavar="columns|rows", help=
+    "Use rows for a table with one feature per row (its name first) and one sample per column; --target is then the "
+    "name of a row.")]
+Decimal = Annotated[str | None, table_option(metavar="MARK", help=
+    "The decimal mark of numbers in text: . or , (default: detected).")]
+FeatureNames = Annotated[str | None, table_option(metavar="FILE", help=
+    "A text file with one name per line, for formats without column names: svmlight, NPZ and NPY.")]
+Missing = Annotated[str | None, table_option(metavar="mean|median|error", help=
+    "Fill missing values with the mean or median of the training rows of each fold, or stop with an error. Default: "
+    "median, if the criterion can do it.")]
+SampleWeight = Annotated[str | None, table_option(metavar="COL", help=
+    "The column of sample weights; it is not a feature.")]
+Groups = Annotated[str | None, table_option(metavar="COL", help=
+    "The column that groups the rows, such as a patient id; rows of one group stay in one fold. It is not a feature.")]
 
-DEMO = (
-    Option("seed", int, "N", "Another seed: other data, other probes.", 0, at_least=0),
-    JOBS,
-    Option("time", str, "TIME", "DAF stops then at the latest: seconds, or as 5m, 1h30m.", "2", check=seconds_in),
-)
-RANK = (
-    DATA,
-    TARGET,
-    ID,
-    Option("missing", str, "mean|median|refuse",
-        "Fill missing values with the mean or the median of the rows each fold trains on. Default: median, where the "
-        "criterion can."),
-    Option("method", str, "NAME", "tournament, for the few that predict best; daf, for which matter and how sure "
-           f"that is; or a method without probes: {', '.join(WITHOUT_PROBES)}. Default: tournament, or daf where "
-           "an option is its own; a resumed run keeps its own.", check=str.lower),
-    Option("time", str, "TIME",
-        "Stop after this much work: seconds, or as 5m, 1h30m. A resumed run counts on.", check=seconds_in),
-    Option("top", int, "N", "How many features to show.", TOP, at_least=1),
-    Option("out", Path, "FILE",
-        "Write the whole ranking there: .csv, .tsv, .xlsx, .parquet or .json; - prints it as .csv."),
-    Option("report", list[Path], "FILE", "Write a page to show: .html or .md. May be repeated."),
-    Option("ledger", Path, "FILE", "Keep the run in this file, so that it can go on."),
-    Option("resume", bool, None, "Go on with the run in the ledger; begin it, if there is none.", False),
-    *advanced("The table",
-        TARGET_FILE, DROP_UNLABELLED, IGNORE, FEATURES_IN, DECIMAL, NAMES,
-        Option("weights", str, "COL", "The column of weights: how much each row counts. No feature."),
-        Option("groups", str, "COL", "The column that says which rows stay in one fold together. No feature.",
-            flags=("--row-groups",)),
-    ),
-    *advanced("The features: names of columns; more than one with commas",
-        CATEGORICAL,
-        Option("feature_groups", list[str], "NAME=COLS",
-            "These enter and leave probes as one, and share a rank. Repeatable; or a table of two columns, feature and "
-            "group."),
-        Option("keep_features", list[str], "COLS", "These are in every probe, and always selected."),
-        Option("drop_features", list[str], "COLS", "These are in no probe and rank last. See also --ignore."),
-    ),
-    *advanced("How many features to keep",
-        Option("auto", str, "HOW",
-            "Find how many, by daf: stands_out, those that beat luck on other rows as well; size, the fewest that "
-            "predict as well as the best number."),
-        Option("fdr", float, "Q", "With --auto stands_out: the share of false ones allowed. Default: 0.1."),
-    ),
-    *advanced(OUTPUT,
-        Option("select", Path, "FILE",
-            "Write the best columns and the target there: .csv, .tsv, .parquet, .arrow, .feather."),
-        Option("n_features", int, "N",
-            "How many features --select writes. Default: those that --auto finds, or as many as shown.", at_least=1),
-        JSON,
-        MARKDOWN,
-        Option("together", bool, None,
-            "Also show which features are worth more, or less, together, and which stand in for one another.", False),
-        replace(QUIET, help="Print the ranking and nothing else."),
-    ),
-    *advanced("When to stop, beside --time: at the first of these; all but the first are DAF's",
-        Option("probes", int, "N", "Stop after this many probes; a tournament's rounds are planned by it.", at_least=1),
-        Option("coverage", int, "N", "Stop when every feature was in, and out of, so many probes.", at_least=1),
-        Option("settled", int, "K", "Stop when two halves of the probes agree on 90 % of the top K.", at_least=1),
-        Option("confidence", float, "P",
-            "With --settled: stop instead when 90 % of the top K truly belong there, with this confidence."),
-        Option("relative_change", float, "T",
-            "Stop when scores change by less than this share of their first change.", check=above_zero),
-        Option("check_every", int, "N", "Probes between two looks at what has changed. Default: 400.", at_least=1),
-    ),
-    *advanced("How to judge",
-        Option("task", str, None,
-            "classification, regression, or auto: regression if the target has fractions.", "auto"),
-        Option("criterion", str, None,
-            "How good a subset is: knn, linear, naive_bayes, svm, tree or separability; auto is knn and linear "
-            "together; of daf knn, or linear above 5,000 rows.", "auto", check=str.lower),
-        Option("scoring", str, "NAME",
-            "Its score: accuracy; for rare classes balanced_accuracy, f1_macro, matthews_corrcoef, or, of two classes, "
-            "roc_auc; for numbers r2 or neg_mean_squared_error; or another of scikit-learn's. Default: probability, "
-            "of daf accuracy; or r2."),
-        Option("cv", str, "N|loo",
-            "Folds of its cross-validation; loo leaves out one row at a time. Default: loo for up to 2,000 rows; 3 for "
-            "more, and of daf."),
-        Option("coefficient", str, None,
-            "Of daf: daf0, the default; daf1, wary of unstable features; daf2, balanced over probe sizes; "
-            "daf0_centered, daf2_centered, without the luck of the sizes met; regression, without that of companions.",
-            check=str.lower),
-        Option("max_probe_size", int, "N", "Of daf: most features in a probe. Default: 200.", at_least=1),
-        Option("inclusion", float, "P", "Of daf, instead of a size: each feature is in with this chance."),
-        Option("error_score", float, "J", "Where the criterion fails on a probe, go on with this J. Default: stop."),
-    ),
-    *advanced(RUN,
-        Option("seed", int, "N", "Same seed, same ranking. Default: 0; a resumed run keeps its own.", at_least=0),
-        DEVICE,
-        replace(JOBS, help="Workers; -1 is all cores. The result does not depend on it."),
-        Option("scale", str, "HOW",
-            "Bring columns to one scale first: standard, rank or none. Default: standard; of daf none."),
-        Option("no_rows", bool, None,
-            "Leave out what says how other rows might change the answer: 128 bytes a probe in the ledger.", False),
-        Option("dask", str, "ADDRESS",
-            "Score the probes on the Dask cluster whose scheduler is there: tcp://host:8786."),
-    ),
-)
-COMPARE = (
-    DATA,
-    *TABLE,
-    *panel("The trials",
-        Option("methods", str, "NAMES",
-            f"What to compare, with commas: {', '.join(METHODS)}; all: no selection.", "daf,bif,all"),
-        Option("classifiers", str, "NAMES",
-            "What judges: knn, linear, svm (these on scaled data), naive_bayes, tree, forest.", "knn,linear"),
-        Option("trials", int, "N", "Random splits to repeat it on.", 20, at_least=1),
-        Option("test_size", float, "SHARE", "Share of the rows to test on.", 0.5),
-        Option("sizes", str, "NUMBERS", "How many features, with commas: 5,10,20. Default: from 1 to at most 100."),
-        Option("probes", int, "N", "Tournament, DAF and SFFS try so many subsets in each trial.", at_least=1),
-        Option("time", str, "TIME", "They stop after so much work in each trial: seconds, or as 5m.", check=seconds_in),
-    ),
-    *panel(OUTPUT,
-        Option("out", Path, "FILE",
-            "Write a row per trial, method, classifier and size: .csv, .tsv, .parquet, .json; - prints .csv."),
-        Option("plot", Path, "FILE", "Draw the comparison: .png, .svg or .pdf."),
-        QUIET_TABLES,
-    ),
-    *panel(RUN,
-        Option("seed", int, "N", "Same seed, same splits. Default: 0; a resumed run keeps its own.", at_least=0),
-        replace(JOBS, help="Trials at a time; -1 is all cores."),
-        Option("ledger", Path, "FILE", "Keep finished trials in this file, so that it can go on."),
-        Option("resume", bool, None,
-            "Go on with the trials in that file, more if asked for; begin, if there are none.", False),
-    ),
-)
-REPORT = (
-    Option("run", Path, "RUN", "The file that rank --ledger or compare --ledger has kept.", is_argument=True),
-    *panel(OUTPUT,
-        Option("out", list[Path], "FILE", "Where to: .html or .md; - prints .html. May be repeated."), JSON, MARKDOWN,
-    ),
-    Option("data", str, "TABLE", "The table of the run: then the report says more.", check=local_path),
-    *TABLE,
-    *panel("The features: names of columns; more than one with commas", CATEGORICAL),
-    Option("coefficient", str, None,
-        "Of a ledger: daf0, daf1, daf2, daf0_centered, daf2_centered or regression. Default: regression of a tournament, "
-        "else daf0.",
-        check=str.lower),
-    *panel(OUTPUT, QUIET),
-)
-DIFF = (
-    Option("first", Path, "FIRST", "The file of rank --ledger.", is_argument=True),
-    Option("second", Path, "SECOND", "Another one.", is_argument=True),
-    *panel(OUTPUT,
-        Option("top", int, "N", "How many features to show with both ranks.", TOP, at_least=1),
-        Option("json", Path, "FILE", "The same as .json; - prints it."),
-    ),
-)
-CONVERT = (
-    DATA,
-    Option("out", Path, "OUT", "Where to: a .npy file, and OUT.json beside it.", is_argument=True),
-    TARGET,
-    ID,
-    IGNORE,
-    DECIMAL,
-    *panel(OUTPUT,
-        Option("dtype", str, "TYPE",
-            "float32 or float64. Default: float32 or whole numbers if all are, else float64."),
-        Option("force", bool, None, "Write over files that are there.", False),
-        QUIET,
-    ),
-)
-# fmt: on
+# ---- the features
 
-# Old names, for one more release.
-RENAMED = {
-    "rank": {
-        "--groups": "--row-groups",
-        "--group": "--feature-groups",
-        "--groups-file": "--feature-groups",
-        "--keep": "--n-features",
-        "--keep-feature": "--keep-features",
-        "--drop-feature": "--drop-features",
-    },
-    "compare": {"--run": "--ledger"},
-}
+CategoricalFeatures = Annotated[list[str] | None, feature_option(metavar="COLS", help=
+    "Columns of categories, as text or numbers. Each is one feature, encoded as one 0/1 column per category.")]
+FeatureGroups = Annotated[list[str] | None, feature_option(metavar="NAME=COLS", help=
+    "Features that enter probes together and share a rank. Can be repeated; or a table with the columns feature and "
+    "group.")]
+Keep = Annotated[list[str] | None, feature_option(metavar="COLS", help=
+    "Features that are in every probe and are always selected.")]
 
-# ---- parameters of the library as options
+# ---- the method
 
-OPTION_OF = {
-    "sample_weight": "weights",
-    "n_probes": "probes",
-    "how_many": "auto",
-    "keep": "keep_features",
-    "drop": "drop_features",
-    "run": "ledger",
-    "categorical_features": "categorical",
-    "feature_names": "names",
-}
-_OPTIONS = {option.name: option for option in (*CONVERT, *COMPARE, *RANK)}
+Criterion = Annotated[str | None, method_option(metavar="NAME", help=
+    "How a subset of features is scored: knn, linear, naive_bayes, svm, tree or separability. Default: the average of "
+    "knn and linear; for daf, knn, or linear above 5,000 rows.")]
+Scoring = Annotated[str | None, method_option(metavar="NAME", help=
+    "The score of predictions: accuracy; for rare classes balanced_accuracy, f1_macro, matthews_corrcoef or (two "
+    "classes) roc_auc; for numbers r2 or neg_mean_squared_error; or another scorer of scikit-learn. Default: the "
+    "probability of the true class; for daf, accuracy; for numbers, r2.")]
+Cv = Annotated[str | None, method_option(metavar="N|loo", help=
+    "The number of cross-validation folds, or loo for leave-one-out. Default: loo up to 2,000 rows, else 3; for daf, "
+    "3.")]
+Task = Annotated[str | None, method_option(metavar="classification|regression", help=
+    "The kind of target. Default: regression if the target has fractions, else classification.")]
+NProbes = Annotated[int | None, method_option(metavar="N", show_default=False, help=
+    "The number of probes to score. A tournament plans its rounds by it. Default: 2,000 to 12,000, depending on the "
+    "number of rows.")]
+TimeLimit = Annotated[float | None, method_option(metavar="TIME", parser=seconds_in, help=
+    "Stop after this time: seconds, or a duration such as 5m or 1h30m. A resumed run continues to count.")]
+Stop = Annotated[str | None, method_option(metavar="RULE", help=
+    "When daf stops: rules of probewise.stopping, such as 'Settled(20) | MaxTime(60)' (the default), "
+    "'MinCoverage(100)' or 'Settled(20, confidence=0.95)'.")]
+NFeaturesToSelect = Annotated[str | None, method_option(metavar="N|auto", help=
+    "How many features to select. auto (daf only): the features that are related to the target. Default: as many as "
+    "--top.")]
 
+# ---- the trials of a comparison
 
-def as_flag(parameter: Parameter) -> str:
-    """A parameter as the command line has it: its flag, with the value given or to be given."""
-    name, value = OPTION_OF.get(parameter.name, parameter.name), parameter.value
-    option = _OPTIONS.get(name) or Option(name, str, "VALUE", "")
-    if not isinstance(parameter, Setting):
-        return option.flag if value is UNSAID else f"{option.flag} {value!r}"
-    if value is None:
-        return f"no {option.flag}"
-    if value is True:
-        return option.flag
-    if value is UNSAID:
-        return f"{option.flag} {option.metavar}"
-    return " ".join(
-        f"{option.flag} {shlex.quote(str(item))}" for item in (value if isinstance(value, list) else [value])
-    )
+Methods = Annotated[str, trial_option(metavar="NAMES", help=
+    "Methods to compare, separated by commas; all means no selection.")]
+Classifiers = Annotated[str, trial_option(metavar="NAMES", help=
+    "Classifiers that test the selected features: knn, linear, svm, naive_bayes, tree, forest.")]
+Trials = Annotated[int, trial_option(metavar="N", min=1, help="The number of random splits.")]
+TestSize = Annotated[float, trial_option(metavar="SHARE", help="The share of rows to test on.")]
+Sizes = Annotated[str | None, trial_option(metavar="NUMBERS", help=
+    "Numbers of features to select, separated by commas: 5,10,20. Default: from 1 to at most 100.")]
+
+# ---- output
+
+Top = Annotated[int, output_option(metavar="N", min=1, help="How many features to show.")]
+Out = Annotated[Path | None, output_option(metavar="FILE", help=
+    "Write the complete table: .csv, .tsv, .xlsx, .parquet or .json; - prints it as CSV.")]
+Report = Annotated[list[Path] | None, output_option(metavar="FILE", help=
+    "Write a report: .html, .md or .json; - prints it as JSON. Can be repeated.")]
+Select = Annotated[Path | None, output_option(metavar="FILE", help=
+    "Write a smaller table with the selected features and the target: .csv, .tsv, .parquet, .arrow or .feather.")]
+Plot = Annotated[Path | None, output_option(metavar="FILE", help="Draw the comparison: .png, .svg or .pdf.")]
+Quiet = Annotated[bool, output_option("--quiet", "-q", help="Print results only: no progress and no notes.")]
+
+# ---- the run
+
+Ledger = Annotated[Path | None, run_option(metavar="FILE", help=
+    "Keep the run in this file, so that it can be resumed.")]
+Resume = Annotated[bool, run_option("--resume", help="Continue the run in the ledger, or start it if it is new.")]
+RandomState = Annotated[int | None, run_option(metavar="SEED", show_default=False, help=
+    "The same seed gives the same result. Default: 0; a resumed run keeps its seed.")]
+NJobs = Annotated[int, run_option(metavar="N", help=
+    "The number of workers; -1 means all cores. Results do not depend on it.")]
+Device = Annotated[str | None, run_option(metavar="NAME", help=
+    "Where criteria run: cpu (the default), cuda (a GPU), or auto (a GPU if there is one).")]

@@ -1,0 +1,243 @@
+"""Selectors made from the options of the commands: parameters, criteria, folds, stopping rules and columns."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import reduce
+from operator import or_
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import probewise
+
+from .. import _HOME
+from ..validation.parameters import check_parameter, whole_number
+
+if TYPE_CHECKING:
+    from ..io import Table
+    from ..stopping import Rule
+
+METHODS = {name.lower(): name for name, home in _HOME.items() if home != "forest"}
+RANKING_METHODS = ["tournament", "daf", *(name for name in METHODS if name not in ("tournament", "daf", "sffs"))]
+RULES = ("MaxTime", "MaxProbes", "MinCoverage", "OrderChange", "ValueChange", "RelativeChange", "Settled")
+
+
+def method_of(method: str | None, ledger: Path | None, *, resumed: bool) -> str:
+    """The requested method; else the method of the resumed run, or tournament."""
+    if method is not None:
+        if method.lower() not in RANKING_METHODS:
+            raise ValueError(f"--method {method!r} is not known: choose one of {', '.join(RANKING_METHODS)}")
+        return method.lower()
+    if resumed and ledger is not None:
+        from ..engine.ledger import peek
+
+        return "daf" if peek(ledger, "tournament") is None else "tournament"
+    return "tournament"
+
+
+def make_selector(
+    method: str,
+    table: Table,
+    options: Mapping[str, Any],
+    *,
+    task: str | None,
+    missing: str | None,
+    usual: Mapping[str, Any],
+) -> Any:
+    """The selector of a method.
+
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    table : Table
+        The table to rank.
+    options : mapping of str to object
+        Values of the flags by the names of the parameters; None means that a flag was not given. A flag that is not a
+        parameter of the selector is refused.
+    task, missing : str or None
+        Parameters of the criterion.
+    usual : mapping of str to object
+        Parameters that every method takes if it has them, such as n_jobs.
+    """
+    selector = getattr(probewise, METHODS[method])()
+    known = selector.get_params(deep=False)
+    stated = {name: value for name, value in options.items() if value is not None}
+    if "stop" in known and (rule := stopping_rule(**{name: stated.pop(name, None) for name in LIMITS})) is not None:
+        stated["stop"] = rule
+    of_rows = {"sample_weight": table.weights, "groups": table.groups, "task": task, "missing": missing}
+    if "criterion" not in known:
+        stated |= {name: value for name, value in of_rows.items() if value is not None}
+    unknown = [f"--{name.replace('_', '-')}" for name in stated if name not in known]
+    if unknown:
+        raise ValueError(f"{', '.join(unknown)}: {METHODS[method]} has no such parameter; leave it out")
+    if "criterion" in known:
+        criterion = _criterion(stated.get("criterion", "auto"), method, table, task=task, missing=missing)
+        stated |= {"criterion": criterion, "cv": _folds(stated.get("cv", known["cv"]), table, task)}
+    usual_here = {name: value for name, value in usual.items() if name in known}
+    return selector.set_params(**usual_here | stated)
+
+
+def _criterion(name: str, method: str, table: Table, *, task: str | None, missing: str | None) -> Any:
+    """The criterion of this name; an object if it has a task or fills missing values."""
+    options = {key: value for key, value in {"task": task, "missing": missing}.items() if value is not None}
+    if not options:
+        return name
+    if name == "auto" and method == "tournament":
+        from ..tournament import usual_criterion
+
+        return usual_criterion(len(table.y), **options)
+    from ..criteria import as_criterion
+
+    criterion = as_criterion(name, table.X)
+    for option, value in options.items():
+        if option not in criterion.get_params(deep=False):
+            raise ValueError(f"--{option} {value} has no meaning for criterion={name!r}: use 'knn' or 'linear'")
+    return criterion.set_params(**options)
+
+
+def _folds(cv: Any, table: Table, task: str | None) -> Any:
+    """The folds; a splitter that keeps the groups of rows together if the table has groups."""
+    n_folds = number_in(cv)
+    check_parameter("cv", n_folds, whole_number(2), "loo", "auto")
+    if table.groups is None or n_folds == "auto":
+        return n_folds
+    if n_folds == "loo":
+        raise ValueError("cv='loo' leaves out single rows, but groups keeps rows together: give a number of folds")
+    from ..criteria.base import Target, folds_of_groups
+
+    n_groups = len(np.unique(table.groups))
+    if n_groups < n_folds:
+        raise ValueError(f"cv={n_folds} needs at least as many groups, and there are {n_groups}: use a smaller cv")
+    return folds_of_groups(n_folds, table.groups, Target.of(table.y, task or "auto").is_classification)
+
+
+# ---- stopping rules
+
+LIMITS = ("stop", "n_probes", "time_limit")
+
+
+def stopping_rule(stop: str | None, n_probes: int | None, time_limit: float | None) -> Rule | None:
+    """The rule that stops at the first of these limits; None if there is none."""
+    from ..stopping import MaxProbes, MaxTime
+
+    rules = [] if stop is None else [_parsed_rule(stop)]
+    rules += [] if n_probes is None else [MaxProbes(n_probes)]
+    rules += [] if time_limit is None else [MaxTime(time_limit)]
+    return reduce(or_, rules) if rules else None
+
+
+def _parsed_rule(text: str) -> Rule:
+    """The rule that a text such as "Settled(20) | MaxTime(60)" describes; the text is parsed, never executed."""
+    try:
+        return _rule_of(ast.parse(text.strip(), mode="eval").body)
+    except (SyntaxError, TypeError, ValueError, RecursionError) as error:
+        raise ValueError(
+            f"stop={text!r} is not a stopping rule ({error}): use {', '.join(RULES)}, joined by | or &, "
+            "for example 'Settled(20) | MaxTime(60)'"
+        ) from None
+
+
+def _rule_of(node: ast.expr) -> Rule:
+    from .. import stopping
+
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+        return _rule_of(node.left) | _rule_of(node.right)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd):
+        return _rule_of(node.left) & _rule_of(node.right)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in RULES:
+        named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords if keyword.arg}
+        rule: Rule = getattr(stopping, node.func.id)(*map(ast.literal_eval, node.args), **named)
+        return rule
+    raise ValueError(f"{ast.unparse(node)} is not known")
+
+
+# ---- columns
+
+
+def column_options(table: Table, feature_groups: Sequence[str] | None, keep: Sequence[str] | None) -> dict[str, Any]:
+    """The parameters ``feature_groups`` and ``keep``, with columns as numbers."""
+    numbers = {name: number for number, name in enumerate(table.feature_names)}
+    groups: dict[str, list[int]] = {}
+    for text in feature_groups or ():
+        for name, columns in _named_groups(text):
+            groups.setdefault(name, []).extend(_columns_named(numbers, "feature_groups", [columns]))
+    return {"feature_groups": groups or None, "keep": _columns_named(numbers, "keep", keep or ()) or None}
+
+
+def is_file_of_groups(text: str) -> bool:
+    """Whether the text is the name of a table of groups, and not NAME=COLUMNS."""
+    return "=" not in text and bool(Path(text).suffix)
+
+
+def _named_groups(text: str) -> list[tuple[str, str]]:
+    """Pairs of a group's name and its columns."""
+    if is_file_of_groups(text):
+        from ..io import read_pairs
+
+        return [(group, feature) for feature, group in read_pairs(text, "group")]
+    name, _, columns = text.partition("=")
+    if not columns:
+        raise ValueError(f"--feature-groups {text!r}: write NAME=col1,col2, or give a table")
+    return [(name, columns)]
+
+
+def _columns_named(numbers: Mapping[str, int], parameter: str, items: Sequence[str]) -> list[int]:
+    """Numbers of the named features; an item is one name, or several names separated by commas."""
+    from ..io.table import TableError, missing
+
+    names = [name for item in items for name in ([item] if item in numbers else item.split(","))]
+    for name in names:
+        if name not in numbers:
+            raise TableError(f"{parameter}: {missing(name, list(numbers), 'feature column')}")
+    return [numbers[name] for name in names]
+
+
+# ---- compare
+
+
+def selectors_named(methods: str, *, n_probes: int | None, time_limit: float | None) -> dict[str, Any]:
+    """The selectors to compare; None means no selection. Limits apply to the methods that have them."""
+    rule = stopping_rule(None, n_probes, time_limit)
+    selectors: dict[str, Any] = {
+        name: None if name == "all" else getattr(probewise, METHODS[name])()
+        for name in names_in("methods", methods, ("all", *METHODS))
+    }
+    n_limited = 0
+    for selector in selectors.values() if rule is not None else ():
+        if hasattr(selector, "stop"):
+            selector.set_params(stop=rule)
+        elif hasattr(selector, "n_probes"):
+            selector.set_params(n_probes=n_probes or "auto", time_limit=time_limit)
+        n_limited += hasattr(selector, "stop") or hasattr(selector, "n_probes")
+    if rule is not None and not n_limited:
+        raise ValueError(f"--n-probes and --time-limit have no meaning for --methods {methods}: leave them out")
+    return selectors
+
+
+def names_in(flag: str, text: str, known: Collection[str]) -> list[str]:
+    """Names separated by commas, each of which must be known."""
+    names = list(dict.fromkeys(name.strip().lower() for name in text.split(",") if name.strip()))
+    for name in names or [text]:
+        if name not in known:
+            raise ValueError(f"--{flag} {name!r} is not known: choose from {', '.join(known)}")
+    return names
+
+
+def whole_numbers(flag: str, text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--{flag} {text!r} is not a list of whole numbers: write 5,10,20") from None
+
+
+def number_in(text: Any) -> Any:
+    """A whole number or a share if the text is one; other text, such as "auto", stays text."""
+    for kind in (int, float):
+        with suppress(TypeError, ValueError):
+            return kind(text)
+    return text
