@@ -17,7 +17,7 @@ from ..validation.parameters import writable_path
 from . import files, options, parsing
 from .console import print_demo, print_diff, print_line, print_outcome, warnings_as_lines
 from .options import RENAMED, TOP, Option, as_flag
-from .results import fitted, give_comparison, give_ranking, live_pages, write_reports
+from .results import fitted, give_comparison, give_ranking, write_reports
 
 try:
     import typer
@@ -239,7 +239,6 @@ def rank(given: Any) -> int:
     settled, or after a minute. Ctrl-C ends it at any time with the ranking so far.
     """
     from ..engine.ledger import peek
-    from ..engine.progress import watched_by
     from ..engine.settings import begun_by
     from ..executors import on_dask
     from ..io import require_ranking_path, require_table_path
@@ -260,7 +259,7 @@ def rank(given: Any) -> int:
             raise ValueError(f"--n-features {given.n_features} is more than the {n_features} features of the table")
         make = {"daf": parsing.daf_of, "tournament": parsing.tournament_of}.get(given.method, parsing.without_probes)
         selector = make(given, table)
-        with begun_by(_repeatable(given.arguments)), watched_by(*live_pages(reports, given, table)):
+        with begun_by(_repeatable(given.arguments)):
             fitted(selector, table)
         give_ranking(selector, table, given)
         if asked is None and given.method == "daf" and not (given.resume or given.quiet):

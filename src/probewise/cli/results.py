@@ -98,17 +98,6 @@ def _together(daf: Any, table: Table, top: int) -> tuple[Any, list[Any]]:
     return found, found.groups(correlations(columns_of(daf.as_numbers(table.frame()), found.features)))
 
 
-def live_pages(reports: Sequence[Path], given: Any, table: Table) -> list[Any]:
-    """What renews the pages asked for while the run goes on."""
-    pages = [path for path in reports if path.suffix.lower() in (".html", ".htm")]
-    if not pages:
-        return []
-    from ..report.live import LivePage
-    from ..report.summary import question_of
-
-    return [LivePage(path, question_of(given.data.name, table.target)) for path in pages]
-
-
 def write_reports(run: Any, paths: Sequence[Path], given: Any, table: Table | None, command: str | None = None) -> None:
     from ..report import save, summarize
 
