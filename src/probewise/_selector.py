@@ -168,7 +168,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         Returns
         -------
         DataFrame
-            Columns ``feature``, ``rank``, ``score`` and ``kept``; of methods that make probes also ``std_error``,
+            Columns ``feature``, ``rank``, ``score`` and ``selected``; of methods that make probes also ``std_error``,
             ``above_average`` (the score less that of the average feature), ``probed`` (in how many probes),
             ``rank_low`` and ``rank_high`` (95 % sure), ``in_top`` (the chance to be in the true top), and
             ``p_value`` and ``stands_out`` (beyond luck) where they are known.
@@ -178,7 +178,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
 
         library = _library_of_frames(backend or self._frames_asked() or getattr(self, "_given_as", None))
         columns = columns_of_selector(self, self._named(np.arange(len(self.ranking_))), certainty=True)
-        columns["kept"] = self.support_[np.argsort(self.ranking_, kind="stable")]
+        columns["selected"] = self.support_[np.argsort(self.ranking_, kind="stable")]
         return library.DataFrame({"feature": columns["feature"], **columns})
 
     def _named(self, columns: NDArray[np.int64]) -> list[str]:
@@ -230,7 +230,7 @@ class RankingSelector(SelectorMixin, BaseEstimator):
         summary = report.summarize(self, X, y, feature_names=feature_names)
         if path is not None:
             return report.save(summary, path)
-        from .report.notebook import InlinePage
+        from .report.html import InlinePage
 
         return InlinePage(report.render_html(summary))
 
@@ -325,9 +325,9 @@ class RankingSelector(SelectorMixin, BaseEstimator):
     def _top_features(self) -> str:
         if not hasattr(self, "ranking_"):
             return ""
-        from .report.notebook import top_features
+        from .report.html import top_features_table
 
-        return top_features(self)
+        return top_features_table(self, self._named(np.arange(len(self.ranking_))))
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "ranking_")

@@ -73,8 +73,8 @@ def test_the_same_as_in_python(patients, options, parameters, capsys):
     assert found["feature"].to_list() == names[np.argsort(fitted.ranking_, kind="stable")].tolist()
     assert found["rank"].to_list() == sorted(fitted.ranking_)
     if fitted.n_features_to_select == "auto":
-        assert set(found.filter(pl.col("kept"))["feature"]) == set(fitted.get_feature_names_out())
-        assert "kept" in capsys.readouterr().out
+        assert set(found.filter(pl.col("selected"))["feature"]) == set(fitted.get_feature_names_out())
+        assert "selected" in capsys.readouterr().out
     if "p_value" in found.columns:
         expected = np.sort(fitted.p_values_)
         np.testing.assert_allclose(np.sort(found["p_value"].to_numpy()), expected, rtol=1e-9)

@@ -258,11 +258,11 @@ def test_the_target_in_other_words_is_pointed_out(write, capsys, method):
     random = np.random.default_rng(0)
     table = {"label": [0, 1] * 30, "a code": [3, 5] * 30, "x": random.standard_normal(60)}
     options = ["--target", "label", "--method", method, *(["--probes", 50] if method == "tournament" else [])]
-    said = "beware: a code tells the target of every row on its own: if it is the target in other words, or was noted"
+    warning = "possible target leakage: a code determines the target exactly. Remove features that encode the target"
     path = write(table)
-    assert f"{said} after it, leave it out (--ignore 'a code') and rank again" in ranked(capsys, path, *options).err
-    assert "beware" not in ranked(capsys, path, *options, "-q").err
-    assert "beware" not in ranked(capsys, path, *options, "--ignore", "a code").err
+    assert f"{warning} or were recorded after it (--ignore 'a code'), then" in ranked(capsys, path, *options).err
+    assert "leakage" not in ranked(capsys, path, *options, "-q").err
+    assert "leakage" not in ranked(capsys, path, *options, "--ignore", "a code").err
 
 
 def test_odd_names_are_printed_as_they_are(write, capsys):
@@ -352,7 +352,7 @@ def test_a_ranking_or_a_report_alone_on_standard_output(data, tmp_path, capsys):
     assert len(table_rows(printed.err)) == 3
     assert "all 30 features are in standard output" in printed.err
     summary = json.loads(ranked(capsys, *options, "--json", "-", "-q", "--ledger", tmp_path / "l").out)
-    assert summary["asked"]["method"] == "Tournament"
+    assert summary["header"]["method"] == "Tournament"
     assert run(["report", str(tmp_path / "l"), "--out", "-"]) == 0
     assert capsys.readouterr().out.startswith("<!DOCTYPE html>")
     assert run(["diff", str(tmp_path / "l"), str(tmp_path / "l"), "--json", "-"]) == 0

@@ -27,7 +27,7 @@ from probewise.criteria.predictions import FROM_COUNTS, FROM_ERRORS, OF_TWO, OfP
 from probewise.criteria.scoring import NO_GROUPS, Measure
 from probewise.engine.probes import ProbePlan, Subsets
 from probewise.kernels import scores as kernels
-from probewise.report.words import sentences_on_features
+from probewise.report.sentences import notes_on_run
 from probewise.stopping import MaxProbes
 
 PAIRS = {
@@ -356,8 +356,8 @@ def test_a_score_that_is_no_mean_over_rows_gives_only_J(tmp_path):
     daf = DAF(scoring=CUSTOM["scorer"], stop=MaxProbes(100), random_state=0, ledger=tmp_path / "run.ledger")
     first = daf.fit(X, y)
     assert first.ledger_.n_row_groups == 0
-    assert "errors are about other probes" in sentences_on_features(first.run_, [])[-1]
-    assert not sentences_on_features(DAF(scoring="accuracy", stop=MaxProbes(100)).fit(X, y).run_, [])
+    assert "errors describe other probes" in notes_on_run(first.run_, [])[-1]
+    assert not notes_on_run(DAF(scoring="accuracy", stop=MaxProbes(100)).fit(X, y).run_, [])
     assert daf.set_params(stop=MaxProbes(150)).fit(X, y).n_probes_ == 150
     with pytest.raises(ValueError, match="scoring"):
         daf.set_params(scoring=make_scorer(fbeta_score, beta=3, average="macro")).fit(X, y)

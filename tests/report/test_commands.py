@@ -1,4 +1,4 @@
-"""``rank --report`` and ``report``: the same dict through the command line, and one line for whatever is wrong."""
+"""``rank --report`` and ``report``: the summary through the command line, and one line for each error."""
 
 import json
 import zipfile
@@ -39,10 +39,10 @@ def test_rank_writes_reports_and_report_makes_them_again(table, tmp_path, capsys
     said = capsys.readouterr().err
     assert all(f"the report is in {path}" in said for path in paths)
     first = json.loads(paths[2].read_text(encoding="utf-8"))
-    assert first["asked"]["question"] == "Which features of table.csv matter to predict label?"
+    assert first["header"]["title"] == "Which features of table.csv predict label?"
     assert first["repeat"]["command"].startswith(f"probewise rank {table} --target label --probes 800")
     names = {}
-    exec(first["repeat"]["code"], names)  # which reads the table too
+    exec(first["repeat"]["code"], names)  # it reads the table too
     best = [names["table"].feature_names[column] for column in np.argsort(names["tournament"].ranking_, kind="stable")]
     assert best == first["ranking"]["columns"]["feature"]
     assert first["run"]["stop_reason"] == "the limit of 800 probes was reached"
@@ -53,8 +53,8 @@ def test_rank_writes_reports_and_report_makes_them_again(table, tmp_path, capsys
     second = json.loads(again.read_text(encoding="utf-8"))
     for part in ("ranking", "data", "convergence", "interactions"):
         assert first[part] == second[part], part
-    assert first["honest"] is not None
-    assert "use rank --report" in second["gaps"]["honest"]
+    assert first["nested_score"] is not None
+    assert "use rank --report" in second["omitted"]["nested_score"]
 
     assert run(["report", str(ledger), "--out", str(again), "-q"]) == 0
     assert json.loads(again.read_text(encoding="utf-8"))["sizes"] is None
@@ -77,7 +77,7 @@ def test_an_excel_file_holds_the_ranking(table, tmp_path, capsys, monkeypatch):
 def test_report_of_a_study(study, table, tmp_path, capsys):
     out = tmp_path / "study.md"
     assert run(["report", str(study[1]), "--out", str(out)]) == 0
-    assert "## Methods compared" in out.read_text(encoding="utf-8")
+    assert "## Comparison of methods" in out.read_text(encoding="utf-8")
 
 
 def test_a_sparse_table_keeps_its_names(tmp_path, capsys):
@@ -94,8 +94,8 @@ def test_a_sparse_table_keeps_its_names(tmp_path, capsys):
     assert all(name in printed for name in summary["ranking"]["columns"]["feature"])
 
 
-def test_what_is_wrong_is_said_before_any_work(table, kept, tmp_path, capsys):
-    ledger = kept[1]
+def test_errors_come_before_any_work(table, saved_run, tmp_path, capsys):
+    ledger = saved_run[1]
     rank = ["rank", table, "--target", "label", "--report"]
     assert "name it .html, .md or .json" in refusal(capsys, *rank, tmp_path / "a.pdf")
     assert "does not exist" in refusal(capsys, *rank, tmp_path / "no" / "a.html")
@@ -103,11 +103,11 @@ def test_what_is_wrong_is_said_before_any_work(table, kept, tmp_path, capsys):
     assert "--report" in refusal(capsys, *rank, same, "--out", same)
     assert "there is no run at" in refusal(capsys, "report", tmp_path / "none", "--out", same)
     assert "need --data TABLE" in refusal(capsys, "report", ledger, "--target", "label", "--out", same)
-    assert "--coefficient 'daf7' is not known" in refusal(
+    assert "coefficient='daf7' must be one of daf0" in refusal(
         capsys, "report", ledger, "--coefficient", "daf7", "--out", same
     )
     other = ["--data", table, "--target", "label", "--ignore", "0"]
-    assert "39 features, those of the run" in refusal(capsys, "report", ledger, *other, "--out", same)
+    assert "39 features, the data of the run" in refusal(capsys, "report", ledger, *other, "--out", same)
 
 
 def test_json_and_markdown_have_options_of_their_own(tmp_path, capsys):
@@ -125,7 +125,7 @@ def test_json_and_markdown_have_options_of_their_own(tmp_path, capsys):
     assert "a report needs --out FILE" in capsys.readouterr().err
 
 
-def test_rank_shows_what_goes_together(tmp_path, capsys):
+def test_rank_shows_interactions(tmp_path, capsys):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((300, 12))
     y = X[:, 0] * X[:, 1] + X[:, 2] > 0

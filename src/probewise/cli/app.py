@@ -311,7 +311,7 @@ def compare(given: Any) -> int:
         selectors,
         classifiers,
         **parsing.values_of(given, "trials", "test_size"),
-        run=given.ledger,
+        ledger=given.ledger,
         sizes=sizes,
         random_state=parsing.seed_of(given),
         n_jobs=given.jobs,

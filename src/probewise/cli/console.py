@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..report.ranking_table import ENDS, cell, columns_of_selector, decimals_of, for_people
+from ..report.ranking_table import INTERVAL_ENDS, cell, columns_of_selector, decimals_of, display_columns
 from .options import TOP
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..tournament import Tournament
 
 # Of the terminal, which has room for the rest only.
-LEFT_OUT = ("rank_low", "rank_high", "in_top", "lower_in", "fold_change", *ENDS)
+LEFT_OUT = ("rank_low", "rank_high", "in_top", "lower_in", "fold_change", *INTERVAL_ENDS)
 WAYS, WIDE = ("stands_out", "higher_in", "difference", "correlation"), 101  # of a terminal less wide
 PAIRS_SHOWN = 10
 SIZES_SHOWN = 6
@@ -60,7 +60,7 @@ def warnings_as_lines(verbose: int) -> Iterator[None]:
 
 def print_ranking(columns: dict[str, Any], top: int) -> None:
     """The first rows of what `columns_of_selector` gives."""
-    decimals, columns = decimals_of(columns), for_people(columns)
+    decimals, columns = decimals_of(columns), display_columns(columns)
     left_out = LEFT_OUT if console().width >= WIDE else (*LEFT_OUT, *WAYS)
     names = [name for name in columns if name not in left_out]
     rows = [
@@ -73,15 +73,14 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
 def summary_of(daf: ProbingSelector, names: Sequence[str]) -> str:
     """What was asked about single features, how the run went, and why it ended."""
     from ..engine.settings import DEFAULT_FDR
-    from ..report.words import beyond_luck, decoys_beaten, sentences_on_features
+    from ..report.sentences import notes_on_run, stands_out_sentence
 
     rate = getattr(daf, "fdr", DEFAULT_FDR)
     stands_out = daf.run_.stands_out(daf.coefficient, rate)
-    decoys = decoys_beaten(daf.run_, stands_out, rate)
     sentences = []
-    if decoys is None and stands_out is not None:
-        sentences.append(beyond_luck(int(stands_out.sum()), len(names), rate))
-    sentences += sentences_on_features(daf.run_, names, decoys)
+    if stands_out is not None:
+        sentences.append(stands_out_sentence(int(stands_out.sum()), len(names), rate))
+    sentences += notes_on_run(daf.run_, names)
     sentences += [] if daf.screen_ is None else [daf.screen_.sentence]
     sentences += [] if daf.sampled_rows_ is None else [f"Scored on a sample of {len(daf.sampled_rows_):,} rows"]
     seconds = daf.ledger_.seconds
@@ -121,7 +120,7 @@ def print_diff(found: dict[str, Any], first: str, second: str) -> None:
         _print_table(["settings that differ", first, second], rows, name_column=0)
     else:
         _print_plain("The settings are the same.")
-    measures = {"probes": 0, "mean": 4, "deviation": 4, "least": 4, "largest": 4, "seconds": 1}
+    measures = {"probes": 0, "mean": 4, "std": 4, "min": 4, "max": 4, "seconds": 1}
     rows = [[name, *(_number(run[name], decimals) for run in found["J"])] for name, decimals in measures.items()]
     _print_table(["J", first, second], rows, name_column=0)
     rows = [[f"top {each['size']}", f"{each['shared']}", _number(each["by_chance"], 1)] for each in found["tops"]]
@@ -155,9 +154,9 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
 
 def print_comparison(result: StudyResult) -> None:
     """Accuracy by size with each classifier, stability by size, and a verdict on each pair."""
-    from ..report.study import sentences
+    from ..report.study import sentences_on_study
 
-    words = sentences(result)
+    words = sentences_on_study(result)
     places = np.unique(np.linspace(0, len(result.sizes) - 1, SIZES_SHOWN).round().astype(int))
     sizes = [f"{size}" for size in result.sizes[places]]
 

@@ -29,11 +29,11 @@ def fitted(selector: Any, table: Table) -> Any:
 
 def give_ranking(selector: Any, table: Table, given: Any) -> None:
     from ..io import write_ranking, write_table
-    from ..report.direction import direction_of
+    from ..report.direction import direction_of_selector
     from ..report.ranking_table import columns_of_selector
 
     columns = columns_of_selector(selector, table.feature_names, certainty=given.out is not None)
-    columns |= direction_of(selector, table.frame(), table.y)
+    columns |= direction_of_selector(selector, table.frame(), table.y)
     best = _best(selector, given.n_features if given.n_features or given.auto else given.top)
     try:
         if given.out is not None:
@@ -60,15 +60,16 @@ def give_ranking(selector: Any, table: Table, given: Any) -> None:
 
 
 def _print_giveaways(selector: Any, table: Table) -> None:
-    from ..report.direction import target_of
-    from ..report.leakage import giveaway_sentence, giveaways
+    from ..report.direction import target_of_selector
+    from ..report.leakage import leaking_columns
+    from ..report.sentences import leakage_sentence
 
     order = np.argsort(selector.ranking_, kind="stable")
-    found = giveaways(selector.as_numbers(table.frame()), target_of(selector, table.y), order)
+    found = leaking_columns(selector.as_numbers(table.frame()), target_of_selector(selector, table.y), order)
     if found:
         names = [table.feature_names[column] for column in found]
         options = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
-        print_line(f"beware: {giveaway_sentence(names)} ({options}) and rank again")
+        print_line(f"possible target leakage: {leakage_sentence(names)} ({options}), then rank again")
 
 
 def classes_like_a_quantity(y: Any) -> int | None:
