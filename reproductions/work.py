@@ -15,7 +15,7 @@ from typing import Any
 from probewise import __version__
 from probewise.datasets import Dataset
 from probewise.executors import executor
-from probewise.study import RunFile
+from probewise.study import TrialLedger
 
 Progress = Callable[[str], None] | None
 
@@ -111,7 +111,7 @@ class Reproduction:
         before any worker has one.
         """
         units = list(units)
-        with RunFile(kept(self.folder, name), is_study=False) as file:
+        with TrialLedger(kept(self.folder, name), is_study=False) as file:
             file.begin(json.loads(json.dumps(settings, default=str)), notes={"version": __version__})
             done = {record["unit"]: record["result"] for record in file.trials.values()}
             missing = [unit for unit in units if json.dumps(unit) not in done]

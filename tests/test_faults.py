@@ -234,9 +234,9 @@ def test_a_study_loses_its_cluster(cluster, data, tmp_path):
             assert line.startswith("study: 1 of 5 trials")
             cluster.kill(cluster.scheduler)
 
-        with on(client), pytest.raises(ClusterError, match=r"study.jsonl holds 1 of 5 trials; start the cluster"):
-            study(run=path, verbose=kill).compare(*data)
-    assert study(run=path).compare(*data).accuracy.tobytes() == study().compare(*data).accuracy.tobytes()
+        with on(client), pytest.raises(ClusterError, match=r"study.jsonl has 1 of 5 trials; start the cluster"):
+            study(ledger=path, verbose=kill).compare(*data)
+    assert study(ledger=path).compare(*data).accuracy.tobytes() == study().compare(*data).accuracy.tobytes()
 
 
 # ---- the disk

@@ -24,7 +24,7 @@ from probewise.engine.fingerprints import fingerprint
 from probewise.engine.replay import adjusted
 from probewise.sffs import SFFS
 from probewise.stopping import MaxProbes
-from probewise.study import RunFile, Study, Trials, select, split_rows
+from probewise.study import TrialLedger, Study, Trials, select, split_rows
 
 from ..base import Outcome, Place, cells
 from ..linear_svm import LinearSVM
@@ -205,7 +205,7 @@ class Experiments:
             file = kept(folder, title.lower().replace(" ", "-"))
             seed, workers = reproduction.seed, reproduction.n_jobs
             studies[title] = Study(
-                selectors, classifiers, trials=trials, sizes=effort.sizes, random_state=seed, n_jobs=workers, run=file
+                selectors, classifiers, trials=trials, sizes=effort.sizes, random_state=seed, n_jobs=workers, ledger=file
             )
 
         def first(run: DAF, ledgers: Ledgers, *counts: int) -> dict[str, Any]:
@@ -268,7 +268,7 @@ class Experiments:
         study = self.studies[title]
         selectors = {name: each for name, each in study.selectors.items() if isinstance(each, Replay)}
         trials = Trials(selectors, {}, np.array(study.sizes), study.test_size, study.random_state)
-        with RunFile(study.run) as file:
+        with TrialLedger(study.ledger) as file:
             missing = [trial for trial in range(study.trials) if trial not in file.trials]
         for trial in missing:
             train, _ = trials.split(self.y, trial)

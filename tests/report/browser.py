@@ -20,19 +20,19 @@ FLAGS = (
 
 
 def why_not():
-    """The reason why there is no browser here, or None."""
+    """The reason why no browser is available, or None."""
     try:
         import selenium  # noqa: F401
     except ModuleNotFoundError:
         return "selenium is not installed: pip install selenium"
     if CHROMIUM is None or DRIVER is None:
-        return "there is no chromium with a chromedriver: on Debian, apt-get install chromium chromium-driver"
+        return "chromium and chromedriver are not installed: on Debian, apt-get install chromium chromium-driver"
     return None
 
 
 @contextmanager
 def browser():
-    """A browser that keeps what pages log, with a profile of its own."""
+    """A browser with a temporary profile and a log of console messages."""
     from selenium import webdriver
 
     with tempfile.TemporaryDirectory() as profile:
@@ -49,7 +49,7 @@ def browser():
 
 
 def show(driver, path, *, width=1200, height=900, dark=False):
-    """Open the file as on a screen of that width, in light or dark, and wait until it is drawn."""
+    """Open the file on a screen of this width, in light or dark mode, and wait until it is drawn."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
@@ -57,5 +57,5 @@ def show(driver, path, *, width=1200, height=900, dark=False):
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [scheme]})
     driver.get(path.absolute().as_uri())
-    WebDriverWait(driver, 60).until(lambda it: it.execute_script("return document.documentElement.dataset.drawn"))
+    WebDriverWait(driver, 60).until(lambda page: page.execute_script("return document.documentElement.dataset.drawn"))
     return driver

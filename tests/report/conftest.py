@@ -1,4 +1,4 @@
-"""Runs to report on, made once."""
+"""Runs to report on, each made once."""
 
 import numpy as np
 import polars as pl
@@ -9,8 +9,8 @@ from probewise.datasets import make_madelon
 from probewise.stopping import MaxProbes
 from probewise.study import Study
 
-HOSTILE = "<img src=x onerror=\"window.struck='image'\">"
-BREAKING = "</script><script>window.struck='script'</script>"
+HOSTILE = "<img src=x onerror=\"window.attacked='image'\">"
+BREAKING = "</script><script>window.attacked='script'</script>"
 
 
 @pytest.fixture(scope="session")
@@ -20,7 +20,7 @@ def hostile():
 
 @pytest.fixture(scope="session")
 def madelon():
-    """A frame of Madelon's recipe, two of its columns named by somebody who means harm, and labels as text."""
+    """A data frame like Madelon with hostile names of two columns, and labels as text."""
     data = make_madelon(150, 40, random_state=0)
     names = list(data.feature_names)
     names[data.informative[0]], names[data.informative[1]] = HOSTILE, BREAKING
@@ -28,7 +28,7 @@ def madelon():
 
 
 @pytest.fixture(scope="session")
-def kept(madelon, tmp_path_factory):
+def saved_run(madelon, tmp_path_factory):
     """A fitted DAF and the path of its ledger."""
     path = tmp_path_factory.mktemp("run") / "run.ledger"
     return DAF(stop=MaxProbes(1600), ledger=path, random_state=3).fit(*madelon), path
@@ -36,12 +36,13 @@ def kept(madelon, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def study(madelon, tmp_path_factory):
-    """The result of a small study and the path of its file."""
+    """The result of a small study and the path of its ledger."""
     from sklearn.neighbors import KNeighborsClassifier
 
     from probewise import BIF, FSDD
 
     path = tmp_path_factory.mktemp("study") / "study.jsonl"
     selectors = {"bif": BIF(), "fsdd": FSDD(), "all": None}
-    comparison = Study(selectors, {"3-nn": KNeighborsClassifier(3)}, trials=3, sizes=[2, 8], random_state=0, run=path)
+    classifiers = {"3-nn": KNeighborsClassifier(3)}
+    comparison = Study(selectors, classifiers, trials=3, sizes=[2, 8], random_state=0, ledger=path)
     return comparison.compare(*madelon), path

@@ -1,4 +1,4 @@
-"""The page in a real browser: it draws, sorts, searches, changes colours, and runs nothing that a name says."""
+"""The page in a real browser: plots, sorting, search, themes, and hostile names that must not run."""
 
 import time
 
@@ -25,7 +25,7 @@ def chromium():
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
-    """The report of the demo's data."""
+    """The report of a demo."""
     data = make_madelon(random_state=0)
     table = Table(data.X, data.y, data.feature_names, "class")
     daf = DAF(criterion="naive_bayes", stop=MaxProbes(2000), random_state=0).fit(table.frame(), table.y)
@@ -35,7 +35,7 @@ def demo(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def wide(hostile, tmp_path_factory):
-    """The report of 20,000 features, the best of them with names that mean harm."""
+    """The report of 20,000 features; the best of them have hostile names."""
     random = np.random.default_rng(0)
     X, y = random.standard_normal((60, 20_000)).astype(np.float32), np.arange(60) % 2
     X[:, [7, 11]] += 4 * y[:, None]
@@ -62,21 +62,21 @@ def search(driver, text):
     field = driver.find_element("id", "search")
     field.clear()
     field.send_keys(text)
-    time.sleep(0.5)  # it waits for the end of typing
+    time.sleep(0.5)  # the page waits for the end of typing
 
 
 def hover(driver, plot, mark):
-    """What the page says of the first such mark."""
+    """The tooltip of the first such mark."""
     script = (
-        "const seen = document.querySelector(arguments[1]).getBoundingClientRect();"
-        "const place = {clientX: seen.x + seen.width / 2, clientY: seen.y + seen.height / 2};"
-        "document.querySelector(arguments[0] + ' svg').dispatchEvent(new PointerEvent('pointermove', place));"
+        "const box = document.querySelector(arguments[1]).getBoundingClientRect();"
+        "const point = {clientX: box.x + box.width / 2, clientY: box.y + box.height / 2};"
+        "document.querySelector(arguments[0] + ' svg').dispatchEvent(new PointerEvent('pointermove', point));"
         "return document.querySelector(arguments[0] + ' .tip').textContent"
     )
     return driver.execute_script(script, plot, mark)
 
 
-def complaints(driver):
+def console_messages(driver):
     return [entry["message"] for entry in driver.get_log("browser")]
 
 
@@ -84,7 +84,7 @@ def complaints(driver):
 @pytest.mark.parametrize("dark", [False, True])
 def test_everything_is_drawn(chromium, demo, width, dark):
     show(chromium, demo, width=width, dark=dark)
-    assert complaints(chromium) == []
+    assert console_messages(chromium) == []
     drawn = (
         "return [...document.querySelectorAll('.plot')].map((plot) => [plot.id, plot.querySelectorAll('svg').length])"
     )
@@ -95,8 +95,8 @@ def test_everything_is_drawn(chromium, demo, width, dark):
         "plot-values-11",
         "plot-sizes",
         "plot-overlap",
-        "plot-alone",
-        "plot-likeness",
+        "plot-univariate",
+        "plot-redundancy",
         "plot-interactions",
     }
     assert all(plots.values())
@@ -132,14 +132,14 @@ def test_the_table_sorts_searches_and_turns_pages(chromium, demo):
     assert column(chromium, 0)[-1] == "500"
     search(chromium, "F49")
     assert sorted(column(chromium, 1)) == [f"f49{digit}" for digit in range(10)]
-    assert chromium.find_element("id", "status").text == "1 to 10 of 10 found among 500"
+    assert chromium.find_element("id", "status").text == "1 to 10 of 10 found in 500"
     search(chromium, "nowhere")
     assert column(chromium, 1) == []
-    assert chromium.find_element("id", "status").text == "No feature has that in its name"
-    assert complaints(chromium) == []
+    assert chromium.find_element("id", "status").text == "No feature name matches"
+    assert console_messages(chromium) == []
 
 
-def test_names_and_ranking_can_be_taken_along(chromium, wide, hostile, tmp_path):
+def test_names_and_ranking_can_be_exported(chromium, wide, hostile, tmp_path):
     show(chromium, wide)
     chromium.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
     chromium.execute_script("Object.assign(navigator.clipboard, {writeText: async (text) => { window.copied = text }})")
@@ -159,12 +159,12 @@ def test_names_and_ranking_can_be_taken_along(chromium, wide, hostile, tmp_path)
     assert ranking.height == 20_000
     assert ranking["feature"][:3].to_list() == names.splitlines()
     assert {"rank", "score", "std_error", "higher_in", "difference_low", "stands_out"} <= set(ranking.columns)
-    assert complaints(chromium) == []
+    assert console_messages(chromium) == []
 
 
-def wait_for(is_so):
+def wait_for(condition):
     for _ in range(100):
-        if is_so():
+        if condition():
             return
         time.sleep(0.1)
     raise AssertionError("waited for ten seconds")
@@ -175,7 +175,7 @@ def test_the_keyboard_is_enough(chromium, demo):
 
     show(chromium, demo)
     chromium.find_element("id", "search").send_keys("f")
-    for _ in range(9):  # the number of rows, the top and its three buttons, the table, its first three heads
+    for _ in range(9):  # rows per page, size of the top and three buttons, the table, three column headers
         ActionChains(chromium).send_keys(Keys.TAB).perform()
     head = chromium.find_element("css selector", "#features th[data-key=above_average]")
     button = head.find_element("tag name", "button")
@@ -187,29 +187,29 @@ def test_the_keyboard_is_enough(chromium, demo):
     assert head.get_attribute("aria-sort") == "ascending"
 
 
-def test_colours_change_at_a_click(chromium, demo):
+def test_the_theme_button(chromium, demo):
     show(chromium, demo)
     label = "return getComputedStyle(document.querySelector('#plot-ranking .ytick')).fill"
     before = chromium.execute_script(label)
     click(chromium, "#theme")
     assert chromium.execute_script("return document.documentElement.dataset.theme") == "dark"
-    assert chromium.find_element("id", "theme").text == "Light colours"
+    assert chromium.find_element("id", "theme").text == "Light mode"
     assert chromium.execute_script(label) != before
     click(chromium, "#theme")
     assert chromium.execute_script(label) == before
-    assert complaints(chromium) == []
+    assert console_messages(chromium) == []
 
 
-def test_names_stay_text_and_20_000_rows_stay_quick(chromium, wide, hostile):
+def test_hostile_names_stay_text_and_20_000_rows_are_fast(chromium, wide, hostile):
     show(chromium, wide)
     assert set(column(chromium, 1)[:2]) == set(hostile)
-    assert chromium.execute_script("return window.struck") is None
+    assert chromium.execute_script("return window.attacked") is None
     assert chromium.find_elements("css selector", "img, #features script, .plot script") == []
     labels = "return [...document.querySelectorAll('#plot-ranking .ytick')].map((label) => label.firstChild.data)"
     assert any(label.startswith("<img src=x") for label in chromium.execute_script(labels))
     shown = hover(chromium, "#plot-ranking", "#plot-ranking .point")
     assert "<" in shown
-    assert "higher in 1, by " in shown
+    assert "higher in 1 by " in shown
     assert chromium.find_elements("css selector", ".plot img") == []
     took = (
         "const start = performance.now(); document.querySelector('#features th[data-key=feature] button').click();"
@@ -220,22 +220,22 @@ def test_names_stay_text_and_20_000_rows_stay_quick(chromium, wide, hostile):
     assert len(column(chromium, 1)) == 11
     search(chromium, "<img")
     assert column(chromium, 1) == [hostile[0]]
-    assert chromium.execute_script("return window.struck") is None
-    assert complaints(chromium) == []
+    assert chromium.execute_script("return window.attacked") is None
+    assert console_messages(chromium) == []
 
 
-def test_methods_that_take_features_in_turn_have_a_chart_of_ranks(chromium, madelon, tmp_path):
+def test_sequential_methods_have_a_chart_of_ranks(chromium, madelon, tmp_path):
     X, y = madelon
     show(chromium, save(summarize(JMI(8).fit(X, y), X, y), tmp_path / "jmi.html"))
     script = "return [...document.querySelectorAll('#plot-ranking rect.point')].map((bar) => bar.width.baseVal.value)"
     lengths = chromium.execute_script(script)
     assert len(lengths) == 30
     assert lengths == sorted(lengths, reverse=True)
-    assert complaints(chromium) == []
+    assert console_messages(chromium) == []
 
 
-def test_rounds_have_a_chart_of_scores_with_errors(chromium, madelon, tmp_path):
-    """Though a feature that left may have a higher score than one that stayed."""
+def test_a_tournament_has_a_chart_of_scores_with_errors(chromium, madelon, tmp_path):
+    """A dropped feature may have a higher score than one that stayed."""
     X, y = madelon
     summary = summarize(Tournament(n_probes=600, random_state=0).fit(X, y), X, y)
     scores = summary["ranking"]["columns"]["score"][:30]
@@ -245,10 +245,10 @@ def test_rounds_have_a_chart_of_scores_with_errors(chromium, madelon, tmp_path):
     assert chromium.execute_script(count, "#plot-ranking rect.point") == 0
     assert chromium.execute_script(count, "#plot-ranking .point") == 30
     assert "score, above average" in chromium.find_element("id", "plot-ranking").text
-    assert complaints(chromium) == []
+    assert console_messages(chromium) == []
 
 
-def test_long_names_are_cut_and_told_apart(chromium, tmp_path):
+def test_long_names_are_truncated_and_numbered(chromium, tmp_path):
     X, y = np.random.default_rng(0).standard_normal((30, 3)), np.arange(30) % 2
     names = ["a name that is far too long, one of those with the same end", "short"]
     names.append(names[0].replace("one", "two"))
@@ -268,12 +268,14 @@ def test_a_study_is_drawn(chromium, study, madelon, tmp_path):
     marks = "return document.querySelectorAll(arguments[0]).length"
     assert chromium.execute_script(marks, "#plot-study-0 .line") == 3
     assert chromium.execute_script(marks, "#plot-study-0 .band") == 3
-    assert chromium.execute_script(marks, "#plot-stability .point") == 4  # taking all features is no choice
+    assert (
+        chromium.execute_script(marks, "#plot-stability .point") == 4
+    )  # the method with all features has no stability
     assert hover(chromium, "#plot-stability", "#plot-stability .point").startswith("bif2 features: ")
-    assert complaints(chromium) == []
+    assert console_messages(chromium) == []
 
 
-def test_on_paper_it_is_light_and_whole(chromium, demo):
+def test_printing(chromium, demo):
     show(chromium, demo, dark=True)
     chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
     paper = chromium.execute_script("return getComputedStyle(document.body).backgroundColor")
@@ -288,4 +290,4 @@ def test_on_paper_it_is_light_and_whole(chromium, demo):
     time.sleep(1)
     assert chromium.execute_script(widest) > 900
     assert ink == "rgb(0, 0, 0)"
-    assert complaints(chromium) == []
+    assert console_messages(chromium) == []

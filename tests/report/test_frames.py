@@ -30,14 +30,14 @@ def test_every_selector_has_a_frame(name, madelon):
     assert frame["feature"].to_list() == [X.columns[column] for column in order]
     assert frame["rank"].to_list() == selector.ranking_[order].tolist()
     np.testing.assert_array_equal(frame["score"], selector.scores_[order])
-    assert frame["kept"].to_list() == selector.support_[order].tolist()
+    assert frame["selected"].to_list() == selector.support_[order].tolist()
     assert {"probed", "above_average"} <= set(frame.columns) or not hasattr(selector, "run_")
 
 
-def test_the_frame_says_how_sure_it_is(kept):
-    frame = kept[0].to_frame("pandas")
+def test_the_frame_has_rank_intervals(saved_run):
+    frame = saved_run[0].to_frame("pandas")
     assert isinstance(frame, pd.DataFrame)
-    certainty = kept[0].certainty().table(top=10)
+    certainty = saved_run[0].certainty().table(top=10)
     for name in ("rank_low", "rank_high", "in_top"):
         np.testing.assert_allclose(frame[name], certainty[name])
     assert frame["above_average"].mean() == pytest.approx(0)
@@ -63,8 +63,8 @@ def test_frames_follow_the_input_and_set_output(madelon, monkeypatch):
 # ---- at the prompt
 
 
-def test_results_print_as_small_tables(kept, madelon):
-    daf, _ = kept
+def test_results_print_as_small_tables(saved_run, madelon):
+    daf, _ = saved_run
     lines = repr(daf.certainty()).splitlines()
     assert lines[0].startswith("Certainty of 40 coefficients")
     assert lines[1].split()[:3] == ["feature", "rank", "coefficient"]
@@ -83,22 +83,22 @@ def test_results_print_as_small_tables(kept, madelon):
 # ---- inline
 
 
-def test_without_a_path_the_report_is_shown_inline(kept, madelon):
-    page = kept[0].report(X=madelon[0], y=madelon[1])
+def test_without_a_path_the_report_is_shown_inline(saved_run, madelon):
+    page = saved_run[0].report(X=madelon[0], y=madelon[1])
     shown = page._repr_html_()
     assert shown.startswith("<iframe ")
     assert unescape(shown.split('srcdoc="')[1].split('"')[0]) == page.html
     assert page.html.startswith("<!DOCTYPE html>")
     assert "report('report.html', X, y) writes a file" in repr(page)
-    assert kept[0].report().html.startswith("<!DOCTYPE html>")
+    assert saved_run[0].report().html.startswith("<!DOCTYPE html>")
 
 
 @pytest.mark.parametrize("kind", ["frame", "array"])
-def test_data_in_place_of_a_path_are_explained(kept, madelon, kind):
+def test_an_error_for_data_in_place_of_a_path(saved_run, madelon, kind):
     X, y = madelon
-    given = X if kind == "frame" else X.to_numpy()
+    data = X if kind == "frame" else X.to_numpy()
     with pytest.raises(TypeError, match=r"path is of type \w+: report\('report.html', X, y\) writes a file"):
-        kept[0].report(given, y)
+        saved_run[0].report(data, y)
 
 
 @pytest.mark.skipif(

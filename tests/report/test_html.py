@@ -1,4 +1,4 @@
-"""The page is self-contained, takes names for text, and can be read by all; Markdown and JSON say the same."""
+"""The HTML page is self-contained, safe and accessible; Markdown and JSON have the same content."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ VOID = {"meta", "input", "br", "link", "img"}
 
 
 class Page(HTMLParser):
-    """Elements in order, with their attributes and the text straight inside them."""
+    """Elements in order, with their attributes and the text directly inside them."""
 
     def __init__(self, text):
         super().__init__(convert_charrefs=True)
@@ -44,8 +44,10 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def summary(kept, madelon):
-    return summarize(kept[0], *madelon, source="<i>table</i>.csv", target="<u>label</u>", command="probewise rank <x>")
+def summary(saved_run, madelon):
+    return summarize(
+        saved_run[0], *madelon, source="<i>table</i>.csv", target="<u>label</u>", command="probewise rank <x>"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +58,7 @@ def page(summary):
 # ---- the page
 
 
-def test_nothing_is_fetched(page):
+def test_the_page_is_self_contained(page):
     scripts = [text for _, attributes, text in page.all("script") if attributes.get("type") != "application/json"]
     assert len(scripts) == 1
     assert not page.all("link", "iframe", "object", "img")
@@ -67,7 +69,7 @@ def test_nothing_is_fetched(page):
     for script in scripts:
         assert f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'" in policy
     ours = "".join((TEMPLATES / name).read_text() for name in ("report.css", *SCRIPTS))
-    ours = ours.replace("http://www.w3.org/2000/svg", "")  # a name, not an address
+    ours = ours.replace("http://www.w3.org/2000/svg", "")  # a namespace, not an address
     assert not re.search(r"https?:|url\(|@import|fetch\(|innerHTML|outerHTML|insertAdjacentHTML", ours)
 
 
@@ -76,13 +78,13 @@ def test_names_are_text(page, summary, hostile):
     cells = [text for _, _, text in page.all("th", "td", "div")]
     assert set(hostile) & set(summary["ranking"]["columns"]["feature"][:25]) <= set(cells)
     assert "<b>well</b>" in cells
-    embedded = next(text for _, attributes, text in page.all("script") if attributes.get("id") == "known")
+    embedded = next(text for _, attributes, text in page.all("script") if attributes.get("id") == "report-data")
     assert not re.search(r"[<>&]", embedded)
     assert json.loads(embedded)["ranking"]["columns"]["feature"] == summary["ranking"]["columns"]["feature"]
     assert "<i>table</i>.csv" in page.all("title")[0][2]
 
 
-def test_it_can_be_read_without_eyes(page):
+def test_the_page_is_accessible(page):
     levels = [int(tag[1]) for tag, _, _ in page.all("h1", "h2", "h3")]
     assert levels[0] == 1
     assert levels.count(1) == 1
@@ -93,33 +95,33 @@ def test_it_can_be_read_without_eyes(page):
     assert len(plots) >= 8
     assert all(attributes["role"] == "img" and attributes["aria-label"] for attributes in plots)
     assert page.all("html")[0][1]["lang"] == "en"
-    identities = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
-    assert len(identities) == len(set(identities))
+    ids = [attributes["id"] for _, attributes, _ in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
     for _, attributes, _ in page.all("a"):
-        assert attributes["href"][1:] in identities
+        assert attributes["href"][1:] in ids
     for _, attributes, _ in page.all("section"):
-        assert attributes["aria-labelledby"] in identities
+        assert attributes["aria-labelledby"] in ids
 
 
-def test_colours_can_be_distinguished():
+def test_colors_have_enough_contrast():
     style = (TEMPLATES / "report.css").read_text()
     themes = re.findall(r"\{\s*(--paper.*?)color-scheme", style, re.DOTALL)
     assert len(themes) == 4  # light, dark by preference, dark by choice, print
     for theme in themes:
-        colours = dict(re.findall(r"--([\w-]+): (#\w{6})", theme))
+        colors = dict(re.findall(r"--([\w-]+): (#\w{6})", theme))
         for text in ("text", "muted", "accent"):
             for ground in ("paper", "card", "note"):
-                assert contrast(colours[text], colours[ground]) >= 4.5, (text, ground, theme)
-        if "s1" in colours:
-            assert contrast(colours["accent-text"], colours["accent"]) >= 4.5
-            assert all(contrast(colours[f"s{k}"], colours["paper"]) >= 4.5 for k in range(1, 7))
+                assert contrast(colors[text], colors[ground]) >= 4.5, (text, ground, theme)
+        if "s1" in colors:
+            assert contrast(colors["accent-text"], colors["accent"]) >= 4.5
+            assert all(contrast(colors[f"s{k}"], colors["paper"]) >= 4.5 for k in range(1, 7))
 
 
 def contrast(one, other):
     """The contrast ratio of the Web Content Accessibility Guidelines."""
 
-    def luminance(colour):
-        parts = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    def luminance(color):
+        parts = np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)]) / 255
         linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
         return float(linear @ [0.2126, 0.7152, 0.0722])
 
@@ -128,10 +130,10 @@ def contrast(one, other):
 
 
 @pytest.mark.parametrize("what", ["ledger", "study", "study with data", "filter", "array"])
-def test_every_kind_of_run_has_a_page(what, kept, study, madelon):
+def test_every_kind_of_run_has_a_page(what, saved_run, study, madelon):
     X, y = madelon
     runs = {
-        "ledger": (kept[1],),
+        "ledger": (saved_run[1],),
         "study": (study[1],),
         "study with data": (study[0], X, y),
         "filter": (FSDD().fit(X, y), X, y),
@@ -139,7 +141,7 @@ def test_every_kind_of_run_has_a_page(what, kept, study, madelon):
     }
     page = Page(render_html(summarize(*runs[what])))
     assert page.all("h1")
-    assert ("Methods compared" in [text for _, _, text in page.all("h2")]) == what.startswith("study")
+    assert ("Comparison of methods" in [text for _, _, text in page.all("h2")]) == what.startswith("study")
 
 
 def test_a_page_is_small(summary):
@@ -159,7 +161,7 @@ def test_a_hundred_thousand_features_stay_below_10_mb():
 # ---- files
 
 
-def test_save_goes_by_the_name(summary, tmp_path):
+def test_the_file_name_decides_the_format(summary, tmp_path):
     assert save(summary, tmp_path / "a.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert json.loads(save(summary, tmp_path / "a.json").read_text(encoding="utf-8")) == summary
     assert save(summary, str(tmp_path / "a.MD")).read_text(encoding="utf-8") == render_markdown(summary)
@@ -172,15 +174,15 @@ def test_save_goes_by_the_name(summary, tmp_path):
         save(summary, tmp_path / "folder.html")
 
 
-def test_names_that_are_no_unicode_can_be_saved(tmp_path, madelon):
+def test_names_with_invalid_unicode_can_be_saved(tmp_path, madelon):
     X, y = madelon
     broken = summarize(FSDD().fit(X.to_numpy(), y), feature_names=["\udcff", *map(str, range(39))])
     for ending in ("html", "md", "json"):
         assert "\\udcff" in save(broken, tmp_path / f"a.{ending}").read_text(encoding="utf-8")
 
 
-def test_the_selector_writes_its_report(kept, madelon, tmp_path):
-    daf, _ = kept
+def test_the_selector_writes_its_report(saved_run, madelon, tmp_path):
+    daf, _ = saved_run
     path = daf.report(tmp_path / "a.json", *madelon)
     assert json.loads(path.read_text())["sizes"]["suggested"] >= 1
     assert json.loads(daf.report(tmp_path / "b.json").read_text())["sizes"] is None
@@ -188,18 +190,18 @@ def test_the_selector_writes_its_report(kept, madelon, tmp_path):
         DAF().report(tmp_path / "c.html")
 
 
-def test_a_missing_extra_is_one_sentence(kept, monkeypatch, tmp_path):
+def test_a_missing_extra_is_one_sentence(saved_run, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match=r"pip install 'probewise\[report\]'"):
-        kept[0].report(tmp_path / "a.html")
-    kept[0].report(tmp_path / "a.md")
-    kept[0].report(tmp_path / "a.json")
+        saved_run[0].report(tmp_path / "a.html")
+    saved_run[0].report(tmp_path / "a.md")
+    saved_run[0].report(tmp_path / "a.json")
 
 
 # ---- Markdown
 
 
-def test_markdown_holds_the_names_as_text(summary):
+def test_names_are_text_in_markdown(summary):
     text = render_markdown(summary)
     assert "<img" not in text
     assert "</script" not in text
@@ -214,7 +216,7 @@ def test_markdown_holds_the_names_as_text(summary):
 
 def test_markdown_of_a_study(study):
     text = render_markdown(summarize(study[0]))
-    assert "## Methods compared: 3 splits" in text
+    assert "## Comparison of methods: 3 splits" in text
     assert "| bif − fsdd |" in text
 
 
@@ -223,14 +225,14 @@ def test_json_is_compact():
 
 
 def test_noise_has_no_suggested_size():
-    """Neither as a number beside the verdict, nor in the words, the picture and the tables."""
+    """Neither next to the verdict, nor in sentences, plots and tables."""
     random = np.random.default_rng(1)
     X, y = random.standard_normal((60, 40)), np.arange(60) % 2
     summary = summarize(Tournament(n_probes=400, random_state=0).fit(X, y), X, y)
-    assert summary["honest"]["beats_guessing"] is False
+    assert summary["nested_score"]["beats_guessing"] is False
     page, plain = render_html(summary), render_markdown(summary)
     assert "suggested size" not in page
-    assert "No number is: none predicts convincingly better than guessing" in page
+    assert "No number of features predicts convincingly better than guessing; which one" in page
     assert ">suggested<" not in page
     assert "suggested" not in plain
-    assert "by itself or in the first round, in which all took part" in page
+    assert "the first round, in which all features took part" in page

@@ -1,4 +1,4 @@
-"""The dict says what is known: checked against slow twins, known games and scikit-learn."""
+"""The summary of a run, checked against naive twins, games with known values, and scikit-learn."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger
 from probewise.engine.replay import LIKE_SIZE
 from probewise.report import render_html, render_json, render_markdown, summarize
-from probewise.report.study import _on_accuracy, _on_pairs, sentences
+from probewise.report.study import _on_accuracy, _on_pairs, sentences_on_study
 from probewise.stopping import MaxProbes, Settled
 from probewise.study import StudyError
 
@@ -26,7 +26,7 @@ SELECTORS = [name for name in probewise.__all__ if not name.endswith("Classifier
 
 
 def game(J, n_features, n_probes, **options):
-    """A DAF run of a game: J is a function of the set of features."""
+    """A DAF run in which J is a given function of the set of features."""
     identity = np.tile(np.arange(n_features, dtype=float), (3, 1))
     daf = DAF(criterion=lambda X, y: J(set(X[0].astype(int))), stop=MaxProbes(n_probes), random_state=0, **options)
     return daf.fit(identity)
@@ -53,26 +53,26 @@ def test_every_selector_can_be_summarized(name, madelon):
     assert len(summary["verdict"]) == 2
     assert all(sentence.endswith(".") for sentence in summary["verdict"])
     assert summary["sizes"]["suggested"] in summary["sizes"]["size"]
-    assert summary["sizes"]["honest"] == (name not in ("BIF", "SFFS")) == (summary["honest"] is not None)
-    assert summary["asked"]["way"]
+    assert summary["sizes"]["nested"] == (name not in ("BIF", "SFFS")) == (summary["nested_score"] is not None)
+    assert summary["header"]["description"]
     assert f"from probewise import {name}" in summary["repeat"]["code"]
-    assert render_markdown(summary).startswith("# Which features of a table matter to predict label?")
+    assert render_markdown(summary).startswith("# Which features of a table predict label?")
 
 
-def test_without_data_it_says_what_is_missing(kept):
-    summary = summarize(kept[0])
-    assert summary["sizes"] is summary["alone"] is summary["likeness"] is None
-    assert set(summary["gaps"]) == {"data", "sizes", "honest", "alone", "likeness", "values"}
+def test_sections_without_data_are_omitted(saved_run):
+    summary = summarize(saved_run[0])
+    assert summary["sizes"] is summary["univariate"] is summary["redundancy"] is None
+    assert set(summary["omitted"]) == {"data", "sizes", "nested_score", "univariate", "redundancy", "values"}
     assert "the data were not given" in summary["verdict"][1]
     assert summary["data"] == {"rows": None, "features": 40}
     assert summary["interactions"] is not None
 
 
-def test_the_code_gives_the_same_ranking(kept, madelon):
+def test_the_code_gives_the_same_ranking(saved_run, madelon):
     X, y = madelon
     names = {"X": X, "y": y}
-    exec(summarize(kept[0])["repeat"]["code"], names)
-    assert names["daf"].scores_.tobytes() == kept[0].scores_.tobytes()
+    exec(summarize(saved_run[0])["repeat"]["code"], names)
+    assert names["daf"].scores_.tobytes() == saved_run[0].scores_.tobytes()
 
 
 def test_the_code_imports_what_it_names(madelon):
@@ -87,103 +87,88 @@ def test_the_code_imports_what_it_names(madelon):
 # ---- a ledger
 
 
-def test_a_ledger_says_what_its_selector_says(kept, madelon):
-    daf, path = kept
+def test_a_ledger_and_its_selector_give_the_same_report(saved_run, madelon):
+    daf, path = saved_run
     X, y = madelon
     ours, theirs = summarize(daf, X, y), summarize(path, X, y)
-    for part in ("data", "convergence", "alone", "likeness", "interactions", "ranking"):
+    for part in ("data", "convergence", "univariate", "redundancy", "interactions", "ranking"):
         assert ours[part] == theirs[part], part
-    assert ours["verdict"][0].replace(" one by one", "") == theirs["verdict"][0]
-    assert "not measured: the method is run again for it" in theirs["verdict"][1]
+    together = ", but together features predict better than guessing"  # only a selector can be run again to see this
+    first = ours["verdict"][0].replace(together, "").partition(" rank first")[0]
+    assert first == theirs["verdict"][0].partition(" rank first")[0]
+    assert "not measured: the method has to be run again" in theirs["verdict"][1]
     assert theirs["run"]["seed"] == 3
-    assert theirs["repeat"]["command"] is None  # it was not begun by the command line
+    assert theirs["repeat"]["command"] is None  # it was not started by the command line
 
 
 @pytest.mark.parametrize("coefficient", ["daf1", "daf2", "regression"])
-def test_a_ledger_replays_other_coefficients(kept, coefficient):
-    scores = np.sort(kept[0].coefficients(coefficient))[::-1]
-    summary = summarize(kept[1], coefficient=coefficient)
+def test_a_ledger_replays_other_coefficients(saved_run, coefficient):
+    scores = np.sort(saved_run[0].coefficients(coefficient))[::-1]
+    summary = summarize(saved_run[1], coefficient=coefficient)
     assert summary["ranking"]["columns"]["score"] == scores.tolist()
-    assert summary["asked"]["score"] == coefficient.upper()
+    assert summary["header"]["score"] == coefficient.upper()
 
 
-def test_a_ledger_with_dropped_features_replays_the_regression(madelon, tmp_path):
+def test_other_data_are_refused(saved_run, study, madelon):
     X, y = madelon
-    kept = {"ledger": tmp_path / "run", "random_state": 0}
-    daf = DAF(drop=np.arange(12, X.shape[1]), coefficient="regression", stop=MaxProbes(400), **kept).fit(X, y)
-    ours, theirs = summarize(daf), summarize(tmp_path / "run", coefficient="regression")
-    assert ours["ranking"] == theirs["ranking"]
-    assert len(theirs["interactions"]["features"]) == 12
-    assert "ridge regression" in render_html(theirs)
-
-
-def test_other_data_are_refused(kept, study, madelon):
-    X, y = madelon
-    for path in (kept[1], study[1]):
-        with pytest.raises(ValueError, match="100 rows and 40 features, those of the run 150 rows"):
+    for path in (saved_run[1], study[1]):
+        with pytest.raises(ValueError, match="100 samples and 40 features, the data of the run 150 samples"):
             summarize(path, X[:100], y[:100])
-        with pytest.raises(ValueError, match="the data given are not those of the run"):
+        with pytest.raises(ValueError, match="X differs from the data of the run"):
             summarize(path, X[::-1], y)
-        with pytest.raises(ValueError, match="the target given are not those of the run"):
+        with pytest.raises(ValueError, match="y differs from the data of the run"):
             summarize(path, X, y[::-1])
     with pytest.raises(ValueError, match="feature names should match"):
-        summarize(kept[0], X[:, :39], y)
+        summarize(saved_run[0], X[:, :39], y)
 
 
-def test_what_is_no_run_is_refused(tmp_path):
+def test_files_without_a_run_are_refused(tmp_path):
     with pytest.raises(ValueError, match="there is no run at"):
         summarize(tmp_path / "nothing")
     (tmp_path / "text").write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match="is not a Probewise ledger"):
         summarize(tmp_path / "text")
     Ledger(tmp_path / "empty", {"seed": 0, "shape": [3, 2]}).close()
-    with pytest.raises(ValueError, match="holds no probes yet"):
+    with pytest.raises(ValueError, match="has no probes yet"):
         summarize(tmp_path / "empty")
     with pytest.raises(ValueError, match="cannot be reported"):
         summarize(42)
-    with pytest.raises(ValueError, match="coefficient='daf9'"):
+    with pytest.raises(ValueError, match="coefficient='daf9' must be one of daf0"):
         summarize(tmp_path / "empty", coefficient="daf9")
 
 
 # ---- from the probes
 
 
-def test_convergence_is_the_history(kept):
-    daf, _ = kept
+def test_convergence_is_the_history(saved_run):
+    daf, _ = saved_run
     looks, history = summarize(daf)["convergence"], daf.history_
     assert looks["probes"] == history["probes"].tolist() == [400, 800, 1200, 1600]
     for name in ("order_change", "value_change", "relative_change"):
         np.testing.assert_array_equal(np.array(looks[name], dtype=float), history[name])
-    assert looks["top"] == 10  # a quarter of 40: of the top 20 two halves would share ten by chance
+    assert looks["top"] == 10  # a quarter of 40: two halves share ten of the top 20 by chance
     assert all(0 <= share <= 1 for share in looks["overlap"])
 
 
-def test_convergence_takes_the_top_that_the_rule_watched_and_thins_looks(madelon):
+def test_convergence_uses_the_top_of_the_stopping_rule_and_few_checks(madelon):
     daf = DAF(stop=Settled(3, 1.0) | MaxProbes(900), check_every=2, block_size=2, random_state=0).fit(*madelon)
     looks = summarize(daf)["convergence"]
     assert looks["top"] == 3
     assert len(looks["probes"]) <= 200
     one = DAF(stop=MaxProbes(500), random_state=0).fit(*madelon)
-    assert "it takes two looks" in summarize(one)["gaps"]["convergence"]
+    assert "two checks are needed" in summarize(one)["omitted"]["convergence"]
 
 
-def test_the_ranking_says_how_sure_it_is(kept):
-    daf, path = kept
+def test_the_ranking_has_rank_intervals(saved_run):
+    daf, path = saved_run
     ranking = summarize(daf)["ranking"]
     columns, certainty, order = ranking["columns"], daf.certainty(), np.argsort(daf.ranking_)
     between = np.transpose([columns["rank_low"], columns["rank_high"]])
     np.testing.assert_array_equal(between, certainty.rank_intervals()[order])
     np.testing.assert_allclose(columns["in_top"], certainty.in_top(10)[order], atol=1e-12)
-    assert ranking["labels"]["in_top"] == "chance, top 10"
+    assert ranking["labels"]["in_top"] == "probability of top 10"
     assert summarize(path)["ranking"]["columns"]["in_top"] == columns["in_top"]
     assert "in_top" not in summarize(FSDD().fit(np.eye(4), [0, 1, 0, 1]))["ranking"]["columns"]
-
-
-def test_of_features_not_probed_nothing_is_said(madelon):
-    daf = DAF(drop=np.arange(12, 40), stop=MaxProbes(800), random_state=0).fit(*madelon)
-    columns = summarize(daf)["ranking"]["columns"]
-    for name in ("rank_low", "rank_high", "in_top"):
-        assert [value is None for value in columns[name]] == [False] * 12 + [True] * 28
 
 
 def test_a_certificate_is_in_the_verdict():
@@ -191,26 +176,26 @@ def test_a_certificate_is_in_the_verdict():
     X, y = np.zeros((20, 12)), np.arange(20) % 2
     X[:, [4, 7]] = 1.0 + y[:, None]
     verdict = summarize(two.fit(X, y))["verdict"][0]
-    assert verdict.endswith("; with 90 % confidence at least 2 of the top 2 truly belong there.")
+    assert verdict.endswith(" With 90 % confidence at least 2 of the top 2 truly belong there.")
 
 
-def test_without_a_target_luck_is_not_known():
+def test_without_a_target_significance_is_not_known():
     summary = summarize(game(lambda S: float(np.sqrt(len(S))), 12, 3000))
-    assert summary["ranking"]["standing_out"] is None
-    assert "whether that is more than luck is not known" in summary["verdict"][0]
+    assert summary["ranking"]["n_standing_out"] is None
+    assert "Whether this is more than chance was not tested." in summary["verdict"][0]
 
 
-def test_noise_is_not_praised():
+def test_the_verdict_on_noise():
     random = np.random.default_rng(0)
     X, y = random.standard_normal((60, 200)), np.arange(60) % 2
     for selector in (DAF(stop=MaxProbes(400), random_state=0), Tournament(n_probes=400, random_state=0)):
         which, how_many = summarize(selector.fit(X, y), X, y)["verdict"]
-        assert which.startswith("Nothing here beats luck: none of the 200 features stands out")
+        assert which.startswith("No feature is related to the target more than chance would explain (0 of 200 features")
         assert how_many.startswith("No number of features predicts convincingly better than guessing")
 
 
 def naive_contrast(daf, first, second):
-    """Literally: four means over probes, of J less the mean of its group of sizes."""
+    """Contrast of four means over probes; J is centered by groups of similar probe sizes."""
     probes = [set(daf.plan_.probe(i).tolist()) for i in range(daf.n_probes_)]
     values = daf.ledger_.values()
     counts = np.bincount([len(probe) for probe in probes])
@@ -250,34 +235,34 @@ def test_pairs_and_groups_are_in_every_format():
     summary = summarize(daf, X, y)
     part, best = summary["interactions"], daf.redundancy(X)[0].names
     assert part["pairs"] == 66
-    assert part["groups"] == [{"features": list(best), "evidence": ["both"], "words": str(daf.redundancy(X)[0])}]
-    for pair, given in zip(daf.interactions().pairs(), part["strongest"], strict=False):
-        assert (given["first"], given["second"], given["kind"]) == (pair.first, pair.second, pair.kind)
-        assert (given["z"], given["p_holm"], given["std_error"]) == (pair.z, pair.p, pair.std_error)
+    assert part["groups"] == [{"features": list(best), "evidence": ["both"], "sentence": str(daf.redundancy(X)[0])}]
+    for pair, reported in zip(daf.interactions().pairs(), part["strongest"], strict=False):
+        assert (reported["first"], reported["second"], reported["kind"]) == (pair.first, pair.second, pair.kind)
+        assert (reported["z"], reported["p_holm"], reported["std_error"]) == (pair.z, pair.p, pair.std_error)
     sentence = f"{best[0]} and {best[1]} stand in for one another; {best[0]} alone is enough"
     for text in (render_html(summary), render_markdown(summary), render_json(summary)):
         assert sentence in text
     for text in (render_html(summary), render_markdown(summary)):
         assert "worth more together" in text
-        assert "below 0.001" in text
-        assert "by the probes and the columns" in text
+        assert "&lt;0.001" in text
+        assert "shown by the probes, and highly correlated" in text
     without = summarize(daf)["interactions"]
     assert without["groups"][0]["evidence"] == ["probes"]
     noise = summarize(DAF(stop=MaxProbes(600), random_state=0).fit(X[:, 4:], y), X[:, 4:], y)
     assert noise["interactions"]["groups"] == []
-    assert "was seen to stand in for another" in render_html(noise)
-    assert "was seen to stand in for another" in render_markdown(noise)
+    assert "features can replace another" in render_html(noise)
+    assert "No top feature can replace another." in render_markdown(noise)
 
 
-def test_pairs_that_never_met_are_left_out():
+def test_pairs_without_common_probes_are_omitted():
     summary = summarize(game(lambda S: 1.0 if 3 in S else 0.0, 300, 600, max_probe_size=2))
-    assert "fewer than 10 probes" in summary["gaps"]["interactions"]
+    assert "fewer than 10 probes" in summary["omitted"]["interactions"]
 
 
 # ---- from the data
 
 
-def test_accuracy_by_size_is_cross_validated_accuracy(madelon):
+def test_score_by_size_is_cross_validated_accuracy(madelon):
     X, y = madelon
     bif = BIF(criterion=KNN(3)).fit(X, y)
     sizes = summarize(bif, X, y)["sizes"]
@@ -295,47 +280,47 @@ def test_accuracy_by_size_is_cross_validated_accuracy(madelon):
     assert sizes["guess"] == max(np.mean(y == label) for label in np.unique(y))
 
 
-def test_a_filter_is_tested_on_rows_it_has_not_seen():
+def test_a_filter_is_refitted_in_each_fold():
     random = np.random.default_rng(1)
     X, y = random.standard_normal((60, 3000)), np.arange(60) % 2
     honest, seen = summarize(FSDD().fit(X, y), X, y), summarize(BIF(criterion="naive_bayes").fit(X, y), X, y)
     assert max(honest["sizes"]["score"]) < 0.65 < 0.8 < max(seen["sizes"]["score"])
     assert honest["verdict"][1].startswith("No number of features predicts convincingly better than guessing")
-    assert "how well on rows not seen was not measured: it takes as long as five fits" in seen["verdict"][1]
+    assert "The score on held-out samples was not measured: it takes as long as five fits" in seen["verdict"][1]
 
 
-def test_the_curve_that_the_run_made_is_the_one_shown(madelon):
+def test_the_size_curve_of_the_run_is_shown(madelon):
     X, y = madelon
     bif = BIF(criterion="linear").fit(X, y)
     bif.size_curve_ = bif.size_curve(X, y, sizes=[1, 5], cv=3, nested=True)
     sizes = summarize(bif, X, y)["sizes"]
-    assert (sizes["size"], sizes["folds"], sizes["honest"]) == ([1, 5], 3, True)
+    assert (sizes["size"], sizes["folds"], sizes["nested"]) == ([1, 5], 3, True)
     assert sizes["beats_guessing"] == bif.size_curve_.beats_guessing
     assert summarize(bif)["sizes"] == sizes
-    assert sizes["checked"] is None
+    assert sizes["nested_scores"] is None
 
 
-def test_a_checked_curve_tells_what_holds_on_other_rows(madelon):
+def test_an_optimistic_curve_has_the_nested_score_beside_it(madelon):
     X, y = madelon
     daf = DAF("auto", how_many="size", stop=MaxProbes(600), random_state=3).fit(X, y)
     curve = daf.size_curve()
     sizes = summarize(daf, X, y)["sizes"]
-    assert sizes["checked"] == curve.check.mean.tolist()
-    assert (sizes["suggested"], sizes["beats_guessing"], sizes["honest"]) == (curve.suggested, True, False)
+    assert sizes["nested_scores"] == curve.check.mean.tolist()
+    assert (sizes["suggested"], sizes["beats_guessing"], sizes["nested"]) == (curve.suggested, True, False)
     honest = curve.check.mean[np.flatnonzero(curve.sizes == curve.suggested)[0]]
-    assert f"it gives {honest:.3f} with" in render_html(summarize(daf))
+    assert f"is {honest:.3f}." in render_html(summarize(daf))
 
 
 @pytest.mark.slow
-def test_numbers_as_target():
+def test_a_numeric_target():
     random = np.random.default_rng(1)
     X = random.standard_normal((120, 12))
     y = X[:, 2] + 0.5 * X[:, 5] + 0.01 * random.standard_normal(120)
     summary = summarize(DAF(stop=MaxProbes(800), random_state=0).fit(X, y), X, y)
     assert summary["data"]["task"] == "regression"
     assert summary["sizes"]["measure"] == "R²"
-    assert set(summary["alone"]["words"]) == {"bif"}
-    assert "of the target's variation is explained" in summary["verdict"][1]
+    assert set(summary["univariate"]["methods"]) == {"bif"}
+    assert "enough: cross-validated R² = 0.9" in summary["verdict"][1]
     whole = np.round(10 * y).astype(int)
     few = X[:, :6]
     by_knn = DAF(criterion=KNeighborsRegressor(3), stop=MaxProbes(50), random_state=0).fit(few, whole)
@@ -350,24 +335,24 @@ def test_the_data_are_described():
     assert data["classes"] == [{"label": "a", "rows": 2}, {"label": "b", "rows": 2}]
     assert (data["missing_cells"], data["missing_columns"], data["missing_names"]) == (2, 1, ["x2"])
     assert (data["constant_columns"], data["constant_names"]) == (1, ["x0"])
-    assert summary["gaps"]["alone"] == "values are missing"
+    assert summary["omitted"]["univariate"] == "values are missing"
     sparse = summarize(FSDD().fit(sp.csr_matrix(np.nan_to_num(X)), y), sp.csr_matrix(np.nan_to_num(X)), y)
     assert sparse["data"]["sparse"]
     assert sparse["data"]["constant_names"] == ["x0"]
 
 
-def test_a_class_of_one_row_cannot_be_tested_on():
+def test_a_class_with_one_sample_cannot_be_tested():
     X, y = np.random.default_rng(0).standard_normal((20, 5)), np.array([0] * 19 + [1])
-    assert "single row" in summarize(FSDD().fit(X, y), X, y)["gaps"]["sizes"]
+    assert "single row" in summarize(FSDD().fit(X, y), X, y)["omitted"]["sizes"]
 
 
-def test_likeness():
+def test_redundancy():
     random = np.random.default_rng(0)
     X, y = random.standard_normal((80, 5)), np.arange(80) % 2
     X[:, 0] += 3 * y
     X[:, 3], X[:, 4] = -2 * X[:, 0] + 0.01 * X[:, 1], 7.0
-    part = summarize(FSDD().fit(X, y), X, y)["likeness"]
-    assert [{pair["first"], pair["second"]} for pair in part["nearly_the_same"]] == [{"x0", "x3"}]
+    part = summarize(FSDD().fit(X, y), X, y)["redundancy"]
+    assert [{pair["first"], pair["second"]} for pair in part["close_pairs"]] == [{"x0", "x3"}]
     place = [int(name[1:]) for name in part["features"]]
     varying = [k for k in range(5) if place[k] != 4]
     expected = np.abs(np.corrcoef(X.T[[place[k] for k in varying]]))
@@ -375,58 +360,58 @@ def test_likeness():
     assert part["correlation"][place.index(4)] == [None] * 5
     gaps = X.copy()
     gaps[:10, 1] = np.nan
-    part = summarize(FSDD().fit(gaps, y), gaps, y)["likeness"]
+    part = summarize(FSDD().fit(gaps, y), gaps, y)["redundancy"]
     first, second = part["features"].index("x0"), part["features"].index("x1")
     expected = abs(np.corrcoef(X[10:, 0], X[10:, 1])[0, 1])
     np.testing.assert_allclose(part["correlation"][first][second], expected)
 
 
 @pytest.mark.slow
-def test_company_reveals_what_is_nothing_alone():
+def test_features_that_univariate_rankings_miss():
     random = np.random.default_rng(0)
     X = random.standard_normal((400, 100)).astype(np.float32)
     y = ((X[:, 30] > 0) ^ (X[:, 60] > 0)).astype(int)
     X[:, :25] += 0.1 * y[:, None]
     daf = DAF(stop=MaxProbes(3000), max_probe_size=20, random_state=0).fit(X, y)
-    part = summarize(daf, X, y)["alone"]
+    part = summarize(daf, X, y)["univariate"]
     columns = summarize(daf, X, y)["ranking"]["columns"]
     assert set(columns["feature"][:2]) == {"x30", "x60"}
     bif, fsdd = BIF(criterion=KNN()).fit(X, y), FSDD().fit(X, y)
     assert columns["bif"][:2] == [int(bif.ranking_[int(name[1:])]) for name in columns["feature"][:2]]
     expected = [name for name in ("x30", "x60") if min(bif.ranking_[int(name[1:])], fsdd.ranking_[int(name[1:])]) > 60]
-    assert sorted(part["revealed"]) == expected
-    assert part["n_revealed"] == len(expected) > 0
+    assert sorted(part["missed"]) == expected
+    assert len(expected) > 0
 
 
-def test_what_is_high_alone_and_low_here_is_listed():
+def test_features_that_only_univariate_rankings_have():
     random, y = np.random.default_rng(0), np.arange(120) % 2
     X = random.standard_normal((120, 40))
     X[:, :5] += [[3.0, 2.5, 2.0, 1.5, 1.0]] * y[:, None]
     daf = DAF(criterion=KNN(), stop=MaxProbes(200), random_state=0).fit(X, y)
     alone = [BIF(criterion=KNN()).fit(X, y).ranking_, FSDD().fit(X, y).ranking_]
-    daf.ranking_ = 41 - alone[1]  # a run that has it the other way round
-    part = summarize(daf, X, y)["alone"]
-    is_outdone = (np.max(alone, axis=0) <= 10) & (daf.ranking_ > 30) & daf.stands_out()
-    assert 0 < part["n_outdone"] < 10
-    assert sorted(part["outdone"]) == [f"x{column}" for column in np.flatnonzero(is_outdone)]
-    assert part["revealed"] == []
-    assert f"High alone, low here: {', '.join(part['outdone'])}." in render_markdown(summarize(daf, X, y))
+    daf.ranking_ = 41 - alone[1]  # the opposite of the univariate ranking
+    part = summarize(daf, X, y)["univariate"]
+    is_univariate_only = (np.max(alone, axis=0) <= 10) & (daf.ranking_ > 30) & daf.stands_out()
+    assert sorted(part["univariate_only"]) == [f"x{column}" for column in np.flatnonzero(is_univariate_only)]
+    assert 0 < len(part["univariate_only"]) < 10
+    assert part["missed"] == []
+    assert f"The other way round: {', '.join(part['univariate_only'])}." in render_markdown(summarize(daf, X, y))
 
 
-def test_which_rows_features_help_is_told():
+def test_effects_on_samples():
     X, y = np.random.default_rng(0).standard_normal((30, 8)), np.repeat(["a", "b"], 15)
     X[15:, 0] += 3
     daf = DAF(stop=MaxProbes(200), random_state=0).fit(X, y)
-    part, found = summarize(daf, X, y)["which_rows"], daf.which_rows(15, y=y)
-    assert part["features"] == list(found.names)
-    np.testing.assert_allclose(part["effects"], found.effects)
-    assert part["rows"] == [[row] for row in np.concatenate(found.rows).tolist()]
+    part, expected = summarize(daf, X, y)["row_effects"], daf.which_rows(15, y=y)
+    assert part["features"] == list(expected.names)
+    np.testing.assert_allclose(part["effects"], expected.effects)
+    assert part["rows"] == [[row] for row in np.concatenate(expected.rows).tolist()]
     assert part["classes"] == ["a"] * 15 + ["b"] * 15
     page = render_html(summarize(daf, X, y))
-    assert "Which rows does it help?" in page
-    lean = summarize(DAF(stop=MaxProbes(50), row_effects=False, random_state=0).fit(X, y), X, y)
-    assert lean["which_rows"] is None
-    assert lean["gaps"]["which_rows"].startswith("this run kept nothing about rows")
+    assert "Which samples does each feature help?" in page
+    lean = summarize(DAF(stop=MaxProbes(50), rows=False, random_state=0).fit(X, y), X, y)
+    assert lean["row_effects"] is None
+    assert lean["omitted"]["row_effects"].startswith("this run recorded no effects on single samples")
 
 
 def test_a_path_gives_the_subsets(madelon):
@@ -450,11 +435,11 @@ def test_a_study_from_its_file_and_from_its_result(study, madelon, tmp_path):
     result, path = study
     X, y = madelon
     ours, theirs = summarize(result, X, y), summarize(path, X, y)
-    for part in ("study", "ranking", "verdict", "data", "likeness"):
+    for part in ("study", "ranking", "verdict", "data", "redundancy"):
         assert ours[part] == theirs[part], part
     best = theirs["study"]["best"]
     assert best in ("bif", "fsdd")
-    assert f"3 random splits {best} selected best" in theirs["verdict"][0]
+    assert f"{best} selected the best features in 3 random splits: 3-nn with" in theirs["verdict"][0]
     assert "from split to split" in theirs["verdict"][1]
     np.testing.assert_allclose(theirs["study"]["accuracy"], result.accuracy.mean(axis=0))
     held = np.zeros(40)
@@ -472,44 +457,45 @@ def test_a_study_from_its_file_and_from_its_result(study, madelon, tmp_path):
         summarize(broken)
 
 
-def test_every_table_of_a_study_has_its_sentence(study, capsys):
+def test_every_table_of_a_study_has_a_sentence(study, capsys):
     result, _ = study
-    told = sentences(result)
+    sentences = sentences_on_study(result)
     means = dict(zip(result.selectors, result.accuracy.mean(axis=(0, 2, 3)), strict=True))
     best = max(means, key=means.get)
-    beyond = result.verdict()["p_holm"] < 0.05
-    assert told["accuracy"][0].startswith(f"{best} has the highest mean over sizes, {means[best]:.3f}")
-    assert ("no difference is beyond chance" in told["accuracy"][0]) == (not beyond.any())
-    assert told["pairs"].startswith(f"{beyond.sum()} of 3" if beyond.any() else "No difference")
+    significant = result.verdict()["p_holm"] < 0.05
+    highest = f"{best} has the highest mean accuracy over all sizes, {means[best]:.3f}"
+    assert sentences["accuracy"][0].startswith(highest)
+    assert ("no difference is significant" in sentences["accuracy"][0]) == (not significant.any())
+    assert sentences["pairs"].startswith(f"{significant.sum()} of 3" if significant.any() else "No difference")
     print_comparison(result)
     printed, summary = capsys.readouterr().out, summarize(result)
-    for sentence in (*told["accuracy"], told["stability"]["cw_rel"], told["pairs"]):
+    for sentence in (*sentences["accuracy"], sentences["stability"]["cw_rel"], sentences["pairs"]):
         assert sentence in printed
         assert sentence in render_html(summary)
-    for sentence in (*told["accuracy"], told["stability"]["nogueira"], told["pairs"]):
+    for sentence in (*sentences["accuracy"], sentences["stability"]["nogueira"], sentences["pairs"]):
         assert sentence.replace("_", r"\_") in render_markdown(summary)
 
 
 def test_differences_in_words():
     means = np.array([0.9, 0.8, 0.7])
-    told = _on_accuracy(("a", "b", "c"), means, [("a", "c"), ("b", "c")])
-    assert told == "a has the highest mean over sizes, 0.900; it is better than c beyond chance."
+    sentence = _on_accuracy(("a", "b", "c"), means, [("a", "c"), ("b", "c")])
+    assert sentence == "a has the highest mean accuracy over all sizes, 0.900; it is significantly better than c."
     assert _on_accuracy(("a", "b", "c"), means, [("b", "c")]).endswith(", but its lead may be chance.")
-    assert _on_pairs(3, 1, 5) == "1 of 3 differences is beyond chance."
-    assert _on_pairs(3, 0, 1) == "A single split cannot tell a difference from chance."
+    assert _on_pairs(3, 1, 5) == "1 of 3 differences is significant."
+    assert _on_pairs(3, 0, 1) == "A single split cannot show whether a difference is significant."
 
 
 def test_criteria_in_prose():
-    assert in_prose(KNN()) == "3 nearest neighbors"
-    assert in_prose(KNN(1)) == "the nearest neighbor"
-    assert in_prose(KNN(5, missing="median")) == "5 nearest neighbors, missing values filled with the median"
-    assert in_prose(Average([KNN(), NaiveBayes()])) == "the mean of 3 nearest neighbors and naive Bayes"
+    assert in_prose(KNN()) == "3 nearest neighbours"
+    assert in_prose(KNN(1)) == "the nearest neighbour"
+    assert in_prose(KNN(5, missing="median")) == "5 nearest neighbours, gaps filled with the median"
+    assert in_prose(Average([KNN(), NaiveBayes()])) == "the mean of 3 nearest neighbours and naive Bayes"
     assert in_prose(Scorer(KNeighborsClassifier(7))) == Scorer(KNeighborsClassifier(7)).describe()
     assert all("(" not in in_prose(kind()) for kind in NAMES.values())
 
 
-def test_the_average_feature_is_at_zero(kept):
-    daf, _ = kept
+def test_the_average_feature_is_at_zero(saved_run):
+    daf, _ = saved_run
     columns = summarize(daf)["ranking"]["columns"]
     np.testing.assert_allclose(columns["above_average"], np.sort(daf.scores_)[::-1] - daf.scores_.mean(), atol=1e-12)
     for text in (render_html(summarize(daf)), render_markdown(summarize(daf)), daf._repr_html_()):
@@ -522,23 +508,23 @@ def test_a_study_of_one_trial(study):
     one = type(result)(**{**vars_of(result), "records": result.records[:1]})
     summary = summarize(one)
     assert json.loads(render_json(summary)) == summary
-    assert "takes two splits or more" in summary["verdict"][1]
+    assert "at least two splits are needed" in summary["verdict"][1]
 
 
 def vars_of(result):
     return {name: getattr(result, name) for name in type(result).__dataclass_fields__}
 
 
-def test_a_study_with_nothing_selected_has_a_file_header_only(study, tmp_path):
+def test_a_study_without_finished_trials_is_refused(study, tmp_path):
     header = study[1].read_bytes().splitlines()[0]
     (tmp_path / "new.jsonl").write_bytes(header + b"\n")
-    with pytest.raises(StudyError, match="holds no finished trial yet"):
+    with pytest.raises(StudyError, match="has no finished trials yet"):
         summarize(tmp_path / "new.jsonl")
 
 
 @pytest.mark.slow
-def test_madelon_needs_company():
-    """What stands out is informative; one feature of noise may look so on these rows."""
+def test_madelon_stands_out():
+    """At most one of the features that stand out is noise."""
     data = make_madelon(400, 60, random_state=0)
     summary = summarize(DAF(stop=MaxProbes(3000), random_state=0).fit(data.X, data.y), data.X, data.y)
     columns = summary["ranking"]["columns"]
@@ -547,23 +533,21 @@ def test_madelon_needs_company():
     assert len(set(standing_out) - set(data.informative.tolist())) <= 1
 
 
-def test_rare_classes_come_with_a_better_score():
-    """Where one class has most rows, guessing it is hard to beat by accuracy, and the verdict says what to ask."""
+def test_a_hint_for_rare_classes():
+    """If one class is large, guessing is hard to beat by accuracy, and the verdict suggests another score."""
     random = np.random.default_rng(2)
     X, y = random.standard_normal((60, 8)), np.repeat(["common", "rare"], [50, 10])
-    hint = "scoring by balanced_accuracy"
+    hint = "scoring='balanced_accuracy'"
     assert hint in summarize(FSDD().fit(X, y), X, y)["verdict"][1]
     even = np.repeat(["a", "b"], 30)
     assert hint not in summarize(FSDD().fit(X, even), X, even)["verdict"][1]
 
 
-def test_of_many_rounds_the_first_and_the_last_are_told():
+def test_notes_on_many_rounds_are_short():
     random = np.random.default_rng(3)
     tournament = Tournament(n_probes=600, random_state=0).fit(random.standard_normal((30, 500)), np.arange(30) % 2)
     features = summarize(tournament)["features"]
     sizes = [part["features"] for part in features["rounds"]]
     assert len(sizes) > 8
-    (told,) = features["told"]
-    assert told.startswith(
-        f"Rounds among 500, {sizes[1]}, {sizes[2]}, …, {sizes[-1]} features; features were dropped after "
-    )
+    (note,) = features["notes"]
+    assert note.startswith(f"Rounds with 500, {sizes[1]}, {sizes[2]}, …, {sizes[-1]} features; features were dropped ")

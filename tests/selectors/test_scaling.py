@@ -95,8 +95,8 @@ def test_widths_that_rule_distances_are_told():
     X, y = table()
     X[:, 1:6] /= 1e4
     raw = DAF(criterion="knn", stop=MaxProbes(60), max_probe_size=10, random_state=0).fit(X, y)
-    told = sentences_on_features(raw.run_, [f"x{column}" for column in range(30)])
-    assert told[0].startswith("Columns differ in width (deviations from")
-    assert "--scale standard" in told[0]
+    told = notes_on_run(raw.run_, [f"x{column}" for column in range(30)])
+    assert told[0].startswith("The features have very different scales (standard deviations from")
+    assert "scale='standard'" in told[0]
     for fitted in (raw.set_params(scale="standard").fit(X, y), raw.set_params(scale=None, criterion="tree").fit(X, y)):
-        assert sentences_on_features(fitted.run_, [""] * 30) == []
+        assert notes_on_run(fitted.run_, [""] * 30) == []

@@ -135,8 +135,8 @@ def test_a_ledger_says_what_its_selector_says(tmp_path):
     assert again.ranking("regression").tolist() == kept.ranking_.tolist()
     ours, theirs = summarize(kept), summarize(tmp_path / "run.ledger", coefficient="regression")
     assert ours["ranking"] == theirs["ranking"]
-    assert theirs["asked"]["method"] == "Tournament"
-    assert "Rounds among 80, 56, 39" in render_markdown(theirs)
+    assert theirs["header"]["method"] == "Tournament"
+    assert "Rounds with 80, 56, 39" in render_markdown(theirs)
 
 
 def test_filters_protect_features_while_many_are_in():

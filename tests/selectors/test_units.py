@@ -220,7 +220,7 @@ def test_the_ledger_alone_tells_the_same_ranking(options, tmp_path):
     for name, values in known["ranking"]["columns"].items():
         assert columns[name] == values, name
     assert kept["ranking"]["column_numbers"] == np.argsort(fitted.ranking_, kind="stable").tolist()
-    assert kept["ranking"]["standing_out"] == known["ranking"]["standing_out"]
+    assert kept["ranking"]["n_standing_out"] == known["ranking"]["n_standing_out"]
     with_data = summarize(path, X, y)
     assert with_data["ranking"]["columns"]["rank"] == columns["rank"]
 
@@ -591,7 +591,9 @@ def test_rounds_with_groups_kept_dropped_and_categories(tmp_path):
     assert kept["features"]["rounds"] == known["features"]["rounds"]
     assert [part["features"] for part in kept["features"]["rounds"]][:2] == [115, 80]
     assert kept["convergence"] is None or kept["convergence"]["overlap"] == known["convergence"]["overlap"]
-    assert any(sentence.startswith("Rounds among 115, 80, ") for sentence in kept["features"]["told"])
+    assert any(sentence.startswith("Rounds with 115, 69, ") for sentence in kept["features"]["notes"])
+    with pytest.raises(LedgerError, match=r"its narrow is 0\.6, not null"):
+        daf(ledger=path, **{**options, "narrow": None}).fit(X, y)
 
 
 # ---- the report
@@ -603,12 +605,12 @@ def test_the_report_says_what_was_said():
     summary = summarize(fitted, frame, y)
     features = summary["features"]
     assert features["groups"] == [["a", "d"]]
-    assert (features["kept"], features["dropped"], features["categorical"]) == (["b"], ["c"], CATEGORIES)
+    assert (features["keep"], features["drop"], features["categorical"]) == (["b"], ["c"], CATEGORIES)
     assert features["rounds"] is None
-    assert "b" not in summary["verdict"][0].partition("led by")[2].partition(";")[0].split()
+    assert "b" not in summary["verdict"][0].partition("The best ones are")[2].partition(".")[0].split()
     assert summary["sizes"]["size"][0] == 1
     text = render_markdown(summary)
-    assert "- 1 group, of 2 features in all, entered and left probes as one." in text
+    assert "- 1 group with 2 features in total entered the probes as one unit." in text
 
 
 def test_the_code_in_the_report_gives_the_same_ranking():

@@ -316,7 +316,7 @@ def compare(
             trials=trials,
             test_size=test_size,
             sizes=numbers,
-            run=ledger,
+            ledger=ledger,
             random_state=0 if random_state is None and not resumed else random_state,
             n_jobs=n_jobs,
             verbose=0 if quiet else 1,

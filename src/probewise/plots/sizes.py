@@ -350,7 +350,7 @@ def _as_model(classifier: Any, X: Any) -> Any:
 
 
 def _known(classifier: str, result: StudyResult) -> str:
-    return result.classifiers[result._place("classifier", classifier, result.classifiers)]
+    return result.classifiers[result.index_of("classifier", classifier, result.classifiers)]
 
 
 def _require_known(stability: str | Sequence[str], measures: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Reports: everything known about a run as one dict, and that dict as HTML, Markdown or JSON."""
+"""Reports: the summary of a run as one dict, rendered as HTML, Markdown or JSON."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["render_html", "render_json", "render_markdown", "require_report_path", "save", "summarize"]
 
-_HOME = {"render_html": "html", "render_markdown": "markdown", "summarize": "summary"}
+_MODULES = {"render_html": "html", "render_markdown": "markdown", "summarize": "summary"}
 FORMATS = {".html": "render_html", ".htm": "render_html", ".md": "render_markdown", ".json": "render_json"}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    if name in _MODULES:
+        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module 'probewise.report' has no attribute {name!r}")
 
 
@@ -34,14 +34,14 @@ def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:
     Parameters
     ----------
     summary : dict of str to object
-        What `summarize` gave.
+        The result of `summarize`.
     path : path-like
-        Its ending is the format: .html, .md or .json.
+        The file; its ending decides the format: .html, .md or .json.
 
     Returns
     -------
     Path
-        Of the file written.
+        The path of the file.
     """
     path = require_report_path(path)
     name = FORMATS[path.suffix.lower()]
@@ -51,12 +51,12 @@ def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:
 
 
 def render_json(summary: dict[str, Any]) -> str:
-    """What `summarize` gave as JSON, with all features, on one line."""
+    """Render a summary as one line of JSON with all features."""
     return json.dumps(summary, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
 
 
 def require_report_path(path: str | PathLike[str]) -> Path:
-    """The path, if `save` can write there: a known format whose libraries are installed, in a folder that exists."""
+    """Check that `save` can write to the path: known format, installed libraries, existing folder."""
     path = writable_path(path, list(FORMATS), "a report cannot be written to {}: name it .html, .md or .json")
     if FORMATS[path.suffix.lower()] == "render_html":
         import_module(".html", __name__).require_libraries()

@@ -1,4 +1,4 @@
-"""Two runs side by side: settings that differ, what their tops share, rank correlation, and J."""
+"""Comparison of two runs: settings that differ, shared top features, rank correlation, and J."""
 
 from __future__ import annotations
 
@@ -14,97 +14,100 @@ from .findings import Findings
 from .summary import findings_of
 
 TOPS = (5, 10, 20, 50, 100, 200)
-SHOWN = 20
+N_SHOWN = 20
 FINGERPRINTS = ("data", "target", "folds", "units", "protected", "sample_weight")
 NOT_SETTINGS = ("feature_names", "stop_reason", "seconds")
 
 
-def compare_runs(first: str | PathLike[str], second: str | PathLike[str], *, top: int = SHOWN) -> dict[str, Any]:
-    """What differs between the runs in two ledgers, as a dict of JSON values.
+def compare_runs(first: str | PathLike[str], second: str | PathLike[str], *, top: int = N_SHOWN) -> dict[str, Any]:
+    """Compare the runs in two ledgers; returns a dict of JSON values.
 
-    Features are matched by their names. The rank correlation is Spearman's, over the features that have a score in
-    both runs.
+    Features are matched by name. The rank correlation is Spearman's, over the features with a score in both runs.
 
     Parameters
     ----------
     first, second : path-like
         Ledgers of `DAF` or `Tournament`.
     top : int, default=20
-        How many of the features that either run has on top are shown with both their ranks.
+        Number of features to show, from the top of either run, with both of their ranks.
 
     Returns
     -------
     dict of str to object
-        "settings" (name, first and second where they differ), "tops" (size, how many features are shared, and how many
-        chance would share), "rank_correlation", "features" in both, "same_probes" and "same_results" (how many of the
-        first probes have the same J), "J" and "top".
+        "settings" (name, first and second value of those that differ), "tops" (size, number of shared features, and
+        the number expected by chance), "rank_correlation", "features" (number in both), "same_results" (how many of
+        the first probes have the same J), "J" and "top".
     """
     runs = [findings_of(path) for path in (first, second)]
-    for path, run in zip((first, second), runs, strict=True):
-        if run.run is None:
-            raise ValueError(f"{path} holds no ledger: give files of rank --ledger or of DAF(ledger=...)")
-    ledgers = [run.run.ledger for run in runs if run.run is not None]
+    for path, findings in zip((first, second), runs, strict=True):
+        if findings.run is None:
+            raise ValueError(f"{path} is not the ledger of a run: give files of DAF or Tournament with ledger=...")
+    ledgers = [findings.run.ledger for findings in runs if findings.run is not None]
     columns = _shared_columns(*runs)
-    one, other = (rankdata(run.ranking[some], method="ordinal") for run, some in zip(runs, columns, strict=True))
+    ranks = [rankdata(run.ranking[numbers], method="ordinal") for run, numbers in zip(runs, columns, strict=True)]
     scored = np.isfinite(runs[0].scores[columns[0]]) & np.isfinite(runs[1].scores[columns[1]])
-    correlation = spearmanr(one[scored], other[scored]).statistic if scored.sum() > 2 else np.nan
+    correlation = spearmanr(ranks[0][scored], ranks[1][scored]).statistic if scored.sum() > 2 else np.nan
+    settings = [{"method": run.method, **ledger.settings} for run, ledger in zip(runs, ledgers, strict=True)]
+    n_shared = len(ranks[0])
     return {
-        "settings": _settings_that_differ(
-            *({"method": run.method, **ledger.settings} for run, ledger in zip(runs, ledgers, strict=True))
-        ),
-        "features": len(one),
+        "settings": _different_settings(*settings),
+        "features": n_shared,
         "tops": [
-            {"size": size, "shared": int(((one <= size) & (other <= size)).sum()), "by_chance": size**2 / len(one)}
+            {
+                "size": size,
+                "shared": int(((ranks[0] <= size) & (ranks[1] <= size)).sum()),
+                "by_chance": size**2 / n_shared,
+            }
             for size in TOPS
-            if 2 * size <= len(one)
+            if 2 * size <= n_shared
         ],
         "rank_correlation": float(correlation) if np.isfinite(correlation) else None,
-        "J": [_results(ledger) for ledger in ledgers],
-        "same_results": _same_results(*ledgers),
-        "top": _top([runs[0].names[column] for column in columns[0]], one, other, top),
+        "J": [_statistics_of_J(ledger) for ledger in ledgers],
+        "same_results": _n_same_results(*ledgers),
+        "top": _top(runs[0].names_of(columns[0]), ranks[0], ranks[1], top),
     }
 
 
 def _shared_columns(first: Findings, second: Findings) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The features of both, by name, as columns of each."""
-    places = {name: column for column, name in enumerate(second.names)}
-    pairs = [(column, places[name]) for column, name in enumerate(first.names) if name in places]
+    """The features with the same name in both runs, as columns of each."""
+    column_of = {name: column for column, name in enumerate(second.names)}
+    pairs = [(column, column_of[name]) for column, name in enumerate(first.names) if name in column_of]
     if not pairs:
-        raise ValueError("the two runs have no feature in common, by their names: they are of different tables")
+        raise ValueError("the two runs have no feature names in common: they used different tables")
     one, other = np.array(pairs, dtype=np.int64).T
     return one, other
 
 
-def _settings_that_differ(one: dict[str, Any], other: dict[str, Any]) -> list[dict[str, Any]]:
+def _different_settings(one: dict[str, Any], other: dict[str, Any]) -> list[dict[str, Any]]:
     return [
-        {"name": name, "first": _said(name, one.get(name)), "second": _said(name, other.get(name))}
+        {"name": name, "first": _shown(name, one.get(name)), "second": _shown(name, other.get(name))}
         for name in dict.fromkeys([*one, *other])
         if name not in NOT_SETTINGS and one.get(name) != other.get(name)
     ]
 
 
-def _said(name: str, value: Any) -> Any:
-    """A setting for a reader: fingerprints are long, and tell only that they differ."""
-    if value is not None and (name in FINGERPRINTS or (isinstance(value, list) and len(value) > SHOWN)):
+def _shown(name: str, value: Any) -> Any:
+    """A setting as a reader sees it; fingerprints and long lists are truncated."""
+    if value is not None and (name in FINGERPRINTS or (isinstance(value, list) and len(value) > N_SHOWN)):
         return f"{str(value)[:8]}…"
     return value if value is None or isinstance(value, str | int | float) else str(value)
 
 
-def _results(ledger: Ledger) -> dict[str, Any]:
-    values = ledger.values()
-    measures = {"mean": values.mean(), "deviation": values.std(), "least": values.min(), "largest": values.max()}
-    known = {"probes": len(values), "seconds": ledger.seconds}
-    return known | {name: float(value) for name, value in measures.items()}
+def _statistics_of_J(ledger: Ledger) -> dict[str, Any]:
+    J = ledger.values()
+    statistics = {"mean": J.mean(), "std": J.std(), "min": J.min(), "max": J.max()}
+    numbers = {name: float(value) for name, value in statistics.items()}
+    return {"probes": len(J), "seconds": ledger.seconds, **numbers}
 
 
-def _same_results(first: Ledger, second: Ledger) -> int:
-    """How many probes from the first on gave the same J, to the bit, in both."""
-    shorter = min(first.n_probes, second.n_probes)
-    differ = np.flatnonzero(first.values(0, shorter) != second.values(0, shorter))
-    return int(differ[0]) if len(differ) else shorter
+def _n_same_results(first: Ledger, second: Ledger) -> int:
+    """Number of probes, counted from the first, with bitwise the same J in both runs."""
+    n_common = min(first.n_probes, second.n_probes)
+    differ = np.flatnonzero(first.values(0, n_common) != second.values(0, n_common))
+    return int(differ[0]) if len(differ) else n_common
 
 
 def _top(names: list[str], first: NDArray[np.int64], second: NDArray[np.int64], top: int) -> list[dict[str, Any]]:
-    """The features on top of either run, by the better of their two ranks, with both."""
+    """The top features of either run, by the better of their two ranks, with both ranks."""
     order = np.lexsort((first + second, np.minimum(first, second)))[:top]
     return [{"feature": names[k], "first": int(first[k]), "second": int(second[k])} for k in order.tolist()]

@@ -1,7 +1,7 @@
-"""Which way a feature goes: the class in which it is higher and by how much, or its correlation with the target.
+"""Direction of each feature's effect: the class with the higher mean, or the correlation with a numeric target.
 
-All of it describes the rows at hand, each feature on its own. What decides the ranking is something else: what a
-feature adds to others.
+These statistics describe each feature on its own. The ranking measures something else: how much a feature adds to
+other features.
 """
 
 from __future__ import annotations
@@ -16,163 +16,165 @@ from sklearn.utils import gen_batches
 
 from ..criteria.base import Target
 from ..engine.interactions import columns_of
-from .words import plain_numbers
+from .ranking_table import json_numbers
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
 
-MOST_CELLS = 100_000_000  # beyond, only the first features are looked at
-CELLS_AT_A_TIME = 4_000_000
-SPAN_OF_INTENSITIES = 50.0  # logarithms of intensities or counts span less
-DRAWN, CLASSES_DRAWN, POINTS_DRAWN, ROWS_DRAWN = 12, 6, 40, 200
-SURE = float(ndtri(0.975))
+MAX_CELLS = 100_000_000  # in larger tables only the best-ranked features are described
+BATCH_CELLS = 4_000_000
+INTENSITY_RANGE = 50.0  # intensities and counts span more than this, their logarithms less
+N_DRAWN, MAX_CLASSES, MAX_POINTS, MAX_SAMPLES = 12, 6, 40, 200
+Z_95 = float(ndtri(0.975))
 
 
 def direction_columns(X: Any, target: Target, order: Columns, categorical: Columns) -> dict[str, Any]:
-    """Columns of the ranking, best first, that say which way each feature goes; None or NaN where that is not known.
+    """Columns of the ranking that describe the direction of each effect; None or NaN where it is not known.
 
-    Of classes: where the mean is highest (``higher_in``, against ``lower_in``, where it is lowest), Hedges' g between
-    these two with its interval of 95 %, and the ratio of their means (``fold_change``) where all values are above 0 and
-    span more than 50, as intensities and counts do and their logarithms do not. Of numbers: Pearson's correlation with
-    the target, with Fisher's interval. Features that are ``categorical`` go no way: their numbers mean nothing.
+    For classes: the class with the highest mean (``higher_in``), the one with the lowest (``lower_in``, for more than
+    two classes), Hedges' g between these two with its 95% confidence interval, and the ratio of their means
+    (``fold_change``) if all values are positive and span more than 50, as intensities and counts do. For a numeric
+    target: Pearson's correlation with Fisher's 95% confidence interval. Categorical features have no direction.
     """
-    first = order[: max(1, MOST_CELLS // max(1, X.shape[0]))]
-    measure = _between_classes if target.is_classification else _with_numbers
-    some = gen_batches(len(first), max(1, CELLS_AT_A_TIME // max(1, X.shape[0])))
-    parts = [measure(columns_of(X, first[part]), target) for part in some]
+    first = order[: max(1, MAX_CELLS // max(1, X.shape[0]))]
+    measure = _compare_classes if target.is_classification else _correlate
+    batches = gen_batches(len(first), max(1, BATCH_CELLS // max(1, X.shape[0])))
+    parts = [measure(columns_of(X, first[batch]), target) for batch in batches]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-    is_category = np.isin(first, categorical)
+    is_categorical = np.isin(first, categorical)
     for name, column in columns.items():
-        column[is_category] = -1 if column.dtype.kind == "i" else np.nan
-        blank = np.full(len(order) - len(first), -1 if column.dtype.kind == "i" else np.nan)
-        columns[name] = np.concatenate([column, blank.astype(column.dtype)])
+        missing = -1 if column.dtype.kind == "i" else np.nan
+        column[is_categorical] = missing
+        rest = np.full(len(order) - len(first), missing, dtype=column.dtype)
+        columns[name] = np.concatenate([column, rest])
     if target.classes is not None and len(target.classes) == 2:
         del columns["lower_in"]
     if "fold_change" in columns and not np.isfinite(columns["fold_change"]).any():
         del columns["fold_change"]
-    return {name: _labels(part, target) if part.dtype.kind == "i" else part.round(6) for name, part in columns.items()}
+    return {
+        name: _class_labels(column, target) if column.dtype.kind == "i" else column.round(6)
+        for name, column in columns.items()
+    }
 
 
-def direction_of(selector: Any, X: Any, y: Any) -> dict[str, Any]:
-    """The same for a fitted selector and its data."""
-    record = getattr(getattr(selector, "run_", None), "settings", None)
-    categorical = np.empty(0, np.int64) if record is None or record.categorical is None else record.categorical
+def direction_of_selector(selector: Any, X: Any, y: Any) -> dict[str, Any]:
+    """`direction_columns` for a fitted selector and the data it was fitted to."""
+    run = getattr(selector, "run_", None)
+    categorical = None if run is None else run.record.categorical
     order = np.argsort(selector.ranking_, kind="stable")
-    return direction_columns(selector.as_numbers(X), target_of(selector, y), order, categorical)
+    numbers, target = selector.as_numbers(X), target_of_selector(selector, y)
+    return direction_columns(numbers, target, order, np.empty(0, np.int64) if categorical is None else categorical)
 
 
-def target_of(selector: Any, y: Any) -> Target:
-    """y as a fitted selector took it: classes or numbers."""
+def target_of_selector(selector: Any, y: Any) -> Target:
+    """y as classes or numbers, as the fitted selector read it."""
     return Target.of(y, getattr(getattr(selector, "criterion_", None), "task", "auto"))
 
 
-def in_words(columns: dict[str, Any], place: int, names: Callable[[str], str] = str) -> str:
-    """Which way the feature at that place of the ranking goes; "" where that is not known."""
+def direction_in_words(columns: dict[str, Any], row: int, shorten: Callable[[str], str] = str) -> str:
+    """Direction of the effect in this row of the ranking as text; "" if it is not known."""
 
-    def of(name: str) -> Any:
-        value = columns[name][place] if name in columns else None
+    def value_of(name: str) -> Any:
+        value = columns[name][row] if name in columns else None
         return None if value is None or value != value else value
 
-    if of("correlation") is not None:
-        way = "rises" if of("correlation") > 0 else "falls"
-        return f"{way} with the target, correlation {_interval(of, 'correlation')}"
-    if of("higher_in") is None:
+    def with_interval(name: str) -> str:
+        low, high = value_of(f"{name}_low"), value_of(f"{name}_high")
+        interval = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
+        return f"{value_of(name):.2f}{interval}".replace("-", "−")
+
+    if value_of("correlation") is not None:
+        verb = "increases" if value_of("correlation") > 0 else "decreases"
+        return f"{verb} with the target, correlation {with_interval('correlation')}"
+    if value_of("higher_in") is None:
         return ""
-    than = f" than in {names(of('lower_in'))}" if of("lower_in") else ""
-    by = f", by {_interval(of, 'difference')} standard deviations" if of("difference") is not None else ""
-    fold = f", {of('fold_change'):.2f}-fold" if of("fold_change") is not None else ""
-    return f"higher in {names(of('higher_in'))}{than}{by}{fold}"
+    words = f"higher in {shorten(value_of('higher_in'))}"
+    if value_of("lower_in"):
+        words += f" than in {shorten(value_of('lower_in'))}"
+    if value_of("difference") is not None:
+        words += f" by {with_interval('difference')} standard deviations"
+    return words + (f", {value_of('fold_change'):.2f}-fold" if value_of("fold_change") is not None else "")
 
 
-def _interval(of: Callable[[str], Any], name: str) -> str:
-    low, high = of(f"{name}_low"), of(f"{name}_high")
-    text = f"{of(name):.2f}" + ("" if low is None or high is None else f" ({low:.2f} to {high:.2f})")
-    return text.replace("-", "−")
-
-
-def _labels(codes: Columns, target: Target) -> list[str | None]:
+def _class_labels(codes: Columns, target: Target) -> list[str | None]:
     assert target.classes is not None
-    names = [*map(str, target.classes), None]
-    return [names[code] for code in codes.tolist()]
+    labels = [*map(str, target.classes), None]
+    return [labels[code] for code in codes.tolist()]
 
 
-def _between_classes(values: Floats, target: Target) -> dict[str, NDArray[Any]]:
-    """Highest and lowest class (-1 where no two have values), the difference of these two, and their ratio."""
+def _compare_classes(values: Floats, target: Target) -> dict[str, NDArray[Any]]:
+    """The classes with the highest and the lowest mean (-1 if the means are equal), their difference and ratio."""
     assert target.classes is not None
-    known, every = np.isfinite(values), np.arange(values.shape[1])
+    is_known, every = np.isfinite(values), np.arange(values.shape[1])
     count, mean, square = (np.zeros((len(target.classes), values.shape[1])) for _ in range(3))
     for code in range(len(target.classes)):
         rows = target.values == code
-        inside, part = known[rows], values[rows]
-        count[code] = inside.sum(axis=0)
+        known, part = is_known[rows], values[rows]
+        count[code] = known.sum(axis=0)
         with np.errstate(invalid="ignore"):
-            mean[code] = np.where(inside, part, 0.0).sum(axis=0) / count[code]
-        square[code] = (np.where(inside, part - mean[code], 0.0) ** 2).sum(axis=0)
+            mean[code] = np.where(known, part, 0.0).sum(axis=0) / count[code]
+        square[code] = (np.where(known, part - mean[code], 0.0) ** 2).sum(axis=0)
     high = np.where(count > 0, mean, -np.inf).argmax(axis=0)
     low = np.where(count > 0, mean, np.inf).argmin(axis=0)
-    apart = ~np.isclose(mean[high, every], mean[low, every], rtol=1e-12, atol=0)
+    differ = ~np.isclose(mean[high, every], mean[low, every], rtol=1e-12, atol=0)
     n_high, n_low = count[high, every], count[low, every]
     freedom = n_high + n_low - 2
     with np.errstate(divide="ignore", invalid="ignore"):
-        deviation = np.sqrt((square[high, every] + square[low, every]) / freedom)
-        g = (1 - 3 / (4 * freedom - 1)) * (mean[high, every] - mean[low, every]) / deviation
+        std = np.sqrt((square[high, every] + square[low, every]) / freedom)
+        g = (1 - 3 / (4 * freedom - 1)) * (mean[high, every] - mean[low, every]) / std
         error = np.sqrt((n_high + n_low) / (n_high * n_low) + g**2 / (2 * freedom))
-        least, most = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-        fold = np.where(
-            (least > 0) & (most - least > SPAN_OF_INTENSITIES), mean[high, every] / mean[low, every], np.nan
-        )
-    g[~apart | ~np.isfinite(error)] = np.nan
+        smallest, largest = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
+        are_intensities = (smallest > 0) & (largest - smallest > INTENSITY_RANGE)
+        fold = np.where(are_intensities, mean[high, every] / mean[low, every], np.nan)
+    g[~differ | ~np.isfinite(error)] = np.nan
     return {
-        "higher_in": np.where(apart, high, -1),
-        "lower_in": np.where(apart, low, -1),
+        "higher_in": np.where(differ, high, -1),
+        "lower_in": np.where(differ, low, -1),
         "difference": g,
-        "difference_low": g - SURE * error,
-        "difference_high": g + SURE * error,
+        "difference_low": g - Z_95 * error,
+        "difference_high": g + Z_95 * error,
         "fold_change": fold,
     }
 
 
-def _with_numbers(values: Floats, target: Target) -> dict[str, NDArray[Any]]:
-    """Pearson's correlation with the target over the rows where the feature is known."""
-    known = np.isfinite(values)
-    count, y = known.sum(axis=0), np.where(known, target.values[:, None], np.nan)
+def _correlate(values: Floats, target: Target) -> dict[str, NDArray[Any]]:
+    """Pearson's correlation with the target over the samples where the feature is known."""
+    is_known = np.isfinite(values)
+    count, y = is_known.sum(axis=0), np.where(is_known, target.values[:, None], np.nan)
     with np.errstate(divide="ignore", invalid="ignore"):
-        x = np.where(known, values - np.where(known, values, 0).sum(axis=0) / count, 0.0)
-        y = np.where(known, y - np.where(known, y, 0).sum(axis=0) / count, 0.0)
+        x = np.where(is_known, values - np.where(is_known, values, 0).sum(axis=0) / count, 0.0)
+        y = np.where(is_known, y - np.where(is_known, y, 0).sum(axis=0) / count, 0.0)
         r = (x * y).sum(axis=0) / np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
         r = np.where(np.isfinite(r), np.clip(r, -1, 1), np.nan)
         error = np.where(count > 3, 1 / np.sqrt(count - 3.0), np.nan)
-        low, high = np.tanh(np.arctanh(r) - SURE * error), np.tanh(np.arctanh(r) + SURE * error)
+        low, high = np.tanh(np.arctanh(r) - Z_95 * error), np.tanh(np.arctanh(r) + Z_95 * error)
     return {"correlation": r, "correlation_low": low, "correlation_high": high}
 
 
-# ---- drawn
+# ---- values to draw
 
 
-def values_drawn(X: Any, target: Target, order: Columns, names: list[str], categorical: Columns) -> dict[str, Any]:
-    """The values of the first features by class, or against the target, few enough to be drawn.
+def values_to_draw(X: Any, target: Target, order: Columns, names: list[str], categorical: Columns) -> dict[str, Any]:
+    """Values of the first features, by class or against the target, reduced to a number that can be drawn.
 
-    A class has its quartiles with the least and the largest value, and of its values, in order, at most 40 evenly
-    spaced ones; of more than 6 classes the largest are drawn. Of numbers at most 200 rows are, evenly spaced.
+    Each class has its quartiles, minimum and maximum, and at most 40 of its values, evenly spaced in sorted order. Of
+    more than 6 classes the largest 6 are drawn. For a numeric target at most 200 evenly spaced samples are drawn.
     """
-    shown = order[:DRAWN][~np.isin(order[:DRAWN], categorical)]
-    values, features = columns_of(X, shown), [names[column] for column in shown.tolist()]
+    drawn = order[:N_DRAWN][~np.isin(order[:N_DRAWN], categorical)]
+    values, features = columns_of(X, drawn), [names[column] for column in drawn.tolist()]
     if target.classes is None:
-        rows = np.unique(np.linspace(0, len(values) - 1, ROWS_DRAWN).round().astype(int))
-        return {
-            "features": features,
-            "target": plain_numbers(target.values[rows]),
-            "values": plain_numbers(values[rows].T),
-        }
+        rows = _evenly_spaced(len(values), MAX_SAMPLES)
+        y, by_feature = json_numbers(target.values[rows]), json_numbers(values[rows].T)
+        return {"features": features, "target": y, "values": by_feature}
     sizes = np.bincount(target.values, minlength=len(target.classes))
-    codes = np.sort(np.argsort(-sizes, kind="stable")[:CLASSES_DRAWN])
-    drawn = [[_box_and_points(column[target.values == code]) for code in codes] for column in values.T]
+    codes = np.sort(np.argsort(-sizes, kind="stable")[:MAX_CLASSES])
+    by_class = [[_box_and_points(column[target.values == code]) for code in codes] for column in values.T]
     return {
         "features": features,
         "classes": [str(target.classes[code]) for code in codes],
         "left_out": len(sizes) - len(codes),
-        "boxes": [[box for box, _ in of_feature] for of_feature in drawn],
-        "points": [[points for _, points in of_feature] for of_feature in drawn],
+        "boxes": [[box for box, _ in classes] for classes in by_class],
+        "points": [[points for _, points in classes] for classes in by_class],
     }
 
 
@@ -180,5 +182,9 @@ def _box_and_points(values: Floats) -> tuple[list[float] | None, list[float]]:
     known = np.sort(values[np.isfinite(values)])
     if not len(known):
         return None, []
-    places = np.unique(np.linspace(0, len(known) - 1, min(POINTS_DRAWN, len(known))).round().astype(int))
-    return plain_numbers(np.quantile(known, (0, 0.25, 0.5, 0.75, 1))), plain_numbers(known[places])
+    quartiles = np.quantile(known, (0, 0.25, 0.5, 0.75, 1))
+    return json_numbers(quartiles), json_numbers(known[_evenly_spaced(len(known), MAX_POINTS)])
+
+
+def _evenly_spaced(n: int, most: int) -> Columns:
+    return np.unique(np.linspace(0, n - 1, min(most, n)).round().astype(np.int64))

@@ -1,11 +1,13 @@
-"""A summary as one self-contained page: a jinja2 template, with a script and a style of our own."""
+"""HTML: the report as one self-contained page, inline in a notebook, and the table of top features in a notebook."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+from dataclasses import dataclass
 from functools import partial
+from html import escape
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -13,52 +15,44 @@ from typing import Any
 
 from ..engine.interactions import IN_WORDS
 from ..engine.progress import span
-from .direction import in_words
-from .ranking_table import DECIMALS, ENDS, decimals_of, for_people, typeset_cell
-from .verdict import predicts
-from .words import count, evidence, number, p_value, percent, quoted
+from .direction import direction_in_words
+from .ranking_table import (
+    DECIMALS,
+    INTERVAL_ENDS,
+    LABELS,
+    columns_of_selector,
+    decimals_of,
+    display_columns,
+    typeset_cell,
+)
+from .sentences import count, evidence_in_words, number, one_line, p_value, percent, predicts
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("charts.js", "plots.js", "table.js", "page.js")
-ROWS_SHOWN, DRAWN_FEATURES, TOLD = 25, 30, 200
-DRAWN = ("values", "sizes", "convergence", "alone", "likeness", "interactions", "which_rows", "study")
-FIRST = "rank feature score above_average std_error stands_out higher_in lower_in difference fold_change correlation"
-ON_HOVER = ("rank_high", *ENDS)
+N_ROWS, N_DRAWN, N_DIRECTIONS, N_TOP_FEATURES = 25, 30, 200, 10
+DRAWN_SECTIONS = (
+    *("values", "sizes", "convergence", "univariate", "redundancy", "interactions", "row_effects", "study"),
+)
+FIRST_COLUMNS = (
+    *("rank", "feature", "score", "above_average", "std_error", "stands_out", "higher_in", "lower_in"),
+    *("difference", "fold_change", "correlation"),
+)
+NOTEBOOK_COLUMNS = ("rank", "feature", "score", "above_average", "std_error")
 
 
 def render_html(summary: dict[str, Any]) -> str:
-    """The report as one HTML file that needs nothing else: no network, no other file.
+    """Render the report as one HTML file that needs no network and no other file.
 
     Parameters
     ----------
     summary : dict of str to object
-        What `summarize` gave.
+        The result of `summarize`.
 
     Returns
     -------
     page : str
-        Below 200 kB for a few hundred features.
+        Less than 200 kB for a few hundred features.
     """
-    environment = page_environment()
-    trusted = environment.filters["trusted"]
-    environment.globals["way"] = partial(in_words, summary["ranking"]["columns"])
-    parts = [(TEMPLATES / name).read_text(encoding="utf-8") for name in SCRIPTS]
-    script = '"use strict";\n(() => {\n' + "\n".join(parts) + "})();\n"
-    page: str = environment.get_template("report.html").render(
-        summary,
-        script=trusted(script),
-        hash=_hash(script),
-        embedded=trusted(_embedded(summary)),
-        decimals=decimals_of(summary["ranking"]["columns"]),
-        shown=_shown(summary["ranking"]["labels"]),
-        rows_shown=ROWS_SHOWN,
-        predicts=predicts(summary),
-    )
-    return page
-
-
-def page_environment() -> Any:
-    """jinja2's, with our filters and the style of our pages; "trusted" text is not escaped."""
     jinja2 = require_libraries()
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
@@ -67,62 +61,115 @@ def page_environment() -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {"percent": percent, "number": number, "count": count, "quoted": quoted, "span": span}
-    environment.filters |= {"evidence": evidence, "p_value": p_value, "kind": IN_WORDS.get, "cell": typeset_cell}
-    trusted = environment.filters["trusted"] = jinja2.utils.markupsafe.Markup
-    environment.globals["style"] = trusted((TEMPLATES / "report.css").read_text(encoding="utf-8"))
-    return environment
+    environment.filters |= {"percent": percent, "number": number, "count": count, "one_line": one_line, "span": span}
+    environment.filters |= {"evidence": evidence_in_words, "p_value": p_value, "kind": IN_WORDS.get}
+    environment.filters["cell"] = typeset_cell
+    unescaped = jinja2.utils.markupsafe.Markup
+    columns, labels = summary["ranking"]["columns"], summary["ranking"]["labels"]
+    script = '"use strict";\n(() => {\n' + "\n".join(map(_template, SCRIPTS)) + "})();\n"
+    page: str = environment.get_template("report.html").render(
+        summary,
+        style=unescaped(_template("report.css")),
+        script=unescaped(script),
+        script_hash=_content_hash(script),
+        embedded=unescaped(_embedded_json(summary)),
+        direction=partial(direction_in_words, columns),
+        decimals=decimals_of(columns),
+        shown=_shown_columns(labels),
+        rows_shown=N_ROWS,
+        predicts=predicts(summary),
+    )
+    return page
 
 
 def require_libraries() -> Any:
-    """jinja2, loaded when a page is made; one sentence where it is missing."""
+    """Import jinja2; an error with the install command if it is missing."""
     try:
         return import_module("jinja2")
     except ModuleNotFoundError:
-        raise ImportError("an HTML report needs jinja2, of the report extra: pip install 'probewise[report]'") from None
+        raise ImportError("an HTML report needs jinja2: pip install 'probewise[report]'") from None
 
 
-def _shown(labels: dict[str, str]) -> dict[str, str]:
-    """The columns of the table and their heads; ends of intervals are shown beside the other end, or on hover."""
-    first = [name for name in FIRST.split() if name in labels]
-    names = [*first, *(name for name in labels if name not in (*first, *ON_HOVER))]
-    shown = for_people({name: labels[name] for name in names})
+def _template(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _shown_columns(labels: dict[str, str]) -> dict[str, str]:
+    """Columns of the table and their headings; the ends of intervals are shown next to the value or on hover."""
+    first = [name for name in FIRST_COLUMNS if name in labels]
+    names = [*first, *(name for name in labels if name not in (*first, "rank_high", *INTERVAL_ENDS))]
+    shown = display_columns({name: labels[name] for name in names})
     if "rank_low" in shown:
-        shown["rank_low"] = "95 % sure: rank"
+        shown["rank_low"] = "rank (95% CI)"
     return shown
 
 
-def _hash(script: str) -> str:
-    """For the content security policy: only this script may run, whatever a column is called."""
+def _content_hash(script: str) -> str:
+    """Hash for the content security policy: only this script may run, whatever a feature is called."""
     return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
-def _embedded(summary: dict[str, Any]) -> str:
-    """What the script draws, as JSON that cannot end its element."""
+def _embedded_json(summary: dict[str, Any]) -> str:
+    """The values that the script draws, as JSON that cannot close its script element."""
     ranking, labels = summary["ranking"], summary["ranking"]["labels"]
-    columns = {name: [_short(value) for value in values] for name, values in ranking["columns"].items()}
-    usual, scores = decimals_of(ranking["columns"]), ranking["columns"]["score"][:DRAWN_FEATURES]
-    known = [score for score in scores if score is not None]
-    drawn = {
-        **{name: summary[name] for name in DRAWN},
-        "ways": [in_words(ranking["columns"], place, quoted) for place in range(min(TOLD, len(columns["feature"])))],
+    columns = {name: [_rounded(value) for value in values] for name, values in ranking["columns"].items()}
+    decimals = decimals_of(ranking["columns"])
+    scores = [score for score in ranking["columns"]["score"][:N_DRAWN] if score is not None]
+    n_directions = min(N_DIRECTIONS, len(columns["feature"]))
+    embedded = {
+        **{name: summary[name] for name in DRAWN_SECTIONS},
+        "directions": [direction_in_words(ranking["columns"], row, one_line) for row in range(n_directions)],
         "ranking": {
             "columns": columns,
             "labels": labels,
-            "shown": list(_shown(labels)),
+            "shown": list(_shown_columns(labels)),
             "measure": "above_average" if "above_average" in columns else "score",
-            "by_score": "std_error" in columns or all(one >= other for one, other in pairwise(known)),
-            "decimals": {name: DECIMALS.get(name, usual) for name in columns},
-            "wholeNumbers": [name for name in columns if not any(isinstance(value, float) for value in columns[name])],
+            "by_score": "std_error" in columns or all(one >= other for one, other in pairwise(scores)),
+            "decimals": {name: DECIMALS.get(name, decimals) for name in columns},
+            "integers": [name for name in columns if not any(isinstance(value, float) for value in columns[name])],
         },
-        "rows_shown": ROWS_SHOWN,
+        "rows_shown": N_ROWS,
         "predicts": predicts(summary),
     }
-    text = json.dumps(drawn, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = json.dumps(embedded, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _short(value: Any) -> Any:
+def _rounded(value: Any) -> Any:
     if isinstance(value, bool):
         return int(value)
     return float(f"{value:.5g}") if isinstance(value, float) else value
+
+
+# ---- notebooks
+
+
+@dataclass(frozen=True, repr=False)
+class InlinePage:
+    """A report that a notebook shows inline."""
+
+    html: str
+
+    def __repr__(self) -> str:
+        size = f"A report of {len(self.html) // 1000} kB"
+        return f"{size} that a notebook shows inline; report('report.html', X, y) writes a file"
+
+    def _repr_html_(self) -> str:
+        frame = 'title="Report" sandbox="allow-scripts allow-downloads" style="width: 100%; height: 50rem; border: 0"'
+        return f'<iframe {frame} srcdoc="{escape(self.html)}"></iframe>'
+
+
+def top_features_table(selector: Any, names: list[str]) -> str:
+    """HTML table of the best features with their scores and, where known, standard errors."""
+    ranking = display_columns(columns_of_selector(selector, names))
+    columns = {name: ranking[name][:N_TOP_FEATURES] for name in NOTEBOOK_COLUMNS if name in ranking}
+    columns["feature"] = [one_line(name) for name in columns["feature"]]
+    decimals = decimals_of(columns)
+    head = "".join(f'<th scope="col">{escape(LABELS[name])}</th>' for name in columns)
+    rows = []
+    for values in zip(*columns.values(), strict=True):
+        cells = [escape(typeset_cell(name, value, decimals)) for name, value in zip(columns, values, strict=True)]
+        rest = "".join(f"<td>{text}</td>" for text in cells[2:])
+        rows.append(f'<tr><td>{cells[0]}</td><th scope="row">{cells[1]}</th>{rest}</tr>')
+    caption = f"Top {len(rows)} of {len(names):,} features"
+    return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

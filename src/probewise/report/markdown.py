@@ -1,4 +1,4 @@
-"""A summary as Markdown: the verdict, the top features, and the numbers behind them, for a ticket or a commit."""
+"""Markdown: the verdict, the top features and the numbers behind them, for a ticket or a commit message."""
 
 from __future__ import annotations
 
@@ -8,99 +8,99 @@ from typing import Any
 
 from ..engine.interactions import IN_WORDS
 from ..engine.progress import span
-from .direction import in_words
-from .ranking_table import ENDS, decimals_of, for_people, typeset_cell
-from .verdict import predicts
-from .words import count, evidence, number, p_value, percent, quoted
+from .direction import direction_in_words
+from .ranking_table import INTERVAL_ENDS, decimals_of, display_columns, typeset_cell
+from .sentences import count, evidence_in_words, number, one_line, p_value, percent, predicts
 
-TOP, WAYS = 30, 10
+N_ROWS, N_DIRECTIONS = 30, 10
 
 
 def render_markdown(summary: dict[str, Any]) -> str:
-    """The report as Markdown.
+    """Render the report as Markdown.
 
     Parameters
     ----------
     summary : dict of str to object
-        What `summarize` gave.
+        The result of `summarize`.
 
     Returns
     -------
     str
-        Of the ranking it has the top 30.
+        The report with the top 30 features of the ranking.
     """
-    heading = [f"# {text(summary['asked']['question'])}", *map(text, summary["verdict"])]
-    known = [section for name, section in SECTIONS.items() if summary[name] is not None]
-    parts = [heading, *(section(summary) for section in known)]
+    heading = [f"# {text(summary['header']['title'])}", *map(text, summary["verdict"])]
+    sections = [section for name, section in SECTIONS.items() if summary[name] is not None]
+    parts = [heading, *(section(summary) for section in sections)]
     return "\n\n".join(line for part in parts for line in part) + "\n"
 
 
 def text(value: Any) -> str:
-    """The value as plain text in Markdown, on one line: what would be markup is escaped."""
+    """The value as plain text on one line, with Markdown characters escaped."""
     line = " ".join(str(value).split())
     line = re.sub(r"([\\`*_\[\]|~#])", r"\\\1", line)
     return line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def table(head: Sequence[Any], rows: Iterable[Sequence[Any]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(
-        f"| {' | '.join(text(cell) if i != 1 else str(cell) for cell in line)} |" for i, line in enumerate(lines)
-    )
+    texts = [[text(cell) for cell in row] for row in (head, *rows)]
+    lines = [f"| {' | '.join(row)} |" for row in [texts[0], ["---"] * len(head), *texts[1:]]]
+    return "\n".join(lines)
+
+
+def bullets(items: Iterable[str]) -> str:
+    return "\n".join(f"- {text(item)}" for item in items)
 
 
 def fenced(code: str, language: str) -> str:
-    """A block of code, in a fence longer than any inside it."""
+    """A block of code in a fence longer than any inside it."""
     longest = max((len(run) for run in re.findall(r"`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{code}\n{fence}"
 
 
 def _data(summary: dict[str, Any]) -> list[str]:
-    data, asked = summary["data"], summary["asked"]
-    size = [count(data["rows"], "row")] if data["rows"] is not None else []
-    lines = [("table", asked["source"]), ("target", asked["target"])]
-    lines.append(("size", ", ".join([*size, count(data["features"], "feature")])))
+    data, header = summary["data"], summary["header"]
+    size = [count(data["rows"], "sample")] if data["rows"] is not None else []
+    facts = {"table": header["source"], "target": header["target"]}
+    facts["size"] = ", ".join([*size, count(data["features"], "feature")])
     if "missing_cells" in data:
-        lines.append(
-            ("missing", f"{count(data['missing_cells'], 'cell')} in {count(data['missing_columns'], 'column')}")
-        )
-        lines.append(("constant", count(data["constant_columns"], "column")))
+        facts["missing"] = f"{count(data['missing_cells'], 'cell')} in {count(data['missing_columns'], 'column')}"
+        facts["constant"] = count(data["constant_columns"], "column")
     if "classes" in data:
-        lines.append(("classes", ", ".join(f"{each['label']} ({each['rows']:,})" for each in data["classes"][:12])))
-    return ["## The data", "\n".join(f"- {name}: {text(value)}" for name, value in lines if value)]
+        facts["classes"] = ", ".join(f"{each['label']} ({each['rows']:,})" for each in data["classes"][:12])
+    return ["## The data", bullets(f"{name}: {value}" for name, value in facts.items() if value)]
 
 
 def _ranking(summary: dict[str, Any]) -> list[str]:
     columns = summary["ranking"]["columns"]
-    labels = {name: text for name, text in summary["ranking"]["labels"].items() if name not in ENDS}
-    labels = for_people(labels)
+    labels = {name: label for name, label in summary["ranking"]["labels"].items() if name not in INTERVAL_ENDS}
+    labels = display_columns(labels)
     decimals = decimals_of(columns)
     rows = [
-        [typeset_cell(key, value, decimals) for key, value in zip(labels, row, strict=True)]
-        for row in zip(*(columns[key][:TOP] for key in labels), strict=True)
+        [typeset_cell(name, value, decimals) for name, value in zip(labels, row, strict=True)]
+        for row in zip(*(columns[name][:N_ROWS] for name in labels), strict=True)
     ]
     n_more = len(columns["feature"]) - len(rows)
-    told = [f"{sentence}." for sentence in (summary["features"] or {}).get("told", ())]
-    ways = [(name, in_words(columns, place, quoted)) for place, name in enumerate(columns["feature"][:WAYS])]
-    sentences = "\n".join(
-        f"- {text(line)}" for line in [*told, *(f"{quoted(name)}: {way}" for name, way in ways if way)]
-    )
-    parts = ["## The ranking", text(summary["asked"]["way"]), sentences, table(list(labels.values()), rows)]
-    return [part for part in parts if part] + ([f"and {n_more:,} more"] if n_more else [])
+    notes = [f"{note}." for note in (summary["features"] or {}).get("notes", ())]
+    for row, name in enumerate(columns["feature"][:N_DIRECTIONS]):
+        direction = direction_in_words(columns, row, one_line)
+        notes += [f"{one_line(name)}: {direction}"] if direction else []
+    parts = ["## The ranking", text(summary["header"]["description"]), bullets(notes)]
+    parts += [table(list(labels.values()), rows), f"and {n_more:,} more" if n_more else ""]
+    return [part for part in parts if part]
 
 
 def _study(summary: dict[str, Any]) -> list[str]:
-    study, told = summary["study"], summary["study"]["told"]
+    study, sentences = summary["study"], summary["study"]["sentences"]
     by_size = {
-        f"accuracy, {name}": ([of[k] for of in study["accuracy"]], told["accuracy"][k])
+        f"accuracy, {name}": ([of_method[k] for of_method in study["accuracy"]], sentences["accuracy"][k])
         for k, name in enumerate(study["classifiers"])
     }
-    by_size["stability, Nogueira"] = study["stability"]["nogueira"], told["stability"]["nogueira"]
-    parts = [f"## Methods compared: {count(study['trials'], 'split')}"]
-    for what, (values, sentence) in by_size.items():
-        rows = [[name, *(number(value) for value in row)] for name, row in zip(study["selectors"], values, strict=True)]
-        parts += [table([what, *study["sizes"]], rows), text(sentence)]
+    by_size["stability, Nogueira"] = study["stability"]["nogueira"], sentences["stability"]["nogueira"]
+    parts = [f"## Comparison of methods: {count(study['trials'], 'split')}"]
+    for title, (values, sentence) in by_size.items():
+        rows = [[name, *map(number, row)] for name, row in zip(study["selectors"], values, strict=True)]
+        parts += [table([title, *study["sizes"]], rows), text(sentence)]
     pairs = study["pairs"]
     tests = zip(pairs["first"], pairs["second"], pairs["classifier"], pairs["difference"], pairs["p_holm"], strict=True)
     rows = [
@@ -108,75 +108,75 @@ def _study(summary: dict[str, Any]) -> list[str]:
     ]
     if not rows:
         return parts
-    return [*parts, table(["difference in accuracy", "classifier", "mean", "p (Holm)"], rows), text(told["pairs"])]
+    return [*parts, table(["difference in accuracy", "classifier", "mean", "p (Holm)"], rows), text(sentences["pairs"])]
 
 
 def _sizes(summary: dict[str, Any]) -> list[str]:
     sizes = summary["sizes"]
     suggested = sizes["suggested"] if predicts(summary) else None
-    how = "made anew in each fold" if sizes["honest"] else "made on all rows, so this is optimistic"
+    how = "repeated in each fold" if sizes["nested"] else "made on all samples, so these scores are optimistic"
     rows = [
         [size, number(score), number(error), "suggested" if size == suggested else ""]
         for size, score, error in zip(sizes["size"], sizes["score"], sizes["std_error"], strict=True)
     ]
     return [
-        "## How many features",
-        text(f"Judged by {sizes['judge']}, cross-validated in {sizes['folds']} folds; the ranking was {how}."),
+        "## How many features are enough?",
+        text(f"Scored by {sizes['scored_by']}, cross-validated in {sizes['folds']} folds; the ranking was {how}."),
         table(["features", sizes["measure"], "std error", ""], rows),
     ]
 
 
 def _convergence(summary: dict[str, Any]) -> list[str]:
-    looks = summary["convergence"]
-    shared, top = percent(looks["overlap"][-1]), looks["top"]
+    checks = summary["convergence"]
+    shared, top = percent(checks["overlap"][-1]), checks["top"]
     return [
         "## Convergence",
-        f"After {looks['probes'][-1]:,} probes two halves of the run share {shared} of the top {top}; "
-        f"C is {number(looks['order_change'][-1], 2)}, C2 {looks['value_change'][-1] or 0:.3g}.",
+        f"After {checks['probes'][-1]:,} probes, two halves of the run agree on {shared} of the top {top}; "
+        f"C is {number(checks['order_change'][-1], 2)}, C2 is {checks['value_change'][-1] or 0:.3g}.",
     ]
 
 
-def _alone(summary: dict[str, Any]) -> list[str]:
-    alone = summary["alone"]
-    shared = ", ".join(f"{name.upper()} {number(amount)}" for name, amount in alone["shared"].items())
-    missed, outdone = (", ".join(alone[kind]) or "none" for kind in ("revealed", "outdone"))
-    words = f"Of the top {alone['top']}, also in the top {alone['top']} alone: {shared}."
-    words += f" High here, low alone: {missed}. High alone, low here: {outdone}."
-    return ["## Features judged alone", text(words)]
+def _univariate(summary: dict[str, Any]) -> list[str]:
+    part = summary["univariate"]
+    shared = ", ".join(f"{name.upper()} {number(amount)}" for name, amount in part["shared"].items())
+    missed, univariate_only = (", ".join(part[kind]) or "none" for kind in ("missed", "univariate_only"))
+    words = f"Of the top {part['top']} here, also in the top {part['top']} of univariate rankings: {shared}."
+    words += f" High here, low in univariate rankings: {missed}. The other way round: {univariate_only}."
+    return ["## Comparison with univariate rankings", text(words)]
 
 
 def _redundancy(summary: dict[str, Any]) -> list[str]:
-    pairs = summary["likeness"]["nearly_the_same"][:10]
+    pairs = summary["redundancy"]["close_pairs"][:10]
     rows = [[pair["first"], pair["second"], number(pair["correlation"], 4)] for pair in pairs]
-    title = "## Redundancy: pairs that are nearly the same"
+    title = "## Redundancy: nearly identical pairs"
     return [title, table(["feature", "and", "correlation"], rows)] if rows else []
 
 
 def _interactions(summary: dict[str, Any]) -> list[str]:
-    found = summary["interactions"]
+    part = summary["interactions"]
     decimals = decimals_of(summary["ranking"]["columns"])
     rows = []
-    for pair in found["strongest"]:
-        figures = [number(pair[key], decimals) for key in ("contrast", "std_error")]
-        rows.append([pair["first"], pair["second"], IN_WORDS[pair["kind"]], *figures, p_value(pair["p_holm"])])
-    groups = [f"- {text(group['words'])} ({evidence(group['evidence'])})" for group in found["groups"]]
+    for pair in part["strongest"]:
+        numbers = [number(pair[key], decimals) for key in ("contrast", "std_error")]
+        rows.append([pair["first"], pair["second"], IN_WORDS[pair["kind"]], *numbers, p_value(pair["p_holm"])])
+    groups = [f"{group['sentence']} ({evidence_in_words(group['evidence'])})" for group in part["groups"]]
     return [
-        "## What goes together",
-        table(["feature", "and", "what they do", "contrast", "std error", "p (Holm)"], rows),
-        "\n".join(groups) or "No feature of the top was seen to stand in for another.",
+        "## Interactions",
+        table(["feature", "and", "effect", "contrast", "std error", "p (Holm)"], rows),
+        bullets(groups) or "No top feature can replace another.",
     ]
 
 
 def _run(summary: dict[str, Any]) -> list[str]:
     run, repeat = summary["run"], summary["repeat"]
-    lines = [
-        ("criterion", summary["asked"]["criterion"]),
-        ("probes", run["probes"] and f"{run['probes']:,} in {span(run['seconds'])}"),
-        ("seed", run["seed"]),
-        ("stopped because", run["stop_reason"]),
-        ("versions", ", ".join(f"{name} {version}" for name, version in summary["versions"].items())),
-    ]
-    parts = ["## The run", "\n".join(f"- {name}: {text(value)}" for name, value in lines if value is not None)]
+    facts = {
+        "criterion": summary["header"]["criterion"],
+        "probes": run["probes"] and f"{run['probes']:,} in {span(run['seconds'])}",
+        "seed": run["seed"],
+        "stop reason": run["stop_reason"],
+        "versions": ", ".join(f"{name} {version}" for name, version in summary["versions"].items()),
+    }
+    parts = ["## The run", bullets(f"{name}: {value}" for name, value in facts.items() if value is not None)]
     parts += [fenced(repeat["command"], "console")] if repeat["command"] else []
     return parts + ([fenced(repeat["code"], "python")] if repeat["code"] else [])
 
@@ -187,8 +187,8 @@ SECTIONS = {
     "study": _study,
     "sizes": _sizes,
     "convergence": _convergence,
-    "alone": _alone,
-    "likeness": _redundancy,
+    "univariate": _univariate,
+    "redundancy": _redundancy,
     "interactions": _interactions,
     "run": _run,
 }

@@ -1,4 +1,4 @@
-"""The ranking as one table: its columns, labels, rounding and words, for the terminal, files, notebooks and reports."""
+"""The ranking as a table: columns, labels and cell texts for the terminal, files, notebooks and reports."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.settings import DEFAULT_FDR
-from ..stopping import TopKConfidence, as_rule
+from ..stopping import Sure, as_rule
 
 if TYPE_CHECKING:
     from ..engine.run import Run
 
 TOP = 20
-ENDS = ("difference_low", "difference_high", "correlation_low", "correlation_high")
-DECIMALS = {"in_top": 2, "p_value": 4, **dict.fromkeys(("difference", "correlation", "fold_change", *ENDS), 2)}
+INTERVAL_ENDS = ("difference_low", "difference_high", "correlation_low", "correlation_high")
+DECIMALS = {"in_top": 2, "p_value": 4, **dict.fromkeys(("difference", "correlation", "fold_change", *INTERVAL_ENDS), 2)}
 LABELS = {
     "rank": "rank",
     "feature": "feature",
     "score": "score",
     "above_average": "above average",
     "std_error": "std error",
-    "rank_low": "95 % sure: from rank",
-    "rank_high": "to rank",
-    "in_top": "chance, top {top}",
     "probed": "probed",
-    "p_value": "p",
-    "kept": "kept",
-    "left_in_round": "left after round",
+    "p_value": "p-value",
+    "selected": "selected",
+    "dropped_in_round": "dropped in round",
     "stands_out": "stands out",
+    "rank_low": "rank, 95% CI: from",
+    "rank_high": "to",
+    "in_top": "probability of top {top}",
     "higher_in": "higher in",
     "lower_in": "lower in",
     "difference": "difference (SD)",
@@ -44,10 +44,10 @@ LABELS = {
 
 
 def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool = False) -> dict[str, Any]:
-    """The whole ranking of a fitted selector as columns, best first, by the names of `LABELS`.
+    """Columns of the ranking of a fitted selector, as in `ranking_columns`.
 
-    What a method does not have is left out. ``certainty`` adds between which ranks a feature is, and its chance to be
-    in the top, which takes a while for many features.
+    ``certainty=True`` adds the rank intervals and the probability of being in the top, which takes a while for many
+    features.
     """
     run = getattr(selector, "run_", None)
     columns = ranking_columns(
@@ -56,17 +56,13 @@ def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool 
         names,
         std_errors=getattr(selector, "std_errors_", None),
         run=run,
-        p_values=getattr(selector, "p_values_", None),
-        kept=selector.support_ if run is not None and selector.n_features_to_select == "auto" else None,
+        coefficient=getattr(selector, "coefficient", None),
+        fdr=getattr(selector, "fdr", DEFAULT_FDR),
+        top=top_size(run, getattr(selector, "stop", None)) if certainty and run is not None else None,
     )
-    stands_out = None if run is None else run.stands_out(getattr(selector, "fdr", DEFAULT_FDR))
-    if stands_out is not None:
-        columns["stands_out"] = stands_out[np.argsort(selector.ranking_, kind="stable")]
-    if certainty and run is not None:
-        columns |= certainty_columns(
-            run, selector.coefficient, selector.ranking_, watched_top(run, getattr(selector, "stop", None))
-        )
-    return columns
+    if run is not None and selector.n_features_to_select == "auto":
+        columns["selected"] = selector.support_[np.argsort(selector.ranking_, kind="stable")]
+    return in_label_order(columns)
 
 
 def ranking_columns(
@@ -76,39 +72,40 @@ def ranking_columns(
     *,
     std_errors: NDArray[np.float64] | None = None,
     run: Run | None = None,
-    p_values: NDArray[np.float64] | None = None,
-    kept: NDArray[np.bool_] | None = None,
+    coefficient: str | None = None,
+    fdr: float = DEFAULT_FDR,
+    top: int | None = None,
 ) -> dict[str, Any]:
-    """The whole ranking as columns, best first; what is None is left out."""
+    """Columns of a ranking, best feature first, with the keys of `LABELS`; columns that are not known are left out."""
     order = np.argsort(ranking, kind="stable")
-    known = scores[np.isfinite(scores)]
-    values = {
-        "score": scores,
-        "above_average": None if run is None or not len(known) else scores - known.mean(),
-        "std_error": std_errors,
-        "probed": None if run is None else run.feature_tally.counts,
-        "p_value": p_values,
-        "kept": kept,
-    }
+    values: dict[str, Any] = {"score": scores, "std_error": std_errors}
     columns: dict[str, Any] = {"rank": ranking[order], "feature": [names[column] for column in order.tolist()]}
+    if run is not None and coefficient is not None:
+        finite_scores = scores[np.isfinite(scores)]
+        values |= {
+            "above_average": scores - finite_scores.mean() if len(finite_scores) else None,
+            "probed": run.feature_tally.counts,
+            "p_value": run.p_values(coefficient),
+            "stands_out": run.stands_out(coefficient, fdr),
+        }
+        columns |= {} if top is None else _certainty_columns(run, coefficient, ranking, top)
     return columns | {name: column[order] for name, column in values.items() if column is not None}
 
 
-def for_people(columns: dict[str, Any]) -> dict[str, Any]:
-    """The columns of a display: scores of a run are shown against the average feature, which has 0."""
+def display_columns(columns: dict[str, Any]) -> dict[str, Any]:
+    """The columns without the score where the score above average is there: it is easier to read."""
     return {name: values for name, values in columns.items() if name != "score" or "above_average" not in columns}
 
 
-def in_order(columns: dict[str, Any]) -> dict[str, Any]:
-    """The columns in the order of every display."""
+def in_label_order(columns: dict[str, Any]) -> dict[str, Any]:
     return {name: columns[name] for name in LABELS if name in columns}
 
 
-def certainty_columns(run: Run, coefficient: str, ranking: NDArray[np.int64], top: int) -> dict[str, Any]:
-    """Between which ranks each feature is, 95 % sure, and its chance to be in the top, best first.
+def _certainty_columns(run: Run, coefficient: str, ranking: NDArray[np.int64], top: int) -> dict[str, Any]:
+    """The 95% interval of each feature's rank and its probability of being in the top, best feature first.
 
-    None or NaN for features that were not probed, or not to the end; nothing at all where the ranking is not by the
-    coefficient alone.
+    None or NaN for features that were not probed up to the last round. No columns at all if the ranking is not the
+    order of this coefficient, for example with groups of features.
     """
     certainty, order = run.certainty(coefficient, about_rows=True), np.argsort(ranking, kind="stable")
     if not certainty.is_of(ranking):
@@ -119,19 +116,22 @@ def certainty_columns(run: Run, coefficient: str, ranking: NDArray[np.int64], to
     return {**ranks, "in_top": np.where(is_known, certainty.in_top(top)[order], np.nan)}
 
 
-def watched_top(run: Run, stop: Any = None) -> int:
-    """The top that a chance to be in it is about.
+def top_size(run: Run, stop: Any = None) -> int:
+    """Number of features in the top that the rank certainty and the convergence refer to.
 
-    The smallest that the stopping rule watched, else 20, and at most a quarter of the features probed: two halves of
-    a run always share most of few features.
+    It is the smallest top that the stopping rule watches, 20 by default, and at most a quarter of the features in the
+    last round: two rankings of a few features always share most of a larger top.
     """
     watched = () if stop is None else as_rule(stop).watch
-    tops = (item.top if isinstance(item, TopKConfidence) else item for item in watched if not isinstance(item, str))
-    return min(min(tops, default=TOP), max(1, run.units.n_units // 4))
+    tops = (item.top if isinstance(item, Sure) else item for item in watched if not isinstance(item, str))
+    return min(min(tops, default=TOP), max(1, len(run.plan.rounds[-1].active) // 4))
+
+
+# ---- values as text and as JSON
 
 
 def decimals_of(columns: dict[str, Any]) -> int:
-    """Decimals that show two digits of the usual standard error, or four of the usual score."""
+    """Number of decimals that shows two digits of the median standard error, or four of the median score."""
     scores = columns["score"] if "score" in columns else columns.get("above_average", ())
     errors = columns["std_error"] if "std_error" in columns else np.asarray(scores, dtype=float) / 100
     errors = np.abs(np.asarray(errors, dtype=float))
@@ -140,7 +140,7 @@ def decimals_of(columns: dict[str, Any]) -> int:
 
 
 def cell(name: str, value: Any, decimals: int, *, blank: str = "-") -> str:
-    """A value of the column of that name in words; ``blank`` where there is none."""
+    """Text of a value in the column with this name; ``blank`` if the value is missing."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool | np.bool_):
@@ -155,6 +155,14 @@ def cell(name: str, value: Any, decimals: int, *, blank: str = "-") -> str:
 
 
 def typeset_cell(name: str, value: Any, decimals: int) -> str:
-    """The same with a dash where there is none, and a true minus sign."""
+    """Text of a cell with a dash for a missing value and a typographic minus sign."""
     text = cell(name, value, decimals, blank="–")
     return text if isinstance(value, str) else text.replace("-", "−")
+
+
+def json_numbers(values: Any) -> list[Any]:
+    """An array as nested lists of floats, with None in place of values that are not finite."""
+    values = np.asarray(values, dtype=np.float64)
+    numbers = values.astype(object)
+    numbers[~np.isfinite(values)] = None
+    return list(numbers.tolist())

@@ -1,4 +1,4 @@
-"""What a report reads of a study: from its file or its result, its ranking, and the comparison of its methods."""
+"""Reports on studies: the ranking, the comparison of the methods, and the verdict."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ import numpy as np
 from .. import __version__
 from ..engine.run import CHANCE
 from ..engine.tally import positions
-from ..evaluation.sizes import fewest_enough
-from ..study import RunFile, StudyError, StudyResult, deviation
+from ..evaluation.size_curve import fewest_enough
+from ..study import StudyError, StudyResult, TrialLedger, deviation
 from .findings import Findings, Floats, checked_names
-from .words import listed, plain_numbers
+from .ranking_table import json_numbers
+from .sentences import count, listed, percent
 
 NOT_SHOWN = ("shape", "data", "target", "seed")
+STABLE, FAIRLY_STABLE = 0.75, 0.4  # Nogueira's measure; the limits of Fleiss for agreement
 
 
 def read_study(path: Path) -> Findings:
-    """What the finished trials in a study's file found; a last line cut short is a trial not finished."""
-    found = RunFile.look(path)
-    if found.settings is None or not found.trials:
-        raise StudyError(f"{path} holds no finished trial yet: go on with the study first")
-    result = StudyResult.of_run(found, found.notes.get("feature_names"))
-    return findings_of_study(result, found.settings, found.notes.get("version"))
+    """Findings of the finished trials in the ledger of a study; an incomplete last line is an unfinished trial."""
+    ledger = TrialLedger.read(path)
+    if ledger.settings is None or not ledger.trials:
+        raise StudyError(f"{path} has no finished trials yet: continue the study first")
+    result = StudyResult.from_ledger(ledger, ledger.notes.get("feature_names"))
+    return findings_of_study(result, ledger.settings, ledger.notes.get("version"))
 
 
 def findings_of_study(result: StudyResult, settings: dict[str, Any], version: str | None = None) -> Findings:
-    """What a study found; its ranking is how often its best method selected a feature."""
+    """Findings of a study; the ranking is by how often its best method selected each feature."""
     method = best_method(result)
     shares = selected_shares(result, method)
     scores = shares.mean(axis=0)
@@ -44,7 +46,7 @@ def findings_of_study(result: StudyResult, settings: dict[str, Any], version: st
         ranking=positions(scores) + 1,
         names=checked_names(result.feature_names, result.n_features),
         std_errors=shares.std(axis=0, ddof=1) / math.sqrt(n_trials) if n_trials > 1 else None,
-        settings=texts | others,
+        parameters=texts | others,
         seed=settings.get("seed"),
         study=result,
         shape=(result.n_train + result.n_test, result.n_features),
@@ -54,18 +56,18 @@ def findings_of_study(result: StudyResult, settings: dict[str, Any], version: st
 
 
 def best_method(result: StudyResult) -> str:
-    """The method with the largest mean accuracy, those that take all features apart."""
+    """The method with the highest mean accuracy among those that select features."""
     means = dict(zip(result.selectors, result.accuracy.mean(axis=(0, 2, 3)).tolist(), strict=True))
     return max(_selecting(result) or result.selectors, key=lambda name: means[name])
 
 
 def _selecting(result: StudyResult) -> list[str]:
-    """The methods that select; the others take all features."""
-    return [name for name in result.selectors if any(each["selectors"][name]["subsets"] for each in result.records)]
+    """The methods that select features; the others use all features."""
+    return [name for name in result.selectors if any(record["selectors"][name]["subsets"] for record in result.records)]
 
 
 def selected_shares(result: StudyResult, method: str) -> Floats:
-    """Array (trials, features): at what share of the sizes each feature was selected."""
+    """Array (trials, features): the share of the sizes at which each feature was selected."""
     shares = np.zeros((len(result.trials), result.n_features))
     for size in result.sizes.tolist():
         for trial, subset in enumerate(result.subsets(method, size)):
@@ -73,8 +75,8 @@ def selected_shares(result: StudyResult, method: str) -> Floats:
     return shares
 
 
-def other_shares(result: StudyResult) -> dict[str, tuple[str, Floats]]:
-    """By the key of a column of the ranking: its label, and how often another method selected each feature."""
+def shares_of_other_methods(result: StudyResult) -> dict[str, tuple[str, Floats]]:
+    """Further columns of the ranking: label, and how often each of the other methods selected each feature."""
     best = best_method(result)
     return {
         f"share_{place}": (f"share, {name}", selected_shares(result, name).mean(axis=0))
@@ -84,83 +86,108 @@ def other_shares(result: StudyResult) -> dict[str, tuple[str, Floats]]:
 
 
 def comparison(result: StudyResult) -> dict[str, Any]:
-    """Accuracy and stability by size, the tests of pairs, and the size at which the best method is good enough."""
+    """Accuracy and stability by size, the tests of pairs, and the smallest size that is good enough."""
     best = best_method(result)
-    accuracy, deviations = result.accuracy.mean(axis=0), deviation(result.accuracy)
+    accuracy, stds = result.accuracy.mean(axis=0), deviation(result.accuracy)
     place = result.selectors.index(best)
     classifier, size = np.unravel_index(int(np.argmax(accuracy[place])), accuracy[place].shape)
-    error = deviations[place, classifier, size] / np.sqrt(len(result.trials))
+    error = stds[place, classifier, size] / np.sqrt(len(result.trials))
     return {
         "trials": len(result.trials),
-        "rows_to_train": result.n_train,
-        "rows_to_test": result.n_test,
+        "n_train": result.n_train,
+        "n_test": result.n_test,
         "selectors": list(result.selectors),
         "classifiers": list(result.classifiers),
         "sizes": result.sizes.tolist(),
         "best": best,
         "classifier": result.classifiers[classifier],
         "suggested": fewest_enough(result.sizes, accuracy[place, classifier], np.full(len(result.sizes), error)),
-        "accuracy": plain_numbers(accuracy),
-        "deviation": plain_numbers(deviations),
-        "stability": {name: plain_numbers(values) for name, values in result.stability().items()},
-        "seconds": plain_numbers(result.seconds.mean(axis=0)),
-        "told": sentences(result),
+        "accuracy": json_numbers(accuracy),
+        "std": json_numbers(stds),
+        "stability": {name: json_numbers(values) for name, values in result.stability().items()},
+        "seconds": json_numbers(result.seconds.mean(axis=0)),
+        "sentences": sentences_on_study(result),
         "pairs": {
-            name: plain_numbers(values) if values.dtype.kind == "f" else [str(value) for value in values]
+            name: json_numbers(values) if values.dtype.kind == "f" else [str(value) for value in values]
             for name, values in result.verdict().items()
         },
     }
 
 
-def sentences(result: StudyResult) -> dict[str, Any]:
-    """A sentence for each table of a comparison: on accuracy by classifier, on stability by measure, on all pairs."""
-    verdict, means = result.verdict(), result.accuracy.mean(axis=(0, 3))
+# ---- sentences
+
+
+def verdict_on_study(study: dict[str, Any]) -> list[str]:
+    """The best method and how stable its selection is, from the dict of `comparison`."""
+    best, size = study["selectors"].index(study["best"]), study["sizes"].index(study["suggested"])
+    accuracy = study["accuracy"][best][study["classifiers"].index(study["classifier"])][size]
+    features, splits = count(study["suggested"], "feature"), count(study["trials"], "random split")
+    reached = f"{study['classifier']} with its best {features} has {percent(accuracy)} accuracy on held-out samples"
+    first = f"{study['best']} selected the best features in {splits}: {reached}{_lead(study)}."
+    stability = study["stability"]["nogueira"][best][size]
+    if stability is None:
+        return [first, "The stability of its selection is not known: at least two splits are needed."]
+    word = "stable" if stability >= STABLE else "fairly stable" if stability >= FAIRLY_STABLE else "not stable"
+    scale = "1 means the same selection in every split, 0 means chance"
+    return [first, f"Its selection is {word} from split to split (Nogueira's measure is {stability:.2f}; {scale})."]
+
+
+def _lead(study: dict[str, Any]) -> str:
+    """The methods that the best one is significantly better than with any classifier, and the others."""
+    best = study["best"]
+    beaten = {worse for better, worse in significant_pairs(study["pairs"]) if better == best}
+    others = [name for name in study["selectors"] if name not in (best, *beaten)]
+    words = f". It is clearly better than {listed([*sorted(beaten, key=study['selectors'].index)])}" if beaten else ""
+    return words + (f"{';' if beaten else ', but'} its lead over {listed(others)} may be chance" if others else "")
+
+
+def sentences_on_study(result: StudyResult) -> dict[str, Any]:
+    """A sentence for each table of a comparison: accuracy by classifier, stability by measure, and all pairs."""
+    pairs, means = result.verdict(), result.accuracy.mean(axis=(0, 3))
     return {
         "accuracy": [
-            _on_accuracy(result.selectors, means[:, place], beyond_chance(verdict, name))
+            _on_accuracy(result.selectors, means[:, place], significant_pairs(pairs, name))
             for place, name in enumerate(result.classifiers)
         ],
         "stability": {name: _on_stability(result, values) for name, values in result.stability().items()},
-        "pairs": _on_pairs(len(verdict["first"]), len(beyond_chance(verdict)), len(result.trials)),
+        "pairs": _on_pairs(len(pairs["first"]), len(significant_pairs(pairs)), len(result.trials)),
     }
 
 
-def beyond_chance(verdict: dict[str, Any], classifier: str | None = None) -> list[tuple[str, str]]:
-    """The better and the worse method of each pair whose difference is beyond chance."""
-    pairs = zip(*(verdict[name] for name in ("classifier", "first", "second", "difference", "p_holm")), strict=True)
+def significant_pairs(pairs: dict[str, Any], classifier: str | None = None) -> list[tuple[str, str]]:
+    """The better and the worse method of each pair with a significant difference."""
+    rows = zip(*(pairs[name] for name in ("classifier", "first", "second", "difference", "p_holm")), strict=True)
     return [
         (first, second) if difference > 0 else (second, first)
-        for by, first, second, difference, p in pairs
+        for by, first, second, difference, p in rows
         if p is not None and p < CHANCE and classifier in (None, by)
     ]
 
 
-def _on_accuracy(selectors: Sequence[str], means: Floats, beyond: list[tuple[str, str]]) -> str:
+def _on_accuracy(selectors: Sequence[str], means: Floats, significant: list[tuple[str, str]]) -> str:
     best = selectors[int(np.argmax(means))]
     if len(selectors) == 1:
-        return f"{best} has a mean over sizes of {means.max():.3f}."
-    leads = f"{best} has the highest mean over sizes, {means.max():.3f}"
-    beaten = [worse for better, worse in beyond if better == best]
+        return f"{best} has a mean accuracy of {means.max():.3f} over all sizes."
+    lead = f"{best} has the highest mean accuracy over all sizes, {means.max():.3f}"
+    beaten = [worse for better, worse in significant if better == best]
     if beaten:
-        return f"{leads}; it is better than {listed(beaten)} beyond chance."
-    return f"{leads}; no difference is beyond chance." if not beyond else f"{leads}, but its lead may be chance."
+        return f"{lead}; it is significantly better than {listed(beaten)}."
+    return f"{lead}; no difference is significant." if not significant else f"{lead}, but its lead may be chance."
 
 
 def _on_stability(result: StudyResult, values: Floats) -> str:
     means = values.mean(axis=1)
     if not np.isfinite(means).any():
-        return "How stable a choice is takes two splits or more to say."
-    if len(means) == 1:
-        return f"It is {means[0]:.3f} on average over sizes."
+        return "Stability needs at least two splits."
     place = int(np.nanargmax(means))
-    return (
-        f"{result.selectors[place]} chooses most alike from split to split, {means[place]:.3f} on average over sizes."
-    )
+    if len(means) == 1:
+        return f"The mean stability over all sizes is {means[0]:.3f}."
+    return f"{result.selectors[place]} has the most stable selection, {means[place]:.3f} on average over all sizes."
 
 
-def _on_pairs(n_pairs: int, n_beyond: int, n_trials: int) -> str:
+def _on_pairs(n_pairs: int, n_significant: int, n_trials: int) -> str:
     if n_trials < 2:
-        return "A single split cannot tell a difference from chance."
-    if not n_beyond:
-        return "No difference is beyond chance."
-    return f"{n_beyond} of {n_pairs} differences {'is' if n_beyond == 1 else 'are'} beyond chance."
+        return "A single split cannot show whether a difference is significant."
+    if not n_significant:
+        return "No difference is significant."
+    return f"{n_significant} of {n_pairs} differences {'is' if n_significant == 1 else 'are'} significant."

@@ -1,4 +1,4 @@
-"""Everything known about a run as one dict of JSON values."""
+"""The summary of a run: one dict of JSON values with everything a report shows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import platform
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
@@ -20,44 +19,48 @@ from .._selector import Selector
 from ..engine.ledger import Ledger
 from ..engine.run import Run
 from ..engine.tally import COEFFICIENTS
-from ..study import StudyResult
-from ..study.runfile import SIGNATURE
-from ..validation.errors import ForPython, Parameter, ParameterError
-from . import evidence
-from .code import code_of
-from .data import Data, checked_data, described
-from .direction import direction_columns, values_drawn
-from .findings import Findings, checked_names, findings_of_ledger, findings_of_selector
-from .leakage import giveaways
-from .ranking_table import LABELS, certainty_columns, in_order, ranking_columns
-from .study import comparison, findings_of_study, other_shares, read_study
-from .verdict import verdict
-from .words import plain_numbers, sentences_on_features
+from ..validation.errors import ParameterError
+from . import sections
+from .direction import direction_columns
+from .findings import (
+    Data,
+    Findings,
+    checked_data,
+    checked_names,
+    code_to_repeat,
+    findings_of_ledger,
+    findings_of_selector,
+)
+from .leakage import leaking_columns
+from .ranking_table import LABELS, in_label_order, json_numbers, ranking_columns
+from .sentences import notes_on_run, verdict
 
 FORMAT = 1
-A_KEPT_RUN = (
-    "give a file of ",
-    ForPython(
-        "DAF(ledger=...) or of Study(run=...)", "rank ", Parameter("ledger"), " or of compare ", Parameter("run")
-    ),
-)
-WAYS = {
-    "DAF": "Random groups of features are tried. A feature ranks high if groups with it do better than groups without.",
-    "Tournament": "Random groups of features are tried in rounds. After each the weaker part leaves; what is left last "
-    "helped the others most.",
-    "BIF": "Each feature is tried alone.",
-    "SFFS": "A group of features is built one by one, each step the best there is, with steps back where they pay.",
-    "EFS": "Features are taken one by one: each tells much about the target and is unlike those taken before.",
-    "DFE": "Each feature is cut into intervals and judged alone by what these tell about the target.",
-    "CFS": "A group is sought whose features go with the target but not with each other.",
-    "FCBF": "Features are taken by what they tell about the target; one that is more like a better feature leaves.",
-    "FSDD": "Each feature is judged alone: classes far apart and narrow are good.",
-    "MRMR": "Features are taken one by one: each tells much about the target and little that is known already.",
-    "JMI": "Features are taken one by one by what they tell about the target together with those taken before.",
-    "CMIM": "Features are taken one by one by what they tell about the target that no feature taken before tells.",
-    "ReliefF": "A feature is good if rows that are alike but differ in the target differ in it.",
-    "study": "The rows are split at random, again and again. Methods select features on one part; classifiers trained "
-    "there with these features are tested on the other part.",
+HOW_TO_SAVE_A_RUN = "give the file of DAF(ledger=...), Tournament(ledger=...) or Study(ledger=...)"
+METHODS = {
+    "DAF": "Random groups of features (probes) are scored. A feature ranks high if probes that contain it score better "
+    "than probes that do not.",
+    "Tournament": "Random groups of features (probes) are scored in rounds. After each round the weakest features are "
+    "dropped; the last ones left helped most.",
+    "BIF": "Each feature is scored on its own.",
+    "SFFS": "A set of features is built step by step. Each step adds the best feature, and then removes features as "
+    "long as that improves the score.",
+    "EFS": "Features are added one at a time. Each one is informative about the target and differs from the features "
+    "added before.",
+    "DFE": "Each feature is divided into intervals and scored on its own by what the intervals say about the target.",
+    "CFS": "The method searches for a set of features that correlate with the target but not with each other.",
+    "FCBF": "Features are added in the order of their relation to the target. A feature that is more closely related "
+    "to a better feature than to the target is removed.",
+    "FSDD": "Each feature is scored on its own. It ranks high if the classes are compact and far apart.",
+    "MRMR": "Features are added one at a time. Each one is informative about the target and shares little information "
+    "with the features added before.",
+    "JMI": "Features are added one at a time by the information about the target that they provide together with the "
+    "features added before.",
+    "CMIM": "Features are added one at a time by the information about the target that no feature added before "
+    "provides.",
+    "ReliefF": "A feature ranks high if it differs between similar samples with different targets.",
+    "study": "The samples are split at random several times. In each split every method selects features on the "
+    "training samples, and classifiers trained on these features are tested on the other samples.",
 }
 
 
@@ -75,34 +78,34 @@ def summarize(
     groups: Any = None,
     sample_weight: Any = None,
 ) -> dict[str, Any]:
-    """Everything known about a run, as one dict of JSON values.
+    """Summarize a run as one dict of JSON values.
 
     Parameters
     ----------
     run : Selector, StudyResult or path-like
-        A fitted selector, the result of a study, or the file of a ledger or of a study.
+        A fitted selector, the result of a study, or the ledger file of a run or a study.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), default=None
-        The data of the run. Without them there is no accuracy by size, no likeness and no comparison with features
-        judged alone.
+        The data of the run. Without them the summary has no score by number of features, no correlations and no
+        univariate rankings.
     y : array-like of shape (n_samples,), default=None
         The target of the run.
     source, target : str, default=None
-        What the data and the target are called.
+        Names of the table and of the target.
     command : str, default=None
-        The command line that made the run, to be shown; None: the one kept in its ledger.
+        The command line that made the run, to be shown; None: the one stored in its ledger.
     reading : str, default=None
-        Lines of Python that make X and y, for the code that repeats the run.
+        Lines of Python that create X and y, for the code that repeats the run.
     feature_names : sequence of str, default=None
-        Names for a run that does not know them, as of sparse data.
-    coefficient : {"daf0", "daf1", "daf2", "daf0_centered", "daf2_centered", "regression"}, default=None
-        What a ledger is ranked by; None is "daf0". A fitted selector has its own.
+        Names of the features if the run has none, for example for sparse data.
+    coefficient : {"daf0", "daf1", "daf2", "daf0_centred", "daf2_centred", "regression"}, default=None
+        The coefficient that ranks the run in a ledger; None: the default of its method. Ignored for a selector.
     groups, sample_weight : array-like of shape (n_samples,), default=None
-        Of the rows, as they were given to ``fit``: the score on rows not seen is made with them.
+        The arguments given to ``fit``; the score on held-out samples uses them.
 
     Returns
     -------
     dict of str to object
-        What is not known is None, with the reason in "gaps".
+        Sections that could not be computed are None, and "omitted" has the reasons.
 
     Examples
     --------
@@ -116,181 +119,186 @@ def summarize(
     >>> summary["sizes"]["suggested"]
     3
     """
-    found = findings_of(run, coefficient=coefficient)
-    data = None if X is None else checked_data(found, X, y, groups=groups, sample_weight=sample_weight)
+    findings = findings_of(run, coefficient=coefficient)
+    data = None if X is None else checked_data(findings, X, y, groups=groups, sample_weight=sample_weight)
     if feature_names is not None:
-        found = replace(found, names=checked_names(feature_names, len(found.names)))
-    parts, gaps = _parts(found, data)
-    code = None if found.selector is None else code_of(found.selector, reading)
+        findings = replace(findings, names=checked_names(feature_names, len(findings.names)))
+    computed, omitted = _computed_sections(findings, data)
+    univariate_ranks = (computed["univariate"] or {}).pop("ranks", {})
     summary: dict[str, Any] = {
         "format": FORMAT,
-        "asked": _asked(found, source, target),
-        **parts,
-        "study": None if found.study is None else comparison(found.study),
-        "features": None if found.run is None else _features(found, found.run),
-        "run": _run(found),
-        "repeat": {"command": command or found.command, "code": code},
-        "versions": _versions(found.version),
-        "made": datetime.now().astimezone().isoformat(timespec="minutes"),
-        "gaps": gaps,
+        "header": _header(findings, source, target),
+        **computed,
+        "leakage": _leaking_features(findings, data),
+        "study": None,
+        "features": None if findings.run is None else _features(findings, findings.run),
+        "run": _run(findings),
+        "repeat": {
+            "command": command or findings.command,
+            "code": None if findings.selector is None else code_to_repeat(findings.selector, reading),
+        },
+        "versions": _versions(findings.version),
+        "created": datetime.now().astimezone().isoformat(timespec="minutes"),
+        "omitted": omitted,
+        "ranking": _ranking(findings, data, univariate_ranks),
     }
-    summary["giveaways"] = None if data is None or found.study else _giveaways(found, data)
-    summary["ranking"] = _ranking(found, data, (summary["alone"] or {}).pop("ranks", {}))
-    summary["verdict"] = verdict(summary)
-    return summary
+    if findings.study is not None:
+        from .study import comparison, verdict_on_study
 
-
-def _parts(found: Findings, data: Data | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """What is computed from the run and the data, None where it is not known, and why it is not."""
-    gaps: dict[str, str] = {}
-
-    def part(name: str, make: Callable[..., dict[str, Any]], *arguments: Any, is_possible: bool = True) -> Any:
-        try:
-            if not is_possible:
-                raise evidence.Unknown(evidence.NEEDS_DATA)
-            return make(*arguments)
-        except evidence.Unknown as reason:
-            gaps[name] = str(reason)
-            return None
-
-    of_data = partial(part, is_possible=data is not None)
-    on_rows_not_seen = None if found.study else of_data("honest", evidence.honest, found, data)
-    curve = None if on_rows_not_seen is None else on_rows_not_seen.pop("curve")
-    shape = {"rows": None if found.shape is None else found.shape[0], "features": len(found.names)}
-    return {
-        "data": of_data("data", described, found, data) or shape,
-        "convergence": part("convergence", evidence.convergence, found) if found.run else None,
-        "sizes": None if found.study else part("sizes", evidence.accuracy_by_size, found, curve, data),
-        "honest": on_rows_not_seen,
-        "alone": of_data("alone", evidence.alone, found, data),
-        "likeness": of_data("likeness", evidence.likeness, found, data),
-        "interactions": part("interactions", evidence.interactions, found, data) if found.run else None,
-        "which_rows": part("which_rows", evidence.helped_rows, found, data) if found.run else None,
-        "values": of_data("values", _values, found, data),
-    }, gaps
+        summary["study"] = comparison(findings.study)
+        return {**summary, "verdict": verdict_on_study(summary["study"])}
+    return {**summary, "verdict": verdict(summary)}
 
 
 def findings_of(run: Any, *, coefficient: str | None = None) -> Findings:
-    """What a fitted selector, the result of a study, or the file of a ledger or of a study holds."""
+    """Findings of a fitted selector, of the result of a study, or of the ledger file of a run or a study."""
     if isinstance(run, Selector):
         return findings_of_selector(run)
-    if isinstance(run, StudyResult):
-        return findings_of_study(run, {})
     if not isinstance(run, str | PathLike):
-        raise ValueError(f"run={run!r} cannot be reported: give a fitted selector, a StudyResult, or the file of a run")
+        from ..study import StudyResult
+        from .study import findings_of_study
+
+        if isinstance(run, StudyResult):
+            return findings_of_study(run, {})
+        raise ValueError(f"run={run!r} cannot be reported: give a fitted selector, a StudyResult or a ledger file")
     path = Path(run)
     if not path.is_file():
-        raise ParameterError(f"there is no run at {path}: ", *A_KEPT_RUN)
+        raise ParameterError(f"there is no run at {path}: {HOW_TO_SAVE_A_RUN}")
     if not path.stat().st_size:
-        raise ParameterError(f"{path} is empty: ", *A_KEPT_RUN)
-    with path.open("rb") as file:
-        if file.read(len(SIGNATURE)) == SIGNATURE:
-            return read_study(path)
+        raise ParameterError(f"{path} is empty: {HOW_TO_SAVE_A_RUN}")
+    from ..study import is_trial_ledger
+
+    if is_trial_ledger(path):
+        from .study import read_study
+
+        return read_study(path)
     if coefficient not in (None, *COEFFICIENTS):
-        known = ", ".join(COEFFICIENTS)
-        raise ParameterError(Parameter("coefficient", coefficient), f" is not known: choose one of {known}")
+        raise ParameterError(f"coefficient={coefficient!r} must be one of {', '.join(COEFFICIENTS)}")
     with Ledger(path) as ledger:
         return findings_of_ledger(ledger, coefficient)
 
 
-def question_of(source: str | None, target: str | None, *, of_methods: bool = False) -> str:
-    """The heading of a report."""
-    of = f" of {source}" if source else ""
-    for_what = f" to predict {target}" if target else ""
-    if of_methods:
-        return f"Which way to select features{of} works best{for_what}, and is it stable?"
-    return f"Which features{of} matter{for_what}?"
+def _computed_sections(findings: Findings, data: Data | None) -> tuple[dict[str, Any], dict[str, str]]:
+    """The computed sections, None where one is unavailable, and the reasons."""
+    omitted: dict[str, str] = {}
 
+    def compute(name: str, section: Callable[..., dict[str, Any]], *arguments: Any, needs_data: bool = False) -> Any:
+        try:
+            if needs_data and data is None:
+                raise sections.Unavailable(sections.NO_DATA)
+            return section(findings, *arguments)
+        except sections.Unavailable as reason:
+            omitted[name] = str(reason)
+            return None
 
-def _asked(found: Findings, source: str | None, target: str | None) -> dict[str, Any]:
-    scoring, way = found.settings.get("scoring"), WAYS.get(found.method, "")
+    has_run, is_study = findings.run is not None, findings.study is not None
+    score = None if is_study else compute("nested_score", sections.nested_score, data, needs_data=True)
+    curve = None if score is None else score.pop("curve")
+    shape = {"rows": None if findings.shape is None else findings.shape[0], "features": len(findings.names)}
     return {
-        "method": found.method,
-        "way": way,
-        "question": question_of(source, target, of_methods=found.study is not None),
+        "data": compute("data", sections.description, data, needs_data=True) or shape,
+        "values": compute("values", sections.values, data, needs_data=True),
+        "nested_score": score,
+        "sizes": None if is_study else compute("sizes", sections.score_by_size, curve, data),
+        "convergence": compute("convergence", sections.convergence) if has_run else None,
+        "univariate": compute("univariate", sections.univariate, data, needs_data=True),
+        "redundancy": compute("redundancy", sections.redundancy, data, needs_data=True),
+        "interactions": compute("interactions", sections.interactions, data) if has_run else None,
+        "row_effects": compute("row_effects", sections.row_effects, data) if has_run else None,
+    }, omitted
+
+
+def _header(findings: Findings, source: str | None, target: str | None) -> dict[str, Any]:
+    title = f"Which features{f' of {source}' if source else ''} {f'predict {target}' if target else 'matter'}?"
+    if findings.study is not None:
+        title = f"Which method selects the best features{f' of {source}' if source else ''}, and how stable is it?"
+    criterion, scoring = findings.criterion_text, findings.parameters.get("scoring")
+    return {
+        "title": title,
+        "method": findings.method,
+        "description": METHODS.get(findings.method, ""),
         "source": source,
         "target": target,
-        "criterion": found.criterion_text if scoring is None else f"{found.criterion_text}, scored by {scoring}",
-        "score": found.score_name,
+        "criterion": criterion if scoring is None else f"{criterion}, scored by {scoring}",
+        "score": findings.score_name,
     }
 
 
-def _values(found: Findings, data: Data) -> dict[str, Any]:
-    if data.target is None:
-        raise evidence.Unknown(evidence.NO_TARGET)
-    return values_drawn(data.X, data.target, found.order, found.names, found.categorical)
-
-
-def _giveaways(found: Findings, data: Data) -> list[str] | None:
-    if data.target is None:
+def _leaking_features(findings: Findings, data: Data | None) -> list[str] | None:
+    if data is None or data.target is None or findings.study is not None:
         return None
-    return [found.names[column] for column in giveaways(data.X, data.target, found.order)]
+    return [findings.names[column] for column in leaking_columns(data.X, data.target, findings.order)]
 
 
-def _ranking(found: Findings, data: Data | None, ranks_alone: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
-    """The whole ranking as columns, best first, and the labels of the columns."""
-    run, order, stands_out = found.run, found.order, found.stands_out
+def _ranking(findings: Findings, data: Data | None, univariate_ranks: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
+    """The whole ranking as columns, best feature first, and the labels of the columns."""
+    run, order, stands_out = findings.run, findings.order, findings.stands_out
     columns = ranking_columns(
-        found.ranking, found.scores, found.names, std_errors=found.std_errors, run=run, p_values=found.p_values
+        findings.ranking,
+        findings.scores,
+        findings.names,
+        std_errors=findings.std_errors,
+        run=run,
+        coefficient=findings.coefficient,
+        fdr=findings.fdr,
+        top=findings.top,
     )
-    scored = "score" if found.coefficient == "regression" else found.score_name
-    labels = LABELS | {"score": found.score_name, "above_average": f"{scored}, above average"}
+    score = "score" if findings.coefficient == "regression" else findings.score_name
+    labels = LABELS | {"score": findings.score_name, "above_average": f"{score}, above average"}
+    labels["in_top"] = LABELS["in_top"].format(top=findings.top)
     if data is not None and data.target is not None:
-        columns |= direction_columns(data.X, data.target, order, found.categorical)
-    if run is not None and found.coefficient is not None:
-        columns |= certainty_columns(run, found.coefficient, found.ranking, found.top)
-        labels["in_top"] = LABELS["in_top"].format(top=found.top)
-        if stands_out is not None:
-            columns["stands_out"] = stands_out[order]
-        if run.in_rounds:
-            columns["left_in_round"] = [left or None for left in run.rounds_left()[order].tolist()]
-    columns = in_order(columns)
-    for name, ranks in ranks_alone.items():
+        columns |= direction_columns(data.X, data.target, order, findings.categorical)
+    if run is not None and run.in_rounds:
+        columns["dropped_in_round"] = [number or None for number in run.rounds_left()[order].tolist()]
+    columns = in_label_order(columns)
+    for name, ranks in univariate_ranks.items():
         columns[name], labels[name] = ranks[order], f"rank by {name.upper()}"
-    if found.study is not None:
-        for name, (label, shares) in other_shares(found.study).items():
+    if findings.study is not None:
+        from .study import shares_of_other_methods
+
+        for name, (label, shares) in shares_of_other_methods(findings.study).items():
             columns[name], labels[name] = shares[order], label
     return {
         "columns": {name: _as_list(values) for name, values in columns.items()},
         "labels": {name: labels[name] for name in columns},
         "column_numbers": order.tolist(),
-        "standing_out": None if stands_out is None else int(stands_out.sum()),
-        "rate": found.fdr,
+        "n_standing_out": None if stands_out is None else int(stands_out.sum()),
+        "fdr": findings.fdr,
     }
 
 
 def _as_list(values: Any) -> list[Any]:
     if isinstance(values, list):
         return values
-    return plain_numbers(values) if values.dtype.kind == "f" else list(values.tolist())
+    return json_numbers(values) if values.dtype.kind == "f" else list(values.tolist())
 
 
-def _run(found: Findings) -> dict[str, Any]:
-    run = found.run
+def _run(findings: Findings) -> dict[str, Any]:
+    run = findings.run
     return {
         "probes": None if run is None else run.ledger.n_probes,
         "seconds": None if run is None else run.ledger.seconds,
-        "seed": found.seed,
+        "seed": findings.seed,
         "stop_reason": None if run is None else run.stop_reason,
-        "settings": found.settings,
+        "parameters": findings.parameters,
     }
 
 
-def _features(found: Findings, run: Run) -> dict[str, Any]:
-    """What was asked about single features, and what became of it; "told" has it in sentences."""
-    units, names = run.units, found.names
+def _features(findings: Findings, run: Run) -> dict[str, Any]:
+    """Groups, kept, dropped and categorical features, and the rounds; "notes" describes them in sentences."""
+    units = run.units
     rounds = [{"from_probe": part.start, "features": len(part.active)} for part in run.plan.rounds]
     return {
-        "told": sentences_on_features(run, names),
-        "groups": [[names[column] for column in unit.tolist()] for unit in units.members if len(unit) > 1],
-        "kept": [names[column] for column in units.kept.tolist()],
-        "dropped": [names[column] for column in units.dropped.tolist()],
-        "categorical": [names[column] for column in found.categorical.tolist()],
+        "notes": notes_on_run(run, findings.names),
+        "groups": [findings.names_of(unit) for unit in units.members if len(unit) > 1],
+        "keep": findings.names_of(units.kept),
+        "drop": findings.names_of(units.dropped),
+        "categorical": findings.names_of(findings.categorical),
         "rounds": rounds if run.in_rounds else None,
     }
 
 
-def _versions(of_run: str) -> dict[str, str]:
+def _versions(version_of_run: str) -> dict[str, str]:
     versions = {"probewise": __version__, "python": platform.python_version()}
     versions |= {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
-    return versions if of_run == __version__ else {"probewise, of the run": of_run, **versions}
+    return versions if version_of_run == __version__ else {"probewise (run)": version_of_run, **versions}

@@ -31,25 +31,26 @@ from ..engine.certainty import holm
 from ..engine.progress import live_line
 from ..evaluation.sizes import spaced_sizes
 from ..executors import ClusterError, Map, executor
-from ..validation.errors import Parameter, ParameterError, warn
+from ..validation.errors import ParameterError, warn
 from ..validation.labels import plain_labels
 from ..validation.parameters import is_whole, random_of, require_whole, seed_of
 from ..validation.tables import canonical, explained, require_plain
 from .result import STABILITY, StudyResult, corrected_t_test, deviation
-from .runfile import Record, RunFile, StudyError
-from .trials import Indices, Trials, Warned, select, split_rows
+from .trial_ledger import Record, StudyError, TrialLedger, is_trial_ledger
+from .trials import Indices, Trials, WorkerWarnings, select, split_rows
 
 __all__ = [
     "CLASSIFIERS",
     "STABILITY",
-    "RunFile",
     "Study",
     "StudyError",
     "StudyResult",
+    "TrialLedger",
     "Trials",
     "corrected_t_test",
     "deviation",
     "holm",
+    "is_trial_ledger",
     "select",
     "split_rows",
 ]
@@ -69,49 +70,47 @@ CLASSIFIERS: dict[str, Callable[..., Any]] = {  # center=False for sparse data, 
 class Study:
     """Comparison of selectors by the accuracy of classifiers on their features, over repeated random splits.
 
-    In every trial the rows are split at random, stratified. Each selector is fitted to the training rows alone;
-    each classifier is trained on the same rows with the features selected, once for each size, and its accuracy
-    measured on the rows left out. A trial is a pure function of (random_state, trial), so that the table is the
+    In every trial the samples are split at random, stratified by class. Each selector is fitted to the training
+    samples. Each classifier is trained on the same samples with the selected features, once for each size, and its
+    accuracy is measured on the test samples. A trial is a pure function of (random_state, trial), so the table is the
     same for any number of workers, and whether or not the study was interrupted.
 
     Parameters
     ----------
     selectors : dict of str to selector or None
-        None in place of a selector means all features. Parameters that say how many features to keep are set by the
-        study, see Notes.
+        None in place of a selector means all features. The study sets the parameter for the number of features, see
+        Notes.
     classifiers : dict of str to estimator
         scikit-learn classifiers or pipelines.
     trials : int, default=20
-        Number of splits. The standard deviations and the verdict are over trials; more can be added to a ``run``
-        later.
+        Number of splits. Standard deviations and tests are over trials; more can be added to a ``ledger`` later.
     test_size : float or int, default=0.5
-        Share, or number, of rows to test on. The papers take half.
+        Share, or number, of samples to test on. The papers use half.
     sizes : iterable of int, default=None
         Numbers of features to select; None: up to 12 from 1 to 100 (or all features), evenly spaced by ratio.
     random_state : int, RandomState instance or None, default=None
-        An int for a study that can be repeated. It decides splits and every ``random_state`` among the parameters of
-        selectors and classifiers, those given there notwithstanding.
+        An int makes the study repeatable. It determines the splits and overrides every ``random_state`` among the
+        parameters of selectors and classifiers.
     n_jobs : int, default=None
-        Number of workers, each a process with whole trials: most classifiers hold Python's lock, which threads would
-        wait for. Selectors may have workers of their own. None is 1, -1 all cores.
-    run : path-like, default=None
-        File that keeps finished trials, a line of JSON each, in their order. If it holds this study already, only
-        trials that are not in it are conducted.
+        Number of worker processes; each one runs whole trials. None means 1, -1 all cores.
+    ledger : path-like, default=None
+        File for the finished trials, one line of JSON each. If it already has trials of this study, only the missing
+        trials are run.
     verbose : int or callable, default=0
-        1 shows progress, in a terminal or a notebook; a function is called now and then with a line of text.
+        1 shows progress in a terminal or a notebook; a function is called from time to time with a line of text.
 
     Notes
     -----
-    *How many features.* Selectors of this library are fitted once for all sizes. One that searches for
-    a size (SFFS) gives the subset on its path, or the largest one below where it did not get that far. One that
-    chooses the size itself (CFS, FCBF) gives its best by ``ranking_``, never more than the size. Selectors from
-    elsewhere get the size as ``n_features_to_select`` or ``k``, and fitted again for each size if they do not
-    follow it. What was selected in fact is in the table (``n_selected``).
+    *Number of features.* Selectors of this library are fitted once for all sizes. SFFS gives the subset of each size
+    on its path, or the largest one below. Selectors that choose the number of features themselves (CFS, FCBF) give
+    their best features by ``ranking_``, at most as many as the size. Other selectors get the size as
+    ``n_features_to_select`` or ``k``, and are refitted for each size if necessary. The number of selected features is
+    in the table (``n_selected``).
 
-    *Time.* A selector that stops by the clock (``MaxTime``, DAF's default) can give another result on a busy
-    machine. Give ``MaxProbes`` for a table that is the same wherever it is made.
+    *Time.* A selector with a time limit (``MaxTime``, the default of DAF) can give another result on a busy machine.
+    Use ``MaxProbes`` for a table that is the same on every machine.
 
-    Ctrl-C ends the study with the trials done so far and a ``ConvergenceWarning``.
+    Ctrl-C ends the study with the trials finished so far and a ``ConvergenceWarning``.
 
     References
     ----------
@@ -143,16 +142,16 @@ class Study:
     sizes: Iterable[int] | None = None
     random_state: Any = None
     n_jobs: int | None = None
-    run: str | PathLike[str] | None = None
+    ledger: str | PathLike[str] | None = None
     verbose: Any = 0
 
     def compare(self, X: Any, y: Any) -> StudyResult:
-        """Conduct the trials, those in the ``run`` file excepted, and gather the results.
+        """Run the trials that are not in the ledger yet, and return the results of all.
 
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The table; a frame gives the names of the features.
+            The data; the columns of a data frame give the names of the features.
         y : array-like of shape (n_samples,)
             Class labels.
 
@@ -160,70 +159,72 @@ class Study:
         -------
         StudyResult
         """
-        self._check()
-        X, y, names = _checked(X, y)
+        self._check_parameters()
+        X, y, names = _checked_data(X, y)
         sizes = _checked_sizes(self.sizes, X.shape[1])
-        split_rows(y, self.test_size, seed=0)  # scikit-learn's bounds and message
-        workers = executor(self.n_jobs, prefer="processes")
-        with RunFile(self.run) as file:
-            seed = seed_of(self.random_state, None if file.settings is None else file.settings["seed"])
+        split_rows(y, self.test_size, seed=0)  # scikit-learn checks test_size
+        workers = executor(self.n_jobs, prefer="processes")  # most classifiers hold the GIL
+        with TrialLedger(self.ledger) as ledger:
+            seed = seed_of(self.random_state, None if ledger.settings is None else ledger.settings["seed"])
             log_level = logging.getLogger("probewise").level
             trials = Trials(dict(self.selectors), dict(self.classifiers), sizes, self.test_size, seed, log_level)
-            file.begin(trials.settings(X, y), notes={"version": __version__, "feature_names": names})
-            self._conduct(partial(trials, X, y), workers, file)
-        return StudyResult.of_run(file, names, self.trials)
+            ledger.begin(trials.settings(X, y), notes={"version": __version__, "feature_names": names})
+            self._run_trials(partial(trials, X, y), workers, ledger)
+        return StudyResult.from_ledger(ledger, names, self.trials)
 
-    def _conduct(self, trial: Callable[[int], tuple[Record, Warned]], map: Map, file: RunFile) -> None:
-        missing = [number for number in range(self.trials) if number not in file.trials]
-        done, started = self.trials - len(missing), time.perf_counter()
+    def _run_trials(self, trial: Callable[[int], tuple[Record, WorkerWarnings]], map: Map, ledger: TrialLedger) -> None:
+        missing = [number for number in range(self.trials) if number not in ledger.trials]
+        n_before, start = self.trials - len(missing), time.perf_counter()
         results: Any = map(trial, missing)
         try:
             with closing(results), live_line(self.verbose) as progress:
-                for now, (record, warned) in enumerate(results, start=1):
-                    file.append(record)
-                    for text, category in warned:
+                for n_done, (record, worker_warnings) in enumerate(results, start=1):
+                    ledger.append(record)
+                    for text, category in worker_warnings:
                         warn(text, category)
                     if progress:
-                        seconds = time.perf_counter() - started
-                        left = seconds / now * (len(missing) - now)
-                        position = f"{done + now} of {self.trials} trials"
+                        seconds = time.perf_counter() - start
+                        left = seconds / n_done * (len(missing) - n_done)
+                        position = f"{n_before + n_done} of {self.trials} trials"
                         progress(f"study: {position}, {seconds:.0f} s, about {left:.0f} s left")
         except (KeyboardInterrupt, ClusterError) as error:
-            finished = sum(number < self.trials for number in file.trials)
-            if not finished:
+            n_finished = sum(number < self.trials for number in ledger.trials)
+            if not n_finished:
                 raise
-            if isinstance(error, ClusterError) and self.run is not None:
+            if isinstance(error, ClusterError) and self.ledger is not None:
                 raise ClusterError(
-                    f"{error}: {self.run} holds {finished} of {self.trials} trials; start the cluster again, and the "
-                    "same study goes on from there"
+                    f"{error}: {self.ledger} has {n_finished} of {self.trials} trials; start the cluster again and "
+                    "repeat the same study to continue it"
                 ) from error
-            after = f"after {finished} of {self.trials} trials" + (f" ({error})" if str(error) else "")
-            message = f"the study was interrupted {after}: these are the results so far"
-            warn(message, ConvergenceWarning)
+            reason = f" ({error})" if str(error) else ""
+            warn(
+                f"the study was interrupted after {n_finished} of {self.trials} trials{reason}: "
+                "these are the results so far",
+                ConvergenceWarning,
+            )
 
-    def _check(self) -> None:
-        """Refuse what cannot be meant before any work is done."""
+    def _check_parameters(self) -> None:
         for name in ("selectors", "classifiers"):
             members = getattr(self, name)
             if not isinstance(members, Mapping) or not members or not all(isinstance(key, str) for key in members):
                 raise ValueError(f"{name}={members!r} must be a dict of at least one name: {name[:-1]}")
         for name, selector in self.selectors.items():
             if selector is not None and not (hasattr(selector, "fit") and hasattr(selector, "get_support")):
-                raise ValueError(f"selectors[{name!r}]={selector!r} is no selector: it needs fit and get_support")
+                raise ValueError(f"selectors[{name!r}]={selector!r} is not a selector: it needs fit and get_support")
             if getattr(selector, "ledger", None) is not None:
                 raise ValueError(
-                    f"selectors[{name!r}] has a ledger, which holds one run, and each trial is another: "
-                    "leave it out, and keep the study by run="
+                    f"selectors[{name!r}] has a ledger, which stores one run, but every trial is another run: remove "
+                    "it, and save the study with Study(ledger=...)"
                 )
         for name, classifier in self.classifiers.items():
             if not (hasattr(classifier, "fit") and hasattr(classifier, "predict")):
-                raise ValueError(f"classifiers[{name!r}]={classifier!r} is no classifier: it needs fit and predict")
+                raise ValueError(f"classifiers[{name!r}]={classifier!r} is not a classifier: it needs fit and predict")
         require_whole("trials", self.trials, 1)
         random_of(self.random_state)
 
 
-def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any], list[str] | None]:
-    """X by rows, y, and the names of the columns if they have any."""
+def _checked_data(X: Any, y: Any) -> tuple[Any, NDArray[Any], list[str] | None]:
+    """X as an array or CSR matrix, y, and the names of the columns if they have any."""
     require_plain(X, y)
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
     with explained(X):
@@ -231,19 +232,19 @@ def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any], list[str] | None]:
         X = X.astype(np.float64) if X.dtype.kind == "O" else X
     X = canonical(X) if hasattr(X, "indptr") else X
     if y is None:
-        raise ValueError("y is None: a study compares accuracy, and needs one class label per row")
+        raise ValueError("y is None: a study compares accuracy and needs one class label per sample")
     y = column_or_1d(plain_labels(y), warn=True)
     check_consistent_length(X, y)
     kind = kind_of_target(y)
     if kind not in ("binary", "multiclass"):
-        raise ValueError(f"y is {kind}: a study compares accuracy, and needs one class label per row")
+        raise ValueError(f"y is {kind}: a study compares accuracy and needs one class label per sample")
     labels, counts = np.unique(y, return_counts=True)
     if len(labels) < 2:
         raise ValueError(f"y has only one class, {labels[0]!s}: a study needs at least two")
     if counts.min() < 2:
         raise ValueError(
-            f"y has a single row of class {labels[counts.argmin()]!s}: each class needs a row to train and one to "
-            "test on; leave it out or join it to another class"
+            f"class {labels[counts.argmin()]!s} of y has a single sample: each class needs one to train and one to "
+            "test on; remove it or merge it with another class"
         )
     return X, y, names
 
@@ -251,9 +252,7 @@ def _checked(X: Any, y: Any) -> tuple[Any, NDArray[Any], list[str] | None]:
 def _checked_sizes(sizes: Iterable[int] | None, n_features: int) -> Indices:
     if sizes is None:
         return spaced_sizes(n_features, steps=STEPS)
-    wanted = list(sizes)
-    if not wanted or not all(is_whole(size, 1, n_features) for size in wanted):
-        raise ParameterError(
-            Parameter("sizes", wanted), f" with {n_features} features: give whole numbers from 1 to {n_features}"
-        )
-    return np.unique(np.array(wanted, dtype=np.int64))
+    values = list(sizes)
+    if not values or not all(is_whole(size, 1, n_features) for size in values):
+        raise ParameterError(f"sizes={values!r} must be whole numbers from 1 to the number of features, {n_features}")
+    return np.unique(np.array(values, dtype=np.int64))

@@ -14,7 +14,7 @@ from scipy.special import stdtr
 
 from ..engine.certainty import holm
 from ..stability import anhi, ati, cw_rel, nogueira
-from .runfile import Record, RunFile
+from .trial_ledger import Record, TrialLedger
 
 STABILITY: dict[str, Callable[..., float]] = {"cw_rel": cw_rel, "ati": ati, "anhi": anhi, "nogueira": nogueira}
 
@@ -24,9 +24,9 @@ Indices = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class StudyResult:
-    """Results of a study: a tidy table, its summary by size, the features selected, and a test of each pair.
+    """Results of a study: a tidy table, its summary by size, the selected features, and a test of each pair.
 
-    Tables are dicts of equally long columns, which pandas and polars take as they are.
+    Tables are dicts of columns of equal length, which pandas and polars accept.
 
     Attributes
     ----------
@@ -37,12 +37,11 @@ class StudyResult:
     trials : ndarray of shape (n_trials,)
         Numbers of the finished trials.
     n_features, n_train, n_test : int
-        Features, and rows in each training and test part.
+        Number of features, of training samples and of test samples.
     accuracy : ndarray of shape (n_trials, n_selectors, n_classifiers, n_sizes)
-        On the test rows.
+        Accuracy on the test samples.
     seconds, probes : ndarray of shape (n_trials, n_selectors)
-        The time a selection took, kernels being compiled excepted, and the probes it made (0: a method without
-        probes).
+        Time of each selection without the compilation of kernels, and number of probes (0 for methods without probes).
     feature_names : list of str or None
         Names of the columns of X.
     """
@@ -57,9 +56,11 @@ class StudyResult:
     feature_names: list[str] | None = None
 
     @classmethod
-    def of_run(cls, run: RunFile, feature_names: list[str] | None, trials: int | None = None) -> StudyResult:
-        """What a run file holds of the first so many trials, or of all."""
-        settings = run.settings
+    def from_ledger(
+        cls, ledger: TrialLedger, feature_names: list[str] | None, trials: int | None = None
+    ) -> StudyResult:
+        """Results of the first ``trials`` trials in a ledger; None: of all."""
+        settings = ledger.settings
         assert settings is not None
         (n_rows, n_features), test_size = settings["shape"], settings["test_size"]
         n_test = math.ceil(test_size * n_rows) if isinstance(test_size, float) else int(test_size)
@@ -70,7 +71,7 @@ class StudyResult:
             n_features=n_features,
             n_train=n_rows - n_test,
             n_test=n_test,
-            records=tuple(run.trials[trial] for trial in sorted(run.trials) if trials is None or trial < trials),
+            records=tuple(ledger.trials[k] for k in sorted(ledger.trials) if trials is None or k < trials),
             feature_names=feature_names,
         )
 
@@ -86,27 +87,27 @@ class StudyResult:
 
     @cached_property
     def accuracy(self) -> NDArray[np.float64]:
-        by_name = self._of_each("accuracy")
-        return np.array([[[each[name] for name in self.classifiers] for each in trial] for trial in by_name])
+        trials = self._outcomes("accuracy")
+        return np.array([[[by_name[name] for name in self.classifiers] for by_name in trial] for trial in trials])
 
     @cached_property
     def seconds(self) -> NDArray[np.float64]:
-        return np.array(self._of_each("seconds"))
+        return np.array(self._outcomes("seconds"))
 
     @cached_property
     def probes(self) -> Indices:
-        return np.array(self._of_each("probes"))
+        return np.array(self._outcomes("probes"))
 
     def subsets(self, selector: str, size: int) -> list[Indices]:
-        """The features selected at that size, an array of column numbers for each trial."""
-        place = self._place("size", size, self.sizes.tolist())
-        self._place("selector", selector, self.selectors)
-        kept = [record["selectors"][selector]["subsets"] for record in self.records]
-        everything = np.arange(self.n_features)
-        return [everything if each is None else np.array(each[place], dtype=np.int64) for each in kept]
+        """The features selected at this size: an array of column numbers for each trial."""
+        place = self.index_of("size", size, self.sizes.tolist())
+        self.index_of("selector", selector, self.selectors)
+        by_trial = [record["selectors"][selector]["subsets"] for record in self.records]
+        all_features = np.arange(self.n_features)
+        return [all_features if subsets is None else np.array(subsets[place], dtype=np.int64) for subsets in by_trial]
 
     def table(self) -> Columns:
-        """A row for each trial, selector, classifier and size: accuracy, seconds of selection, and probes."""
+        """A row for each trial, selector, classifier and size: accuracy, seconds of selection, and number of probes."""
         shape = self.accuracy.shape
         trial, selector, classifier, size = (part.ravel() for part in np.indices(shape))
         return {
@@ -120,19 +121,12 @@ class StudyResult:
             "probes": self.probes[trial, selector],
         }
 
-    def to_pandas(self) -> Any:
-        """The table as a pandas DataFrame."""
-        try:
-            import pandas  # type: ignore[import-untyped]
-        except ModuleNotFoundError:
-            raise ImportError("to_pandas needs pandas: pip install pandas") from None
-        return pandas.DataFrame(self.table())
-
     def summary(self) -> Columns:
-        """A row for each selector, classifier and size: means over trials, deviation of accuracy, stability.
+        """A row for each selector, classifier and size: means over trials, standard deviation of accuracy, stability.
 
-        ``accuracy`` and ``std`` are mean and standard deviation (divisor: trials - 1); ``cw_rel``, ``ati``, ``anhi``
-        and ``nogueira`` measure the agreement of the trials' subsets (`probewise.stability`), NaN for one trial.
+        ``accuracy`` and ``std`` are the mean and the standard deviation (divisor: trials - 1). ``cw_rel``, ``ati``,
+        ``anhi`` and ``nogueira`` measure the agreement between the subsets of the trials (`probewise.stability`); they
+        are NaN for one trial.
         """
         selector, classifier, size = (part.ravel() for part in np.indices(self.accuracy.shape[1:]))
         return {
@@ -152,31 +146,31 @@ class StudyResult:
             return {name: np.full((len(self.selectors), len(self.sizes)), np.nan) for name in STABILITY}
         subsets = [[self.subsets(name, size) for size in self.sizes] for name in self.selectors]
         return {
-            name: np.array([[measure(each, self.n_features) for each in by_size] for by_size in subsets])
+            name: np.array([[measure(selected, self.n_features) for selected in by_size] for by_size in subsets])
             for name, measure in STABILITY.items()
         }
 
     def verdict(self, size: int | None = None) -> Columns:
-        """Each pair of selectors with each classifier: the difference in accuracy, and how likely chance makes it.
+        """Test the difference in accuracy of each pair of selectors with each classifier.
 
-        The p-value is that of the corrected resampled t-test. Trials share their data, so that the usual test
-        would find differences where there are none; this one counts in how much they share: with d the
-        differences of n trials,
+        The p-value is that of the corrected resampled t-test. The trials share their data, so the usual t-test would
+        report differences where there are none; the correction accounts for the overlap. With the differences d of n
+        trials,
 
             t = mean(d) / sqrt((1/n + n_test/n_train) * var(d)),  n - 1 degrees of freedom.
 
-        Among many pairs some fall below 0.05 by chance. ``p_holm`` is Holm's adjustment for all pairs with one
-        classifier: where it is below 0.05, chance makes any such find among them in one study of twenty at most.
+        ``p_holm`` is adjusted by Holm's method for all pairs with one classifier: if all methods were equal, at most
+        one study in twenty would have any ``p_holm`` below 0.05.
 
         Parameters
         ----------
         size : int, default=None
-            Compare at this size; None: by the mean over all sizes.
+            The size to compare at; None: the mean over all sizes.
 
         Returns
         -------
         dict of str to ndarray
-            Columns ``classifier``, ``first``, ``second``, ``difference`` (mean accuracy of the first less that of
+            Columns ``classifier``, ``first``, ``second``, ``difference`` (mean accuracy of the first minus that of
             the second), ``t``, ``p_value`` (1 where all trials are equal, NaN for a single trial) and ``p_holm``.
 
         References
@@ -187,7 +181,7 @@ class StudyResult:
         if size is None:
             accuracy = self.accuracy.mean(axis=3)
         else:
-            accuracy = self.accuracy[..., self._place("size", size, self.sizes.tolist())]
+            accuracy = self.accuracy[..., self.index_of("size", size, self.sizes.tolist())]
         first, second = np.triu_indices(len(self.selectors), k=1)
         differences = accuracy[:, first] - accuracy[:, second]
         pairs = differences.reshape(len(accuracy), -1).T
@@ -205,9 +199,9 @@ class StudyResult:
             "p_holm": holm(p_value).ravel(),
         }
 
-    def _of_each(self, what: str) -> list[list[Any]]:
-        """One entry of the records, for each trial and selector."""
-        return [[record["selectors"][name][what] for name in self.selectors] for record in self.records]
+    def _outcomes(self, key: str) -> list[list[Any]]:
+        """One entry of the records for each trial and selector."""
+        return [[record["selectors"][name][key] for name in self.selectors] for record in self.records]
 
     @cached_property
     def _n_selected(self) -> Indices:
@@ -216,26 +210,27 @@ class StudyResult:
         return np.array(counts, dtype=np.int64).transpose(2, 0, 1)
 
     @staticmethod
-    def _place(what: str, asked: Any, known: Sequence[Any]) -> int:
-        if asked not in known:
-            raise ValueError(f"{what}={asked!r} is not in this study: choose one of {', '.join(map(str, known))}")
-        return known.index(asked)
+    def index_of(name: str, value: Any, values: Sequence[Any]) -> int:
+        """Position of a size, selector or classifier in the study; an error if it is not there."""
+        if value not in values:
+            raise ValueError(f"{name}={value!r} is not in this study: choose one of {', '.join(map(str, values))}")
+        return values.index(value)
 
 
 def deviation(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The standard deviation over trials, the first axis; NaN for one trial."""
+    """Standard deviation over trials, the first axis; NaN for one trial."""
     if len(values) < 2:
         return np.full(values.shape[1:], np.nan)
     return values.std(axis=0, ddof=1)
 
 
 def corrected_t_test(differences: NDArray[np.float64], test_to_train: float) -> tuple[float, float]:
-    """t and two-sided p of Nadeau's and Bengio's test, for differences of trials that share their data."""
+    """t and two-sided p-value of Nadeau and Bengio's test for differences of trials that share their data."""
     n_trials, mean = len(differences), float(differences.mean())
     if n_trials < 2:
         return float("nan"), float("nan")
     error = float(np.sqrt((1 / n_trials + test_to_train) * differences.var(ddof=1)))
-    if error <= 1e-12:  # differences that are equal but for rounding
+    if error <= 1e-12:  # all differences are equal up to rounding
         return (0.0, 1.0) if abs(mean) <= 1e-12 else (float(np.copysign(np.inf, mean)), 0.0)
     t = mean / error
     return t, float(2 * stdtr(n_trials - 1, -abs(t)))

@@ -1,51 +1,51 @@
-// Light, dark, paper; and the start.
+// Color theme, printing, and the start of the page.
 
 const root = document.documentElement;
 const prefersDark = window.matchMedia("(prefers-color-scheme: dark)");
 const isDark = () => (root.dataset.theme || (prefersDark.matches ? "dark" : "light")) === "dark";
 
-function nameTheme() {
-  byId("theme").textContent = isDark() ? "Light colours" : "Dark colours";
+function labelThemeButton() {
+  byId("theme").textContent = isDark() ? "Light mode" : "Dark mode";
 }
 
-function keepTheme(theme) {
+function setTheme(theme) {
   root.dataset.theme = theme;
   try {
     localStorage.setItem("probewise-theme", theme);
   } catch {
-    // a page opened from disk may not be allowed to remember
+    // a page opened from disk may have no local storage
   }
 }
 
 try {
-  const kept = localStorage.getItem("probewise-theme");
-  if (kept === "light" || kept === "dark") root.dataset.theme = kept;
+  const saved = localStorage.getItem("probewise-theme");
+  if (saved === "light" || saved === "dark") root.dataset.theme = saved;
 } catch {
-  // as above
+  // no local storage
 }
 byId("theme").hidden = false;
 byId("theme").addEventListener("click", () => {
-  keepTheme(isDark() ? "light" : "dark");
-  nameTheme();
+  setTheme(isDark() ? "light" : "dark");
+  labelThemeButton();
 });
-prefersDark.addEventListener("change", nameTheme);
+prefersDark.addEventListener("change", labelThemeButton);
 window.addEventListener("beforeprint", () => {
-  root.classList.add("paper"); // as wide as a sheet
+  root.classList.add("paper"); // the width of a printed page
   drawAll();
 });
 window.addEventListener("afterprint", () => {
   root.classList.remove("paper");
   drawAll();
 });
-let drawnAt = root.clientWidth;
+let drawnWidth = root.clientWidth;
 window.addEventListener("resize", () => {
-  if (drawnAt === root.clientWidth || root.classList.contains("paper")) return;
-  drawnAt = root.clientWidth;
+  if (drawnWidth === root.clientWidth || root.classList.contains("paper")) return;
+  drawnWidth = root.clientWidth;
   requestAnimationFrame(drawAll);
 });
 
-nameTheme();
+labelThemeButton();
 makeTable();
-makeTakeaway();
+makeExport();
 drawAll();
 root.dataset.drawn = "yes";

@@ -1,7 +1,7 @@
-// The table of all features: sorted, searched, turned over, copied and downloaded.
+// The table of all features: sorting, search, pages, copying and downloads.
 
 function makeTable() {
-  const { columns, shown, decimals, wholeNumbers } = known.ranking;
+  const { columns, shown, decimals, integers } = report.ranking;
   const total = columns.feature.length;
   const table = byId("features");
   const body = table.tBodies[0];
@@ -9,18 +9,18 @@ function makeTable() {
   const collator = new Intl.Collator(undefined, { numeric: true });
   let sorted = { key: "rank", up: true };
   let page = 0;
-  let perPage = known.rows_shown;
-  let lowered = null;
+  let perPage = report.rows_shown;
+  let lowercase = null;
   let view = [...Array(total).keys()];
 
   function cellText(key, row) {
     const value = columns[key][row];
     if (value === null) return "–";
     if (typeof value === "string") return value;
-    if (key === "stands_out" || key === "kept") return value ? "yes" : "";
+    if (key === "stands_out" || key === "selected") return value ? "yes" : "";
     if (key === "rank_low") return value === columns.rank_high[row] ? whole(value) : `${whole(value)} to ${whole(columns.rank_high[row])}`;
     if (key === "p_value" && value < 0.0001) return "<0.0001";
-    return wholeNumbers.includes(key) ? whole(value) : written(value, decimals[key]);
+    return integers.includes(key) ? whole(value) : written(value, decimals[key]);
   }
 
   function sortView() {
@@ -35,10 +35,10 @@ function makeTable() {
   }
 
   function search(text) {
-    const wanted = text.trim().toLowerCase();
-    lowered = lowered || columns.feature.map((name) => name.toLowerCase());
+    const query = text.trim().toLowerCase();
+    lowercase = lowercase || columns.feature.map((name) => name.toLowerCase());
     view = [];
-    for (let row = 0; row < total; row++) if (!wanted || lowered[row].includes(wanted)) view.push(row);
+    for (let row = 0; row < total; row++) if (!query || lowercase[row].includes(query)) view.push(row);
     sortView();
     page = 0;
     show();
@@ -50,10 +50,10 @@ function makeTable() {
       const cell = document.createElement(key === "feature" ? "th" : "td");
       if (key === "feature") cell.scope = "row";
       else if (typeof columns[key][row] !== "string") cell.className = "number";
-      if (["higher_in", "difference", "correlation"].includes(key) && known.ways[row]) cell.title = known.ways[row];
+      if (["higher_in", "difference", "correlation"].includes(key) && report.directions[row]) cell.title = report.directions[row];
       const text = cellText(key, row);
       if (key === "feature") {
-        const name = document.createElement("div"); // long names are cut off by the style
+        const name = document.createElement("div"); // the style sheet truncates long names
         name.className = "name";
         name.title = text;
         name.textContent = text;
@@ -71,8 +71,8 @@ function makeTable() {
     const rows = view.slice(start, start + perPage);
     body.replaceChildren(...rows.map(rowOf));
     byId("status").textContent = rows.length
-      ? `${whole(start + 1)} to ${whole(start + rows.length)} of ${whole(view.length)}${view.length < total ? ` found among ${whole(total)}` : ""}`
-      : "No feature has that in its name";
+      ? `${whole(start + 1)} to ${whole(start + rows.length)} of ${whole(view.length)}${view.length < total ? ` found in ${whole(total)}` : ""}`
+      : "No feature name matches";
     byId("page").textContent = `Page ${whole(page + 1)} of ${whole(pages)}`;
     byId("first").disabled = byId("previous").disabled = page === 0;
     byId("next").disabled = byId("last").disabled = page === pages - 1;
@@ -97,20 +97,20 @@ function makeTable() {
       show();
     });
   }
-  let waiting = 0;
+  let timer = 0;
   byId("search").addEventListener("input", (event) => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => search(event.target.value), total > 5000 ? 150 : 0);
+    clearTimeout(timer);
+    timer = setTimeout(() => search(event.target.value), total > 5000 ? 150 : 0);
   });
   byId("per-page").addEventListener("change", (event) => {
     perPage = Number(event.target.value);
     page = 0;
     show();
   });
-  const turns = { first: () => 0, previous: () => page - 1, next: () => page + 1, last: () => Infinity };
-  for (const [id, turn] of Object.entries(turns)) {
+  const pageAfter = { first: () => 0, previous: () => page - 1, next: () => page + 1, last: () => Infinity };
+  for (const [id, target] of Object.entries(pageAfter)) {
     byId(id).addEventListener("click", () => {
-      page = turn();
+      page = target();
       show();
     });
   }
@@ -119,22 +119,22 @@ function makeTable() {
   show();
 }
 
-// ---- out of the page
+// ---- export
 
 function topNames() {
-  const { feature } = known.ranking.columns;
-  const many = Math.min(Math.max(1, Math.round(Number(byId("how-many").value)) || 1), feature.length);
-  return feature.slice(0, many);
+  const { feature } = report.ranking.columns;
+  const count = Math.min(Math.max(1, Math.round(Number(byId("how-many").value)) || 1), feature.length);
+  return feature.slice(0, count);
 }
 
 function quotedCell(value) {
   let text = value === null || value === undefined ? "" : String(value);
-  if (typeof value === "string") text = text.replace(/^([=@\t\r]|[+-].*[(|!])/, "'$1"); // no formula of a spreadsheet
+  if (typeof value === "string") text = text.replace(/^([=@\t\r]|[+-].*[(|!])/, "'$1"); // no formulas in a spreadsheet
   return /[",\n\r]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 
 function rankingAsCsv() {
-  const { columns } = known.ranking;
+  const { columns } = report.ranking;
   const keys = ["feature", ...Object.keys(columns).filter((key) => key !== "feature")];
   const lines = columns.feature.map((_, row) => keys.map((key) => quotedCell(columns[key][row])).join(","));
   return [keys.join(","), ...lines, ""].join("\n");
@@ -152,7 +152,7 @@ async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    const field = document.createElement("textarea"); // where a page from disk may not use the clipboard
+    const field = document.createElement("textarea"); // a page opened from disk may not use the clipboard
     field.value = text;
     document.body.append(field);
     field.select();
@@ -161,8 +161,8 @@ async function copy(text) {
   }
 }
 
-function makeTakeaway() {
-  byId("how-many").max = known.ranking.columns.feature.length;
+function makeExport() {
+  byId("how-many").max = report.ranking.columns.feature.length;
   byId("copy-names").addEventListener("click", async () => {
     const names = topNames();
     await copy(`${names.join("\n")}\n`);
@@ -173,5 +173,5 @@ function makeTakeaway() {
     download(`top-${names.length}.txt`, `${names.join("\n")}\n`, "text/plain");
   });
   byId("save-ranking").addEventListener("click", () => download("ranking.csv", rankingAsCsv(), "text/csv"));
-  byId("takeaway").hidden = false;
+  byId("export").hidden = false;
 }

@@ -1,0 +1,339 @@
+"""Computed sections of a report: data, convergence, interactions, redundancy, scores by size, univariate rankings.
+
+Each function returns a dict of JSON values, or raises `Unavailable` with the reason why the section cannot be computed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from .._selector import WrapperSelector
+from ..bif import BIF
+from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
+from ..engine.interactions import (
+    ALIKE,
+    FEWEST_IN_A_CELL,
+    best_probed,
+    columns_of,
+    correlations,
+    interactions_between,
+    stand_in,
+)
+from ..engine.probes import Subsets
+from ..engine.units import one_hot
+from ..evaluation import size_curve
+from ..filters.fsdd import FSDD
+from ..validation.stores import column_slices
+from ..validation.tables import columns_not_finite, extremes
+from .direction import values_to_draw
+from .findings import Data, Findings, Floats
+from .ranking_table import json_numbers
+from .sentences import one_line
+
+NO_DATA, NO_TARGET = "the data were not given", "there is no target to predict"
+N_NAMED = 10  # columns with missing values, and constant columns
+MAX_CHECKS = 200
+N_CORRELATED = 30
+N_INTERACTING, N_STRONGEST = 20, 10
+N_WITH_ROW_EFFECTS, MAX_LISTED_ROWS = 15, 2000
+SHUFFLED_SECONDS = 5.0  # runs up to this long are repeated with shuffled targets
+REFIT_CELLS = 4_000_000  # filters are refitted in each fold for tables up to this size
+UNIVARIATE_CELLS = 500_000_000
+UNIVARIATE_DISTANCES = 4_000_000_000  # rows² x features up to which k-NN scores single features
+N_UNIVARIATE = 20
+
+Columns = NDArray[np.int64]
+
+
+class Unavailable(Exception):
+    """A section that cannot be computed; the message is the reason shown to the reader."""
+
+
+# ---- from the ledger
+
+
+def convergence(findings: Findings) -> dict[str, Any]:
+    """C, C2 and the share of the top on which two halves of the probes agree, at each check."""
+    run, top = findings.run, findings.top
+    assert run is not None
+    assert top is not None
+    if run.in_rounds:
+        raise Unavailable("the features change from round to round, so two checks cannot be compared")
+    n_probes, every = run.ledger.n_probes, run.record.check_every
+    every *= max(1, -(-n_probes // (every * MAX_CHECKS)))
+    if n_probes < 2 * every:
+        raise Unavailable(f"two checks are needed, and this run of {n_probes:,} probes had one check every {every:,}")
+    checks = run.looks(check_every=every, tops=[top])
+    measures = ("seconds", "order_change", "value_change", "relative_change")
+    return {
+        "every": every,
+        "top": top,
+        "probes": [check.n_probes for check in checks],
+        **{name: json_numbers([getattr(check, name) for check in checks]) for name in measures},
+        "overlap": json_numbers([check.overlap[top] for check in checks]),
+    }
+
+
+def interactions(findings: Findings, data: Data | None = None) -> dict[str, Any]:
+    """Interactions between pairs of top features, and groups of features that can replace each other.
+
+    The contrast of a pair is the mean J of the probes with both features, minus with only the first, minus with only
+    the second, plus with neither. J is centered by probe size first, because larger probes contain more pairs and
+    score better. With data, correlations are further evidence for the groups.
+    """
+    assert findings.run is not None
+    top = best_probed(findings.ranking, findings.scores)[:N_INTERACTING]
+    names = findings.names_of(top)
+    result = interactions_between(findings.run, top, names)
+    if np.isfinite(result.contrast).mean() < 0.1:
+        raise Unavailable(
+            f"pairs of top features were together in fewer than {FEWEST_IN_A_CELL} probes (use more or larger probes)"
+        )
+    pairs, measures = result.pairs(), ("first", "second", "contrast", "std_error", "z", "kind")
+    groups = result.groups(None if data is None else _correlations(findings, data, top))
+    return {
+        "features": names,
+        "contrast": json_numbers(result.contrast),
+        "std_error": json_numbers(result.std_error),
+        "pairs": len(pairs),
+        "strongest": [
+            {"p_holm": pair.p, **{name: getattr(pair, name) for name in measures}} for pair in pairs[:N_STRONGEST]
+        ],
+        "groups": [
+            {
+                "features": list(group.names),
+                "evidence": list(group.evidence),
+                "sentence": stand_in([one_line(name) for name in group.names]),
+            }
+            for group in groups
+        ],
+        "used_correlations": data is not None,
+    }
+
+
+def row_effects(findings: Findings, data: Data | None = None) -> dict[str, Any]:
+    """Effect of each top feature on each group of samples; groups of a class and similar groups are adjacent."""
+    assert findings.run is not None
+    if findings.run.row_effects is None:
+        raise Unavailable("this run recorded no effects on single samples, or its criterion gives one number for all")
+    if findings.selector is None:
+        raise Unavailable("a ledger does not store which samples form a group (use report() of a fitted selector)")
+    result = findings.selector.which_rows(N_WITH_ROW_EFFECTS, y=None if data is None else data.y)
+    n_rows = [len(rows) for rows in result.rows]
+    return {
+        "features": list(result.names),
+        "effects": json_numbers(result.effects),
+        "rows": [rows.tolist() for rows in result.rows] if sum(n_rows) <= MAX_LISTED_ROWS else None,
+        "n_rows": n_rows,
+        "classes": [str(label) for label in result.classes] if result.blocks else None,
+    }
+
+
+# ---- from the data
+
+
+def description(findings: Findings, data: Data) -> dict[str, Any]:
+    """Shape, classes or values of the target, missing cells and constant columns."""
+    X, target = data.X, data.target
+    (low, high), missing = extremes(X, allow_nan=True), _missing_cells(X)
+    columns = {"missing": np.flatnonzero(missing), "constant": np.flatnonzero(low == high)}
+    result: dict[str, Any] = {
+        "rows": int(X.shape[0]),
+        "features": int(X.shape[1]),
+        "sparse": bool(sp.issparse(X)),
+        "missing_cells": int(missing.sum()),
+        **{f"{kind}_columns": len(numbers) for kind, numbers in columns.items()},
+        **{f"{kind}_names": findings.names_of(numbers[:N_NAMED]) for kind, numbers in columns.items()},
+    }
+    if target is None:
+        return result
+    if target.classes is None:
+        y = target.values
+        statistics = {"min": y.min(), "mean": y.mean(), "max": y.max(), "std": y.std()}
+        values = {name: float(value) for name, value in statistics.items()}
+        return {**result, "task": "regression", "target_values": values}
+    counts = np.bincount(target.values, minlength=len(target.classes)).tolist()
+    classes = [{"label": str(label), "rows": rows} for label, rows in zip(target.classes, counts, strict=True)]
+    return {**result, "task": "classification", "classes": classes}
+
+
+def _missing_cells(X: Any) -> NDArray[np.int64]:
+    """Number of missing values in each column."""
+    if sp.issparse(X):
+        cells = X.tocoo()
+        return np.bincount(cells.col[np.isnan(cells.data)], minlength=X.shape[1])
+    return np.concatenate([np.isnan(X[:, part]).sum(axis=0) for part in column_slices(X)])
+
+
+def values(findings: Findings, data: Data) -> dict[str, Any]:
+    """Values of the top features to be drawn by class or against the target."""
+    if data.target is None:
+        raise Unavailable(NO_TARGET)
+    return values_to_draw(data.X, data.target, findings.order, findings.names, findings.categorical)
+
+
+def redundancy(findings: Findings, data: Data) -> dict[str, Any]:
+    """|Pearson correlation| between the top features, and the pairs that are nearly identical."""
+    top = findings.order[:N_CORRELATED]
+    names = findings.names_of(top)
+    correlation = _correlations(findings, data, top)
+    pairs = zip(*np.triu_indices(len(top), k=1), strict=True)
+    close = [
+        {"first": names[first], "second": names[second], "correlation": float(correlation[first, second])}
+        for first, second in pairs
+        if correlation[first, second] >= ALIKE
+    ]
+    return {
+        "features": names,
+        "correlation": json_numbers(correlation),
+        "close_pairs": sorted(close, key=lambda pair: -pair["correlation"]),
+        "limit": ALIKE,
+    }
+
+
+def _correlations(findings: Findings, data: Data, columns: Columns) -> Floats:
+    """|Pearson correlation| of columns; 0 for categorical columns, whose numbers are arbitrary codes."""
+    matrix = correlations(columns_of(data.X, columns))
+    is_categorical = np.isin(columns, findings.categorical)
+    matrix[is_categorical], matrix[:, is_categorical] = 0.0, 0.0
+    matrix[is_categorical, is_categorical] = 1.0
+    return matrix
+
+
+def nested_score(findings: Findings, data: Data) -> dict[str, Any]:
+    """Score on held-out samples, with ranking and choice of features repeated inside each fold."""
+    if findings.selector is None:
+        raise Unavailable("the method has to be run again (use rank --report, or report() of a fitted selector)")
+    if data.y is None:
+        raise Unavailable(NO_TARGET)
+    if findings.run is None and not _is_quick_filter(findings, data):
+        raise Unavailable("it takes as long as five fits (call honest_score() of the selector)")
+    forgotten = [name for name in getattr(findings.selector, "fit_arguments_", []) if name not in data.fit_arguments]
+    if forgotten:
+        raise Unavailable(f"fit was given {' and '.join(forgotten)}, which the report needs too")
+    try:
+        is_quick = findings.run is not None and findings.run.ledger.seconds <= SHUFFLED_SECONDS
+        score = findings.selector.honest_score(data.original, data.y, shuffled=is_quick, **data.fit_arguments)
+    except ValueError as reason:
+        raise Unavailable(str(reason)) from None
+    return {
+        "score": score.mean,
+        "std_error": score.std_error,
+        "measure": score.curve.measure,
+        "guess": score.guess,
+        "beats_guessing": score.beats_guessing,
+        "folds": len(score.scores),
+        "shuffled": score.shuffled,
+        "curve": score.curve,
+    }
+
+
+def _is_quick_filter(findings: Findings, data: Data) -> bool:
+    """Whether the selector is a filter that can be refitted in each fold in little time."""
+    if findings.selector is None or isinstance(findings.selector, WrapperSelector):
+        return False
+    return isinstance(findings.selector, FSDD) or data.X.shape[0] * data.X.shape[1] <= REFIT_CELLS
+
+
+def score_by_size(findings: Findings, nested: size_curve.SizeCurve | None, data: Data | None) -> dict[str, Any]:
+    """Cross-validated score of the best 1, 2, ... features, and the smallest number that is good enough.
+
+    The curve comes from the run itself or from the nested score if there is one. Otherwise the ranking was made on all
+    samples, so the scores are optimistic.
+    """
+    curve = getattr(findings.selector, "size_curve_", None) or nested or _curve_of_ranking(findings, data)
+    return {
+        "size": curve.sizes.tolist(),
+        "score": json_numbers(curve.mean),
+        "std_error": json_numbers(curve.std_error),
+        "best": curve.best,
+        "suggested": curve.suggested,
+        "measure": curve.measure,
+        "scored_by": curve.scored_by,
+        "folds": len(curve.scores),
+        "nested": curve.nested,
+        "guess": curve.guess,
+        "beats_guessing": curve.beats_guessing,
+        "nested_scores": None if curve.check is None else json_numbers(curve.check.mean),
+    }
+
+
+def _curve_of_ranking(findings: Findings, data: Data | None) -> size_curve.SizeCurve:
+    """Score by size along the ranking, which was made on all samples."""
+    if data is None:
+        raise Unavailable(NO_DATA)
+    if data.target is None or data.y is None:
+        raise Unavailable(NO_TARGET)
+    try:
+        splits = size_curve.splits_for(size_curve.FOLDS, data.target)
+    except size_curve.TooFewRows as reason:
+        raise Unavailable(str(reason)) from None
+    selector = findings.selector
+    if selector is None:
+        sizes = size_curve.spaced_sizes(size_curve.ranks_known(findings.ranking, findings.scores))
+        subsets, scoring = size_curve.up_to_rank(findings.ranking, sizes.tolist()), findings.parameters.get("scoring")
+    else:
+        sizes = size_curve.as_sizes(selector)
+        subsets, scoring = size_curve.chosen(selector, sizes.tolist()), getattr(selector, "scoring", None)
+    matrix: tuple[Any, Subsets | None] = (data.X, None)
+    if len(findings.categorical):  # the criterion scored them one-hot encoded
+        matrix = one_hot(data.X, np.isin(np.arange(data.X.shape[1]), findings.categorical))
+    scoring = None if scoring == "probability" else scoring  # readers expect the share of correct predictions
+    scorer = size_curve.SubsetScorer.like(findings.criterion, data.X, data.target, scoring)
+    return size_curve.curve_along(lambda _: subsets, matrix, data.y, data.target, sizes, splits, scorer, nested=False)
+
+
+def univariate(findings: Findings, data: Data) -> dict[str, Any]:
+    """Ranks of single features (BIF, FSDD), compared with the ranking.
+
+    "missed" are features at the top of this ranking that rank low in all univariate ones; "univariate_only" are at the
+    top of all univariate ones and rank low here. If p-values are known, both must stand out.
+    """
+    if data.target is None or data.y is None:
+        raise Unavailable(NO_TARGET)
+    if len(columns_not_finite(data.X)):
+        raise Unavailable("values are missing")
+    if len(findings.categorical):
+        raise Unavailable("some columns are categorical, which these methods do not support")
+    ranks: dict[str, Columns] = {}
+    methods: dict[str, str] = {}
+    criterion = _univariate_criterion(findings, data)
+    if findings.method != "BIF" and criterion is not None:
+        cv = min(3, data.smallest_class) if data.is_classification else 3
+        bif = BIF(criterion=criterion, cv=cv, n_jobs=getattr(findings.selector, "n_jobs", None))
+        ranks["bif"] = bif.fit(data.X, data.y).ranking_
+        methods["bif"] = f"BIF ({in_prose(criterion)} on each feature)"
+    if findings.method != "FSDD" and data.is_classification:
+        ranks["fsdd"] = FSDD().fit(data.X, data.y).ranking_
+        methods["fsdd"] = "FSDD (distance between the classes in each feature)"
+    if not ranks:
+        raise Unavailable("the table is too large, or the method itself is univariate")
+    top = min(N_UNIVARIATE, max(1, len(findings.order) // 4))
+    all_ranks, here = np.array(list(ranks.values())), np.argsort(findings.order) + 1
+    stands_out = np.ones(len(here), dtype=bool) if findings.stands_out is None else findings.stands_out
+    missed = (here <= top) & (all_ranks.min(axis=0) > 3 * top) & stands_out
+    univariate_only = (here > 3 * top) & (all_ranks.max(axis=0) <= top) & stands_out
+    return {
+        "ranks": ranks,
+        "methods": methods,
+        "top": top,
+        "shared": {name: int(((here <= top) & (rank <= top)).sum()) for name, rank in ranks.items()},
+        "missed": findings.names_of(findings.order[missed[findings.order]]),
+        "univariate_only": findings.names_of(findings.order[univariate_only[findings.order]]),
+    }
+
+
+def _univariate_criterion(findings: Findings, data: Data) -> Criterion | None:
+    """The criterion of the run if it is fast on single features, else a fast one; None if the table is too large."""
+    rows, features = data.X.shape
+    if rows * features > UNIVARIATE_CELLS or (data.is_classification and data.smallest_class < 2):
+        return None
+    criterion = findings.criterion
+    is_quick_knn = isinstance(criterion, KNN) and rows**2 * features <= UNIVARIATE_DISTANCES
+    if isinstance(criterion, Linear | NaiveBayes) or is_quick_knn:
+        return criterion
+    return NaiveBayes() if data.is_classification else Linear(task="regression")

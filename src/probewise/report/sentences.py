@@ -1,0 +1,223 @@
+"""Sentences of a report: the verdict, notes on the run, and numbers and names as they appear in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ..engine.run import Run
+from .ranking_table import typeset_cell
+
+N_LEADERS = 3  # features named in the verdict
+N_LEAKING = 3  # features named in the warning about target leakage
+N_LISTED = 8  # numbers and names listed in a note
+SETTLED = 0.9  # share of the top that two halves of a run have in common
+IMBALANCED = 0.75  # share of the samples in the largest class
+CERTIFIED = "certified: "
+RARE_CLASSES = "Accuracy says little about rare classes: scoring='balanced_accuracy' gives all classes the same weight"
+EVIDENCE = {
+    "probes": "shown by the probes",
+    "columns": "highly correlated",
+    "both": "shown by the probes, and highly correlated",
+}
+
+
+# ---- numbers and names
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.0f}%"
+
+
+def number(value: float | None, decimals: int = 3) -> str:
+    return typeset_cell("", value, decimals)
+
+
+def p_value(p: float | None) -> str:
+    return "–" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def count(amount: int, noun: str) -> str:
+    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+
+
+def one_line(name: str, longest: int = 60) -> str:
+    """The name on one line, truncated."""
+    name = " ".join(name.split()) or "(blank)"
+    return name if len(name) <= longest else f"{name[: longest - 1]}…"
+
+
+def listed(items: Sequence[str]) -> str:
+    """The items as "a, b and c"."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def _named(names: Sequence[str]) -> str:
+    return listed([one_line(name) for name in names])
+
+
+def evidence_in_words(kinds: Sequence[str]) -> str:
+    """The evidence that the features of a group can replace each other."""
+    return EVIDENCE[kinds[0] if len(set(kinds)) == 1 else "both"]
+
+
+# ---- the verdict
+
+
+def verdict(summary: dict[str, Any]) -> list[str]:
+    """Which features matter, how many are enough, and which ones leak the target; each item is a paragraph."""
+    leaking = summary["leakage"]
+    warning = [f"Possible target leakage: {leakage_sentence(leaking)}, then rank again."] if leaking else []
+    return [_which_features(summary), _how_many_features(summary), *warning]
+
+
+def predicts(summary: dict[str, Any]) -> bool:
+    """Whether some number of features predicts better than guessing, as far as that is known."""
+    return (summary["nested_score"] or summary["sizes"] or {}).get("beats_guessing") is not False
+
+
+def stands_out_sentence(n_standing_out: int, n_features: int, fdr: float, target: str = "the target") -> str:
+    """The number of features that are significantly related to the target, without the full stop."""
+    related = f"related to {target} more than chance would explain"
+    if not n_standing_out:
+        return f"No feature is {related} (0 of {n_features:,} features at a false discovery rate of {fdr:g})"
+    they = "stands out: it is" if n_standing_out == 1 else "stand out: they are"
+    return f"{n_standing_out:,} of {n_features:,} features {they} {related} (false discovery rate {fdr:g})"
+
+
+def leakage_sentence(names: Sequence[str]) -> str:
+    """A warning about features that determine the target, without the full stop."""
+    more = [f"{len(names) - N_LEAKING:,} more"] if len(names) > N_LEAKING else []
+    leaking = listed([*(one_line(name) for name in names[:N_LEAKING]), *more])
+    verb = "determines" if len(names) == 1 else "each determine"
+    return f"{leaking} {verb} the target exactly. Remove features that encode the target or were recorded after it"
+
+
+def _which_features(summary: dict[str, Any]) -> str:
+    ranking = summary["ranking"]
+    features, scores = ranking["columns"]["feature"], ranking["columns"]["score"]
+    first = [name for name, score in zip(features, scores, strict=True) if score is not None] or features
+    leaders = f"{_named(first[:N_LEADERS])} {'ranks' if len(first) == 1 else 'rank'} first"
+    n_features, n_standing_out = summary["data"]["features"], ranking["n_standing_out"]
+    target = one_line(summary["header"]["target"] or "the target")
+    if n_standing_out is None:
+        untested = " Whether this is more than chance was not tested." if summary["run"]["probes"] else ""
+        return f"Of {n_features:,} features, {leaders} for predicting {target}.{untested}"
+    sentence = stands_out_sentence(n_standing_out, n_features, ranking["fdr"], target)
+    if not n_standing_out:
+        if (summary["nested_score"] or {}).get("beats_guessing"):
+            return f"{sentence}, but together features predict better than guessing. {leaders}."
+        return f"{sentence}. {leaders}, but something always does: do not read meaning into it."
+    stands_out = ranking["columns"]["stands_out"]
+    names = [name for name, stands in zip(features, stands_out, strict=True) if stands][:N_LEADERS]
+    best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names)}"
+    return f"{sentence}. {best}.{_how_settled(summary)}"
+
+
+def _how_settled(summary: dict[str, Any]) -> str:
+    for reason in (summary["run"]["stop_reason"] or "").split("; "):
+        if reason.startswith(CERTIFIED):
+            reason = reason.removeprefix(CERTIFIED)
+            return f" {reason[0].upper()}{reason[1:]}."
+    checks = summary["convergence"]
+    if checks is None:
+        return ""
+    share, top = checks["overlap"][-1], checks["top"]
+    halves = f" Two halves of the probes agree on {percent(share)} of their top {top}"
+    return f"{halves}, so more probes would {'hardly' if share >= SETTLED else 'still'} change the ranking."
+
+
+def _how_many_features(summary: dict[str, Any]) -> str:
+    sizes, score, omitted = summary["sizes"], summary["nested_score"], summary["omitted"]
+    if sizes is None:
+        return f"How many features are enough is not known: {omitted['sizes']}."
+    if score is None and sizes["nested"] and sizes["guess"] is not None:
+        score = {**sizes, "score": sizes["score"][sizes["size"].index(sizes["suggested"])], "std_error": None}
+    n_enough = count(sizes["suggested"], "feature")
+    if score is None:
+        verb = "scores" if sizes["suggested"] == 1 else "score"
+        return (
+            f"{n_enough} {verb} about as well as more features do. "
+            f"The score on held-out samples was not measured: {omitted['nested_score']}."
+        )
+    if score["beats_guessing"] is False:
+        is_imbalanced = score["measure"] == "accuracy" and (score["guess"] or 0) >= IMBALANCED
+        hint = f" {RARE_CLASSES}." if is_imbalanced else ""
+        words = f"{_score_in_words(score)}{_comparison_in_words(score)}"
+        return f"No number of features predicts convincingly better than guessing: {words}.{hint}"
+    verb = "is" if sizes["suggested"] == 1 else "are"
+    how = "with features chosen inside each fold"
+    return f"{n_enough} {verb} enough: {_score_in_words(score)}, {how}{_comparison_in_words(score)}."
+
+
+def _score_in_words(score: dict[str, Any]) -> str:
+    value, error, measure = score["score"], score["std_error"], score["measure"]
+    if measure == "accuracy":
+        return f"{percent(value)}{'' if error is None else f' ± {percent(error)}'} accuracy on held-out samples"
+    return f"cross-validated {measure} = {number(value, 2)}{'' if error is None else f' ± {number(error, 2)}'}"
+
+
+def _comparison_in_words(score: dict[str, Any]) -> str:
+    """The scores of guessing and of the same procedure with a shuffled target, in parentheses."""
+    is_accuracy, shuffled = score["measure"] == "accuracy", score.get("shuffled")
+    comparisons = []
+    if is_accuracy and score["guess"] is not None:
+        comparisons.append(f"{percent(score['guess'])} when always guessing the most frequent class")
+    if shuffled is not None:
+        value = percent(shuffled) if is_accuracy else number(shuffled, 2)
+        comparisons.append(f"{value} when the target is shuffled")
+    return f" ({', '.join(comparisons)})" if comparisons else ""
+
+
+# ---- notes on the run
+
+
+def notes_on_run(run: Run, names: Sequence[str]) -> list[str]:
+    """Sentences on groups of features, kept, dropped and categorical features, tests and rounds, without full stops."""
+    settings, sizes = run.record, run.units.members.sizes
+    n_groups, n_grouped = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
+    notes = []
+    if n_groups:
+        notes.append(f"{count(n_groups, 'group')} with {n_grouped:,} features in total entered the probes as one unit")
+    notes += _listing("In every probe, as requested", run.units.kept, names)
+    notes += _listing("In no probe, as requested", run.units.dropped, names)
+    if settings.categorical is not None:
+        notes += _listing("Categorical", settings.categorical, names)
+    if settings.uneven is not None:
+        low, high = settings.uneven
+        notes.append(
+            f"The features have very different scales (standard deviations from {low:.3g} to {high:.3g}), and the "
+            "criterion uses distances, which large values dominate: consider scale='standard'"
+        )
+    if settings.scoring is not None and settings.row_shares is None and settings.chances_alone is not None:
+        notes.append(
+            f"Standard errors describe other probes, not new samples: scoring by {settings.scoring} does not show what "
+            "each sample contributes"
+        )
+    if run.row_effects is not None and settings.chances_alone is None:
+        notes.append("The univariate permutation test was skipped because the table is not in memory")
+    if run.in_rounds:
+        rounds = run.plan.rounds
+        n_active, ends = (
+            _abridged([len(part.active) for part in rounds]),
+            _abridged([part.start for part in rounds[1:]]),
+        )
+        many = f"Rounds with {n_active} features; features were dropped after {ends} probes"
+        notes.append(many if ends else f"One round with {n_active} features: no feature has been dropped yet")
+    return notes
+
+
+def _abridged(numbers: list[int]) -> str:
+    """The numbers, separated by commas; the first three and the last if there are many."""
+    texts = [f"{number:,}" for number in numbers]
+    return ", ".join(texts if len(texts) <= N_LISTED else [*texts[:3], "…", texts[-1]])
+
+
+def _listing(title: str, columns: NDArray[Any], names: Sequence[str]) -> list[str]:
+    if not len(columns):
+        return []
+    shown = ", ".join(names[column] for column in columns[:N_LISTED].tolist())
+    more = f" and {len(columns) - N_LISTED:,} more" if len(columns) > N_LISTED else ""
+    return [f"{title}: {shown}{more}"]
