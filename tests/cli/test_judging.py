@@ -242,7 +242,7 @@ def test_gaps_are_filled_and_that_is_said_or_refused_with_the_remedy(data, capsy
         (["--weights", "patient"], "the weights 'patient' are of type String: give numbers"),
         (
             ["--weights", "weight", "--criterion", "svm"],
-            "--weights: SVM knows no weights; leave them out, or use",
+            "SVM does not use weights; omit them, or use",
         ),
         (["--row-groups", "patient", "--cv", "40"], "--row-groups patient has 30 groups, and --cv 40 needs as many"),
         (["--weights", "weight", "--method", "fsdd"], "--weights: --method fsdd has no criterion and no folds"),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ..engine.probes import Subsets
 from ..kernels.device import count, find
-from ..validation.errors import Parameter, ParameterError, Setting
+from ..validation.errors import ParameterError
 from .base import BoundCriterion, Floats, Folds
 
 DEVICE_BLOCK_SIZE = 4000  # probes at a time: enough to keep a GPU busy
@@ -31,12 +31,8 @@ def to_device(bound: Any, device: str) -> BoundCriterion:
         return bound
     if only_on_cpu:
         raise ParameterError(
-            Parameter("device", device),
-            f": {only_on_cpu[0]} runs on the CPU only: use ",
-            Setting("device", "cpu"),
-            ", or ",
-            Setting("criterion", "knn"),
-            ", 'linear', 'naive_bayes' or 'separability'",
+            f"device={device!r}: {only_on_cpu[0]} runs on the CPU only: use device='cpu', or criterion='knn', 'linear' or "
+            "an Average of these two, which run on a GPU"
         )
     return OnDevice(bound, device)
 
