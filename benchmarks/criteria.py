@@ -72,8 +72,8 @@ CASES = {
     "Linear / LinearSVC": Case(Linear(), LinearSVC(), reuters, 200, 6000, 300),
     "Linear / LDA": Case(Linear(), LinearDiscriminantAnalysis(), partial(blobs, 20_000, 500, 5), 150, 2000, 60),
     "NaiveBayes / GaussianNB": Case(NaiveBayes(), GaussianNB(), madelon, 150, 40_000, 600),
-    "SVM(linear) / SVC(linear)": Case(SVM("linear"), SVC(kernel="linear"), madelon, 150, 40, 20),
-    "SVM(linear) / SVC(linear), text": Case(SVM("linear"), SVC(kernel="linear"), reuters, 200, 40, 20),
+    "SVM(linear) / LinearSVC": Case(SVM("linear"), LinearSVC(random_state=0), madelon, 150, 40, 20),
+    "SVM(linear) / LinearSVC, text": Case(SVM("linear"), LinearSVC(random_state=0), reuters, 200, 40, 20),
     "SVM(rbf) / SVC(rbf)": Case(SVM("rbf"), SVC(kernel="rbf"), madelon, 150, 200, 100),
 }
 

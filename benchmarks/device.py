@@ -20,7 +20,7 @@ from sklearn.svm import SVC, LinearSVC
 from benchmarks.criteria import reuters
 from benchmarks.measure import print_table
 from probewise import DAF, Tournament
-from probewise.criteria import KNN, Linear, NaiveBayes, Separability
+from probewise.criteria import KNN, Linear
 from probewise.criteria.device import to_device
 from probewise.datasets import load, make_madelon
 from probewise.engine.probes import ProbePlan
@@ -129,12 +129,10 @@ def linear(seed, small):
 
 def others(seed, small):
     data = make_madelon(n_samples=1000, random_state=seed % 2**31)
-    _compare("Naive Bayes, Madelon's shape", NaiveBayes(), data.X, data.y, 150, seed, small)
     soft = {"cv": "loo", "scoring": "probability"}
-    for criterion in (KNN(10), Linear(), NaiveBayes()):
+    for criterion in (KNN(10), Linear()):
         name = f"{type(criterion).__name__}, probabilities, one row left out, Madelon's shape"
         _compare(name, criterion, data.X, data.y, 100, seed, small, n_ranked=4000, n_checked=200, **soft)
-    _compare("Separability, Madelon's shape", Separability(), data.X, data.y, 150, seed, small, n_checked=2000)
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((1000, 500)), rng.standard_normal(1000)
     y += X[:, :10].sum(axis=1)

@@ -7,7 +7,7 @@ from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.model_selection import LeaveOneOut, StratifiedKFold
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.svm import SVC
+from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import naive
@@ -30,8 +30,8 @@ OF_CLASSES = {
 }
 OF_NUMBERS = {"knn": (KNN(3), KNeighborsRegressor(3, algorithm="brute")), "linear": (Linear(), Ridge())}
 WITHOUT_WEIGHTS = {
-    "svm": (SVM(), SVC(kernel="linear"), "accuracy"),
-    "svm, balanced": (SVM(), SVC(kernel="linear"), "balanced_accuracy"),
+    "svm": (SVM(), LinearSVC(random_state=0), "accuracy"),
+    "svm, balanced": (SVM(), LinearSVC(random_state=0), "balanced_accuracy"),
     "tree": (Tree(), DecisionTreeClassifier(random_state=0), "accuracy"),
     "estimator": (Scorer(GaussianNB()), GaussianNB(), None),
     "estimator, balanced": (Scorer(GaussianNB()), GaussianNB(), "balanced_accuracy"),

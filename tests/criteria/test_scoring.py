@@ -16,7 +16,7 @@ from sklearn.model_selection import (
 )
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.svm import SVC, SVR
+from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 import naive
@@ -34,14 +34,14 @@ PAIRS = {
     "knn": (KNN(3), KNeighborsClassifier(3, algorithm="brute")),
     "linear": (Linear(), RidgeClassifier()),
     "naive_bayes": (NaiveBayes(), GaussianNB()),
-    "svm": (SVM("linear"), SVC(kernel="linear")),
+    "svm": (SVM("linear"), LinearSVC(random_state=0)),
     "rbf": (SVM("rbf", C=2.0), SVC(C=2.0)),
     "tree": (Tree(), DecisionTreeClassifier(random_state=0)),
 }
 OF_NUMBERS = {
     "knn": (KNN(3), KNeighborsRegressor(3, algorithm="brute")),
     "linear": (Linear(), Ridge()),
-    "svm": (SVM("linear", C=0.1), SVR(kernel="linear", C=0.1)),
+    "svm": (SVM("rbf", C=0.1), SVR(C=0.1)),
 }
 OF_TWO = ("f1", "precision", "recall")
 LABELS = ("accuracy", "balanced_accuracy", "f1_macro")

@@ -202,8 +202,8 @@ def spread(X, y):
 @pytest.mark.parametrize(
     ("criterion", "words"),
     [
-        (SVM(), r"SVM knows no weights.*SVC\(kernel='linear'\)"),
-        (Separability(), "Separability knows no weights"),
+        (SVM(), r"SVM does not use weights.*LinearSVC\(\)"),
+        (Separability(), "Separability does not use weights"),
         (spread, "a criterion that is a function"),
         (OwnCriterion(), "OwnCriterion.bind takes none"),
         (Unweighted(), "neither fit of criterion=Unweighted.. nor the score takes weights"),

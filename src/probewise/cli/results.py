@@ -43,7 +43,6 @@ def give_ranking(
     ``select`` is the file for a table of the best features: all selected ones with ``all_selected``, else the top.
     """
     from ..io import write_ranking, write_table
-    from ..report.direction import direction_of_selector
     from ..report.ranking_table import columns_of_selector
 
     columns = columns_of_selector(selector, table.feature_names, certainty=out is not None)

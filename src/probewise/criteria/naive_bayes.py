@@ -14,7 +14,7 @@ from ..kernels import bayes as kernels
 from ..validation.errors import ParameterError
 from ..validation.stores import as_dense
 from ..validation.tables import SQUARED, canonical
-from .base import FOR_QUANTITIES, Criterion, Floats, Folds, Target
+from .base import Criterion, Floats, Folds, Target
 from .scoring import GroupsOfTests, Measure, OutcomesByGroup, bind_target
 
 Integers = NDArray[np.int64]
@@ -80,7 +80,7 @@ class NaiveBayes(Criterion):
     ) -> BoundNaiveBayes:
         if not Target.of(y).is_classification:
             raise ParameterError(
-                "y is continuous and NaiveBayes needs classes: give class labels, or use ", FOR_QUANTITIES
+                "y is continuous and NaiveBayes needs classes: give class labels, or use criterion='knn' or 'linear'"
             )
         if not self.var_smoothing >= 0:
             raise ParameterError(f"var_smoothing={self.var_smoothing!r} must be a number of at least 0, such as 1e-9")
@@ -118,13 +118,11 @@ class BoundNaiveBayes(OutcomesByGroup):
             if models is None:
                 features, indices = np.unique(indices, return_inverse=True)
                 models = self.models_of(features)
-            probes, predicted = (
-                (indices.astype(np.int32), offsets - offsets[0]),
-                np.empty((len(scores[some]), len(labels))),
-            )
+            indices, offsets = indices.astype(np.int32), offsets - offsets[0]
+            predicted = np.empty((len(offsets) - 1, len(labels)))
             for model, part in zip(models, parts, strict=True):
                 options = self.var_smoothing, self.measure.code, part.start
-                kernels.predict(model, *probes, labels[part], *options, predicted)
+                kernels.predict(model, indices, offsets, labels[part], *options, predicted)
             tests.score(predicted, by_group.of_subsets(some), scores[some])
         return scores, by_group.means
 
@@ -160,10 +158,9 @@ class BoundNaiveBayes(OutcomesByGroup):
         codes, weights, n_classes = self.target.values, self.weights, self.target.n_classes
         n_models, own_shape = (len(test), (n_features, len(test))) if self.folds.is_loo else (1, (0, 0))
         sizes = np.tile(np.bincount(codes[train], weights[train], n_classes), (n_models, 1))
-        if self.folds.is_loo:
-            is_counted = weights > 0
-            others = np.bincount(codes, is_counted)[codes] > is_counted
-            sizes[train, codes] = np.where(others, sizes[train, codes] - weights, 0.0)
+        if self.folds.is_loo:  # a class of which no other row counts has the size 0, whatever the rounding
+            is_known = np.bincount(codes, weights > 0)[codes] > (weights > 0)
+            sizes[train, codes] = np.where(is_known, sizes[train, codes] - weights, 0.0)
         with np.errstate(divide="ignore"):
             log_prior = np.log(sizes)  # up to a constant of the row
         data, indptr = np.empty(n_features * len(test)), len(test) * np.arange(n_features + 1)
@@ -177,8 +174,7 @@ class BoundNaiveBayes(OutcomesByGroup):
         pooled = sparse_moments(X, np.zeros_like(codes), times, 1)[1]
         columns = X[np.sort(test)].astype(np.float64)
         stored = columns.data, columns.indices.astype(np.int32), columns.indptr.astype(np.int64)
-        empty = self._empty_model(0, train, test)
-        return kernels.Model(True, *stored, *gaussians, pooled, *empty[-3:])
+        return kernels.Model(True, *stored, *gaussians, pooled, *self._empty_model(0, train, test)[-3:])
 
 
 def dense_columns(X: Any, features: Any) -> Floats:

@@ -103,13 +103,9 @@ class Separability(Criterion):
         self, X: Any, y: Any, cv: Any = None, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundSeparability:
         if scoring is not None:
-            raise ParameterError(
-                f"scoring={scoring!r} has no meaning for Separability, which predicts nothing: omit it"
-            )
+            raise ParameterError(f"scoring={scoring!r} has no meaning for Separability, which predicts nothing")
         if sample_weight is not None:
-            raise ParameterError(
-                "sample_weight: Separability does not use weights; omit them, or use criterion='linear' or 'knn'"
-            )
+            raise ParameterError("sample_weight: Separability does not use weights; use criterion='linear' or 'knn'")
         X = canonical(X.tocsc()) if sp.issparse(X) else as_dense(X)
         codes = self._codes(y) if self.needs_target else np.zeros(X.shape[0], np.int64)
         bound = BoundSeparability(X, codes, Folds((), len(codes)), self._score_function(X.shape[0]))
@@ -171,9 +167,8 @@ class BoundSeparability:
                 columns = dense_columns(self.X, features[part])[:, order]
                 mean, variance = moments(columns, np.ones(len(order)))
             if not np.isfinite(variance).all():
-                raise ParameterError(
-                    "X contains NaN, infinity or values too large to be squared: leave out or scale columns"
-                )
+                reason = "X contains NaN, infinity or values too large to be squared"
+                raise ParameterError(f"{reason}: leave out or scale columns")
             scale = np.divide(1.0, np.sqrt(variance), out=np.zeros_like(variance), where=variance > 0)
             columns = (columns - mean[:, None]) * scale[:, None]
             means[part] = np.add.reduceat(columns, np.cumsum(sizes) - sizes, axis=1) / sizes

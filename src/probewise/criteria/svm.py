@@ -18,6 +18,7 @@ from ..validation.errors import ParameterError
 from ..validation.stores import as_dense
 from ..validation.tables import SQUARED
 from .base import Criterion, Floats, Folds, Target, require_few_classes
+from .naive_bayes import dense_columns
 from .scorer import BoundScorer, Scorer
 from .scoring import GroupsOfTests, Measure
 
@@ -34,9 +35,8 @@ class SVM(Criterion):
     or of the selector) is "accuracy" for classes and "r2" for numbers if None, or any other score of predictions that
     scikit-learn knows by name or as a scorer.
 
-    Each probe is fitted from the beginning in every fold: this is the slowest criterion. Training takes longest where
-    the columns differ in scale, so scale them first. liblinear stops after 1,000 passes over the rows, converged or
-    not.
+    This is the slowest criterion: every probe is fitted in every fold. Training takes longest if the columns differ in
+    scale, so scale them first. liblinear stops after 1,000 passes over the rows, converged or not.
 
     Parameters
     ----------
@@ -49,13 +49,10 @@ class SVM(Criterion):
     tune : bool, default=False
         Choose C from 0.01, 0.1, 1 and 10 (and gamma from 1/4, 1 and 4 times "scale") once per fit by
         cross-validation on the same folds and on all features, or on 2,000 evenly spaced ones if there are more.
-        ``C`` and ``gamma`` are then not used. Among equal scores the smaller C wins, then the smaller gamma.
+        ``C`` and ``gamma`` are then not used; the bound criterion has the chosen values as attributes. Among equal
+        scores the smaller C wins, then the smaller gamma.
     task : {"auto", "classification", "regression"}, default="auto"
         "auto" is regression if y is continuous, that is, has fractions.
-
-    Notes
-    -----
-    The bound criterion has the attributes ``C`` and ``gamma``, given or tuned.
 
     References
     ----------
@@ -113,8 +110,7 @@ class SVM(Criterion):
         features = np.arange(n_tuned) * X.shape[1] // n_tuned
         gammas = [self.gamma]
         if self.kernel == "rbf":
-            columns = data[0][:, features]
-            columns = columns.toarray() if sp.issparse(columns) else columns
+            columns = dense_columns(data[0], features)
             gammas = [multiple / (n_tuned * (columns.var() or 1.0)) for multiple in GAMMA_GRID]
         candidates = [bound(C, gamma) for C in C_GRID for gamma in gammas]
         return candidates[int(np.argmax([candidate(Subsets.of([features]))[0] for candidate in candidates]))]

@@ -21,10 +21,7 @@ ridge_decisions  ridge regression of rows left out, closed form                 
 ridge_ways       four ways to these, by columns and by rows                                        ridge_decisions
 ridge_left_out   what it predicts                                                                  criteria.linear
 factor           Cholesky factors, and the digits they leave                                       the above
-bayes            Gaussian naive Bayes from class moments           bayes                           criteria.naive_bayes
-bayes_left_out   naive Bayes with every row left out once                                          criteria.naive_bayes
-separability     distances between classes; k-means share          separability                    criteria.separability
-smo              support vector machines along libsvm's path                                       criteria.svm
+bayes            Gaussian naive Bayes from class moments                                           criteria.naive_bayes
 scores           accuracy, F1, area under the curve, R^2           scores, scores_triton           criteria.scoring
 moments          class means and scatters in one pass                                              filters.fsdd
 relief           nearest rows of each class, sums of differences                                   filters.relieff

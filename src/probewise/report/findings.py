@@ -26,7 +26,7 @@ from ..engine.fingerprints import fingerprint
 from ..engine.ledger import Ledger
 from ..engine.run import Run, require_coefficient
 from ..engine.settings import DEFAULT_FDR
-from ..evaluation.size_curve import criterion_of
+from ..evaluation.sizes import criterion_of
 from ..stopping import MaxProbes, Rule
 from ..tournament import NEIGHBORS, usual_criterion
 from ..validation.tables import number_categories

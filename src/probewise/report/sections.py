@@ -25,7 +25,7 @@ from ..engine.interactions import (
 )
 from ..engine.probes import Subsets
 from ..engine.units import one_hot
-from ..evaluation import size_curve
+from ..evaluation import sizes as size_curve
 from ..filters.fsdd import FSDD
 from ..validation.stores import column_slices
 from ..validation.tables import columns_not_finite, extremes

@@ -12,7 +12,7 @@ import numpy as np
 from .. import __version__
 from ..engine.run import CHANCE
 from ..engine.tally import positions
-from ..evaluation.size_curve import fewest_enough
+from ..evaluation.sizes import fewest_enough
 from ..study import StudyError, StudyResult, TrialLedger, deviation
 from .findings import Findings, Floats, checked_names
 from .ranking_table import json_numbers
