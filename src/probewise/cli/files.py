@@ -108,7 +108,7 @@ def table_of(given: Any, *, allow_missing: bool = False) -> Table:
     from ..io import read_table
 
     with live_line(0 if given.quiet else 1) as progress, _without_panics(given.data, given.target_file):
-        table = read_table(given.data, **_reading_options(given), gaps=allow_missing, progress=progress)
+        table = read_table(given.data, **_reading_options(given), allow_missing=allow_missing, progress=progress)
     for note in () if given.quiet else table.notes:
         print_line(ParameterError(*note).worded(as_flag))
     return table
@@ -137,26 +137,25 @@ def table_to_rank(given: Any, *, makes_probes: bool) -> Table:
 
 def _reading_options(given: Any) -> dict[str, Any]:
     return {
-        **values_of(given, "target", "target_file", "drop_unlabelled", "id_column", "features_in", "decimal"),
-        "feature_names": given.names,
+        **values_of(given, "target", "target_file", "id_column", "features_in", "decimal"),
+        "drop_unlabeled": given.drop_unlabelled,
         "ignore": given.ignore or (),
-        "weights": getattr(given, "weights", None),
+        "sample_weight": getattr(given, "weights", None),
         "groups": getattr(given, "groups", None),
-        "categorical": [name for item in getattr(given, "categorical", None) or () for name in item.split(",")],
+        "categorical_features": [name for item in getattr(given, "categorical", None) or () for name in item.split(",")],
     }
 
 
 def reading_code(given: Any, *, allow_missing: bool) -> str:
     """The lines of Python that read the same table."""
-    from ..io.unpacking import STANDARD_INPUT
+    from ..io.input_files import STANDARD_INPUT
 
     options = {name: value for name, value in _reading_options(given).items() if value and value != "columns"}
-    options |= {"gaps": True} if allow_missing else {}
+    options |= {"allow_missing": True} if allow_missing else {}
     written = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
     data = "-" if given.data == STANDARD_INPUT else str(given.data)
     arguments = ", ".join([repr(data), *(f"{name}={value!r}" for name, value in written.items())])
-    of_rows = {"sample_weight": "weights", "groups": "groups"}
-    taken = [f"{name} = table.{column}" for name, column in of_rows.items() if options.get(column)]
+    taken = [f"{name} = table.{name}" for name in ("sample_weight", "groups") if options.get(name)]
     lines = ["from probewise.io import read_table", f"table = read_table({arguments})", "X, y = table.frame(), table.y"]
     return "\n".join([*lines, *taken])
 

@@ -77,7 +77,7 @@ def seconds_in(text: str) -> float:
 
 
 def local_path(text: str) -> Path:
-    from ..io.unpacking import local_path
+    from ..io.input_files import local_path
 
     return local_path(text)
 

@@ -239,12 +239,12 @@ def is_file_of_groups(text: str) -> bool:
 
 def _features_named(places: dict[str, int], option: str, given: Sequence[str]) -> list[int]:
     """The numbers of the features named, each alone or some with commas."""
-    from ..io.table import TableError, missing
+    from ..io.table import TableError, unknown_name
 
     names = [name for item in given for name in ([item] if item in places else item.split(","))]
     for name in names:
         if name not in places:
-            raise TableError(f"--{option}: {missing(name, list(places), 'feature column')}")
+            raise TableError(f"--{option}: {unknown_name(name, list(places), 'feature column')}")
     return [places[name] for name in names]
 
 

@@ -22,7 +22,7 @@ MANY_CLASSES = 25
 
 def fitted(selector: Any, table: Table) -> Any:
     with warnings_as_lines(getattr(selector, "verbose", 0)):
-        of_rows = {"sample_weight": table.weights, "groups": table.groups}
+        of_rows = {"sample_weight": table.sample_weight, "groups": table.groups}
         known = {name: values for name, values in of_rows.items() if values is not None}
         return selector.fit(table.frame(), table.y, **known)
 
@@ -113,13 +113,9 @@ def write_reports(run: Any, paths: Sequence[Path], given: Any, table: Table | No
     from ..report import save, summarize
 
     of_table: dict[str, Any] = {}
-    if table is None and given.names is not None:
-        from ..io.names import names_in
-
-        of_table["feature_names"] = names_in(given.names)
     if table is not None:
         of_table = {"X": table.frame(), "y": table.y, "target": table.target, "feature_names": table.feature_names}
-        of_table |= {"source": given.data.name, "groups": table.groups, "sample_weight": table.weights}
+        of_table |= {"source": given.data.name, "groups": table.groups, "sample_weight": table.sample_weight}
         of_table["reading"] = reading_code(given, allow_missing=bool(len(columns_not_finite(table.X))))
     with warnings_as_lines(0 if given.quiet else 1):
         summary = summarize(run, **of_table, command=command, coefficient=given.coefficient)
