@@ -1,6 +1,6 @@
-"""Tables in and out: files of many formats to numbers, labels and names; rankings and smaller tables to files."""
+"""Input and output of tables: files of many formats are read; rankings and smaller tables are written."""
 
-from .converting import convert_table
+from .conversion import convert_table
 from .reading import read_pairs, read_table
 from .table import Table, TableError
 from .writing import require_ranking_path, require_table_path, write_ranking, write_table

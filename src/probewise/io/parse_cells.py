@@ -1,4 +1,4 @@
-"""What the words in the cells of a text mean: numbers, truth values, nothing, or themselves."""
+"""Parsing of text cells: numbers, booleans, missing values, labels, decimal marks."""
 
 from __future__ import annotations
 
@@ -8,61 +8,61 @@ from collections.abc import Iterable
 from .table import pl
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?", ".")
-NO_LABEL = ("", "na", "n/a", "nan", "?", ".")
-WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
-WITH_POINT = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*")
+MISSING_LABELS = ("", "na", "n/a", "nan", "?", ".")  # "none" and "null" may be class labels
+NUMBER_WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
+NUMBER_WITH_POINT = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*")
 THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
 
 
-def typed(text: pl.Series, decimal: str = ".") -> pl.Series:
-    """Whole numbers, numbers or truth values, if the words are such, else text; null where one is missing."""
-    low = text.str.to_lowercase()
-    given = text.set(low.is_in(MISSING), None)
-    is_long = given.str.contains(r"^\s*[+-]?[0-9]{19,}\s*$").any()  # digits that a float would not keep
-    for kind in (pl.Int64,) if is_long else (pl.Int64, pl.Float64):
-        numbers = with_points(given, decimal).cast(kind, strict=False)
-        if numbers.null_count() == given.null_count():
-            return given if _are_codes(given, numbers) else numbers
-    if low.filter(given.is_not_null()).is_in(["true", "false"]).all():
-        return (low == "true").set(given.is_null(), None).alias(text.name)
-    return text.set(low.is_in(NO_LABEL), None)
+def typed_column(text: pl.Series, decimal: str = ".") -> pl.Series:
+    """The column as integers, floats or booleans if all its cells are, else as text; null for a missing value."""
+    lower = text.str.to_lowercase()
+    values = text.set(lower.is_in(MISSING), None)
+    is_long = values.str.contains(r"^\s*[+-]?[0-9]{19,}\s*$").any()  # more digits than a float keeps
+    for dtype in (pl.Int64,) if is_long else (pl.Int64, pl.Float64):
+        numbers = with_decimal_point(values, decimal).cast(dtype, strict=False)
+        if numbers.null_count() == values.null_count():
+            return values if _differ_only_as_text(values, numbers) else numbers
+    if lower.filter(values.is_not_null()).is_in(["true", "false"]).all():
+        return (lower == "true").set(values.is_null(), None).alias(text.name)
+    return text.set(lower.is_in(MISSING_LABELS), None)
 
 
-def with_points(words: pl.Series, decimal: str) -> pl.Series:
-    """Numbers as they are parsed; null where one with decimal commas has a point, too."""
+def with_decimal_point(cells: pl.Series, decimal: str) -> pl.Series:
+    """The cells with a point as decimal mark; null if the mark is a comma and a cell has a point as well."""
     if decimal == ".":
-        return words
-    pointed = words.str.contains(".", literal=True)
-    return words.str.replace_all(",", ".", literal=True).set(pointed, None)
+        return cells
+    has_point = cells.str.contains(".", literal=True)
+    return cells.str.replace_all(",", ".", literal=True).set(has_point, None)
 
 
-def decimal_of(cells: Iterable[str]) -> str:
-    """The decimal mark of these cells: a comma where no number has a point, and they cannot be thousands."""
+def guess_decimal(cells: Iterable[str]) -> str:
+    """The decimal mark: a comma if numbers have commas that cannot separate thousands, and none has a point."""
     cells = list(cells)
-    commas = [cell for cell in cells if "," in cell and WITH_COMMA.fullmatch(cell)]
-    if not commas or any(map(WITH_POINT.fullmatch, cells)):
+    commas = [cell for cell in cells if "," in cell and NUMBER_WITH_COMMA.fullmatch(cell)]
+    if not commas or any(map(NUMBER_WITH_POINT.fullmatch, cells)):
         return "."
     may_be_thousands = all(map(THOUSANDS.fullmatch, commas)) and any(cell.strip().isdecimal() for cell in cells)
     return "." if may_be_thousands else ","
 
 
-def name_rows(text: pl.Series) -> bool:
-    """Whether each is a word, no number, and another in every row."""
-    low = text.str.strip_chars().str.to_lowercase()
-    if len(text) < 2 or low.null_count() or low.is_in(MISSING).any() or text.n_unique() < len(text):
+def are_ids(text: pl.Series) -> bool:
+    """Whether the cells are all different, and none is missing or a number."""
+    lower = text.str.strip_chars().str.to_lowercase()
+    if len(text) < 2 or lower.null_count() or lower.is_in(MISSING).any() or text.n_unique() < len(text):
         return False
-    numbers = low.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+    numbers = lower.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
     return not numbers.is_not_null().any()
 
 
-def _are_codes(given: pl.Series, numbers: pl.Series) -> bool:
-    """Whether some of them, as 01234 and 1234, are apart only as words."""
-    padded = given.str.contains(r"^[+-]?0[0-9]")
-    return bool(padded.any() and numbers.n_unique() < given.n_unique())
+def _differ_only_as_text(values: pl.Series, numbers: pl.Series) -> bool:
+    """Whether some cells, such as 01234 and 1234, are the same number but different codes."""
+    has_leading_zero = values.str.contains(r"^[+-]?0[0-9]")
+    return bool(has_leading_zero.any() and numbers.n_unique() < values.n_unique())
 
 
-def as_float(word: str, decimal: str = ".") -> float | None:
+def as_float(cell: str, decimal: str = ".") -> float | None:
     try:
-        return float("nan" if word.lower() in MISSING else word.replace(decimal, "."))
+        return float("nan" if cell.lower() in MISSING else cell.replace(decimal, "."))
     except ValueError:
         return None

@@ -1,4 +1,4 @@
-"""Reading of tables: features, target, ids, weights and groups of a file, checked to be usable."""
+"""Reading of tables: features, target, ids, weights and groups of a file."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..validation.errors import Message, Parameter, Setting
 from ..validation.stores import Stored
-from .checking import Rows, checked_decimal, checked_table, require_names, require_rows
-from .formats import MatrixSource, lies_in_rows, open_source
-from .names import names_in, with_names
-from .table import SHOWN, Progress, Source, Table, TableError, missing, pl, some
-from .text import Wanted, in_rows
-from .unpacking import STANDARD_INPUT, local_path
+from .formats import MatrixSource, has_features_in_rows, open_source
+from .input_files import STANDARD_INPUT, local_path
+from .table import N_SHOWN, Progress, Source, Table, TableError, first_few, pl, unknown_name
+from .table_validation import Rows, require_decimal, require_names, require_rows, validated_table
+from .text import TextOptions, target_is_row
 
 FEATURES_IN = ("columns", "rows")
 
@@ -30,60 +28,57 @@ def read_table(
     target: str | None = None,
     ignore: Iterable[str] = (),
     target_file: str | PathLike[str] | None = None,
-    drop_unlabelled: bool = False,
+    drop_unlabeled: bool = False,
     id_column: str | None = None,
     features_in: str = "columns",
-    weights: str | None = None,
+    sample_weight: str | None = None,
     groups: str | None = None,
-    categorical: Iterable[str] = (),
-    feature_names: str | PathLike[str] | Sequence[str] | None = None,
+    categorical_features: Iterable[str] = (),
     decimal: str | None = None,
-    gaps: bool = False,
+    allow_missing: bool = False,
     progress: Progress | None = None,
 ) -> Table:
     """Read the table at ``path``.
 
-    Text (.csv, .tsv, .txt, .arff, .gct, all also as .gz, .bz2, .xz or .zst), Excel (.xlsx, with the excel extra),
-    Parquet, Arrow (.arrow, .feather, .ipc), svmlight (.svmlight, .libsvm, .svm), NPZ, NPY and AnnData (.h5ad, with
-    anndata installed). X is float32 if all features are, integer if all are (true and false count as 1 and 0), else
-    float64; what is sparse stays sparse (CSR). y keeps numbers as numbers and text as labels. A `TableError` says what
-    is wrong with a table that cannot be ranked; what had to be guessed is in the table's ``notes``.
+    Formats: text (.csv, .tsv, .txt, .arff, .gct, also compressed as .gz, .bz2, .xz or .zst), Excel (.xlsx, with the
+    excel extra), Parquet, Arrow (.arrow, .feather, .ipc), svmlight (.svmlight, .libsvm, .svm), NPZ, NPY and AnnData
+    (.h5ad, with anndata installed). X is float32 if all features are float32, an integer type if all are integers
+    (true and false are 1 and 0), else float64; a sparse table stays sparse (CSR). y contains numbers or labels. A
+    `TableError` says what is wrong with a table that cannot be used; the ``notes`` of the table list all guesses.
 
     Parameters
     ----------
     path : path-like
         The file; "-" for text from standard input.
     target : str, default=None
-        The column to predict, by name, or by index from 0 where no column has that name. None: the one that the
-        format names (svmlight; y in NPZ; a converted table's), or the only one there is in ``target_file``.
+        The column to predict, by name, or by index from 0 if no column has that name. None means the target that the
+        format declares (svmlight; y in NPZ; converted tables), or the only column of ``target_file``.
     ignore : iterable of str, default=()
-        Columns to leave out, named in the same way.
+        Columns to leave out, by name or index.
     target_file : path-like, default=None
-        A second file that holds the target, its rows in the same order if there is no ``id_column``.
-    drop_unlabelled : bool, default=False
-        Whether rows without a target are left out, with a note; else they are an error. In ``target_file`` a row may
-        then be missing altogether.
+        A second file that contains the target. Without ``id_column`` its rows are in the same order.
+    drop_unlabeled : bool, default=False
+        Whether rows without a target, or not in ``target_file``, are left out, with a note. Otherwise they are an
+        error.
     id_column : str, default=None
-        Names the rows, and is no feature; rows of ``target_file`` are found by its column of that name, else by its
-        first. None: a column of text that is different in every row, if there is one.
+        The column that names the rows; it is not a feature. Rows of ``target_file`` are matched by its column of the
+        same name, or by its first column. None means a column of text that differs in every row, if there is one.
     features_in : {"columns", "rows"}, default="columns"
-        "rows" for a file with a sample in each column and the names of the features in the first. Its target is a
-        row of that name, or in ``target_file``, found by the names of the samples. GCT files and GEO's series matrices
-        (.txt) are always read so; what they say of the samples, such as "tissue: liver", can be the target.
-    weights, groups : str, default=None
-        A column of the table (a row, if ``features_in`` is "rows"), by name or by index, that is no feature: weights
-        of the rows, or labels of the rows that belong together.
-    categorical : iterable of str, default=()
-        Features that are categories, named in the same way: text, or numbers that stand for kinds. X holds their
-        numbers, and the table their levels.
-    feature_names : path-like or sequence of str, default=None
-        Names of the columns where the format has none, as svmlight: in order, or a text file with one in each line.
+        "rows" for a file with a sample in each column and the feature names in the first column. The target is then a
+        row of the file, or in ``target_file``, matched by the sample names. GCT files and GEO's series matrices (.txt)
+        are always read in this way; an annotation of the samples, such as "tissue: liver", can be the target.
+    sample_weight, groups : str, default=None
+        The column (the row, with features in rows) of sample weights, or of labels of rows that belong together; it is
+        not a feature.
+    categorical_features : iterable of str, default=()
+        Features that are categories, by name or index: text, or numbers that stand for categories. X contains their
+        codes, and the table their levels.
     decimal : {".", ","}, default=None
-        The decimal mark of numbers in text. None: a comma if numbers have one and none has a point.
-    gaps : bool, default=False
-        Whether features may have missing values, which are NaN then. Infinite ones are always refused.
+        Decimal mark of numbers in text files. None means a comma if numbers contain commas and none contains a point.
+    allow_missing : bool, default=False
+        Whether features may have missing values, which become NaN. Infinite values are always refused.
     progress : callable, default=None
-        Called with a line of text now and then while a large text is read.
+        Called with a line of text from time to time while a large text file is read.
 
     Returns
     -------
@@ -91,327 +86,316 @@ def read_table(
 
     Notes
     -----
-    An NPZ file holds X, or data, indices, indptr and shape of a CSR matrix; y; and optionally feature_names and
-    class_names. An NPY file is mapped, not read: X is a `numpy.memmap`; names, target and ids are those that
-    `convert_table` wrote beside it, or columns have their numbers for names. The columns of an AnnData file are its
-    genes, its target is a column of obs, and obs_names may be the ``id_column``.
+    An NPZ file contains X, or data, indices, indptr and shape of a CSR matrix; y; and optionally feature_names and
+    class_names. An NPY file is mapped, not loaded: X is a `numpy.memmap`, and names, target and ids come from the .json
+    file that `convert_table` wrote; without it, columns are named by their numbers. The features of an AnnData file are
+    its genes, its target is a column of obs, and obs_names can be the ``id_column``.
     """
     if features_in not in FEATURES_IN:
-        raise TableError(
-            Parameter("features_in", features_in), f" is not known: choose one of {', '.join(FEATURES_IN)}"
-        )
+        raise TableError(f"features_in={features_in!r} must be 'columns' or 'rows'")
+    require_decimal(decimal)
     path, second = local_path(path), None if target_file is None else local_path(target_file)
     if path == second == STANDARD_INPUT:
-        raise TableError("the table and the target cannot both be standard input: name a file for one of them")
-    names = None if feature_names is None else names_in(feature_names)
-    of_rows = {role: name for role, name in (("weights", weights), ("groups", groups)) if name is not None}
-    asked = _Request(
-        target, list(ignore), second, drop_unlabelled, id_column, of_rows, tuple(categorical), names,
-        checked_decimal(decimal), gaps, progress,
+        raise TableError("the table and the target_file cannot both be standard input: give a file for one of them")
+    by_role = {role: name for role, name in (("sample_weight", sample_weight), ("groups", groups)) if name is not None}
+    request = _Request(
+        target, list(ignore), second, drop_unlabeled, id_column, by_role, tuple(categorical_features), decimal,
+        allow_missing, progress,
     )  # fmt: skip
-    by_rows = features_in == "rows" or lies_in_rows(path)
-    if asked.categorical and by_rows:
-        raise TableError(
-            "categorical features are read from columns: leave ",
-            Parameter("categorical"),
-            " or ",
-            Setting("features_in", "rows"),
-            " out",
-        )
-    return (_by_rows if by_rows else _by_columns)(path, asked)
+    if features_in == "columns" and not has_features_in_rows(path):
+        return _read_by_columns(path, request)
+    if request.categorical_features:
+        raise TableError("categorical_features cannot be used with features_in='rows'")
+    return _read_by_rows(path, request)
 
 
-def read_pairs(path: str | PathLike[str], what: str) -> list[tuple[str, str]]:
-    """The rows of a small table of two columns, as text: a feature, and ``what`` is said of it."""
+def read_pairs(path: str | PathLike[str], value_name: str) -> list[tuple[str, str]]:
+    """The rows of a table with the columns "feature" and ``value_name``, as text."""
     path = local_path(path)
-    source = open_source(path, Wanted(all=True))
+    source = open_source(path, TextOptions(all_columns=True))
     names = [name.strip().lower() for name in source.names]
-    places = [names.index(name) if name in names else at for at, name in enumerate(("feature", what))]
-    if len(names) < 2 or places[0] == places[1]:
+    columns = [names.index(name) if name in names else index for index, name in enumerate(("feature", value_name))]
+    if len(names) < 2 or columns[0] == columns[1]:
         raise TableError(
-            f"{path} must have two columns, with a header: feature and {what}; it has {some(source.names)}"
+            f"{path} must have a header and two columns, feature and {value_name}; it has {first_few(source.names)}"
         )
     require_rows(source)
-    return list(zip(*(source.keys(place) for place in places), strict=True))
+    return list(zip(*(source.texts(index) for index in columns), strict=True))
 
 
 @dataclass(frozen=True)
 class _Request:
+    """The validated arguments of `read_table`."""
+
     target: str | None
     ignore: list[str]
     target_file: Path | None
-    drop_unlabelled: bool
+    drop_unlabeled: bool
     id_column: str | None
-    of_rows: dict[str, str]  # what else is asked of the rows, by its role
-    categorical: tuple[str, ...]
-    names: list[str] | None
+    by_role: dict[str, str]  # names of the columns of sample_weight and groups
+    categorical_features: tuple[str, ...]
     decimal: str | None
-    gaps: bool
+    allow_missing: bool
     progress: Progress | None
 
     @property
-    def how(self) -> dict[str, bool]:
-        """How what was read is checked."""
-        return {"gaps": self.gaps, "drop_unlabelled": self.drop_unlabelled}
-
-    @property
-    def inside(self) -> str | None:
-        """The target, if it is asked for in the table itself."""
+    def target_in_table(self) -> str | None:
         return self.target if self.target_file is None else None
 
+    def target_from_file(self, ids: list[str] | None, n_rows: int, *, features_in_rows: bool = False) -> pl.Series:
+        assert self.target_file is not None
+        return _read_target(
+            self.target_file, self.target, ids, n_rows, id_column=self.id_column, features_in_rows=features_in_rows,
+            drop_unlabeled=self.drop_unlabeled,
+        )  # fmt: skip
 
-def _by_columns(path: Path, asked: _Request) -> Table:
-    roles = [(asked.inside, "target"), (asked.id_column, "id"), *((name, role) for role, name in asked.of_rows.items())]
-    roles += [(name, "categorical") for name in asked.categorical]
-    wanted = Wanted([(name, role) for name, role in roles if name is not None], decimal=asked.decimal)
-    source = with_names(open_source(path, wanted, asked.progress), asked.names)
-    place = None if asked.target_file is not None else _target_place(source, asked)
-    id_place = None if asked.id_column is None else source.place(asked.id_column, "id")
-    ignored = {source.place(name, "ignored") for name in asked.ignore}
-    of_rows = {role: source.place(name, role) for role, name in asked.of_rows.items()}
-    _require_one_role({**of_rows, "target": place}, asked, ignored)
+    def validated(self, rows: Rows, names: list[str]) -> Table:
+        return validated_table(rows, names, allow_missing=self.allow_missing, drop_unlabeled=self.drop_unlabeled)
+
+
+def _read_by_columns(path: Path, request: _Request) -> Table:
+    roles = [(request.target_in_table, "target"), (request.id_column, "id")]
+    roles += [(name, role) for role, name in request.by_role.items()]
+    roles += [(name, "categorical") for name in request.categorical_features]
+    options = TextOptions([(name, role) for name, role in roles if name is not None], decimal=request.decimal)
+    source = open_source(path, options, request.progress)
+    target = None if request.target_file is not None else _target_column(source, request)
+    id_index = None if request.id_column is None else source.column_index(request.id_column, "id")
+    ignored = {source.column_index(name, "ignored") for name in request.ignore}
+    by_role = {role: source.column_index(name, role) for role, name in request.by_role.items()}
+    _require_one_role({**by_role, "target": target}, request, ignored)
     require_rows(source)
-    taken = {place, id_place, *ignored, *of_rows.values()}
-    features = [column for column in range(len(source.names) - source.beside) if column not in taken]
+    not_features = {target, id_index, *ignored, *by_role.values()}
+    features = [index for index in range(source.n_features) if index not in not_features]
     if not features:
-        beside = "" if place is None else f" beside the target {source.names[place]!r}"
-        raise TableError(f"{path} has no columns{beside}: is the separator right?")
-    categorical = _categorical_among(features, source, asked)
+        besides = "" if target is None else f" besides the target {source.names[target]!r}"
+        raise TableError(f"{path} has no columns{besides}: is the separator right?")
+    categorical = _categorical_columns(features, source, request)
     notes = source.notes
-    if asked.id_column is None and (found := _naming(source, [at for at in features if at not in categorical])):
-        id_place, features = found[0], [at for at in features if at not in found]
-        notes = (*notes, _taken_as_id(source.names[id_place] or str(id_place)))
-    ids = None if id_place is None else source.keys(id_place)
-    labels = _labels_beside(source, asked, ids) if place is None else source.column(place)
+    if request.id_column is None:
+        id_index = _guess_id_column(source, [index for index in features if index not in categorical])
+        if id_index is not None:
+            features.remove(id_index)
+            name = source.names[id_index] or str(id_index)
+            notes = (*notes, f"column {name!r} has a different text in every row: it is read as id_column={name!r}")
+    ids = None if id_index is None else source.texts(id_index)
+    labels = _target_from_file(source, request, ids) if target is None else source.column(target)
     require_names(source.names, features, labels.name)
-    names = [source.names[column] for column in features]
-    X, levels = _with_levels(source, features, categorical) if categorical else (source.matrix(np.array(features)), {})
-    more = {role: source.column(found) for role, found in of_rows.items()}
-    table = checked_table(Rows(X, labels, more, ids, "data row {0:,}".format), names, **asked.how)
-    id_column = "id" if id_place is None else asked.id_column or source.names[id_place] or "id"
+    X, levels = _with_codes(source, features, categorical) if categorical else (source.matrix(np.array(features)), {})
+    columns = {role: source.column(index) for role, index in by_role.items()}
+    rows = Rows(X, labels, columns, ids, "data row {0:,}".format)
+    table = request.validated(rows, [source.names[index] for index in features])
+    id_column = "id" if id_index is None else request.id_column or source.names[id_index] or "id"
     return replace(table, id_column=id_column, levels=levels, notes=(*notes, *table.notes))
 
 
-def _target_place(source: Source, asked: _Request) -> int:
+def _target_column(source: Source, request: _Request) -> int:
+    name = request.target_in_table
     try:
-        return source.place(asked.inside or _target_of(source), "target")
+        return source.column_index(name or _declared_target(source), "target")
     except TableError:
         is_matrix = isinstance(source, MatrixSource)
-        if asked.inside is not None and not is_matrix and source.n_rows and asked.inside in source.keys(0):
-            raise in_rows(asked.inside) from None
+        if name is not None and not is_matrix and source.n_rows and name in source.texts(0):
+            raise target_is_row(name) from None
         raise
 
 
-def _naming(source: Source, features: Sequence[int]) -> list[int]:
-    """The column that names the rows, if there is one that must be meant; two of them are refused."""
-    found = source.naming(features)
-    if len(found) > 1:
-        names = [source.names[place] for place in found]
-        raise TableError(
-            f"{some(names)} hold text that is different in every row: say which of them names the rows (",
-            Setting("id_column", names[0]),
-            "), and leave out the others (",
-            Setting("ignore", names[1:]),
-            ")",
-        )
-    return found if len(features) > len(found) else []
-
-
-def _taken_as_id(name: str) -> Message:
-    return (
-        f"column {name!r}, text that is different in every row, is taken to name the rows (",
-        Setting("id_column", name),
-        ")",
-    )
-
-
-def _labels_beside(source: Source, asked: _Request, ids: list[str] | None) -> pl.Series:
-    """The target of the second file; where it has the names of columns for ids, the features are in rows."""
-    try:
-        return _labels_from(asked, ids, source.n_rows)
-    except TableError:
-        assert asked.target_file is not None
-        second = open_source(asked.target_file, Wanted(all=True))
-        samples = set(source.names[1:])
-        if any(samples <= set(second.keys(place)) for place in range(len(second.names))):
-            raise TableError(
-                f"{asked.target_file} names the columns of {source.path}, not its rows: the features seem to be in "
-                "rows (",
-                Setting("features_in", "rows"),
-                ")",
-            ) from None
-        raise
-
-
-def _categorical_among(features: list[int], source: Source, asked: _Request) -> list[int]:
-    """The places in the file of features that are categories."""
-    places = [source.place(name, "categorical") for name in asked.categorical]
-    among = set(features)
-    for name, place in zip(asked.categorical, places, strict=True):
-        if place not in among:
-            raise TableError(f"column {name!r} cannot be categorical: it is the target, ignored, or no feature")
-    return places
-
-
-def _with_levels(source: Source, features: list[int], categorical: list[int]) -> tuple[Any, dict[int, list[str]]]:
-    """The features as numbers, those of a category -1 where it is missing, and the levels of each category."""
-    X = np.empty((source.n_rows, len(features)), order="F")
-    numbers = [place for place in features if place not in categorical]
-    if numbers:
-        rest = source.matrix(np.array(numbers))
-        if sp.issparse(rest) or isinstance(rest, np.memmap | Stored):
-            raise TableError(f"{source.path} is a sparse or mapped table: encode its categorical columns first")
-        X[:, [place not in categorical for place in features]] = rest
-    levels = {}
-    for at, place in enumerate(features):
-        if place in categorical:
-            texts = source.column(place).cast(pl.String)
-            levels[at] = texts.drop_nulls().unique().sort().to_list()
-            X[:, at] = (texts.rank("dense").cast(pl.Float64) - 1).fill_null(-1).to_numpy()
-    return X, levels
-
-
-def _by_rows(path: Path, asked: _Request) -> Table:
-    """As if the file were turned: its first column names the features, its other columns are the samples."""
-    as_text = frozenset([*asked.ignore, *([] if asked.inside is None else [asked.inside]), *asked.of_rows.values()])
-    source = open_source(path, Wanted(by_rows=True, rows=as_text, decimal=asked.decimal), asked.progress)
-    require_rows(source)
-    names = source.keys(0)
-    if asked.target is None and asked.target_file is None:
-        said = f": {path} says of its samples {some(names[: source.annotations])}" if source.annotations else ""
-        remedy = Setting("target"), ") or a second file (", Setting("target_file"), f"){said}"
-        raise TableError("say where the target is: a row (", *remedy)
-    place = None if asked.inside is None else _row_of(asked.inside, names)
-    rows = {name for name in asked.ignore if name in names}
-    columns = {source.place(name, "ignored") for name in asked.ignore if name not in rows}
-    of_rows = {role: _row_of(name, names, role) for role, name in asked.of_rows.items()}
-    _require_one_role({**of_rows, "target": place}, asked, {names.index(name) for name in rows}, "row")
-    samples = [column for column in range(1 + source.descriptions, len(source.names)) if column not in columns]
-    taken = {place, *of_rows.values(), *range(source.annotations)}
-    features = [row for row, name in enumerate(names) if row not in taken and name not in rows]
-    if not samples or not features:
-        raise TableError(f"{path} has no {'rows' if samples else 'columns'} left to be features and samples")
-    ids = [source.names[column] for column in samples]
-    labels = (
-        _labels_from(asked, ids, len(ids), by_rows=True)
-        if place is None
-        else source.row(place, samples).alias(names[place])
-    )
-    require_names(names, features, labels.name, "row")
-    X = np.asfortranarray(source.matrix(np.array(samples), np.array(features)).T)
-    more = {role: source.row(row, samples).alias(names[row]) for role, row in of_rows.items()}
-    rows_read = Rows(X, labels, more, ids, lambda row: f"sample {ids[row - 1]!r}")
-    table = checked_table(rows_read, [names[row] for row in features], **asked.how)
-    return replace(table, id_column=asked.id_column or "sample", notes=(*source.notes, *table.notes))
-
-
-def _row_of(asked: str, names: list[str], role: str = "target") -> int:
-    if asked not in names:
-        raise missing(asked, names, f"{role} row")
-    return names.index(asked)
-
-
-def _require_one_role(roles: dict[str, int | None], asked: _Request, ignored: set[int], what: str = "column") -> None:
-    """Weights, groups and target are columns of their own; groups may be the ids, which are read as text."""
-    names = {**asked.of_rows, "target": asked.target}
-    for role, place in roles.items():
-        if place in ignored:
-            raise TableError(f"{what} {names[role]!r} cannot be both the {role} and ignored")
-    for (role, place), (other, same) in combinations(roles.items(), 2):
-        if place == same:
-            raise TableError(f"{what} {names[role]!r} cannot be both the {role} and the {other}")
-
-
-def _target_of(source: Source) -> str:
-    """The target that the format names."""
+def _declared_target(source: Source) -> str:
     if source.target is None:
-        named = source.names[len(source.names) - source.beside :] or source.names
-        between = [] if len(named) <= 2 * SHOWN else [f"{len(named) - 2 * SHOWN:,} more"]
-        ends = [repr(name) for name in (*named[:SHOWN], *named[max(SHOWN, len(named) - SHOWN) :])]
+        names = source.names[source.n_features :] or source.names
+        middle = [] if len(names) <= 2 * N_SHOWN else [f"{len(names) - 2 * N_SHOWN:,} more"]
+        ends = [repr(name) for name in (*names[:N_SHOWN], *names[max(N_SHOWN, len(names) - N_SHOWN) :])]
         raise TableError(
-            "say which column is the target (",
-            Setting("target"),
-            "), or give a second file that holds it (",
-            Setting("target_file"),
-            f"): {source.path} has {', '.join([*ends[:SHOWN], *between, *ends[SHOWN:]])}",
+            "choose the target column (target=...) or a second file that contains the target (target_file=...): "
+            f"{source.path} has {', '.join([*ends[:N_SHOWN], *middle, *ends[N_SHOWN:]])}"
         )
     return source.target
 
 
-def _labels_from(asked: _Request, ids: list[str] | None, n_rows: int, *, by_rows: bool = False) -> pl.Series:
-    """The target column of the second file, a value for each row of the first."""
-    path = asked.target_file
-    assert path is not None
-    source = open_source(path, Wanted(all=True))
-    require_rows(source)
-    key = None if ids is None else _key(source, ids, asked, by_rows=by_rows)
-    target = asked.target or source.target
-    if target is not None:
-        place = source.place(target, "target")
-    else:
-        others = [place for place in range(len(source.names)) if place != key]
-        if len(others) != 1:
-            named = [source.names[place] for place in others]
+def _guess_id_column(source: Source, features: Sequence[int]) -> int | None:
+    """The column that must hold the ids, if there is one; two candidates are refused."""
+    candidates = source.id_columns(features)
+    if len(candidates) > 1:
+        names = [source.names[index] for index in candidates]
+        raise TableError(
+            f"{first_few(names)} have a different text in every row: choose the one that names the rows "
+            f"(id_column={names[0]!r}) and ignore the others (ignore={names[1:]!r})"
+        )
+    return candidates[0] if candidates and len(features) > 1 else None
+
+
+def _target_from_file(source: Source, request: _Request, ids: list[str] | None) -> pl.Series:
+    """The target of the second file; an error says so if that file names the columns of the table, not its rows."""
+    try:
+        return request.target_from_file(ids, source.n_rows)
+    except TableError:
+        assert request.target_file is not None
+        second = open_source(request.target_file, TextOptions(all_columns=True))
+        samples = set(source.names[1:])
+        if any(samples <= set(second.texts(index)) for index in range(len(second.names))):
             raise TableError(
-                f"say which column of {path} is the target (", Setting("target"), f"): it has {some(named)}"
-            )
-        place = others[0]
-    labels = source.column(place)
+                f"{request.target_file} names the columns of {source.path}, not its rows: the features seem to be in "
+                "rows (features_in='rows')"
+            ) from None
+        raise
+
+
+def _categorical_columns(features: list[int], source: Source, request: _Request) -> list[int]:
+    columns = [source.column_index(name, "categorical") for name in request.categorical_features]
+    for name, index in zip(request.categorical_features, columns, strict=True):
+        if index not in features:
+            raise TableError(f"column {name!r} cannot be categorical: it is not a feature")
+    return columns
+
+
+def _with_codes(source: Source, features: list[int], categorical: list[int]) -> tuple[Any, dict[int, list[str]]]:
+    """The features with categories as codes, -1 for a missing value, and the levels of each categorical feature."""
+    X = np.empty((source.n_rows, len(features)), order="F")
+    numeric = [index for index in features if index not in categorical]
+    if numeric:
+        numbers = source.matrix(np.array(numeric))
+        if sp.issparse(numbers) or isinstance(numbers, np.memmap | Stored):
+            raise TableError(f"{source.path} is a sparse or mapped table: encode its categorical columns first")
+        X[:, [index not in categorical for index in features]] = numbers
+    levels = {}
+    for column, index in enumerate(features):
+        if index in categorical:
+            texts = source.column(index).cast(pl.String)
+            levels[column] = texts.drop_nulls().unique().sort().to_list()
+            X[:, column] = (texts.rank("dense").cast(pl.Float64) - 1).fill_null(-1).to_numpy()
+    return X, levels
+
+
+def _read_by_rows(path: Path, request: _Request) -> Table:
+    """The transposed table: the first column of the file names the features, its other columns are the samples."""
+    target_name = request.target_in_table
+    text_rows = frozenset([*request.ignore, *filter(None, [target_name]), *request.by_role.values()])
+    options = TextOptions(features_in_rows=True, rows=text_rows, decimal=request.decimal)
+    source = open_source(path, options, request.progress)
+    require_rows(source)
+    names = source.texts(0)
+    if request.target is None and request.target_file is None:
+        annotations = names[: source.n_annotation_rows]
+        hint = f": {path} annotates its samples with {first_few(annotations)}" if annotations else ""
+        raise TableError(f"choose the target: a row (target=...) or a second file (target_file=...){hint}")
+    target = None if target_name is None else _row_index(target_name, names)
+    ignored_rows = {name for name in request.ignore if name in names}
+    ignored_columns = {source.column_index(name, "ignored") for name in request.ignore if name not in ignored_rows}
+    by_role = {role: _row_index(name, names, role) for role, name in request.by_role.items()}
+    _require_one_role({**by_role, "target": target}, request, {names.index(name) for name in ignored_rows}, "row")
+    first_sample = 1 + source.n_description_columns
+    samples = [index for index in range(first_sample, len(source.names)) if index not in ignored_columns]
+    not_features = {target, *by_role.values(), *range(source.n_annotation_rows)}
+    features = [row for row, name in enumerate(names) if row not in not_features and name not in ignored_rows]
+    if not samples or not features:
+        raise TableError(f"{path} has no {'rows left as features' if samples else 'columns left as samples'}")
+    ids = [source.names[index] for index in samples]
+    if target is None:
+        labels = request.target_from_file(ids, len(ids), features_in_rows=True)
+    else:
+        labels = source.row(target, samples).alias(names[target])
+    require_names(names, features, labels.name, "row")
+    X = np.asfortranarray(source.matrix(np.array(samples), np.array(features)).T)
+    columns = {role: source.row(row, samples).alias(names[row]) for role, row in by_role.items()}
+    rows = Rows(X, labels, columns, ids, lambda row: f"sample {ids[row - 1]!r}")
+    table = request.validated(rows, [names[row] for row in features])
+    return replace(table, id_column=request.id_column or "sample", notes=(*source.notes, *table.notes))
+
+
+def _row_index(name: str, names: list[str], role: str = "target") -> int:
+    if name not in names:
+        raise unknown_name(name, names, f"{role} row")
+    return names.index(name)
+
+
+def _require_one_role(roles: dict[str, int | None], request: _Request, ignored: set[int], what: str = "column") -> None:
+    """Refuse a column with two roles; only groups may also be the ids."""
+    names = {**request.by_role, "target": request.target}
+    for role, index in roles.items():
+        if index in ignored:
+            raise TableError(f"{what} {names[role]!r} cannot be both the {role} and ignored")
+    for (role, index), (other, other_index) in combinations(roles.items(), 2):
+        if index == other_index:
+            raise TableError(f"{what} {names[role]!r} cannot be both the {role} and the {other}")
+
+
+def _read_target(
+    path: Path,
+    target: str | None,
+    ids: list[str] | None,
+    n_rows: int,
+    *,
+    id_column: str | None,
+    features_in_rows: bool = False,
+    drop_unlabeled: bool = False,
+) -> pl.Series:
+    """The target for each row of the table; rows are matched by ids, or by their order if the file has no ids."""
+    source = open_source(path, TextOptions(all_columns=True))
+    require_rows(source)
+    key = None
+    if ids is not None:
+        key = _column_of_ids(source, ids, id_column, features_in_rows=features_in_rows, may_lack_ids=drop_unlabeled)
+    index = _column_of_target(source, target, key)
+    labels = source.column(index)
     if key is not None and ids is not None:
-        return labels.gather(pl.Series(_found(source, key, ids, may_lack=asked.drop_unlabelled), dtype=pl.UInt32))
+        return labels.gather(pl.Series(_rows_by_id(source, key, ids, may_lack_ids=drop_unlabeled), dtype=pl.UInt32))
     if len(labels) != n_rows:
-        remedy: Message = ("is its first line no header?",)
-        if len(labels) != n_rows - 1:
-            remedy = ("give a column of ids (", Setting("id_column"), ")")
-        raise TableError(f"{path} has {len(labels):,} rows and the table {n_rows:,}: ", *remedy)
+        lacks_header = len(labels) == n_rows - 1
+        remedy = "does it lack a header?" if lacks_header else "name a column of ids (id_column=...)"
+        raise TableError(f"{path} has {len(labels):,} rows and the table {n_rows:,}: {remedy}")
     return labels
 
 
-def _key(source: Source, ids: list[str], asked: _Request, *, by_rows: bool) -> int | None:
-    """The column of the second file that holds the ids, or most of them where rows without a target are left out;
-    None: its rows are in the same order."""
-    if (id_column := asked.id_column) is not None:
-        if by_rows or id_column in source.names:
-            return source.place(id_column, "id")
+def _column_of_target(source: Source, target: str | None, key: int | None) -> int:
+    name = target or source.target
+    if name is not None:
+        return source.column_index(name, "target")
+    others = [index for index in range(len(source.names)) if index != key]
+    if len(others) != 1:
+        names = first_few([source.names[index] for index in others])
+        raise TableError(f"choose the target column of {source.path} (target=...): it has {names}")
+    return others[0]
+
+
+def _column_of_ids(
+    source: Source, ids: list[str], name: str | None, *, features_in_rows: bool, may_lack_ids: bool
+) -> int | None:
+    """The column with all ids, or with most of them if some may be missing; None if rows are in the same order."""
+    if name is not None:
+        if features_in_rows or name in source.names:
+            return source.column_index(name, "id")
         if len(source.names) == 1:
-            raise TableError(
-                f"{source.path} has one column only: to find rows by ",
-                Setting("id_column", id_column),
-                " it needs ids too",
-            )
+            raise TableError(f"{source.path} has only one column: id_column={name!r} needs ids in it, too")
         return 0
     wanted = set(ids)
     most, best = len(wanted) / 2, None
-    for place in range(len(source.names)):
-        n_known = len(wanted.intersection(source.keys(place)))
+    for index in range(len(source.names)):
+        n_known = len(wanted.intersection(source.texts(index)))
         if n_known == len(wanted):
-            return place
+            return index
         if n_known > most:
-            most, best = n_known, place
-    if best is not None and asked.drop_unlabelled:
+            most, best = n_known, index
+    if best is not None and may_lack_ids:
         return best
-    if len(source.names) == 1 or not by_rows:
+    if len(source.names) == 1 or not features_in_rows:
         return None
     raise TableError(
-        f"no column of {source.path} holds the names of all samples, {some(ids)}: name the one that should (",
-        Setting("id_column"),
-        ")",
+        f"no column of {source.path} contains the names of all samples, {first_few(ids)}: name the column that should "
+        "(id_column=...)"
     )
 
 
-def _found(source: Source, key: int, ids: list[str], *, may_lack: bool = False) -> list[int | None]:
-    """The row of each id; None where it may lack and does."""
+def _rows_by_id(source: Source, key: int, ids: list[str], *, may_lack_ids: bool = False) -> list[int | None]:
+    """The row of each id; None for an id that is missing, if that is allowed."""
     rows: dict[str, int] = {}
     wanted = set(ids)
-    for row, name in enumerate(source.keys(key)):
+    for row, name in enumerate(source.texts(key)):
         if rows.setdefault(name, row) != row and name in wanted:
-            raise TableError(f"the id {name!r} stands in rows {rows[name] + 1:,} and {row + 1:,} of {source.path}")
-    lost = [name for name in ids if name not in rows]
-    if lost and not may_lack:
+            raise TableError(f"the id {name!r} is in rows {rows[name] + 1:,} and {row + 1:,} of {source.path}")
+    missing = [name for name in ids if name not in rows]
+    if missing and not may_lack_ids:
         raise TableError(
-            f"{len(lost):,} of {len(ids):,} ids are not in column {source.names[key]!r} of {source.path}: {some(lost)}",
-            "; add them or leave out those rows (",
-            Setting("drop_unlabelled", True),
-            ")",
+            f"{len(missing):,} of {len(ids):,} ids are not in column {source.names[key]!r} of {source.path}: "
+            f"{first_few(missing)}; add them or leave these rows out (drop_unlabeled=True)"
         )
     return [rows.get(name) for name in ids]

@@ -1,9 +1,8 @@
-"""`Table`, what selectors are given; `Source`, the columns of a file; errors and their words."""
+"""`Table`, the result of reading a file; `Source`, the columns of an open file; `TableError`; polars, loaded lazily."""
 
 from __future__ import annotations
 
 import difflib
-import itertools
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -18,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..validation.errors import Message, ParameterError, Setting
+from ..validation.errors import ParameterError
 from ..validation.stores import Stored
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 else:
 
     class Polars:
-        """polars, loaded when it is first used."""
+        """The module polars, imported on first use."""
 
         def __getattr__(self, name):
             try:
@@ -37,24 +36,36 @@ else:
     pl = Polars()
 
 Progress = Callable[[str], None]
-SHOWN = 3
-MOST_COLUMNS = 10_000_000
-LONGEST_NUMBER = 18  # digits
-LONGEST_NAME = 256  # characters of a file's
-MOST_BESIDE = 10_000  # files of a folder that one not there is compared with
+N_SHOWN = 3  # items of a list that a message shows
+MAX_COLUMNS = 10_000_000
+MAX_INDEX_DIGITS = 18  # so that the index fits into 64 bits
+MAX_NAME_LENGTH = 256  # a longer name is not looked up as a file
 
 
 class TableError(ParameterError):
-    """A table that cannot be used, and what to do about it, in one line."""
+    """A table cannot be used; the message is one line and says what to do about it."""
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows of numbers, one target value each, and the names of the columns; X may be sparse, or mapped from a file.
+    """Features, target and names of a table.
 
-    ``weights`` and ``groups`` are those of the rows, where they were asked for. ``levels`` are those of categorical
-    features, by column; X holds their numbers, -1 where one is missing. ``notes`` are sentences on what the reader had
-    to guess, in parts as of a `ParameterError`.
+    Attributes
+    ----------
+    X : {ndarray, sparse matrix, memmap} of shape (n_samples, n_features)
+        Categorical features are coded as integers, -1 for a missing value.
+    y : ndarray of shape (n_samples,)
+    feature_names : list of str
+    target : str
+        Name of the target.
+    ids : ndarray of shape (n_samples,) or None
+        Names of the rows; ``id_column`` is the name of their column.
+    sample_weight, groups : ndarray of shape (n_samples,) or None
+        Weights and groups of the rows, if they were requested.
+    levels : dict of int to list of str
+        Levels of the categorical features, by column of X.
+    notes : tuple of str
+        Guesses that the reader made, a sentence each.
     """
 
     X: Any
@@ -63,148 +74,141 @@ class Table:
     target: str
     ids: NDArray[Any] | None = None
     id_column: str = "id"
-    weights: NDArray[np.float64] | None = None
+    sample_weight: NDArray[np.float64] | None = None
     groups: NDArray[Any] | None = None
     levels: dict[int, list[str]] = field(default_factory=dict)
-    notes: tuple[Message, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def frame(self) -> Any:
-        """X with its column names, for selectors to know them; shares memory with X where X is by columns.
+        """X as a polars frame with column names; it shares memory with X if X is in Fortran order.
 
-        A sparse or mapped X has no place for names and is given as it is.
+        A sparse or mapped X cannot carry names and is returned as it is.
         """
         if sp.issparse(self.X) or isinstance(self.X, np.memmap | Stored):
             return self.X
-        return self.with_levels(pl.from_numpy(self.X, schema=self.feature_names, orient="row"))
+        return self.with_categories(pl.from_numpy(self.X, schema=self.feature_names, orient="row"))
 
-    def with_levels(self, frame: Any) -> Any:
-        """The frame of X with categories in place of their numbers."""
+    def with_categories(self, frame: Any) -> Any:
+        """A frame of X with the levels of categorical features in place of their codes."""
         columns = []
-        for place, levels in self.levels.items():
-            texts = [None if code < 0 else levels[int(code)] for code in self.X[:, place]]
-            columns.append(pl.Series(self.feature_names[place], texts, dtype=pl.Enum(levels)))
+        for column, levels in self.levels.items():
+            texts = [None if code < 0 else levels[int(code)] for code in self.X[:, column]]
+            columns.append(pl.Series(self.feature_names[column], texts, dtype=pl.Enum(levels)))
         return frame.with_columns(columns)
 
     def take(self, features: Sequence[int] | NDArray[np.intp]) -> Table:
-        """The table of those features, in that order."""
-        names = [self.feature_names[place] for place in features]
-        levels = {at: self.levels[int(place)] for at, place in enumerate(features) if int(place) in self.levels}
+        """The table with only these features, in this order."""
+        names = [self.feature_names[feature] for feature in features]
+        levels = {new: self.levels[int(old)] for new, old in enumerate(features) if int(old) in self.levels}
         return replace(self, X=self.X[:, features], feature_names=names, levels=levels)
 
 
 @dataclass(frozen=True, eq=False)
 class Source(ABC):
-    """The columns of a file: features first, then those ``beside`` them that are none."""
+    """The columns of a file: the features first, then ``n_extra`` columns that are not features."""
 
     path: Path
     names: list[str]
-    beside: int = 0
-    target: str | None = None  # that the format names, as svmlight does
-    notes: tuple[Message, ...] = ()
-    annotations: int = 0  # rows at the top that are no features, where features are in rows
-    descriptions: int = 0  # columns after the first that are no samples, where features are in rows
+    n_extra: int = 0
+    target: str | None = None  # the target that the format declares, as svmlight does
+    notes: tuple[str, ...] = ()
+    n_annotation_rows: int = 0  # rows at the top that are not features, if features are in rows
+    n_description_columns: int = 0  # columns after the first that are not samples, if features are in rows
 
     @property
     @abstractmethod
     def n_rows(self) -> int: ...
 
-    @abstractmethod
-    def column(self, place: int) -> pl.Series:
-        """The column under its name: numbers as numbers, text as text, null where a value is missing."""
+    @property
+    def n_features(self) -> int:
+        return len(self.names) - self.n_extra
 
-    def keys(self, place: int) -> list[str]:
-        """The column as text to find rows by."""
-        column = self.column(place)
+    @abstractmethod
+    def column(self, index: int) -> pl.Series:
+        """A named series: numbers as numbers, text as text, null for a missing value."""
+
+    def texts(self, index: int) -> list[str]:
+        """The column as text, to match rows of two files by."""
+        column = self.column(index)
         if column.dtype.is_float() and (column.drop_nulls() % 1 == 0).all():
             column = column.cast(pl.Int64)
         return column.cast(pl.String).fill_null("").to_list()
 
-    def naming(self, places: Sequence[int]) -> list[int]:
-        """Those of the columns that hold text, another one in every row."""
+    def id_columns(self, columns: Sequence[int]) -> list[int]:
+        """The columns that hold a different text in every row."""
         return []
 
-    def row(self, row: int, places: Sequence[int]) -> pl.Series:
-        """The values of a row in those columns, as `column` gives them."""
-        return pl.Series([self.column(place)[row] for place in places])
+    def row(self, row: int, columns: Sequence[int]) -> pl.Series:
+        """The values of a row, typed as in `column`."""
+        return pl.Series([self.column(index)[row] for index in columns])
 
     @abstractmethod
-    def matrix(self, places: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> Any:
-        """Those columns as one array of numbers, or a sparse matrix; a `TableError` where they hold none."""
+    def matrix(self, columns: NDArray[np.intp], rows: NDArray[np.intp] | None = None) -> Any:
+        """The columns as one array of numbers or a sparse matrix; a `TableError` if they are not numeric."""
 
-    def place(self, asked: str, role: str) -> int:
-        found = self._places.get(asked)
-        return place_of(asked, self.names, role, self.beside) if found is None else found
+    def column_index(self, name: str, role: str) -> int:
+        index = self._index_of_name.get(name)
+        return column_index(name, self.names, role, self.n_extra) if index is None else index
 
     @cached_property
-    def _places(self) -> dict[str, int]:
-        """By name; of two of one name the first, those beside the features before."""
-        start = len(self.names) - self.beside
-        order = [*range(start - 1, -1, -1), *range(len(self.names) - 1, start - 1, -1)]
-        return {self.names[place]: place for place in order}
+    def _index_of_name(self) -> dict[str, int]:
+        """The first column of each name; extra columns take precedence over features."""
+        order = [*reversed(range(self.n_features)), *reversed(range(self.n_features, len(self.names)))]
+        return {self.names[index]: index for index in order}
 
 
-def place_of(asked: str, names: list[str], role: str, beside: int = 0) -> int:
-    """The column meant: by name, else by index; the error names those beside the features, if there are any."""
-    if asked in names:
-        return names.index(asked)
-    if asked.isdecimal() and len(asked) <= LONGEST_NUMBER and int(asked) < len(names):
-        return int(asked)
-    raise missing(asked, names[len(names) - beside :] or names, f"{role} column")
+def column_index(name: str, names: list[str], role: str, n_extra: int = 0) -> int:
+    """The column of this name, or with this index; the error lists the extra columns, if there are any."""
+    if name in names:
+        return names.index(name)
+    if name.isdecimal() and len(name) <= MAX_INDEX_DIGITS and int(name) < len(names):
+        return int(name)
+    raise unknown_name(name, names[len(names) - n_extra :] or names, f"{role} column")
 
 
-def missing(asked: str, names: Sequence[str], what: str) -> TableError:
-    """The error for a name that is not there, with those that may be meant."""
-    close = difflib.get_close_matches(asked.lower(), [name.lower() for name in names], cutoff=0.6)
-    likely = [name for match in dict.fromkeys(close) for name in names if name.lower() == match]
-    hint: Message = (f"did you mean {some(likely)}?" if likely else f"its {what.split()[-1]}s are {some(names)}",)
-    if what.startswith("target") and len(asked) < LONGEST_NAME and Path(asked).is_file():
-        hint = ("that is a file: give it as ", Setting("target_file", asked))
-    return TableError(f"there is no {what} {asked!r} in the table: ", *hint)
+def unknown_name(name: str, names: Sequence[str], what: str) -> TableError:
+    """The error for a name that the table does not have, with similar names."""
+    close = difflib.get_close_matches(name.lower(), [other.lower() for other in names], cutoff=0.6)
+    similar = [other for match in dict.fromkeys(close) for other in names if other.lower() == match]
+    hint = f"did you mean {first_few(similar)}?" if similar else f"its {what.split()[-1]}s are {first_few(names)}"
+    if what.startswith("target") and len(name) < MAX_NAME_LENGTH and Path(name).is_file():
+        hint = f"this is a file: use target_file={name!r}"
+    return TableError(f"there is no {what} {name!r} in the table: {hint}")
 
 
-def no_file(path: Path) -> TableError:
-    """The error for a file that is not there, with those beside it that may be meant."""
-    try:
-        beside = [other.name for other in itertools.islice(path.parent.iterdir(), MOST_BESIDE)]
-    except OSError:
-        return TableError(f"there is no file {path}")
-    likely = difflib.get_close_matches(path.name, beside, cutoff=0.75)
-    return TableError(f"there is no file {path}" + (f": did you mean {some(likely)}?" if likely else ""))
+def numbered_names(path: Path, start: int, stop: int) -> list[str]:
+    """Numbers as column names; a file that claims too many columns is refused."""
+    if stop - start > MAX_COLUMNS:
+        raise TableError(f"{path} claims {stop:,} columns, more than the limit of {MAX_COLUMNS:,}: is it damaged?")
+    return [str(index) for index in range(start, stop)]
 
 
-def numbered(path: Path, start: int, stop: int) -> list[str]:
-    """Numbers as names of columns; a file that claims more columns than can be meant is refused."""
-    if stop - start > MOST_COLUMNS:
-        raise TableError(f"{path} claims {stop:,} columns, and {MOST_COLUMNS:,} can be read: is the file damaged?")
-    return [str(place) for place in range(start, stop)]
-
-
-def require_memory(path: Path, n_bytes: int, times: int = 1) -> None:
-    """Refuse what cannot be held, so many times while it is read, before it is unpacked."""
-    if 0 < (room := memory()) < times * n_bytes:
-        twice = ", twice while it is read" if times == 2 else ""
+def require_memory(path: Path, n_bytes: int, copies: int = 1) -> None:
+    """Refuse a file whose contents do not fit into memory, before it is decompressed."""
+    if 0 < (available := available_memory()) < copies * n_bytes:
+        twice = ", twice while it is read" if copies == 2 else ""
         raise TableError(
-            f"{path} takes {n_bytes / 2**30:,.1f} GiB unpacked{twice}, and this machine has room for "
-            f"{room / 2**30:,.1f} GiB: is the file damaged? One that is meant to be so large can be "
-            "converted to .npy, and is mapped then"
+            f"{path} needs {n_bytes / 2**30:,.1f} GiB of memory{twice}, and {available / 2**30:,.1f} GiB are "
+            "available: is it damaged? If it is meant to be this large, convert it to .npy, which is not loaded"
         )
 
 
-def memory() -> int:
-    """Bytes that this machine, or the part of it that is lent, has for us; 0 where it does not say."""
+def available_memory() -> int:
+    """Bytes of memory available to this process or its container; 0 if unknown."""
     pages, size = (os.sysconf(name) if hasattr(os, "sysconf") else 0 for name in ("SC_PHYS_PAGES", "SC_PAGE_SIZE"))
     limits = [pages * size]
     with suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text().splitlines()
         limits.append(1024 * int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]))
-    with suppress(OSError, ValueError):  # "max" where there is none
+    with suppress(OSError, ValueError):  # "max" if there is no limit
         limits.append(int(Path("/sys/fs/cgroup/memory.max").read_text()))
     return min(limits)
 
 
-def some(items: Sequence[Any], shown: Any = repr) -> str:
-    more = f" and {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
-    return ", ".join(map(shown, items[:SHOWN])) + more
+def first_few(items: Sequence[Any], show: Callable[[Any], str] = repr) -> str:
+    """The first items in words, and the number of the others."""
+    more = f" and {len(items) - N_SHOWN:,} more" if len(items) > N_SHOWN else ""
+    return ", ".join(map(show, items[:N_SHOWN])) + more
 
 
 def first_line(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Writing of rankings and tables; the ending of the file's name is the format."""
+"""Writers of rankings and tables; the ending of the file name is the format."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
 
 
 def write_ranking(path: str | PathLike[str], columns: dict[str, Any]) -> None:
-    """Write equally long columns to a .csv, .tsv, .xlsx, .parquet or .json file; NaN becomes an empty value.
+    """Write columns of equal length to a .csv, .tsv, .xlsx, .parquet or .json file; NaN becomes an empty value.
 
-    In text, words that a spreadsheet would run as a formula, such as names that begin with =, get a ' before them.
+    In text files, a ' is put before names that a spreadsheet would run as a formula, such as names that begin with =.
     """
     frame, path = pl.DataFrame(columns).fill_nan(None), require_ranking_path(path)
     if path.suffix.lower() in (".csv", ".tsv"):
@@ -28,33 +28,35 @@ def write_ranking(path: str | PathLike[str], columns: dict[str, Any]) -> None:
 
 
 def write_table(path: str | PathLike[str], table: Table) -> None:
-    """Write the ids, if there are any, the features and the target to a .csv, .tsv, .parquet, .arrow or .feather file.
+    """Write the ids (if any), the features and the target to a .csv, .tsv, .parquet, .arrow or .feather file.
 
-    A sparse table becomes a dense one: `Table.take` the columns wanted first.
+    A sparse table is written as a dense one: select the columns with `Table.take` first.
     """
     path = require_table_path(path)
     X = table.X.toarray() if sp.issparse(table.X) else table.X
-    frame = table.with_levels(pl.from_numpy(X, schema=table.feature_names, orient="row"))
+    frame = table.with_categories(pl.from_numpy(X, schema=table.feature_names, orient="row"))
     ids = [] if table.ids is None else [pl.Series(table.id_column, table.ids.tolist())]
     try:
         columns = [*ids, *frame.get_columns(), pl.Series(table.target, table.y.tolist())]
         frame = pl.DataFrame(columns)
     except pl.exceptions.DuplicateError:
-        doubtful = repr(table.target) if table.ids is None else f"{table.id_column!r} or {table.target!r}"
-        raise TableError(f"{path} cannot be written: {doubtful} names two columns") from None
+        names = repr(table.target) if table.ids is None else f"{table.id_column!r} or {table.target!r}"
+        raise TableError(f"{path} cannot be written: {names} is the name of two columns") from None
     _write(frame, path)
 
 
 def require_ranking_path(path: str | PathLike[str]) -> Path:
-    """The path, if `write_ranking` can write there: a known format, in a folder that exists."""
+    """The path, if `write_ranking` can write it: a known format in an existing folder."""
     checked = writable_path(path, RANKING_FORMATS, error=TableError)
     if checked.suffix.lower() == ".xlsx" and find_spec("xlsxwriter") is None:
-        raise ImportError(f"{path}: writing Excel needs xlsxwriter, of the excel extra: pip install 'probewise[excel]'")
+        raise ImportError(
+            f"{path}: writing Excel needs xlsxwriter from the excel extra: pip install 'probewise[excel]'"
+        )
     return checked
 
 
 def require_table_path(path: str | PathLike[str]) -> Path:
-    """The path, if `write_table` can write there."""
+    """The path, if `write_table` can write it."""
     return writable_path(path, TABLE_FORMATS, error=TableError)
 
 
