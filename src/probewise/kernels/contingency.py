@@ -101,17 +101,15 @@ def joint(columns, levels, place, planes, wide, base, n_base, table, sums, cells
             if base[i] > 0:
                 masks[(base[i] - 1) * n_words + i // 64] |= np.uint64(1) << np.uint64(i & 63)
     groups = _by_size(rows, starts)
-    counts = np.zeros((NARROW, min(n_base, BASE_BITS)), np.int64)
+    counts = np.zeros(min(n_base, BASE_BITS), np.int64)
     seen = np.zeros(_most(levels, columns), np.int64)
     codes = np.zeros(n, np.int64)
     for k in range(len(columns)):
         column = columns[k]
         K = levels[column]
         at = place[column]
-        if K == 3 and n_base == 3:
-            sums[k], cells[k] = _count_three(planes, at, masks, n_words, margin, table)
-        elif K <= NARROW and n_base <= BASE_BITS and (K - 1) * (n_base - 1) * n_words <= 2 * n:
-            sums[k], cells[k] = _count_bits(planes, at, K, masks, 0, n_base, n_words, margin, counts, table)
+        if K <= NARROW and n_base <= BASE_BITS and (K - 1) * (n_base - 1) * n_words <= 2 * n:
+            sums[k], cells[k] = _count_bits(planes, at, K, masks, n_base, n_words, margin, counts, table)
         elif K <= NARROW:
             decode(column, levels, place, planes, wide, codes)
             sums[k], cells[k] = _count_rows(codes, groups, seen, table)
@@ -142,51 +140,33 @@ def _sort_by_level(base, n_base, rows, starts):
 
 
 @njit_helper
-def _count_bits(planes, at, K, masks, other, n_base, n_words, margin, counts, table):
-    """Bit sets from ``at`` on against those of a base from ``other`` on; what no bit set holds is the rest."""
+def _count_bits(planes, at, K, masks, n_base, n_words, margin, left, table):
+    """Bit sets from ``at`` on against those of the base; what no bit set holds is level 0."""
     for m in range(n_base):
-        counts[0, m] = margin[m]
-    for level in range(1, K):
-        own = planes[at + (level - 1) * n_words : at + level * n_words]
-        rest = np.int64(0)
-        for w in range(np.uint64(n_words)):
-            rest += popcount(own[w])
-        for m in range(1, n_base):
-            theirs = masks[other + (m - 1) * n_words : other + m * n_words]
-            both = np.int64(0)
-            for w in range(np.uint64(n_words)):
-                both += popcount(own[w] & theirs[w])
-            counts[level, m] = both
-            counts[0, m] -= both
-            rest -= both
-        counts[level, 0] = rest
-        counts[0, 0] -= rest
+        left[m] = margin[m]
     total, cells = np.int64(0), 0
-    for level in range(K):
-        for m in range(n_base):
-            total += table[counts[level, m]]
-            cells += counts[level, m] > 0
-    return total, cells
-
-
-@njit_helper
-def _count_three(planes, at, masks, n_words, margin, table):
-    """The same for three levels on either side, the counts kept in registers."""
-    one, two, first, second = np.uint64(at), np.uint64(at + n_words), np.uint64(0), np.uint64(n_words)
-    a = b = aa = ab = ba = bb = np.uint64(0)
-    for w in range(np.uint64(n_words)):
-        p, q, x, y = planes[one + w], planes[two + w], masks[first + w], masks[second + w]
-        a += np.uint64(popcount(p))
-        b += np.uint64(popcount(q))
-        aa += np.uint64(popcount(p & x))
-        ab += np.uint64(popcount(p & y))
-        ba += np.uint64(popcount(q & x))
-        bb += np.uint64(popcount(q & y))
-    a0, b0 = a - aa - ab, b - ba - bb
-    zx, zy = np.uint64(margin[1]) - aa - ba, np.uint64(margin[2]) - ab - bb
-    z0 = np.uint64(margin[0]) - a0 - b0
-    total = table[aa] + table[ab] + table[a0] + table[ba] + table[bb] + table[b0] + table[zx] + table[zy] + table[z0]
-    cells = (aa > 0) + (ab > 0) + (a0 > 0) + (ba > 0) + (bb > 0) + (b0 > 0) + (zx > 0) + (zy > 0) + (z0 > 0)
+    words = np.uint64(n_words)
+    for level in range(1, K):
+        start = np.uint64(at + (level - 1) * n_words)
+        size = np.int64(0)
+        for w in range(words):
+            size += popcount(planes[start + w])
+        other = np.uint64(0)
+        for m in range(1, n_base):
+            both = np.int64(0)
+            for w in range(words):
+                both += popcount(planes[start + w] & masks[other + w])
+            other += words
+            total += table[np.uint64(both)]
+            cells += both > 0
+            left[m] -= both
+            size -= both
+        total += table[np.uint64(size)]
+        cells += size > 0
+        left[0] -= size
+    for m in range(n_base):
+        total += table[np.uint64(left[m])]
+        cells += left[m] > 0
     return total, cells
 
 
