@@ -24,7 +24,7 @@ from probewise.engine.fingerprints import fingerprint
 from probewise.engine.replay import adjusted
 from probewise.sffs import SFFS
 from probewise.stopping import MaxProbes
-from probewise.study import TrialLedger, Study, Trials, select, split_rows
+from probewise.study import Study, TrialLedger, Trials, select, split_rows
 
 from ..base import Outcome, Place, cells
 from ..linear_svm import LinearSVM

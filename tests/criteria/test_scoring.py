@@ -27,7 +27,6 @@ from probewise.criteria.predictions import FROM_COUNTS, PredictionScorer
 from probewise.criteria.scoring import NO_GROUPS, Measure
 from probewise.engine.probes import ProbePlan, Subsets
 from probewise.kernels import scores as kernels
-from probewise.report.sentences import notes_on_run
 from probewise.stopping import MaxProbes
 
 PAIRS = {

@@ -1,9 +1,5 @@
 """All scores, weights, gaps and groups of rows on a device, torch's CPU here, are those of the CPU."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest

@@ -6,7 +6,6 @@ import scipy.sparse as sp
 
 from probewise import DAF, Tournament
 from probewise.evaluation import size_curve
-from probewise.report.words import sentences_on_features
 from probewise.stopping import MaxProbes
 from probewise.validation.scaling import scale_for, scaled, uneven_widths
 from probewise.validation.stores import Stored
