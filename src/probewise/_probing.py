@@ -61,6 +61,7 @@ SHARED_PARAMETERS = {
 class Data:
     """Validated input of a fit: the matrix that the criterion sees, its units, and the values per row."""
 
+    X: Any  # as validated, before scaling; of all rows
     table: UnitTable  # scaled columns, categories as columns of 0 and 1, and the columns of each unit
     y: NDArray[Any] | None
     is_classification: bool | None  # None where y is not a single target
@@ -155,7 +156,7 @@ def prepare(
     arguments = [name for name, value in (("groups", groups), ("sample_weight", weights)) if value is not None]
     groups = None if groups is None else np.asarray(groups)
     is_classification = None if y is None else _is_classification(y, criterion)
-    return Data(table, y, is_classification, groups, weights, names, categorical, scale, arguments)
+    return Data(X, table, y, is_classification, groups, weights, names, categorical, scale, arguments)
 
 
 def _is_classification(y: NDArray[Any], criterion: Criterion) -> bool | None:
@@ -297,7 +298,7 @@ def new_settings(
         version=__version__,
         command=COMMAND.get(),
         scale=data.scale,
-        uneven=uneven_widths(data.matrix, selector.scale) if checks_widths else None,
+        uneven=uneven_widths(data.X, selector.scale) if checks_widths else None,
         univariate_p_values=p_values,
         row_shares=None if row_groups is None else row_groups.shares,
         row_unit=1.0 if row_groups is None else row_groups.unit,
@@ -317,7 +318,7 @@ def run_with(
     """Score probes until ``stop`` says enough, from where the ledger ends."""
     if selector.ledger is not None:
         folds = [*score.folds.identity, *([] if rows is None else [(rows,)])]
-        settings = settings.with_data(data.matrix, data.y, folds, data.sample_weight, row_groups)
+        settings = settings.with_data(data.X, data.y, folds, data.sample_weight, row_groups)
     on_device, table = isinstance(score, OnDevice), data.take(rows).table
     watched: Any = nullcontext()
     if selector.verbose:
@@ -343,8 +344,8 @@ def run_with(
         say(selector.verbose, TIES.format(score.exact_share))
     group_of = None if row_groups is None else row_groups.group_of
     if group_of is not None and rows is not None:  # rows that are not in the sample are in no group
-        group_of = np.full(data.shape[0], -1)
-        group_of[rows] = row_groups.group_of
+        sampled, group_of = group_of, np.full(data.shape[0], -1)
+        group_of[rows] = sampled
     return replace(run, ranked_by=getattr(selector, "coefficient", "regression"), row_groups=group_of)
 
 

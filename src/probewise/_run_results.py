@@ -76,7 +76,7 @@ class RunResultsMixin:
 
     def _criterion_input(self, X: Any) -> tuple[Any, Subsets | None]:
         settings, names = self.run_.settings, getattr(self, "feature_names_in_", None)
-        is_category = np.isin(np.arange(X.shape[1]), settings.categorical)
+        is_category = np.isin(np.arange(X.shape[1]), () if settings.categorical is None else settings.categorical)
         X = scaled(X, settings.scale, is_category)
         return one_hot(X, is_category, names) if is_category.any() else (X, None)
 

@@ -151,7 +151,7 @@ class Selector(SelectorMixin, BaseEstimator):
         validate_data(self, numbers, dtype=None, ensure_all_finite=not self._accepts.nan, reset=False)
         columns = self.get_support(indices=True)
         selected = X.iloc[:, columns] if hasattr(X, "iloc") else X[:, columns.tolist()]
-        return np.asarray(selected) if _frame_library(self) is None else selected
+        return np.asarray(selected) if frame_library(self) is None else selected
 
     def _selected_from_store(self, X: Any) -> Any:
         check_is_fitted(self, "ranking_")
@@ -184,12 +184,12 @@ class Selector(SelectorMixin, BaseEstimator):
     def _top_features(self) -> str:
         if not hasattr(self, "ranking_"):
             return ""
-        from .report.notebook import top_features  # the one import that points up (tests/test_imports.py)
+        from .report.html import top_features_table  # the one import that points up (tests/test_imports.py)
 
-        return top_features(self)
+        return top_features_table(self, self._names(np.arange(len(self.ranking_))))
 
 
-def _frame_library(selector: Selector) -> str | None:
+def frame_library(selector: Selector) -> str | None:
     """The data frame library that ``set_output`` chose, None for arrays."""
     # scikit-learn keeps this choice in a private attribute and has no public way to read it.
     config: dict[str, str] = getattr(selector, "_sklearn_output_config", {})

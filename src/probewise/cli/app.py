@@ -175,8 +175,7 @@ def rank(
     the features that predict best together come first. With --method daf all features stay to the end, and each is
     ranked by how much better the probes with it are than the probes without it. Ctrl-C stops with the ranking so far.
     """
-    from ..engine.ledger import peek
-    from ..engine.settings import begun_by
+    from ..engine.settings import begun_by, saved_settings
     from ..io import require_ranking_path, require_table_path
     from ..report import require_report_path
 
@@ -193,7 +192,7 @@ def rank(
         groups,
         categorical_features,
     )
-    resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: peek(file, "seed") is not None)
+    resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: saved_settings(file) is not None)
     name, reports = selectors.method_of(method, ledger, resumed=resumed), report or []
     if out == DASH and DASH in reports:
         raise ValueError("--out - and --report -: only one of them can go to standard output")

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..report.ranking_table import ENDS, TOP, cell, columns_of_selector, decimals_of, for_people
+from ..report.ranking_table import INTERVAL_ENDS, TOP, cell, columns_of_selector, decimals_of, display_columns
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from .._probing import ProbingSelector
     from ..bif import BIF
     from ..daf import DAF
     from ..datasets import KnownTruth
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from ..tournament import Tournament
 
 # Columns of the ranking that only files have, and those that only a wide terminal has room for.
-FILE_COLUMNS = ("rank_low", "rank_high", "in_top", "lower_in", "fold_change", *ENDS)
+FILE_COLUMNS = ("rank_low", "rank_high", "in_top", "lower_in", "fold_change", *INTERVAL_ENDS)
 WIDE_COLUMNS, WIDE = ("stands_out", "higher_in", "difference", "correlation"), 101
 SIZES_SHOWN = 6
 SIGNIFICANT = 0.05
@@ -56,7 +55,7 @@ def warnings_as_lines(verbose: int) -> Iterator[None]:
 
 def print_ranking(columns: dict[str, Any], top: int) -> None:
     """Print the first rows of the columns of `columns_of_selector`."""
-    decimals, columns = decimals_of(columns), for_people(columns)
+    decimals, columns = decimals_of(columns), display_columns(columns)
     hidden = FILE_COLUMNS if console().width >= WIDE else (*FILE_COLUMNS, *WIDE_COLUMNS)
     names = [name for name in columns if name not in hidden]
     rows = [
@@ -66,20 +65,21 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
     _print_table([name.replace("_", " ") for name in names], rows, name_column=1)
 
 
-def summary_of(selector: ProbingSelector, names: Sequence[str]) -> str:
+def summary_of(selector: Any, names: Sequence[str]) -> str:
     """Sentences on the features, on the run, and on the reason why it stopped."""
     from ..engine.settings import DEFAULT_FDR
-    from ..report.words import beyond_luck, sentences_on_features
+    from ..report.sentences import notes_on_run, stands_out_sentence
 
     rate = getattr(selector, "fdr", DEFAULT_FDR)
-    stands_out = selector.run_.stands_out(selector.coefficient, rate)
-    sentences = [] if stands_out is None else [beyond_luck(int(stands_out.sum()), len(names), rate)]
-    sentences += sentences_on_features(selector.run_, names)
-    if selector.sampled_rows_ is not None:
-        sentences.append(f"Scored on a sample of {len(selector.sampled_rows_):,} rows")
-    seconds = selector.ledger_.seconds
+    stands_out = selector.run_.stands_out(rate)
+    sentences = [] if stands_out is None else [stands_out_sentence(int(stands_out.sum()), len(names), rate)]
+    sentences += notes_on_run(selector.run_, names)
+    run = selector.run_
+    if run.row_groups is not None and (n_used := int((run.row_groups >= 0).sum())) < len(run.row_groups):
+        sentences.append(f"Scored on {n_used:,} of {len(run.row_groups):,} rows")
+    seconds = run.ledger.seconds
     speed = f", {selector.n_probes_ / seconds:,.0f} per second" if seconds else ""
-    sentences.append(f"{selector.n_probes_:,} probes in {seconds:.1f} s{speed}, seed {selector.plan_.seed}")
+    sentences.append(f"{selector.n_probes_:,} probes in {seconds:.1f} s{speed}, seed {run.plan.seed}")
     return " ".join(f"{sentence}." for sentence in [*sentences, f"Stop reason: {selector.stop_reason_}"])
 
 
@@ -127,9 +127,9 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
 
 def print_comparison(result: StudyResult) -> None:
     """Print accuracy and stability by the number of features, and a test of each pair of methods."""
-    from ..report.study import sentences
+    from ..report.study import sentences_on_study
 
-    words = sentences(result)
+    words = sentences_on_study(result)
     shown = np.unique(np.linspace(0, len(result.sizes) - 1, SIZES_SHOWN).round().astype(int))
     sizes = [f"{size}" for size in result.sizes[shown]]
 

@@ -23,7 +23,7 @@ MANY_CLASSES = 25
 
 def fitted(selector: Any, table: Table) -> Any:
     with warnings_as_lines(getattr(selector, "verbose", 0)):
-        of_rows = {"sample_weight": table.weights, "groups": table.groups}
+        of_rows = {"sample_weight": table.sample_weight, "groups": table.groups}
         return selector.fit(table.frame(), table.y, **{name: v for name, v in of_rows.items() if v is not None})
 
 
@@ -43,10 +43,11 @@ def give_ranking(
     ``select`` is the file for a table of the best features: all selected ones with ``all_selected``, else the top.
     """
     from ..io import write_ranking, write_table
+    from ..report.direction import direction_of_selector
     from ..report.ranking_table import columns_of_selector
 
     columns = columns_of_selector(selector, table.feature_names, certainty=out is not None)
-    columns |= direction_of(selector, table.frame(), table.y)
+    columns |= direction_of_selector(selector, table.frame(), table.y)
     best = _best_columns(selector, None if all_selected else top)
     try:
         if out is not None:
@@ -70,15 +71,16 @@ def give_ranking(
 
 
 def _print_leaking_features(selector: Any, table: Table) -> None:
-    from ..report.direction import target_of
-    from ..report.leakage import giveaway_sentence, giveaways
+    from ..report.direction import target_of_selector
+    from ..report.leakage import leaking_columns
+    from ..report.sentences import leakage_sentence
 
     order = np.argsort(selector.ranking_, kind="stable")
-    leaking = giveaways(selector.as_numbers(table.frame()), target_of(selector, table.y), order)
+    leaking = leaking_columns(selector._numbers_of(table.frame()), target_of_selector(selector, table.y), order)
     if leaking:
         names = [table.feature_names[column] for column in leaking]
         flags = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
-        print_line(f"beware: {giveaway_sentence(names)} ({flags}) and rank again")
+        print_line(f"possible target leakage: {leakage_sentence(names)} ({flags}), then rank again")
 
 
 def classes_like_a_quantity(y: Any) -> int | None:
@@ -92,7 +94,7 @@ def classes_like_a_quantity(y: Any) -> int | None:
 def _best_columns(selector: Any, top: int | None) -> Any:
     """Columns of the selected features (or of the top ones), best first; features of ``keep`` are always included."""
     is_best = selector.support_ if top is None else selector.ranking_ <= top
-    units = getattr(selector, "units_", None)
+    units = getattr(selector, "_units", None)
     if units is not None:
         is_best[units.kept] = True
     order = np.argsort(selector.ranking_, kind="stable")
@@ -113,7 +115,7 @@ def write_reports(
     of_table: dict[str, Any] = {}
     if table is not None:
         of_table = {"X": table.frame(), "y": table.y, "target": table.target, "feature_names": table.feature_names}
-        of_table |= {"source": reading.path.name, "groups": table.groups, "sample_weight": table.weights}
+        of_table |= {"source": reading.path.name, "groups": table.groups, "sample_weight": table.sample_weight}
         of_table["reading"] = reading.code(allow_missing=bool(len(columns_not_finite(table.X))))
     with warnings_as_lines(0 if quiet else 1):
         summary = summarize(run, **of_table, command=command)

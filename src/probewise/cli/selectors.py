@@ -33,9 +33,10 @@ def method_of(method: str | None, ledger: Path | None, *, resumed: bool) -> str:
             raise ValueError(f"--method {method!r} is not known: choose one of {', '.join(RANKING_METHODS)}")
         return method.lower()
     if resumed and ledger is not None:
-        from ..engine.ledger import peek
+        from ..engine.settings import saved_settings
 
-        return "daf" if peek(ledger, "tournament") is None else "tournament"
+        saved = saved_settings(ledger)
+        return "daf" if saved is not None and saved.schedule is None else "tournament"
     return "tournament"
 
 
@@ -69,7 +70,7 @@ def make_selector(
     stated = {name: value for name, value in options.items() if value is not None}
     if "stop" in known and (rule := stopping_rule(**{name: stated.pop(name, None) for name in LIMITS})) is not None:
         stated["stop"] = rule
-    of_rows = {"sample_weight": table.weights, "groups": table.groups, "task": task, "missing": missing}
+    of_rows = {"sample_weight": table.sample_weight, "groups": table.groups, "task": task, "missing": missing}
     if "criterion" not in known:
         stated |= {name: value for name, value in of_rows.items() if value is not None}
     unknown = [f"--{name.replace('_', '-')}" for name in stated if name not in known]
@@ -88,9 +89,9 @@ def _criterion(name: str, method: str, table: Table, *, task: str | None, missin
     if not options:
         return name
     if name == "auto" and method == "tournament":
-        from ..tournament import usual_criterion
+        from ..tournament import default_criterion
 
-        return usual_criterion(len(table.y), **options)
+        return default_criterion(len(table.y), **options)
     from ..criteria import as_criterion
 
     criterion = as_criterion(name, table.X)
@@ -188,12 +189,12 @@ def _named_groups(text: str) -> list[tuple[str, str]]:
 
 def _columns_named(numbers: Mapping[str, int], parameter: str, items: Sequence[str]) -> list[int]:
     """Numbers of the named features; an item is one name, or several names separated by commas."""
-    from ..io.table import TableError, missing
+    from ..io.table import TableError, unknown_name
 
     names = [name for item in items for name in ([item] if item in numbers else item.split(","))]
     for name in names:
         if name not in numbers:
-            raise TableError(f"{parameter}: {missing(name, list(numbers), 'feature column')}")
+            raise TableError(f"{parameter}: {unknown_name(name, list(numbers), 'feature column')}")
     return [numbers[name] for name in names]
 
 

@@ -222,8 +222,8 @@ class InteractionDisplay(AxesDisplay):
     @classmethod
     def from_estimator(cls, daf: Any, *, top: int = 15, ax: Axes | None = None) -> InteractionDisplay:
         """Draw the pairs among the first ``top`` features of a fitted DAF, replayed from its ledger."""
-        require_fitted(daf, "ledger_", "plan_", remedy=NEEDS_DAF)
-        found = daf.interactions(top)
+        require_fitted(daf, "run_", remedy=NEEDS_DAF)
+        found = daf.run_.interactions(top)
         if not np.isfinite(found.contrast).any():
             raise ValueError(
                 f"no pair of the top {len(found.names)} features was together, apart and away in {FEWEST_IN_A_CELL} "
@@ -285,8 +285,8 @@ class RowsDisplay(AxesDisplay):
     @classmethod
     def from_estimator(cls, selector: Any, y: Any = None, *, top: int = 15, ax: Axes | None = None) -> RowsDisplay:
         """Draw it for the first ``top`` features; with y, the target of ``fit``, rows of a class are side by side."""
-        require_fitted(selector, "ledger_", "plan_", remedy=NEEDS_DAF)
-        return cls(selector.which_rows(top, y=y)).plot(ax)
+        require_fitted(selector, "run_", remedy=NEEDS_DAF)
+        return cls(selector.run_.which_rows(top, labels=y)).plot(ax)
 
     def _figsize(self) -> tuple[float, float]:
         return 2.5 + 0.12 * self.found.effects.shape[1], 1.6 + ROW * len(self.found.names)

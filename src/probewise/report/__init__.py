@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from .markdown import render_markdown as render_markdown
     from .summary import summarize as summarize
 
-__all__ = ["render_html", "render_json", "render_markdown", "require_report_path", "save", "summarize"]
+__all__ = [
+    "render_html",
+    "render_json",
+    "render_markdown",
+    "require_report_path",
+    "save",
+    "show_report",
+    "summarize",
+    "to_frame",
+    "write_report",
+]
 
 _MODULES = {"render_html": "html", "render_markdown": "markdown", "summarize": "summary"}
 FORMATS = {".html": "render_html", ".htm": "render_html", ".md": "render_markdown", ".json": "render_json"}
@@ -26,6 +36,61 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return getattr(import_module(f".{_MODULES[name]}", __name__), name)
     raise AttributeError(f"module 'probewise.report' has no attribute {name!r}")
+
+
+def write_report(selector: Any, path: str | PathLike[str], X: Any = None, y: Any = None, **options: Any) -> Path:
+    """Write the report of a fitted selector.
+
+    Parameters
+    ----------
+    selector : selector
+        A fitted selector.
+    path : path-like
+        The file; its ending decides the format: .html, .md or .json.
+    X, y : array-like or None, default=None
+        The data of ``fit``: with them the report also shows the direction of effects, how many features are enough,
+        which features are similar, and how they rank on their own.
+    **options
+        Further arguments of `summarize`, such as ``feature_names``, ``groups`` and ``sample_weight``.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+    """
+    if not isinstance(path, str | PathLike):
+        raise TypeError(
+            f"path is of type {type(path).__name__}: give a file name, write_report(selector, 'report.html')"
+        )
+    path = require_report_path(path)
+    return save(__getattr__("summarize")(selector, X, y, **options), path)
+
+
+def show_report(selector: Any, X: Any = None, y: Any = None, **options: Any) -> Any:
+    """The report of a fitted selector as an object that a notebook displays; arguments as in `write_report`."""
+    html = import_module(".html", __name__)
+    return html.InlinePage(html.render_html(__getattr__("summarize")(selector, X, y, **options)))
+
+
+def to_frame(selector: Any, backend: str | None = None) -> Any:
+    """The ranking of a fitted selector as a data frame, best feature first.
+
+    Parameters
+    ----------
+    selector : selector
+        A fitted selector.
+    backend : {"pandas", "polars"} or None, default=None
+        The library; None: the one that ``set_output`` chose, else the one that is installed.
+
+    Returns
+    -------
+    DataFrame
+        Columns ``feature``, ``rank``, ``score`` and ``selected``; for methods that use probes also ``std_error``,
+        ``above_average`` (the score minus the average score), ``probed`` (number of probes with the feature),
+        ``rank_low`` and ``rank_high`` (95% interval of the rank), ``in_top`` (probability of being in the true top),
+        and ``p_value`` and ``stands_out`` where they are known.
+    """
+    return import_module(".ranking_table", __name__).frame_of(selector, backend)
 
 
 def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:

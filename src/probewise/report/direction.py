@@ -62,7 +62,7 @@ def direction_of_selector(selector: Any, X: Any, y: Any) -> dict[str, Any]:
     run = getattr(selector, "run_", None)
     categorical = None if run is None else run.record.categorical
     order = np.argsort(selector.ranking_, kind="stable")
-    numbers, target = selector.as_numbers(X), target_of_selector(selector, y)
+    numbers, target = selector._numbers_of(X), target_of_selector(selector, y)
     return direction_columns(numbers, target, order, np.empty(0, np.int64) if categorical is None else categorical)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product, takewhile
 from typing import TYPE_CHECKING, Any
@@ -18,17 +18,16 @@ from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .. import __version__
-from .._probing import ProbingSelector
 from .._selector import ANY_NUMBERS, Selector
 from ..criteria import NAMES, Criterion
 from ..criteria.base import Target
 from ..engine.fingerprints import fingerprint
 from ..engine.ledger import Ledger
-from ..engine.run import Run, require_coefficient
+from ..engine.run import Run
 from ..engine.settings import DEFAULT_FDR
 from ..evaluation.sizes import criterion_of
 from ..stopping import MaxProbes, Rule
-from ..tournament import NEIGHBORS, usual_criterion
+from ..tournament import N_NEIGHBORS, default_criterion
 from ..validation.tables import number_categories
 from .ranking_table import top_size
 
@@ -75,21 +74,19 @@ class Findings:
     @property
     def categorical(self) -> NDArray[np.int64]:
         """Columns that are categories."""
-        columns = None if self.run is None else self.run.record.categorical
+        columns = None if self.run is None else self.run.settings.categorical
         return np.empty(0, np.int64) if columns is None else columns
 
     @property
     def criterion_text(self) -> str | None:
         if self.selector is None:
-            return None if self.run is None else self.run.record.criterion
+            return None if self.run is None else self.run.settings.criterion
         return None if self.criterion is None else self.criterion.describe()
 
     @cached_property
     def stands_out(self) -> NDArray[np.bool_] | None:
         """Whether each feature is significant at the false discovery rate; None if the run has no p-values."""
-        if self.run is None or self.coefficient is None:
-            return None
-        return self.run.stands_out(self.coefficient, self.fdr)
+        return None if self.run is None else self.run.stands_out(self.fdr)
 
     @property
     def fdr(self) -> float:
@@ -98,9 +95,9 @@ class Findings:
     @property
     def command(self) -> str | None:
         """The command line that started the run in a ledger."""
-        if self.selector is not None or self.run is None or self.run.record.command is None:
+        if self.selector is not None or self.run is None or self.run.settings.command is None:
             return None
-        return shlex.join(["probewise", *self.run.record.command])
+        return shlex.join(["probewise", *self.run.settings.command])
 
     def names_of(self, columns: NDArray[Any]) -> list[str]:
         return [self.names[column] for column in columns.tolist()]
@@ -110,10 +107,9 @@ def findings_of_selector(selector: Selector) -> Findings:
     """Findings of a fitted selector."""
     check_is_fitted(selector, "ranking_")
     parameters = selector.get_params(deep=False)
-    seed, run, coefficient = parameters.get("random_state"), None, None
-    if isinstance(selector, ProbingSelector):
-        run, coefficient = selector.run_, selector.coefficient
-        seed = run.plan.seed
+    run = getattr(selector, "run_", None)
+    coefficient = None if run is None else run.ranked_by
+    seed = parameters.get("random_state") if run is None else run.plan.seed
     return Findings(
         method=type(selector).__name__,
         score_name="score" if coefficient is None else coefficient.upper(),
@@ -135,18 +131,17 @@ def findings_of_ledger(ledger: Ledger, coefficient: str | None = None) -> Findin
     if not ledger.n_probes:
         raise ValueError(f"the ledger {ledger.path} has no probes yet: continue the run first")
     run = Run.read(ledger)
-    settings = run.record
-    coefficient = coefficient or ("regression" if settings.method == "Tournament" else "daf0")
-    require_coefficient(coefficient, in_rounds=run.in_rounds)
+    settings, coefficient = run.settings, coefficient or run.ranked_by
+    run = replace(run, ranked_by=coefficient)
     values = ledger.settings
     parameters = {name: values[name] for name in LEDGER_PARAMETERS if values.get(name) is not None}
     return Findings(
         method=settings.method,
         score_name=coefficient.upper(),
-        scores=run.coefficient(coefficient)[0],
-        ranking=run.ranking(coefficient),
+        scores=run.scores(),
+        ranking=run.ranking(),
         names=checked_names(settings.feature_names, settings.shape[1]),
-        std_errors=run.std_errors(coefficient),
+        std_errors=run.std_errors(),
         parameters={"criterion": settings.criterion, "coefficient": coefficient, **parameters},
         seed=settings.seed,
         criterion=_criterion_with_description(settings.criterion),
@@ -162,7 +157,7 @@ def _criterion_with_description(text: str) -> Criterion | None:
     """The built-in criterion with this description and default parameters, apart from ``task`` and ``missing``."""
     for task, missing in product(("auto", "classification", "regression"), (None, "mean", "median")):
         parameters = {"task": task, "missing": missing}
-        candidates: list[Criterion] = [usual_criterion(2 * k, **parameters) for k in range(1, NEIGHBORS + 1)]
+        candidates: list[Criterion] = [default_criterion(2 * k, **parameters) for k in range(1, N_NEIGHBORS + 1)]
         for criterion in (kind() for kind in NAMES.values()):
             known = criterion.get_params()
             candidates.append(criterion.set_params(**{name: parameters[name] for name in parameters if name in known}))
@@ -248,9 +243,11 @@ def code_to_repeat(selector: Selector, reading: str | None = None) -> str | None
     """
     defaults = type(selector)().get_params(deep=False)
     parameters = {name: value for name, value in selector.get_params(deep=False).items() if name not in NO_EFFECT}
-    if isinstance(selector, ProbingSelector):
-        limit = {"stop": MaxProbes(selector.n_probes_)} if "stop" in parameters else {"n_probes": selector.budget_}
-        parameters |= {**limit, "random_state": selector.run_.plan.seed}
+    if hasattr(selector, "run_"):
+        run = selector.run_
+        schedule = run.settings.schedule
+        limit = {"stop": MaxProbes(selector.n_probes_)} if schedule is None else {"n_probes": schedule.n_probes}
+        parameters |= {**limit, "random_state": run.plan.seed}
     texts = {name: repr(_without_arrays(value)) for name, value in parameters.items()}
     call = ", ".join(f"{name}={text}" for name, text in texts.items() if text != repr(defaults[name]))
     if " at 0x" in call or len(call) > LONGEST_LINE:

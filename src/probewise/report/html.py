@@ -152,7 +152,7 @@ class InlinePage:
 
     def __repr__(self) -> str:
         size = f"A report of {len(self.html) // 1000} kB"
-        return f"{size} that a notebook shows inline; report('report.html', X, y) writes a file"
+        return f"{size} that a notebook shows inline; write_report(selector, 'report.html', X, y) writes a file"
 
     def _repr_html_(self) -> str:
         frame = 'title="Report" sandbox="allow-scripts allow-downloads" style="width: 100%; height: 50rem; border: 0"'

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from .._selector import frame_library
 from ..engine.settings import DEFAULT_FDR
-from ..stopping import Sure, as_rule
+from ..stopping import TopKConfidence, as_rule
+from ..validation.parameters import check_parameter
 
 if TYPE_CHECKING:
     from ..engine.run import Run
 
 TOP = 20
+LIBRARIES = ("pandas", "polars")
 INTERVAL_ENDS = ("difference_low", "difference_high", "correlation_low", "correlation_high")
 DECIMALS = {"in_top": 2, "p_value": 4, **dict.fromkeys(("difference", "correlation", "fold_change", *INTERVAL_ENDS), 2)}
 LABELS = {
@@ -56,13 +62,26 @@ def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool 
         names,
         std_errors=getattr(selector, "std_errors_", None),
         run=run,
-        coefficient=getattr(selector, "coefficient", None),
         fdr=getattr(selector, "fdr", DEFAULT_FDR),
         top=top_size(run, getattr(selector, "stop", None)) if certainty and run is not None else None,
     )
-    if run is not None and selector.n_features_to_select == "auto":
+    if run is not None and isinstance(selector.n_features_to_select, str):
         columns["selected"] = selector.support_[np.argsort(selector.ranking_, kind="stable")]
     return in_label_order(columns)
+
+
+def frame_of(selector: Any, backend: str | None) -> Any:
+    """The ranking as a data frame of this library; None: the library of ``set_output``, else an installed one."""
+    check_is_fitted(selector, "ranking_")
+    check_parameter("backend", backend, *LIBRARIES, None)
+    backend = backend or frame_library(selector)
+    installed = [name for name in LIBRARIES if backend in (None, name) and find_spec(name) is not None]
+    if not installed:
+        needed = backend or "pandas or polars"
+        raise ImportError(f"a data frame needs {needed}: pip install {backend or 'polars'}")
+    columns = columns_of_selector(selector, selector._names(np.arange(len(selector.ranking_))), certainty=True)
+    columns["selected"] = selector.support_[np.argsort(selector.ranking_, kind="stable")]
+    return import_module(installed[0]).DataFrame({"feature": columns["feature"], **columns})
 
 
 def ranking_columns(
@@ -72,7 +91,6 @@ def ranking_columns(
     *,
     std_errors: NDArray[np.float64] | None = None,
     run: Run | None = None,
-    coefficient: str | None = None,
     fdr: float = DEFAULT_FDR,
     top: int | None = None,
 ) -> dict[str, Any]:
@@ -80,15 +98,15 @@ def ranking_columns(
     order = np.argsort(ranking, kind="stable")
     values: dict[str, Any] = {"score": scores, "std_error": std_errors}
     columns: dict[str, Any] = {"rank": ranking[order], "feature": [names[column] for column in order.tolist()]}
-    if run is not None and coefficient is not None:
-        finite_scores = scores[np.isfinite(scores)]
+    if run is not None:
+        coefficients = run.coefficient()[0]
         values |= {
-            "above_average": scores - finite_scores.mean() if len(finite_scores) else None,
+            "above_average": scores - np.nanmean(coefficients) if np.isfinite(scores).any() else None,
             "probed": run.feature_tally.counts,
-            "p_value": run.p_values(coefficient),
-            "stands_out": run.stands_out(coefficient, fdr),
+            "p_value": run.p_values(),
+            "stands_out": run.stands_out(fdr),
         }
-        columns |= {} if top is None else _certainty_columns(run, coefficient, ranking, top)
+        columns |= {} if top is None else _certainty_columns(run, ranking, top)
     return columns | {name: column[order] for name, column in values.items() if column is not None}
 
 
@@ -101,13 +119,13 @@ def in_label_order(columns: dict[str, Any]) -> dict[str, Any]:
     return {name: columns[name] for name in LABELS if name in columns}
 
 
-def _certainty_columns(run: Run, coefficient: str, ranking: NDArray[np.int64], top: int) -> dict[str, Any]:
+def _certainty_columns(run: Run, ranking: NDArray[np.int64], top: int) -> dict[str, Any]:
     """The 95% interval of each feature's rank and its probability of being in the top, best feature first.
 
     None or NaN for features that were not probed up to the last round. No columns at all if the ranking is not the
-    order of this coefficient, for example with groups of features.
+    order of the coefficient, for example with groups of features.
     """
-    certainty, order = run.certainty(coefficient, about_rows=True), np.argsort(ranking, kind="stable")
+    certainty, order = run.certainty(), np.argsort(ranking, kind="stable")
     if not certainty.is_of(ranking):
         return {}
     is_known = np.isfinite(certainty.coefficients[order])
@@ -123,7 +141,7 @@ def top_size(run: Run, stop: Any = None) -> int:
     last round: two rankings of a few features always share most of a larger top.
     """
     watched = () if stop is None else as_rule(stop).watch
-    tops = (item.top if isinstance(item, Sure) else item for item in watched if not isinstance(item, str))
+    tops = (item.top if isinstance(item, TopKConfidence) else item for item in watched if not isinstance(item, str))
     return min(min(tops, default=TOP), max(1, len(run.plan.rounds[-1].active) // 4))
 
 

@@ -11,20 +11,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._selector import WrapperSelector
 from ..bif import BIF
 from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
 from ..engine.interactions import (
     ALIKE,
     FEWEST_IN_A_CELL,
-    best_probed,
     columns_of,
     correlations,
-    interactions_between,
     stand_in,
 )
 from ..engine.probes import Subsets
 from ..engine.units import one_hot
+from ..evaluation import nested_score as evaluate_nested
 from ..evaluation import sizes as size_curve
 from ..filters.fsdd import FSDD
 from ..validation.stores import column_slices
@@ -63,7 +61,7 @@ def convergence(findings: Findings) -> dict[str, Any]:
     assert top is not None
     if run.in_rounds:
         raise Unavailable("the features change from round to round, so two checks cannot be compared")
-    n_probes, every = run.ledger.n_probes, run.record.check_every
+    n_probes, every = run.ledger.n_probes, run.settings.check_every
     every *= max(1, -(-n_probes // (every * MAX_CHECKS)))
     if n_probes < 2 * every:
         raise Unavailable(f"two checks are needed, and this run of {n_probes:,} probes had one check every {every:,}")
@@ -86,9 +84,8 @@ def interactions(findings: Findings, data: Data | None = None) -> dict[str, Any]
     score better. With data, correlations are further evidence for the groups.
     """
     assert findings.run is not None
-    top = best_probed(findings.ranking, findings.scores)[:N_INTERACTING]
-    names = findings.names_of(top)
-    result = interactions_between(findings.run, top, names)
+    result = findings.run.interactions(N_INTERACTING)
+    top, names = result.features, list(result.names)
     if np.isfinite(result.contrast).mean() < 0.1:
         raise Unavailable(
             f"pairs of top features were together in fewer than {FEWEST_IN_A_CELL} probes (use more or larger probes)"
@@ -121,8 +118,9 @@ def row_effects(findings: Findings, data: Data | None = None) -> dict[str, Any]:
     if findings.run.row_effects is None:
         raise Unavailable("this run recorded no effects on single samples, or its criterion gives one number for all")
     if findings.selector is None:
-        raise Unavailable("a ledger does not store which samples form a group (use report() of a fitted selector)")
-    result = findings.selector.which_rows(N_WITH_ROW_EFFECTS, y=None if data is None else data.y)
+        raise Unavailable("a ledger does not store which samples form a group (report a fitted selector instead)")
+    labels = data.y if data is not None and data.is_classification else None
+    result = findings.run.which_rows(N_WITH_ROW_EFFECTS, labels=labels)
     n_rows = [len(rows) for rows in result.rows]
     return {
         "features": list(result.names),
@@ -207,17 +205,17 @@ def _correlations(findings: Findings, data: Data, columns: Columns) -> Floats:
 def nested_score(findings: Findings, data: Data) -> dict[str, Any]:
     """Score on held-out samples, with ranking and choice of features repeated inside each fold."""
     if findings.selector is None:
-        raise Unavailable("the method has to be run again (use rank --report, or report() of a fitted selector)")
+        raise Unavailable("the method has to be run again (use rank --report, or report a fitted selector)")
     if data.y is None:
         raise Unavailable(NO_TARGET)
     if findings.run is None and not _is_quick_filter(findings, data):
-        raise Unavailable("it takes as long as five fits (call honest_score() of the selector)")
+        raise Unavailable("it takes as long as five fits (call probewise.evaluation.nested_score)")
     forgotten = [name for name in getattr(findings.selector, "fit_arguments_", []) if name not in data.fit_arguments]
     if forgotten:
         raise Unavailable(f"fit was given {' and '.join(forgotten)}, which the report needs too")
     try:
         is_quick = findings.run is not None and findings.run.ledger.seconds <= SHUFFLED_SECONDS
-        score = findings.selector.honest_score(data.original, data.y, shuffled=is_quick, **data.fit_arguments)
+        score = evaluate_nested(findings.selector, data.original, data.y, shuffled=is_quick, **data.fit_arguments)
     except ValueError as reason:
         raise Unavailable(str(reason)) from None
     return {
@@ -234,7 +232,7 @@ def nested_score(findings: Findings, data: Data) -> dict[str, Any]:
 
 def _is_quick_filter(findings: Findings, data: Data) -> bool:
     """Whether the selector is a filter that can be refitted in each fold in little time."""
-    if findings.selector is None or isinstance(findings.selector, WrapperSelector):
+    if findings.selector is None or "criterion" in findings.selector.get_params(deep=False):
         return False
     return isinstance(findings.selector, FSDD) or data.X.shape[0] * data.X.shape[1] <= REFIT_CELLS
 

@@ -175,14 +175,13 @@ def _comparison_in_words(score: dict[str, Any]) -> str:
 
 
 def notes_on_run(run: Run, names: Sequence[str]) -> list[str]:
-    """Sentences on groups of features, kept, dropped and categorical features, tests and rounds, without full stops."""
-    settings, sizes = run.record, run.units.members.sizes
+    """Sentences on groups of features, kept and categorical features, tests and rounds, without full stops."""
+    settings, sizes = run.settings, run.units.members.sizes
     n_groups, n_grouped = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     notes = []
     if n_groups:
         notes.append(f"{count(n_groups, 'group')} with {n_grouped:,} features in total entered the probes as one unit")
     notes += _listing("In every probe, as requested", run.units.kept, names)
-    notes += _listing("In no probe, as requested", run.units.dropped, names)
     if settings.categorical is not None:
         notes += _listing("Categorical", settings.categorical, names)
     if settings.uneven is not None:
@@ -191,12 +190,12 @@ def notes_on_run(run: Run, names: Sequence[str]) -> list[str]:
             f"The features have very different scales (standard deviations from {low:.3g} to {high:.3g}), and the "
             "criterion uses distances, which large values dominate: consider scale='standard'"
         )
-    if settings.scoring is not None and settings.row_shares is None and settings.chances_alone is not None:
+    if settings.scoring is not None and settings.row_shares is None and settings.univariate_p_values is not None:
         notes.append(
             f"Standard errors describe other probes, not new samples: scoring by {settings.scoring} does not show what "
             "each sample contributes"
         )
-    if run.row_effects is not None and settings.chances_alone is None:
+    if run.row_effects is not None and settings.univariate_p_values is None:
         notes.append("The univariate permutation test was skipped because the table is not in memory")
     if run.in_rounds:
         rounds = run.plan.rounds

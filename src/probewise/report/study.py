@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..engine.run import CHANCE
+from ..engine.interactions import CHANCE
 from ..engine.tally import positions
 from ..evaluation.sizes import fewest_enough
 from ..study import StudyError, StudyResult, TrialLedger, deviation

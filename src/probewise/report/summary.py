@@ -239,7 +239,6 @@ def _ranking(findings: Findings, data: Data | None, univariate_ranks: dict[str, 
         findings.names,
         std_errors=findings.std_errors,
         run=run,
-        coefficient=findings.coefficient,
         fdr=findings.fdr,
         top=findings.top,
     )
@@ -249,7 +248,7 @@ def _ranking(findings: Findings, data: Data | None, univariate_ranks: dict[str, 
     if data is not None and data.target is not None:
         columns |= direction_columns(data.X, data.target, order, findings.categorical)
     if run is not None and run.in_rounds:
-        columns["dropped_in_round"] = [number or None for number in run.rounds_left()[order].tolist()]
+        columns["dropped_in_round"] = [number or None for number in run.dropped_in_round()[order].tolist()]
     columns = in_label_order(columns)
     for name, ranks in univariate_ranks.items():
         columns[name], labels[name] = ranks[order], f"rank by {name.upper()}"
@@ -285,14 +284,13 @@ def _run(findings: Findings) -> dict[str, Any]:
 
 
 def _features(findings: Findings, run: Run) -> dict[str, Any]:
-    """Groups, kept, dropped and categorical features, and the rounds; "notes" describes them in sentences."""
+    """Groups, kept and categorical features, and the rounds; "notes" describes them in sentences."""
     units = run.units
     rounds = [{"from_probe": part.start, "features": len(part.active)} for part in run.plan.rounds]
     return {
         "notes": notes_on_run(run, findings.names),
         "groups": [findings.names_of(unit) for unit in units.members if len(unit) > 1],
         "keep": findings.names_of(units.kept),
-        "drop": findings.names_of(units.dropped),
         "categorical": findings.names_of(findings.categorical),
         "rounds": rounds if run.in_rounds else None,
     }

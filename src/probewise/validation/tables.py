@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -18,7 +18,7 @@ from .stores import Stored, column_slices, lies_by_columns, readable_type, row_b
 
 TAKE_CATEGORIES = ", or use a method that takes categories, such as DAF, Tournament, ReliefF, EFS or MRMR"
 REMEDY = "impute or leave out those columns or rows"
-Remedy = Callable[[], str]  # called only if something is refused
+# called only if something is refused
 CATEGORIES = ("category", "Categorical", "Enum")
 TEXTS = ("object", "str", "string", "String", "Utf8")
 SQUARED = (1e-150, 1e150)  # smallest and largest range of a column whose sums of squares neither vanish nor overflow
@@ -194,15 +194,15 @@ def some_columns(columns: NDArray[np.int64], n_columns: int, names: NDArray[Any]
     return f"{len(columns)} of {n_columns} columns ({', '.join(shown)}{more})"
 
 
-def require_finite(X: Any, names: NDArray[Any] | None, remedy: Remedy = lambda: REMEDY) -> None:
+def require_finite(X: Any, names: NDArray[Any] | None, remedy: str = REMEDY) -> None:
     _refuse_not_finite(columns_not_finite(X), "NaN or infinity", X.shape[1], names, remedy)
 
 
 def _refuse_not_finite(
-    bad: NDArray[np.int64], what: str, n_columns: int, names: NDArray[Any] | None, remedy: Remedy
+    bad: NDArray[np.int64], what: str, n_columns: int, names: NDArray[Any] | None, remedy: str
 ) -> None:
     if len(bad):
-        raise ParameterError(f"Input X contains {what} in {some_columns(bad, n_columns, names)}: {''.join(remedy())}")
+        raise ParameterError(f"Input X contains {what} in {some_columns(bad, n_columns, names)}: {remedy}")
 
 
 def columns_not_finite(X: Any, *, allow_nan: bool = False) -> NDArray[np.int64]:
@@ -222,7 +222,7 @@ def require_widths(
     widths: tuple[float, float] = SQUARED,
     *,
     allow_nan: bool = False,
-    remedy: Remedy = lambda: REMEDY,
+    remedy: str = REMEDY,
 ) -> None:
     """Refuse columns with infinity, with NaN (unless allowed), or with a range that is too large or too small."""
     if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
