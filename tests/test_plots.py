@@ -20,6 +20,7 @@ from sklearn.pipeline import make_pipeline
 from probewise import BIF, CFS, DAF, EFS, FSDD, MRMR, SFFS
 from probewise.datasets import make_madelon
 from probewise.engine.interactions import interactions_between
+from probewise.evaluation import size_curve
 from probewise.plots import (
     ConvergenceDisplay,
     InteractionDisplay,
@@ -249,7 +250,7 @@ def test_a_curve_is_drawn_as_it_is(table):
     X, y = table
     fitted = BIF(criterion="linear").fit(X, y)
     for nested in (False, True):
-        curve = fitted.size_curve(X, y, sizes=[1, 3, 8], cv=3, nested=nested)
+        curve = size_curve(fitted, X, y, sizes=[1, 3, 8], cv=3, nested=nested)
         display = SizeCurveDisplay.from_curve(curve, name="mine")
         np.testing.assert_allclose(display.ax_.lines[-1].get_ydata(), curve.mean)
         assert display.enough_ == {"mine": curve.suggested}
@@ -300,7 +301,7 @@ def test_a_ledger_and_the_selector_are_left_alone(table, tmp_path):
     SizeCurveDisplay.from_estimator(daf, X, y, sizes=[1, 2], cv=2)
     np.testing.assert_array_equal(daf.scores_, before)
     assert daf.n_features_to_select == 2
-    assert len(daf.ledger_.values()) == 50
+    assert len(daf.run_.ledger.values()) == 50
 
 
 def test_sizes_and_classifiers_that_cannot_be_meant(table):
@@ -348,8 +349,8 @@ def test_one_trial_has_no_stability():
 
 def literal_contrast(daf, first, second):
     """The four means, written out."""
-    probes = [set(daf.plan_.probe(i).tolist()) for i in range(daf.n_probes_)]
-    values, sizes = daf.ledger_.values(), np.array([len(probe) for probe in probes])
+    probes = [set(daf.run_.feature_plan.probe(i).tolist()) for i in range(daf.n_probes_)]
+    values, sizes = daf.run_.ledger.values(), np.array([len(probe) for probe in probes])
     values = values - np.array([values[sizes == size].mean() for size in sizes])
     cells = {(a, b): values[[((first in p), (second in p)) == (a, b) for p in probes]] for a in (0, 1) for b in (0, 1)}
     contrast = cells[1, 1].mean() - cells[1, 0].mean() - cells[0, 1].mean() + cells[0, 0].mean()
@@ -432,7 +433,7 @@ def test_a_map_of_rows_shows_effects_and_classes():
     y = np.where(data.y > 0, "ill", "well")
     daf = DAF(stop=MaxProbes(200), random_state=0).fit(data.X, y)
     display = RowsDisplay.from_estimator(daf, y, top=4)
-    found = daf.which_rows(4, y=y)
+    found = daf.run_.which_rows(4, labels=y)
     np.testing.assert_array_equal(display.ax_.images[0].get_array(), found.effects)
     assert [label.get_text() for label in display.ax_.get_xticklabels()] == ["ill", "well"]
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(found.names)

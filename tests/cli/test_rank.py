@@ -64,7 +64,7 @@ def test_rank_prints_the_ranking_of_daf(data):
     assert [row[1] for row in rows] == [table.feature_names[feature] for feature in best]
     np.testing.assert_allclose([float(row[2]) for row in rows], daf.scores_[best] - daf.scores_.mean(), atol=5e-4)
     np.testing.assert_allclose([float(row[3]) for row in rows], daf.std_errors_[best], atol=5e-4)
-    assert [int(row[4].replace(",", "")) for row in rows] == daf.tally_.counts[best].tolist()
+    assert [int(row[4].replace(",", "")) for row in rows] == daf.run_.feature_tally.counts[best].tolist()
     assert "the limit of 800 probes was reached" in done.stderr
     assert "probes" not in done.stdout
 

@@ -1,6 +1,5 @@
 """All scores, weights, gaps and groups of rows on a device, torch's CPU here, are those of the CPU."""
 
-
 import numpy as np
 import pytest
 import scipy.sparse as sp

@@ -34,7 +34,7 @@ def test_two_runs_of_one_table(saved_run, other):
         assert part["shared"] == len(tops[0] & tops[1])
         assert part["by_chance"] == part["size"] ** 2 / 40
     assert [part["size"] for part in result["tops"]] == [5, 10, 20]
-    assert result["J"][1]["mean"] == another.ledger_.values().mean()
+    assert result["J"][1]["mean"] == another.run_.ledger.values().mean()
     assert result["same_results"] == 0
     assert len(result["top"]) == 7
     best = {part["feature"]: (part["first"], part["second"]) for part in result["top"]}

@@ -12,6 +12,8 @@ import scipy.sparse as sp
 import probewise
 from probewise import FSDD
 from probewise import _selector as base
+from probewise.evaluation import size_curve
+from probewise.report import to_frame, write_report
 from probewise.stopping import MaxProbes
 
 SELECTORS = [name for name in probewise.__all__ if not name.endswith("Classifier")]
@@ -24,7 +26,7 @@ def test_every_selector_has_a_frame(name, madelon):
     limits = {"DAF": {"stop": MaxProbes(100)}, "Tournament": {"n_probes": 100}}
     options = {"n_features_to_select": 4, "random_state": 0, **limits.get(name, {})}
     selector.set_params(**{key: value for key, value in options.items() if key in selector.get_params()})
-    frame = selector.fit(X[:, :10], y).to_frame()
+    frame = to_frame(selector.fit(X[:, :10], y))
     assert isinstance(frame, pl.DataFrame)
     order = np.argsort(selector.ranking_, kind="stable")
     assert frame["feature"].to_list() == [X.columns[column] for column in order]
@@ -35,9 +37,9 @@ def test_every_selector_has_a_frame(name, madelon):
 
 
 def test_the_frame_has_rank_intervals(saved_run):
-    frame = saved_run[0].to_frame("pandas")
+    frame = to_frame(saved_run[0], "pandas")
     assert isinstance(frame, pd.DataFrame)
-    certainty = saved_run[0].certainty().table(top=10)
+    certainty = saved_run[0].run_.certainty().table(top=10)
     for name in ("rank_low", "rank_high", "in_top"):
         np.testing.assert_allclose(frame[name], certainty[name])
     assert frame["above_average"].mean() == pytest.approx(0)
@@ -46,18 +48,18 @@ def test_the_frame_has_rank_intervals(saved_run):
 def test_frames_follow_the_input_and_set_output(madelon, monkeypatch):
     X, y = madelon
     numbers = X.to_numpy()
-    assert isinstance(FSDD().fit(pd.DataFrame(numbers), y).to_frame(), pd.DataFrame)
-    assert isinstance(FSDD().fit(X, y).to_frame(), pl.DataFrame)
-    assert isinstance(FSDD().fit(X, y).set_output(transform="pandas").to_frame(), pd.DataFrame)
-    assert isinstance(FSDD().set_output(transform="polars").fit(numbers, y).to_frame(), pl.DataFrame)
+    assert isinstance(to_frame(FSDD().fit(pd.DataFrame(numbers), y)), pd.DataFrame)
+    assert isinstance(to_frame(FSDD().fit(X, y)), pl.DataFrame)
+    assert isinstance(to_frame(FSDD().fit(X, y).set_output(transform="pandas")), pd.DataFrame)
+    assert isinstance(to_frame(FSDD().set_output(transform="polars").fit(numbers, y)), pl.DataFrame)
     plain = FSDD().fit(numbers, y)
-    assert plain.to_frame("polars")["feature"][0].startswith("x")
+    assert to_frame(plain, "polars")["feature"][0].startswith("x")
     monkeypatch.setattr(base, "find_spec", lambda name: find_spec(name) if name == "polars" else None)
-    assert isinstance(plain.to_frame(), pl.DataFrame)
+    assert isinstance(to_frame(plain), pl.DataFrame)
     with pytest.raises(ImportError, match="needs pandas: pip install pandas"):
-        plain.to_frame("pandas")
+        to_frame(plain, "pandas")
     with pytest.raises(ValueError, match="backend='arrow' is not known"):
-        plain.to_frame("arrow")
+        to_frame(plain, "arrow")
 
 
 # ---- at the prompt
@@ -65,26 +67,26 @@ def test_frames_follow_the_input_and_set_output(madelon, monkeypatch):
 
 def test_results_print_as_small_tables(saved_run, madelon):
     daf, _ = saved_run
-    lines = repr(daf.certainty()).splitlines()
+    lines = repr(daf.run_.certainty()).splitlines()
     assert lines[0].startswith("Certainty of 40 coefficients")
     assert lines[1].split()[:3] == ["feature", "rank", "coefficient"]
     assert lines[-1] == "and 30 more"
-    pairs = repr(daf.interactions(top=5)).splitlines()
+    pairs = repr(daf.run_.interactions(top=5)).splitlines()
     assert pairs[0] == "Interactions: 10 pairs of 5 features, the clearest first"
     assert len(pairs) == 12
-    curve = FSDD().fit(*madelon).size_curve(*madelon, sizes=[1, 2, 5], nested=True)
+    curve = size_curve(FSDD().fit(*madelon), *madelon, sizes=[1, 2, 5], nested=True)
     lines = repr(curve).splitlines()
     assert lines[0] == "SizeCurve: accuracy by number of features, ranked anew in each fold"
     assert [line.split()[0] for line in lines[1:]] == ["features", "1", "2", "5"]
     assert sum(line.endswith("suggested") for line in lines) == 1
-    assert all(len(line) < 200 for text in (repr(daf.certainty()), repr(curve)) for line in text.splitlines())
+    assert all(len(line) < 200 for text in (repr(daf.run_.certainty()), repr(curve)) for line in text.splitlines())
 
 
 # ---- inline
 
 
 def test_without_a_path_the_report_is_shown_inline(saved_run, madelon):
-    page = saved_run[0].report(X=madelon[0], y=madelon[1])
+    page = write_report(saved_run[0], X=madelon[0], y=madelon[1])
     shown = page._repr_html_()
     assert shown.startswith("<iframe ")
     assert unescape(shown.split('srcdoc="')[1].split('"')[0]) == page.html
@@ -98,7 +100,7 @@ def test_an_error_for_data_in_place_of_a_path(saved_run, madelon, kind):
     X, y = madelon
     data = X if kind == "frame" else X.to_numpy()
     with pytest.raises(TypeError, match=r"path is of type \w+: report\('report.html', X, y\) writes a file"):
-        saved_run[0].report(data, y)
+        write_report(saved_run[0], data, y)
 
 
 @pytest.mark.skipif(
@@ -128,8 +130,8 @@ def test_a_report_of_a_sparse_matrix_names_words(tmp_path):
     X = sp.csr_matrix(np.random.default_rng(0).poisson(0.5, (30, 6)).astype(float))
     fsdd = FSDD(2).fit(X, np.arange(30) % 2)
     words = np.array(["ape", "bee", "cat", "dog", "eel", "fox"])
-    page = fsdd.report(tmp_path / "r.md", X, np.arange(30) % 2, feature_names=words)
+    page = write_report(fsdd, tmp_path / "r.md", X, np.arange(30) % 2, feature_names=words)
     assert words[np.argmin(fsdd.ranking_)] in page.read_text()
-    assert words[np.argmin(fsdd.ranking_)] in fsdd.report(feature_names=words)._repr_html_()
+    assert words[np.argmin(fsdd.ranking_)] in write_report(fsdd, feature_names=words)._repr_html_()
     with pytest.raises(ValueError, match="feature_names has 2 names for 6 features"):
-        fsdd.report(tmp_path / "r.md", feature_names=["a", "b"])
+        write_report(fsdd, tmp_path / "r.md", feature_names=["a", "b"])

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from probewise import DAF, FSDD, Tournament
-from probewise.report import render_html, render_json, render_markdown, save, summarize
+from probewise.report import render_html, render_json, render_markdown, save, summarize, write_report
 from probewise.report.html import SCRIPTS, TEMPLATES
 
 VOID = {"meta", "input", "br", "link", "img"}
@@ -183,19 +183,19 @@ def test_names_with_invalid_unicode_can_be_saved(tmp_path, madelon):
 
 def test_the_selector_writes_its_report(saved_run, madelon, tmp_path):
     daf, _ = saved_run
-    path = daf.report(tmp_path / "a.json", *madelon)
+    path = write_report(daf, tmp_path / "a.json", *madelon)
     assert json.loads(path.read_text())["sizes"]["suggested"] >= 1
-    assert json.loads(daf.report(tmp_path / "b.json").read_text())["sizes"] is None
+    assert json.loads(write_report(daf, tmp_path / "b.json").read_text())["sizes"] is None
     with pytest.raises(ValueError, match="not fitted"):
-        DAF().report(tmp_path / "c.html")
+        write_report(DAF(), tmp_path / "c.html")
 
 
 def test_a_missing_extra_is_one_sentence(saved_run, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "jinja2", None)
     with pytest.raises(ImportError, match=r"pip install 'probewise\[report\]'"):
-        saved_run[0].report(tmp_path / "a.html")
-    saved_run[0].report(tmp_path / "a.md")
-    saved_run[0].report(tmp_path / "a.json")
+        write_report(saved_run[0], tmp_path / "a.html")
+    write_report(saved_run[0], tmp_path / "a.md")
+    write_report(saved_run[0], tmp_path / "a.json")
 
 
 # ---- Markdown

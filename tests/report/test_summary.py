@@ -17,6 +17,7 @@ from probewise.criteria import KNN, NAMES, Average, NaiveBayes, Scorer, in_prose
 from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger
 from probewise.engine.replay import LIKE_SIZE
+from probewise.evaluation import size_curve
 from probewise.report import render_html, render_json, render_markdown, summarize
 from probewise.report.study import _on_accuracy, _on_pairs, sentences_on_study
 from probewise.stopping import MaxProbes, Settled
@@ -103,7 +104,7 @@ def test_a_ledger_and_its_selector_give_the_same_report(saved_run, madelon):
 
 @pytest.mark.parametrize("coefficient", ["daf1", "daf2", "regression"])
 def test_a_ledger_replays_other_coefficients(saved_run, coefficient):
-    scores = np.sort(saved_run[0].coefficients(coefficient))[::-1]
+    scores = np.sort(saved_run[0].run_.coefficient(coefficient)[0])[::-1]
     summary = summarize(saved_run[1], coefficient=coefficient)
     assert summary["ranking"]["columns"]["score"] == scores.tolist()
     assert summary["header"]["score"] == coefficient.upper()
@@ -162,7 +163,7 @@ def test_convergence_uses_the_top_of_the_stopping_rule_and_few_checks(madelon):
 def test_the_ranking_has_rank_intervals(saved_run):
     daf, path = saved_run
     ranking = summarize(daf)["ranking"]
-    columns, certainty, order = ranking["columns"], daf.certainty(), np.argsort(daf.ranking_)
+    columns, certainty, order = ranking["columns"], daf.run_.certainty(), np.argsort(daf.ranking_)
     between = np.transpose([columns["rank_low"], columns["rank_high"]])
     np.testing.assert_array_equal(between, certainty.rank_intervals()[order])
     np.testing.assert_allclose(columns["in_top"], certainty.in_top(10)[order], atol=1e-12)
@@ -196,8 +197,8 @@ def test_the_verdict_on_noise():
 
 def naive_contrast(daf, first, second):
     """Contrast of four means over probes; J is centered by groups of similar probe sizes."""
-    probes = [set(daf.plan_.probe(i).tolist()) for i in range(daf.n_probes_)]
-    values = daf.ledger_.values()
+    probes = [set(daf.run_.feature_plan.probe(i).tolist()) for i in range(daf.n_probes_)]
+    values = daf.run_.ledger.values()
     counts = np.bincount([len(probe) for probe in probes])
     group_of = [int(counts[:size].sum()) // LIKE_SIZE for size in range(len(counts))]
     groups = np.array([group_of[len(probe)] for probe in probes])
@@ -233,10 +234,12 @@ def test_pairs_and_groups_are_in_every_format():
     X[:, 3] = X[:, 2] + 0.05 * rng.standard_normal(300)
     daf = DAF(stop=MaxProbes(3000), max_probe_size=6, random_state=0).fit(X, y)
     summary = summarize(daf, X, y)
-    part, best = summary["interactions"], daf.redundancy(X)[0].names
+    part, best = summary["interactions"], daf.run_.redundancy(X)[0].names
     assert part["pairs"] == 66
-    assert part["groups"] == [{"features": list(best), "evidence": ["both"], "sentence": str(daf.redundancy(X)[0])}]
-    for pair, reported in zip(daf.interactions().pairs(), part["strongest"], strict=False):
+    assert part["groups"] == [
+        {"features": list(best), "evidence": ["both"], "sentence": str(daf.run_.redundancy(X)[0])}
+    ]
+    for pair, reported in zip(daf.run_.interactions().pairs(), part["strongest"], strict=False):
         assert (reported["first"], reported["second"], reported["kind"]) == (pair.first, pair.second, pair.kind)
         assert (reported["z"], reported["p_holm"], reported["std_error"]) == (pair.z, pair.p, pair.std_error)
     sentence = f"{best[0]} and {best[1]} stand in for one another; {best[0]} alone is enough"
@@ -289,10 +292,10 @@ def test_a_filter_is_refitted_in_each_fold():
     assert "The score on held-out samples was not measured: it takes as long as five fits" in seen["verdict"][1]
 
 
-def test_the_size_curve_of_the_run_is_shown(madelon):
+def test_the_size_curve_the_run_is_shown(madelon):
     X, y = madelon
     bif = BIF(criterion="linear").fit(X, y)
-    bif.size_curve_ = bif.size_curve(X, y, sizes=[1, 5], cv=3, nested=True)
+    bif.size_curve_ = size_curve(bif, X, y, sizes=[1, 5], cv=3, nested=True)
     sizes = summarize(bif, X, y)["sizes"]
     assert (sizes["size"], sizes["folds"], sizes["nested"]) == ([1, 5], 3, True)
     assert sizes["beats_guessing"] == bif.size_curve_.beats_guessing
@@ -302,8 +305,8 @@ def test_the_size_curve_of_the_run_is_shown(madelon):
 
 def test_an_optimistic_curve_has_the_nested_score_beside_it(madelon):
     X, y = madelon
-    daf = DAF("auto", how_many="size", stop=MaxProbes(600), random_state=3).fit(X, y)
-    curve = daf.size_curve()
+    daf = DAF("size_curve", stop=MaxProbes(600), random_state=3).fit(X, y)
+    curve = size_curve(daf)
     sizes = summarize(daf, X, y)["sizes"]
     assert sizes["nested_scores"] == curve.check.mean.tolist()
     assert (sizes["suggested"], sizes["beats_guessing"], sizes["nested"]) == (curve.suggested, True, False)
@@ -402,14 +405,14 @@ def test_effects_on_samples():
     X, y = np.random.default_rng(0).standard_normal((30, 8)), np.repeat(["a", "b"], 15)
     X[15:, 0] += 3
     daf = DAF(stop=MaxProbes(200), random_state=0).fit(X, y)
-    part, expected = summarize(daf, X, y)["row_effects"], daf.which_rows(15, y=y)
+    part, expected = summarize(daf, X, y)["row_effects"], daf.run_.which_rows(15, labels=y)
     assert part["features"] == list(expected.names)
     np.testing.assert_allclose(part["effects"], expected.effects)
     assert part["rows"] == [[row] for row in np.concatenate(expected.rows).tolist()]
     assert part["classes"] == ["a"] * 15 + ["b"] * 15
     page = render_html(summarize(daf, X, y))
     assert "Which samples does each feature help?" in page
-    lean = summarize(DAF(stop=MaxProbes(50), rows=False, random_state=0).fit(X, y), X, y)
+    lean = summarize(DAF(stop=MaxProbes(50), row_effects=False, random_state=0).fit(X, y), X, y)
     assert lean["row_effects"] is None
     assert lean["omitted"]["row_effects"].startswith("this run recorded no effects on single samples")
 

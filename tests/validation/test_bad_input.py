@@ -112,7 +112,7 @@ def answer(name, X, y, options=None):
     if name == FOREST:
         return [estimator.feature_importances_, estimator.predict_proba(X)]
     found = [estimator.scores_, estimator.ranking_]
-    return [*found, estimator.ledger_.values()] if name.startswith("DAF") else found
+    return [*found, estimator.run_.ledger.values()] if name.startswith("DAF") else found
 
 
 def content(data):
@@ -789,7 +789,7 @@ def test_ten_thousand_classes_for_filters(many, name):
 
 @pytest.mark.parametrize("criterion", ["knn", "linear", "naive_bayes", Separability("mahalanobis"), difference_of_sums])
 def test_ten_thousand_classes_for_probes(many, criterion):
-    found = DAF(criterion=criterion, **ONE_PROBE).fit(*many).ledger_.values()
+    found = DAF(criterion=criterion, **ONE_PROBE).fit(*many).run_.ledger.values()
     assert np.isfinite(found).all()
     assert found[0] >= 0
 
