@@ -31,8 +31,8 @@ def to_device(bound: Any, device: str) -> BoundCriterion:
         return bound
     if only_on_cpu:
         raise ParameterError(
-            f"device={device!r}: {only_on_cpu[0]} runs on the CPU only: use device='cpu', or criterion='knn', 'linear' or "
-            "an Average of these two, which run on a GPU"
+            f"device={device!r}: {only_on_cpu[0]} runs on the CPU only: use device='cpu', or criterion='knn', 'linear' "
+            "or an Average of these two, which run on a GPU"
         )
     return OnDevice(bound, device)
 
