@@ -24,7 +24,7 @@ from sklearn.linear_model import LogisticRegression
 
 from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, SFFS, ReliefF
 from probewise.cli import run
-from probewise.criteria import KNN, SVM, Linear, Tree
+from probewise.criteria import KNN, Linear, Tree
 from probewise.report import summarize
 from probewise.stopping import MaxProbes, Settled
 
@@ -275,11 +275,11 @@ RANKINGS: dict[str, tuple[Any, str, bool]] = {
     "DAF, scored by roc_auc": (ranker(criterion="linear", scoring="roc_auc"), "small", False),
     **{
         f"DAF, {name}": (ranker(criterion=name), "small", name in ("knn", "tree"))
-        for name in ("knn", "linear", "naive_bayes", "svm", "tree", "separability")
+        for name in ("knn", "linear", "naive_bayes", "tree", "separability")
     },
     **{
         f"DAF, numbers, {type(criterion).__name__}": (ranker(criterion=criterion), "numbers", False)
-        for criterion in (KNN(task="regression"), Linear(task="regression"), SVM(task="regression"), Tree())
+        for criterion in (KNN(task="regression"), Linear(task="regression"), Tree())
     },
     "DAF, numbers, screened": (ranker(criterion=KNN(task="regression"), screen=10), "numbers", False),
     "BIF": (BIF(6), "small", True),
