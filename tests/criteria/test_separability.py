@@ -1,4 +1,4 @@
-"""Class distances equal their formulas, the cluster score equals k-means, and both stay finite where data is poor."""
+"""Separability: equal to its formulas and to k-means, and finite for poor data."""
 
 import pickle
 
@@ -27,7 +27,7 @@ def table(n=150, d=20, n_classes=3, seed=0):
     return X, y
 
 
-# Literal twins: straight from the formulas
+# The formulas, literally
 
 
 def covariance(rows, all_rows, shrinkage):
@@ -80,11 +80,12 @@ def share_between(X, labels):
 TWINS = {"mahalanobis": mahalanobis, "bhattacharyya": bhattacharyya, "divergence": divergence}
 
 
-@pytest.fixture(params=["table", "columns"])
+@pytest.fixture(params=["stored", "computed for each probe"])
 def path(request, monkeypatch):
-    """Covariances looked up, or made from the probe's columns."""
-    if request.param == "columns":
-        monkeypatch.setattr(separability, "TABLE_FEATURES", 0)
+    """Standardized columns are stored or computed for each probe."""
+    monkeypatch.setattr(separability, "CELLS_AT_A_TIME", 500)
+    if request.param != "stored":
+        monkeypatch.setattr(separability, "MEMORY_LIMIT", 0)
 
 
 @pytest.mark.matrix(pairs=True)
@@ -126,7 +127,7 @@ def test_any_number_type(measure, dtype):
 
 @pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("measure", MEASURES)
-def test_where_and_in_what_unit_a_column_is_measured_does_not_matter(measure):
+def test_shift_and_unit_of_a_column_do_not_matter(measure):
     X, y = table()
     rng = np.random.default_rng(1)
     moved = X * np.exp(rng.uniform(-10, 10, 20)) * rng.choice([-1, 1], 20) + rng.uniform(-1e3, 1e3, 20)
@@ -148,7 +149,7 @@ def test_the_order_of_rows_and_columns_does_not_matter(measure):
 
 @pytest.mark.parametrize("measure", DISTANCES)
 @pytest.mark.parametrize("shrinkage", [0, 0.3])
-def test_distances_never_fall_when_a_feature_is_added(measure, shrinkage):
+def test_distances_never_decrease_when_a_feature_is_added(measure, shrinkage):
     X, y = table(n=60)
     growing = Subsets.of([np.arange(size) for size in range(1, 21)])
     values = Separability(measure, shrinkage=shrinkage).bind(X, y)(growing)
@@ -180,7 +181,7 @@ def test_poor_data_gives_a_finite_value(measure, shrinkage, make):
 
 
 @pytest.mark.parametrize("n_clusters", [2, 3, 5])
-def test_clusters_that_are_there_are_found(n_clusters):
+def test_real_clusters_are_found(n_clusters):
     rng = np.random.default_rng(n_clusters)
     labels = np.arange(200) % n_clusters
     X = rng.uniform(-100, 100, (n_clusters, 20))[labels] + rng.standard_normal((200, 20))
@@ -199,7 +200,7 @@ def test_clusters_are_about_as_good_as_the_best_of_many_starts(n_clusters):
         assert 0.85 * best <= value <= best + 0.01
 
 
-def test_clusters_fall_with_noise_and_find_the_columns_that_agree():
+def test_noise_lowers_the_cluster_score_and_columns_that_agree_are_found():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((100, 40))
     X[:50, :6] += 2.5
@@ -212,7 +213,7 @@ def test_clusters_fall_with_noise_and_find_the_columns_that_agree():
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_a_value_depends_neither_on_its_batch_nor_on_threads_nor_on_the_journey(measure):
+def test_a_value_depends_neither_on_its_batch_nor_on_its_worker(measure):
     X, y = table()
     score = Separability(measure).bind(X, y)
     values = [v[0] for v in executor(1)(score, [Subsets.of([subset]) for subset in SUBSETS])]
@@ -224,7 +225,7 @@ def test_a_value_depends_neither_on_its_batch_nor_on_threads_nor_on_the_journey(
     assert score.folds.n_rows == 150
 
 
-def test_text_labels_and_folds_play_no_part():
+def test_text_labels_and_folds_do_not_matter():
     X, y = table()
     labels = np.array(["c", "a", "b"])[y]
     expected = Separability().bind(X, y)(SUBSETS)
@@ -242,7 +243,11 @@ def test_text_labels_and_folds_play_no_part():
         ({}, np.zeros(150), "only one class"),
         ({"measure": "clusters", "n_clusters": 1}, None, "n_clusters=1 must be a whole number from 2 to"),
         ({"measure": "clusters", "n_clusters": 2.5}, None, "n_clusters=2.5 must be a whole number"),
-        ({"measure": "clusters", "n_clusters": 150}, None, "from 2 to the rows less one, 149"),
+        (
+            {"measure": "clusters", "n_clusters": 150},
+            None,
+            "n_clusters=150 must be a whole number from 2 to n_rows - 1",
+        ),
     ],
 )
 def test_bad_input_is_named(parameters, y, words):

@@ -164,9 +164,9 @@ class BoundNaiveBayes(OutcomesByGroup):
         with np.errstate(divide="ignore"):
             log_prior = np.log(sizes)  # up to a constant of the row
         data, indptr = np.empty(n_features * len(test)), len(test) * np.arange(n_features + 1)
-        gaussians = (np.empty((n_features, n)) for n in (n_classes, n_classes, n_models))
-        own = np.empty(own_shape), np.empty(own_shape)
-        return kernels.Model(False, data, np.empty(0, np.int32), indptr, *gaussians, log_prior, *own)
+        mean, variance, pooled = (np.empty((n_features, n)) for n in (n_classes, n_classes, n_models))
+        gaussians = mean, variance, pooled, log_prior, np.empty(own_shape), np.empty(own_shape)
+        return kernels.Model(False, data, np.empty(0, np.int32), indptr, *gaussians)
 
     def _sparse_model(self, X: Any, train: Integers, test: Integers) -> kernels.Model:
         codes, times = self.target.values, np.bincount(train, minlength=self.folds.n_rows)
@@ -222,7 +222,7 @@ def sparse_moments(X: Any, codes: Integers, weights: NDArray[Any], n_classes: in
     weight, values = weights[X.indices], X.data.astype(np.float64)
 
     def total(of_values: NDArray[Any]) -> Floats:
-        return np.bincount(place, of_values, X.shape[1] * n_classes).reshape(-1, n_classes)
+        return np.asarray(np.bincount(place, of_values, X.shape[1] * n_classes), float).reshape(-1, n_classes)
 
     sizes = np.maximum(np.bincount(codes, weights, n_classes), np.finfo(float).tiny)
     is_full = total(weight > 0) == np.bincount(codes, weights > 0, n_classes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class SVM(Criterion):
     >>> from probewise.engine.probes import Subsets
     >>> X, y = load_iris(return_X_y=True)
     >>> SVM("rbf").bind(X, y, cv=3)(Subsets.of([[0, 1], [0, 1, 2, 3]])).round(3)
-    array([0.787, 0.967])
+    array([0.8 , 0.96])
     """
 
     block_size = Scorer.block_size
@@ -88,6 +89,12 @@ class SVM(Criterion):
     ) -> BoundSVM:
         if self.kernel not in ("linear", "rbf"):
             raise ParameterError(f"kernel={self.kernel!r}: choose 'linear' or 'rbf'")
+        if not (isinstance(self.C, Real) and 0 < float(self.C) < np.inf):
+            raise ParameterError(f"C={self.C!r} must be a positive number")
+        if self.gamma not in ("scale", "auto") and not (
+            isinstance(self.gamma, Real) and 0 <= float(self.gamma) < np.inf
+        ):
+            raise ParameterError(f"gamma={self.gamma!r}: choose 'scale', 'auto' or a number of at least 0")
         target, y = Target.of(y, self.task), np.asarray(y)
         remedy = "use KNN, or task='regression' if y is a quantity"
         require_few_classes(target.classes, "SVM, which trains on each of them or on each pair,", remedy)
