@@ -151,7 +151,7 @@ def test_a_run_goes_on_with_the_same_options_only(data, tmp_path, capsys):
     assert run([*map(str, command), *options, "--probes", "80", "--resume"]) == 0
     capsys.readouterr()
     for changed, words in (
-        (["--ignore", "weight", "--row-groups", "patient", "--scoring", "roc_auc"], "its --weights is"),
+        (["--ignore", "weight", "--row-groups", "patient", "--scoring", "roc_auc"], "its sample_weight is"),
         (["--weights", "weight", "--ignore", "patient", "--scoring", "roc_auc"], "its folds is"),
         (["--weights", "weight", "--row-groups", "patient"], "its scoring is"),
     ):

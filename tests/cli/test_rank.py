@@ -456,7 +456,7 @@ def test_tables_that_cannot_be_ranked(write, capsys, columns, reason):
     ("options", "reason"),
     [
         (["--criterion", "magic"], "--criterion 'magic' is not known: choose one of auto, knn"),
-        (["--coefficient", "daf9"], "--coefficient 'daf9' is not known: choose one of daf0"),
+        (["--coefficient", "daf9"], "coefficient='daf9' is not known: choose one of daf0"),
         (["--inclusion", "1.5"], "--inclusion 1.5 must be a probability"),
         (["--max-probe-size", "0"], "'--max-probe-size'"),
         (["--probes", "0"], "'--probes'"),
@@ -544,7 +544,7 @@ def test_help_of_rank_names_every_parameter_of_daf_a_person_sets(capsys):
     not_for_people = {"n_features_to_select", "min_features_to_select", "block_size", "device"}
     spelled = {"stop": "probes", "n_jobs": "jobs", "random_state": "seed", "verbose": "quiet"}
     spelled |= {"keep": "keep-features", "drop": "drop-features"}
-    spelled |= {"categorical_features": "categorical", "how_many": "auto", "rows": "no-rows"}
+    spelled |= {"categorical_features": "categorical", "how_many": "auto", "row_effects": "no-rows"}
     for name in DAF().get_params(deep=False).keys() - not_for_people:
         assert f"--{spelled.get(name, name).replace('_', '-')}" in text
     assert "Example: probewise rank" in text

@@ -200,10 +200,3 @@ def test_criteria_that_take_gaps_go_on_taking_them():
     assert np.isfinite(BIF(criterion=Tree()).fit(X, y).scores_).all()
     assert KNN(missing="mean").allow_nan
     assert not KNN().allow_nan
-
-
-def test_descriptions_of_old_stay():
-    """Ledgers hold them."""
-    assert KNN().describe() == "KNN(metric='euclidean', n_neighbors=3, task='auto')"
-    assert Linear().describe() == "Linear(alpha=1.0, task='auto')"
-    assert KNN(missing="mean").describe() == "KNN(metric='euclidean', missing='mean', n_neighbors=3, task='auto')"
