@@ -338,7 +338,7 @@ def svm_trial(
     same = {
         "max_probe_size": tau,
         "stop": MaxProbes(n_probes),
-        "rows": False,
+        "row_effects": False,
         "random_state": daf_seed,
         "n_jobs": how.n_jobs,
     }

@@ -96,10 +96,6 @@ class KNN(Criterion):
             refuse_filling(self.missing, f"scoring={measure.name!r}")
         return BoundKNN(columns, target, folds, measure, Missing.of(columns, folds, self.missing), self.n_neighbors)
 
-    def describe(self) -> str:
-        """As ever, with the only metric there is: ledgers are older than its omission."""
-        return super().describe().replace("KNN(", "KNN(metric='euclidean', ", 1)
-
 
 @dataclass(frozen=True)
 class BoundKNN(BoundToColumns):
