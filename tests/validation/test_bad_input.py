@@ -1,7 +1,7 @@
-"""Odd and bad input of every kind to every estimator: the right answer, or an error that names what is wrong.
+"""Odd and bad input to every estimator: the right result, or an error that says what is wrong.
 
-An odd table is one with a plain equivalent, whose answer must come out; a bad one must be refused with a message that
-says what is wrong with it. Either way it must be left as it was. ``conftest.py`` prints how many cases there were.
+Odd input has a plain equivalent and must give the same result. Bad input must be refused with a clear message. In both
+cases the input must not be changed. ``conftest.py`` prints the number of cases.
 """
 
 import warnings
@@ -33,7 +33,7 @@ NAMES = ["a", "b", "c", "d"]
 
 
 def table():
-    """Small whole numbers, so that every type of number can hold them; the second and fourth column tell the class."""
+    """Small whole numbers, which every numeric type can hold; the second and fourth column are informative."""
     X = np.random.default_rng(0).integers(-9, 10, (N, 4))
     X[:, 1] += 4 * Y
     X[:, 3] += 6 * Y
@@ -88,7 +88,7 @@ ESTIMATORS = {
 }
 FOREST = "AdaptiveRandomForestClassifier"
 CODED = {"EFS", "DFE", "CFS", "MRMR", "JMI", "CMIM"}
-BY_ORDER = {"EFS", "DFE", "CFS", "Discretizer"}  # cut between values, however far apart
+BY_ORDER = {"EFS", "DFE", "CFS", "Discretizer"}  # these use the order of values only
 WITH_DISCRETE = CODED | {"ReliefF", "Discretizer"}
 WITH_CATEGORIES = {name for name in ESTIMATORS if name.startswith("DAF")}
 FOR_NUMBERS = {"DAF-knn", "DAF-linear", "DAF-svm", "DAF-tree", "DAF-function", "BIF", "SFFS", "ReliefF"}
@@ -97,7 +97,7 @@ FOLDED = {"DAF-knn", "DAF-linear", "DAF-naive_bayes", "DAF-svm", "DAF-tree", "DA
 
 
 def answer(name, X, y, options=None):
-    """All that an estimator finds, as arrays."""
+    """All results of an estimator, as arrays."""
     estimator = ESTIMATORS[name]()
     if name == "Study":
         result = estimator.compare(X, y)
@@ -116,7 +116,7 @@ def answer(name, X, y, options=None):
 
 
 def content(data):
-    """Every byte of what a user gave, to see that nothing of it was changed."""
+    """Every byte of the input, to check that it was not changed."""
     if sp.issparse(data) and data.format in ("csr", "csc", "bsr"):
         return [part.tobytes() for part in (data.data, data.indices, data.indptr)]
     if sp.issparse(data):
@@ -129,12 +129,12 @@ def content(data):
     return repr(data.to_dict(as_series=False)) if isinstance(data, pl.DataFrame) else repr(data)
 
 
-# ---- odd, with a plain equivalent
+# ---- odd input
 
 
 @dataclass(frozen=True)
 class Odd:
-    """What is odd, how it is made, and its plain equivalent with options that make it one."""
+    """Odd input, its plain equivalent, and the options with which both give the same result."""
 
     name: str
     make: Callable
@@ -300,10 +300,9 @@ ODD = [*LAYOUTS, *TYPES, *FRAMES, *LABEL_KINDS, *SPARSE]
 
 
 def over(kinds, times):
-    """Each kind with each estimator it is for, kinds in turn: what is compiled for one serves the next.
+    """Parametrize a test by estimators and kinds of input, grouped by kind so that kernels are compiled once.
 
-    Every time, each answer to a kind is asked of so many estimators, as far as there are as many that give it; the rest
-    is exhaustive.
+    A sample that covers every outcome of each kind ``times`` times runs always; the rest is marked as exhaustive.
     """
     pairs = [(name, kind) for kind in kinds for name in ESTIMATORS if name in kind.only]
     sample = covering([(name, (kind.name, kind.outcome(name))) for name, kind in pairs], times=times)
@@ -317,7 +316,7 @@ def over(kinds, times):
 
 
 @over(ODD, times=1)  # kernels are compiled for most of them
-def test_the_answer_to_odd_input_is_that_to_plain_input(name, kind):
+def test_odd_input_gives_the_result_of_plain_input(name, kind):
     data, labels = kind.make()
     before = content(data), content(labels)
     if refusal := kind.outcome(name):
@@ -331,12 +330,12 @@ def test_the_answer_to_odd_input_is_that_to_plain_input(name, kind):
     assert (content(data), content(labels)) == before
 
 
-# ---- bad, to be refused
+# ---- bad input
 
 
 @dataclass(frozen=True)
 class Bad:
-    """What is bad, how it is made, what is said of it, and what else some estimators say; None: they have an answer."""
+    """Bad input and its error message; ``but`` has other messages of some estimators, or None if they accept it."""
 
     name: str
     make: Callable
@@ -489,7 +488,9 @@ KINDS = [
     ),
 ]
 NAN_IS_TAKEN = but(None, "FSDD", "DAF-tree", "Study") | but(J_FAILED.format("nan"), "DAF-function")
-NAN_IS_CHOSEN = but("fsdd, trial 0: Input X contains NaN", "Study")  # and given to a classifier
+NAN_IS_CHOSEN = but(
+    "fsdd, trial 0: Input X contains NaN", "Study"
+)  # the column is selected, and the classifier refuses it
 INFINITE = but(J_FAILED.format("(nan|inf)"), "DAF-function") | but("infinity, or values too large", "FSDD", "Study")
 CELLS = [
     Bad("NaN", lambda: (with_cell(np.nan), Y), NOT_FINITE.format(2), NAN_IS_TAKEN),
@@ -651,7 +652,7 @@ BAD = [*SHAPES, *KINDS, *CELLS, *CLASSES, *SCALES, *DAMAGES]
 
 
 @over(BAD, times=2)
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of an estimator or a function that squares what is huge
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # estimators and functions may square huge values
 def test_bad_input_is_refused_in_clear_words(name, kind):
     data, labels = kind.make()
     before = content(data), content(labels)
@@ -665,13 +666,13 @@ def test_bad_input_is_refused_in_clear_words(name, kind):
     assert (content(data), content(labels)) == before
 
 
-# ---- what those that have an answer must answer
+# ---- results for unusual input
 
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("factor", [1e299, 5e-324, 1e-160])
 @pytest.mark.parametrize("name", sorted(BY_ORDER | {"ReliefF"}))
-def test_what_looks_at_order_or_ranges_alone_takes_any_scale(name, factor):
+def test_methods_that_use_order_or_ranges_only_take_any_scale(name, factor):
     for mine, plain in zip(answer(name, X * factor, Y), answer(name, X, Y), strict=True):
         np.testing.assert_allclose(mine, plain, rtol=1e-9)
 
@@ -693,7 +694,7 @@ def test_missing_values_of_a_frame_are_those_of_an_array():
 @pytest.mark.matrix(times=2)
 @pytest.mark.parametrize("name", sorted(FOR_NUMBERS - {"DAF-function"}))
 @pytest.mark.parametrize("kind", [np.float32, list, pd.Series, pl.Series, object])
-def test_numbers_to_predict_in_any_dress(name, kind):
+def test_a_regression_target_of_any_type(name, kind):
     y = X[:, 1] / 4 + X[:, 3]
     odd = y.astype(kind) if kind in (np.float32, object) else kind(y)
     for mine, plain in zip(answer(name, X, odd), answer(name, X, y), strict=True):
@@ -710,7 +711,7 @@ def test_one_feature_is_the_first(name):
 @pytest.mark.matrix(times=2)
 @pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - {"Discretizer", "Study", FOREST}))
 @pytest.mark.parametrize("value", [0.0, 7.0, -1e300, 5e-324])
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # scikit-learn's neighbours square what is huge
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # scikit-learn's nearest neighbors square huge values
 def test_constant_columns_are_equal_and_in_column_order(name, value):
     if name in ("DAF-svm", "DAF-tree") and abs(value) > 1e38:
         pytest.skip("these see the values themselves, as float32")
@@ -726,7 +727,7 @@ def test_constant_columns_are_equal_and_in_column_order(name, value):
 @pytest.mark.parametrize(
     "name", sorted(FILTERS | {"DAF-knn", "DAF-linear", "DAF-naive_bayes", "DAF-separability", "BIF"})
 )
-def test_a_constant_column_says_nothing_whatever_its_value(name):
+def test_the_value_of_a_constant_column_does_not_matter(name):
     zero, seven = (np.c_[X[:, :3], np.full(N, value)] for value in (0.0, 7.5))
     for mine, other in zip(answer(name, zero, Y), answer(name, seven, Y), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-12)
@@ -734,14 +735,13 @@ def test_a_constant_column_says_nothing_whatever_its_value(name):
 
 @pytest.mark.parametrize("criterion", [KNN(), Linear(), Separability()], ids=["knn", "linear", "separability"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
-def test_a_criterion_bound_by_hand_refuses_what_would_crash_it(criterion, value):
+def test_a_criterion_refuses_values_that_would_crash_it(criterion, value):
     with pytest.raises(ValueError, match="NaN, infinity or values too large to be squared: leave out or scale columns"):
         criterion.bind(with_cell(value), Y)
 
 
 @pytest.mark.parametrize("criterion", [KNN(), Linear(), NaiveBayes()], ids=["knn", "linear", "naive_bayes"])
-def test_a_column_far_from_the_others_in_scale_is_still_right(criterion):
-    """Near the limits: distances, sums and variances by a column of 1e18 or of 1e-18 are as by numbers of any size."""
+def test_a_column_on_a_very_different_scale_is_scored_correctly(criterion):
     y = Y.copy()
     for factor in (1e9, 1e-9):
         found = criterion.bind(times(factor, 1), y, cv=3)(Subsets.of([[1], [0, 1], [0, 2]]))
@@ -807,15 +807,15 @@ def test_cuts_by_description_length_among_many_classes():
     assert len(cuts) > 1
 
 
-def test_a_function_that_returns_what_cannot_be_squared_is_told_so():
+def test_a_criterion_whose_square_overflows_is_refused():
     with pytest.raises(ValueError, match=J_FAILED.format("inf")):
         DAF(criterion=lambda X, y: 1e200, stop=MaxProbes(10), check_every=10, random_state=0).fit(X, Y)
 
 
-# ---- how many there are
+# ---- number of cases
 
 
-def test_the_matrix_is_as_large_as_it_says():
+def test_names_are_unique_and_there_are_2000_cases():
     names = [kind.name for kind in (*ODD, *BAD)]
     assert len(set(names)) == len(names)
     assert sum(len(kind.only) for kind in (*ODD, *BAD)) >= 2000

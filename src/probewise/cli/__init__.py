@@ -10,11 +10,6 @@ __all__ = ["main", "run"]
 
 def main() -> None:
     """Run the ``probewise`` command and exit."""
-    if {"rank", "demo"} & set(sys.argv[1:2]) and not {"--help", "-h", "--method"} & set(sys.argv):
-        # Compile kernels in a second process while this one spends seconds on imports.
-        from . import precompile
-
-        precompile.begin("draws", "linear", *(["neighbors"] if "demo" in sys.argv[1:2] else []), "rest")
     app = _app()
     gc.freeze()  # imported modules stay: do not search them for garbage while kernels are compiled
     app.main()
