@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.base import clone
 from ..daf import DAF
 from ..engine.run import Knowledge, Run
 from ..engine.tally import positions
-from ..plots import expected_change, save_convergence
+from ..plots import ConvergenceDisplay, expected_change
 from ..stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Rule, Settled, ValueChange
 from ..study import split_rows
 from .base import Claim, Outcome, Place, cells
@@ -108,7 +108,7 @@ def run(reproduction: Reproduction) -> Outcome:
     ours |= played
     claims = [*(claim for each in found.values() for claim in each.claims()), *proved, _interpretable()]
     histories = {name: each.histories for name, each in found.items()}
-    convergence = Picture("C and C2", save=partial(save_convergence, histories))
+    convergence = Picture("C and C2", save=ConvergenceDisplay(histories).save)
     return Outcome(cells(NAME, ours), claims, pictures=[_surface(found), convergence])
 
 

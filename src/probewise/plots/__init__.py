@@ -1,7 +1,7 @@
-"""Displays in scikit-learn's manner, drawn with matplotlib: made from a result, drawn by ``plot``."""
+"""Displays like those of scikit-learn, drawn with matplotlib."""
 
 from .drawing import line_style, matplotlib_figure, require_picture_path
-from .runs import ConvergenceDisplay, InteractionDisplay, RankingDisplay, RowsDisplay, expected_change, save_convergence
+from .runs import ConvergenceDisplay, InteractionDisplay, RankingDisplay, RowsDisplay, expected_change
 from .sizes import SizeCurveDisplay, StabilityDisplay, StudyDisplay, save_study
 
 __all__ = [
@@ -16,6 +16,5 @@ __all__ = [
     "line_style",
     "matplotlib_figure",
     "require_picture_path",
-    "save_convergence",
     "save_study",
 ]
