@@ -1,4 +1,4 @@
-"""A study is the papers' protocol and nothing else: a literal loop, real kills, any number of workers, no leaks."""
+"""Studies: equal to a naive loop, resumable after a kill, the same for any number of workers, and without leakage."""
 
 import json
 import math
@@ -34,7 +34,7 @@ from probewise.criteria import Function
 from probewise.datasets import make_madelon
 from probewise.stability import cw_rel, nogueira
 from probewise.stopping import MaxProbes
-from probewise.study import CLASSIFIERS, RunFile, Study, StudyError, Trials, corrected_t_test, holm, select
+from probewise.study import CLASSIFIERS, Study, StudyError, TrialLedger, Trials, corrected_t_test, holm, select
 
 
 @pytest.fixture(scope="module")
@@ -47,18 +47,18 @@ def methods():
     return {"daf": DAF(stop=MaxProbes(100)), "bif": BIF(), "all": None}
 
 
-def judges():
+def two_classifiers():
     return {"nb": GaussianNB(), "3-nn": make_pipeline(StandardScaler(), KNeighborsClassifier(3))}
 
 
 def small(**options):
-    """A study of a second or so."""
-    usual = {"trials": 4, "sizes": [1, 4, 9], "random_state": 5}
-    return Study(options.pop("selectors", methods()), options.pop("classifiers", judges()), **usual | options)
+    """A study of about a second."""
+    options = {"trials": 4, "sizes": [1, 4, 9], "random_state": 5, **options}
+    return Study(options.pop("selectors", methods()), options.pop("classifiers", two_classifiers()), **options)
 
 
 def same(first, second):
-    """Equal but for the clock."""
+    """Equal except for the times."""
     one, two = first.table(), second.table()
     assert list(one) == list(two)
     for name in one:
@@ -71,7 +71,7 @@ def same(first, second):
 
 
 class ByRule(SelectorMixin, BaseEstimator):
-    """A selector that keeps the columns a function of (X, y) names."""
+    """A selector of the columns that a function of (X, y) returns."""
 
     def __init__(self, rule=None):
         self.rule = rule
@@ -88,10 +88,10 @@ class ByRule(SelectorMixin, BaseEstimator):
 # ---- the protocol
 
 
-def test_it_is_the_literal_loop(data):
+def test_a_study_equals_the_naive_loop(data):
     X, y = data
     result = small().compare(X, y)
-    chosen = {}
+    selected = {}
     for trial in range(4):
         split_seed, selector_seed, _ = np.random.SeedSequence([5, trial]).generate_state(3).tolist()
         train, test = train_test_split(np.arange(90), test_size=0.5, stratify=y, random_state=split_seed)
@@ -102,16 +102,15 @@ def test_it_is_the_literal_loop(data):
         for k, size in enumerate([1, 4, 9]):
             for s, name in enumerate(["daf", "bif", "all"]):
                 columns = np.arange(24) if name == "all" else np.flatnonzero(fitted[name].ranking_ <= size)
-                chosen.setdefault((name, size), []).append(columns)
+                selected.setdefault((name, size), []).append(columns)
                 np.testing.assert_array_equal(result.subsets(name, size)[trial], columns)
-                for c, judge in enumerate(judges().values()):
-                    judge.fit(X[train][:, columns], y[train])
-                    assert result.accuracy[trial, s, c, k] == judge.score(X[test][:, columns], y[test])
+                for c, classifier in enumerate(two_classifiers().values()):
+                    classifier.fit(X[train][:, columns], y[train])
+                    assert result.accuracy[trial, s, c, k] == classifier.score(X[test][:, columns], y[test])
     np.testing.assert_array_equal(result.probes, [[100, 0, 0]] * 4)
     for measure, literal in LITERAL.items():
-        found = result.stability()[measure]
-        wanted = [[literal(chosen[name, size], 24) for size in (1, 4, 9)] for name in ("daf", "bif", "all")]
-        np.testing.assert_allclose(found, wanted)
+        expected = [[literal(selected[name, size], 24) for size in (1, 4, 9)] for name in ("daf", "bif", "all")]
+        np.testing.assert_allclose(result.stability()[measure], expected)
 
 
 def mean_over_pairs(similarity):
@@ -132,7 +131,7 @@ LITERAL = {
 
 def test_the_tidy_table_and_its_summary(data):
     result = small().compare(*data)
-    frame = result.to_pandas()
+    frame = pd.DataFrame(result.table())
     assert frame.columns.tolist() == [
         "trial",
         "selector",
@@ -157,7 +156,7 @@ def test_the_tidy_table_and_its_summary(data):
     assert "trials=4" in repr(result)
 
 
-def test_equal_subsets_are_judged_once(data):
+def test_equal_subsets_are_tested_once(data):
     class Counting(GaussianNB):
         calls = 0
 
@@ -191,7 +190,7 @@ def test_frames_and_sparse_data_give_what_arrays_give(data):
     same(small(**linear).compare(counts, y), small(**linear).compare(sp.csc_matrix(counts), y))
 
 
-def test_the_data_given_stay_as_they_are(data):
+def test_the_data_are_not_changed(data):
     def spoil(X, y):
         X[:], y[:] = 0, 0
         return [0]
@@ -238,7 +237,7 @@ def test_without_a_random_state_every_study_has_its_own_seed(data):
     same(*(small(random_state=np.random.RandomState(3)).compare(*data) for _ in range(2)))
 
 
-# ---- nothing leaks
+# ---- no leakage from the test samples
 
 
 def everything_reachable(array):
@@ -276,13 +275,13 @@ def agrees_best(X, y):
     return [int(np.argmax(((X > 0) == y[:, None]).mean(axis=0)))]
 
 
-def test_a_selector_that_would_profit_from_the_test_half_cannot():
+def test_a_selector_cannot_profit_from_the_test_samples():
     y = np.arange(200) % 2
     random = np.random.default_rng(0)
     train, test = Trials({}, {}, np.array([1]), 0.75, 5).split(y, 0)
     signs = 2.0 * y - 1
     X = random.standard_normal((200, 5))
-    X[test, 0] = signs[test]  # the truth, where only a cheat can look
+    X[test, 0] = signs[test]  # the answer, visible only in the test samples
     X[train, 0] = -signs[train]
     X[train, 1] = np.where(random.uniform(size=50) < 0.8, signs[train], -signs[train])
     assert agrees_best(X, y) == [0]
@@ -291,7 +290,7 @@ def test_a_selector_that_would_profit_from_the_test_half_cannot():
     assert (result.accuracy < 0.9).all()
 
 
-def test_what_a_selector_remembers_ends_with_the_trial(data):
+def test_selectors_keep_no_state_between_trials(data):
     class Remembers(ByRule):
         def __init__(self, memory=None):
             self.memory = memory
@@ -308,12 +307,12 @@ def test_what_a_selector_remembers_ends_with_the_trial(data):
     assert [subset.tolist() for subset in result.subsets("remembers", 1)] == [[0]] * 4
 
 
-def test_the_selector_given_is_not_fitted(data):
-    given = methods()
-    before = {name: repr(selector) for name, selector in given.items()}
-    small(selectors=given).compare(*data)
-    assert {name: repr(selector) for name, selector in given.items()} == before
-    assert not hasattr(given["bif"], "ranking_")
+def test_selectors_are_not_changed(data):
+    selectors = methods()
+    before = {name: repr(selector) for name, selector in selectors.items()}
+    small(selectors=selectors).compare(*data)
+    assert {name: repr(selector) for name, selector in selectors.items()} == before
+    assert not hasattr(selectors["bif"], "ranking_")
 
 
 # ---- selectors of all kinds
@@ -329,7 +328,7 @@ def test_floating_search_gives_the_best_subset_of_each_size(data):
     assert [tuple(subset.tolist()) for subset in chosen] == [backward.path_[size][1] for size in (20, 22)]
 
 
-def test_a_search_that_was_stopped_gives_what_it_has(data):
+def test_a_stopped_search_gives_its_largest_subset(data):
     X, y = data
     with pytest.warns(ConvergenceWarning, match="the best so far is kept"):
         chosen = select(SFFS(criterion="linear", floating=False, stop=MaxProbes(60)), X, y, [1, 2, 9, 20])
@@ -340,7 +339,7 @@ def test_a_search_that_was_stopped_gives_what_it_has(data):
 @pytest.mark.parametrize(
     "selector", [RFE(RidgeClassifier()), SelectKBest()], ids=lambda selector: type(selector).__name__
 )
-def test_selectors_from_elsewhere_give_what_they_give_at_that_size(data, selector):
+def test_other_selectors_are_refitted_for_each_size(data, selector):
     X, y = data
     name = "k" if hasattr(selector, "k") else "n_features_to_select"
     for size, subset in zip([1, 3, 8], select(clone(selector), X, y, [1, 3, 8]), strict=True):
@@ -348,7 +347,7 @@ def test_selectors_from_elsewhere_give_what_they_give_at_that_size(data, selecto
         assert subset.tolist() == alone.get_support(indices=True).tolist()
 
 
-def test_a_selector_that_chooses_its_size_gives_its_best_up_to_that_size(data):
+def test_a_selector_that_chooses_its_size_gives_its_best_features(data):
     X, y = data
 
     class Ranks(ByRule):
@@ -364,7 +363,7 @@ def test_a_selector_that_chooses_its_size_gives_its_best_up_to_that_size(data):
     assert chosen[0].tolist() == chosen[1].tolist() == own.fit(X, y).get_support(indices=True).tolist()
 
 
-def test_the_own_size_of_cfs_is_kept_and_never_exceeded(data):
+def test_the_size_of_cfs_is_never_exceeded(data):
     X, y = data
     cfs = CFS().fit(X, y)
     n_own = len(cfs.order_)
@@ -373,14 +372,14 @@ def test_the_own_size_of_cfs_is_kept_and_never_exceeded(data):
     assert chosen[1].tolist() == chosen[2].tolist() == sorted(cfs.order_.tolist())
 
 
-def test_an_order_made_step_by_step_is_followed(data):
+def test_a_sequential_order_is_followed(data):
     X, y = data
     order = MRMR(9).fit(X, y).order_
     for size, subset in zip([1, 4, 9], select(MRMR(), X, y, [1, 4, 9]), strict=True):
         assert subset.tolist() == sorted(order[:size].tolist())
 
 
-def test_with_nothing_selected_the_most_frequent_class_is_guessed(data):
+def test_without_selected_features_the_most_frequent_class_is_guessed(data):
     X, y = data[0], np.arange(90) % 3 > 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # scikit-learn: no features were selected
@@ -389,7 +388,7 @@ def test_with_nothing_selected_the_most_frequent_class_is_guessed(data):
     assert (result.table()["n_selected"] == 0).all()
 
 
-# ---- the verdict
+# ---- tests of pairs
 
 
 def result_with(accuracy, *, n_train=30, n_test=60):
@@ -441,8 +440,8 @@ def test_each_classifier_is_adjusted_on_its_own(data):
     assert [len(column) for column in one.values()] == [0] * 7
 
 
-def test_chance_is_not_called_a_difference():
-    """Of 400 studies of 10 equal methods, those with any p_holm below 0.05 are few; with any p_value below, most."""
+def test_chance_is_not_significant():
+    """Few of 400 studies of 10 equal methods have any p_holm below 0.05; most have a p_value below 0.05."""
     random = np.random.default_rng(0)
     found = {"p_value": 0, "p_holm": 0}
     for _ in range(400):
@@ -452,7 +451,7 @@ def test_chance_is_not_called_a_difference():
     assert found["p_holm"] <= 0.08 * 400 < 0.8 * 400 <= found["p_value"]
 
 
-def test_the_correction_only_ever_makes_it_less_sure():
+def test_the_correction_increases_the_p_value():
     d = np.random.default_rng(1).normal(0.02, 0.03, 20)
     assert corrected_t_test(d, 0.0)[1] == pytest.approx(stats.ttest_1samp(d, 0).pvalue)
     assert corrected_t_test(d, 1.0)[1] > corrected_t_test(d, 0.5)[1] > corrected_t_test(d, 0.0)[1]
@@ -472,7 +471,7 @@ def test_the_verdict_on_equal_constant_and_single_trials():
     assert np.isnan(alone.summary()["cw_rel"]).all()
 
 
-def test_what_is_not_in_the_study_is_named():
+def test_unknown_sizes_and_selectors_are_refused():
     result = result_with(np.full((2, 2, 3), 0.7))
     with pytest.raises(ValueError, match="size=7 is not in this study: choose one of 1, 2, 3"):
         result.verdict(7)
@@ -480,53 +479,55 @@ def test_what_is_not_in_the_study_is_named():
         result.subsets("z", 1)
 
 
-# ---- the run file
+# ---- the ledger
 
 
 def lines(path):
     return path.read_bytes().splitlines(keepends=True)
 
 
-def test_a_run_goes_on_where_it_ended_and_can_be_made_longer(data, tmp_path):
-    run = tmp_path / "study.jsonl"
-    counted = []
+class Counting(ByRule):
+    """A selector of the first two columns that counts its fits."""
 
-    def count(X, y):
-        counted.append(1)
-        return [0, 1]
+    n_fits = 0
 
-    selectors = {"bif": BIF(), "counts": ByRule(count)}
-    small(selectors=selectors, trials=2, run=run).compare(*data)
-    assert (len(counted), len(lines(run))) == (2, 3)
-    counted.clear()  # a function is known by all that it captures, also by how often it was called
-    longer = small(selectors=selectors, trials=5, run=run).compare(*data)
-    assert (len(counted), len(lines(run))) == (3, 6)
-    counted.clear()
-    again = small(selectors=selectors, trials=5, run=run).compare(*data)
-    assert (len(counted), len(lines(run))) == (0, 6)
+    def fit(self, X, y):
+        Counting.n_fits += 1
+        self.rule = lambda X, y: [0, 1]
+        return super().fit(X, y)
+
+
+def test_a_study_is_continued_and_extended(data, tmp_path):
+    ledger = tmp_path / "study.jsonl"
+    selectors = {"bif": BIF(), "counts": Counting()}
+    results = []
+    for trials, n_fits, n_lines in ((2, 2, 3), (5, 3, 6), (5, 0, 6), (3, 0, 6)):
+        Counting.n_fits = 0
+        results.append(small(selectors=selectors, trials=trials, ledger=ledger).compare(*data))
+        assert (Counting.n_fits, len(lines(ledger))) == (n_fits, n_lines)
+    _, longer, again, shorter = results
     np.testing.assert_array_equal(longer.seconds, again.seconds)
     same(longer, small(selectors=selectors, trials=5).compare(*data))
-    counted.clear()
-    assert small(selectors=selectors, trials=3, run=run).compare(*data).trials.tolist() == [0, 1, 2]
+    assert shorter.trials.tolist() == [0, 1, 2]
 
 
-def test_a_run_without_a_random_state_keeps_its_seed(data, tmp_path):
-    run = tmp_path / "study.jsonl"
-    small(random_state=None, trials=2, run=run).compare(*data)
-    longer = small(random_state=None, trials=3, run=run).compare(*data)
-    seed = json.loads(lines(run)[0])["settings"]["seed"]
+def test_a_ledger_without_a_random_state_keeps_its_seed(data, tmp_path):
+    ledger = tmp_path / "study.jsonl"
+    small(random_state=None, trials=2, ledger=ledger).compare(*data)
+    longer = small(random_state=None, trials=3, ledger=ledger).compare(*data)
+    seed = json.loads(lines(ledger)[0])["settings"]["seed"]
     same(longer, small(random_state=seed, trials=3).compare(*data))
 
 
-def test_a_torn_last_line_is_done_again_wherever_it_was_torn(data, tmp_path):
-    whole = small(selectors={"bif": BIF(), "all": None}, trials=3, run=tmp_path / "whole").compare(*data)
+def test_an_incomplete_last_line_is_repeated(data, tmp_path):
+    whole = small(selectors={"bif": BIF(), "all": None}, trials=3, ledger=tmp_path / "whole").compare(*data)
     content = (tmp_path / "whole").read_bytes()
     starts = np.cumsum([0] + [len(line) for line in lines(tmp_path / "whole")])
     for cut in sorted({0, 1, 15, 40, starts[1] - 1, starts[2] + 1, starts[2] + 90, starts[3] - 1, starts[4] - 1}):
-        run = tmp_path / f"cut{cut}"
-        run.write_bytes(content[:cut])
-        same(whole, small(selectors={"bif": BIF(), "all": None}, trials=3, run=run).compare(*data))
-        assert [json.loads(line).get("trial") for line in lines(run)] == [None, 0, 1, 2]
+        ledger = tmp_path / f"cut{cut}"
+        ledger.write_bytes(content[:cut])
+        same(whole, small(selectors={"bif": BIF(), "all": None}, trials=3, ledger=ledger).compare(*data))
+        assert [json.loads(line).get("trial") for line in lines(ledger)] == [None, 0, 1, 2]
 
 
 SCRIPT = """
@@ -544,43 +545,43 @@ class Slow(BIF):
 
 made = make_madelon(90, 24, random_state=0)
 selectors = {"slow": Slow(), "daf": DAF(stop=MaxProbes(100))}
-study = Study(selectors, {"nb": GaussianNB()}, trials=6, sizes=[1, 5], random_state=1, run=sys.argv[1])
+study = Study(selectors, {"nb": GaussianNB()}, trials=6, sizes=[1, 5], random_state=1, ledger=sys.argv[1])
 table = study.compare(made.X, made.y).table()
 del table["seconds"]
 print(json.dumps({name: column.tolist() for name, column in table.items()}))
 """
 
 
-def script(run, pause):
-    return [sys.executable, "-c", textwrap.dedent(SCRIPT), str(run), str(pause)]
+def script(ledger, pause):
+    return [sys.executable, "-c", textwrap.dedent(SCRIPT), str(ledger), str(pause)]
 
 
 @pytest.mark.slow
-def test_a_study_killed_in_the_middle_goes_on_to_the_same_table(data, tmp_path):
-    run = tmp_path / "study.jsonl"
-    with subprocess.Popen(script(run, 0.3)) as process:
+def test_a_killed_study_continues_to_the_same_table(data, tmp_path):
+    ledger = tmp_path / "study.jsonl"
+    with subprocess.Popen(script(ledger, 0.3)) as process:
         end = time.monotonic() + 60
-        while not run.exists() or run.read_bytes().count(b"\n") < 3:
+        while not ledger.exists() or ledger.read_bytes().count(b"\n") < 3:
             assert process.poll() is None
             assert time.monotonic() < end, "no trial was finished"
             time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
-    kept = run.read_bytes()
-    assert 3 <= kept.count(b"\n") < 7
-    resumed = subprocess.run(script(run, 0), capture_output=True, text=True, check=True, timeout=120)
-    assert run.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
+    saved = ledger.read_bytes()
+    assert 3 <= saved.count(b"\n") < 7
+    resumed = subprocess.run(script(ledger, 0), capture_output=True, text=True, check=True, timeout=120)
+    assert ledger.read_bytes().startswith(saved[: saved.rfind(b"\n") + 1])
     selectors = {"slow": BIF(), "daf": DAF(stop=MaxProbes(100))}
     unbroken = Study(selectors, {"nb": GaussianNB()}, trials=6, sizes=[1, 5], random_state=1).compare(*data).table()
     del unbroken["seconds"]
     assert json.loads(resumed.stdout) == {name: column.tolist() for name, column in unbroken.items()}
 
 
-def test_the_run_of_another_study_is_refused_and_says_why(data, tmp_path):
+def test_the_ledger_of_another_study_is_refused(data, tmp_path):
     X, y = data
-    run = tmp_path / "study.jsonl"
-    small(run=run, trials=1).compare(X, y)
-    before = run.read_bytes()
+    ledger = tmp_path / "study.jsonl"
+    small(ledger=ledger, trials=1).compare(X, y)
+    before = ledger.read_bytes()
     other = X.copy()
     other[3, 3] += 1
     cases = [
@@ -596,97 +597,89 @@ def test_the_run_of_another_study_is_refused_and_says_why(data, tmp_path):
             r"its selectors\['daf'\].stop is \"MaxProbes\(n_probes=100\)\", not",
         ),
         ((X, y), {"selectors": {"bif": BIF()}}, "its selectors is"),
-        ((X, y), {"classifiers": judges() | {"nb": GaussianNB(var_smoothing=0.1)}}, "var_smoothing is"),
+        ((X, y), {"classifiers": two_classifiers() | {"nb": GaussianNB(var_smoothing=0.1)}}, "var_smoothing is"),
         (
             (X, y),
-            {"classifiers": judges() | {"3-nn": make_pipeline(StandardScaler(), KNeighborsClassifier(5))}},
+            {"classifiers": two_classifiers() | {"3-nn": make_pipeline(StandardScaler(), KNeighborsClassifier(5))}},
             r"n_neighbors is \"3\", not \"5\"",
         ),
     ]
     for arguments, options, reason in cases:
-        with pytest.raises(StudyError, match=f"holds another study: .*{reason}"):
-            small(run=run, **options).compare(*arguments)
-    assert run.read_bytes() == before
+        with pytest.raises(StudyError, match=f"has another study: .*{reason}"):
+            small(ledger=ledger, **options).compare(*arguments)
+    assert ledger.read_bytes() == before
     with joblib.parallel_config(backend="threading"):
-        same(small(run=run, n_jobs=2, verbose=0).compare(X, y), small().compare(X, y))
+        same(small(ledger=ledger, n_jobs=2, verbose=0).compare(X, y), small().compare(X, y))
 
 
-def test_the_same_function_is_the_same_selector_in_another_process(data):
-    described = Trials({"f": ByRule(agrees_best)}, {}, np.array([1]), 0.5, 0).settings(*data)
-    assert "agrees_best#" in described["selectors['f'].rule"]
-    assert "0x" not in json.dumps(described)
-
-
-def test_a_study_that_cannot_tell_its_parts_from_others_is_not_kept(data, tmp_path):
-    study = small(selectors={"f": ByRule(threading.Lock().acquire)}, run=tmp_path / "study.run")
-    with pytest.raises(StudyError, match=r"cannot be kept: selectors\['f'\].rule holds what cannot be compared"):
+def test_objects_that_cannot_be_compared_are_refused(data, tmp_path):
+    study = small(selectors={"f": ByRule(threading.Lock().acquire)}, ledger=tmp_path / "study.run")
+    with pytest.raises(StudyError, match=r"cannot be saved .*: selectors\['f'\].rule contains an object"):
         study.compare(*data)
 
 
 @pytest.mark.parametrize("content", [b"not a study\n", b"x", b"\x89PNG\r\n\x1a\n" * 9])
-def test_a_file_of_something_else_is_left_alone(data, tmp_path, content):
-    run = tmp_path / "file"
-    run.write_bytes(content)
-    with pytest.raises(StudyError, match="is not the run of a Probewise study: choose another file"):
-        small(run=run).compare(*data)
-    assert run.read_bytes() == content
+def test_other_files_are_refused_and_not_changed(data, tmp_path, content):
+    ledger = tmp_path / "file"
+    ledger.write_bytes(content)
+    with pytest.raises(StudyError, match="is not the ledger of a Probewise study: choose another file"):
+        small(ledger=ledger).compare(*data)
+    assert ledger.read_bytes() == content
 
 
-def test_damage_before_the_last_line_is_told(data, tmp_path):
-    run = tmp_path / "file"
-    small(run=run, trials=2).compare(*data)
-    header, first, second = lines(run)
-    run.write_bytes(header + first[:50] + b"\n" + second)
+def test_damage_before_the_last_line_is_an_error(data, tmp_path):
+    ledger = tmp_path / "file"
+    small(ledger=ledger, trials=2).compare(*data)
+    header, first, second = lines(ledger)
+    ledger.write_bytes(header + first[:50] + b"\n" + second)
     with pytest.raises(StudyError, match="is damaged in line 2"):
-        small(run=run).compare(*data)
-    run.write_bytes(header.replace(b'"probewise study": 1', b'"probewise study": 99') + first)
+        small(ledger=ledger).compare(*data)
+    ledger.write_bytes(header.replace(b'"probewise study": 1', b'"probewise study": 99') + first)
     with pytest.raises(StudyError, match="has study format 99; this version reads format 1"):
-        small(run=run).compare(*data)
+        small(ledger=ledger).compare(*data)
 
 
-def test_a_run_in_use_or_without_a_folder_is_refused(data, tmp_path):
-    run = tmp_path / "file"
-    small(run=run, trials=1).compare(*data)
-    with RunFile(run), pytest.raises(StudyError, match="is in use by another process"):
-        small(run=run).compare(*data)
-    small(run=run, trials=2).compare(*data)
+def test_a_ledger_in_use_or_without_a_folder_is_refused(data, tmp_path):
+    ledger = tmp_path / "file"
+    small(ledger=ledger, trials=1).compare(*data)
+    with TrialLedger(ledger), pytest.raises(StudyError, match="is in use by another process"):
+        small(ledger=ledger).compare(*data)
+    small(ledger=ledger, trials=2).compare(*data)
     with pytest.raises(StudyError, match=r"the folder .* does not exist"):
-        small(run=tmp_path / "no" / "file").compare(*data)
+        small(ledger=tmp_path / "no" / "file").compare(*data)
 
 
 # ---- Ctrl-C
 
 
-def interrupts_after(n_fits):
-    fits = []
+class Interrupted(Counting):
+    """A selector that is interrupted after a number of fits."""
 
-    def rule(X, y):
-        fits.append(1)
-        if len(fits) > n_fits:
+    limit = 0
+
+    def fit(self, X, y):
+        if Counting.n_fits >= Interrupted.limit:
             raise KeyboardInterrupt
-        return [0]
-
-    return {"interrupted": ByRule(rule)}
+        return super().fit(X, y)
 
 
-def test_ctrl_c_gives_the_trials_so_far_and_the_study_can_go_on(data, tmp_path):
-    run = tmp_path / "file"
+def interrupted_after(n_fits, **options):
+    Counting.n_fits, Interrupted.limit = 0, n_fits
+    return small(selectors={"interrupted": Interrupted()}, **options)
+
+
+def test_ctrl_c_gives_the_finished_trials_and_the_study_can_continue(data, tmp_path):
+    ledger = tmp_path / "file"
     with pytest.warns(ConvergenceWarning, match="interrupted after 2 of 4 trials: these are the results so far"):
-        result = small(selectors=interrupts_after(2), run=run).compare(*data)
+        result = interrupted_after(2, ledger=ledger).compare(*data)
     assert result.trials.tolist() == [0, 1]
-    assert len(lines(run)) == 3
-    same(
-        small(selectors=interrupts_after(2), run=run).compare(*data),
-        small(selectors=interrupts_after(9)).compare(*data),
-    )
+    assert len(lines(ledger)) == 3
+    same(interrupted_after(2, ledger=ledger).compare(*data), interrupted_after(9).compare(*data))
+    with pytest.raises(KeyboardInterrupt):  # there is no finished trial
+        interrupted_after(0).compare(*data)
 
 
-def test_ctrl_c_in_the_first_trial_is_ctrl_c(data):
-    with pytest.raises(KeyboardInterrupt):
-        small(selectors=interrupts_after(0)).compare(*data)
-
-
-def test_a_selection_cut_short_by_ctrl_c_is_no_finished_trial(data, tmp_path):
+def test_an_interrupted_selection_is_not_a_finished_trial(data, tmp_path):
     calls = []
 
     def j(X, y):
@@ -695,20 +688,20 @@ def test_a_selection_cut_short_by_ctrl_c_is_no_finished_trial(data, tmp_path):
             raise KeyboardInterrupt
         return float(X[:, 0].mean())
 
-    run = tmp_path / "file"
+    ledger = tmp_path / "file"
     selectors = {"daf": DAF(criterion=Function(j, name="counts its calls"), stop=MaxProbes(100))}
     with pytest.warns(ConvergenceWarning, match="interrupted after 1 of 4 trials"):
-        result = small(selectors=selectors, run=run).compare(*data)
+        result = small(selectors=selectors, ledger=ledger).compare(*data)
     assert result.probes.tolist() == [[100]]
-    assert len(lines(run)) == 2
-    assert small(selectors=selectors, run=run).compare(*data).probes.tolist() == [[100]] * 4
+    assert len(lines(ledger)) == 2
+    assert small(selectors=selectors, ledger=ledger).compare(*data).probes.tolist() == [[100]] * 4
 
 
 # ---- warnings, errors, progress
 
 
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_warnings_of_workers_are_heard_with_a_name(data, n_jobs):
+def test_warnings_of_workers_are_shown_with_a_name(data, n_jobs):
     hasty = {"hasty": LogisticRegression(max_iter=1)}
     with pytest.warns(ConvergenceWarning, match="^bif: ") as caught:
         small(selectors={"bif": BIF()}, classifiers=hasty, n_jobs=n_jobs, trials=2).compare(*data)
@@ -716,7 +709,7 @@ def test_warnings_of_workers_are_heard_with_a_name(data, n_jobs):
 
 
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
-def test_errors_say_which_selector_and_trial(data, n_jobs):
+def test_errors_name_the_selector_and_the_trial(data, n_jobs):
     with pytest.raises(ValueError, match=r"daf, trial [01]: coefficient='daf9' is not known"):
         small(selectors={"daf": DAF(coefficient="daf9")}, n_jobs=n_jobs, trials=2).compare(*data)
 
@@ -726,22 +719,22 @@ def test_errors_say_which_selector_and_trial(data, n_jobs):
     [
         ({"selectors": [BIF()]}, r"selectors=.* must be a dict of at least one name: selector"),
         ({"selectors": {}}, "selectors={} must be a dict"),
-        ({"selectors": {"scaler": StandardScaler()}}, r"selectors\['scaler'\].* is no selector"),
+        ({"selectors": {"scaler": StandardScaler()}}, r"selectors\['scaler'\].* is not a selector"),
         ({"selectors": {"daf": DAF(ledger="file")}}, r"selectors\['daf'\] has a ledger"),
-        ({"classifiers": {"scaler": StandardScaler()}}, r"classifiers\['scaler'\].* is no classifier"),
+        ({"classifiers": {"scaler": StandardScaler()}}, r"classifiers\['scaler'\].* is not a classifier"),
         ({"trials": 0}, "trials=0 must be a whole number of at least 1"),
-        ({"sizes": [0, 3]}, r"sizes=\[0, 3\] with 24 features: give whole numbers from 1 to 24"),
-        ({"sizes": [25]}, r"sizes=\[25\] with 24 features"),
-        ({"sizes": []}, r"sizes=\[\] with"),
-        ({"sizes": [1.5]}, r"sizes=\[1.5\] with"),
+        ({"sizes": [0, 3]}, r"sizes=\[0, 3\] must be whole numbers from 1 to the number of features, 24"),
+        ({"sizes": [25]}, r"sizes=\[25\] must be"),
+        ({"sizes": []}, r"sizes=\[\] must be"),
+        ({"sizes": [1.5]}, r"sizes=\[1.5\] must be"),
         ({"test_size": 1.5}, "test_size"),
         ({"random_state": -1}, "Seed must be between 0 and"),
         ({"n_jobs": 0}, "n_jobs"),
     ],
 )
-def test_bad_parameters_are_named_and_no_file_is_begun(data, tmp_path, options, reason):
+def test_bad_parameters_are_refused_before_a_file_is_written(data, tmp_path, options, reason):
     with pytest.raises(ValueError, match=reason):
-        small(run=tmp_path / "file", **options).compare(*data)
+        small(ledger=tmp_path / "file", **options).compare(*data)
     assert not (tmp_path / "file").exists()
 
 
@@ -750,16 +743,16 @@ def test_bad_parameters_are_named_and_no_file_is_begun(data, tmp_path, options, 
     [
         (np.linspace(0, 1.5, 90), "y is continuous: a study compares accuracy"),
         (np.zeros(90), "y has only one class, 0.0"),
-        (np.array(["rare"] + ["a", "b"] * 44 + ["a"]), "y has a single row of class rare"),
+        (np.array(["rare"] + ["a", "b"] * 44 + ["a"]), "class rare of y has a single sample"),
         (np.zeros(80), "inconsistent numbers of samples"),
     ],
 )
-def test_targets_that_cannot_be_studied(data, y, reason):
+def test_bad_targets_are_refused(data, y, reason):
     with pytest.raises(ValueError, match=reason):
         small().compare(data[0], y)
 
 
-def test_progress_is_shown_where_it_is_wanted(data, capsys):
+def test_progress(data, capsys):
     small(trials=2, verbose=1).compare(*data)
     assert "study: 1 of 2 trials" in capsys.readouterr().err
     small(trials=2).compare(*data)

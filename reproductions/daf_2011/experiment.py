@@ -205,7 +205,13 @@ class Experiments:
             file = kept(folder, title.lower().replace(" ", "-"))
             seed, workers = reproduction.seed, reproduction.n_jobs
             studies[title] = Study(
-                selectors, classifiers, trials=trials, sizes=effort.sizes, random_state=seed, n_jobs=workers, ledger=file
+                selectors,
+                classifiers,
+                trials=trials,
+                sizes=effort.sizes,
+                random_state=seed,
+                n_jobs=workers,
+                ledger=file,
             )
 
         def first(run: DAF, ledgers: Ledgers, *counts: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Displays in scikit-learn's manner, drawn with matplotlib: made from a result, drawn by ``plot``."""
+"""Displays like those of scikit-learn, drawn with matplotlib."""
 
 from .drawing import line_style, matplotlib_figure, require_picture_path
 from .runs import ConvergenceDisplay, InteractionDisplay, RankingDisplay, RowsDisplay, expected_change

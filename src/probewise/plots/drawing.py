@@ -1,4 +1,4 @@
-"""What all displays share: figures and axes, line styles, bands, logarithmic axes, and where a picture is saved."""
+"""Base classes of the displays, line styles, bands, logarithmic axes, and checks of file names."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-# Okabe and Ito's colours, which the colour-blind can tell apart; without their yellow, too faint for a line.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Okabe and Ito's colors, which color-blind readers can distinguish; without yellow, which is too faint for a line.
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 LINES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-WIDTH, HEIGHT = 7.0, 2.6  # inches, of a panel
-ROW = 0.2  # inches, of a feature's name
+WIDTH, HEIGHT = 7.0, 2.6  # size of a panel in inches
+ROW_HEIGHT = 0.2  # inches for the name of a feature
 DECADE = 10
 
 
 class AxesDisplay(ABC):
-    """A display of one pair of axes; a subclass has ``_draw``."""
+    """A display in one pair of axes; a subclass implements ``_draw``."""
 
     ax_: Axes
     figure_: Figure
 
     def plot(self, ax: Axes | None = None) -> Self:
-        """Draw into the axes, or into a new figure of pyplot's."""
+        """Draw into the axes, or into a new pyplot figure."""
         if ax is None:
             ax = _pyplot().figure(figsize=self._figsize(), layout="constrained").subplots()
         self.ax_, self.figure_ = ax, ax.figure  # type: ignore[assignment]
@@ -50,13 +50,13 @@ class AxesDisplay(ABC):
 
 
 class PanelsDisplay(ABC):
-    """A display of panels on top of each other, which share their x axis; a subclass has ``_draw``."""
+    """A display in panels below each other with a shared x axis; a subclass implements ``_draw``."""
 
     figure_: Figure
     axes_: Any
 
     def plot(self, figure: Figure | None = None) -> Self:
-        """Draw into the figure, or into a new one of pyplot's."""
+        """Draw into the figure, or into a new pyplot figure."""
         self.figure_ = _pyplot().figure(figsize=self._figsize()) if figure is None else figure
         self.figure_.set_layout_engine("constrained")
         self.axes_ = self.figure_.subplots(self._n_panels(), 1, sharex=True)
@@ -64,7 +64,7 @@ class PanelsDisplay(ABC):
         return self
 
     def save(self, path: str | PathLike[str], *, title: str = "") -> None:
-        """Draw into a new figure and write it to a file (.png, .svg, .pdf and others), without a window system."""
+        """Draw into a new figure and write it to a file (.png, .svg, .pdf, ...); needs no window system."""
         path = require_picture_path(path)
         self.plot(matplotlib_figure()(figsize=self._figsize()))
         if title:
@@ -81,27 +81,27 @@ class PanelsDisplay(ABC):
     def _draw(self, panels: Any) -> None: ...
 
 
-def line_style(name: str, place: int, *, is_selection: bool = True) -> dict[str, Any]:
-    """Label, colour, line and marker of the line at that place; what selects nothing is grey, without markers."""
+def line_style(name: str, index: int, *, is_selection: bool = True) -> dict[str, Any]:
+    """Label, color, line style and marker of a line; methods that select no features are gray without markers."""
     if not is_selection:
         return {"label": literal(name), "color": "0.45", "linestyle": "--"}
-    turn, colour = divmod(place, len(COLOURS))
+    cycle, color = divmod(index, len(COLORS))
     return {
         "label": literal(name),
-        "color": COLOURS[colour],
-        "linestyle": LINES[turn % len(LINES)],
-        "marker": MARKERS[colour],
+        "color": COLORS[color],
+        "linestyle": LINES[cycle % len(LINES)],
+        "marker": MARKERS[color],
         "markersize": 4,
     }
 
 
-def draw_band(axes: Axes, x: Any, mean: Floats, deviation: Floats, style: dict[str, Any]) -> None:
+def draw_band(axes: Axes, x: Any, mean: Floats, error: Floats, style: dict[str, Any]) -> None:
     axes.plot(x, mean, **style)
-    axes.fill_between(x, mean - deviation, mean + deviation, color=style["color"], alpha=0.15, linewidth=0)
+    axes.fill_between(x, mean - error, mean + error, color=style["color"], alpha=0.15, linewidth=0)
 
 
 def draw_grid(axes: Axes, *, log: str = "") -> None:
-    """A grid; the axes named, of "x" and "y", logarithmic, with 1, 2, 5, 10, ... on them."""
+    """Draw a grid; the axes named in ``log`` ("x", "y" or "xy") are logarithmic with ticks at 1, 2, 5, 10, ..."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axes.grid(alpha=0.3)
@@ -114,24 +114,24 @@ def draw_grid(axes: Axes, *, log: str = "") -> None:
 
 
 def draw_sizes(axes: Axes, sizes: NDArray[np.int64]) -> None:
-    """A grid, numbers of features by ratio where they span more than a decade."""
+    """Draw a grid; the x axis is logarithmic if the numbers of features span more than a decade."""
     draw_grid(axes, log="x" if sizes[-1] > DECADE * sizes[0] else "")
 
 
 def literal(name: str) -> str:
-    """The name with nothing matplotlib would read as mathematics, nor hide from a legend."""
+    """The name without anything that matplotlib would read as mathematics or hide from a legend."""
     name = name.replace("$", r"\$")
     return f" {name}" if name.startswith("_") else name
 
 
 def require_picture_path(path: str | PathLike[str]) -> Path:
-    """The path, if a picture can be written there: a known format, in a folder that exists."""
+    """Check that a picture can be written to the path: known format, existing folder."""
     formats = [f".{ending}" for ending in matplotlib_figure()().canvas.get_supported_filetypes()]
     return writable_path(path, formats, "a picture cannot be written to {}: name it {}")
 
 
 def require_fitted(selector: Any, *attributes: str, remedy: str) -> None:
-    """Refuse a selector that is not fitted, or has not what is to be drawn."""
+    """Raise an error if the selector is not fitted or lacks one of the attributes."""
     check_is_fitted(selector)
     missing = [name for name in attributes if not hasattr(selector, name)]
     if missing:
@@ -146,9 +146,9 @@ def _pyplot() -> Any:
 
 
 def matplotlib_figure() -> type[Figure]:
-    """Matplotlib's class of figures, which needs no window system."""
+    """The Figure class of matplotlib, which needs no window system."""
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
-        raise ImportError("drawing needs the report extra: pip install 'probewise[report]'") from None
+        raise ImportError("plots need the report extra: pip install 'probewise[report]'") from None
     return Figure

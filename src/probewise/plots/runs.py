@@ -1,4 +1,4 @@
-"""Pictures of a selector's run: scores of the best features, convergence, interactions of pairs, rows helped."""
+"""Displays of a run: scores of the top features, convergence, interactions, and effects on samples."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from ..engine.row_effects import WhichRows
 from ..study import deviation
 from ..validation.parameters import require_whole
 from .drawing import (
-    COLOURS,
-    ROW,
+    COLORS,
+    ROW_HEIGHT,
     WIDTH,
     AxesDisplay,
     Floats,
@@ -37,27 +37,27 @@ NEEDS_DAF = "give a fitted DAF"
 
 @dataclass(eq=False, repr=False)
 class RankingDisplay(AxesDisplay):
-    """The scores of the best features, the best on top, with one standard error to each side where it is known.
+    """Scores of the top features, best first, with one standard error on each side if it is known.
 
-    Of a selector that makes probes they are drawn less the mean score of all features: the average feature is at 0.
+    For selectors with probes, the scores are drawn minus the average over all features: the average feature is at 0.
 
     Parameters
     ----------
     names : sequence of str
         The features, best first.
     scores : ndarray of shape (n_features,)
-        The score of each.
+        Their scores.
     std_errors : ndarray of shape (n_features,), default=None
-        The standard error of each score; None draws no bars.
+        Standard errors of the scores; None draws no error bars.
     measure : str, default="score"
-        What the score is, for the label.
+        Label of the score.
     average : bool, default=False
-        Whether 0 is the average feature, to be marked by a line.
+        Whether 0 is the average feature and is marked by a line.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        The axes, once drawn, and their figure.
+        The axes and their figure, after ``plot``.
 
     Examples
     --------
@@ -85,42 +85,42 @@ class RankingDisplay(AxesDisplay):
         best = np.argsort(selector.ranking_, kind="stable")[:top]
         errors = getattr(selector, "std_errors_", None)
         coefficient, scores = getattr(selector, "coefficient", ""), selector.scores_
-        makes_probes = bool(coefficient and np.isfinite(scores).any())
+        has_probes = bool(coefficient and np.isfinite(scores).any())
         return cls(
             _names(selector, best),
-            (scores - np.nanmean(scores) if makes_probes else scores)[best],
+            (scores - np.nanmean(scores) if has_probes else scores)[best],
             std_errors=None if errors is None else errors[best],
-            measure=f"{coefficient.upper()}, above average" if makes_probes else f"score of {type(selector).__name__}",
-            average=makes_probes,
+            measure=f"{coefficient.upper()}, above average" if has_probes else f"score of {type(selector).__name__}",
+            average=has_probes,
         ).plot(ax)
 
     def _figsize(self) -> tuple[float, float]:
-        return WIDTH, 1 + ROW * len(self.names)
+        return WIDTH, 1 + ROW_HEIGHT * len(self.names)
 
     def _draw(self, ax: Axes) -> None:
-        places, errors = np.arange(len(self.names)), self.std_errors
+        rows, errors = np.arange(len(self.names)), self.std_errors
         if self.average:
             ax.axvline(0, color="0.45", linewidth=1)
-        ax.errorbar(self.scores, places, xerr=errors, fmt="o", color=COLOURS[0], markersize=4)
-        ax.set_yticks(places, _labels(self.names))
-        ax.set_ylim(len(places) - 0.5, -0.5)
+        ax.errorbar(self.scores, rows, xerr=errors, fmt="o", color=COLORS[0], markersize=4)
+        ax.set_yticks(rows, _labels(self.names))
+        ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.set(ylabel="feature", xlabel=self.measure + ("" if errors is None else " ± standard error"))
         draw_grid(ax)
 
 
 @dataclass(eq=False, repr=False)
 class ConvergenceDisplay(PanelsDisplay):
-    """C and relative C2 by number of probes: mean over runs and shaded deviation, with what C2 does on any data.
+    """C and relative C2 by number of probes: mean and standard deviation over runs, and the C2 expected on any data.
 
     Parameters
     ----------
     histories : dict of str to list of dict
-        By name, ``DAF.history_`` of each run; all runs of a name look at the same numbers of probes.
+        By name, ``DAF.history_`` of each run; all runs of a name were checked at the same numbers of probes.
 
     Attributes
     ----------
     figure_ : matplotlib.figure.Figure
-        The figure, once drawn.
+        The figure, after ``plot``.
     axes_ : ndarray of matplotlib.axes.Axes
         Its two panels.
 
@@ -138,7 +138,7 @@ class ConvergenceDisplay(PanelsDisplay):
     >>> data = make_madelon(100, 30, random_state=0)
     >>> daf = DAF(stop=MaxProbes(2000), random_state=0).fit(data.X, data.y)
     >>> [panel.get_ylabel() for panel in ConvergenceDisplay.from_estimator(daf).axes_]
-    ['C, places', 'C2 / first C2']
+    ['C (positions)', 'C2 / first C2']
     """
 
     histories: Histories
@@ -147,20 +147,20 @@ class ConvergenceDisplay(PanelsDisplay):
     def from_estimator(cls, daf: Any, *, name: str = "DAF", figure: Figure | None = None) -> ConvergenceDisplay:
         """Draw the run of a fitted DAF."""
         require_fitted(daf, "history_", remedy=NEEDS_DAF)
-        looks = len(daf.history_["probes"])
-        if looks < 3:
+        n_checks = len(daf.history_["probes"])
+        if n_checks < 3:
             raise ValueError(
-                f"C and C2 are drawn from the third look on, and this run of {daf.n_probes_:,} probes had {looks}: "
-                f"make more probes, or look more often (check_every={daf.check_every})"
+                f"C and C2 need at least three checks, and this run of {daf.n_probes_:,} probes had {n_checks}: "
+                f"use more probes or a smaller check_every (now {daf.check_every})"
             )
         return cls({name: [daf.history_]}).plot(figure)
 
     def _draw(self, panels: Any) -> None:
-        measures = {"order_change": "C, places", "relative_change": "C2 / first C2"}
+        measures = {"order_change": "C (positions)", "relative_change": "C2 / first C2"}
         for axes, (measure, label) in zip(panels, measures.items(), strict=True):
-            for colour, (name, runs) in zip(COLOURS, self.histories.items(), strict=False):
+            for color, (name, runs) in zip(COLORS, self.histories.items(), strict=False):
                 values = np.array([run[measure] for run in runs], dtype=np.float64)
-                style = {"color": colour, "label": literal(name)}
+                style = {"color": color, "label": literal(name)}
                 draw_band(axes, runs[0]["probes"], values.mean(axis=0), deviation(values), style)
             axes.set_ylabel(label)
             draw_grid(axes, log="xy")
@@ -171,36 +171,36 @@ class ConvergenceDisplay(PanelsDisplay):
         panels[1].legend(frameon=False, fontsize="small")
 
 
-def expected_change(n_looks: int) -> Floats:
-    """Relative C2 at each look when coefficients are averages over equal groups of probes; NaN at the first.
+def expected_change(n_checks: int) -> Floats:
+    """Expected relative C2 at each check if coefficients are averages over equal groups of probes; NaN at the first.
 
-    Between looks k and k + 1 it is sqrt(1 + 1/k) / (k + 1) over its value at k = 1.
+    Between checks k and k + 1 it is sqrt(1 + 1/k) / (k + 1), divided by its value at k = 1.
     """
-    k = np.arange(1, n_looks)
+    k = np.arange(1, n_checks)
     return np.append(np.nan, np.sqrt(2 * (1 + 1 / k)) / (k + 1))
 
 
 @dataclass(eq=False, repr=False)
 class InteractionDisplay(AxesDisplay):
-    """Which of the best features help each other in a probe, and which stand in for each other: a map of pairs.
+    """Heat map of interactions between the top features.
 
-    The contrast of a pair is mean J of the probes with both, less with only the one, less with only the other, plus
-    with neither. J is less the mean of probes of like size, since larger probes hold more pairs and are better anyway.
-    A dot is a contrast that luck of the draw would not give (5 % for all pairs together); grey was not probed enough.
+    The contrast of a pair is the mean J of the probes with both features, minus with only the first, minus with only
+    the second, plus with neither. J is centered by probe size, because larger probes contain more pairs and score
+    better. A dot marks a significant contrast (5% for all pairs together); gray pairs were in too few probes.
 
     Parameters
     ----------
     names : sequence of str
         The features, best first.
     contrast, std_errors : ndarray of shape (n_features, n_features)
-        The contrast of each pair, and its standard error; NaN where it is not known.
+        The contrast of each pair and its standard error; NaN if it is not known.
     p_values : ndarray of shape (n_features, n_features)
-        Adjusted for the number of pairs; a pair below 0.05 gets a dot.
+        p-values adjusted for the number of pairs; pairs below 0.05 have a dot.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        The axes, once drawn, and their figure.
+        The axes and their figure, after ``plot``.
 
     Examples
     --------
@@ -221,52 +221,52 @@ class InteractionDisplay(AxesDisplay):
 
     @classmethod
     def from_estimator(cls, daf: Any, *, top: int = 15, ax: Axes | None = None) -> InteractionDisplay:
-        """Draw the pairs among the first ``top`` features of a fitted DAF, replayed from its ledger."""
+        """Draw the pairs among the first ``top`` features of a fitted DAF."""
         require_fitted(daf, "run_", remedy=NEEDS_DAF)
-        found = daf.run_.interactions(top)
-        if not np.isfinite(found.contrast).any():
+        result = daf.run_.interactions(top)
+        if not np.isfinite(result.contrast).any():
             raise ValueError(
-                f"no pair of the top {len(found.names)} features was together, apart and away in {FEWEST_IN_A_CELL} "
-                f"probes each: more or larger probes would tell (there were {daf.n_probes_:,})"
+                f"no pair of the top {len(result.names)} features was in {FEWEST_IN_A_CELL} probes together: "
+                f"use more or larger probes (there were {daf.n_probes_:,})"
             )
-        return cls(_names(daf, found.features), found.contrast, found.std_error, found.p_adjusted).plot(ax)
+        return cls(_names(daf, result.features), result.contrast, result.std_error, result.p_adjusted).plot(ax)
 
     def _figsize(self) -> tuple[float, float]:
-        side = 2.2 + 1.3 * ROW * len(self.names)
+        side = 2.2 + 1.3 * ROW_HEIGHT * len(self.names)
         return side + 1, side
 
     def _draw(self, ax: Axes) -> None:
-        _draw_map(ax, self.contrast, "contrast of J")
+        _draw_heat_map(ax, self.contrast, "contrast of J")
         ax.set_aspect("equal")
-        first, second = np.nonzero(self.is_clear())
+        first, second = np.nonzero(self.is_significant())
         ax.plot(second, first, linestyle="none", marker=".", color="black", markersize=4)
         ax.set_xticks(range(len(self.names)), _labels(self.names), rotation=90)
         ax.set_yticks(range(len(self.names)), _labels(self.names))
         ax.set(xlabel="feature", ylabel="feature")
         ax.set_title("orange: worth more together; blue: worth less", fontsize="small")
 
-    def is_clear(self) -> NDArray[np.bool_]:
-        """Which contrasts are further from 0 than luck, at 5 % for all pairs together (Holm)."""
+    def is_significant(self) -> NDArray[np.bool_]:
+        """Whether each contrast is significant at 5% for all pairs together (Holm)."""
         with np.errstate(invalid="ignore"):
             return self.p_values < CHANCE
 
 
 @dataclass(eq=False, repr=False)
 class RowsDisplay(AxesDisplay):
-    """Which rows each of the best features helps: a map of features and groups of rows.
+    """Heat map of the effects of the top features on groups of samples.
 
-    Orange: rows of the group are predicted better in probes with the feature than without it, blue: worse. Columns of
-    the map that differ from the others of their class in the same features are a part of the rows apart.
+    Orange: the samples of the group are predicted better in probes with the feature than without it; blue: worse.
+    Adjacent columns that differ from the rest of their class may be a subgroup.
 
     Parameters
     ----------
-    found : WhichRows
-        What ``which_rows`` of a fitted `DAF` or `Tournament` gave.
+    row_effects : WhichRows
+        The result of ``which_rows`` of a fitted `DAF` or `Tournament`.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        The axes, once drawn, and their figure.
+        The axes and their figure, after ``plot``.
 
     Examples
     --------
@@ -276,47 +276,46 @@ class RowsDisplay(AxesDisplay):
     >>> from probewise.stopping import MaxProbes
     >>> data = make_madelon(60, 30, random_state=0)
     >>> daf = DAF(stop=MaxProbes(500), random_state=0).fit(data.X, data.y)
-    >>> RowsDisplay.from_estimator(daf, data.y, top=5).found.effects.shape
+    >>> RowsDisplay.from_estimator(daf, data.y, top=5).row_effects.effects.shape
     (5, 60)
     """
 
-    found: WhichRows
+    row_effects: WhichRows
 
     @classmethod
     def from_estimator(cls, selector: Any, y: Any = None, *, top: int = 15, ax: Axes | None = None) -> RowsDisplay:
-        """Draw it for the first ``top`` features; with y, the target of ``fit``, rows of a class are side by side."""
+        """Draw the first ``top`` features; with y, the target of ``fit``, the samples of a class are adjacent."""
         require_fitted(selector, "run_", remedy=NEEDS_DAF)
         return cls(selector.run_.which_rows(top, labels=y)).plot(ax)
 
     def _figsize(self) -> tuple[float, float]:
-        return 2.5 + 0.12 * self.found.effects.shape[1], 1.6 + ROW * len(self.found.names)
+        return 2.5 + 0.12 * self.row_effects.effects.shape[1], 1.6 + ROW_HEIGHT * len(self.row_effects.names)
 
     def _draw(self, ax: Axes) -> None:
-        found = self.found
-        _draw_map(ax, found.effects, "J with it less J without")
-        ax.set_yticks(range(len(found.names)), _labels(found.names))
-        ax.set_xticks(
-            [(start + end - 1) / 2 for _, start, end in found.blocks], _labels([of for of, *_ in found.blocks])
-        )
-        for _, start, _ in found.blocks[1:]:
+        names, blocks = self.row_effects.names, self.row_effects.blocks
+        _draw_heat_map(ax, self.row_effects.effects, "J with the feature − J without")
+        ax.set_yticks(range(len(names)), _labels(names))
+        centers = [(start + end - 1) / 2 for _, start, end in blocks]
+        ax.set_xticks(centers, _labels([label for label, *_ in blocks]))
+        for _, start, _ in blocks[1:]:
             ax.axvline(start - 0.5, color="black", linewidth=1)
-        ax.set(xlabel="groups of rows" if any(len(some) > 1 for some in found.rows) else "rows", ylabel="feature")
+        is_grouped = any(len(rows) > 1 for rows in self.row_effects.rows)
+        ax.set(xlabel="groups of samples" if is_grouped else "samples", ylabel="feature")
         ax.set_title("orange: predicted better with the feature; blue: worse", fontsize="small")
 
 
-def _draw_map(ax: Axes, values: Floats, measure: str) -> None:
-    """Values as colours, 0 white, grey where there is none, with a bar that says which is which."""
+def _draw_heat_map(ax: Axes, values: Floats, label: str) -> None:
+    """Draw values as colors with a color bar; 0 is white, missing values are gray."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    colours = LinearSegmentedColormap.from_list("signed", [COLOURS[0], "white", COLOURS[1]])
+    colors = LinearSegmentedColormap.from_list("signed", [COLORS[0], "white", COLORS[1]])
     limit = float(np.nanmax(np.abs(values), initial=0)) or 1.0
     ax.set_facecolor("0.85")
-    image = ax.imshow(values, cmap=colours, vmin=-limit, vmax=limit, aspect="auto")
-    ax.figure.colorbar(image, ax=ax, shrink=0.8, label=measure)
+    image = ax.imshow(values, cmap=colors, vmin=-limit, vmax=limit, aspect="auto")
+    ax.figure.colorbar(image, ax=ax, shrink=0.8, label=label)
 
 
 def _names(selector: Any, columns: NDArray[np.int64]) -> list[str]:
-    """Names of the columns, or their numbers."""
     return [str(name) for name in getattr(selector, "feature_names_in_", np.arange(selector.n_features_in_))[columns]]
 
 
