@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 
 from probewise import BIF, CFS, DAF, EFS, FSDD, MRMR, SFFS
 from probewise.datasets import make_madelon
+from probewise.evaluation import size_curve
 from probewise.plots import (
     ConvergenceDisplay,
     InteractionDisplay,
@@ -204,7 +205,7 @@ def test_a_short_run_has_no_convergence(table):
 # ---- accuracy by size
 
 
-def test_the_size_curve_of_a_selector_is_nested(table):
+def test_the_size_curve_a_selector_is_nested(table):
     X, y = table
     folds = StratifiedKFold(4)
     display = SizeCurveDisplay.from_estimator(BIF(criterion="naive_bayes").fit(X, y), X, y, cv=folds, sizes=[8, 1, 3])
@@ -359,7 +360,7 @@ def test_effects_on_samples():
     y = np.where(data.y > 0, "ill", "well")
     daf = DAF(stop=MaxProbes(200), random_state=0).fit(data.X, y)
     display = RowsDisplay.from_estimator(daf, y, top=4)
-    expected = daf.which_rows(4, y=y)
+    expected = daf.run_.which_rows(4, labels=y)
     np.testing.assert_array_equal(display.ax_.images[0].get_array(), expected.effects)
     assert [label.get_text() for label in display.ax_.get_xticklabels()] == ["ill", "well"]
     assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(expected.names)

@@ -27,6 +27,7 @@ from probewise.criteria.predictions import FROM_COUNTS, PredictionScorer
 from probewise.criteria.scoring import NO_GROUPS, Measure
 from probewise.engine.probes import ProbePlan, Subsets
 from probewise.kernels import scores as kernels
+from probewise.report.sentences import notes_on_run
 from probewise.stopping import MaxProbes
 
 PAIRS = {
@@ -338,8 +339,8 @@ def test_a_score_that_is_no_mean_over_rows_gives_only_J():
     X, y = table(n=60)
     run = DAF(scoring=CUSTOM["scorer"], stop=MaxProbes(100), random_state=0).fit(X, y).run_
     assert run.ledger.n_row_groups == 0
-    assert "errors are about other probes" in sentences_on_features(run, [])[-1]
-    assert not sentences_on_features(DAF(scoring="accuracy", stop=MaxProbes(100)).fit(X, y).run_, [])
+    assert "errors describe other probes" in notes_on_run(run, [])[-1]
+    assert not notes_on_run(DAF(scoring="accuracy", stop=MaxProbes(100)).fit(X, y).run_, [])
 
 
 def test_separability_predicts_nothing():

@@ -5,7 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 from probewise import DAF, Tournament
+from probewise.engine.ledger import LedgerError
 from probewise.evaluation import size_curve
+from probewise.report.sentences import notes_on_run
 from probewise.stopping import MaxProbes
 from probewise.validation.scaling import scale_for, scaled, uneven_widths
 from probewise.validation.stores import Stored

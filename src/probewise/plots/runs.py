@@ -84,14 +84,15 @@ class RankingDisplay(AxesDisplay):
         require_whole("top", top, 1)
         best = np.argsort(selector.ranking_, kind="stable")[:top]
         errors = getattr(selector, "std_errors_", None)
-        coefficient, scores = getattr(selector, "coefficient", ""), selector.scores_
-        has_probes = bool(coefficient and np.isfinite(scores).any())
+        run = getattr(selector, "run_", None)
+        average = 0.0 if run is None else np.nanmean(run.coefficient()[0])
+        measure = f"score of {type(selector).__name__}" if run is None else f"{run.ranked_by.upper()}, above average"
         return cls(
             _names(selector, best),
-            (scores - np.nanmean(scores) if has_probes else scores)[best],
+            selector.scores_[best] - average,
             std_errors=None if errors is None else errors[best],
-            measure=f"{coefficient.upper()}, above average" if has_probes else f"score of {type(selector).__name__}",
-            average=has_probes,
+            measure=measure,
+            average=run is not None,
         ).plot(ax)
 
     def _figsize(self) -> tuple[float, float]:
