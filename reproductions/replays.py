@@ -10,7 +10,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from probewise._selector import RankingSelector
+from probewise._selector import Selector
 from probewise.daf import DAF
 from probewise.engine.fingerprints import fingerprint
 from probewise.engine.ledger import Ledger, LedgerInUse
@@ -38,7 +38,7 @@ class Ledgers:
         return file
 
 
-class Replay(RankingSelector):
+class Replay(Selector):
     """Ranks by a coefficient of a DAF run, or of its first probes; the run is made once, kept in a file.
 
     So all coefficients and every shorter run cost one run, and an interrupted run goes on.
@@ -72,7 +72,7 @@ class Replay(RankingSelector):
         run = self.made(X, y)
         self.n_probes_ = self.n_probes or self.daf.stop.n_probes
         self.run_ = run if run.ledger.n_probes == self.n_probes_ else first_probes(run, self.n_probes_)
-        self._keep(self.run_.coefficient(self.coefficient)[0])
+        self._rank_by(self.run_.coefficient(self.coefficient)[0])
         return self
 
     def made(self, X: Any, y: Any) -> Run:

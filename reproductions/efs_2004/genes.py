@@ -70,7 +70,7 @@ class ByUncertainty(DFE):
 
     def fit(self, X: Any, y: Any) -> ByUncertainty:
         codes, classes, map = self._encoded(X, y, self.discretization)
-        self._keep(codes.against(classes, map=map).uncertainty)
+        self._rank_by(codes.against(classes, map=map).uncertainty)
         return self
 
 
