@@ -137,7 +137,6 @@ class Watched:
             max_probe_size=min(LARGEST_PROBE, X.shape[1]),
             stop=MaxProbes(self.settings.probes[name]),
             check_every=LOOK,
-            block_size=BLOCK,
             random_state=daf_seed,
             device=self.device,
         )
@@ -185,11 +184,11 @@ class Watched:
 def watched(run: Run, rules: Mapping[str, Rule]) -> tuple[dict[str, list[float]], dict[str, int]]:
     """C, C2 and relative C2 at every look of a run, and the probes at which each rule first said stop."""
     watch = frozenset().union(*(rule.watch for rule in rules.values()))
-    knowledge = RunningStats(run.plan, run.ledger, block_size=BLOCK, check_every=LOOK, watch=watch)
+    stats = RunningStats(run.plan, run.ledger, block_size=BLOCK, check_every=LOOK, watch=watch)
     history: dict[str, list[float]] = {name: [] for name in ("probes", *HISTORY)}
     stops: dict[str, int] = {}
-    while knowledge.known < run.ledger.n_probes:
-        state = knowledge.update()
+    while stats.known < run.ledger.n_probes:
+        state = stats.update()
         for name, rule in rules.items():
             if name not in stops and rule(state):
                 stops[name] = state.n_probes
