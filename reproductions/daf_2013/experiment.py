@@ -187,7 +187,7 @@ def watched(run: Run, rules: Mapping[str, Rule]) -> tuple[dict[str, list[float]]
     stats = RunningStats(run.plan, run.ledger, block_size=BLOCK, check_every=LOOK, watch=watch)
     history: dict[str, list[float]] = {name: [] for name in ("probes", *HISTORY)}
     stops: dict[str, int] = {}
-    while stats.known < run.ledger.n_probes:
+    while stats.n_known < run.ledger.n_probes:
         state = stats.update()
         for name, rule in rules.items():
             if name not in stops and rule(state):
