@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sklearn.datasets import dump_svmlight_file
+import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from probewise import FSDD
@@ -25,9 +25,9 @@ assert set(fsdd.get_feature_names_out(names)) == expected
 page = fsdd.report("page.md", X, kinds, feature_names=names).read_text()
 assert all(word in page for word in expected)
 
-dump_svmlight_file(X, [kind == "sport" for kind in kinds], "texts.svm", zero_based=True)
-Path("vocabulary.txt").write_text("\n".join(names))
-command = [Path(sys.executable).with_name("probewise"), "rank", "texts.svm", "--feature-names", "vocabulary.txt"]
+sparse = {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": X.shape}
+np.savez("texts.npz", **sparse, y=np.array(kinds), feature_names=names.astype(str))
+command = [Path(sys.executable).with_name("probewise"), "rank", "texts.npz"]
 done = subprocess.run([*command, "--top", "4", "-q", "--report", "page.html"], capture_output=True, encoding="utf-8")
 assert done.returncode == 0, done.stderr
 found = {line.split()[1] for line in done.stdout.splitlines()[3:7]}

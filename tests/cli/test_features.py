@@ -55,6 +55,7 @@ OPTIONS = {
     ),
     "groups in a file": ("--feature-groups groups.csv", {"feature_groups": [["red", "blue"]]}),
     "keep": ("--keep age,weight --keep b", {"keep": ["age", "weight", "b"]}),
+    "drop": ("--drop age", {"drop": ["age"]}),
     "auto": ("--n-features-to-select auto", {"n_features_to_select": "auto"}),
 }
 
@@ -88,6 +89,8 @@ def texts(column):
 def test_select_writes_whole_groups_and_the_requested_number(rank):
     rank("--ignore smokes --feature-groups c=red,green,blue --select best.csv --n-features-to-select 1 -q")
     assert pl.read_csv("best.csv").columns == ["red", "green", "blue", "label"]
+    rank("--ignore smokes --drop age --select all.csv --n-features-to-select 6 -q")
+    assert "age" not in pl.read_csv("all.csv").columns
 
 
 def test_auto_selects_the_features_that_stand_out(rank):
@@ -107,13 +110,16 @@ def test_auto_selects_the_features_that_stand_out(rank):
         ("--feature-groups one.csv", "one.csv must have two columns, with a header: feature and group"),
         ("--feature-groups none.csv", "there is no file none.csv"),
         ("--keep Age", "keep: there is no feature column 'Age' in the table: did you mean 'age'?"),
+        ("--feature-groups c=red,blue --drop red", "drop names column red and not all others"),
+        ("--keep age --drop age", "keep and drop both name column age"),
+        ("--drop age,weight,red,green,blue,a,b", "keep and drop leave none"),
         ("--categorical-features label", "column 'label' cannot be categorical: it is the target"),
         ("--categorical-features smoke", "there is no categorical column 'smoke' in the table: did you mean 'smokes'?"),
         ("--method fsdd --keep age", "--keep: FSDD has no such parameter; leave it out"),
         ("--method fsdd --feature-groups groups.csv", "--feature-groups: FSDD has no such parameter; leave it out"),
         ("--n-features-to-select auto", "n_features_to_select='auto' with 7 features: give a number from 1 to 7"),
     ],
-    ids=range(11),
+    ids=range(14),
 )
 def test_errors_name_the_parameter(patients, refuse, options, message):
     pd.DataFrame({"feature": ["red"]}).to_csv("one.csv", index=False)

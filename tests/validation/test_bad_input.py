@@ -396,7 +396,7 @@ SHAPES = [
     Bad("an empty pandas frame", lambda: (pd.DataFrame(), Y), r"0 sample\(s\) .*: X is an empty frame"),
     Bad("an empty polars frame", lambda: (pl.DataFrame(), Y), r"0 sample\(s\) .*: X is an empty frame"),
     Bad("a frame without columns", lambda: (frame()[[]], Y), r"0 feature\(s\) .*: X is an empty frame"),
-    Bad("rows of unequal length", lambda: ([*X.tolist()[:-1], [1.0]], Y), "rows of X differ in length, from 1 to 4"),
+    Bad("rows of unequal length", lambda: ([*X.tolist()[:-1], [1.0]], Y), "inhomogeneous shape"),
     Bad("a label too few", lambda: (X, Y[1:]), r"inconsistent numbers of samples: \[24, 23\]"),
     Bad("two columns of labels", lambda: (X, np.c_[Y, Y]), r"y should be a 1d array, got an array of shape \(24, 2\)"),
     Bad("one label for all", lambda: (X, np.int64(1)), r"y should be a 1d array, got an array of shape \(\)"),
@@ -458,7 +458,7 @@ KINDS = [
     Bad(
         "two columns of a name",
         lambda: (frame().set_axis(list("abba"), axis=1), Y),
-        "2 columns of the name 'b': rename",
+        "2 columns of the name 'a': rename",
     ),
     Bad(
         "names of two kinds",

@@ -12,12 +12,13 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
+from ..report.ranking_table import TOP
 from ..validation.parameters import writable_path
 from . import options as o
 from . import selectors
 from .console import print_demo, print_diff, print_line, warnings_as_lines
 from .outputs import DASH, check_outputs, is_resumed, standard_output
-from .results import TOP, fitted, give_comparison, give_ranking, write_reports
+from .results import fitted, give_comparison, give_ranking, write_reports
 from .tables import TableOptions, table_to_rank
 
 EXAMPLES = """Examples:
@@ -135,13 +136,13 @@ def rank(
     ignore: o.Ignore = None,
     features_in: o.FeaturesIn = "columns",
     decimal: o.Decimal = None,
-    feature_names: o.FeatureNames = None,
     missing: o.Missing = None,
     sample_weight: o.SampleWeight = None,
     groups: o.Groups = None,
     categorical_features: o.CategoricalFeatures = None,
     feature_groups: o.FeatureGroups = None,
     keep: o.Keep = None,
+    drop: o.Drop = None,
     method: Annotated[
         str | None,
         o.method_option(
@@ -181,18 +182,10 @@ def rank(
     from ..report import require_report_path
 
     reading = TableOptions(
-        data,
-        target,
-        target_file,
-        id_column,
-        ignore,
-        features_in,
-        decimal,
-        feature_names,
-        sample_weight,
-        groups,
+        data, target, target_file, id_column, ignore, features_in, decimal, sample_weight, groups,
         categorical_features,
-    )
+    )  # fmt: skip
+    criterion = None if criterion is None else criterion.lower()
     resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: peek(file, "seed") is not None)
     name, reports = selectors.method_of(method, ledger, resumed=resumed), report or []
     if out == DASH and DASH in reports:
@@ -221,9 +214,9 @@ def rank(
             name,
             table,
             {
-                **selectors.column_options(table, feature_groups, keep),
+                **selectors.column_options(table, feature_groups, keep=keep, drop=drop),
                 "n_features_to_select": selectors.number_in(n_features_to_select),
-                "criterion": criterion and criterion.lower(),
+                "criterion": criterion,
                 "scoring": scoring,
                 "cv": cv,
                 "n_probes": n_probes,
@@ -268,7 +261,6 @@ def compare(
     ignore: o.Ignore = None,
     features_in: o.FeaturesIn = "columns",
     decimal: o.Decimal = None,
-    feature_names: o.FeatureNames = None,
     methods: o.Methods = "daf,bif,all",
     classifiers: o.Classifiers = "knn,linear",
     trials: o.Trials = 20,
@@ -295,7 +287,7 @@ def compare(
     from ..plots import require_picture_path
 
     resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: file.stat().st_size > 0)
-    reading = TableOptions(data, target, target_file, id_column, ignore, features_in, decimal, feature_names)
+    reading = TableOptions(data, target, target_file, id_column, ignore, features_in, decimal)
     compared = selectors.selectors_named(methods, n_probes=n_probes, time_limit=time_limit)
     numbers = None if sizes is None else selectors.whole_numbers("sizes", sizes)
     with standard_output(out, ".csv", quiet=quiet) as out:
@@ -341,7 +333,6 @@ def report(
     ignore: o.Ignore = None,
     features_in: o.FeaturesIn = "columns",
     decimal: o.Decimal = None,
-    feature_names: o.FeatureNames = None,
     sample_weight: o.SampleWeight = None,
     groups: o.Groups = None,
     categorical_features: o.CategoricalFeatures = None,
@@ -355,14 +346,12 @@ def report(
     from ..report import require_report_path
 
     reading = TableOptions(
-        data or "", target, target_file, id_column, ignore, features_in, decimal, feature_names, sample_weight, groups,
+        data or "", target, target_file, id_column, ignore, features_in, decimal, sample_weight, groups,
         categorical_features,
     )  # fmt: skip
     if not out:
         raise ValueError("a report needs --out FILE: .html, .md or .json")
-    if data is None and any(
-        (target, target_file, id_column, ignore, feature_names, sample_weight, groups, categorical_features)
-    ):
+    if data is None and any((target, target_file, id_column, ignore, sample_weight, groups, categorical_features)):
         raise ValueError("--target and the other options of the table need --data DATA")
     with standard_output(DASH if DASH in out else None, ".json", quiet=quiet) as printed:
         paths = [path if path != DASH or printed is None else printed for path in out]

@@ -58,8 +58,6 @@ FeaturesIn = Annotated[str, table_option(metavar="columns|rows", help=
     "name of a row.")]
 Decimal = Annotated[str | None, table_option(metavar="MARK", help=
     "The decimal mark of numbers in text: . or , (default: detected).")]
-FeatureNames = Annotated[str | None, table_option(metavar="FILE", help=
-    "A text file with one name per line, for formats without column names: svmlight, NPZ and NPY.")]
 Missing = Annotated[str | None, table_option(metavar="mean|median|error", help=
     "Fill missing values with the mean or median of the training rows of each fold, or stop with an error. Default: "
     "median, if the criterion can do it.")]
@@ -77,6 +75,8 @@ FeatureGroups = Annotated[list[str] | None, feature_option(metavar="NAME=COLS", 
     "group.")]
 Keep = Annotated[list[str] | None, feature_option(metavar="COLS", help=
     "Features that are in every probe and are always selected.")]
+Drop = Annotated[list[str] | None, feature_option(metavar="COLS", help=
+    "Features that are in no probe and rank last. To leave a column out of the table, use --ignore.")]
 
 # ---- the method
 

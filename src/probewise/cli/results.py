@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..validation.tables import columns_not_finite
-from .console import TOP as TOP
 from .console import print_comparison, print_line, print_ranking, summary_of, warnings_as_lines
 from .outputs import shown
 
@@ -91,11 +90,11 @@ def classes_like_a_quantity(y: Any) -> int | None:
 
 
 def _best_columns(selector: Any, top: int | None) -> Any:
-    """Columns of the selected features (or of the top ones), best first; features of ``keep`` are always included."""
+    """Columns of the selected features (or of the top ones), best first, with those of ``keep``, not of ``drop``."""
     is_best = selector.support_ if top is None else selector.ranking_ <= top
     units = getattr(selector, "units_", None)
     if units is not None:
-        is_best[units.kept] = True
+        is_best[units.kept], is_best[units.dropped] = True, False
     order = np.argsort(selector.ranking_, kind="stable")
     return order[is_best[order]]
 

@@ -159,14 +159,15 @@ def _rule_of(node: ast.expr) -> Rule:
 # ---- columns
 
 
-def column_options(table: Table, feature_groups: Sequence[str] | None, keep: Sequence[str] | None) -> dict[str, Any]:
-    """The parameters ``feature_groups`` and ``keep``, with columns as numbers."""
+def column_options(table: Table, feature_groups: Sequence[str] | None, **lists: Sequence[str] | None) -> dict[str, Any]:
+    """The parameters ``feature_groups``, ``keep`` and ``drop``, with columns as numbers."""
     numbers = {name: number for number, name in enumerate(table.feature_names)}
     groups: dict[str, list[int]] = {}
     for text in feature_groups or ():
         for name, columns in _named_groups(text):
             groups.setdefault(name, []).extend(_columns_named(numbers, "feature_groups", [columns]))
-    return {"feature_groups": groups or None, "keep": _columns_named(numbers, "keep", keep or ()) or None}
+    columns_of = {name: _columns_named(numbers, name, items or ()) or None for name, items in lists.items()}
+    return {"feature_groups": groups or None, **columns_of}
 
 
 def is_file_of_groups(text: str) -> bool:

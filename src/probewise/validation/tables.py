@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -116,11 +117,9 @@ def _require_plain_frame(X: Any) -> None:
         what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
         raise ValueError(f"Found array with 0 {what} (shape={tuple(X.shape)}): X is an empty frame")
     names = list(X.columns)
-    seen: set[Any] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"X has {names.count(name)} columns of the name {name!r}: rename them or leave some out")
-        seen.add(name)
+    name, count = Counter(names).most_common(1)[0]
+    if count > 1:
+        raise ValueError(f"X has {count} columns of the name {name!r}: rename them or leave some out")
     dates = [getattr(kind, "is_temporal", bool)() or getattr(kind, "kind", "") in ("M", "m") for kind in X.dtypes]
     if any(dates):
         raise ValueError(
@@ -131,16 +130,11 @@ def _require_plain_frame(X: Any) -> None:
 
 @contextmanager
 def explained(X: Any) -> Iterator[None]:
-    """Explain errors in the conversion of X: name columns that are not numeric, and rows of unequal length."""
+    """Name the columns that are not numeric in errors of the conversion of X."""
     try:
         yield
     except (ValueError, TypeError) as error:
         _require_number_columns(X, error)
-        if isinstance(X, Sequence) and len({np.size(row) for row in X}) > 1:
-            sizes = sorted({np.size(row) for row in X})
-            raise ValueError(
-                f"rows of X differ in length, from {sizes[0]} to {sizes[-1]} cells: make them equal"
-            ) from error
         raise
 
 
