@@ -186,7 +186,7 @@ def grouped(feature_groups: Any, names: NDArray[Any] | None, n_features: int) ->
     every = np.concatenate([np.empty(0, np.int32), *groups])
     if len(np.unique(every)) < len(every):
         name = _name_of(int(np.flatnonzero(np.bincount(every) > 1)[0]), by_name)
-        raise ParameterError(f"feature_groups has column {name} in two groups: a feature can be in one group only")
+        raise ParameterError(f"feature_groups has column {name} in two groups: a feature enters with one group only")
     return groups
 
 
@@ -218,8 +218,7 @@ def _column_number(item: Any, parameter: str, by_name: dict[str, int] | None, n_
 def _columns_by_label(labels: list[Any], n_features: int) -> list[list[int]]:
     if len(labels) != n_features:
         raise ParameterError(
-            f"feature_groups has {len(labels)} labels for {n_features} features: "
-            "give one for each feature, or lists of columns"
+            f"feature_groups has {len(labels)} labels for {n_features} features: give one for each, or lists of columns"
         )
     columns: dict[Any, list[int]] = {}
     for column, label in enumerate(labels):
@@ -260,7 +259,12 @@ def checked_costs(costs: Any, names: NDArray[Any] | None, n_features: int) -> ND
         by_name = _numbers_by_name(names)
         stated = {_column_number(key, "costs", by_name, n_features): value for key, value in costs.items()}
         costs = [stated.get(column, 1.0) for column in range(n_features)]
-    values = np.asarray(costs, dtype=np.float64) if np.ndim(costs) == 1 else np.empty(0)
+    try:
+        values = np.asarray(costs, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
     if values.shape != (n_features,) or not (np.isfinite(values) & (values > 0)).all():
-        raise ParameterError(f"costs must hold a number above 0 for each of {n_features} features, or be a dict")
+        raise ParameterError(
+            f"costs must hold a number above 0 for each of {n_features} features, or be a dict of them"
+        )
     return values
