@@ -155,7 +155,7 @@ def test_a_run_goes_on_and_ends_as_if_never_stopped(data, tmp_path, capsys):
         tables[name] = pl.read_csv(tmp_path / f"{name}.csv").drop("seconds")
     assert tables["resumed"].equals(tables["whole"])
     message = refusal(capsys, *basis, "--ledger", kept, "--resume", "--ignore", "f03")
-    assert "holds another study: its shape is [90, 20], not [90, 19]" in message
+    assert "has another study: its shape is [90, 20], not [90, 19]" in message
 
 
 def test_resume_needs_something_to_resume(data, tmp_path, capsys):
@@ -240,7 +240,7 @@ def test_ctrl_c_before_the_first_trial_says_so(data, capsys, monkeypatch):
         (["--methods", ","], "--methods ',' is not known"),
         (["--classifiers", "oracle"], "--classifiers 'oracle' is not known: choose from knn, linear"),
         (["--sizes", "1,many"], "--sizes '1,many' is no list of whole numbers: write 5,10,20"),
-        (["--sizes", "1,50"], "--sizes [1, 50] with 20 features: give whole numbers from 1 to 20"),
+        (["--sizes", "1,50"], "sizes=[1, 50] must be whole numbers from 1 to the number of features, 20"),
         (["--trials", "0"], "'--trials'"),
         (["--test-size", "2"], "test_size"),
         (["--methods", "bif", "--probes", "9"], "--probes and --time have no meaning for --methods bif"),
@@ -290,7 +290,7 @@ def test_without_matplotlib_a_picture_is_refused_before_any_work(data, tmp_path,
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(Study, "compare", lambda *given, **named: pytest.fail("work was begun"))
     error = refusal(capsys, data, "--target", "label", "--plot", tmp_path / "p.png")
-    assert error == "probewise: drawing needs the report extra: pip install 'probewise[report]'\n"
+    assert error == "probewise: plots need the report extra: pip install 'probewise[report]'\n"
 
 
 def test_help_shows_the_command(capsys):

@@ -85,10 +85,10 @@ def test_what_is_said_at_the_end(patients, capsys):
     assert run(shlex.split(f"rank patients.csv --target label --probes 400 --jobs 1 {options} --select best.csv")) == 0
     said = capsys.readouterr().err
     for words in (
-        "1 group, of 2 features in all, entered and left probes as one",
-        "In every probe, at the user's wish: age",
-        "In no probe, at the user's wish: b",
-        "Categories, level by level: smokes",
+        "1 group with 2 features in total entered the probes as one unit",
+        "In every probe, as requested: age",
+        "In no probe, as requested: b",
+        "Categorical: smokes",
         "100 decoys took part",
     ):
         assert words in said
@@ -193,7 +193,7 @@ def test_a_report_of_the_ledger_and_the_table(patients, capsys):
     for name in ("first.md", "second.md"):
         with open(name, encoding="utf-8") as file:
             text = file.read()
-        assert "Categories, level by level: smokes" in text
+        assert "Categorical: smokes" in text
         assert "## How many features" in text
     assert run(shlex.split("report run.ledger --categorical smokes --out third.md")) == 2
     assert "need --data TABLE" in capsys.readouterr().err

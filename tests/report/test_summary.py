@@ -463,7 +463,7 @@ def test_every_table_of_a_study_has_a_sentence(study, capsys):
     means = dict(zip(result.selectors, result.accuracy.mean(axis=(0, 2, 3)), strict=True))
     best = max(means, key=means.get)
     significant = result.verdict()["p_holm"] < 0.05
-    highest = f"{best} has the highest mean accuracy over all sizes, {means[best]:.3f}"
+    highest = f"{best} has the highest mean over sizes, {means[best]:.3f}"
     assert sentences["accuracy"][0].startswith(highest)
     assert ("no difference is significant" in sentences["accuracy"][0]) == (not significant.any())
     assert sentences["pairs"].startswith(f"{significant.sum()} of 3" if significant.any() else "No difference")
@@ -479,7 +479,7 @@ def test_every_table_of_a_study_has_a_sentence(study, capsys):
 def test_differences_in_words():
     means = np.array([0.9, 0.8, 0.7])
     sentence = _on_accuracy(("a", "b", "c"), means, [("a", "c"), ("b", "c")])
-    assert sentence == "a has the highest mean accuracy over all sizes, 0.900; it is significantly better than c."
+    assert sentence == "a has the highest mean over sizes, 0.900; it is significantly better than c."
     assert _on_accuracy(("a", "b", "c"), means, [("b", "c")]).endswith(", but its lead may be chance.")
     assert _on_pairs(3, 1, 5) == "1 of 3 differences is significant."
     assert _on_pairs(3, 0, 1) == "A single split cannot show whether a difference is significant."

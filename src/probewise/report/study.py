@@ -167,8 +167,8 @@ def significant_pairs(pairs: dict[str, Any], classifier: str | None = None) -> l
 def _on_accuracy(selectors: Sequence[str], means: Floats, significant: list[tuple[str, str]]) -> str:
     best = selectors[int(np.argmax(means))]
     if len(selectors) == 1:
-        return f"{best} has a mean accuracy of {means.max():.3f} over all sizes."
-    lead = f"{best} has the highest mean accuracy over all sizes, {means.max():.3f}"
+        return f"{best} has a mean over sizes of {means.max():.3f}."
+    lead = f"{best} has the highest mean over sizes, {means.max():.3f}"
     beaten = [worse for better, worse in significant if better == best]
     if beaten:
         return f"{lead}; it is significantly better than {listed(beaten)}."
@@ -181,8 +181,8 @@ def _on_stability(result: StudyResult, values: Floats) -> str:
         return "Stability needs at least two splits."
     place = int(np.nanargmax(means))
     if len(means) == 1:
-        return f"The mean stability over all sizes is {means[0]:.3f}."
-    return f"{result.selectors[place]} has the most stable selection, {means[place]:.3f} on average over all sizes."
+        return f"The mean over sizes is {means[0]:.3f}."
+    return f"{result.selectors[place]} has the most stable selection, {means[place]:.3f} on average over sizes."
 
 
 def _on_pairs(n_pairs: int, n_significant: int, n_trials: int) -> str:
