@@ -184,7 +184,7 @@ def _described(value: Any, name: str) -> dict[str, str]:
                 texts |= _described(part, f"{name}.{parameter}")
         return texts
     if isinstance(value, list | tuple):
-        parts = [_described(part, f"{name}[{place}]") for place, part in enumerate(value)]
+        parts = [_described(part, f"{name}[{index}]") for index, part in enumerate(value)]
         return {key: text for part in parts for key, text in part.items()} or {name: repr(value)}
     if isinstance(value, np.ndarray):
         return {name: fingerprint(value)}
