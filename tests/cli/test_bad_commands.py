@@ -78,10 +78,10 @@ FILES = {
 }
 REFUSED_TABLES = {
     "missing.csv": "there is no file missing.csv",
-    "folder": "folder has no format known here: name it .csv",
+    "folder": "folder has an unknown format: name it .csv",
     "table.xlsx": "table.xlsx",  # damaged, or the extra is not there
-    "table.xls": "table.xls has no format known here: name it .csv",
-    "table": "table has no format known here: name it .csv",
+    "table.xls": "table.xls has an unknown format: name it .csv",
+    "table": "table has an unknown format: name it .csv",
     "empty.csv": "empty.csv is empty",
     "blank.csv": "blank.csv has no header: its first line is blank",
     "header.csv": "header.csv has a header but no rows",
@@ -90,15 +90,15 @@ REFUSED_TABLES = {
     "quote.csv": "quote.csv: the quote in the last data row, '1,2,\"yes\\n3,4,no', is never closed: close it",
     "latin.csv": "latin.csv is no text in UTF-8 (byte 0xe9 after",
     "binary.csv": "binary.csv is no text in UTF-8",
-    "twice.csv": "the name 'a' stands for columns 0 and 1, counted from 0: rename one",
+    "twice.csv": "columns 0 and 1 (counted from 0) have the same name, 'a': rename one",
     "unnamed.csv": "column 0 has no name and may be a saved row index: ignore it (--ignore 0) or name it",
     "same.csv": "column 2 has the name of the target, 'label': rename it or leave it out",
-    "text.csv": "hold other than numbers: 'c' ('high' in data row 1); encode them as numbers or leave them out (--ign",
+    "text.csv": "is not numeric: 'c' ('high' in data row 1); encode it as numbers, ignore it (ignore=['c'])",
     "infinite.csv": "infinite in 1 of 3 feature columns: 'c' (first in data row 1); fill them in",
     "lost.csv": "the target 'label' is missing or infinite in 1 of 24 rows (first: data row 1): fill it in",
-    "short.csv.gz": "short.csv.gz cannot be unpacked",
-    "not.csv.gz": "not.csv.gz cannot be unpacked",
-    "not.csv.zst": "not.csv.zst cannot be unpacked (not a zst file): is the file whole?",
+    "short.csv.gz": "short.csv.gz cannot be decompressed",
+    "not.csv.gz": "not.csv.gz cannot be decompressed",
+    "not.csv.zst": "not.csv.zst cannot be decompressed (not a zst file): is the file complete?",
     "not.parquet": "not.parquet cannot be read as Parquet",
     "not.arrow": "not.arrow cannot be read as Arrow",
     "not.npz": "not.npz cannot be read as NPZ",
@@ -133,7 +133,7 @@ REFUSED_OPTIONS = {
         "--inclusion 1e-06 leaves probes of 2 features empty, and they are drawn again without end: give at",
     ),
     # which columns
-    "rank, no target": (["rank", "good.csv"], "say which column is the target (--target COL)"),
+    "rank, no target": (["rank", "good.csv"], "choose the target column (target=...)"),
     "rank, a misspelt target": (
         [*RANK, "--target", "labels"],
         "there is no target column 'labels' in the table: did you mean",

@@ -164,7 +164,7 @@ def test_errors_name_the_option(patients, options, words, capsys):
 
 def test_text_is_refused_where_it_is_not_named(patients, capsys):
     assert rank("") == 2
-    assert "1 of 8 columns hold other than numbers" in capsys.readouterr().err
+    assert "1 of 8 columns is not numeric" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_categories_of_a_table(patients, ending):
     else:
         kinds = frame.with_columns(pl.col("smokes").cast(pl.Categorical))
         kinds.write_parquet("table.parquet") if ending == "parquet" else kinds.write_ipc("table.arrow")
-    table = read_table(f"table.{ending}", target="label", categorical=["smokes", "a"])
+    table = read_table(f"table.{ending}", target="label", categorical_features=["smokes", "a"])
     assert table.levels[7] == ["no", "not asked", "yes"]
     assert len(table.levels[5]) == patients["a"].nunique()
     assert table.X.shape == (80, 8)
@@ -224,10 +224,10 @@ def test_categories_of_a_table(patients, ending):
 def test_categories_need_columns_that_are_read(patients, tmp_path):
     np.save(tmp_path / "X.npy", np.zeros((4, 3)))
     np.savez(tmp_path / "X.npz", X=np.arange(12.0).reshape(4, 3), y=np.arange(4) % 2)
-    table = read_table(tmp_path / "X.npz", categorical=["1"])
+    table = read_table(tmp_path / "X.npz", categorical_features=["1"])
     assert table.levels == {1: ["1.0", "10.0", "4.0", "7.0"]}
-    with pytest.raises(TableError, match="leave categorical or features_in='rows' out"):
-        read_table("patients.csv", target="label", features_in="rows", categorical=["age"])
+    with pytest.raises(TableError, match="categorical_features cannot be used with features_in='rows'"):
+        read_table("patients.csv", target="label", features_in="rows", categorical_features=["age"])
 
 
 def test_pairs(tmp_path):

@@ -189,10 +189,15 @@ def test_features_in_rows(frame, tmp_path):
     turned = frame.drop("number").transpose(include_header=True, header_name="name")
     turned.write_csv(tmp_path / "turned.csv")
     table = read_table(
-        tmp_path / "turned.csv", target="class", features_in="rows", weights="weight", groups="patient", gaps=True
+        tmp_path / "turned.csv",
+        target="class",
+        features_in="rows",
+        sample_weight="weight",
+        groups="patient",
+        allow_missing=True,
     )
     X, _, weights, groups = made()
-    np.testing.assert_array_equal(table.weights, weights)
+    np.testing.assert_array_equal(table.sample_weight, weights)
     assert len(np.unique(table.groups)) == len(np.unique(groups))
     np.testing.assert_array_equal(np.isnan(table.X), np.isnan(X))
     assert table.feature_names == NAMES
@@ -201,8 +206,8 @@ def test_features_in_rows(frame, tmp_path):
 def test_columns_beside_a_matrix(tmp_path):
     X, y, weights, groups = made()
     np.savez(tmp_path / "data.npz", X=X, y=y, weight=weights, patient=groups)
-    table = read_table(tmp_path / "data.npz", weights="weight", groups="patient", gaps=True)
-    np.testing.assert_array_equal(table.weights, weights)
+    table = read_table(tmp_path / "data.npz", sample_weight="weight", groups="patient", allow_missing=True)
+    np.testing.assert_array_equal(table.sample_weight, weights)
     np.testing.assert_array_equal(table.groups, np.unique(groups, return_inverse=True)[1])
     assert table.X.shape == (N, D)
 
@@ -272,18 +277,22 @@ def test_weights_must_be_weights(frame, tmp_path, cell, words):
     weights[3] = cell
     frame.drop("number").with_columns(weight=pl.Series(weights)).write_csv(tmp_path / "data.csv")
     with pytest.raises(TableError) as error:
-        read_table(tmp_path / "data.csv", target="class", ignore=["patient"], weights="weight", gaps=True)
+        read_table(
+            tmp_path / "data.csv", target="class", ignore=["patient"], sample_weight="weight", allow_missing=True
+        )
     assert words in str(error.value)
 
 
 def test_weights_of_zero_and_lost_groups_are_refused(frame, tmp_path):
     frame.drop("number").with_columns(weight=pl.lit(0)).write_csv(tmp_path / "zero.csv")
     with pytest.raises(TableError, match="the weights 'weight' are all 0"):
-        read_table(tmp_path / "zero.csv", target="class", ignore=["patient"], weights="weight", gaps=True)
+        read_table(
+            tmp_path / "zero.csv", target="class", ignore=["patient"], sample_weight="weight", allow_missing=True
+        )
     patients = pl.Series([None, *frame["patient"].to_list()[1:]])
     frame.drop("number").with_columns(patient=patients).write_parquet(tmp_path / "lost.parquet")
     with pytest.raises(TableError, match=r"the groups 'patient' are missing in 1 of 90 rows \(first: data row 1\)"):
-        read_table(tmp_path / "lost.parquet", target="class", ignore=["weight"], groups="patient", gaps=True)
+        read_table(tmp_path / "lost.parquet", target="class", ignore=["weight"], groups="patient", allow_missing=True)
 
 
 def test_infinite_values_are_never_gaps(frame, tmp_path):
@@ -291,4 +300,4 @@ def test_infinite_values_are_never_gaps(frame, tmp_path):
     column[0] = float("inf")
     frame.drop("number").with_columns(pl.Series("gene 3", column)).write_parquet(tmp_path / "data.parquet")
     with pytest.raises(TableError, match="values are infinite in 1 of 8 feature columns: 'gene 3'"):
-        read_table(tmp_path / "data.parquet", target="class", ignore=["weight", "patient"], gaps=True)
+        read_table(tmp_path / "data.parquet", target="class", ignore=["weight", "patient"], allow_missing=True)

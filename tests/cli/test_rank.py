@@ -441,7 +441,7 @@ def test_a_real_command_refuses_in_one_line_with_code_2(tmp_path):
     ("columns", "reason"),
     [
         ({"a": [1, 2], "other": [0, 1]}, "no target column 'label'"),
-        ({"a": ["u", "v"], "label": [0, 1]}, "1 of 1 columns hold other than numbers: 'a' ('u' in data row 1)"),
+        ({"a": ["u", "v"], "label": [0, 1]}, "1 of 1 columns is not numeric: 'a' ('u' in data row 1)"),
         ({"a": [1.5, 2.5], "label": ["x", None]}, "the target 'label' is missing"),
         ({"a": range(9), "label": ["x"] * 9}, "only one class"),
         ({"a": range(9), "label": ["x"] * 7 + ["y"] * 2}, "fewer than --cv 3 folds"),

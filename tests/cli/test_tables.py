@@ -113,7 +113,9 @@ def test_what_is_guessed_is_said_in_a_line(folder, capsys, monkeypatch, expected
     turned = refusal(capsys, "rank", "turned.tsv", "--target-file", "labels.tsv")
     assert turned.endswith("the features seem to be in rows (--features-in rows)\n")
     address = "https://example.org/a//b.csv"
-    assert f"{address} is an address: download it (curl -L" in refusal(capsys, "rank", address, "--target", "label")
+    assert f"{address} is a URL: download the file first (curl -L" in refusal(
+        capsys, "rank", address, "--target", "label"
+    )
     assert address in refusal(capsys, "convert", address, "b.npy")
 
 
@@ -194,13 +196,13 @@ def test_options_that_do_not_fit(folder, capsys, monkeypatch, options, reason):
     [
         ("d.csv", b"", "d.csv is empty"),
         ("d.csv", b"a,b,label\n1,2,0\n1,2\n", "data row 2 has 2 cells and the header 3"),
-        ("d.csv", b"a,a,label\n1,2,0\n1,2,1\n", "the name 'a' stands for columns 0 and 1"),
+        ("d.csv", b"a,a,label\n1,2,0\n1,2,1\n", "columns 0 and 1 (counted from 0) have the same name, 'a'"),
         ("d.csv", b"a,lable\n1,0\n2,1\n", "there is no target column 'label' in the table: did you mean 'lable'?"),
         ("d.csv", b"a,label\n1,\xe9\n", "is no text in UTF-8"),
         ("d.csv", b"a,label\n1,0\n2,NA\n", "first: data row 2"),
         ("d.csv", b"a,my note,label\n1,,0\n2,hi,1\n", "'my note' ('hi' in data row 2)"),
         ("d.csv", b"a,my note,label\n1,,0\n2,hi,1\n", "(--ignore 'my note')"),
-        ("d.csv.gz", b"no archive", "cannot be unpacked"),
+        ("d.csv.gz", b"no archive", "cannot be decompressed"),
         ("d.parquet", b"no parquet", "cannot be read as Parquet"),
         ("d.arff", b"no arff", "cannot be read as ARFF"),
         ("d.npz", b"no npz", "cannot be read as NPZ"),

@@ -23,7 +23,7 @@ from probewise import (
 )
 from probewise.datasets import make_madelon
 from probewise.discretize import Discretizer
-from probewise.io.reading import _found
+from probewise.io.reading import _rows_by_id
 from probewise.validation.parameters import checked_costs, grouped, named_columns
 
 WORK = Counter()

@@ -142,7 +142,7 @@ def _reading_options(given: Any) -> dict[str, Any]:
         "ignore": given.ignore or (),
         "sample_weight": getattr(given, "weights", None),
         "groups": getattr(given, "groups", None),
-        "categorical_features": [name for item in getattr(given, "categorical", None) or () for name in item.split(",")],
+        "categorical_features": [name for text in getattr(given, "categorical", 0) or () for name in text.split(",")],
     }
 
 
