@@ -146,7 +146,7 @@ def test_select_where_nothing_is_kept(patients, tmp_path, capsys):
         ("--costs groups.csv", "--costs groups.csv: the cost of 'red' is 'x'; give a number"),
         ("--costs patients.csv", "--costs: there is no feature column"),
         ("--costs nowhere.csv", "there is no file nowhere.csv"),
-        ("--feature-groups one.csv", "one.csv must have two columns, with a header: feature and group"),
+        ("--feature-groups one.csv", "one.csv must have a header and two columns, feature and group"),
         ("--categorical label", "column 'label' cannot be categorical: it is the target"),
         ("--categorical smoke", "there is no categorical column 'smoke' in the table: did you mean 'smokes'?"),
         ("--method fsdd --keep-features age", "--keep-features: --method fsdd makes no probes; leave it out"),

@@ -237,14 +237,14 @@ def test_gaps_are_filled_and_that_is_said_or_refused_with_the_remedy(data, capsy
             "--scoring 'f3': KNN measures 'accuracy', 'balanced_accuracy', 'f1_macro'",
         ),
         (["--scoring", "f1"], "--scoring 'f1' is of the class labelled 1, and y has 'ill' and 'well': use --scoring"),
-        (["--weights", "wieght"], "no weights column 'wieght' in the table: did you mean 'weight'?"),
-        (["--weights", "class"], "column 'class' cannot be both the weights and the target"),
-        (["--weights", "weight", "--ignore", "weight"], "column 'weight' cannot be both the weights and ignored"),
+        (["--weights", "wieght"], "no sample_weight column 'wieght' in the table: did you mean 'weight'?"),
+        (["--weights", "class"], "column 'class' cannot be both the sample_weight and the target"),
+        (["--weights", "weight", "--ignore", "weight"], "column 'weight' cannot be both the sample_weight and ignored"),
         (
             ["--weights", "weight", "--row-groups", "weight"],
-            "column 'weight' cannot be both the weights and the groups",
+            "column 'weight' cannot be both the sample_weight and the groups",
         ),
-        (["--weights", "patient"], "the weights 'patient' are of type String: give numbers"),
+        (["--weights", "patient"], "sample_weight='patient' has type String: weights must be numbers"),
         (
             ["--weights", "weight", "--criterion", "svm"],
             "--weights: SVM knows no weights; leave them out, or use",
@@ -267,8 +267,8 @@ def test_what_cannot_be_is_refused(whole, capsys, options, words):
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
-        (-1.0, "the weights 'weight' are missing, infinite or negative in 1 of 90 rows (first: data row 4)"),
-        (None, "the weights 'weight' are missing, infinite or negative in 1 of 90 rows (first: data row 4)"),
+        (-1.0, "sample_weight='weight' is missing, infinite or negative in 1 of 90 rows (first: data row 4)"),
+        (None, "sample_weight='weight' is missing, infinite or negative in 1 of 90 rows (first: data row 4)"),
     ],
     ids=["negative", "missing"],
 )
@@ -285,13 +285,13 @@ def test_weights_must_be_weights(frame, tmp_path, cell, words):
 
 def test_weights_of_zero_and_lost_groups_are_refused(frame, tmp_path):
     frame.drop("number").with_columns(weight=pl.lit(0)).write_csv(tmp_path / "zero.csv")
-    with pytest.raises(TableError, match="the weights 'weight' are all 0"):
+    with pytest.raises(TableError, match="sample_weight='weight' is 0 in all rows"):
         read_table(
             tmp_path / "zero.csv", target="class", ignore=["patient"], sample_weight="weight", allow_missing=True
         )
     patients = pl.Series([None, *frame["patient"].to_list()[1:]])
     frame.drop("number").with_columns(patient=patients).write_parquet(tmp_path / "lost.parquet")
-    with pytest.raises(TableError, match=r"the groups 'patient' are missing in 1 of 90 rows \(first: data row 1\)"):
+    with pytest.raises(TableError, match=r"groups='patient' is missing in 1 of 90 rows \(first: data row 1\)"):
         read_table(tmp_path / "lost.parquet", target="class", ignore=["weight"], groups="patient", allow_missing=True)
 
 

@@ -104,14 +104,14 @@ def test_what_is_guessed_is_said_in_a_line(folder, capsys, monkeypatch, expected
     printed = capsys.readouterr()
     assert printed.out == expected
     commas, named = printed.err.splitlines()[:2]
-    assert commas == "probewise: numbers are read with decimal commas (--decimal ,); --decimal . if they are none"
-    assert named.endswith("'sample', text that is different in every row, is taken to name the rows (--id sample)")
+    assert commas == "probewise: numbers are read with decimal commas (decimal=','); use decimal='.' if this is wrong"
+    assert named.endswith("'sample' has a different text in every row: it is read as id_column='sample'")
     whole.with_columns(other="sample").write_csv("two.csv")
-    assert "names the rows (--id sample), and leave out the others (--ignore other)" in refusal(
+    assert "names the rows (id_column='sample') and ignore the others (ignore=['other'])" in refusal(
         capsys, "rank", "two.csv", "--target", "label"
     )
     turned = refusal(capsys, "rank", "turned.tsv", "--target-file", "labels.tsv")
-    assert turned.endswith("the features seem to be in rows (--features-in rows)\n")
+    assert turned.endswith("the features seem to be in rows (features_in='rows')\n")
     address = "https://example.org/a//b.csv"
     assert f"{address} is a URL: download the file first (curl -L" in refusal(
         capsys, "rank", address, "--target", "label"
@@ -180,7 +180,7 @@ def test_select_of_a_sparse_table(folder, tmp_path, capsys):
         (["--n-features", "31", "--select", "new.csv"], "--n-features 31 is more than the 30 features"),
         (["--target-file", "labels.tsv", "--out", "labels.tsv"], "would overwrite labels.tsv"),
         (["--target-file", "none.csv"], "there is no file none.csv"),
-        (["--features-in", "cells"], "--features-in 'cells' is not known: choose one of columns, rows"),
+        (["--features-in", "cells"], "features_in='cells' must be 'columns' or 'rows'"),
         (["--id", "nobody"], "there is no id column 'nobody'"),
         (["--out", "ranking.docx"], "ranking.docx has no format that can be written: name it .csv"),
     ],
@@ -198,10 +198,10 @@ def test_options_that_do_not_fit(folder, capsys, monkeypatch, options, reason):
         ("d.csv", b"a,b,label\n1,2,0\n1,2\n", "data row 2 has 2 cells and the header 3"),
         ("d.csv", b"a,a,label\n1,2,0\n1,2,1\n", "columns 0 and 1 (counted from 0) have the same name, 'a'"),
         ("d.csv", b"a,lable\n1,0\n2,1\n", "there is no target column 'label' in the table: did you mean 'lable'?"),
-        ("d.csv", b"a,label\n1,\xe9\n", "is no text in UTF-8"),
+        ("d.csv", b"a,label\n1,\xe9\n", "is not UTF-8 text"),
         ("d.csv", b"a,label\n1,0\n2,NA\n", "first: data row 2"),
         ("d.csv", b"a,my note,label\n1,,0\n2,hi,1\n", "'my note' ('hi' in data row 2)"),
-        ("d.csv", b"a,my note,label\n1,,0\n2,hi,1\n", "(--ignore 'my note')"),
+        ("d.csv", b"a,my note,label\n1,,0\n2,hi,1\n", "(ignore=['my note'])"),
         ("d.csv.gz", b"no archive", "cannot be decompressed"),
         ("d.parquet", b"no parquet", "cannot be read as Parquet"),
         ("d.arff", b"no arff", "cannot be read as ARFF"),

@@ -236,7 +236,7 @@ def test_sparse_data_stay_sparse(tmp_path):
     np.testing.assert_array_equal(given.X.toarray(), X.toarray())
     assert given.train_index is None
     np.savez(tmp_path / "odd.npz", y=np.arange(5))
-    with pytest.raises(ValueError, match="holds y: a data set needs X and y"):
+    with pytest.raises(ValueError, match="contains y: a data set needs X and y"):
         load("odd", tmp_path)
 
 

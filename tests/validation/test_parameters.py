@@ -67,8 +67,8 @@ def test_labels_by_id_read_the_ids_a_few_times():
     """Ids that stand in the second file many times and are of no row here were each looked for among all ids."""
     WORK.clear()
     ids, kept = Ids(["a", "b"]), ["a", "b", *["unknown"] * 300]
-    source = SimpleNamespace(keys=lambda place: kept, names=["id"], path="labels.csv")
-    assert _found(source, 0, ids) == [0, 1]
+    source = SimpleNamespace(texts=lambda index: kept, names=["id"], path="labels.csv")
+    assert _rows_by_id(source, 0, ids) == [0, 1]
     assert WORK["read"] < 10
 
 

@@ -139,10 +139,11 @@ def _reading_options(given: Any) -> dict[str, Any]:
     return {
         **values_of(given, "target", "target_file", "id_column", "features_in", "decimal"),
         "drop_unlabeled": given.drop_unlabelled,
+        "feature_names": given.names,
         "ignore": given.ignore or (),
         "sample_weight": getattr(given, "weights", None),
         "groups": getattr(given, "groups", None),
-        "categorical_features": [name for text in getattr(given, "categorical", 0) or () for name in text.split(",")],
+        "categorical_features": [name for text in getattr(given, "categorical", ()) or () for name in text.split(",")],
     }
 
 
