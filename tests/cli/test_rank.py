@@ -496,7 +496,7 @@ def test_out_never_overwrites_what_was_read(data, capsys):
 
 def test_missing_arguments(data, capsys):
     assert "DATA" in refusal(capsys, "rank")
-    assert "--target" in refusal(capsys, "rank", data)
+    assert "(target=...)" in refusal(capsys, "rank", data)
     assert "'wrong'" in refusal(capsys, "wrong")
 
 
