@@ -9,7 +9,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..engine.settings import UNKNOWN
 from ..validation.errors import Parameter, ParameterError
 from ..validation.parameters import is_whole
 
@@ -77,12 +76,6 @@ class RunFile:
     def begin(self, settings: Mapping[str, Any], *, notes: Mapping[str, Any]) -> None:
         """Go on with the study in the file if it has these settings, or begin it."""
         asked = json.loads(json.dumps(dict(settings), default=float))
-        if self.path is not None and UNKNOWN in str(asked):
-            unknown = next(name for name, value in asked.items() if UNKNOWN in str(value))
-            raise StudyError(
-                f"{self.path} cannot be kept: {unknown} holds what cannot be compared between two processes, so the "
-                "study could go on with another; leave out run, or what it holds"
-            )
         if self.settings is None:
             self.settings = asked
             self._write({"probewise study": FORMAT, "settings": asked, "notes": dict(notes)})

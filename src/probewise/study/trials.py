@@ -20,6 +20,7 @@ from ..criteria import Function, Scorer
 from ..criteria.identity import stable_text
 from ..engine.fingerprints import fingerprint
 from ..engine.loop import working_time
+from ..engine.settings import UNKNOWN
 from .runfile import Record
 
 SIZE_PARAMETERS = ("n_features_to_select", "k")
@@ -188,4 +189,4 @@ def _described(thing: Any, name: str) -> dict[str, str]:
         return {key: text for part in parts for key, text in part.items()} or {name: repr(thing)}
     if isinstance(thing, np.ndarray):
         return {name: fingerprint(thing)}
-    return {name: stable_text(thing)}
+    return {name: stable_text(thing).replace(UNKNOWN, "")}  # the study gives names to its selectors and classifiers
