@@ -255,6 +255,7 @@ class DAF(RunResultsMixin, Selector):
 
     def _choose_size(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
         """Make the size curve if it is requested; warn where the selected features may be noise."""
+        vars(self).pop("size_curve_", None)  # of an earlier fit
         if self.n_features_to_select == SIZE_CURVE:
             self.size_curve_ = checked_size_curve(self, X, y, groups=groups, sample_weight=sample_weight)
             if self.size_curve_.beats_guessing is False:
