@@ -51,7 +51,9 @@ class PredictionScorer:
         except (TypeError, ValueError) as error:
             if "sample_weight" in str(error):
                 raise ParameterError(f"sample_weight: scoring={scoring!r} takes no weights; leave them out") from error
-            raise ParameterError(f"scoring={scoring!r} cannot score this y: {str(error).splitlines()[0]}") from error
+            reason = str(error).splitlines()[0].rstrip(".")
+            remedy = f": use scoring='{scoring}_macro'" if scoring in ("f1", "precision", "recall") else ""
+            raise ParameterError(f"scoring={scoring!r} cannot score this y: {reason}{remedy}") from error
         if estimator.called not in ({"predict"}, {"decision_function"}):
             raise ParameterError(f"scoring={scoring!r} needs more than predictions{advice}")
         return cls(scoring, target, of_decisions="decision_function" in estimator.called)
