@@ -605,7 +605,7 @@ def test_the_ledger_of_another_study_is_refused(data, tmp_path):
         ),
     ]
     for arguments, options, reason in cases:
-        with pytest.raises(StudyError, match=f"has another study: .*{reason}"):
+        with pytest.raises(StudyError, match=f"holds another study: .*{reason}"):
             small(ledger=ledger, **options).compare(*arguments)
     assert ledger.read_bytes() == before
     with joblib.parallel_config(backend="threading"):
