@@ -107,6 +107,17 @@ def test_every_guess_is_printed(folder, succeed, refuse, monkeypatch, expected):
     assert "features_in='rows'" in turned
 
 
+def test_names_of_the_columns_of_a_sparse_table(folder, tmp_path, rank, succeed):
+    words = [f"word{column}" for column in range(30)]
+    (tmp_path / "words.txt").write_text("\n".join(words))
+    ledger, page = tmp_path / "run.ledger", tmp_path / "r.md"
+    options = ["--feature-names", tmp_path / "words.txt"]
+    names = names_in(rank(folder / "sparse.svm", *options, "--ledger", ledger))
+    assert set(names) <= set(words)
+    succeed("report", ledger, "--data", folder / "sparse.svm", *options, "--out", page)
+    assert names[0] in page.read_text()
+
+
 def test_a_sparse_table_stays_sparse(folder, rank, monkeypatch):
     seen = []
     fit = DAF.fit
