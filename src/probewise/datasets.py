@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .validation.errors import ForPython, Parameter, ParameterError, Setting
+from .validation.errors import ParameterError
 from .validation.parameters import random_of
 
 FOLDER_VARIABLE = "PROBEWISE_DATA"
@@ -228,12 +228,10 @@ def load(name: str, folder: str | PathLike[str] | None = None, *, openml: bool =
     if openml and name in OPENML:
         return _from_openml(name)
     missing = "no folder of data was given" if path is None else f"there is no file {path}"
-    fetch = (", or have it fetched (", Setting("openml", True), ")") if name in OPENML and not openml else ()
+    fetch = ", or have it fetched (openml=True)" if name in OPENML and not openml else ""
     raise ParameterError(
-        f"the data set {name} is not at hand, {missing}: ",
-        ForPython("pass", "give ", Parameter("data")),
-        f" the folder that holds {name}.npz, or set the environment variable {FOLDER_VARIABLE} to it",
-        *fetch,
+        f"the data set {name} is not at hand, {missing}: pass the folder that holds {name}.npz, or set the environment "
+        f"variable {FOLDER_VARIABLE} to it{fetch}"
     )
 
 

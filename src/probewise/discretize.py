@@ -18,7 +18,7 @@ from .executors import Map, in_turn, threads
 from .information import Codes
 from .kernels import columns as kernels
 from .kernels import intervals, levels
-from .validation.errors import Parameter, ParameterError
+from .validation.errors import ParameterError
 from .validation.parameters import is_whole
 from .validation.stores import Stored, readable_type
 from .validation.tables import SQUARED, discrete_columns, number_categories, require_finite, require_widths, validated
@@ -130,9 +130,8 @@ def _method(method: str | int, n_rows: int, y: NDArray[np.int64] | None) -> Call
 def require_method(name: str, method: Any) -> None:
     if not is_whole(method, 2) and not (isinstance(method, str) and method in (*SUPERVISED, *LEVELS)):
         raise ParameterError(
-            Parameter(name, method),
-            f" is no way to discretise: choose {', '.join(map(repr, [*SUPERVISED, *LEVELS]))} or a number of equal "
-            "widths, at least 2",
+            f"{name}={method!r} is not a discretization: choose {', '.join(map(repr, [*SUPERVISED, *LEVELS]))} or a "
+            "number of equal widths, at least 2"
         )
 
 

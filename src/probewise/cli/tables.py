@@ -33,24 +33,23 @@ class TableOptions:
     ignore: Sequence[str] | None = None
     features_in: str = "columns"
     decimal: str | None = None
-    feature_names: str | None = None
     sample_weight: str | None = None
     groups: str | None = None
     categorical_features: Sequence[str] | None = None
 
     @property
     def path(self) -> Path:
-        from ..io.unpacking import local_path
+        from ..io.input_files import local_path
 
         return local_path(self.data)
 
     @property
     def files(self) -> list[Path]:
         """The files that are read."""
+        from ..io.input_files import local_path
         from ..io.npy import sidecar_of
-        from ..io.unpacking import local_path
 
-        read = [local_path(file) for file in (self.data, self.target_file, self.feature_names) if file is not None]
+        read = [local_path(file) for file in (self.data, self.target_file) if file is not None]
         return [*read, *(sidecar_of(path) for path in read)]
 
     def read(self, *, allow_missing: bool = False, quiet: bool = False) -> Table:
@@ -74,12 +73,11 @@ class TableOptions:
             "ignore": list(self.ignore or ()),
             "features_in": None if self.features_in == "columns" else self.features_in,
             "decimal": self.decimal,
-            "feature_names": self.feature_names,
-            "weights": self.sample_weight,
+            "sample_weight": self.sample_weight,
             "groups": self.groups,
-            "categorical": categories,
-            "gaps": allow_missing,
-            "drop_unlabelled": self.path.suffix.lower() != ".npy",  # the rows of a mapped table are fixed
+            "categorical_features": categories,
+            "allow_missing": allow_missing,
+            "drop_unlabeled": self.path.suffix.lower() != ".npy",  # the rows of a mapped table are fixed
         }
         return {name: value for name, value in arguments.items() if value not in (None, [], False)}
 
@@ -92,7 +90,7 @@ class TableOptions:
             f"table = read_table({written})",
             "X, y = table.frame(), table.y",
         ]
-        lines += ["sample_weight = table.weights"] if self.sample_weight else []
+        lines += ["sample_weight = table.sample_weight"] if self.sample_weight else []
         lines += ["groups = table.groups"] if self.groups else []
         return "\n".join(lines)
 

@@ -26,7 +26,7 @@ from ..criteria.base import Folds, Split, Target
 from ..engine.probes import Subsets
 from ..engine.progress import small_table
 from ..stopping import MaxProbes
-from ..validation.errors import Parameter, ParameterError, warn
+from ..validation.errors import ParameterError, warn
 from ..validation.parameters import is_whole
 from ..validation.stores import Stored
 from ..validation.tables import columns_not_finite, is_frame
@@ -343,7 +343,7 @@ def splits_for(cv: Any, target: Target, groups: Any = None, *, seed: int = 0) ->
     if not is_whole(cv):
         return list(Folds.of(cv, target.values, is_classification=target.is_classification, groups=groups).splits)
     if cv < 2:
-        raise ParameterError(Parameter("cv", cv), " must be at least 2: some rows to train on, the others to test on")
+        raise ParameterError(f"cv={cv!r} must be at least 2: some rows to train on, the others to test on")
     n_rows = len(target.values)
     if n_rows < 2 * cv:
         raise TooFewRows(f"{n_rows} rows are too few to cross-validate in {cv} folds")

@@ -60,7 +60,7 @@ def direction_columns(X: Any, target: Target, order: Columns, categorical: Colum
 def direction_of_selector(selector: Any, X: Any, y: Any) -> dict[str, Any]:
     """`direction_columns` for a fitted selector and the data it was fitted to."""
     run = getattr(selector, "run_", None)
-    categorical = None if run is None else run.record.categorical
+    categorical = None if run is None else run.settings.categorical
     order = np.argsort(selector.ranking_, kind="stable")
     numbers, target = selector._numbers_of(X), target_of_selector(selector, y)
     return direction_columns(numbers, target, order, np.empty(0, np.int64) if categorical is None else categorical)

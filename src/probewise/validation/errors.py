@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any
 
 INTERNAL_PACKAGES = ("probewise", "sklearn")
 
 
 class ParameterError(ValueError):
     """A parameter, or the data given with it, cannot be used; the message says what to do about it."""
-
-    def __init__(self, *parts: str) -> None:  # several parts until every caller passes one string
-        super().__init__("".join(parts))
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -22,20 +18,3 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INTERNAL_PACKAGES:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
-
-
-# To be deleted when no module uses them any more: messages are plain f-strings.
-Part = str
-Message = tuple[str, ...]
-
-
-def Parameter(name: str, value: Any = ...) -> str:
-    return name if value is ... else f"{name}={value!r}"
-
-
-def Setting(name: str, value: Any = ...) -> str:
-    return f"{name}=..." if value is ... else f"{name}={value!r}"
-
-
-def ForPython(text: str, *_: str) -> str:
-    return text
