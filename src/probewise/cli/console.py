@@ -91,7 +91,7 @@ def print_diff(comparison: dict[str, Any], first: str, second: str) -> None:
         _print_table(["settings that differ", first, second], rows, name_column=0)
     else:
         _print_plain("The settings are the same.")
-    measures = {"probes": 0, "mean": 4, "deviation": 4, "least": 4, "largest": 4, "seconds": 1}
+    measures = {"probes": 0, "mean": 4, "std": 4, "min": 4, "max": 4, "seconds": 1}
     rows = [[name, *(_number(run[name], decimals) for run in comparison["J"])] for name, decimals in measures.items()]
     _print_table(["J", first, second], rows, name_column=0)
     tops = comparison["tops"]
