@@ -1,4 +1,4 @@
-"""For the site: where a page first uses a word of glossary.md, it leads there; pointing at it shows what it means."""
+"""Hook of mkdocs that links the first use of a glossary word on each page to its definition, with a tooltip."""
 
 import html
 import posixpath
@@ -7,50 +7,52 @@ from pathlib import Path
 
 PAGE = Path(__file__).with_name("glossary.md")
 ENTRY = re.compile(r"^(\w+)\n: {3}(.+)$", re.MULTILINE)
-# Words that are common English too are ours only beside others.
-SPELLED = {
+# The words that are linked. A common English word is linked only in phrases in which it has our meaning.
+PATTERNS = {
     "probe": r"probes?",
-    "J": r"J(?!\.)",  # no author's initial
-    "ledger": r"ledgers?",
+    "criterion": r"criterion|criteria",
+    "J": r"J(?!\.)",  # not the initial of an author
     "block": r"blocks?(?= of probes| borders?| by block)|block(?=s are taken)",
-    "look": r"(?<=at a )look|(?<=every )look|(?<=two )looks|(?<=between )looks|looks(?= fall)",
+    "look": r"(?<=at a )look|(?<=every )look|(?<=two )looks|(?<=between )looks|(?<=one )look(?= to the next)",
+    "ledger": r"ledgers?",
 }
-PIECES = re.compile(r"(<[^>]+>)")
-CLOSED = ("a", "code", "pre", "h1", "h2", "h3", "h4", "math", "script", "style", "svg", "summary")
+TAG_OR_TEXT = re.compile(r"(<[^>]+>)")
+WITHOUT_LINKS = ("a", "code", "pre", "h1", "h2", "h3", "h4", "math", "script", "style", "svg", "summary")
 
 
-def meanings():
-    """What the glossary says of each word, as plain text."""
+def definitions():
+    """The definition of each word of the glossary, as plain text."""
     return dict(ENTRY.findall(PAGE.read_text(encoding="utf-8")))
 
 
 def on_page_content(content, page, **_):
-    """A hook of mkdocs."""
+    """Add the links to a page; on the glossary itself, add the anchors."""
     if page.file.src_uri == "glossary.md":
         return re.sub(r"<dt>(\w+)</dt>", lambda term: f'<dt id="{term[1].lower()}">{term[1]}</dt>', content)
-    where = posixpath.relpath("glossary.html", posixpath.dirname(page.url) or ".")
-    for word, meaning in meanings().items():
-        content = linked(content, SPELLED[word], f'{where}#{word.lower()}" title="{html.escape(meaning)}')
+    glossary = posixpath.relpath("glossary.html", posixpath.dirname(page.url) or ".")
+    meanings = definitions()
+    for word, pattern in PATTERNS.items():
+        content = with_link(content, pattern, f'{glossary}#{word.lower()}" title="{html.escape(meanings[word])}')
     return content
 
 
-def linked(content, spelled, target):
-    """The page with a link from the first place, outside of code, headings and links, where the word is."""
-    pattern, pieces, inside = re.compile(rf"(?<![\w-])(?:{spelled})(?![\w-])"), PIECES.split(content), []
-    for place, piece in enumerate(pieces):
+def with_link(content, pattern, target):
+    """The page with a link at the first match outside of code, headings and links."""
+    pattern, pieces, open_tags = re.compile(rf"(?<![\w-])(?:{pattern})(?![\w-])"), TAG_OR_TEXT.split(content), []
+    for index, piece in enumerate(pieces):
         if piece.startswith("<"):
-            _enter_or_leave(piece, inside)
-        elif not inside and (found := pattern.search(piece)):
-            link = f'<a class="word" href="{target}">{found[0]}</a>'
-            pieces[place] = piece[: found.start()] + link + piece[found.end() :]
+            _update_open_tags(piece, open_tags)
+        elif not open_tags and (match := pattern.search(piece)):
+            link = f'<a class="word" href="{target}">{match[0]}</a>'
+            pieces[index] = piece[: match.start()] + link + piece[match.end() :]
             break
     return "".join(pieces)
 
 
-def _enter_or_leave(tag, inside):
+def _update_open_tags(tag, open_tags):
     name = re.match(r"</?([\w-]+)", tag)
-    if name and name[1] in CLOSED and not tag.endswith("/>"):
+    if name and name[1] in WITHOUT_LINKS and not tag.endswith("/>"):
         if not tag.startswith("</"):
-            inside.append(name[1])
-        elif inside:
-            inside.pop()
+            open_tags.append(name[1])
+        elif open_tags:
+            open_tags.pop()
