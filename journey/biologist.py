@@ -37,7 +37,7 @@ rank = ["rank", "patients.csv", "--target", "diagnosis", "--report", "page.html"
 done = probewise(*rank)
 assert done.returncode == 0, done.stderr
 assert "decimal commas" in done.stderr, done.stderr
-assert "'patient', text that is different in every row, is taken to name the rows" in done.stderr, done.stderr
+assert "column 'patient' has a different text in every row" in done.stderr, done.stderr
 assert "features are filled with the median" in done.stderr, done.stderr
 print(f"the page by a second command, {time.perf_counter() - start:.0f} s after installation")
 

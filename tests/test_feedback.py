@@ -1,4 +1,4 @@
-"""Relevance feedback: the loop equals its twin, does not depend on workers, and feedback helps."""
+"""Relevance feedback: the loop equals its naive twin, does not depend on workers, and feedback improves precision."""
 
 import dataclasses
 from itertools import pairwise
@@ -20,7 +20,7 @@ from probewise.forest import AdaptiveRandomForestClassifier
 
 
 def images(classes=4, each=40, d=12, apart=2.0, seed=0):
-    """Rows of several classes in turn, each class shifted in a column of its own; the other columns are noise."""
+    """Rows of several classes in turn; each class is shifted in one column, and the other columns are noise."""
     rng = np.random.default_rng(seed)
     y = np.arange(classes * each) % classes
     X = rng.standard_normal((len(y), d))
@@ -28,22 +28,22 @@ def images(classes=4, each=40, d=12, apart=2.0, seed=0):
     return X, y
 
 
-def centre_score(X, positive, rows):
-    """Nearer to the mean of the positives than to that of the negatives."""
+def center_score(X, positive, rows):
+    """How much nearer a row is to the mean of the positives than to the mean of the negatives."""
     positive = np.asarray(positive)
-    centres = [X[positive].mean(axis=0), X[~positive].mean(axis=0)]
-    return ((rows - centres[1]) ** 2).sum(axis=1) - ((rows - centres[0]) ** 2).sum(axis=1)
+    centers = [X[positive].mean(axis=0), X[~positive].mean(axis=0)]
+    return ((rows - centers[1]) ** 2).sum(axis=1) - ((rows - centers[0]) ** 2).sum(axis=1)
 
 
-class Centres(RidgeClassifier):
-    """A classifier of the simplest kind, whose scores the twin can have as well."""
+class Centers(RidgeClassifier):
+    """A nearest-center classifier, simple enough for the naive twin."""
 
     def fit(self, X, y):
         self.X_, self.y_, self.classes_ = X, y == 1, np.unique(y)
         return self
 
     def decision_function(self, X):
-        return centre_score(self.X_, self.y_, X)
+        return center_score(self.X_, self.y_, X)
 
     def predict(self, X):
         return (self.decision_function(X) > 0).astype(int)
@@ -54,58 +54,58 @@ class Centres(RidgeClassifier):
 def test_the_loop_equals_the_twin(initial, rounds, returned, ranked_by):
     X, y = images()
     counts = {"initial": initial, "rounds": rounds, "returned": returned}
-    found = relevance_feedback(X, y, Centres(), **counts, ranked_by=ranked_by, random_state=initial)
-    assert found.precision.shape == found.seconds.shape == found.n_features.shape == (rounds + 1, 4)
-    for column, query in enumerate(found.queries):
-        start, nearest = found.initial_rows, ranked_by == "distance"
-        expected, new = naive.relevance_feedback(X, y, centre_score, start, query, rounds, returned, nearest)
-        np.testing.assert_allclose(found.precision[:, column], expected)
-        np.testing.assert_allclose(found.new_precision[:, column], new)
-    assert (found.selection_seconds + found.training_seconds <= found.seconds).all()
-    np.testing.assert_allclose(found.mean_precision, found.precision.mean(axis=1))
+    result = relevance_feedback(X, y, Centers(), **counts, ranked_by=ranked_by, random_state=initial)
+    assert result.precision.shape == result.seconds.shape == result.n_features.shape == (rounds + 1, 4)
+    for column, query in enumerate(result.queries):
+        start, nearest = result.initial_rows, ranked_by == "distance"
+        expected, new = naive.relevance_feedback(X, y, center_score, start, query, rounds, returned, nearest)
+        np.testing.assert_allclose(result.precision[:, column], expected)
+        np.testing.assert_allclose(result.new_precision[:, column], new)
+    assert (result.selection_seconds + result.training_seconds <= result.seconds).all()
+    np.testing.assert_allclose(result.mean_precision, result.precision.mean(axis=1))
 
 
-def test_as_many_rows_of_every_class_are_labelled_from_the_start():
+def test_the_same_number_of_rows_of_each_class_is_labeled_from_the_start():
     X, y = images()
-    found = relevance_feedback(X, y, GaussianNB(), initial=3, rounds=0, random_state=0)
-    assert np.bincount(y[found.initial_rows]).tolist() == [3, 3, 3, 3]
-    assert len(set(found.initial_rows)) == 12
+    result = relevance_feedback(X, y, GaussianNB(), initial=3, rounds=0, random_state=0)
+    assert np.bincount(y[result.initial_rows]).tolist() == [3, 3, 3, 3]
+    assert len(set(result.initial_rows)) == 12
     other = relevance_feedback(X, y, GaussianNB(), initial=3, rounds=0, random_state=1)
-    assert other.initial_rows.tolist() != found.initial_rows.tolist()
+    assert other.initial_rows.tolist() != result.initial_rows.tolist()
 
 
-def test_feedback_finds_every_wanted_row_where_classes_are_apart():
+def test_feedback_finds_the_rows_of_separate_classes():
     X, y = images(apart=3.0)
-    found = relevance_feedback(X, y, AdaptiveRandomForestClassifier(20), rounds=4, random_state=0)
-    assert found.mean_precision[0] < found.mean_precision[-1]
-    assert found.mean_precision[-1] > 0.97
-    assert (found.seconds > 0).all()
-    assert (found.n_features == 12).all()
+    result = relevance_feedback(X, y, AdaptiveRandomForestClassifier(20), rounds=4, random_state=0)
+    assert result.mean_precision[0] < result.mean_precision[-1]
+    assert result.mean_precision[-1] > 0.97
+    assert (result.seconds > 0).all()
+    assert (result.n_features == 12).all()
 
 
-def test_labels_of_noise_are_found_by_chance_but_for_those_labelled():
-    """Rows already labelled may come back, and count: with pure noise nothing else is better than chance."""
+def test_precision_of_noise_is_chance_except_for_labeled_rows():
+    """Labeled rows may be returned again, and count; with pure noise nothing else is better than chance."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((2000, 5)), np.arange(2000) % 4
-    found = relevance_feedback(X, y, KNeighborsClassifier(1), initial=15, rounds=0, returned=200, random_state=0)
-    nearest = KNeighborsClassifier(1).fit(X[found.initial_rows], y[found.initial_rows])
-    for column, query in enumerate(found.queries):
+    result = relevance_feedback(X, y, KNeighborsClassifier(1), initial=15, rounds=0, returned=200, random_state=0)
+    nearest = KNeighborsClassifier(1).fit(X[result.initial_rows], y[result.initial_rows])
+    for column, query in enumerate(result.queries):
         alike = np.flatnonzero(nearest.predict(X) == query)[:200]
-        assert found.precision[0, column] == pytest.approx(np.mean(y[alike] == query))
-    assert found.mean_precision[0] == pytest.approx(0.25, abs=0.05)
+        assert result.precision[0, column] == pytest.approx(np.mean(y[alike] == query))
+    assert result.mean_precision[0] == pytest.approx(0.25, abs=0.05)
 
 
-def test_ties_go_to_the_lower_row():
+def test_ties_are_ranked_by_row_number():
     X, y = np.zeros((60, 2)), np.repeat([0, 1, 2], 20)
-    found = relevance_feedback(X, y, DecisionTreeClassifier(), returned=25, rounds=2, random_state=0)
-    assert found.precision.tolist() == [[20 / 25, 5 / 25, 0.0]] * 3
+    result = relevance_feedback(X, y, DecisionTreeClassifier(), returned=25, rounds=2, random_state=0)
+    assert result.precision.tolist() == [[20 / 25, 5 / 25, 0.0]] * 3
 
 
-def test_the_selector_is_fitted_afresh_on_the_labelled_rows_of_the_query():
-    seen = []
+def test_the_selector_is_fitted_on_the_labeled_rows_in_every_round():
+    calls = []
 
     def score(X, y):
-        seen.append((len(y), int(y.sum())))
+        calls.append((len(y), int(y.sum())))
         return f_classif(X, y)
 
     X, y = images(d=300)
@@ -114,10 +114,10 @@ def test_the_selector_is_fitted_afresh_on_the_labelled_rows_of_the_query():
     assert (chosen.n_features == 3).all()
     assert chosen.mean_n_features.tolist() == [3.0] * 5
     assert chosen.mean_precision[-1] > plain.mean_precision[-1]
-    assert len(seen) == 20
-    assert seen[::5] == [(20, 5)] * 4
+    assert len(calls) == 20
+    assert calls[::5] == [(20, 5)] * 4
     for query in range(4):
-        rows, positives = zip(*seen[5 * query : 5 * query + 5], strict=True)
+        rows, positives = zip(*calls[5 * query : 5 * query + 5], strict=True)
         assert all(a <= b <= a + 20 for a, b in pairwise(rows))
         assert positives[-1] > positives[0]
 
@@ -131,7 +131,7 @@ def test_the_selector_is_fitted_afresh_on_the_labelled_rows_of_the_query():
         pytest.param(AdaptiveRandomForestClassifier(5), "loky", marks=pytest.mark.slow),
     ],
 )
-def test_the_seed_decides_and_workers_do_not(classifier, backend):
+def test_results_depend_on_the_seed_and_not_on_the_workers(classifier, backend):
     X, y = images()
     with joblib.parallel_config(backend=backend):
         runs = [relevance_feedback(X, y, classifier, rounds=2, random_state=5, n_jobs=n) for n in (None, 1, 2)]
@@ -146,13 +146,13 @@ def test_a_query_does_not_depend_on_the_others():
     names = np.array(["bus", "cat", "dog", "elephant"])[y]
     model = DecisionTreeClassifier(max_depth=2)
     every = relevance_feedback(X, names, model, rounds=3, random_state=0)
-    some = relevance_feedback(X, names, model, rounds=3, random_state=0, queries=["dog", "bus"])
+    two = relevance_feedback(X, names, model, rounds=3, random_state=0, queries=["dog", "bus"])
     assert every.queries.tolist() == ["bus", "cat", "dog", "elephant"]
-    assert some.queries.tolist() == ["dog", "bus"]
-    np.testing.assert_array_equal(some.precision, every.precision[:, [2, 0]])
+    assert two.queries.tolist() == ["dog", "bus"]
+    np.testing.assert_array_equal(two.precision, every.precision[:, [2, 0]])
 
 
-def test_a_seed_of_the_classifiers_own_is_kept():
+def test_the_random_state_of_the_classifier_is_kept():
     X, y = images()
     model = DecisionTreeClassifier(splitter="random", random_state=1)
     first, second = (
@@ -161,7 +161,7 @@ def test_a_seed_of_the_classifiers_own_is_kept():
     np.testing.assert_array_equal(first, second)
 
 
-def test_sparse_tables_and_nothing_given_is_changed():
+def test_sparse_tables_and_unchanged_input():
     X, y = images()
     X[np.abs(X) < 0.5] = 0
     before, model = X.copy(), SVC()
@@ -177,15 +177,15 @@ def test_sparse_tables_and_nothing_given_is_changed():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"initial": 0}, "initial=0: give a number from 1"),
-        ({"initial": 41}, "initial=41, but the class 0 has 40 rows"),
-        ({"rounds": -1}, "rounds=-1: give a number from 0"),
+        ({"initial": 0}, "initial=0 must be a whole number of at least 1"),
+        ({"initial": 41}, "initial=41, but class 0 has 40 rows"),
+        ({"rounds": -1}, "rounds=-1 must be a whole number of at least 0"),
         ({"rounds": 2.5}, "rounds=2.5"),
         ({"returned": 0}, "returned=0"),
-        ({"returned": 161}, "returned=161 with 160 rows: give at most 160"),
-        ({"queries": [7]}, r"queries holds 7, which is none of the classes in y: \[0, 1, 2, 3\]"),
+        ({"returned": 161}, "returned=161 must be at most 160, the number of rows"),
+        ({"queries": [7]}, r"queries contains 7, which is not a class in y: \[0, 1, 2, 3\]"),
         ({"queries": []}, "queries is empty"),
-        ({"ranked_by": "age"}, "ranked_by='age': choose 'score' or 'distance'"),
+        ({"ranked_by": "age"}, "ranked_by='age' must be 'score' or 'distance'"),
         ({"classifier": LinearRegression()}, "neither decision_function nor predict_proba"),
     ],
 )
@@ -196,15 +196,15 @@ def test_bad_arguments_are_named(options, message):
 
 
 def test_one_class_is_an_error():
-    with pytest.raises(ValueError, match="one class only, 3"):
+    with pytest.raises(ValueError, match="only one class, 3"):
         relevance_feedback(np.zeros((30, 2)), np.full(30, 3), GaussianNB())
 
 
 @pytest.mark.slow
 @pytest.mark.shared_data
-def test_feedback_helps_on_real_images(real_data):
+def test_feedback_improves_precision_on_real_images(real_data):
     data = real_data("msrcv1")
-    found = relevance_feedback(data["X"], data["y"], AdaptiveRandomForestClassifier(), rounds=4, random_state=0)
-    assert found.precision.shape == (5, 7)
-    assert found.mean_precision[0] > 0.7
-    assert found.mean_precision[-1] > found.mean_precision[0] + 0.05
+    result = relevance_feedback(data["X"], data["y"], AdaptiveRandomForestClassifier(), rounds=4, random_state=0)
+    assert result.precision.shape == (5, 7)
+    assert result.mean_precision[0] > 0.7
+    assert result.mean_precision[-1] > result.mean_precision[0] + 0.05

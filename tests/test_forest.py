@@ -1,4 +1,4 @@
-"""The adaptive random forest: scikit-learn's checks, the clustering, and what the forest gets to see."""
+"""The adaptive random forest: scikit-learn's checks, the clustering, and the training data of the forest."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ def test_sklearn_checks(estimator, check):
 
 
 def rare(n=400, d=8, positives=25, seed=0):
-    """Rows of which the first are wanted and differ in two columns; the others lie in four clusters."""
+    """The first rows are positive and differ in two columns; the others form four clusters."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) < positives
     X = rng.standard_normal((n, d))
@@ -28,48 +28,48 @@ def rare(n=400, d=8, positives=25, seed=0):
     return X, y
 
 
-def test_every_centre_is_the_mean_of_the_negatives_nearest_to_it():
+def test_every_center_is_the_mean_of_the_nearest_negatives():
     X, y = rare()
-    centres = AdaptiveRandomForestClassifier(n_clusters=4, random_state=0).fit(X, y).centroids_
+    centers = AdaptiveRandomForestClassifier(n_clusters=4, random_state=0).fit(X, y).centroids_
     negatives = X[~y]
-    nearest = ((negatives[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    nearest = ((negatives[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
     means = [negatives[nearest == k].mean(axis=0) for k in range(4)]
-    np.testing.assert_allclose(centres, means, rtol=1e-6)
+    np.testing.assert_allclose(centers, means, rtol=1e-6)
     assert sorted(np.bincount(nearest)) == sorted(np.bincount(np.arange(25, 400) % 4))
 
 
 @pytest.mark.parametrize(("n_clusters", "expected"), [(None, 25), (7, 7), (1, 1), (375, 375), (1000, 375)])
-def test_as_many_centres_as_positives_or_as_asked_but_not_more_than_negatives(n_clusters, expected):
+def test_number_of_centers(n_clusters, expected):
     X, y = rare()
     fitted = AdaptiveRandomForestClassifier(3, n_clusters=n_clusters, random_state=0).fit(X, y)
     assert fitted.centroids_.shape == (expected, 8)
 
 
-def test_the_forest_sees_all_positives_and_the_centres(monkeypatch):
-    seen = []
+def test_the_forest_is_trained_on_all_positives_and_the_centers(monkeypatch):
+    calls = []
 
     class Watched(RandomForestClassifier):
         def fit(self, X, y):
-            seen.append((X, y))
+            calls.append((X, y))
             return super().fit(X, y)
 
     monkeypatch.setattr(module, "RandomForestClassifier", Watched)
     X, y = rare()
     fitted = AdaptiveRandomForestClassifier(3, n_clusters=6, random_state=0).fit(X, y)
-    [(rows, labels)] = seen
+    [(rows, labels)] = calls
     np.testing.assert_array_equal(rows, np.vstack([X[y], fitted.centroids_]))
     assert labels.tolist() == [True] * 25 + [False] * 6
 
 
-def test_equal_negatives_count_once_and_are_used_as_they_are():
+def test_few_distinct_negatives_are_used_instead_of_centers():
     X, y = rare(n=40, positives=30)
     X = np.vstack([X, X[30:], X[30:]])
     y = np.append(y, [False] * 20)
-    centres = AdaptiveRandomForestClassifier(3, random_state=0).fit(X, y).centroids_
-    np.testing.assert_array_equal(centres, np.unique(X[30:40], axis=0))
+    centers = AdaptiveRandomForestClassifier(3, random_state=0).fit(X, y).centroids_
+    np.testing.assert_array_equal(centers, np.unique(X[30:40], axis=0))
 
 
-def test_it_finds_the_positives_about_as_well_as_a_forest_on_every_row():
+def test_it_is_about_as_accurate_as_a_forest_on_all_rows():
     X, y = rare(n=1500, positives=50)
     half = np.arange(1500) % 2 == 0
     adaptive = AdaptiveRandomForestClassifier(random_state=0).fit(X[half], y[half])
@@ -90,25 +90,25 @@ def test_it_finds_the_positives_about_as_well_as_a_forest_on_every_row():
     ],
 )
 def test_which_label_is_positive(labels, positive, expected):
-    X, wanted = rare()
+    X, is_positive = rare()
     label = labels[1 - labels.index(expected)], expected
-    y = np.where(wanted, label[1], label[0])
+    y = np.where(is_positive, label[1], label[0])
     fitted = AdaptiveRandomForestClassifier(10, positive=positive, random_state=0).fit(X, y)
     assert fitted.positive_ == expected
     assert len(fitted.centroids_) == 25
     assert fitted.classes_.tolist() == sorted(labels)
     assert (fitted.predict(X) == y).mean() > 0.9
-    np.testing.assert_array_equal(fitted.predict(X[wanted]) == expected, [True] * 25)
+    np.testing.assert_array_equal(fitted.predict(X[is_positive]) == expected, [True] * 25)
 
 
-def test_importances_are_the_forests():
+def test_importances():
     X, y = rare()
     fitted = AdaptiveRandomForestClassifier(random_state=0).fit(X, y)
     assert fitted.feature_importances_.sum() == pytest.approx(1)
     assert set(fitted.feature_importances_.argsort()[-2:]) == {0, 1}
 
 
-def test_the_seed_decides_and_workers_do_not():
+def test_results_depend_on_the_seed_and_not_on_the_workers():
     X, y = rare()
     model = AdaptiveRandomForestClassifier(20, random_state=3)
     probability = clone(model).fit(X, y).predict_proba(X)
@@ -117,7 +117,7 @@ def test_the_seed_decides_and_workers_do_not():
     assert (probability != clone(model).set_params(random_state=4).fit(X, y).predict_proba(X)).any()
 
 
-def test_in_scikit_learn():
+def test_scikit_learn_compatibility():
     X, y = rare()
     frame = pd.DataFrame(X, columns=[f"f{k}" for k in range(8)])
     fitted = AdaptiveRandomForestClassifier(10, random_state=0).fit(frame, y)
@@ -131,10 +131,10 @@ def test_in_scikit_learn():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"n_clusters": 0}, "n_clusters=0: give a number from 1"),
+        ({"n_clusters": 0}, "n_clusters=0 must be a whole number of at least 1, or None"),
         ({"n_clusters": 2.5}, "n_clusters=2.5"),
         ({"n_clusters": True}, "n_clusters=True"),
-        ({"positive": "maybe"}, r"positive='maybe' is none of the classes \[False, True\]"),
+        ({"positive": "maybe"}, r"positive='maybe' must be one of the classes in y, \[False, True\]"),
         ({"n_estimators": 0}, "n_estimators"),
     ],
 )
@@ -145,7 +145,7 @@ def test_bad_parameters_are_named(parameters, message):
 
 def test_bad_input_is_named():
     X, y = rare()
-    with pytest.raises(ValueError, match="one class only, 1"):
+    with pytest.raises(ValueError, match="only one class, 1"):
         AdaptiveRandomForestClassifier().fit(X, np.ones(400, int))
     with pytest.raises(ValueError, match="3 classes; make it one class against the rest"):
         AdaptiveRandomForestClassifier().fit(X, np.arange(400) % 3)

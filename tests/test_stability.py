@@ -1,4 +1,4 @@
-"""Measures of agreement equal their twins, and are what the papers say they are."""
+"""Measures of stability: they equal their naive twins and have the properties that the papers state."""
 
 import dataclasses
 
@@ -84,18 +84,18 @@ def test_similarities_equal_the_twin_and_do_not_depend_on_the_order(name, case):
 @given(selections())
 def test_the_interval_equals_the_twin(case):
     d, subsets = case
-    found = nogueira_interval(subsets, d, 0.9)
-    assume(not np.isnan(found.estimate))
+    interval = nogueira_interval(subsets, d, 0.9)
+    assume(not np.isnan(interval.estimate))
     variance = naive.nogueira_variance(subsets, d)
-    assert found.estimate == nogueira(subsets, d)
-    assert found.variance == pytest.approx(variance, abs=1e-12)
-    assert found.upper - found.estimate == pytest.approx(1.6448536269514722 * variance**0.5, abs=1e-6)
-    assert found.upper + found.lower == pytest.approx(2 * found.estimate)
+    assert interval.estimate == nogueira(subsets, d)
+    assert interval.variance == pytest.approx(variance, abs=1e-12)
+    assert interval.upper - interval.estimate == pytest.approx(1.6448536269514722 * variance**0.5, abs=1e-6)
+    assert interval.upper + interval.lower == pytest.approx(2 * interval.estimate)
 
 
 @pytest.mark.parametrize("name", ONE)
 @given(selections(one_size=True), st.randoms())
-def test_measures_stay_in_range_and_see_neither_order_nor_names(name, case, random):
+def test_measures_stay_in_range_and_do_not_depend_on_order_or_names(name, case, random):
     d, subsets = case
     measure = MEASURES[name]
     value = measure.function(subsets, d)
@@ -107,12 +107,12 @@ def test_measures_stay_in_range_and_see_neither_order_nor_names(name, case, rand
 
 
 @pytest.mark.parametrize("name", ONE)
-def test_equal_subsets_agree_fully(name):
+def test_equal_subsets_agree_completely(name):
     assert MEASURES[name].function([[4, 0, 2]] * 5, 7) == pytest.approx(1)
 
 
 @pytest.mark.parametrize("name", TWO)
-def test_equal_selectors_agree_fully(name):
+def test_equal_selectors_agree_completely(name):
     assert MEASURES[name].function([[4, 0, 2]] * 5, [[0, 2, 4]] * 3, 7) == pytest.approx(1)
     assert MEASURES[name].function([[0, 1]], [[2, 3]], 4) == pytest.approx(0)
 
@@ -136,7 +136,7 @@ def test_random_subsets_score_zero_only_where_corrected(name):
     assert off_zero != MEASURES[name].corrected_for_chance
 
 
-def test_random_subsets_of_many_sizes_lower_nogueira_by_what_it_says():
+def test_nogueira_of_random_subsets_of_different_sizes_is_as_documented():
     rng, gaps = np.random.default_rng(0), []
     for _ in range(300):
         subsets = random_subsets(rng, 1, 20)
@@ -145,18 +145,18 @@ def test_random_subsets_of_many_sizes_lower_nogueira_by_what_it_says():
     assert abs(np.mean(gaps)) < 4 * np.std(gaps) / np.sqrt(300)
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say():
-    """Features selected independently with known chances, whose stability is known."""
+def test_intervals_have_their_coverage():
+    """Features are selected independently with known probabilities, so the true stability is known."""
     rng = np.random.default_rng(0)
-    chances = np.array([0.95, 0.9, 0.8, 0.6, 0.5, 0.3, 0.2, *[0.05] * 13])
-    truth = 1 - np.mean(chances * (1 - chances)) / (chances.mean() * (1 - chances.mean()))
-    found = [nogueira_interval(rng.random((60, 20)) < chances, 20) for _ in range(400)]
-    assert 0.91 < np.mean([interval.lower < truth < interval.upper for interval in found]) < 0.98
-    spread = np.std([interval.estimate for interval in found])
-    assert np.mean([interval.variance for interval in found]) ** 0.5 == pytest.approx(spread, rel=0.1)
+    probabilities = np.array([0.95, 0.9, 0.8, 0.6, 0.5, 0.3, 0.2, *[0.05] * 13])
+    truth = 1 - np.mean(probabilities * (1 - probabilities)) / (probabilities.mean() * (1 - probabilities.mean()))
+    intervals = [nogueira_interval(rng.random((60, 20)) < probabilities, 20) for _ in range(400)]
+    assert 0.91 < np.mean([interval.lower < truth < interval.upper for interval in intervals]) < 0.98
+    spread = np.std([interval.estimate for interval in intervals])
+    assert np.mean([interval.variance for interval in intervals]) ** 0.5 == pytest.approx(spread, rel=0.1)
 
 
-def test_the_test_rejects_as_often_as_it_says_and_sees_differences():
+def test_the_test_has_its_level_and_detects_differences():
     rng = np.random.default_rng(0)
     steady, shaky = np.array([0.95] * 5 + [0.02] * 15), np.array([0.6] * 5 + [0.1] * 15)
     same = [nogueira_test(rng.random((60, 20)) < shaky, rng.random((60, 20)) < shaky, 20) for _ in range(400)]
@@ -167,7 +167,7 @@ def test_the_test_rejects_as_often_as_it_says_and_sees_differences():
     assert apart.p_value < 1e-6
 
 
-def test_the_test_where_nothing_varies():
+def test_the_test_without_variance():
     constant, opposed = [[0, 1]] * 3, [[0, 1], [2, 3]]
     assert nogueira_test(constant, [[2, 3]] * 4, 4) == stability.StabilityTest(0.0, 1.0)
     assert nogueira_test(constant, opposed, 4) == stability.StabilityTest(np.inf, 0.0)
@@ -175,7 +175,7 @@ def test_the_test_where_nothing_varies():
     assert np.isnan(nogueira_test(constant, [[], []], 4).p_value)
 
 
-def test_every_way_to_write_subsets_is_the_same():
+def test_all_representations_of_subsets_are_equivalent():
     masks = np.zeros((3, 10), dtype=bool)
     for row, subset in zip(masks, GROWING, strict=True):
         row[list(subset)] = True
@@ -188,7 +188,7 @@ def test_every_way_to_write_subsets_is_the_same():
     assert ati(probes, 10) == pytest.approx(naive.ati(probes, 10))
 
 
-def test_nothing_given_is_changed():
+def test_the_input_is_not_changed():
     subsets = [np.array([2, 0, 1]), np.array([3, 1, 0])]
     stability_table(subsets, 4)
     assert [subset.tolist() for subset in subsets] == [[2, 0, 1], [3, 1, 0]]
@@ -212,7 +212,7 @@ def test_all_features_selected():
     assert icw(everything, everything, 3) == 1
 
 
-def test_one_feature_selected_once_leaves_cw_no_room():
+def test_cw_rel_of_one_feature_selected_once():
     assert cw_rel([[0], []], 3) == 0
 
 
@@ -223,12 +223,12 @@ def test_repeated_subsets_count_each_time():
 @pytest.mark.parametrize(
     ("subsets", "message"),
     [
-        ([[0, 1]], r"subsets holds 1 subsets; at least 2"),
-        ([], "holds 0 subsets"),
-        ([[0, 1], [2, 4]], r"subsets\[1\] holds the index 4; with n_features=4, give 0 to 3"),
-        ([[0, -1], [2]], r"subsets\[0\] holds the index -1"),
-        ([[0], [1, 2, 1]], r"subsets\[1\] holds the index 1 more than once"),
-        (np.array([[0, 1, 1, 0], [1, 0, 0, 0]]), "make it boolean"),
+        ([[0, 1]], r"subsets contains 1 subsets; at least 2"),
+        ([], "contains 0 subsets"),
+        ([[0, 1], [2, 4]], r"subsets\[1\] contains the index 4; with n_features=4, indices are 0 to 3"),
+        ([[0, -1], [2]], r"subsets\[0\] contains the index -1"),
+        ([[0], [1, 2, 1]], r"subsets\[1\] contains the index 1 more than once"),
+        (np.array([[0, 1, 1, 0], [1, 0, 0, 0]]), "a mask must be boolean"),
         ([[0.0, 1.0], [2.0]], "list of column indices"),
         ([["a"], ["b"]], "list of column indices"),
         ([0, 1, 2], "list of column indices"),
@@ -249,18 +249,20 @@ def test_bad_n_features(n_features):
         ati(EQUAL, n_features)
 
 
-def test_bad_arguments_of_the_others():
-    with pytest.raises(ValueError, match="3 to 5 features: kuncheva needs subsets of one size; use nogueira"):
+def test_bad_arguments():
+    with pytest.raises(
+        ValueError, match="kuncheva needs subsets of one size, and these have 3 to 5 features: use nogueira"
+    ):
         kuncheva(GROWING, 10)
     with pytest.raises(ValueError, match="confidence=95"):
         nogueira_interval(EQUAL, 10, 95)
-    with pytest.raises(ValueError, match="second holds 0 subsets; at least 1"):
+    with pytest.raises(ValueError, match="second contains 0 subsets; at least 1"):
         icw(EQUAL, [], 10)
-    with pytest.raises(ValueError, match=r"second\[0\] holds the index 10"):
+    with pytest.raises(ValueError, match=r"second\[0\] contains the index 10"):
         nogueira_test(EQUAL, [[10], [1]], 10)
 
 
-def test_the_table_is_a_data_frame_of_them_all():
+def test_the_table_contains_all_measures():
     frame = pd.DataFrame(stability_table(EQUAL, 10)).set_index("measure")
     assert frame.index.tolist() == ONE
     for name in ONE:
@@ -275,19 +277,8 @@ def test_jaccard_is_ati():
     assert jaccard is ati
 
 
-@pytest.mark.parametrize("gain", [0, 16, 10**9])
-def test_common_and_rare_features_are_counted_alike(gain, monkeypatch):
-    monkeypatch.setattr(stability, "DENSE_GAIN", gain)
-    monkeypatch.setattr(stability, "COLUMNS_AT_A_TIME", 3)
-    rng = np.random.default_rng(0)
-    masks = rng.random((15, 50)) < rng.random(50)
-    subsets = [np.flatnonzero(mask) for mask in masks]
-    assert ati(masks, 50) == pytest.approx(naive.ati(subsets, 50), rel=1e-12)
-    assert iati(masks[:4], masks[4:], 50) == pytest.approx(naive.iati(subsets[:4], subsets[4:], 50), rel=1e-12)
-
-
 def test_a_thousand_subsets_of_a_million_features():
-    """Every subset holds the first 20 features and 20 of its own."""
+    """Every subset contains the first 20 features and 20 features of its own."""
     subsets = [np.r_[:20, 20 + 20 * k : 40 + 20 * k] for k in range(1000)]
     values = {record["measure"]: record["value"] for record in stability_table(subsets, 10**6)}
     assert values["ati"] == pytest.approx(20 / 60)

@@ -443,12 +443,12 @@ def test_each_classifier_is_adjusted_on_its_own(data):
 def test_chance_is_not_significant():
     """Few of 400 studies of 10 equal methods have any p_holm below 0.05; most have a p_value below 0.05."""
     random = np.random.default_rng(0)
-    found = {"p_value": 0, "p_holm": 0}
+    n_studies = {"p_value": 0, "p_holm": 0}
     for _ in range(400):
         p_value = stats.ttest_1samp(random.standard_normal((12, 45)), 0).pvalue[:, None]
-        found["p_value"] += bool((p_value < 0.05).any())
-        found["p_holm"] += bool((holm(p_value) < 0.05).any())
-    assert found["p_holm"] <= 0.08 * 400 < 0.8 * 400 <= found["p_value"]
+        n_studies["p_value"] += bool((p_value < 0.05).any())
+        n_studies["p_holm"] += bool((holm(p_value) < 0.05).any())
+    assert n_studies["p_holm"] <= 0.08 * 400 < 0.8 * 400 <= n_studies["p_value"]
 
 
 def test_the_correction_increases_the_p_value():

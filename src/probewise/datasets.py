@@ -1,4 +1,4 @@
-"""Generated data whose informative features are known, and real data from .npz files or OpenML."""
+"""Data sets: generated ones whose informative features are known, and real ones from .npz files or OpenML."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .validation.errors import ParameterError
 from .validation.parameters import random_of
 
 FOLDER_VARIABLE = "PROBEWISE_DATA"
-SPARSE = ("data", "indices", "indptr", "shape")
-MFEAT = ("fourier", "factors", "karhunen", "pixel", "zernike", "morphological")
-# What each set is made of there: names of parts that are put side by side, all of version 1.
+SPARSE_PARTS = ("data", "indices", "indptr", "shape")
+MFEAT_VIEWS = ("fourier", "factors", "karhunen", "pixel", "zernike", "morphological")
+# Names on OpenML, all of version 1; the columns of several parts are concatenated.
 OPENML = {
     "authorship": ("analcatdata_authorship",),
     "iris": ("iris",),
     "madelon": ("madelon",),
-    "mfeat": tuple(f"mfeat-{view}" for view in MFEAT),
+    "mfeat": tuple(f"mfeat-{view}" for view in MFEAT_VIEWS),
     "satimage": ("satimage",),
     "spambase": ("spambase",),
     "spectrometer": ("spectrometer",),
@@ -60,15 +60,15 @@ def make_madelon(
     flip: float = 0.01,
     random_state: Any = None,
 ) -> KnownTruth:
-    """Two classes that only several features together separate, among many columns of noise.
+    """Generate two classes that only several features together separate, among many columns of noise.
 
-    Gaussian clusters, each stretched by its own random linear map, sit on the vertices of a cube in
-    ``n_dimensions`` dimensions; the vertices are dealt to the two classes at random. ``n_combinations`` random
-    linear combinations of these columns are added, then standard normal noise up to ``n_features``; a share
-    ``flip`` of the labels is turned over and the columns are shuffled.
+    Gaussian clusters, each transformed by a random linear map, are centered on the vertices of a cube in
+    ``n_dimensions`` dimensions, and each vertex is assigned to one of the two classes at random. The informative
+    features are the coordinates and ``n_combinations`` random linear combinations of them; the others are standard
+    normal noise. A fraction ``flip`` of the labels is flipped, and the columns are shuffled.
 
-    scikit-learn's ``make_classification`` deals the vertices in index order, so that one column alone
-    nearly separates the classes; here none does.
+    scikit-learn's ``make_classification`` assigns the vertices in index order, so that a single column nearly
+    separates the classes; here no single column does.
 
     Parameters
     ----------
@@ -77,11 +77,11 @@ def make_madelon(
     n_dimensions : int, default=5
         Number of dimensions of the cube.
     n_combinations : int, default=15
-        Number of linear combinations of them.
+        Number of linear combinations of the coordinates.
     flip : float, default=0.01
-        Share of wrong labels.
+        Fraction of flipped labels.
     random_state : int, RandomState instance or None, default=None
-        An int for the same data each time.
+        Seed; an int gives the same data every time.
 
     Returns
     -------
@@ -100,11 +100,13 @@ def make_madelon(
     """
     n_informative = n_dimensions + n_combinations
     if n_features < n_informative:
-        raise ValueError(f"n_features={n_features} must be at least {n_informative}, the informative ones")
+        raise ValueError(
+            f"n_features={n_features} must be at least {n_informative}, the number of informative features"
+        )
     random = random_of(random_state)
     n_clusters = 2**n_dimensions
     vertices = 2.0 * ((np.arange(n_clusters)[:, None] >> np.arange(n_dimensions)) & 1) - 1.0
-    labels_of_vertices = random.permutation(np.arange(n_clusters) % 2)
+    vertex_labels = random.permutation(np.arange(n_clusters) % 2)
     cluster = random.permutation(np.arange(n_samples) % n_clusters)
 
     cube = random.standard_normal((n_samples, n_dimensions))
@@ -112,18 +114,18 @@ def make_madelon(
         linear_map = random.uniform(-1, 1, (n_dimensions, n_dimensions))
         members = cluster == vertex
         cube[members] = cube[members] @ linear_map + vertices[vertex]
-    combined = cube @ random.uniform(-1, 1, (n_dimensions, n_combinations))
+    combinations = cube @ random.uniform(-1, 1, (n_dimensions, n_combinations))
     noise = random.standard_normal((n_samples, n_features - n_informative))
 
-    y = labels_of_vertices[cluster]
+    y = vertex_labels[cluster]
     y = np.where(random.uniform(size=n_samples) < flip, 1 - y, y)
-    place = random.permutation(n_features)
+    order = random.permutation(n_features)
     X = np.empty((n_samples, n_features), dtype=np.float32)
-    X[:, place] = np.hstack([cube, combined, noise])
-    return KnownTruth(X, y.astype(np.int64), np.sort(place[:n_informative]), _numbered(n_features))
+    X[:, order] = np.hstack([cube, combinations, noise])
+    return KnownTruth(X, y.astype(np.int64), np.sort(order[:n_informative]), _numbered_names(n_features))
 
 
-def _numbered(n_features: int) -> list[str]:
+def _numbered_names(n_features: int) -> list[str]:
     digits = len(str(n_features - 1))
     return [f"f{column:0{digits}d}" for column in range(n_features)]
 
@@ -136,22 +138,22 @@ def make_xor(
     spread: float = 0.3,
     random_state: Any = None,
 ) -> KnownTruth:
-    """Two classes that depend on pairs of features, each useless alone, among columns of noise.
+    """Generate two classes that depend on pairs of features, each uninformative on its own, among columns of noise.
 
-    The two features of a pair are -1 or 1, by the toss of a coin, plus normal noise, scaled to variance 1. A pair
-    votes for the first class where the two have the same sign, and the class is the vote of most pairs. All other
-    columns are standard normal; the columns are shuffled.
+    The two features of a pair are -1 or 1 with equal probability, plus normal noise, scaled to variance 1. A pair votes
+    for class 1 if its two signs are equal, and the class is the majority vote of the pairs. All other columns are
+    standard normal; the columns are shuffled.
 
     Parameters
     ----------
     n_samples, n_features : int, default=1000, 500
         Size of the table.
     n_pairs : int, default=1
-        Number of pairs, which must be odd.
+        Number of pairs; it must be odd.
     spread : float, default=0.3
         Standard deviation of the noise of the pairs.
     random_state : int, RandomState instance or None, default=None
-        An int for the same data each time.
+        Seed; an int gives the same data every time.
 
     Returns
     -------
@@ -166,21 +168,21 @@ def make_xor(
     ((1000, 500), 6)
     """
     if n_pairs < 1 or n_pairs % 2 == 0:
-        raise ValueError(f"n_pairs={n_pairs} must be odd, so that the vote of the pairs is never a draw")
+        raise ValueError(f"n_pairs={n_pairs} must be odd, so that the vote of the pairs is never a tie")
     if n_features < 2 * n_pairs:
-        raise ValueError(f"n_features={n_features} must be at least {2 * n_pairs}, the informative ones")
+        raise ValueError(f"n_features={n_features} must be at least {2 * n_pairs}, the number of informative features")
     random = random_of(random_state)
     signs = 2.0 * random.randint(0, 2, (n_samples, 2 * n_pairs)) - 1.0
     X = random.standard_normal((n_samples, n_features)).astype(np.float32)
-    place = random.permutation(n_features)[: 2 * n_pairs]
-    X[:, place] = (signs + spread * X[:, place]) / np.sqrt(1 + spread**2)
+    informative = random.permutation(n_features)[: 2 * n_pairs]
+    X[:, informative] = (signs + spread * X[:, informative]) / np.sqrt(1 + spread**2)
     y = (signs[:, ::2] * signs[:, 1::2]).sum(axis=1) > 0
-    return KnownTruth(X, y.astype(np.int64), place.astype(np.int64), _numbered(n_features))
+    return KnownTruth(X, y.astype(np.int64), informative.astype(np.int64), _numbered_names(n_features))
 
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A real table.
+    """A real data set.
 
     Attributes
     ----------
@@ -190,7 +192,7 @@ class Dataset:
     train_index, test_index : ndarray of int or None
         The official split, if there is one.
     more : dict of str to ndarray
-        Whatever else the file holds.
+        The other arrays of the file.
     """
 
     name: str
@@ -202,20 +204,20 @@ class Dataset:
 
 
 def load(name: str, folder: str | PathLike[str] | None = None, *, openml: bool = False) -> Dataset:
-    """The data set of that name, from ``name.npz`` in a folder.
+    """Load a data set from ``name.npz`` in a folder, or from OpenML.
 
-    The file holds arrays ``X`` and ``y``, or, for a sparse table, ``data``, ``indices``, ``indptr`` and ``shape`` in
-    place of ``X``; ``train_index`` and ``test_index`` if there is an official split.
+    The file contains the arrays ``X`` and ``y``; a sparse table has ``data``, ``indices``, ``indptr`` and ``shape``
+    instead of ``X``. An official split is in ``train_index`` and ``test_index``.
 
     Parameters
     ----------
     name : str
-        Of the file, without its ending.
+        Name of the file, without its ending.
     folder : path-like, default=None
-        Where it is; None: the folder named by the environment variable PROBEWISE_DATA.
+        Folder of the file; None means the folder in the environment variable PROBEWISE_DATA.
     openml : bool, default=False
-        Fetch a set that is not in the folder from OpenML (`sklearn.datasets.fetch_openml`), if it is one of `OPENML`.
-        Its numeric columns are taken, in its order of rows, without an official split.
+        Whether a data set that is not in the folder is fetched from OpenML (`sklearn.datasets.fetch_openml`), if it is
+        one of `OPENML`. Only its numeric columns are used, and there is no official split.
 
     Returns
     -------
@@ -227,24 +229,24 @@ def load(name: str, folder: str | PathLike[str] | None = None, *, openml: bool =
         return _from_file(name, path)
     if openml and name in OPENML:
         return _from_openml(name)
-    missing = "no folder of data was given" if path is None else f"there is no file {path}"
-    fetch = ", or have it fetched (openml=True)" if name in OPENML and not openml else ""
+    reason = "no folder was given" if path is None else f"there is no file {path}"
+    or_fetch = ", or fetch it (openml=True)" if name in OPENML and not openml else ""
     raise ParameterError(
-        f"the data set {name} is not at hand, {missing}: pass the folder that holds {name}.npz, or set the environment "
-        f"variable {FOLDER_VARIABLE} to it{fetch}"
+        f"the data set {name} cannot be loaded, {reason}: pass the folder that contains {name}.npz, or set the "
+        f"environment variable {FOLDER_VARIABLE} to it{or_fetch}"
     )
 
 
 def _from_file(name: str, path: Path) -> Dataset:
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
-    if all(part in arrays for part in SPARSE):
-        data, indices, indptr, shape = (arrays.pop(part) for part in SPARSE)
+    if all(part in arrays for part in SPARSE_PARTS):
+        data, indices, indptr, shape = (arrays.pop(part) for part in SPARSE_PARTS)
         arrays["X"] = sp.csr_matrix((data, indices, indptr), shape=tuple(shape))
     if "X" not in arrays or "y" not in arrays:
-        raise ValueError(f"{path} holds {', '.join(arrays)}: a data set needs X and y")
-    known = {key: arrays.pop(key, None) for key in ("X", "y", "train_index", "test_index")}
-    return Dataset(name, **known, more=arrays)
+        raise ValueError(f"{path} contains {', '.join(arrays)}: a data set needs X and y")
+    fields = {key: arrays.pop(key, None) for key in ("X", "y", "train_index", "test_index")}
+    return Dataset(name, **fields, more=arrays)
 
 
 def _from_openml(name: str) -> Dataset:
@@ -253,6 +255,8 @@ def _from_openml(name: str) -> Dataset:
     parts = [fetch_openml(part, version=1, as_frame=False) for part in OPENML[name]]
     tables = []
     for part in parts:
-        numeric = [place for place, column in enumerate(part.feature_names) if column not in (part.categories or {})]
+        numeric = [
+            column for column, feature in enumerate(part.feature_names) if feature not in (part.categories or {})
+        ]
         tables.append(np.asarray(part.data)[:, numeric].astype(np.float64))
     return Dataset(name, np.hstack(tables), np.asarray(parts[0].target))

@@ -1,4 +1,4 @@
-"""The adaptive random forest: a random forest trained on all positives and on cluster centres of the negatives."""
+"""`AdaptiveRandomForestClassifier`: a random forest for a small positive class and a large negative one."""
 
 from __future__ import annotations
 
@@ -15,52 +15,52 @@ from sklearn.utils.validation import check_is_fitted
 from .validation.parameters import is_whole, random_of
 from .validation.tables import require_widths, validated
 
-NARROWEST = 1e-7  # scikit-learn's trees see no difference in a narrower column
-WIDEST = {4: 1e18, 8: 1e38}  # by bytes: trees see float32, and k-means squares
+MIN_RANGE = 1e-7  # scikit-learn's trees do not split a column with a smaller range
+MAX_RANGE = {4: 1e18, 8: 1e38}  # by item size: trees use float32, and k-means squares the values
 
 
 class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
-    """A random forest for two classes of which one, the negatives, is large: its rows are replaced by cluster centres.
+    """A random forest trained on all positive samples and on cluster centers of the negative samples.
 
-    k-means clusters the negative rows; a random forest is trained on all positive rows and the centres: by default as
-    many negatives as positives. Made for relevance feedback (`probewise.feedback`), where a few rows are wanted and the
-    rest are not. The more negatives, the more time is saved: with 100 positives, 179 columns of normal noise, 60 trees
-    and one worker, 0.13 s for 2,000 rows against 1.05 s for a random forest on all of them; for 400 rows 0.09 s against
-    0.14 s. For two classes only.
+    k-means clusters the negative samples, by default into as many clusters as there are positive samples. The
+    classifier is meant for two classes of which one is much larger, as in relevance feedback (`probewise.feedback`).
+    The more negative samples, the more time it saves: with 100 positive samples, 179 columns of normal noise, 60 trees
+    and one worker, it takes 0.13 s for 2,000 samples, and a random forest on all of them 1.05 s; for 400 samples the
+    times are 0.09 s and 0.14 s.
 
-    Clusters depend on the scale of the columns, though trees do not: scale columns of unlike units first.
+    Clusters, unlike trees, depend on the scale of the columns: scale columns of different units first.
 
     Parameters
     ----------
     n_estimators : int, default=60
-        Number of trees; 60 is the paper's choice, as good there as 120 (fig. 3).
+        Number of trees; in the paper, 60 trees are as good as 120 (fig. 3).
     n_clusters : int or None, default=None
-        Number of centres that stand for the negatives; more keep more of their detail and take more time. None for as
-        many as there are positives. Never more than there are distinct negative rows, which are then used as they are.
+        Number of clusters of the negative samples; more clusters keep more detail and take more time. None means the
+        number of positive samples. With no more distinct negative samples than clusters, these samples are used.
     positive : label or None, default=None
-        The label of the positive class. None for ``classes_[1]``, the larger label (1, or True).
+        Label of the positive class. None means ``classes_[1]``, the larger label (1, or True).
     max_features : default="sqrt"
-        Features looked at in each split, as in `sklearn.ensemble.RandomForestClassifier`.
+        Number of features considered at each split, as in `sklearn.ensemble.RandomForestClassifier`.
     n_jobs : int or None, default=None
-        Threads that grow the trees; the trees are the same for any number.
+        Number of threads that grow the trees; it does not change the trees.
     random_state : int, RandomState or None, default=None
         Seed of the clusters and of the trees.
 
     Attributes
     ----------
     classes_ : array of shape (2,)
-        The labels; ``positive_`` is that of the positive class.
+        The labels; ``positive_`` is the label of the positive class.
     centroids_ : array of shape (n_clusters, n_features)
-        What stands for the negatives.
+        The cluster centers of the negative samples.
     forest_ : sklearn.ensemble.RandomForestClassifier
         The fitted forest.
     feature_importances_ : array of shape (n_features,)
-        The forest's.
+        Impurity-based importances of the forest.
 
     Notes
     -----
-    Departures: the paper names neither the clustering method nor the number of clusters: here k-means, and as many
-    clusters as positives.
+    The paper states neither the clustering method nor the number of clusters; we use k-means and as many clusters as
+    positive samples.
 
     References
     ----------
@@ -72,9 +72,9 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
     >>> from probewise.forest import AdaptiveRandomForestClassifier
     >>> rng = np.random.default_rng(0)
     >>> X = rng.standard_normal((500, 10))
-    >>> wanted = (np.arange(500) < 20)
-    >>> X[wanted, :3] += 4
-    >>> forest = AdaptiveRandomForestClassifier(random_state=0).fit(X, wanted)
+    >>> y = np.arange(500) < 20
+    >>> X[y, :3] += 4
+    >>> forest = AdaptiveRandomForestClassifier(random_state=0).fit(X, y)
     >>> forest.centroids_.shape
     (20, 10)
     >>> forest.predict_proba(X)[:, 1].argsort()[-20:].max() < 20
@@ -99,42 +99,42 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> AdaptiveRandomForestClassifier:
-        """Cluster the negatives and grow the forest."""
+        """Cluster the negative samples and grow the forest."""
         X, y = validated(self, X, y, dtype=[np.float64, np.float32], ensure_all_finite=False)
-        require_widths(X, getattr(self, "feature_names_in_", None), (NARROWEST, WIDEST[X.itemsize]))
+        require_widths(X, getattr(self, "feature_names_in_", None), (MIN_RANGE, MAX_RANGE[X.itemsize]))
         self.classes_ = _two_classes(y)
         self.positive_ = self._positive_label()
-        wanted = y == self.positive_
-        asked = self.n_clusters
-        if asked is not None and not is_whole(asked, 1):
-            raise ValueError(f"n_clusters={asked!r}: give a number from 1, or None for as many as there are positives")
+        is_positive = y == self.positive_
+        n_clusters = int(is_positive.sum()) if self.n_clusters is None else self.n_clusters
+        if not is_whole(n_clusters, 1):
+            raise ValueError(f"n_clusters={n_clusters!r} must be a whole number of at least 1, or None")
         random = random_of(self.random_state)
-        self.centroids_ = _centroids(X[~wanted], int(wanted.sum() if asked is None else asked), random)
+        self.centroids_ = _cluster_centers(X[~is_positive], n_clusters, random)
         negative = self.classes_[self.classes_ != self.positive_]
         self.forest_ = RandomForestClassifier(
             self.n_estimators, max_features=self.max_features, n_jobs=self.n_jobs, random_state=random
         ).fit(
-            np.concatenate([X[wanted], self.centroids_]),
-            np.concatenate([y[wanted], np.repeat(negative, len(self.centroids_))]),
+            np.concatenate([X[is_positive], self.centroids_]),
+            np.concatenate([y[is_positive], np.repeat(negative, len(self.centroids_))]),
         )
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The more probable label of every row; the lower label where both are equally probable."""
-        likelier = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[likelier]
+        """The more probable label of each sample; the smaller label if both are equally probable."""
+        probabilities = self.predict_proba(X)
+        return self.classes_[probabilities.argmax(axis=1)]
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
-        """Array (n_samples, 2): the mean over trees of the share of each class, in the order of ``classes_``."""
+        """Probabilities of the two classes, in the order of ``classes_``: an array of shape (n_samples, 2)."""
         check_is_fitted(self, "forest_")
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False, "reset": False}
         X, _ = validated(self, X, with_target=False, **options)
-        require_widths(X, getattr(self, "feature_names_in_", None), (0.0, WIDEST[8]))
+        require_widths(X, getattr(self, "feature_names_in_", None), (0.0, MAX_RANGE[8]))
         return self.forest_.predict_proba(X)
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """The forest's impurity-based importances; they sum to 1."""
+        """Impurity-based importances of the forest; they sum to 1."""
         check_is_fitted(self, "forest_")
         return self.forest_.feature_importances_
 
@@ -146,10 +146,10 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
     def _positive_label(self) -> Any:
         if self.positive is None:
             return self.classes_[1]
-        found = self.classes_[self.classes_ == self.positive]
-        if len(found) != 1:
-            raise ValueError(f"positive={self.positive!r} is none of the classes {self.classes_.tolist()} in y")
-        return found[0]
+        matches = self.classes_[self.classes_ == self.positive]
+        if len(matches) != 1:
+            raise ValueError(f"positive={self.positive!r} must be one of the classes in y, {self.classes_.tolist()}")
+        return matches[0]
 
 
 def _two_classes(y: NDArray[Any]) -> NDArray[Any]:
@@ -161,12 +161,14 @@ def _two_classes(y: NDArray[Any]) -> NDArray[Any]:
             f"{len(classes)} classes; make it one class against the rest"
         )
     if len(classes) < 2:
-        raise ValueError(f"y holds one class only, {classes.tolist()[0]!r}: positive and negative rows are needed")
+        raise ValueError(
+            f"y contains only one class, {classes.tolist()[0]!r}: positive and negative samples are needed"
+        )
     return classes
 
 
-def _centroids(negatives: NDArray[Any], n_clusters: int, random: np.random.RandomState) -> NDArray[Any]:
-    """The centres of k-means clusters, or the distinct rows where there are no more of them than clusters."""
+def _cluster_centers(negatives: NDArray[Any], n_clusters: int, random: np.random.RandomState) -> NDArray[Any]:
+    """The k-means cluster centers, or the distinct rows if there are no more of them than clusters."""
     distinct = np.unique(negatives, axis=0)
     if len(distinct) <= n_clusters:
         return distinct

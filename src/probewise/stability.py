@@ -1,15 +1,15 @@
-"""Agreement between selections: of the subsets of repeated runs of one selector, and of those of two selectors.
+"""Measures of stability: agreement between the subsets of repeated runs of one selector, or of two selectors.
 
 Parameters
 ----------
 subsets, first, second : list of index lists, sets, arrays or boolean masks, or boolean array (n_subsets, n_features)
-    The subsets, such as the ``support_`` of repeated runs. The same subset may come many times.
+    The subsets, such as the ``support_`` of repeated runs. Subsets may repeat.
 n_features : int
     The number of features the subsets were taken from.
 
-A feature listed twice in one subset, an index outside of 0..n_features - 1, or fewer than two subsets (one, for the
-measures of two selectors) is a ValueError. With n subsets over the features Y, F_f is the number of subsets that hold
-f, and N = sum F_f. Measures return a float.
+A ValueError is raised for a feature listed twice in one subset, an index outside 0..n_features - 1, or fewer than two
+subsets (one, for the measures of two selectors). Notation: there are n subsets of the features Y; F_f is the number of
+subsets that contain f, and N = sum F_f. Measures return a float.
 
 References
 ----------
@@ -33,125 +33,120 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-COLUMNS_AT_A_TIME = 4096  # made dense
-DENSE_GAIN = 16  # a feature that more than one pair of subsets in 16 shares is cheaper as a dense column
-
 
 def cw_rel(subsets: Any, n_features: int) -> float:
-    """Relative weighted consistency [1]: 0 for the least possible agreement, 1 for the largest, whatever the sizes.
+    """Relative weighted consistency [1]: from 0 (least possible agreement) to 1 (largest), for subsets of any sizes.
 
     CW_rel = (CW - CW_min) / (CW_max - CW_min), CW = sum_f F_f (F_f - 1) / (N (n - 1)), where CW_min and CW_max are
-    the least and largest CW that n subsets with N features in all can have: with D = N mod |Y|, H = N mod n,
+    the least and largest CW of n subsets with N features in total: with D = N mod |Y|, H = N mod n,
     CW_min = (N^2 - |Y| (N - D) - D^2) / (|Y| N (n - 1)) and CW_max = (H^2 + N (n - 1) - H n) / (N (n - 1)).
 
-    It is not corrected for chance: CW_min is reached only by features dealt out evenly, so subsets drawn at random
-    score above 0, the more so the fewer they are. Compare with `nogueira`, which is 0 on average for random subsets.
-    Where CW_max = CW_min (every subset holds every feature, or one feature was selected once in all) CW itself comes
-    back. Where no subset holds a feature, NaN. Time grows with N and |Y|, not with the number of pairs.
+    It is not corrected for chance: random subsets score above 0, especially if there are few of them; `nogueira` is 0
+    on average for random subsets. If CW_max = CW_min (every subset contains every feature, or a single feature was
+    selected a single time), CW is returned; if all subsets are empty, NaN. The time is proportional to N + |Y|.
 
     Examples
     --------
     >>> cw_rel([{1, 2, 3}, {1, 2, 3, 4}, {1, 2, 3, 4, 5}], n_features=10)
     0.8
     """
-    chosen = _read(subsets, n_features)
-    n, total, features = len(chosen), chosen.total, chosen.n_features
+    selections = _validated(subsets, n_features)
+    n, total, features = len(selections), selections.total, selections.n_features
     if not total:
         return float("nan")
-    uneven, beyond = total % features, total % n
-    # All three times |Y| N (n - 1): whole numbers, so that no digit is lost.
-    consistency = features * (chosen.square - total)
-    least = total**2 - features * (total - uneven) - uneven**2
-    largest = features * (beyond**2 + total * (n - 1) - beyond * n)
+    D, H = total % features, total % n
+    # All three are multiplied by |Y| N (n - 1), so that they are exact integers.
+    consistency = features * (selections.square - total)
+    least = total**2 - features * (total - D) - D**2
+    largest = features * (H**2 + total * (n - 1) - H * n)
     if least == largest:
         return consistency / (features * total * (n - 1))
     return (consistency - least) / (largest - least)
 
 
 def ati(subsets: Any, n_features: int) -> float:
-    """Average Tanimoto index [1, 2]: the mean over pairs of subsets of |A ∩ B| / |A ∪ B|, from 0 to 1.
+    """Average Tanimoto index [1, 2]: the mean of |A ∩ B| / |A ∪ B| over pairs of subsets, from 0 to 1.
 
-    The Tanimoto index of sets is Jaccard's: `jaccard` is this same function. Not corrected for chance. Two empty
-    subsets agree fully: 1. There is no closed form in F_f; memory grows with the square of the number of subsets.
+    It is also known as the Jaccard index (`jaccard` is the same function). It is not corrected for chance. The index of
+    two empty subsets is 1. Memory grows with the square of the number of subsets.
 
     Examples
     --------
     >>> round(ati([{1, 2, 3}, {1, 2, 3, 4}, {1, 2, 3, 4, 5}], n_features=10), 6)
     0.716667
     """
-    chosen = _read(subsets, n_features)
-    n = len(chosen)
-    return float((_tanimoto(chosen, chosen).sum() - n) / (n * (n - 1)))
+    selections = _validated(subsets, n_features)
+    n = len(selections)
+    return float((_tanimoto(selections, selections).sum() - n) / (n * (n - 1)))
 
 
 jaccard = ati
 
 
 def anhi(subsets: Any, n_features: int) -> float:
-    """Average normalised Hamming index [1]: the mean over pairs of subsets of 1 - |A △ B| / |Y|, from 0 to 1.
+    """Average normalized Hamming index [1]: the mean of 1 - |A △ B| / |Y| over pairs of subsets, from 0 to 1.
 
-    That is 1 - 2 sum_f F_f (n - F_f) / (n (n - 1) |Y|). Features left out of both subsets count as agreement, so small
-    subsets of many features score near 1 whatever they hold. Not corrected for chance.
+    It equals 1 - 2 sum_f F_f (n - F_f) / (n (n - 1) |Y|). Features that are in neither subset count as agreement, so
+    small subsets of many features always score near 1. It is not corrected for chance.
 
     Examples
     --------
     >>> round(anhi([{1, 2, 3}, {1, 2, 3, 4}, {1, 2, 3, 4, 5}], n_features=10), 6)
     0.866667
     """
-    chosen = _read(subsets, n_features)
-    n = len(chosen)
-    return 1 - 2 * (n * chosen.total - chosen.square) / (n * (n - 1) * chosen.n_features)
+    selections = _validated(subsets, n_features)
+    n = len(selections)
+    return 1 - 2 * (n * selections.total - selections.square) / (n * (n - 1) * selections.n_features)
 
 
 def kuncheva(subsets: Any, n_features: int) -> float:
     """Kuncheva's stability [3]: the mean over pairs of (r d - k^2) / (k (d - k)), r = |A ∩ B|, k = |A| = |B|, d = |Y|.
 
-    1 for equal subsets, 0 on average for random ones; for n subsets never below -1 / (n - 1). All subsets must be of
-    one size k, or it is a ValueError: `nogueira` is the same number there, and takes any sizes. NaN for k = 0 and
-    k = d, where every selection is the same by necessity.
+    It is 1 for equal subsets, 0 on average for random subsets, and at least -1 / (n - 1). All subsets have size k;
+    `nogueira` gives the same value and also takes subsets of different sizes. For k = 0 and k = d it is NaN.
 
     Examples
     --------
     >>> round(kuncheva([[0, 1, 2], [0, 1, 3], [0, 1, 2]], n_features=10), 6)
     0.68254
     """
-    chosen = _read(subsets, n_features)
-    n, d, k = len(chosen), chosen.n_features, int(chosen.sizes[0])
-    if not chosen.of_one_size:
+    selections = _validated(subsets, n_features)
+    n, d, k = len(selections), selections.n_features, int(selections.sizes[0])
+    if not selections.have_one_size:
         raise ValueError(
-            f"subsets of {chosen.sizes.min()} to {chosen.sizes.max()} features: kuncheva needs subsets of one size; "
-            "use nogueira, which is equal to it there and takes any sizes"
+            f"kuncheva needs subsets of one size, and these have {selections.sizes.min()} to {selections.sizes.max()} "
+            "features: use nogueira, which takes any sizes"
         )
     if k in (0, d):
         return float("nan")
-    in_common = (chosen.square - chosen.total) / (n * (n - 1))
-    return (in_common * d - k**2) / (k * (d - k))
+    mean_overlap = (selections.square - selections.total) / (n * (n - 1))
+    return (mean_overlap * d - k**2) / (k * (d - k))
 
 
 def nogueira(subsets: Any, n_features: int) -> float:
-    """Nogueira's stability: 1 less the mean variance of a feature's selection over that of random selection.
+    """Nogueira's stability: 1 minus the mean variance of a feature's selection relative to random selection.
 
     Definition 4 of [4]: with k̄ = N / n the mean size, d = |Y| and p_f = F_f / n,
     Φ = 1 - (1/d) sum_f n/(n - 1) p_f (1 - p_f) / (k̄/d (1 - k̄/d)).
-    1 for equal subsets, never below -1 / (n - 1), and 0 on average for random subsets of one size; where random subsets
-    differ in size, below 0 by Var(k) / ((n - 1) k̄ (d - k̄)), which is little for many subsets. NaN where no feature is
-    selected, or every feature every time.
+    It is 1 for equal subsets, at least -1 / (n - 1), and 0 on average for random subsets of one size k. If their sizes
+    differ, the average is -Var(k) / ((n - 1) k̄ (d - k̄)), near 0 for many subsets. It is NaN if all subsets are empty
+    or contain every feature.
 
     Examples
     --------
     >>> round(nogueira([{1, 2, 3}, {1, 2, 3, 4}, {1, 2, 3, 4, 5}], n_features=10), 6)
     0.722222
     """
-    chosen = _read(subsets, n_features)
-    n, d, total = len(chosen), chosen.n_features, chosen.total
+    selections = _validated(subsets, n_features)
+    n, d, total = len(selections), selections.n_features, selections.total
     if total in (0, n * d):
         return float("nan")
-    return 1 - (n * total - chosen.square) * n * d / ((n - 1) * total * (n * d - total))
+    return 1 - (n * total - selections.square) * n * d / ((n - 1) * total * (n * d - total))
 
 
 @dataclass(frozen=True)
 class StabilityInterval:
-    """An estimate of stability with its variance and the ends of its confidence interval."""
+    """An estimate of stability with its variance and confidence interval."""
 
     estimate: float
     variance: float
@@ -162,7 +157,7 @@ class StabilityInterval:
 
 @dataclass(frozen=True)
 class StabilityTest:
-    """The statistic of a test, standard normal where the two stabilities are equal, and its two-sided p-value."""
+    """The test statistic, standard normal if the two stabilities are equal, and its two-sided p-value."""
 
     statistic: float
     p_value: float
@@ -171,38 +166,38 @@ class StabilityTest:
 def nogueira_interval(subsets: Any, n_features: int, confidence: float = 0.95) -> StabilityInterval:
     """`nogueira` with a confidence interval for the stability of the procedure that made the subsets.
 
-    Corollary 9 of [4]: Φ ± z sqrt(v), v = 4/n^2 sum_i (φ_i - φ̄)^2, with k_i the size of subset i, z_if = 1 where it
-    holds f, and
+    Corollary 9 of [4]: Φ ± z sqrt(v), v = 4/n^2 sum_i (φ_i - φ̄)^2, with k_i the size of subset i, z_if = 1 if it
+    contains f, and
     φ_i = [(1/d) sum_f z_if p_f - k_i k̄/d^2 + Φ/2 (2 k_i k̄/d^2 - k_i/d - k̄/d + 1)] / (k̄/d (1 - k̄/d)).
 
-    The subsets must come from independent runs. The interval holds for many subsets, and is too narrow for a handful;
-    its ends are not clipped to the range of Φ. NaN throughout where `nogueira` is NaN.
+    The subsets must come from independent runs. The interval is asymptotic: it is too narrow for a few subsets, and its
+    ends are not clipped to the range of Φ. All values are NaN if `nogueira` is NaN.
 
     Parameters
     ----------
     confidence : float, default=0.95
-        The share of such intervals that hold the true stability, in (0, 1); nearer 1 is wider.
+        Confidence level, between 0 and 1.
 
     Examples
     --------
-    >>> found = nogueira_interval([{0, 1}, {0, 1}, {0, 2}, {0, 1}, {0, 1}, {1, 3}], n_features=10)
-    >>> [round(end, 3) for end in (found.lower, found.estimate, found.upper)]
+    >>> interval = nogueira_interval([{0, 1}, {0, 1}, {0, 2}, {0, 1}, {0, 1}, {1, 3}], n_features=10)
+    >>> [round(end, 3) for end in (interval.lower, interval.estimate, interval.upper)]
     [0.269, 0.583, 0.898]
     """
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence={confidence!r}: give a share between 0 and 1, such as 0.95")
-    chosen = _read(subsets, n_features)
-    estimate, variance = nogueira(chosen, n_features), _nogueira_variance(chosen)
-    reach = float(ndtri((1 + confidence) / 2)) * variance**0.5
-    return StabilityInterval(estimate, variance, estimate - reach, estimate + reach, confidence)
+        raise ValueError(f"confidence={confidence!r} must be a number between 0 and 1, such as 0.95")
+    selections = _validated(subsets, n_features)
+    estimate, variance = nogueira(selections, n_features), _nogueira_variance(selections)
+    half_width = float(ndtri((1 + confidence) / 2)) * variance**0.5
+    return StabilityInterval(estimate, variance, estimate - half_width, estimate + half_width, confidence)
 
 
 def nogueira_test(first: Any, second: Any, n_features: int) -> StabilityTest:
-    """Are two procedures equally stable? T = (Φ_1 - Φ_2) / sqrt(v_1 + v_2) and its two-sided p-value.
+    """Test whether two procedures are equally stable: T = (Φ_1 - Φ_2) / sqrt(v_1 + v_2) and its two-sided p-value.
 
-    Theorem 10 of [4]. T is positive where ``first`` is the more stable one (the authors' has the other sign). As in
-    `nogueira_interval`, the runs must be independent and many. Where neither varies (v_1 = v_2 = 0), equal stabilities
-    give T = 0 and p = 1, others an infinite T and p = 0. NaN where `nogueira` is NaN for either.
+    Theorem 10 of [4]. T is positive if ``first`` is more stable (in the paper it has the opposite sign). As in
+    `nogueira_interval`, the runs must be independent and many. If v_1 = v_2 = 0, equal stabilities give T = 0 and
+    p = 1, and different ones an infinite T and p = 0. The values are NaN if `nogueira` is NaN for either procedure.
 
     Examples
     --------
@@ -212,7 +207,7 @@ def nogueira_test(first: Any, second: Any, n_features: int) -> StabilityTest:
     >>> round(test.statistic, 2), round(test.p_value, 4)
     (3.49, 0.0005)
     """
-    one, two = _read(first, n_features, name="first"), _read(second, n_features, name="second")
+    one, two = _validated(first, n_features, name="first"), _validated(second, n_features, name="second")
     difference = nogueira(one, n_features) - nogueira(two, n_features)
     if difference == 0:
         return StabilityTest(0.0, 1.0)
@@ -224,47 +219,47 @@ def nogueira_test(first: Any, second: Any, n_features: int) -> StabilityTest:
 def iati(first: Any, second: Any, n_features: int) -> float:
     """Inter-system average Tanimoto index [1]: the mean of |A ∩ B| / |A ∪ B| over A of one selector, B of the other.
 
-    From 0 to 1; two selectors that agree as far as their own instability allows score about as each one's `ati`.
-    Two empty subsets agree fully: 1.
+    It ranges from 0 to 1. Two selectors that differ no more than their own repeated runs score about the `ati` of each.
+    The index of two empty subsets is 1.
 
     Examples
     --------
     >>> iati([{0, 1}, {0, 1}], [{0, 1}, {2, 3}], n_features=10)
     0.5
     """
-    one, two = _read_two(first, second, n_features)
+    one, two = _validated_pair(first, second, n_features)
     return float(_tanimoto(one, two).mean())
 
 
 def ianhi(first: Any, second: Any, n_features: int) -> float:
-    """Inter-system average normalised Hamming index [1]: the mean of 1 - |A △ B| / |Y| over pairs as in `iati`.
+    """Inter-system average normalized Hamming index [1]: the mean of 1 - |A △ B| / |Y| over the pairs of `iati`.
 
-    From 0 to 1. As with `anhi`, features left out of both count as agreement.
+    It ranges from 0 to 1. Features that are in neither subset count as agreement.
 
     Examples
     --------
     >>> ianhi([{0, 1}, {0, 1}], [{0, 1}, {2, 3}], n_features=10)
     0.8
     """
-    one, two = _read_two(first, second, n_features)
-    differing = len(two) * one.total + len(one) * two.total - 2 * int(one.counts @ two.counts)
-    return 1 - differing / (len(one) * len(two) * one.n_features)
+    one, two = _validated_pair(first, second, n_features)
+    n_different = len(two) * one.total + len(one) * two.total - 2 * int(one.counts @ two.counts)
+    return 1 - n_different / (len(one) * len(two) * one.n_features)
 
 
 def icw(first: Any, second: Any, n_features: int) -> float:
-    """Weighted inter-system consistency [1]: how alike two selectors' frequencies of features are, from 0 to 1.
+    """Weighted inter-system consistency [1]: similarity of two selectors' selection frequencies, from 0 to 1.
 
-    With p_f and q_f the share of the first's and of the second's subsets that hold f,
-    ICW = 1 - sum_f w_f |p_f - q_f|, w_f = max(p_f, q_f) / sum_g max(p_g, q_g):
-    features that at least one selector chooses often weigh most. Unlike `iati` it is 1 for two selectors with the
-    same frequencies, however unstable. NaN where neither selects a feature.
+    With p_f and q_f the fractions of the first and of the second selector's subsets that contain f,
+    ICW = 1 - sum_f w_f |p_f - q_f|, w_f = max(p_f, q_f) / sum_g max(p_g, q_g).
+    Features that at least one selector chooses often have the largest weights. Unlike `iati` it is 1 for two selectors
+    with the same frequencies, even if they are unstable. It is NaN if neither selects a feature.
 
     Examples
     --------
     >>> icw([{0, 1}, {0, 1}], [{0, 1}, {2, 3}], n_features=10)
     0.5
     """
-    one, two = _read_two(first, second, n_features)
+    one, two = _validated_pair(first, second, n_features)
     if one.total + two.total == 0:
         return float("nan")
     p, q = one.counts / len(one), two.counts / len(two)
@@ -274,52 +269,34 @@ def icw(first: Any, second: Any, n_features: int) -> float:
 
 @dataclass(frozen=True)
 class Measure:
-    """What one should know of a measure of agreement.
+    """Description of a measure of stability or similarity."""
 
-    Attributes
-    ----------
-    function : callable
-        Of (subsets, n_features), or of (first, second, n_features) where ``n_selectors`` is 2.
-    meaning : str
-        One sentence.
-    low, high : float
-        The range; the low end of -1 is for two subsets, -1 / (n - 1) for n.
-    corrected_for_chance : bool
-        Whether random subsets score 0 on average (`nogueira` says how nearly, where sizes differ).
-    equal_sizes : bool
-        Whether all subsets must be of one size.
-    n_selectors : int
-        1 for the stability of one selector, 2 for the similarity of two.
-    """
-
-    function: Callable[..., float]
+    function: Callable[..., float]  # of (subsets, n_features), or of (first, second, n_features) for two selectors
     meaning: str
-    low: float = 0
+    low: float = 0  # -1 stands for -1 / (n - 1)
     high: float = 1
-    corrected_for_chance: bool = False
-    equal_sizes: bool = False
+    corrected_for_chance: bool = False  # whether random subsets score about 0 on average
+    equal_sizes: bool = False  # whether all subsets must have the same size
     n_selectors: int = 1
 
 
 MEASURES: Mapping[str, Measure] = {
-    "cw_rel": Measure(cw_rel, "Frequency-weighted agreement between the least and the most possible."),
-    "ati": Measure(ati, "Mean share of the union of two subsets that both hold (Jaccard)."),
-    "anhi": Measure(anhi, "Mean share of all features on which two subsets agree, held or left out."),
-    "kuncheva": Measure(
-        kuncheva, "Mean overlap of two subsets above what chance gives, for one size.", -1, 1, True, True
-    ),
-    "nogueira": Measure(nogueira, "Kuncheva's stability for any sizes, with intervals and a test.", -1, 1, True),
-    "iati": Measure(iati, "As ati, over pairs of one subset from each selector.", n_selectors=2),
-    "ianhi": Measure(ianhi, "As anhi, over pairs of one subset from each selector.", n_selectors=2),
-    "icw": Measure(icw, "How alike the two selectors' frequencies of each feature are.", n_selectors=2),
+    "cw_rel": Measure(cw_rel, "Frequency-weighted agreement, scaled from the least to the largest possible."),
+    "ati": Measure(ati, "Mean fraction of the union of two subsets that is in both (Jaccard)."),
+    "anhi": Measure(anhi, "Mean fraction of all features that are in both or in neither of two subsets."),
+    "kuncheva": Measure(kuncheva, "Mean overlap of two subsets of one size, corrected for chance.", -1, 1, True, True),
+    "nogueira": Measure(nogueira, "Kuncheva's stability for subsets of any sizes.", -1, 1, True),
+    "iati": Measure(iati, "ati over pairs of one subset from each selector.", n_selectors=2),
+    "ianhi": Measure(ianhi, "anhi over pairs of one subset from each selector.", n_selectors=2),
+    "icw": Measure(icw, "Similarity of the two selectors' selection frequencies.", n_selectors=2),
 }
 
 
 def stability_table(subsets: Any, n_features: int) -> list[dict[str, Any]]:
-    """Every measure of one selector's stability in `MEASURES`, a record each: pass it to a data frame to see it.
+    """All measures of one selector's stability: a list of records, for a data frame.
 
-    A record holds measure, value, low, high, corrected_for_chance, equal_sizes and meaning. The value is NaN where a
-    measure is not defined, as for one that needs equal sizes where sizes differ.
+    A record has the keys measure, value, low, high, corrected_for_chance, equal_sizes and meaning. The value is NaN if
+    the measure needs subsets of equal sizes and the sizes differ.
 
     Examples
     --------
@@ -331,19 +308,19 @@ def stability_table(subsets: Any, n_features: int) -> list[dict[str, Any]]:
     kuncheva nan
     nogueira 0.722
     """
-    chosen, records = _read(subsets, n_features), []
+    selections, records = _validated(subsets, n_features), []
     for name, measure in MEASURES.items():
         if measure.n_selectors == 1:
-            is_defined = chosen.of_one_size or not measure.equal_sizes
-            value = measure.function(chosen, n_features) if is_defined else float("nan")
-            known = ("low", "high", "corrected_for_chance", "equal_sizes", "meaning")
-            records.append({"measure": name, "value": value} | {key: getattr(measure, key) for key in known})
+            is_defined = selections.have_one_size or not measure.equal_sizes
+            value = measure.function(selections, n_features) if is_defined else float("nan")
+            keys = ("low", "high", "corrected_for_chance", "equal_sizes", "meaning")
+            records.append({"measure": name, "value": value} | {key: getattr(measure, key) for key in keys})
     return records
 
 
 @dataclass(frozen=True, eq=False)
 class _Selections:
-    """Checked subsets: subset k holds the features ``indices[offsets[k]:offsets[k + 1]]``, each once."""
+    """Validated subsets: subset k contains the features ``indices[offsets[k]:offsets[k + 1]]``, each once."""
 
     indices: NDArray[np.int64]
     offsets: NDArray[np.int64]
@@ -354,7 +331,7 @@ class _Selections:
 
     @property
     def total(self) -> int:
-        """N, a Python integer, which cannot overflow in the formulas."""
+        """N, as a Python integer, which cannot overflow."""
         return len(self.indices)
 
     @cached_property
@@ -362,42 +339,44 @@ class _Selections:
         return np.diff(self.offsets)
 
     @property
-    def of_one_size(self) -> bool:
+    def have_one_size(self) -> bool:
         return not np.ptp(self.sizes)
 
     @cached_property
     def counts(self) -> NDArray[np.int64]:
-        """F_f of every feature."""
+        """F_f of each feature."""
         return np.bincount(self.indices, minlength=self.n_features)
 
     @cached_property
     def square(self) -> int:
-        """The sum of F_f squared."""
+        """The sum of F_f²."""
         return int(self.counts @ self.counts)
 
     @cached_property
     def matrix(self) -> sp.csr_array:
-        """Subsets by features, 1 where the subset holds the feature."""
+        """Subsets by features: 1 if the subset contains the feature."""
         ones = np.ones(len(self.indices), np.int32)
         return sp.csr_array((ones, self.indices, self.offsets), shape=(len(self), self.n_features))
 
 
-def _read(subsets: Any, n_features: int, *, name: str = "subsets", least: int = 2) -> _Selections:
+def _validated(subsets: Any, n_features: int, *, name: str = "subsets", least: int = 2) -> _Selections:
     if isinstance(subsets, _Selections):
         return subsets
     if not isinstance(n_features, int | np.integer) or isinstance(n_features, bool) or n_features < 1:
-        raise ValueError(f"n_features={n_features!r}: give the number of features the subsets were taken from")
+        raise ValueError(f"n_features={n_features!r} must be the number of features, a whole number of at least 1")
     if isinstance(subsets, str | Mapping) or not isinstance(subsets, Iterable):
-        raise ValueError(f"{name} is a {type(subsets).__name__}: give a list of subsets or a boolean array of masks")
+        raise ValueError(
+            f"{name} is a {type(subsets).__name__}: it must be a list of subsets or a boolean array of masks"
+        )
     parts = [_indices(subset, int(n_features), f"{name}[{k}]") for k, subset in enumerate(subsets)]
     if len(parts) < least:
-        raise ValueError(f"{name} holds {len(parts)} subsets; at least {least} are needed: select on more resamples")
+        raise ValueError(f"{name} contains {len(parts)} subsets; at least {least} are needed")
     offsets = np.cumsum([0] + [len(part) for part in parts], dtype=np.int64)
     return _Selections(np.concatenate(parts), offsets, int(n_features))
 
 
-def _read_two(first: Any, second: Any, n_features: int) -> tuple[_Selections, _Selections]:
-    return _read(first, n_features, name="first", least=1), _read(second, n_features, name="second", least=1)
+def _validated_pair(first: Any, second: Any, n_features: int) -> tuple[_Selections, _Selections]:
+    return _validated(first, n_features, name="first", least=1), _validated(second, n_features, name="second", least=1)
 
 
 def _indices(subset: Any, n_features: int, where: str) -> NDArray[np.int64]:
@@ -413,36 +392,29 @@ def _indices(subset: Any, n_features: int, where: str) -> NDArray[np.int64]:
     array = np.sort(array)
     bad = array[0] if array[0] < 0 else array[-1]
     if not 0 <= bad < n_features:
-        raise ValueError(f"{where} holds the index {bad}; with n_features={n_features}, give 0 to {n_features - 1}")
-    twice = array[1:][array[1:] == array[:-1]]
-    if len(twice):
-        remedy = "list each feature once (is it a mask of 0 and 1? then make it boolean)"
-        raise ValueError(f"{where} holds the index {twice[0]} more than once: {remedy}")
+        raise ValueError(
+            f"{where} contains the index {bad}; with n_features={n_features}, indices are 0 to {n_features - 1}"
+        )
+    repeated = array[1:][array[1:] == array[:-1]]
+    if len(repeated):
+        raise ValueError(
+            f"{where} contains the index {repeated[0]} more than once: a mask must be boolean, not 0 and 1"
+        )
     return array.astype(np.int64)
 
 
-def _nogueira_variance(chosen: _Selections) -> float:
-    n, d, total = len(chosen), chosen.n_features, chosen.total
+def _nogueira_variance(selections: _Selections) -> float:
+    n, d, total = len(selections), selections.n_features, selections.total
     if total in (0, n * d):
         return float("nan")
-    k, mean = chosen.sizes / d, total / (n * d)
-    held = chosen.matrix @ (chosen.counts / n) / d
-    phi = held - k * mean + nogueira(chosen, d) / 2 * (2 * k * mean - k - mean + 1)
+    k, mean = selections.sizes / d, total / (n * d)
+    overlap = selections.matrix @ (selections.counts / n) / d
+    phi = overlap - k * mean + nogueira(selections, d) / 2 * (2 * k * mean - k - mean + 1)
     return float(4 / n * np.var(phi / (mean * (1 - mean))))
 
 
 def _tanimoto(first: _Selections, second: _Selections) -> NDArray[np.float64]:
-    """The index of each subset of one list with each of the other.
-
-    A feature in many subsets is cheaper as a dense column, one in few as a sparse one.
-    """
-    pairs = first.counts * second.counts
-    is_dense = pairs * DENSE_GAIN > len(first) * len(second)
-    often, seldom = np.flatnonzero(is_dense), np.flatnonzero((pairs > 0) & ~is_dense)
-    one, two = first.matrix.tocsc(), second.matrix.tocsc()
-    common: NDArray[np.float64] = (one[:, seldom] @ two[:, seldom].T).toarray().astype(np.float64)
-    for start in range(0, len(often), COLUMNS_AT_A_TIME):
-        columns = often[start : start + COLUMNS_AT_A_TIME]
-        common += one[:, columns].toarray().astype(np.float32) @ two[:, columns].toarray().astype(np.float32).T
+    """The Tanimoto index of each subset of the first list with each subset of the second."""
+    common = (first.matrix @ second.matrix.T).toarray().astype(np.float64)
     union = first.sizes[:, None] + second.sizes - common
     return np.divide(common, union, out=np.ones_like(common), where=union > 0)

@@ -1,4 +1,4 @@
-"""A long run in short: what it keeps is 8 bytes a probe in memory and little more on disk, and nothing else grows."""
+"""Long runs: 8 bytes per probe in memory, 10 bytes on disk, and no other growth."""
 
 import gc
 import time
@@ -17,56 +17,56 @@ N_PROBES, N_FEATURES = 60_000, 2_000
 THIRD = N_PROBES // 3
 
 
-def game(subsets):
+def score(subsets):
     return (subsets.indices[subsets.offsets[:-1]] % 97) / 97.0
 
 
-class Scale(Rule):
-    """Never stops; weighs the process at a third, two thirds and the end of the run."""
+class MemoryMeter(Rule):
+    """Never stops; measures memory at a third, two thirds and the end of the run."""
 
     watch = frozenset({ORDER, VALUE, 20})
 
     def __init__(self):
-        self.held, self.objects, self.looks_known = {}, {}, set()
+        self.n_bytes, self.n_objects, self.n_looks = {}, {}, set()
 
     def __call__(self, state):
         if state.n_probes % THIRD == 0:
             gc.collect()
-            self.held[state.n_probes] = tracemalloc.get_traced_memory()[0]
-            self.objects[state.n_probes] = len(gc.get_objects())
-        self.looks_known.add(len(state.looks))
+            self.n_bytes[state.n_probes] = tracemalloc.get_traced_memory()[0]
+            self.n_objects[state.n_probes] = len(gc.get_objects())
+        self.n_looks.add(len(state.looks))
         return False
 
 
 @pytest.fixture(scope="module")
-def weighed(tmp_path_factory):
-    path, scale = tmp_path_factory.mktemp("run") / "run.ledger", Scale()
+def measured(tmp_path_factory):
+    path, meter = tmp_path_factory.mktemp("run") / "run.ledger", MemoryMeter()
     plan = ProbePlan(N_FEATURES, max_size=40, seed=1)
     tracemalloc.start()
     try:
         with Ledger(path, {"seed": 1}) as ledger:
-            run = run_probes(plan, game, stop=scale | MaxProbes(N_PROBES), ledger=ledger)
+            run = run_probes(plan, score, stop=meter | MaxProbes(N_PROBES), ledger=ledger)
     finally:
         tracemalloc.stop()
     assert run.tally.n_probes == N_PROBES
-    return scale, path
+    return meter, path
 
 
 @pytest.mark.slow
-def test_memory_grows_by_the_ledgers_number_only(weighed):
-    scale, _ = weighed
-    grown = scale.held[N_PROBES] - scale.held[THIRD]
-    assert grown <= 8 * 2 * THIRD + N_PROBES + 20_000  # an array that grows has an eighth of room ahead
-    assert scale.looks_known == {0, 1, 2}
+def test_memory_grows_by_one_number_per_probe(measured):
+    meter, _ = measured
+    growth = meter.n_bytes[N_PROBES] - meter.n_bytes[THIRD]
+    assert growth <= 8 * 2 * THIRD + N_PROBES + 20_000  # a growing array reserves an eighth of its size
+    assert meter.n_looks == {0, 1, 2}
 
 
-def test_objects_do_not_pile_up(weighed):
-    scale, _ = weighed
-    assert scale.objects[N_PROBES] - scale.objects[THIRD] <= 100
+def test_the_number_of_objects_does_not_grow(measured):
+    meter, _ = measured
+    assert meter.n_objects[N_PROBES] - meter.n_objects[THIRD] <= 100
 
 
-def test_a_probe_takes_ten_bytes_on_disk(weighed):
-    _, path = weighed
+def test_a_probe_takes_ten_bytes_on_disk(measured):
+    _, path = measured
     assert path.stat().st_size <= 10 * N_PROBES
     assert not path.with_name(f"{path.name}-wal").exists()
     with Ledger(path) as ledger:
@@ -74,24 +74,24 @@ def test_a_probe_takes_ten_bytes_on_disk(weighed):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_data_are_let_go_of_when_the_run_ends(n_jobs):
-    """Blocks are in flight when the rule says enough: what joblib keeps of them must not keep the data."""
+def test_data_are_released_at_the_end_of_a_run(n_jobs):
+    """Blocks are still being computed when the rule stops the run; joblib must not keep the data alive."""
 
-    class Game:
+    class Score:
         def __call__(self, subsets):
-            return game(subsets)
+            return score(subsets)
 
-    data = Game()
-    kept = weakref.ref(data)
+    data = Score()
+    reference = weakref.ref(data)
     plan = ProbePlan(100, max_size=10, seed=1)
     gc.disable()
     try:
         run = run_probes(plan, data, stop=MinCoverage(20), map=executor(n_jobs), block_size=10, check_every=10)
         del data
         deadline = time.monotonic() + 20
-        while kept() is not None and time.monotonic() < deadline:  # a worker may be at a block still
+        while reference() is not None and time.monotonic() < deadline:  # a worker may still compute a block
             time.sleep(0.01)
-        assert kept() is None
+        assert reference() is None
     finally:
         gc.enable()
     assert run.tally.covers(20)

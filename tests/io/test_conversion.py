@@ -1,4 +1,4 @@
-"""Tables become mapped ones, a few columns at a time, and what is wrong with a mapped one is told in one line."""
+"""Conversion of tables to mapped .npy files, a few columns at a time, and errors of damaged ones in one line."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from sklearn.datasets import dump_svmlight_file
 
 from probewise import DAF
 from probewise.cli import run
-from probewise.io import TableError, convert_table, converting, formats, read_table
+from probewise.io import TableError, conversion, convert_table, formats, read_table
 from probewise.stopping import MaxProbes
 from probewise.validation.stores import Stored
 from sampling import examples
@@ -40,7 +40,7 @@ def write(data, path):
     return path
 
 
-def said(capsys):
+def last_line(capsys):
     return capsys.readouterr().err.splitlines()[-1]
 
 
@@ -99,8 +99,8 @@ def test_sparse_formats_become_dense(tmp_path):
     ids=lambda value: getattr(value, "__name__", None),
 )
 def test_types(kinds, dtype, written, tmp_path, monkeypatch):
-    """Also where groups of columns, one each here, have types of their own."""
-    monkeypatch.setattr(converting, "CELLS_AT_A_TIME", 1)
+    """Also if groups of columns (of one column each here) have different types."""
+    monkeypatch.setattr(conversion, "CELLS_AT_A_TIME", 1)
     values = np.arange(20) % 7
     data = pl.DataFrame({f"c{i}": values.astype(kind) for i, kind in enumerate(kinds)})
     data = data.with_columns(pl.Series("label", values % 2))
@@ -114,20 +114,20 @@ def test_types(kinds, dtype, written, tmp_path, monkeypatch):
 
 
 def test_parquet_is_read_a_few_columns_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(converting, "CELLS_AT_A_TIME", 3 * 40)
-    asked = []
-    read = formats.LazySource._take
+    monkeypatch.setattr(conversion, "CELLS_AT_A_TIME", 3 * 40)
+    n_read = []
+    select = formats.LazySource._select
 
-    def noted(self, places):
-        asked.append(len(places))
-        return read(self, places)
+    def counted(self, columns):
+        n_read.append(len(columns))
+        return select(self, columns)
 
-    monkeypatch.setattr(formats.LazySource, "_take", noted)
+    monkeypatch.setattr(formats.LazySource, "_select", counted)
     convert_table(write(frame(d=10), tmp_path / "table.parquet"), tmp_path / "X.npy", target="label", ignore=["who"])
-    assert asked == [1, 3, 3, 3, 1]
+    assert n_read == [1, 3, 3, 3, 1]
 
 
-def test_labels_of_all_kinds_survive(tmp_path):
+def test_labels_of_all_types_survive(tmp_path):
     data = pl.DataFrame({"a": [0.5, 1.5, 2.5, 3.5]})
     for labels in (["x", "ü", "x", "1"], [1, 2, 2, 1], [0.25, 1e300, -0.0, 3.0], [True, False, True, True]):
         path = write(data.with_columns(pl.Series("label", labels)), tmp_path / "table.parquet")
@@ -146,7 +146,7 @@ def test_a_target_may_be_chosen_later(tmp_path):
     convert_table(path, tmp_path / "X.npy")
     assert read_table(tmp_path / "X.npy", target_file=tmp_path / "labels.csv").X.shape == (40, 9)
     message = refusal(read_table, tmp_path / "X.npy")
-    assert "say which column is the target" in message
+    assert "choose the target column" in message
     table = read_table(tmp_path / "X.npy", target="gene 4", ignore=["gene 0"])
     here = read_table(path, target="gene 4", ignore=["gene 0"])
     assert isinstance(table.X, Stored)
@@ -158,8 +158,8 @@ def test_a_target_may_be_chosen_later(tmp_path):
     np.testing.assert_array_equal(table.take([6, 0]).X, here.X[:, [6, 0]])
 
 
-def test_a_file_of_ones_own(tmp_path):
-    """In C order, without a .json file: columns have their numbers for names."""
+def test_a_file_written_by_numpy(tmp_path):
+    """In C order and without a .json file: columns are named by their numbers."""
     X = np.random.default_rng(0).random((20, 6)) > 0.5
     np.save(tmp_path / "X.npy", X)
     (tmp_path / "labels.csv").write_text("label\n" + "\n".join("ab"[i % 2] for i in range(20)))
@@ -170,7 +170,7 @@ def test_a_file_of_ones_own(tmp_path):
     np.testing.assert_array_equal(table.X, X)
 
 
-# ---- what is refused
+# ---- errors
 
 
 @pytest.fixture
@@ -178,52 +178,52 @@ def parquet(tmp_path):
     return write(frame(), tmp_path / "table.parquet")
 
 
-def test_nothing_is_written_over_without_force(parquet, tmp_path):
+def test_nothing_is_overwritten_without_force(parquet, tmp_path):
     out = tmp_path / "X.npy"
     convert_table(parquet, out, target="label", ignore=["who"])
     before = out.read_bytes()
-    assert "X.npy exists already" in refusal(convert_table, parquet, out, target="label", ignore=["who"])
+    assert "X.npy already exists" in refusal(convert_table, parquet, out, target="label", ignore=["who"])
     out.unlink()
-    assert "X.npy.json exists already" in refusal(convert_table, parquet, out, target="label", ignore=["who"])
+    assert "X.npy.json already exists" in refusal(convert_table, parquet, out, target="label", ignore=["who"])
     convert_table(parquet, out, target="label", ignore=["who"], force=True)
     assert out.read_bytes() == before
-    assert "over the table it is made of" in refusal(convert_table, out, out, force=True)
+    assert "would overwrite the table that is converted" in refusal(convert_table, out, out, force=True)
 
 
 @pytest.mark.parametrize(
-    ("out", "options", "says"),
+    ("out", "options", "reason"),
     [
         ("X.csv", {}, "name it .npy"),
         ("nowhere/X.npy", {}, "the folder .*nowhere does not exist"),
         (".", {}, "name it .npy"),
-        ("X.npy", {"dtype": "int8"}, "dtype='int8' is not known: choose float32 or float64"),
+        ("X.npy", {"dtype": "int8"}, "dtype='int8' must be float32 or float64"),
         ("X.npy", {"target": "lable"}, "did you mean 'label'"),
-        ("X.npy", {"target": "who"}, "1 of 10 columns hold other than numbers: 'label'"),
-        ("X.npy", {"target": "label", "ignore": ["label"]}, "cannot be both kept and ignored"),
+        ("X.npy", {"target": "who"}, "1 of 10 columns is not numeric: 'label'"),
+        ("X.npy", {"target": "label", "ignore": ["label"]}, "cannot be both used and ignored"),
     ],
     ids=["ending", "folder", "is a folder", "type", "target", "text", "ignored"],
 )
-def test_what_cannot_be_meant_is_refused(out, options, says, parquet, tmp_path):
+def test_bad_arguments_are_refused(out, options, reason, parquet, tmp_path):
     message = refusal(convert_table, parquet, tmp_path / out, **options)
-    assert re.search(says, message)
+    assert re.search(reason, message)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["table.parquet"]
 
 
-def test_a_table_that_ends_badly_leaves_nothing_behind(tmp_path, monkeypatch):
-    monkeypatch.setattr(converting, "CELLS_AT_A_TIME", 1)
+def test_a_failed_conversion_leaves_no_files(tmp_path, monkeypatch):
+    monkeypatch.setattr(conversion, "CELLS_AT_A_TIME", 1)
     data = pl.DataFrame({"a": [1, 2, 3], "b": [1, None, 3], "c": [1e39, 2.0, 3.0], "label": [0, 1, 0]})
-    whole = write(data.drop("c"), tmp_path / "whole.parquet")
-    message = refusal(convert_table, whole, tmp_path / "X.npy", target="label")
-    assert "missing in columns of whole numbers, 'b'" in message
+    integers = write(data.drop("c"), tmp_path / "integers.parquet")
+    message = refusal(convert_table, integers, tmp_path / "X.npy", target="label")
+    assert "missing in the integer columns 'b'" in message
     large = write(data.drop("b"), tmp_path / "large.parquet")
     message = refusal(convert_table, large, tmp_path / "X.npy", target="label", dtype="float32")
-    assert message == "values are too large for float32 in 'c': give dtype='float64'"
+    assert message == "values are too large for float32 in 'c': use dtype='float64'"
     monkeypatch.setattr(shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(100, 90, 10))
     message = refusal(convert_table, large, tmp_path / "X.npy", target="label")
-    assert "it needs 48 bytes, and the disk has 10 left" in message
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["large.parquet", "whole.parquet"]
+    assert "it needs 48 bytes, and 10 are free on the disk" in message
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["integers.parquet", "large.parquet"]
     monkeypatch.undo()
-    assert convert_table(whole, tmp_path / "X.npy", target="label", dtype="float64") == (3, 2)
+    assert convert_table(integers, tmp_path / "X.npy", target="label", dtype="float64") == (3, 2)
     assert np.isnan(np.load(tmp_path / "X.npy")[1, 1])
     assert "values are missing or infinite in 1 of 2" in refusal(read_table, tmp_path / "X.npy")
 
@@ -241,75 +241,72 @@ def header(shape="(3, 2)", descr="'<f4'", order="True", version=1):
 
 
 @pytest.mark.parametrize(
-    ("content", "says"),
+    ("content", "reason"),
     [
         (b"", "cannot be read as NPY"),
         (b"not a file of numpy", "cannot be read as NPY"),
         (header()[:40], "cannot be read as NPY"),
-        (header() + bytes(20), "is not whole: its header claims 3 x 2 values, 152 bytes in all, and it has 148"),
-        (header() + bytes(28), "is not whole: .* and it has 156"),
-        (header("(3000000000, 4000000000)") + bytes(24), "is not whole"),
-        (header("(-3, -2)") + bytes(24), "is not whole"),
+        (header() + bytes(20), "its header claims 3 x 2 values, 152 bytes in total, and it has 148"),
+        (header() + bytes(28), "is incomplete or damaged: .* and it has 156"),
+        (header("(3000000000, 4000000000)") + bytes(24), "is incomplete or damaged"),
+        (header("(-3, -2)") + bytes(24), "is incomplete or damaged"),
         (header("(6,)") + bytes(24), r"an array of shape \(6,\)"),
-        (header(descr="'|O'") + bytes(24), "type object: give a table of numbers"),
+        (header(descr="'|O'") + bytes(24), "type object: it must be a numeric table"),
         (header(descr="'<c8'") + bytes(48), "type complex64"),
         (header(descr="'<U1'") + bytes(24), "type <U1"),
-        (header(descr="[('a', '<f4')]") + bytes(24), "give a table of numbers"),
+        (header(descr="[('a', '<f4')]") + bytes(24), "it must be a numeric table"),
         (header(descr="exit()") + bytes(24), "cannot be read as NPY"),
         (header("(" * 300 + ")" * 300) + bytes(24), "cannot be read as NPY"),
         (header(version=3) + bytes(24), "format 3.0"),
         (header("(0, 2)"), "has a header but no rows"),
+        (header(f"(0, {10**12})"), "claims 1,000,000,000,000 columns, more than the limit of 10,000,000"),
+        (header(f"({10**12}, 0)"), "target"),
     ],
     ids=[
         "empty", "text", "half a header", "short", "long", "lie", "negative", "one dimension", "objects", "complex",
-        "letters", "records", "code", "nested", "version", "no rows",
+        "letters", "records", "code", "nested", "version", "no rows", "many columns", "no columns",
     ],
 )  # fmt: skip
-def test_a_damaged_npy_file_is_told_in_one_line(content, says, tmp_path):
+def test_a_damaged_npy_file(content, reason, tmp_path):
     path = tmp_path / "X.npy"
     path.write_bytes(content)
-    assert re.search(says, refusal(read_table, path, target="0"))
+    assert re.search(reason, refusal(read_table, path, target="0"))
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "reason"),
     [
-        ({"format": 2}, "not of a kind known here"),
-        ({"shape": [3, 3]}, "does not name the columns of a table of 3 x 2"),
+        ({"format": 2}, "unknown format"),
+        ({"shape": [3, 3]}, "does not name the columns of a table with shape 3 x 2"),
         ({"feature_names": ["a"]}, "does not name the columns"),
         ({"feature_names": ["a", 7]}, "does not name the columns"),
         ({"feature_names": None}, "does not name the columns"),
-        ({"columns": {"label": [1, 2]}}, "does not hold columns of 3 values"),
-        ({"columns": {"label": [1, 2, {"a": 1}]}}, "does not hold columns of 3 values"),
+        ({"columns": {"label": [1, 2]}}, "does not contain columns of 3 values"),
+        ({"columns": {"label": [1, 2, {"a": 1}]}}, "does not contain columns of 3 values"),
         ({"columns": {"label": [1, 2, 2**70]}}, "more than 64 bits"),
-        ({"columns": []}, "does not hold columns"),
-        ({"target": "elsewhere"}, "does not hold the target it names"),
+        ({"columns": []}, "does not contain columns"),
+        ({"target": "elsewhere"}, "does not contain the target it names"),
         ({"target": ["label"]}, "does not"),
     ],
     ids=str,
 )
-def test_a_damaged_sidecar_is_told_in_one_line(change, says, tmp_path):
-    told = {
-        "format": 1,
-        "shape": [3, 2],
-        "feature_names": ["a", "b"],
-        "columns": {"label": [0, 1, 0]},
-        "target": "label",
-    }
+def test_a_damaged_sidecar(change, reason, tmp_path):
+    content = {"format": 1, "shape": [3, 2], "feature_names": ["a", "b"], "target": "label"}
+    content["columns"] = {"label": [0, 1, 0]}
     np.save(tmp_path / "X.npy", np.ones((3, 2)))
-    (tmp_path / "X.npy.json").write_text(json.dumps(told))
+    (tmp_path / "X.npy.json").write_text(json.dumps(content))
     assert read_table(tmp_path / "X.npy").y.tolist() == [0, 1, 0]
-    (tmp_path / "X.npy.json").write_text(json.dumps({**told, **change}))
+    (tmp_path / "X.npy.json").write_text(json.dumps({**content, **change}))
     message = refusal(read_table, tmp_path / "X.npy")
-    assert says in message
+    assert reason in message
     assert message.endswith("convert the table again")
 
 
 @pytest.mark.parametrize("content", [b"", b"[1, 2", b"[]", b"\xff\xfe", b"[" * 100_000, b"1" * 5000], ids=len)
-def test_a_sidecar_that_is_no_json(content, tmp_path):
+def test_a_sidecar_that_is_not_json(content, tmp_path):
     np.save(tmp_path / "X.npy", np.ones((3, 2)))
     (tmp_path / "X.npy.json").write_bytes(content)
-    assert "does not go with the .npy file" in refusal(read_table, tmp_path / "X.npy")
+    assert "does not match its .npy file" in refusal(read_table, tmp_path / "X.npy")
 
 
 @pytest.fixture(scope="module")
@@ -326,16 +323,16 @@ def converted(tmp_path_factory):
     cut=st.one_of(st.just(0), st.integers(0, 400)),
 )
 @example(in_sidecar=True, changes=[], cut=0)
-@example(in_sidecar=False, changes=[(64, 0)], cut=0)  # numpy's parser of headers lost its way
-def test_whatever_the_bytes_it_is_a_table_or_a_clear_line(converted, in_sidecar, changes, cut):
-    """Bytes of a good pair of files are changed and cut off."""
+@example(in_sidecar=False, changes=[(64, 0)], cut=0)  # numpy's parser of headers failed
+def test_changed_bytes_give_a_table_or_an_error_of_one_line(converted, in_sidecar, changes, cut):
+    """Bytes of a valid pair of files are changed and cut off."""
     for name in ("X.npy", "X.npy.json"):
         content = bytearray((converted / name).read_bytes())
         if in_sidecar == name.endswith(".json"):
             content = content[: len(content) - cut]
-            for place, byte in changes:
-                if place < len(content):
-                    content[place] = byte
+            for position, byte in changes:
+                if position < len(content):
+                    content[position] = byte
         (converted / f"Y{name[1:]}").write_bytes(content)
     try:
         table = read_table(converted / "Y.npy")
@@ -354,9 +351,9 @@ def test_whatever_the_bytes_it_is_a_table_or_a_clear_line(converted, in_sidecar,
 def test_command(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(frame(n=60, d=20), tmp_path / "table.parquet")
-    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id-column", "who"]) == 0
-    assert said(capsys) == "probewise: 60 rows and 20 features are in wide.npy"
-    options = ["--n-probes", "400", "--random-state", "3", "--quiet"]
+    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id", "who"]) == 0
+    assert last_line(capsys) == "probewise: 60 rows and 20 features are in wide.npy"
+    options = ["--probes", "400", "--seed", "3", "--quiet"]
     assert run(["rank", "wide.npy", *options]) == 0
     ranking = capsys.readouterr().out
     assert "gene 1" in ranking
@@ -375,39 +372,28 @@ def test_command_with_ledger_selection_and_report(tmp_path, capsys, monkeypatch)
     write(frame(n=60, d=20), tmp_path / "table.parquet")
     assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id-column", "who", "--quiet"]) == 0
     assert capsys.readouterr().err == ""
-    command = [
-        "rank",
-        "wide.npy",
-        "--method",
-        "daf",
-        "--ledger",
-        "run.ledger",
-        "--select",
-        "best.csv",
-        "--n-features-to-select",
-        "3",
-        "--quiet",
-    ]
-    assert run([*command, "--n-probes", "400", "--ignore", "gene 0"]) == 0
+    command = ["rank", "wide.npy", "--method", "daf", "--ledger", "run.ledger", "--select", "best.csv"]
+    command += ["--n-features", "3", "--quiet"]
+    assert run([*command, "--probes", "400", "--ignore", "gene 0"]) == 0
     assert pl.read_csv("best.csv").shape == (60, 4)
     assert run([*command, "--n-probes", "800", "--ignore", "gene 0", "--resume", "--report", "report.json"]) == 0
     assert "gene 1" in (tmp_path / "report.json").read_text()
     capsys.readouterr()
-    assert run(["rank", "wide.npy", "--ledger", "run.ledger", "--resume", "--n-probes", "800"]) == 2
-    assert "holds another run" in said(capsys)
+    assert run(["rank", "wide.npy", "--ledger", "run.ledger", "--resume", "--probes", "800"]) == 2
+    assert "holds another run" in last_line(capsys)
 
 
 def test_command_refuses_in_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(frame(), tmp_path / "table.parquet")
     assert run(["convert", "table.parquet", "wide.csv"]) == 2
-    assert said(capsys) == "probewise: wide.csv has no format that can be mapped: name it .npy"
+    assert last_line(capsys) == "probewise: wide.csv cannot be mapped: name it .npy"
     assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--ignore", "who", "--dtype", "half"]) == 2
-    assert said(capsys) == "probewise: dtype='half' is not known: choose float32 or float64"
+    assert last_line(capsys) == "probewise: dtype='half' must be float32 or float64"
     assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--ignore", "who"]) == 0
     assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--ignore", "who"]) == 2
-    assert said(capsys).endswith("or write over it (force=True)")
+    assert last_line(capsys).endswith("or overwrite it (force=True)")
     assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--ignore", "who", "--force"]) == 0
     (tmp_path / "wide.npy").write_bytes((tmp_path / "wide.npy").read_bytes()[:-1])
     assert run(["rank", "wide.npy"]) == 2
-    assert "wide.npy is not whole" in said(capsys)
+    assert "wide.npy is incomplete or damaged" in last_line(capsys)

@@ -322,6 +322,24 @@ def test_svmlight_targets_and_errors(write):
     assert "'3' (first in data row 2)" in refused(write("1 1:1\n0 1:2 3:nan\n", "d.svm"), target=None)
 
 
+def test_feature_names_for_formats_without_names(tmp_path, write):
+    dump_svmlight_file(np.array([[1.0, 0, 2], [0, 3, 0]]), [0, 1], str(tmp_path / "t.svm"), zero_based=False)
+    words = write("apple\nbanana\tfruit\ncherry\n\n", "words.txt")
+    table = read_table(tmp_path / "t.svm", feature_names=words, ignore=["banana"])
+    assert table.feature_names == ["apple", "cherry"]
+    assert table.X.toarray().tolist() == [[1, 2], [0, 0]]
+    longer = read_table(tmp_path / "t.svm", feature_names=["a", "b", "c", "d"])
+    assert longer.feature_names == ["a", "b", "c"]
+    assert longer.notes == ("'a' is read as the name of column 1, and 'c' of the last one, 3",)
+    message = refused(tmp_path / "t.svm", feature_names=["a", "b"], target=None)
+    assert "feature_names has 2 names for the 3 columns" in message
+    np.savez(tmp_path / "t.npz", X=np.eye(3), y=[0, 1, 0])
+    assert read_table(tmp_path / "t.npz", feature_names=list("abc")).feature_names == ["a", "b", "c"]
+    assert "feature_names has 4 names for the 3" in refused(tmp_path / "t.npz", feature_names=list("abcd"), target=None)
+    assert "has feature names: do not use feature_names" in refused(write("a,label\n1,2\n"), feature_names=words)
+    assert "there is no file" in refused(write("a,label\n1,2\n"), feature_names="none.txt")
+
+
 def save(path, **arrays):
     np.savez(path, **arrays)
     return path

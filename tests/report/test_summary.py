@@ -21,7 +21,7 @@ from probewise.evaluation import size_curve
 from probewise.report import render_html, render_json, render_markdown, summarize
 from probewise.report.study import _on_accuracy, _on_pairs, sentences_on_study
 from probewise.stopping import MaxProbes, Settled
-from probewise.study import StudyError
+from probewise.study import Study, StudyError
 
 SELECTORS = [name for name in probewise.__all__ if not name.endswith("Classifier")]
 
@@ -466,7 +466,7 @@ def test_every_table_of_a_study_has_a_sentence(study, capsys):
     means = dict(zip(result.selectors, result.accuracy.mean(axis=(0, 2, 3)), strict=True))
     best = max(means, key=means.get)
     significant = result.verdict()["p_holm"] < 0.05
-    highest = f"{best} has the highest mean accuracy over all sizes, {means[best]:.3f}"
+    highest = f"{best} has the highest mean over sizes, {means[best]:.3f}"
     assert sentences["accuracy"][0].startswith(highest)
     assert ("no difference is significant" in sentences["accuracy"][0]) == (not significant.any())
     assert sentences["pairs"].startswith(f"{significant.sum()} of 3" if significant.any() else "No difference")
@@ -482,10 +482,21 @@ def test_every_table_of_a_study_has_a_sentence(study, capsys):
 def test_differences_in_words():
     means = np.array([0.9, 0.8, 0.7])
     sentence = _on_accuracy(("a", "b", "c"), means, [("a", "c"), ("b", "c")])
-    assert sentence == "a has the highest mean accuracy over all sizes, 0.900; it is significantly better than c."
+    assert sentence == "a has the highest mean over sizes, 0.900; it is significantly better than c."
     assert _on_accuracy(("a", "b", "c"), means, [("b", "c")]).endswith(", but its lead may be chance.")
     assert _on_pairs(3, 1, 5) == "1 of 3 differences is significant."
     assert _on_pairs(3, 0, 1) == "A single split cannot show whether a difference is significant."
+
+
+def test_the_stability_sentence_is_about_methods_that_select(study, madelon):
+    result, _ = study
+    assert not any(sentence.startswith("all ") for sentence in sentences_on_study(result)["stability"].values())
+    only_fsdd = {"fsdd": FSDD(), "all": None}
+    options = {"trials": 2, "sizes": [2, 40], "random_state": 0}  # 40 are all features: Nogueira's measure is NaN
+    result = Study(only_fsdd, {"3-nn": KNeighborsClassifier(3)}, **options).compare(*madelon)
+    expected = result.stability()["nogueira"][0, 0]
+    sentence = f"fsdd has the most stable selection, {expected:.3f} on average over sizes."
+    assert sentences_on_study(result)["stability"]["nogueira"] == sentence
 
 
 def test_criteria_in_prose():

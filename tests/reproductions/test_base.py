@@ -220,11 +220,11 @@ def test_data_come_from_the_folder_given_or_that_of_the_environment(tmp_path, mo
     np.testing.assert_array_equal(given.X, X)
     assert given.test_index.tolist() == [2]
     assert given.more["speaker"].tolist() == [7, 8, 9]
-    with pytest.raises(ValueError, match=r"tiny is not at hand, no folder of data was given: pass the folder"):
+    with pytest.raises(ValueError, match=r"tiny cannot be loaded, no folder was given: pass the folder"):
         load("tiny")
     monkeypatch.setenv("PROBEWISE_DATA", str(tmp_path))
     assert load("tiny").train_index.tolist() == [0, 1]
-    with pytest.raises(ValueError, match=r"wine is not at hand, there is no file .*wine\.npz.*fetched \(openml=True\)"):
+    with pytest.raises(ValueError, match=r"wine cannot be loaded, there is no file .*wine\.npz.*\(openml=True\)"):
         load("wine")
 
 
@@ -236,7 +236,7 @@ def test_sparse_data_stay_sparse(tmp_path):
     np.testing.assert_array_equal(given.X.toarray(), X.toarray())
     assert given.train_index is None
     np.savez(tmp_path / "odd.npz", y=np.arange(5))
-    with pytest.raises(ValueError, match="holds y: a data set needs X and y"):
+    with pytest.raises(ValueError, match="contains y: a data set needs X and y"):
         load("odd", tmp_path)
 
 
@@ -251,7 +251,7 @@ def test_openml_is_asked_only_when_told_and_gives_numeric_columns(tmp_path, monk
         return Bunch(data=data, target=np.array(["x", "y"]), feature_names=["a", "b"], categories={"b": ["p", "q"]})
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
-    with pytest.raises(ValueError, match="is not at hand"):
+    with pytest.raises(ValueError, match="cannot be loaded"):
         load("mfeat", tmp_path)
     assert asked == []
     given = load("mfeat", tmp_path, openml=True)

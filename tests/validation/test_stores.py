@@ -1,4 +1,4 @@
-"""Tables that need not fit into memory: mapped files, Zarr and HDF5 give the same bits, read only where asked."""
+"""Stored tables (mapped files, Zarr, HDF5): the same bits as in memory, and only the needed columns are read."""
 
 import subprocess
 import sys
@@ -22,7 +22,7 @@ from probewise.validation.stores import ReadAhead, Stored, column_slices, is_sto
 from sampling import examples
 
 ESTIMATOR = DecisionTreeClassifier(max_depth=2, random_state=0)
-FORMS = ("C order", "Fortran order", "Zarr", "HDF5")
+STORES = ("C order", "Fortran order", "Zarr", "HDF5")
 
 
 def daf(criterion, **options):
@@ -62,7 +62,7 @@ LOADING = {"ReliefF": ReliefF(), "SFFS": SFFS(2, criterion="linear")}
 
 
 def table(n=60, d=48, seed=0, dtype=np.float32):
-    """Columns of all sorts: far from zero, whole numbers, constant, informative."""
+    """Columns of all kinds: far from zero, integer, constant, informative."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 3
     X = rng.standard_normal((n, d)) * rng.exponential(3, d) + 100 * rng.standard_normal(d)
@@ -72,13 +72,13 @@ def table(n=60, d=48, seed=0, dtype=np.float32):
     return X.astype(dtype), y
 
 
-def keep(form, X, folder):
-    """X in a file of that form, as a user would open it, and X in memory as it is to be compared with."""
-    if form in ("C order", "Fortran order"):
-        X = np.asfortranarray(X) if form == "Fortran order" else X
+def save(store, X, folder):
+    """X in a file, as a user would open it, and the same X in memory."""
+    if store in ("C order", "Fortran order"):
+        X = np.asfortranarray(X) if store == "Fortran order" else X
         np.save(folder / "X.npy", X)
         return np.load(folder / "X.npy", mmap_mode="r"), X
-    if form == "Zarr":
+    if store == "Zarr":
         zarr = pytest.importorskip("zarr", reason="zarr is not installed")
         array = zarr.create_array(store=str(folder / "X.zarr"), shape=X.shape, dtype=X.dtype, chunks=(25, 7))
         array[:] = X
@@ -93,12 +93,12 @@ def by_name(selectors):
     return pytest.mark.parametrize("selector", selectors.values(), ids=selectors.keys())
 
 
-forms = pytest.mark.parametrize("form", FORMS)
-chunked = pytest.mark.parametrize("form", ["Zarr", "HDF5"])
+all_stores = pytest.mark.parametrize("store", STORES)
+chunked_stores = pytest.mark.parametrize("store", ["Zarr", "HDF5"])
 
 
-def assert_same_bits(selector, kept, X, y):
-    there, here = clone(selector).fit(kept, y), clone(selector).fit(X, y)
+def assert_same_bits(selector, stored, X, y):
+    there, here = clone(selector).fit(stored, y), clone(selector).fit(X, y)
     assert there.scores_.tobytes() == here.scores_.tobytes()
     assert there.ranking_.tolist() == here.ranking_.tolist()
     assert there.n_features_in_ == X.shape[1]
@@ -106,57 +106,57 @@ def assert_same_bits(selector, kept, X, y):
 
 
 @pytest.mark.matrix
-@forms
+@all_stores
 @by_name(STREAMING)
-def test_same_bits_as_in_memory(form, selector, tmp_path):
+def test_same_bits_as_in_memory(store, selector, tmp_path):
     X, y = table()
-    kept, X = keep(form, X, tmp_path)
-    assert_same_bits(selector, kept, X, y)
+    stored, X = save(store, X, tmp_path)
+    assert_same_bits(selector, stored, X, y)
 
 
 @pytest.mark.matrix
-@forms
+@all_stores
 @pytest.mark.parametrize("criterion", ["knn", Linear(), Linear(task="regression")], ids=["knn", "linear", "numbers"])
-def test_same_bits_where_there_are_many_rows(form, criterion, tmp_path):
-    """So many that Linear keeps the sums of all features."""
+def test_same_bits_with_many_rows(store, criterion, tmp_path):
+    """With many rows, Linear uses the sums of all features."""
     X, y = table(n=160, d=24)
-    kept, X = keep(form, X, tmp_path)
-    assert Linear().bind(kept, y).sums
-    assert_same_bits(daf(criterion), kept, X, y)
-    assert_same_bits(BIF(criterion=criterion), kept, X, y)
+    stored, X = save(store, X, tmp_path)
+    assert Linear().bind(stored, y).sums
+    assert_same_bits(daf(criterion), stored, X, y)
+    assert_same_bits(BIF(criterion=criterion), stored, X, y)
 
 
 @pytest.mark.matrix
-@chunked
+@chunked_stores
 @by_name(OTHER_CRITERIA)
-def test_every_criterion_reads_from_stores(form, selector, tmp_path):
+def test_every_criterion_reads_from_stores(store, selector, tmp_path):
     X, y = table(d=30)
-    kept, X = keep(form, X, tmp_path)
-    assert_same_bits(selector, kept, X, y)
+    stored, X = save(store, X, tmp_path)
+    assert_same_bits(selector, stored, X, y)
 
 
 @pytest.mark.matrix
-@forms
+@all_stores
 @by_name(LOADING)
-def test_what_does_not_stream_reads_the_whole_table(form, selector, tmp_path):
+def test_selectors_that_load_the_whole_table(store, selector, tmp_path):
     X, y = table(d=14)
-    kept, X = keep(form, X, tmp_path)
-    assert_same_bits(selector, kept, X, y)
+    stored, X = save(store, X, tmp_path)
+    assert_same_bits(selector, stored, X, y)
 
 
 @pytest.mark.matrix
-@forms
+@all_stores
 @pytest.mark.parametrize("dtype", [np.float64, np.int16, np.uint8, np.bool_])
-def test_types(form, dtype, tmp_path):
+def test_types(store, dtype, tmp_path):
     rng = np.random.default_rng(1)
     X, y = (20 * rng.random((45, 20))).astype(np.uint8).astype(dtype), np.arange(45) % 2
-    kept, X = keep(form, X, tmp_path)
+    stored, X = save(store, X, tmp_path)
     for selector in (daf("knn"), FSDD(), MRMR(4)):
-        assert_same_bits(selector, kept, X, y)
+        assert_same_bits(selector, stored, X, y)
 
 
 @pytest.mark.parametrize("dtype", [">f4", ">f8", ">i4", "f2", "longdouble"])
-def test_types_that_kernels_cannot_read_are_read_as_others(dtype):
+def test_types_that_kernels_cannot_read_are_converted(dtype):
     X, y = table(d=14)
     X = np.rint(4 * X).clip(-1000, 1000).astype(dtype)
     plain = X.astype({"f2": np.float32, ">f4": np.float32, ">i4": np.int32}.get(dtype, np.float64))
@@ -165,27 +165,27 @@ def test_types_that_kernels_cannot_read_are_read_as_others(dtype):
 
 
 @pytest.mark.matrix
-@forms
+@all_stores
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_threads_change_nothing(form, n_jobs, tmp_path, monkeypatch):
+def test_threads_change_nothing(store, n_jobs, tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "CELLS_AT_A_TIME", 600)
     X, y = table()
-    kept, X = keep(form, X, tmp_path)
+    stored, X = save(store, X, tmp_path)
     for selector in (daf("knn"), BIF(), FSDD(), DFE(), MRMR(5)):
-        assert_same_bits(clone(selector).set_params(n_jobs=n_jobs), kept, X, y)
+        assert_same_bits(clone(selector).set_params(n_jobs=n_jobs), stored, X, y)
 
 
 def test_missing_values_in_a_store(tmp_path, monkeypatch):
     monkeypatch.setattr(stores, "CELLS_AT_A_TIME", 600)
     X, y = table()
     X[3:9, 4], X[:, 20] = np.nan, np.nan
-    kept, X = keep("Zarr", X, tmp_path)
-    there, here = FSDD().fit(kept, y), FSDD().fit(X, y)
+    stored, X = save("Zarr", X, tmp_path)
+    there, here = FSDD().fit(stored, y), FSDD().fit(X, y)
     assert there.scores_.tobytes() == here.scores_.tobytes()
     np.testing.assert_array_equal(there.counts_, here.counts_)
     np.testing.assert_array_equal(there.means_, here.means_)
     with pytest.raises(ValueError, match=r"NaN or infinity in 2 of 48 columns \(4, 20\)"):
-        daf("knn").fit(kept, y)
+        daf("knn").fit(stored, y)
 
 
 def test_parts_of_a_table_in_stores(tmp_path):
@@ -194,31 +194,31 @@ def test_parts_of_a_table_in_stores(tmp_path):
     for rows in (slice(0, 25), slice(25, 60)):
         folder = tmp_path / str(rows.start)
         folder.mkdir()
-        whole.partial_fit(keep("Zarr", X[rows], folder)[0], y[rows])
+        whole.partial_fit(save("Zarr", X[rows], folder)[0], y[rows])
     np.testing.assert_allclose(whole.scores_, FSDD().fit(X, y).scores_, rtol=1e-10)
 
 
-# ---- what is read
+# ---- columns that are read
 
 
 class Spy:
-    """An array behind the interface of a store that notes what it is asked for."""
+    """A store that records which columns are read."""
 
     chunks = None
 
     def __init__(self, X):
-        self.X, self.shape, self.dtype, self.asked = X, X.shape, X.dtype, []
+        self.X, self.shape, self.dtype, self.reads = X, X.shape, X.dtype, []
 
     def __getitem__(self, key):
         rows, columns = key
         assert isinstance(rows, slice)
         assert isinstance(columns, slice | list)
-        self.asked.append(columns)
+        self.reads.append(columns)
         return self.X[rows, columns]
 
-    def take(self):
-        asked, self.asked = self.asked, []
-        return asked
+    def take_reads(self):
+        reads, self.reads = self.reads, []
+        return reads
 
 
 @pytest.mark.parametrize(
@@ -231,17 +231,17 @@ def test_only_the_columns_of_probes_are_read_after_the_first_pass(criterion, mon
     X, y = table()
     spy = Spy(X)
     fitted = daf(criterion).fit(spy, y)
-    asked = spy.take()
-    probes = [sorted(fitted.run_.feature_plan.probe(i).tolist()) for i in range(40)]
-    reads = [columns for columns in asked if isinstance(columns, list)]
-    passes = asked[: len(asked) - len(reads)]
+    all_reads = spy.take_reads()
+    probes = [sorted(fitted.plan_.probe(i).tolist()) for i in range(40)]
+    reads = [columns for columns in all_reads if isinstance(columns, list)]
+    passes = all_reads[: len(all_reads) - len(reads)]
     if criterion in ("knn", "linear"):  # a batch of probes at a time
         assert len(reads) <= 40
         assert {column for columns in reads for column in columns} == {column for probe in probes for column in probe}
     else:
         assert reads == probes
     assert all(isinstance(columns, slice) and columns.stop - columns.start <= 10 for columns in passes)
-    for first in range(0, len(passes), 5):  # each of them walks through all columns, once
+    for first in range(0, len(passes), 5):  # each pass reads all columns once
         assert [columns.indices(48)[:2] for columns in passes[first : first + 5]] == [
             (0, 10), (10, 20), (20, 30), (30, 40), (40, 48)
         ]  # fmt: skip
@@ -249,43 +249,43 @@ def test_only_the_columns_of_probes_are_read_after_the_first_pass(criterion, mon
 
 
 @by_name({name: STREAMING[name] for name in ("BIF knn", "BIF linear", "FSDD", "DFE", "MRMR", "JMI", "CMIM", "EFS")})
-def test_the_others_walk_through_a_few_times_in_stretches(selector, monkeypatch):
+def test_other_selectors_read_all_columns_a_few_times_in_slices(selector, monkeypatch):
     monkeypatch.setattr(stores, "CELLS_AT_A_TIME", 600)
     X, y = table()
     spy = Spy(X)
     clone(selector).fit(spy, y)
-    asked = [columns for columns in spy.take() if columns != [11]]  # FSDD looks again at what seems constant
-    assert all(isinstance(columns, slice) for columns in asked)
-    read = np.zeros(48, int)
-    for columns in asked:
-        read[columns] += 1
-    assert set(read) <= {1, 2, 3}
+    reads = [columns for columns in spy.take_reads() if columns != [11]]  # FSDD reads a constant column again
+    assert all(isinstance(columns, slice) for columns in reads)
+    n_reads = np.zeros(48, int)
+    for columns in reads:
+        n_reads[columns] += 1
+    assert set(n_reads) <= {1, 2, 3}
 
 
-def test_transform_reads_what_is_selected():
+def test_transform_reads_the_selected_columns():
     X, y = table()
     spy = Spy(X)
     fitted = FSDD(3).fit(spy, y)
-    spy.take()
+    spy.take_reads()
     out = fitted.transform(spy)
-    assert spy.take() == [fitted.get_support(indices=True).tolist()]
+    assert spy.take_reads() == [fitted.get_support(indices=True).tolist()]
     np.testing.assert_array_equal(out, fitted.transform(X))
     assert FSDD(3).set_output(transform="pandas").fit(X, y).transform(spy).shape == (60, 3)
     with pytest.raises(ValueError, match="48 features"):
         fitted.transform(Spy(X[:, :40]))
 
 
-def test_a_criterion_of_ones_own_gets_an_array():
-    class Own(Criterion):
+def test_a_custom_criterion_gets_an_array():
+    class Custom(Criterion):
         def bind(self, X, y, cv=3, *, groups=None, scoring=None):
             assert type(X) is np.ndarray
             return KNN().bind(X, y, cv)
 
     X, y = table(d=10)
-    assert_same_bits(daf(Own()), Spy(X), X, y)
+    assert_same_bits(daf(Custom()), Spy(X), X, y)
 
 
-# ---- the pieces
+# ---- Stored and ReadAhead
 
 
 @given(
@@ -294,7 +294,7 @@ def test_a_criterion_of_ones_own_gets_an_array():
     st.one_of(st.none(), st.tuples(st.integers(1, 40), st.integers(1, 80))),
     st.integers(1, 500),
 )
-def test_stretches_cover_all_columns_and_begin_with_chunks(n_rows, n_columns, chunks, cells):
+def test_column_slices_cover_all_columns_and_start_at_chunks(n_rows, n_columns, chunks, cells):
     source = Spy(np.zeros((n_rows, n_columns)))
     source.chunks = chunks
     parts = Stored(source).column_slices(cells)
@@ -307,24 +307,24 @@ def test_stretches_cover_all_columns_and_begin_with_chunks(n_rows, n_columns, ch
 
 @examples(50)
 @given(st.lists(st.integers(0, 19), min_size=1, max_size=30), st.booleans(), st.booleans())
-def test_columns_come_as_numpy_gives_them(columns, is_part, is_ahead):
+def test_indexing_as_in_numpy(columns, is_part, is_ahead):
     X = np.arange(140.0).reshape(7, 20)
     places = np.random.default_rng(0).permutation(20)[:20]
-    kept, X = (Stored(Spy(X), places), np.ascontiguousarray(X[:, places])) if is_part else (Stored(Spy(X)), X)
-    kept = ReadAhead(kept) if is_ahead else kept
-    np.testing.assert_array_equal(kept[:, columns], X[:, columns])
-    np.testing.assert_array_equal(kept[:, columns[0]], X[:, columns[0]])
-    np.testing.assert_array_equal(kept[:, min(columns) : max(columns)], X[:, min(columns) : max(columns)])
+    stored, X = (Stored(Spy(X), places), np.ascontiguousarray(X[:, places])) if is_part else (Stored(Spy(X)), X)
+    stored = ReadAhead(stored) if is_ahead else stored
+    np.testing.assert_array_equal(stored[:, columns], X[:, columns])
+    np.testing.assert_array_equal(stored[:, columns[0]], X[:, columns[0]])
+    np.testing.assert_array_equal(stored[:, min(columns) : max(columns)], X[:, min(columns) : max(columns)])
     mask = np.isin(np.arange(20), columns)
-    np.testing.assert_array_equal(kept[:, mask], X[:, mask])
-    np.testing.assert_array_equal(np.asarray(kept), X)
-    np.testing.assert_array_equal(kept.rows(np.array([5, 2, 3])), X[[5, 2, 3]])
-    assert kept[:, columns].flags.f_contiguous == X[:, columns].flags.f_contiguous
+    np.testing.assert_array_equal(stored[:, mask], X[:, mask])
+    np.testing.assert_array_equal(np.asarray(stored), X)
+    np.testing.assert_array_equal(stored.rows(np.array([5, 2, 3])), X[[5, 2, 3]])
+    assert stored[:, columns].flags.f_contiguous == X[:, columns].flags.f_contiguous
     with pytest.raises(TypeError, match="all rows of some columns"):
-        kept[2:4, columns]
+        stored[2:4, columns]
 
 
-def test_what_is_stored():
+def test_is_stored():
     X, _ = table()
     assert is_stored(Spy(X))
     assert is_stored(Stored(X))
@@ -332,7 +332,7 @@ def test_what_is_stored():
         assert not is_stored(other)
 
 
-def test_dask_arrays_are_read_by_columns_too():
+def test_dask_arrays_are_read_by_columns():
     array = pytest.importorskip("dask.array", reason="dask is not installed")
     X, y = table()
     assert_same_bits(FSDD(), array.from_array(X, chunks=(30, 11)), X, y)
@@ -341,7 +341,7 @@ def test_dask_arrays_are_read_by_columns_too():
 
 @examples(50)
 @given(st.integers(1, 30), st.integers(1, 30), st.sampled_from([np.float32, np.float64, np.int8]), st.integers(0, 99))
-def test_centers_do_not_depend_on_how_columns_are_kept(n_rows, n_columns, dtype, seed):
+def test_extents_do_not_depend_on_the_store(n_rows, n_columns, dtype, seed):
     rng = np.random.default_rng(seed)
     X = (rng.standard_normal((n_rows, n_columns)) * 30 + 10).astype(dtype)
     here, _ = column_centers(X)
@@ -354,66 +354,66 @@ def test_centers_do_not_depend_on_how_columns_are_kept(n_rows, n_columns, dtype,
 # ---- ledgers
 
 
-def test_fingerprints_do_not_depend_on_how_a_table_is_kept(tmp_path):
+def test_fingerprints_do_not_depend_on_the_store(tmp_path):
     X = np.arange(12 * 9, dtype=np.float32).reshape(12, 9) ** 2
-    assert fingerprint(X) == "2ba999feff6d756dfb4124b2"  # as ledgers have it
-    for form in FORMS:
-        folder = tmp_path / form
+    assert fingerprint(X) == "2ba999feff6d756dfb4124b2"  # as stored in ledgers
+    for store in STORES:
+        folder = tmp_path / store
         folder.mkdir()
-        kept, _ = keep(form, X, folder)
-        assert fingerprint(kept) == fingerprint(X)
+        stored, _ = save(store, X, folder)
+        assert fingerprint(stored) == fingerprint(X)
     assert fingerprint(X + 1) != fingerprint(X)
     assert fingerprint(X.T) != fingerprint(X)
 
 
 def test_fingerprints_of_large_tables(tmp_path, monkeypatch):
-    """Read in tiles, some of them not whole."""
+    """Large tables are read in tiles, some of them incomplete."""
     X = np.arange(12 * 9, dtype=np.float32).reshape(12, 9) ** 2
     small = fingerprint(X)
     monkeypatch.setattr(fingerprints, "TILED_BYTES", 100)
     monkeypatch.setattr(stores, "TILE", 5)
-    for form in FORMS:
-        folder = tmp_path / form
+    for store in STORES:
+        folder = tmp_path / store
         folder.mkdir()
-        assert fingerprint(keep(form, X, folder)[0]) == fingerprint(X)
+        assert fingerprint(save(store, X, folder)[0]) == fingerprint(X)
     assert fingerprint(X) != small
     changed = X.copy()
     changed[11, 8] += 1
     assert fingerprint(changed) != fingerprint(X)
 
 
-def test_a_run_begun_in_memory_goes_on_from_a_file(tmp_path):
+def test_a_run_started_in_memory_continues_from_a_file(tmp_path):
     X, y = table()
     whole = daf("knn").fit(X, y)
     first = daf("knn", ledger=tmp_path / "run.ledger")
     first.set_params(stop=MaxProbes(10)).fit(X, y)
-    for form, n_probes in zip(FORMS, (10, 20, 30, 40), strict=True):
-        folder = tmp_path / form
+    for store, n_probes in zip(STORES, (10, 20, 30, 40), strict=True):
+        folder = tmp_path / store
         folder.mkdir()
-        kept, _ = keep(form, X, folder)
-        later = daf("knn", ledger=tmp_path / "run.ledger").set_params(stop=MaxProbes(n_probes)).fit(kept, y)
+        stored, _ = save(store, X, folder)
+        later = daf("knn", ledger=tmp_path / "run.ledger").set_params(stop=MaxProbes(n_probes)).fit(stored, y)
     assert later.scores_.tobytes() == whole.scores_.tobytes()
 
 
 # ---- errors
 
 
-@chunked
-def test_what_cannot_be_used_is_refused(form, tmp_path):
+@chunked_stores
+def test_bad_input_is_refused(store, tmp_path):
     X, y = table()
-    kept, X = keep(form, X, tmp_path)
+    stored, X = save(store, X, tmp_path)
     with pytest.raises(ValueError, match=r"inconsistent numbers of samples: \[60, 59\]"):
-        FSDD().fit(kept, y[:-1])
+        FSDD().fit(stored, y[:-1])
     with pytest.raises(ValueError, match="requires y to be passed"):
-        MRMR().fit(kept, None)
+        MRMR().fit(stored, None)
     with pytest.raises(ValueError, match="n_features_to_select=49 with 48 features"):
-        MRMR(49).fit(kept, y)
+        MRMR(49).fit(stored, y)
     with pytest.raises(ValueError, match="NaN or infinity in 1 rows"):
-        daf("knn").fit(kept, np.where(np.arange(60) == 3, np.nan, y))
+        daf("knn").fit(stored, np.where(np.arange(60) == 3, np.nan, y))
 
 
 @pytest.mark.parametrize(
-    ("X", "says"),
+    ("X", "message"),
     [
         (np.zeros(5), "Expected 2D array, got 1D array instead"),
         (np.zeros((3, 2, 2)), "Expected 2D array, got 3D array instead"),
@@ -424,38 +424,38 @@ def test_what_cannot_be_used_is_refused(form, tmp_path):
     ],
     ids=["one dimension", "three dimensions", "no rows", "no columns", "text", "complex"],
 )
-def test_a_store_that_is_no_table_of_numbers(X, says):
+def test_a_store_that_is_not_a_numeric_table(X, message):
     for selector in (FSDD(), daf("knn"), ReliefF()):
-        with pytest.raises(ValueError, match=says):
+        with pytest.raises(ValueError, match=message):
             clone(selector).fit(Spy(X), np.zeros(len(X)))
 
 
-def test_an_hdf5_file_does_not_travel(tmp_path):
+def test_an_hdf5_file_cannot_be_sent_to_processes(tmp_path):
     X, y = table(d=10)
-    kept, X = keep("HDF5", X, tmp_path)
+    stored, X = save("HDF5", X, tmp_path)
     here = daf(ESTIMATOR).fit(X, y)
-    threads = daf(ESTIMATOR, n_jobs=2).fit(kept, y)  # processes where X can travel
+    threads = daf(ESTIMATOR, n_jobs=2).fit(stored, y)  # would be processes if X could be sent to them
     assert threads.scores_.tobytes() == here.scores_.tobytes()
     with (
         joblib.parallel_config(backend="loky", n_jobs=2),
         pytest.raises(ValueError, match="HDF5 dataset and cannot be sent to another process: work in threads"),
     ):
-        daf("knn").fit(kept, y)
+        daf("knn").fit(stored, y)
     with pytest.raises(TypeError, match="cannot be sent to another process"):
-        Stored(kept).__getstate__()
+        Stored(stored).__getstate__()
 
 
 @pytest.mark.slow
-def test_mapped_files_and_zarr_travel(tmp_path):
+def test_mapped_files_and_zarr_can_be_sent_to_processes(tmp_path):
     X, y = table(d=10)
-    here, alone = daf(ESTIMATOR).fit(X, y), BIF().fit(X, y)
-    for form in ("Fortran order", "Zarr"):
-        folder = tmp_path / form
+    here, univariate = daf(ESTIMATOR).fit(X, y), BIF().fit(X, y)
+    for store in ("Fortran order", "Zarr"):
+        folder = tmp_path / store
         folder.mkdir()
-        kept, _ = keep(form, X, folder)
+        stored, _ = save(store, X, folder)
         with joblib.parallel_config(backend="loky", n_jobs=2):
-            assert daf(ESTIMATOR).fit(kept, y).scores_.tobytes() == here.scores_.tobytes()
-            assert BIF().fit(kept, y).scores_.tobytes() == alone.scores_.tobytes()
+            assert daf(ESTIMATOR).fit(stored, y).scores_.tobytes() == here.scores_.tobytes()
+            assert BIF().fit(stored, y).scores_.tobytes() == univariate.scores_.tobytes()
 
 
 # ---- memory
@@ -475,7 +475,7 @@ def selectors():
 
 X = np.load(sys.argv[1], mmap_mode="r")
 y = np.arange(len(X)) % 2
-for selector in selectors():  # kernels are compiled or loaded
+for selector in selectors():  # compile or load the kernels
     selector.fit(X[:, :3000], y)
 used = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmData"))
 limit = 1024 * used + int(sys.argv[2])
@@ -485,15 +485,15 @@ for selector in selectors():
 try:
     np.ones(X.shape, np.float32)
 except MemoryError:
-    print("the whole table would not fit")
+    print("the whole table does not fit")
 """
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="memory is limited by what Linux has for it")
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory limit works only on Linux")
 @pytest.mark.parametrize("order", ["F", pytest.param("C", marks=pytest.mark.exhaustive)])
 def test_memory_stays_far_below_the_size_of_the_file(order, tmp_path):
-    """137 MiB of data, 50 MiB of memory besides what is there before: mapped pages do not count, copies do."""
+    """137 MiB of data and 50 MiB of additional memory: mapped pages do not count, copies do."""
     n_rows, n_columns, step = 400, 90_000, 5000
     path = tmp_path / "X.npy"
     X = np.lib.format.open_memmap(path, "w+", np.float32, (n_rows, n_columns), order == "F")
@@ -506,4 +506,4 @@ def test_memory_stays_far_below_the_size_of_the_file(order, tmp_path):
     path.unlink()
     assert done.returncode == 0, done.stderr[-2000:]
     assert done.stdout.count("[") == (5 if order == "F" else 3)
-    assert "the whole table would not fit" in done.stdout
+    assert "the whole table does not fit" in done.stdout

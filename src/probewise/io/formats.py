@@ -253,6 +253,7 @@ class MatrixSource(Source):
 
     X: Any = None
     extra_columns: Sequence[Any] = ()
+    may_lack_last_columns: bool = False  # svmlight files do not show columns of zeros at the end
 
     @property
     def n_rows(self) -> int:
@@ -295,7 +296,8 @@ def _read_svmlight(path: Path) -> MatrixSource:
     first = int(X.nnz > 0 and X.indices.min() > 0)
     names = numbered_names(path, first, X.shape[1])
     is_integer = ((y == np.trunc(y)) & (np.abs(y) < EXACT)).all()
-    return _source(path, X[:, first:], names, {"target": y.astype(np.int64) if is_integer else y}, "target")
+    source = _source(path, X[:, first:], names, {"target": y.astype(np.int64) if is_integer else y}, "target")
+    return replace(source, may_lack_last_columns=True)
 
 
 def _read_npz(path: Path) -> MatrixSource:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from ..validation.stores import Stored
 from .formats import MatrixSource, has_features_in_rows, open_source
-from .input_files import STANDARD_INPUT, local_path
+from .input_files import STANDARD_INPUT, lines_of, local_path, no_such_file
 from .table import N_SHOWN, Progress, Source, Table, TableError, first_few, pl, unknown_name
 from .table_validation import Rows, require_decimal, require_names, require_rows, validated_table
 from .text import TextOptions, target_is_row
@@ -34,6 +34,7 @@ def read_table(
     sample_weight: str | None = None,
     groups: str | None = None,
     categorical_features: Iterable[str] = (),
+    feature_names: str | PathLike[str] | Sequence[str] | None = None,
     decimal: str | None = None,
     allow_missing: bool = False,
     progress: Progress | None = None,
@@ -73,6 +74,9 @@ def read_table(
     categorical_features : iterable of str, default=()
         Features that are categories, by name or index: text, or numbers that stand for categories. X contains their
         codes, and the table their levels.
+    feature_names : path-like or sequence of str, default=None
+        Names of the columns for formats without names, such as svmlight: a sequence, or a text file with a name per
+        line.
     decimal : {".", ","}, default=None
         Decimal mark of numbers in text files. None means a comma if numbers contain commas and none contains a point.
     allow_missing : bool, default=False
@@ -98,8 +102,9 @@ def read_table(
     if path == second == STANDARD_INPUT:
         raise TableError("the table and the target_file cannot both be standard input: give a file for one of them")
     by_role = {role: name for role, name in (("sample_weight", sample_weight), ("groups", groups)) if name is not None}
+    names = None if feature_names is None else names_in(feature_names)
     request = _Request(
-        target, list(ignore), second, drop_unlabeled, id_column, by_role, tuple(categorical_features), decimal,
+        target, list(ignore), second, drop_unlabeled, id_column, by_role, tuple(categorical_features), names, decimal,
         allow_missing, progress,
     )  # fmt: skip
     if features_in == "columns" and not has_features_in_rows(path):
@@ -134,6 +139,7 @@ class _Request:
     id_column: str | None
     by_role: dict[str, str]  # names of the columns of sample_weight and groups
     categorical_features: tuple[str, ...]
+    feature_names: list[str] | None
     decimal: str | None
     allow_missing: bool
     progress: Progress | None
@@ -158,7 +164,7 @@ def _read_by_columns(path: Path, request: _Request) -> Table:
     roles += [(name, role) for role, name in request.by_role.items()]
     roles += [(name, "categorical") for name in request.categorical_features]
     options = TextOptions([(name, role) for name, role in roles if name is not None], decimal=request.decimal)
-    source = open_source(path, options, request.progress)
+    source = _with_feature_names(open_source(path, options, request.progress), request.feature_names)
     target = None if request.target_file is not None else _target_column(source, request)
     id_index = None if request.id_column is None else source.column_index(request.id_column, "id")
     ignored = {source.column_index(name, "ignored") for name in request.ignore}
@@ -187,6 +193,32 @@ def _read_by_columns(path: Path, request: _Request) -> Table:
     table = request.validated(rows, [source.names[index] for index in features])
     id_column = "id" if id_index is None else request.id_column or source.names[id_index] or "id"
     return replace(table, id_column=id_column, levels=levels, notes=(*notes, *table.notes))
+
+
+def names_in(names: str | PathLike[str] | Sequence[str]) -> list[str]:
+    """The names, or the first tab-separated cell of each line of a file."""
+    if not isinstance(names, str | PathLike):
+        return [str(name) for name in names]
+    path = local_path(names)
+    if not path.is_file():
+        raise no_such_file(path)
+    with lines_of(path) as lines:
+        return [line.split("\t", 1)[0].strip() for line in "".join(lines).rstrip().splitlines()]
+
+
+def _with_feature_names(source: Source, names: list[str] | None) -> Source:
+    if names is None:
+        return source
+    n_features = source.n_features
+    if not isinstance(source, MatrixSource):
+        raise TableError(f"{source.path} has feature names: do not use feature_names")
+    has_more_names = len(names) > n_features and source.may_lack_last_columns
+    if len(names) != n_features and not has_more_names:
+        raise TableError(f"feature_names has {len(names):,} names for the {n_features:,} columns of {source.path}")
+    first, last = source.names[0], source.names[n_features - 1]
+    note = f"{names[0]!r} is read as the name of column {first}, and {names[n_features - 1]!r} of the last one, {last}"
+    all_names = [*names[:n_features], *source.names[n_features:]]
+    return replace(source, names=all_names, notes=(note,) if has_more_names else ())
 
 
 def _target_column(source: Source, request: _Request) -> int:
@@ -244,7 +276,7 @@ def _categorical_columns(features: list[int], source: Source, request: _Request)
     columns = [source.column_index(name, "categorical") for name in request.categorical_features]
     for name, index in zip(request.categorical_features, columns, strict=True):
         if index not in features:
-            raise TableError(f"column {name!r} cannot be categorical: it is not a feature")
+            raise TableError(f"column {name!r} cannot be categorical: it is the target, ignored, or not a feature")
     return columns
 
 

@@ -56,11 +56,13 @@ def _require_finite(X: Any, names: Sequence[str], row_in_words: RowInWords, *, a
         first = X[:, [bad[0]]]
         first = (first.toarray() if sp.issparse(first) else first).ravel()
         row = 1 + int(np.argmax(np.isinf(first) if allow_missing else ~np.isfinite(first)))
-        what, remedy = ("infinite", "") if allow_missing else ("missing or infinite", "fill them (missing='median'), ")
+        what, remedy = "infinite", "correct them"
+        if not allow_missing:
+            what, remedy = "missing or infinite", "fill them in, allow them (allow_missing=True; rank --missing median)"
         raise TableError(
             f"values are {what} in {len(bad):,} of {len(names):,} feature columns: "
-            f"{first_few([names[column] for column in bad.tolist()])} (first in {row_in_words(row)}); {remedy}"
-            "remove these rows, or ignore these columns (ignore=[...])"
+            f"{first_few([names[column] for column in bad.tolist()])} (first in {row_in_words(row)}); "
+            f"{remedy}, remove these rows, or ignore these columns (ignore=[...])"
         )
 
 

@@ -244,7 +244,7 @@ class InteractionDisplay(AxesDisplay):
         ax.set_xticks(range(len(self.names)), _labels(self.names), rotation=90)
         ax.set_yticks(range(len(self.names)), _labels(self.names))
         ax.set(xlabel="feature", ylabel="feature")
-        ax.set_title("orange: worth more together; blue: worth less", fontsize="small")
+        ax.set_title("blue: worth more together; orange: worth less", fontsize="small")
 
     def is_significant(self) -> NDArray[np.bool_]:
         """Whether each contrast is significant at 5% for all pairs together (Holm)."""
@@ -256,7 +256,7 @@ class InteractionDisplay(AxesDisplay):
 class RowsDisplay(AxesDisplay):
     """Heat map of the effects of the top features on groups of samples.
 
-    Orange: the samples of the group are predicted better in probes with the feature than without it; blue: worse.
+    Blue: the samples of the group are predicted better in probes with the feature than without it; orange: worse.
     Adjacent columns that differ from the rest of their class may be a subgroup.
 
     Parameters
@@ -302,14 +302,14 @@ class RowsDisplay(AxesDisplay):
             ax.axvline(start - 0.5, color="black", linewidth=1)
         is_grouped = any(len(rows) > 1 for rows in self.row_effects.rows)
         ax.set(xlabel="groups of samples" if is_grouped else "samples", ylabel="feature")
-        ax.set_title("orange: predicted better with the feature; blue: worse", fontsize="small")
+        ax.set_title("blue: predicted better with the feature; orange: worse", fontsize="small")
 
 
 def _draw_heat_map(ax: Axes, values: Floats, label: str) -> None:
     """Draw values as colors with a color bar; 0 is white, missing values are gray."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    colors = LinearSegmentedColormap.from_list("signed", [COLORS[0], "white", COLORS[1]])
+    colors = LinearSegmentedColormap.from_list("signed", [COLORS[1], "white", COLORS[0]])
     limit = float(np.nanmax(np.abs(values), initial=0)) or 1.0
     ax.set_facecolor("0.85")
     image = ax.imshow(values, cmap=colors, vmin=-limit, vmax=limit, aspect="auto")

@@ -198,11 +198,8 @@ def notes_on_run(run: Run, names: Sequence[str]) -> list[str]:
     if run.row_effects is not None and settings.univariate_p_values is None:
         notes.append("The univariate permutation test was skipped because the table is not in memory")
     if run.in_rounds:
-        rounds = run.plan.rounds
-        n_active, ends = (
-            _abridged([len(part.active) for part in rounds]),
-            _abridged([part.start for part in rounds[1:]]),
-        )
+        n_active = _abridged([len(part.active) for part in run.plan.rounds])
+        ends = _abridged([part.start for part in run.plan.rounds[1:]])
         many = f"Rounds with {n_active} features; features were dropped after {ends} probes"
         notes.append(many if ends else f"One round with {n_active} features: no feature has been dropped yet")
     return notes

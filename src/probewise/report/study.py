@@ -79,8 +79,8 @@ def shares_of_other_methods(result: StudyResult) -> dict[str, tuple[str, Floats]
     """Further columns of the ranking: label, and how often each of the other methods selected each feature."""
     best = best_method(result)
     return {
-        f"share_{place}": (f"share, {name}", selected_shares(result, name).mean(axis=0))
-        for place, name in enumerate(_selecting(result))
+        f"share_{index}": (f"share, {name}", selected_shares(result, name).mean(axis=0))
+        for index, name in enumerate(_selecting(result))
         if name != best
     }
 
@@ -89,9 +89,9 @@ def comparison(result: StudyResult) -> dict[str, Any]:
     """Accuracy and stability by size, the tests of pairs, and the smallest size that is good enough."""
     best = best_method(result)
     accuracy, stds = result.accuracy.mean(axis=0), deviation(result.accuracy)
-    place = result.selectors.index(best)
-    classifier, size = np.unravel_index(int(np.argmax(accuracy[place])), accuracy[place].shape)
-    error = stds[place, classifier, size] / np.sqrt(len(result.trials))
+    index = result.selectors.index(best)
+    classifier, size = np.unravel_index(int(np.argmax(accuracy[index])), accuracy[index].shape)
+    error = stds[index, classifier, size] / np.sqrt(len(result.trials))
     return {
         "trials": len(result.trials),
         "n_train": result.n_train,
@@ -101,7 +101,7 @@ def comparison(result: StudyResult) -> dict[str, Any]:
         "sizes": result.sizes.tolist(),
         "best": best,
         "classifier": result.classifiers[classifier],
-        "suggested": fewest_enough(result.sizes, accuracy[place, classifier], np.full(len(result.sizes), error)),
+        "suggested": fewest_enough(result.sizes, accuracy[index, classifier], np.full(len(result.sizes), error)),
         "accuracy": json_numbers(accuracy),
         "std": json_numbers(stds),
         "stability": {name: json_numbers(values) for name, values in result.stability().items()},
@@ -146,8 +146,8 @@ def sentences_on_study(result: StudyResult) -> dict[str, Any]:
     pairs, means = result.verdict(), result.accuracy.mean(axis=(0, 3))
     return {
         "accuracy": [
-            _on_accuracy(result.selectors, means[:, place], significant_pairs(pairs, name))
-            for place, name in enumerate(result.classifiers)
+            _on_accuracy(result.selectors, means[:, index], significant_pairs(pairs, name))
+            for index, name in enumerate(result.classifiers)
         ],
         "stability": {name: _on_stability(result, values) for name, values in result.stability().items()},
         "pairs": _on_pairs(len(pairs["first"]), len(significant_pairs(pairs)), len(result.trials)),
@@ -167,8 +167,8 @@ def significant_pairs(pairs: dict[str, Any], classifier: str | None = None) -> l
 def _on_accuracy(selectors: Sequence[str], means: Floats, significant: list[tuple[str, str]]) -> str:
     best = selectors[int(np.argmax(means))]
     if len(selectors) == 1:
-        return f"{best} has a mean accuracy of {means.max():.3f} over all sizes."
-    lead = f"{best} has the highest mean accuracy over all sizes, {means.max():.3f}"
+        return f"{best} has a mean over sizes of {means.max():.3f}."
+    lead = f"{best} has the highest mean over sizes, {means.max():.3f}"
     beaten = [worse for better, worse in significant if better == best]
     if beaten:
         return f"{lead}; it is significantly better than {listed(beaten)}."
@@ -176,13 +176,14 @@ def _on_accuracy(selectors: Sequence[str], means: Floats, significant: list[tupl
 
 
 def _on_stability(result: StudyResult, values: Floats) -> str:
-    means = values.mean(axis=1)
-    if not np.isfinite(means).any():
+    if len(result.trials) < 2:
         return "Stability needs at least two splits."
-    place = int(np.nanargmax(means))
-    if len(means) == 1:
-        return f"The mean stability over all sizes is {means[0]:.3f}."
-    return f"{result.selectors[place]} has the most stable selection, {means[place]:.3f} on average over all sizes."
+    rows = {name: values[result.selectors.index(name)] for name in _selecting(result)}
+    means = {name: np.nanmean(row) for name, row in rows.items() if np.isfinite(row).any()}
+    if not means:
+        return "No method selects features."
+    best = max(means, key=lambda name: means[name])
+    return f"{best} has the most stable selection, {means[best]:.3f} on average over sizes."
 
 
 def _on_pairs(n_pairs: int, n_significant: int, n_trials: int) -> str:

@@ -100,11 +100,11 @@ class StudyResult:
 
     def subsets(self, selector: str, size: int) -> list[Indices]:
         """The features selected at this size: an array of column numbers for each trial."""
-        place = self.index_of("size", size, self.sizes.tolist())
+        index = self.index_of("size", size, self.sizes.tolist())
         self.index_of("selector", selector, self.selectors)
         by_trial = [record["selectors"][selector]["subsets"] for record in self.records]
         all_features = np.arange(self.n_features)
-        return [all_features if subsets is None else np.array(subsets[place], dtype=np.int64) for subsets in by_trial]
+        return [all_features if subsets is None else np.array(subsets[index], dtype=np.int64) for subsets in by_trial]
 
     def table(self) -> Columns:
         """A row for each trial, selector, classifier and size: accuracy, seconds of selection, and number of probes."""

@@ -70,7 +70,7 @@ class Trials:
         }
         for role, members in (("selectors", self.selectors), ("classifiers", self.classifiers)):
             for name, member in members.items():
-                settings |= _describe(member, f"{role}[{name!r}]")
+                settings |= _described(member, f"{role}[{name!r}]")
         return settings
 
     def _seeds(self, trial: int) -> dict[str, int]:
@@ -173,7 +173,7 @@ def _collect_warnings(name: str, trial: int, caught: WorkerWarnings) -> Iterator
     caught.extend((f"{name}: {text}", category) for text, category in distinct)
 
 
-def _describe(value: Any, name: str) -> dict[str, str]:
+def _described(value: Any, name: str) -> dict[str, str]:
     """The class and the parameters of an estimator, by name; the text is the same in every process."""
     if isinstance(value, Function | Scorer) and value.name is not None:
         return {name: value.describe()}
@@ -181,10 +181,10 @@ def _describe(value: Any, name: str) -> dict[str, str]:
         texts = {name: type(value).__name__}
         for parameter, part in value.get_params(deep=False).items():
             if parameter not in NO_EFFECT:
-                texts |= _describe(part, f"{name}.{parameter}")
+                texts |= _described(part, f"{name}.{parameter}")
         return texts
     if isinstance(value, list | tuple):
-        parts = [_describe(part, f"{name}[{place}]") for place, part in enumerate(value)]
+        parts = [_described(part, f"{name}[{index}]") for index, part in enumerate(value)]
         return {key: text for part in parts for key, text in part.items()} or {name: repr(value)}
     if isinstance(value, np.ndarray):
         return {name: fingerprint(value)}
