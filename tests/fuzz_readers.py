@@ -1,7 +1,7 @@
 """Fuzzer of all readers: thousands of damaged files, each of which must give a valid table or an error of one line.
 
     python tests/fuzz_readers.py --seconds 300
-    python tests/fuzz_readers.py --seconds 60 --formats npz,ledger --seed 7
+    python tests/fuzz_readers.py --seconds 60 --formats npz,ledger --random-state 7
 
 A worker damages valid files and reads them. An unexpected exception, a crash, and a file that takes more than ten
 seconds or a gigabyte to read are findings: their files are stored in ``tests/corpus``, and
@@ -155,10 +155,10 @@ def a_run(command):
         rows = np.random.default_rng(0).standard_normal((24, 3))
         pl.DataFrame({"a": rows[:, 0], "b": rows[:, 1], "c": rows[:, 2], "label": ["x", "y"] * 12}).write_csv(table)
         if command == "rank":
-            options = ["--ledger", str(ledger), "--probes", "40", "--check-every", "20"]
+            options = ["--ledger", str(ledger), "--n-probes", "40"]
         else:
             options = ["--ledger", str(ledger), "--methods", "fsdd,all", "--trials", "2", "--sizes", "1,2"]
-        assert run([command, str(table), "--target", "label", "--jobs", "1", "-q", *options]) == 0
+        assert run([command, str(table), "--target", "label", "--n-jobs", "1", "-q", *options]) == 0
         return ledger.read_bytes()
 
 

@@ -193,9 +193,9 @@ def test_adjacent_numbers_are_told_apart():
 
 def test_bad_input():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="'best' is no way to discretise"):
+    with pytest.raises(ValueError, match="method='best' is not a discretization"):
         Discretizer("best").fit(X, y)
-    with pytest.raises(ValueError, match="1 is no way"):
+    with pytest.raises(ValueError, match="method=1 is not"):
         Discretizer(1).fit(X, y)
     with pytest.raises(ValueError, match=r"discrete_features=\[9\] with 4 features"):
         Discretizer(discrete_features=[9]).fit(X, y)

@@ -19,6 +19,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from clusters import DaskCluster, await_, fails_on_some, leaves_a_trace, mean_and_more, takes_its_time
 from probewise import BIF, DAF, executors
+from probewise.criteria import Function
 from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger, LedgerError
 from probewise.executors import ClusterError, executor
@@ -37,6 +38,7 @@ def data():
 
 def small(stop=None, criterion=mean_and_more, n_probes=400, **options):
     options = {"max_probe_size": 9, "random_state": 0, "block_size": 5, "check_every": 100, **options}
+    criterion = Function(criterion, name=criterion.__name__) if hasattr(criterion, "__name__") else criterion
     return DAF(criterion=criterion, stop=stop or MaxProbes(n_probes), **options)
 
 
@@ -246,13 +248,15 @@ import sys, warnings
 sys.path.insert(0, sys.argv[1])
 from clusters import mean_and_more
 from probewise import DAF
+from probewise.criteria import Function
 from probewise.datasets import make_madelon
 from probewise.stopping import MaxProbes
 made = make_madelon(60, 24, random_state=0)
 options = {"max_probe_size": 9, "random_state": 0, "block_size": 5, "check_every": 100}
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
-    daf = DAF(criterion=mean_and_more, stop=MaxProbes(100_000), ledger=sys.argv[2], **options).fit(made.X, made.y)
+    named = Function(mean_and_more, name="mean_and_more")
+    daf = DAF(criterion=named, stop=MaxProbes(100_000), ledger=sys.argv[2], **options).fit(made.X, made.y)
 print(daf.n_probes_)
 print(daf.stop_reason_)
 print(daf.scores_.tobytes().hex())

@@ -20,7 +20,7 @@ from probewise.criteria.identity import stable_text
 from probewise.engine.ledger import LedgerError
 from probewise.engine.settings import UNKNOWN
 from probewise.stopping import MaxProbes
-from probewise.study.trials import _describe
+from probewise.study.trials import _described
 
 
 def mean_of_columns(X, y):
@@ -87,7 +87,7 @@ def test_other_parameters_give_other_texts():
 
 
 def test_a_study_describes_an_estimator_by_class_and_parameters():
-    assert _describe(Threshold(1), "own") == {"own": "Threshold", "own.at": "1"}
+    assert _described(Threshold(1), "own") == {"own": "Threshold", "own.at": "1"}
 
 
 def daf(ledger, criterion, n_probes=10, scoring=None):

@@ -205,7 +205,7 @@ def spread(X, y):
         (SVM(), r"SVM does not use weights.*LinearSVC\(\)"),
         (Separability(), "Separability does not use weights"),
         (spread, "a criterion that is a function"),
-        (OwnCriterion(), "OwnCriterion.bind takes none"),
+        (OwnCriterion(), "OwnCriterion.bind takes no weights"),
         (Unweighted(), "neither fit of criterion=Unweighted.. nor the score takes weights"),
     ],
     ids=["svm", "separability", "function", "own", "estimator"],

@@ -351,9 +351,9 @@ def test_changed_bytes_give_a_table_or_an_error_of_one_line(converted, in_sideca
 def test_command(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(frame(n=60, d=20), tmp_path / "table.parquet")
-    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id", "who"]) == 0
+    assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id-column", "who"]) == 0
     assert last_line(capsys) == "probewise: 60 rows and 20 features are in wide.npy"
-    options = ["--probes", "400", "--seed", "3", "--quiet"]
+    options = ["--n-probes", "400", "--random-state", "3", "--quiet"]
     assert run(["rank", "wide.npy", *options]) == 0
     ranking = capsys.readouterr().out
     assert "gene 1" in ranking
@@ -373,13 +373,13 @@ def test_command_with_ledger_selection_and_report(tmp_path, capsys, monkeypatch)
     assert run(["convert", "table.parquet", "wide.npy", "--target", "label", "--id-column", "who", "--quiet"]) == 0
     assert capsys.readouterr().err == ""
     command = ["rank", "wide.npy", "--method", "daf", "--ledger", "run.ledger", "--select", "best.csv"]
-    command += ["--n-features", "3", "--quiet"]
-    assert run([*command, "--probes", "400", "--ignore", "gene 0"]) == 0
+    command += ["--n-features-to-select", "3", "--quiet"]
+    assert run([*command, "--n-probes", "400", "--ignore", "gene 0"]) == 0
     assert pl.read_csv("best.csv").shape == (60, 4)
     assert run([*command, "--n-probes", "800", "--ignore", "gene 0", "--resume", "--report", "report.json"]) == 0
     assert "gene 1" in (tmp_path / "report.json").read_text()
     capsys.readouterr()
-    assert run(["rank", "wide.npy", "--ledger", "run.ledger", "--resume", "--probes", "800"]) == 2
+    assert run(["rank", "wide.npy", "--ledger", "run.ledger", "--resume", "--n-probes", "800"]) == 2
     assert "holds another run" in last_line(capsys)
 
 

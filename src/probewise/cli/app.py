@@ -135,6 +135,7 @@ def rank(
     ignore: o.Ignore = None,
     features_in: o.FeaturesIn = "columns",
     decimal: o.Decimal = None,
+    feature_names: o.FeatureNames = None,
     missing: o.Missing = None,
     sample_weight: o.SampleWeight = None,
     groups: o.Groups = None,
@@ -186,6 +187,7 @@ def rank(
         ignore,
         features_in,
         decimal,
+        feature_names,
         sample_weight,
         groups,
         categorical_features,
@@ -265,6 +267,7 @@ def compare(
     ignore: o.Ignore = None,
     features_in: o.FeaturesIn = "columns",
     decimal: o.Decimal = None,
+    feature_names: o.FeatureNames = None,
     methods: o.Methods = "daf,bif,all",
     classifiers: o.Classifiers = "knn,linear",
     trials: o.Trials = 20,
@@ -291,7 +294,7 @@ def compare(
     from ..plots import require_picture_path
 
     resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: file.stat().st_size > 0)
-    reading = TableOptions(data, target, target_file, id_column, ignore, features_in, decimal)
+    reading = TableOptions(data, target, target_file, id_column, ignore, features_in, decimal, feature_names)
     compared = selectors.selectors_named(methods, n_probes=n_probes, time_limit=time_limit)
     numbers = None if sizes is None else selectors.whole_numbers("sizes", sizes)
     with standard_output(out, ".csv", quiet=quiet) as out:
@@ -337,6 +340,7 @@ def report(
     ignore: o.Ignore = None,
     features_in: o.FeaturesIn = "columns",
     decimal: o.Decimal = None,
+    feature_names: o.FeatureNames = None,
     sample_weight: o.SampleWeight = None,
     groups: o.Groups = None,
     categorical_features: o.CategoricalFeatures = None,
@@ -350,12 +354,14 @@ def report(
     from ..report import require_report_path
 
     reading = TableOptions(
-        data or "", target, target_file, id_column, ignore, features_in, decimal, sample_weight, groups,
+        data or "", target, target_file, id_column, ignore, features_in, decimal, feature_names, sample_weight, groups,
         categorical_features,
     )  # fmt: skip
     if not out:
         raise ValueError("a report needs --out FILE: .html, .md or .json")
-    if data is None and any((target, target_file, id_column, ignore, sample_weight, groups, categorical_features)):
+    if data is None and any(
+        (target, target_file, id_column, ignore, feature_names, sample_weight, groups, categorical_features)
+    ):
         raise ValueError("--target and the other options of the table need --data DATA")
     with standard_output(DASH if DASH in out else None, ".json", quiet=quiet) as printed:
         paths = [path if path != DASH or printed is None else printed for path in out]

@@ -58,6 +58,8 @@ FeaturesIn = Annotated[str, table_option(metavar="columns|rows", help=
     "name of a row.")]
 Decimal = Annotated[str | None, table_option(metavar="MARK", help=
     "The decimal mark of numbers in text: . or , (default: detected).")]
+FeatureNames = Annotated[str | None, table_option(metavar="FILE", help=
+    "A text file with one name per line, for formats without column names: svmlight, NPZ and NPY.")]
 Missing = Annotated[str | None, table_option(metavar="mean|median|error", help=
     "Fill missing values with the mean or median of the training rows of each fold, or stop with an error. Default: "
     "median, if the criterion can do it.")]

@@ -113,10 +113,6 @@ def write_reports(
     from ..report import save, summarize
 
     of_table: dict[str, Any] = {}
-    if table is None and given.names is not None:
-        from ..io.reading import names_in
-
-        of_table["feature_names"] = names_in(given.names)
     if table is not None:
         of_table = {"X": table.frame(), "y": table.y, "target": table.target, "feature_names": table.feature_names}
         of_table |= {"source": reading.path.name, "groups": table.groups, "sample_weight": table.sample_weight}

@@ -33,6 +33,7 @@ class TableOptions:
     ignore: Sequence[str] | None = None
     features_in: str = "columns"
     decimal: str | None = None
+    feature_names: str | None = None
     sample_weight: str | None = None
     groups: str | None = None
     categorical_features: Sequence[str] | None = None
@@ -49,7 +50,7 @@ class TableOptions:
         from ..io.input_files import local_path
         from ..io.npy import sidecar_of
 
-        read = [local_path(file) for file in (self.data, self.target_file) if file is not None]
+        read = [local_path(file) for file in (self.data, self.target_file, self.feature_names) if file is not None]
         return [*read, *(sidecar_of(path) for path in read)]
 
     def read(self, *, allow_missing: bool = False, quiet: bool = False) -> Table:
@@ -73,6 +74,7 @@ class TableOptions:
             "ignore": list(self.ignore or ()),
             "features_in": None if self.features_in == "columns" else self.features_in,
             "decimal": self.decimal,
+            "feature_names": self.feature_names,
             "sample_weight": self.sample_weight,
             "groups": self.groups,
             "categorical_features": categories,

@@ -131,7 +131,7 @@ def folds_of_groups(n_folds: int, groups: Any, is_classification: bool) -> Any:
 def _splits(cv: Any, y: NDArray[Any], is_classification: bool, groups: Any) -> Sequence[Split]:
     is_number = isinstance(cv, int | np.integer)
     if is_number and cv < 2:
-        raise ParameterError(f"cv={cv!r} must be at least 2: a fold is tested by a model trained on the others")
+        raise ParameterError(f"cv={cv!r} must be at least 2: k-fold cross-validation trains on the other folds")
     splitter = check_cv(cv, y, classifier=is_classification)
     if is_classification and isinstance(splitter, StratifiedKFold):
         _require_rows_per_class(y, splitter.n_splits)

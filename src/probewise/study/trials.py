@@ -20,6 +20,7 @@ from ..criteria import Function, Scorer
 from ..criteria.identity import stable_text
 from ..engine.fingerprints import fingerprint
 from ..engine.loop import working_time
+from ..engine.settings import UNKNOWN
 from .trial_ledger import Record
 
 SIZE_PARAMETERS = ("n_features_to_select", "k")
@@ -188,4 +189,5 @@ def _described(value: Any, name: str) -> dict[str, str]:
         return {key: text for part in parts for key, text in part.items()} or {name: repr(value)}
     if isinstance(value, np.ndarray):
         return {name: fingerprint(value)}
-    return {name: stable_text(value)}
+    # The study gives names to its selectors and classifiers, so a function in them needs none.
+    return {name: stable_text(value).replace(UNKNOWN, "")}
