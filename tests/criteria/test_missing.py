@@ -1,4 +1,4 @@
-"""Gaps filled inside the folds: as scikit-learn's imputer before the model would, at no cost where there are none."""
+"""Missing values filled inside the folds, as by scikit-learn's imputer before the model."""
 
 import numpy as np
 import pandas as pd
@@ -32,12 +32,12 @@ models = pytest.mark.parametrize("name", MODELS)
 strategies = pytest.mark.parametrize("missing", ["mean", "median"])
 
 
-def table(n=60, n_classes=2, gapped=(0, 1, 5, 9), share=0.3, seed=0):
+def table(n=60, n_classes=2, incomplete=(0, 1, 5, 9), share=0.3, seed=0):
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.minimum(np.arange(n) % (n_classes + 1), n_classes - 1))  # unequal: no mean is on a border
     X = rng.standard_normal((n, 20)) * rng.uniform(0.5, 3, 20) + 5
     X[:, :8] += 0.8 * y[:, None]
-    for column in gapped:
+    for column in incomplete:
         X[rng.uniform(size=n) < share, column] = np.nan
     return X, y
 
@@ -85,7 +85,7 @@ def test_with_another_score(name, scoring):
 @strategies
 @pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy"])
 def test_many_rows_for_the_features(missing, scoring):
-    """Linear keeps sums of all columns, and of the marks of gaps, then."""
+    """Linear keeps sums of all columns and of the indicators of missing values."""
     X, y = table(n=400, n_classes=3)
     score = Linear(missing=missing).bind(X, y, scoring=scoring)
     assert score.sums
@@ -94,10 +94,10 @@ def test_many_rows_for_the_features(missing, scoring):
 
 @models
 @strategies
-def test_a_fold_that_knows_no_value_fills_with_zero(name, missing):
+def test_a_column_without_training_values_is_filled_with_zero(name, missing):
     criterion, model, _ = MODELS[name]
     X, y = table()
-    X[20:, 1] = np.nan  # known in the first rows only, which are tested in the first of these splits
+    X[20:, 1] = np.nan  # values only in rows that the first split tests
     X[:, 9] = np.nan
     splits = [(np.arange(20, 60), np.arange(20)), (np.arange(40), np.arange(40, 60))]
     ours = criterion(missing=missing).bind(X, y, splits)(SUBSETS)
@@ -105,22 +105,22 @@ def test_a_fold_that_knows_no_value_fills_with_zero(name, missing):
 
 
 @models
-def test_every_column_has_gaps(name):
+def test_every_column_is_incomplete(name):
     criterion, model, _ = MODELS[name]
-    X, y = table(gapped=range(20), share=0.1)
+    X, y = table(incomplete=range(20), share=0.1)
     ours = criterion(missing="mean").bind(X, y)(SUBSETS)
     np.testing.assert_allclose(ours, by_sklearn(model, "mean", X, y), rtol=1e-9)
 
 
 @models
-def test_without_gaps_it_is_the_plain_criterion_to_the_bit(name, monkeypatch):
+def test_complete_columns_have_the_bits_of_the_plain_criterion(name, monkeypatch):
     criterion = MODELS[name][0]
-    X, y = table(gapped=())
+    X, y = table(incomplete=())
     plain = criterion().bind(X, y)(SUBSETS)
     assert criterion(missing="mean").bind(X, y)(SUBSETS).tobytes() == plain.tobytes()
     X[3, 0] = np.nan
     without = Subsets.of([subset for subset in SUBSETS if 0 not in subset])
-    monkeypatch.setattr(Votes, "score_fold", None)  # not so much as called
+    monkeypatch.setattr(Votes, "score_fold", None)  # must not be called
     ours = criterion(missing="mean").bind(X, y)(without)
     np.testing.assert_allclose(ours, [value for s, value in zip(SUBSETS, plain, strict=True) if 0 not in s], rtol=1e-12)
 
@@ -160,7 +160,7 @@ def test_the_center_of_an_incomplete_column_is_that_of_its_values():
 @pytest.mark.matrix
 @pytest.mark.parametrize("criterion", [KNN(missing="median"), Linear(missing="mean")], ids=str)
 @pytest.mark.parametrize("selector", [BIF(2), SFFS(2), DAF(2, stop=MaxProbes(400), random_state=0)], ids=type)
-def test_selectors_take_gaps_then(criterion, selector):
+def test_selectors_take_missing_values(criterion, selector):
     X, y = table(n=90)
     X[:, [5, 13]] += 4 * y[:, None]
     frame = pd.DataFrame(X, columns=[f"gene {i}" for i in range(20)])
@@ -177,7 +177,7 @@ def test_selectors_take_gaps_then(criterion, selector):
     ("criterion", "remedy"),
     [("auto", r"KNN\(missing='median'\)"), ("linear", r"Linear\(missing='median'\)"), ("naive_bayes", "impute")],
 )
-def test_gaps_are_refused_with_the_remedy(criterion, remedy):
+def test_missing_values_are_refused_with_a_remedy(criterion, remedy):
     X, y = table()
     with pytest.raises(ValueError, match=rf"NaN or infinity in 4 of 20 columns \(0, 1, 5, 9\): .*{remedy}"):
         BIF(criterion=criterion).fit(X, y)
@@ -186,7 +186,7 @@ def test_gaps_are_refused_with_the_remedy(criterion, remedy):
 
 
 @models
-def test_what_cannot_be_is_refused(name):
+def test_bad_strategies_and_sparse_tables_are_refused(name):
     X, y = table()
     criterion = MODELS[name][0]
     with pytest.raises(ValueError, match="missing='mode': choose 'mean', 'median', or None"):
@@ -195,7 +195,7 @@ def test_what_cannot_be_is_refused(name):
         BIF(criterion=criterion(missing="mean")).fit(sp.csr_matrix(X), y)
 
 
-def test_criteria_that_take_gaps_go_on_taking_them():
+def test_criteria_that_allow_missing_values():
     X, y = table()
     assert np.isfinite(BIF(criterion=Tree()).fit(X, y).scores_).all()
     assert KNN(missing="mean").allow_nan

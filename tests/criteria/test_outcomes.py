@@ -1,4 +1,4 @@
-"""What each group of rows gave to J: equal to the twin, and together J."""
+"""Outcomes of groups of rows equal those of the naive twin, and add up to J."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def splits_of(cv, y):
 
 
 def predictions(estimator, X, y, cv, weights=None):
-    """(rows, what is said of them) of the rows that are scored together."""
+    """Pairs (rows, predictions) of rows that are scored together."""
     fit = {} if weights is None else {"sample_weight": weights}
     parts = []
     for train, test in splits_of(cv, y):
@@ -72,7 +72,7 @@ def predictions(estimator, X, y, cv, weights=None):
 
 
 def check(bound, scoring, y, parts, weights, groups=GROUPS):
-    """Of the last subset."""
+    """Compare the outcomes of the last subset with the naive twin."""
     J, shares, means = naive.outcomes_by_group(scoring, y, parts, groups, weights)
     scores, found = bound.outcomes(SUBSETS, groups)
     np.testing.assert_array_equal(scores, bound(SUBSETS))
@@ -138,7 +138,7 @@ def test_numbers_of_an_estimator(scoring):
 
 
 def test_tall_tables():
-    """Where sums of all columns are kept."""
+    """Linear keeps sums of all columns."""
     X, y = (np.concatenate([part] * 5) for part in table())
     X = X + 0.1 * np.random.default_rng(5).standard_normal(X.shape)
     groups, numbers = np.arange(200) % 3, X[:, 0] + y
@@ -154,7 +154,7 @@ def test_tall_tables():
 @pytest.mark.parametrize("cv", CVS)
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_soft_votes(cv, is_weighted):
-    """A mean over all tests, not over folds."""
+    """J is a mean over all tests, not over folds."""
     (X, y), weights = table(), weights_of(is_weighted)
     splits = splits_of(cv, y)
     votes = naive.soft_votes(X[:, SUBSETS[LAST]], y, splits, 6)
@@ -178,7 +178,7 @@ def test_rows_in_no_group_and_in_any_form_of_X():
     np.testing.assert_allclose(means[:, 0], scores, rtol=1e-6)
 
 
-def test_a_fold_of_equal_numbers_has_the_score_of_all():
+def test_rows_of_a_constant_fold_have_the_score_of_the_fold():
     X, _ = table()
     y = np.where(np.arange(40) < 20, 1.0, X[:, 0])
     splits = [(np.arange(20, 40), np.arange(10)), (np.arange(10, 20), np.arange(10, 15)), (np.arange(20), [20, 21, 22])]

@@ -54,7 +54,7 @@ CVS = {
 
 
 def table(n=120, n_classes=3, seed=0):
-    """Classes of unequal size that overlap."""
+    """Overlapping classes of unequal size."""
     rng = np.random.default_rng(seed)
     y = rng.choice(n_classes, n, p=np.arange(1, n_classes + 1)[::-1] / np.arange(1, n_classes + 1).sum())
     X = rng.standard_normal((n, 20))
@@ -68,7 +68,7 @@ def kind(selector):
 
 def by_sklearn(estimator, X, y, scoring, cv=3, subsets=SUBSETS):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of classes not predicted, or not in a fold
+        warnings.simplefilter("ignore")  # about classes that are not predicted or not in a fold
         return [cross_val_score(estimator, X[:, s], y, cv=cv, scoring=scoring).mean() for s in subsets]
 
 
@@ -92,7 +92,7 @@ def test_sparse(name, scoring, cv):
     criterion, estimator = PAIRS[name]
     X, y = table(n_classes=2)
     X[X < 0.3] = 0
-    subsets = Subsets.of([np.arange(12), np.arange(4, 20)])  # large: few rows are equal
+    subsets = Subsets.of([np.arange(12), np.arange(4, 20)])  # large, so that few rows are equal
     ours = criterion.bind(sp.csr_matrix(X), y, CVS[cv], scoring=scoring)(subsets)
     np.testing.assert_allclose(ours, by_sklearn(estimator, X, y, scoring, CVS[cv], subsets), rtol=1e-12)
 
@@ -106,7 +106,7 @@ def test_of_numbers(name, scoring, make):
     X, _ = table()
     X[np.abs(X) < 0.5] = 0
     y = X[:, 0] + X[:, 3] + 0.3 * np.random.default_rng(0).standard_normal(len(X))
-    subsets = Subsets.of([subset for subset in SUBSETS if len(subset) > 3])  # in which no distances tie
+    subsets = Subsets.of([subset for subset in SUBSETS if len(subset) > 3])  # no ties of distances
     ours = criterion.bind(make(X), y, scoring=scoring)(subsets)
     np.testing.assert_allclose(ours, by_sklearn(estimator, X, y, scoring, subsets=subsets), rtol=1e-9)
 
@@ -129,7 +129,7 @@ def test_a_class_that_is_not_in_every_fold(name, scoring, cv):
 
 @pytest.mark.parametrize("scoring", [*LABELS[1:], "roc_auc"])
 def test_many_rows_for_the_features(scoring):
-    """Linear keeps sums of all columns then, and judges a batch together; in pieces where it is large."""
+    """Linear keeps sums of all columns and scores a batch together, in pieces if it is large."""
     X, y = table(n=900, n_classes=2)
     ours = Linear().bind(X, y, scoring=scoring)
     assert ours.sums
@@ -149,7 +149,7 @@ def test_a_batch_in_pieces_is_the_same(scoring, monkeypatch):
 @pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "roc_auc"])
 @pytest.mark.parametrize("cv", ["folds", "repeated"])
 def test_one_more_feature(name, scoring, cv):
-    """What a floating search asks for."""
+    """Floating search scores a subset with each candidate added."""
     X, y = table(n_classes=2)
     score = PAIRS[name][0].bind(X, y, CVS[cv], scoring=scoring)
     subset, candidates = np.arange(9, dtype=np.int32), np.arange(9, 20, dtype=np.int32)
@@ -174,7 +174,7 @@ def test_naive_bayes_orders_rows_by_log_odds():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_area_counts_ties_by_halves(weighted):
+def test_ties_count_one_half_in_roc_auc(weighted):
     rng = np.random.default_rng(1)
     for n in (2, 3, 10, 200, 3000):
         truth = rng.permutation(np.arange(n) % 2)
@@ -186,8 +186,8 @@ def test_the_area_counts_ties_by_halves(weighted):
         assert tests.score_one(decisions, none) == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_papers_own_score_is_untouched():
-    """None, and the name of the usual score, are the same to the bit."""
+def test_the_default_score_is_accuracy():
+    """The bits are the same with None and with the name."""
     X, y = table()
     for criterion, _ in PAIRS.values():
         plain, named = (criterion.bind(X, y, scoring=scoring)(SUBSETS) for scoring in (None, "accuracy"))
@@ -205,7 +205,7 @@ def test_scores_that_do_not_fit_the_target_are_refused(name):
 
 
 @pytest.mark.parametrize("name", ["knn", "linear", "naive_bayes", "svm"])
-def test_an_area_of_one_class_is_refused(name):
+def test_roc_auc_of_one_class_is_refused(name):
     X, y = table(n_classes=2)
     zeros = np.flatnonzero(y == 0)
     splits = [(np.arange(60, 120), zeros[zeros < 60])]
@@ -217,7 +217,7 @@ def test_an_area_of_one_class_is_refused(name):
 @pytest.mark.parametrize("selector", [BIF(2), SFFS(2), DAF(2, stop=MaxProbes(300), random_state=0)], ids=kind)
 @pytest.mark.parametrize("criterion", ["knn", "linear", "naive_bayes"])
 def test_selectors_pass_it_on(selector, criterion):
-    """A rare class that accuracy overlooks: it is told by features 2 and 7, the frequent ones by nothing."""
+    """Features 2 and 7 identify a rare class that accuracy overlooks; no feature separates the frequent classes."""
     rng = np.random.default_rng(0)
     y = np.where(np.arange(150) % 10 == 0, 2, np.arange(150) % 2)
     X = rng.standard_normal((150, 10))
@@ -281,7 +281,7 @@ def test_any_score_of_numbers(name, scoring, n):
 
 
 @pytest.mark.parametrize("criterion", [KNN(3), Linear(), NaiveBayes()], ids=kind)
-def test_a_row_left_out_counts_with_all(criterion):
+def test_leave_one_out_scores_all_rows_together(criterion):
     X, y = table(n=40, n_classes=2)
     estimator = {KNN: KNeighborsClassifier(3), Linear: RidgeClassifier(), NaiveBayes: GaussianNB()}[type(criterion)]
     expected = [f1_score(y, cross_val_predict(estimator, X[:, subset], y, cv=LeaveOneOut())) for subset in SUBSETS]

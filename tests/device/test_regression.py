@@ -1,4 +1,4 @@
-"""The regression between rounds on a device, torch's CPU here: the matrix solved as it stands, and the CPU's rounds."""
+"""The regression between rounds on a device (here torch on the CPU) equals that of the CPU."""
 
 import pickle
 
@@ -21,7 +21,7 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def a_run(n_features=120, n_probes=300):
-    """Three rounds; some features are in no probe."""
+    """Plan and ledger of three rounds; some features are in no probe."""
     rng = np.random.default_rng(0)
     plan = TournamentPlan(n_features, 4, seed=1).with_round(n_probes // 2, rng.permutation(n_features)[:70])
     plan = plan.with_round(n_probes * 3 // 4, plan.rounds[-1].active[::2])
@@ -31,7 +31,7 @@ def a_run(n_features=120, n_probes=300):
 
 
 def test_products_and_solution_are_those_of_the_matrix():
-    """Three rounds; four features that left after the first and four after the second are in no probe."""
+    """Three rounds; four features dropped after the first and four after the second are in no probe."""
     rng, n_active, roots = np.random.default_rng(1), np.array([46, 27, 10]), np.ones(40)
     roots[[23, 39]] = 2.0
     n_columns, lengths = np.array([40, 24, 10]), [150, 75, 75]
@@ -52,20 +52,20 @@ def test_products_and_solution_are_those_of_the_matrix():
     is_in_round = np.arange(40) < n_of_probe[:, None]
     centred = (matrix - shares[:, None] * is_in_round) * roots
     whole = centred.T @ centred + 3.0 * np.eye(40)
-    found = ours.solve(whole @ w, 3.0, 1e-12, 200)
-    np.testing.assert_allclose(found, w, rtol=1e-8, atol=1e-9)
-    assert found.tobytes() == ours.solve(whole @ w, 3.0, 1e-12, 200).tobytes()
+    solution = ours.solve(whole @ w, 3.0, 1e-12, 200)
+    np.testing.assert_allclose(solution, w, rtol=1e-8, atol=1e-9)
+    assert solution.tobytes() == ours.solve(whole @ w, 3.0, 1e-12, 200).tobytes()
     assert not ours.solve(np.zeros(40), 3.0, 1e-3, 200).any()
 
 
 @pytest.mark.parametrize("are_kept", [True, False])
-def test_the_regression_is_the_cpus(are_kept, monkeypatch):
+def test_the_regression_equals_that_of_the_cpu(are_kept, monkeypatch):
     if not are_kept:
         monkeypatch.setattr(regression, "KEPT_INDICES", 0)
     plan, ledger = a_run()
-    found = [Regression.of_design(Design(plan, ledger, device=place), 0.3, 1e-10) for place in (None, DEVICE)]
-    np.testing.assert_allclose(found[1].coefficients, found[0].coefficients, rtol=1e-8)
-    np.testing.assert_allclose(found[1].std_errors, found[0].std_errors, rtol=1e-8)
+    cpu, ours = (Regression.of_design(Design(plan, ledger, device=name), 0.3, 1e-10) for name in (None, DEVICE))
+    np.testing.assert_allclose(ours.coefficients, cpu.coefficients, rtol=1e-8)
+    np.testing.assert_allclose(ours.std_errors, cpu.std_errors, rtol=1e-8)
 
 
 def test_rounds_are_replayed_without_the_device(tmp_path):

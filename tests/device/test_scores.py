@@ -1,4 +1,4 @@
-"""All scores, weights, gaps and groups of rows on a device, torch's CPU here, are those of the CPU."""
+"""Scores, weights, missing values and groups of rows on a device (here torch on the CPU) equal those of the CPU."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ SPLITS = {
     "one left out": "loo",
     "rows tested twice": [(np.arange(40), np.arange(30, 50)), (np.arange(20, 60), np.arange(25))],
 }
-CLOSE = {"KNN": 1e-12, "Linear": 1e-5}  # float32 where which class leads is all that counts
+CLOSE = {"KNN": 1e-12, "Linear": 1e-5}  # float32 where only the leading class counts
 
 
 def assert_equals_cpu(bound, subsets=SUBSETS, close=1e-12):
@@ -69,12 +69,12 @@ def test_every_score_is_that_of_the_cpu(criterion, scoring, target, cv, weights)
 
 @pytest.mark.parametrize("cv", [3, SPLITS["rows tested twice"]], ids=["3 folds", "rows tested twice"])
 @pytest.mark.parametrize("criterion", [KNN(3, missing="mean"), Linear(missing="median")], ids=str)
-def test_gaps_are_filled_in_each_fold(criterion, cv):
-    gaps = X.copy()
-    gaps[RNG.random(X.shape) < 0.1] = np.nan
-    gaps[:, 8:] = X[:, 8:]
+def test_missing_values_are_filled_in_each_fold(criterion, cv):
+    incomplete = X.copy()
+    incomplete[RNG.random(X.shape) < 0.1] = np.nan
+    incomplete[:, 8:] = X[:, 8:]
     subsets = Subsets.of([[8, 9], [0, 9], [0, 1, 2, 3, 10], [6]])
-    assert_equals_cpu(criterion.bind(gaps, Y, cv), subsets, 1e-12)
+    assert_equals_cpu(criterion.bind(incomplete, Y, cv), subsets, 1e-12)
 
 
 def test_sparse_and_averages():
@@ -88,7 +88,7 @@ def test_sparse_and_averages():
         np.testing.assert_array_equal(on_device(SUBSETS), same)
 
 
-def test_classes_that_a_fold_does_not_know():
+def test_classes_without_training_rows():
     splits = [(np.flatnonzero(number != Y), np.arange(N)) for number in range(3)]
     for criterion in (KNN(3), Linear()):
         for scoring in ("probability", "f1_macro"):
@@ -114,7 +114,7 @@ def test_a_tournament_on_a_device(tmp_path):
     assert resumed.scores_.tobytes() == ours.scores_.tobytes()
 
 
-def test_errors_about_other_rows_on_a_device():
+def test_row_standard_errors_on_a_device():
     data = make_madelon(n_samples=80, n_features=25, random_state=0)
     options = {"criterion": "knn", "stop": MaxProbes(400), "random_state": 0}
     cpu, ours = (DAF(5, **options, device=device).fit(data.X, data.y) for device in ("cpu", "torch-cpu"))

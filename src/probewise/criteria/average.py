@@ -49,31 +49,19 @@ class Average(Criterion):
         return "processes" if any(part.prefer == "processes" for part in self.parts) else "threads"
 
     @property
-    def streams(self) -> bool:  # type: ignore[override]
-        return all(part.streams for part in self.parts)
-
-    @property
-    def goes_by_width(self) -> bool:  # type: ignore[override]
-        return any(part.goes_by_width for part in self.parts)
-
-    @property
     def widths(self) -> tuple[float, float] | None:  # type: ignore[override]
-        known = [part.widths for part in self.parts if part.widths is not None]
-        return (max(low for low, _ in known), min(high for _, high in known)) if known else None
-
-    @property
-    def allow_nan(self) -> bool:
-        return all(part.allow_nan for part in self.parts)
-
-    @property
-    def needs_target(self) -> bool:  # type: ignore[override]
-        return any(part.needs_target for part in self.parts)
+        limits = [part.widths for part in self.parts if part.widths is not None]
+        return (max(low for low, _ in limits), min(high for _, high in limits)) if limits else None
 
     @property
     def task(self) -> str:
         """Task of the first part that is not "auto"."""
-        tasks = (getattr(part, "task", "auto") for part in self.parts)
-        return next((task for task in tasks if task != "auto"), "auto")
+        return next((part.task for part in self.parts if getattr(part, "task", "auto") != "auto"), "auto")
+
+    streams = property(lambda self: all(part.streams for part in self.parts))
+    allow_nan = property(lambda self: all(part.allow_nan for part in self.parts))
+    goes_by_width = property(lambda self: any(part.goes_by_width for part in self.parts))
+    needs_target = property(lambda self: any(part.needs_target for part in self.parts))
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None

@@ -91,22 +91,23 @@ def column_centers(X: Any, *, missing: bool = False) -> tuple[Floats, NDArray[np
     centers, is_incomplete = np.empty(X.shape[1]), np.zeros(X.shape[1], bool)
     for part, matrix in column_blocks(X):
         step = max(1, CELLS_AT_A_TIME // max(1, len(matrix)))
-        for start in range(0, matrix.shape[1], step):
-            XT = np.ascontiguousarray(matrix[:, start : start + step].T, dtype=np.float64)
-            own = slice(part.start + start, part.start + start + len(XT))
-            is_incomplete[own] = np.isnan(XT.sum(axis=1)) & np.isnan(XT).any(axis=1) if missing else False
-            complete = np.flatnonzero(~is_incomplete[own])
-            centers[own.start + complete] = _centers(XT if len(complete) == len(XT) else XT[complete])
-            for row in np.flatnonzero(is_incomplete[own]).tolist():
-                known = XT[row][~np.isnan(XT[row])]
-                centers[own.start + row] = _centers(known[None])[0] if len(known) else 0.0
+        for start in range(part.start, part.stop, step):
+            features = slice(start, min(start + step, part.stop))
+            XT = np.array(matrix[:, start - part.start : features.stop - part.start].T, np.float64, order="C")
+            if missing:
+                is_incomplete[features] = np.isnan(XT).any(axis=1)
+                for row in np.flatnonzero(is_incomplete[features]).tolist():
+                    known = XT[row][~np.isnan(XT[row])]
+                    XT[row] = _centers(known[None])[0] if len(known) else 0.0
+            centers[features] = _centers(XT)
     return centers, is_incomplete
 
 
 def _centers(XT: Floats) -> Floats:
-    first = XT[:, :1]
+    """Centers of the rows of XT, which is overwritten."""
+    first = XT[:, :1].copy()
     with np.errstate(over="ignore", invalid="ignore"):
-        XT = XT - first
+        XT -= first
         width = (XT.max(axis=1) - XT.min(axis=1)).max(initial=0.0)
     if not width <= SQUARED[1]:
         raise ParameterError(
@@ -114,7 +115,8 @@ def _centers(XT: Floats) -> Floats:
             "missing='median' of KNN or Linear fill missing values inside the folds"
         )
     shift = XT.mean(axis=1, keepdims=True)
-    deviation = np.abs(XT - shift).mean(axis=1, keepdims=True)
+    XT -= shift
+    deviation = np.abs(XT, out=XT).mean(axis=1, keepdims=True)
     unit = np.exp2(np.ceil(np.log2(np.where(deviation > 0, np.maximum(deviation, 1e-300), 1.0))))
     return np.where(deviation > 0, unit * np.rint((first + shift) / unit), first)[:, 0]
 

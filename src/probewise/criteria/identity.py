@@ -26,13 +26,13 @@ def stable_text(value: Any) -> str:
     """
     if isinstance(value, BaseEstimator):
         parameters = sorted(value.get_params(deep=False).items())
-        return f"{type(value).__name__}({', '.join(f'{name}={stable_text(own)}' for name, own in parameters)})"
+        return f"{type(value).__name__}({', '.join(f'{name}={stable_text(item)}' for name, item in parameters)})"
     if isinstance(value, list):
         return f"[{', '.join(map(stable_text, value))}]"
     if isinstance(value, tuple):
         return f"({', '.join(map(stable_text, value))})"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{stable_text(key)}: {stable_text(own)}' for key, own in value.items())}}}"
+        return f"{{{', '.join(f'{stable_text(key)}: {stable_text(item)}' for key, item in value.items())}}}"
     if isinstance(value, np.ndarray) or sp.issparse(value):
         return f"array {fingerprint(value)}"
     if isinstance(value, np.ufunc):

@@ -306,32 +306,31 @@ def _require_weight(weights: Floats, folds: Folds) -> None:
         raise ParameterError(
             f"sample_weight is of shape {weights.shape}: give one number for each of {folds.n_rows} rows"
         )
-    if folds.is_loo:
-        if np.count_nonzero(weights > 0) < 2:
-            raise ParameterError("sample_weight is above 0 for fewer than two rows, and cv='loo' needs two")
-        return
-    for number, split in enumerate(folds.splits):
-        for rows, role in zip(split, ("training", "test"), strict=True):
-            if not weights[rows].sum() > 0:
-                raise ParameterError(
-                    f"sample_weight is 0 for all {role} rows of fold {number}: leave those rows out, or use fewer or "
-                    "stratified folds"
-                )
+    if folds.is_loo and np.count_nonzero(weights > 0) < 2:
+        raise ParameterError("sample_weight is above 0 for fewer than two rows, and cv='loo' needs two")
+    for rows, name in _sides(folds):
+        if not weights[rows].sum() > 0:
+            raise ParameterError(
+                f"sample_weight is 0 for all {name}: leave those rows out, or use fewer or stratified folds"
+            )
 
 
 def _require_both_classes(name: str, target: Target, folds: Folds, weights: Floats) -> None:
     weights = weights if len(weights) else np.ones(folds.n_rows)
-    if folds.is_loo:
-        if np.bincount(target.values, weights > 0, minlength=2).min() < 2:
+    if folds.is_loo and np.bincount(target.values, weights > 0, minlength=2).min() < 2:
+        raise ParameterError(
+            f"scoring={name!r} needs two rows of each class with cv='loo': use scoring='balanced_accuracy'"
+        )
+    for rows, side in _sides(folds):
+        if not np.bincount(target.values[rows], weights[rows], minlength=2).all():
             raise ParameterError(
-                f"scoring={name!r} needs two rows of each class with cv='loo': use scoring='balanced_accuracy'"
+                f"scoring={name!r} needs rows of both classes, but {side} have one class: use a cv that keeps two "
+                "classes in every fold, for example StratifiedKFold, or scoring='balanced_accuracy'"
             )
-        return
-    for number, split in enumerate(folds.splits):
-        for rows, role in zip(split, ("training", "test"), strict=True):
-            if not np.bincount(target.values[rows], weights[rows], minlength=2).all():
-                raise ParameterError(
-                    f"scoring={name!r} needs rows of both classes, but {role} rows of fold {number} have one class: "
-                    "use a cv that keeps two classes in every fold, for example StratifiedKFold, or "
-                    "scoring='balanced_accuracy'"
-                )
+
+
+def _sides(folds: Folds) -> Iterator[tuple[NDArray[np.int64], str]]:
+    """Rows on each side of each split, with a name for error messages; nothing for leave-one-out."""
+    for number, (train, test) in enumerate(() if folds.is_loo else folds.splits):
+        yield train, f"training rows of fold {number}"
+        yield test, f"test rows of fold {number}"

@@ -127,13 +127,13 @@ def _mean_over_classes(measure, truth, predicted, weights, n_classes):
     hits, claimed, true = np.zeros(n_classes), np.zeros(n_classes), np.zeros(n_classes)
     occurs = np.zeros(n_classes, np.bool_)
     for row in range(len(truth)):
-        weight, own, other = _weight(weights, row), int(truth[row]), int(predicted[row])
-        true[own] += weight
-        claimed[other] += weight
-        occurs[own] = True
-        occurs[other] = True
-        if own == other:
-            hits[own] += weight
+        weight, label, claim = _weight(weights, row), int(truth[row]), int(predicted[row])
+        true[label] += weight
+        claimed[claim] += weight
+        occurs[label] = True
+        occurs[claim] = True
+        if label == claim:
+            hits[label] += weight
     total, count = 0.0, 0
     for c in range(n_classes):
         if measure == BALANCED_ACCURACY and true[c] > 0.0:

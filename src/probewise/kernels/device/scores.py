@@ -1,4 +1,4 @@
-"""Scores of predictions for many subsets at a time on a GPU, equal to those of `kernels.scores`.
+"""Scores that are means over rows, for many subsets at a time on a GPU; equal to those of `kernels.scores`.
 
 Sums are computed by adding halves repeatedly: unlike torch's sums, their rounding does not depend on the rest of a
 batch.
@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..scores import ABSOLUTE_ERROR, BALANCED_ACCURACY, F1_MACRO, PROBABILITY, R2, ROC_AUC, SQUARED_ERROR
+from ..scores import ABSOLUTE_ERROR, BALANCED_ACCURACY, PROBABILITY, R2, SQUARED_ERROR
 from . import score_kernels
 
 MOST_PARTS = 64  # up to so many parts, scores are added in order, as on the CPU
@@ -63,7 +63,6 @@ class DeviceTests:
     """
 
     measure: int
-    n_classes: int
     truth: Tensor
     weights: Tensor
     part_of: Tensor
@@ -73,14 +72,7 @@ class DeviceTests:
 
     @classmethod
     def of(
-        cls,
-        measure: int,
-        n_classes: int,
-        truth: NDArray[Any],
-        weights: Any,
-        sizes: NDArray[np.int64],
-        shares: Any,
-        device: str,
+        cls, measure: int, truth: Any, weights: Any, sizes: NDArray[np.int64], shares: Any, device: str
     ) -> DeviceTests:
         """Send the tests, which are sorted by part; ``sizes`` are the sizes of the parts."""
         part_of = np.repeat(np.arange(len(sizes)), sizes)
@@ -89,15 +81,11 @@ class DeviceTests:
         whole = torch.ones(1, dtype=torch.float64, device=device)
         if measure != BALANCED_ACCURACY:
             whole = parts.total(weights_[None])[0]
-        return cls(measure, n_classes, truth_, weights_, part_of_, parts, shares_, whole)
+        return cls(measure, truth_, weights_, part_of_, parts, shares_, whole)
 
     def scores(self, predicted: Tensor) -> Tensor:
         """Mean over parts of their scores, for each subset."""
-        if self.measure == ROC_AUC:
-            by_part = torch.stack([self._auc(predicted, part) for part in range(len(self.parts.members))], dim=1)
-        elif self.measure == F1_MACRO:
-            by_part = self._mean_f1(predicted)
-        elif self.measure == R2:
+        if self.measure == R2:
             by_part = self._r2(predicted)
         else:
             by_part = self.parts.total(self.shares * self._by_test(predicted)) / self.whole
@@ -130,25 +118,3 @@ class DeviceTests:
         """Sum of squared deviations of each part from its mean."""
         mean = self.parts.total((self.weights * self.truth)[None])[0] / self.whole
         return self.parts.total((self.weights * (self.truth - mean[self.part_of]) ** 2)[None])[0]
-
-    def _mean_f1(self, predicted: Tensor) -> Tensor:
-        ones = torch.ones_like(self.weights)
-        sums, counts = torch.zeros(1, device=predicted.device), torch.zeros(1, device=predicted.device)
-        for code in range(self.n_classes):
-            is_true, is_claimed = (self.truth == code)[None], predicted == code
-            masks = is_claimed & is_true, is_claimed, is_true
-            hits, claimed, true = (self.parts.total(self.weights * mask) for mask in masks)
-            occurs = self.parts.total(ones * (is_claimed | is_true)) > 0
-            sums = sums + torch.where(true + claimed > 0, 2 * hits / (true + claimed), 0.0)
-            counts = counts + occurs
-        return sums / counts
-
-    def _auc(self, predicted: Tensor, part: int) -> Tensor:
-        """Area under the ROC curve of a part: how often class 1 has the higher decision; ties count one half."""
-        tests = torch.nonzero(self.part_of == part)[:, 0]
-        zeros, ones = (tests[self.truth[tests] == code] for code in (0, 1))
-        values, order = torch.sort(predicted[:, zeros].contiguous(), dim=1)
-        of_ones = predicted[:, ones].contiguous()
-        below = torch.nn.functional.pad(torch.cumsum(self.weights[zeros][order], dim=1), (1, 0))
-        sides = (below.gather(1, torch.searchsorted(values, of_ones, right=right)) for right in (False, True))
-        return 0.5 * total(self.weights[ones] * sum(sides)) / (total(self.weights[zeros]) * total(self.weights[ones]))
