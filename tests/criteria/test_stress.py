@@ -10,7 +10,6 @@ import naive
 from probewise.criteria import KNN, Linear, NaiveBayes
 from probewise.criteria.base import Folds
 from probewise.engine.probes import ProbePlan, Subsets
-from probewise.kernels import neighbors
 from stress import CASES, SHAPES, folds_of, subsets_of, table
 
 
@@ -118,8 +117,8 @@ def test_neighbors_among_many_rows_have_the_distances_of_few(case, monkeypatch):
     bound = KNN(1).bind(X, y, 3)
     probes = Subsets.of([subset for seed in range(4) for subset in subsets_of(30, (9, 12, 20, 30), seed)])
     found = bound(probes)
-    monkeypatch.setattr(neighbors, "INTEGERS_AVAILABLE", False)
-    np.testing.assert_array_equal(bound(probes), found)
+    monkeypatch.setattr("probewise.criteria.knn.FEWEST_ROWS", 10**9)
+    np.testing.assert_array_equal(KNN(1).bind(X, y, 3)(probes), found)
 
 
 def test_weights_and_gaps_with_more_features_than_rows():
