@@ -1,7 +1,7 @@
 """Fuzzer of all readers: thousands of damaged files, each of which must give a valid table or an error of one line.
 
     python tests/fuzz_readers.py --seconds 300
-    python tests/fuzz_readers.py --seconds 60 --formats npz,ledger --random-state 7
+    python tests/fuzz_readers.py --seconds 60 --formats npz,ledger --seed 7
 
 A worker damages valid files and reads them. An unexpected exception, a crash, and a file that takes more than ten
 seconds or a gigabyte to read are findings: their files are stored in ``tests/corpus``, and
@@ -73,8 +73,9 @@ OPTIONS = (
     {"target": "label", "id_column": "a"},
     {"target": "label", "features_in": "rows"},
 )
-# For formats that declare a target.
+# For formats that declare a target, and for those that have neither a target nor names.
 OPTIONS_WITHOUT_TARGET = ({}, {}, {"target": "0"}, {"target": "0", "ignore": ["1"]})
+OPTIONS_OF_NPY = ({"target": "0"}, {"target": "0", "ignore": ["1"]}, {})
 
 
 class InvalidResult(Exception):
@@ -322,7 +323,8 @@ def read(path: Path) -> str:
     """The outcome of reading a file: "a table" or "refused"; anything else is an exception."""
     if path.name.endswith((".ledger", ".run")):
         return _reported(path)
-    choices = OPTIONS_WITHOUT_TARGET if path.name.endswith((".npz", ".npy", ".libsvm")) else OPTIONS
+    choices = OPTIONS_WITHOUT_TARGET if path.name.endswith((".npz", ".libsvm")) else OPTIONS
+    choices = OPTIONS_OF_NPY if path.name.endswith(".npy") else choices
     options = choices[int(hashlib.sha256(path.read_bytes()).hexdigest(), 16) % len(choices)]
     try:
         with warnings.catch_warnings():

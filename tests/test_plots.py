@@ -344,7 +344,7 @@ def test_unsuitable_selectors_are_refused(table):
     fsdd, kbest = FSDD().fit(*table), SelectKBest().fit(*table)
     with pytest.raises(ValueError, match="SelectKBest has no ranking_: give a fitted selector of Probewise"):
         RankingDisplay.from_estimator(kbest)
-    with pytest.raises(ValueError, match="FSDD has no ledger_ and no plan_: give a fitted DAF"):
+    with pytest.raises(ValueError, match="FSDD has no run_: give a fitted DAF"):
         InteractionDisplay.from_estimator(fsdd)
     with pytest.raises(ValueError, match="FSDD has no history_: give a fitted DAF"):
         ConvergenceDisplay.from_estimator(fsdd)

@@ -604,7 +604,7 @@ def test_the_ledger_of_another_study_is_refused(data, tmp_path):
         ),
     ]
     for arguments, options, reason in cases:
-        with pytest.raises(StudyError, match=f"has another study: .*{reason}"):
+        with pytest.raises(StudyError, match=f"holds another study: .*{reason}"):
             small(ledger=ledger, **options).compare(*arguments)
     assert ledger.read_bytes() == before
     with joblib.parallel_config(backend="threading"):
@@ -709,7 +709,7 @@ def test_warnings_of_workers_are_shown_with_a_name(data, n_jobs):
 
 @pytest.mark.parametrize("n_jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_errors_name_the_selector_and_the_trial(data, n_jobs):
-    with pytest.raises(ValueError, match=r"daf, trial [01]: coefficient='daf9' is not known"):
+    with pytest.raises(ValueError, match=r"daf, trial [01]: coefficient='daf9' must be 'daf0'"):
         small(selectors={"daf": DAF(coefficient="daf9")}, n_jobs=n_jobs, trials=2).compare(*data)
 
 

@@ -222,6 +222,12 @@ def row_groups_for(selector: Any, score: Any, data: Data, scoring: Any) -> RowGr
     return RowGroups.of(shares, data.y, data.groups, 1.0 if unit_of is None else float(unit_of(data.y)))
 
 
+def warm_up(selector: Any, score: Any, data: Data, row_groups: RowGroups | None, max_probe_size: int) -> None:
+    """Let a GPU load X and compile its kernels while the CPU prepares the run."""
+    if isinstance(score, OnDevice) and selector.n_jobs in (None, 1):
+        score.warm_up(min(max_probe_size, data.matrix.shape[1]), None if row_groups is None else row_groups.group_of)
+
+
 def start_p_values(selector: Any, data: Data, seed: int, score: Any) -> Callable[[], NDArray[np.float64] | None]:
     """A function that returns the univariate p-values of the units; beside a GPU they are computed at once."""
     if not selector.row_effects:

@@ -21,6 +21,7 @@ from ._probing import (
     run_with,
     start_p_values,
     usual_block_size,
+    warm_up,
     warn_about,
 )
 from ._run_results import RunResultsMixin
@@ -217,13 +218,15 @@ class DAF(RunResultsMixin, Selector):
         seed = seed_of(self.random_state, saved and saved.seed)
         score = bind(criterion, data, cv=self.cv, scoring=self.scoring, device=self.device)
         row_groups = row_groups_for(self, score, data, self.scoring)
+        max_probe_size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
+        warm_up(self, score, data, row_groups, max_probe_size)
         settings = new_settings(
             self,
             data,
             criterion,
             score,
             seed=seed,
-            max_probe_size=DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size,
+            max_probe_size=max_probe_size,
             inclusion=self.inclusion,
             check_every=self.check_every,
             block_size=largest_divisor(self.check_every, usual_block_size(criterion, score)),
@@ -252,6 +255,7 @@ class DAF(RunResultsMixin, Selector):
 
     def _choose_size(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
         """Make the size curve if it is requested; warn where the selected features may be noise."""
+        vars(self).pop("size_curve_", None)  # of an earlier fit
         if self.n_features_to_select == SIZE_CURVE:
             self.size_curve_ = checked_size_curve(self, X, y, groups=groups, sample_weight=sample_weight)
             if self.size_curve_.beats_guessing is False:

@@ -173,7 +173,7 @@ class Shared:
         return _balanced(self.information, self.cells)
 
     def add_to(self, sums: Floats, taken: int, redundancy: Floats, partners: Integers) -> None:
-        """Add I(base; column) to ``sums``; where it is the largest uncertainty so far, store it and column ``taken``."""
+        """Add I(base; column) to ``sums``; store the largest uncertainty so far and its column ``taken``."""
         unit = self.codes.scale[1] * self.codes.n_rows
         kernels.add_shared(self.joint, self.base, self.columns, self._all, unit, taken, sums, redundancy, partners)
 

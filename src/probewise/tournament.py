@@ -23,6 +23,7 @@ from ._probing import (
     run_with,
     start_p_values,
     usual_block_size,
+    warm_up,
     warn_about,
 )
 from ._run_results import RunResultsMixin
@@ -157,6 +158,7 @@ class Tournament(RunResultsMixin, Selector):
         cv, scoring = self._folds_and_scoring(criterion, used)
         score = bind(criterion, used, cv=cv, scoring=scoring, device=self.device)
         row_groups = row_groups_for(self, score, used, scoring)
+        warm_up(self, score, used, row_groups, MAX_PROBE_SIZE)
         p_values = start_p_values(self, data, seed, score)
         n_probes = self._budget(data.shape[0], saved)
         schedule, block_size = self._schedule(used, criterion, score, n_probes, saved)

@@ -220,7 +220,7 @@ def test_without_matplotlib_a_plot_is_refused_before_any_work(data, tmp_path, re
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setattr(Study, "compare", lambda *arguments, **named: pytest.fail("work was started"))
     message = refuse("compare", data, "--target", "label", "--plot", tmp_path / "p.png")
-    assert "needs the report extra: pip install 'probewise[report]'" in message
+    assert "need the report extra: pip install 'probewise[report]'" in message
 
 
 def test_sparse_tables_are_compared_without_making_them_dense(tmp_path, compare):

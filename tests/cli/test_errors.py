@@ -79,26 +79,26 @@ FILES = {
 }
 REFUSED_TABLES = {
     "missing.csv": "there is no file missing.csv",
-    "folder": "folder has no format known here: name it .csv",
+    "folder": "folder has an unknown format: name it .csv",
     "table.xlsx": "table.xlsx",  # damaged, or the extra is not there
-    "table.xls": "table.xls has no format known here: name it .csv",
-    "table": "table has no format known here: name it .csv",
+    "table.xls": "table.xls has an unknown format: name it .csv",
+    "table": "table has an unknown format: name it .csv",
     "empty.csv": "empty.csv is empty",
     "blank.csv": "blank.csv has no header: its first line is blank",
     "header.csv": "header.csv has a header but no rows",
-    "one.csv": "one.csv has no columns beside the target 'label': is the separator right?",
-    "ragged.csv": "ragged.csv: data row 2 has 2 cells and the header 3: mend that row",
-    "quote.csv": "quote.csv: the quote in the last data row, '1,2,\"yes\\n3,4,no', is never closed: close it",
-    "latin.csv": "latin.csv is no text in UTF-8 (byte 0xe9 after",
-    "binary.csv": "binary.csv is no text in UTF-8",
-    "twice.csv": "the name 'a' stands for columns 0 and 1, counted from 0: rename one",
+    "one.csv": "one.csv has no columns besides the target 'label': is the separator right?",
+    "ragged.csv": "ragged.csv: data row 2 has 2 cells and the header 3: correct the row",
+    "quote.csv": "quote.csv: close the quote in the last data row, '1,2,\"yes\\n3,4,no'",
+    "latin.csv": "latin.csv is not UTF-8 text (byte 0xe9 after",
+    "binary.csv": "binary.csv is not UTF-8 text",
+    "twice.csv": "columns 0 and 1 (counted from 0) have the same name, 'a': rename one or ignore it",
     "unnamed.csv": "column 0 has no name and may be a saved row index: ignore it (ignore=['0']) or name it",
-    "same.csv": "column 2 has the name of the target, 'label': rename it or leave it out",
-    "text.csv": "hold other than numbers: 'c' ('high' in data row 1); encode them as numbers or leave them out",
-    "infinite.csv": "infinite in 1 of 3 feature columns: 'c' (first in data row 1); fill them in",
-    "short.csv.gz": "short.csv.gz cannot be unpacked",
-    "not.csv.gz": "not.csv.gz cannot be unpacked",
-    "not.csv.zst": "not.csv.zst cannot be unpacked (not a zst file): is the file whole?",
+    "same.csv": "column 2 has the same name as the target, 'label': rename it or ignore it",
+    "text.csv": "1 of 3 columns is not numeric: 'c' ('high' in data row 1); encode it as numbers, ignore it",
+    "infinite.csv": "infinite in 1 of 3 feature columns: 'c' (first in data row 1); fill them",
+    "short.csv.gz": "short.csv.gz cannot be decompressed",
+    "not.csv.gz": "not.csv.gz cannot be decompressed",
+    "not.csv.zst": "not.csv.zst cannot be decompressed (not a zst file): is the file complete?",
     "not.parquet": "not.parquet cannot be read as Parquet",
     "not.arrow": "not.arrow cannot be read as Arrow",
     "not.npz": "not.npz cannot be read as NPZ",
@@ -131,7 +131,7 @@ COMPARE = [
 REFUSED_OPTIONS = {
     # which columns
     "rank, no table": (["rank"], "DATA"),
-    "rank, no target": (["rank", "good.csv"], "say which column is the target"),
+    "rank, no target": (["rank", "good.csv"], "choose the target column (target=...)"),
     "rank, a misspelled target": (
         [*RANK, "--target", "labels"],
         "there is no target column 'labels' in the table: did you mean 'label'?",
@@ -141,7 +141,7 @@ REFUSED_OPTIONS = {
     "rank, an empty target": ([*RANK, "--target", ""], "there is no target column ''"),
     "rank, the target ignored": ([*RANK, "--ignore", "label"], "cannot be both the target and ignored"),
     "rank, an unknown column ignored": ([*RANK, "--ignore", "f99"], "no ignored column 'f99'"),
-    "rank, all columns ignored": ([*RANK, "--ignore", "a", "--ignore", "b"], "no columns beside the target"),
+    "rank, all columns ignored": ([*RANK, "--ignore", "a", "--ignore", "b"], "no columns besides the target"),
     "rank, a target file with other rows": (
         [*RANK, "--target-file", "labels.csv"],
         "labels.csv has 2 rows and the table 24",
@@ -150,7 +150,7 @@ REFUSED_OPTIONS = {
     "rank, an unknown id column": ([*RANK, "--id-column", "name"], "there is no id column 'name'"),
     "rank, features in cells": (
         [*RANK, "--features-in", "cells"],
-        "features_in='cells' is not known: choose one of columns, rows",
+        "features_in='cells' must be 'columns' or 'rows'",
     ),
     "rank, a URL": (["rank", "https://example.org/a//b.csv"], "(curl -L -o b.csv https://example.org/a//b.csv)"),
     # output
@@ -212,7 +212,7 @@ REFUSED_OPTIONS = {
     "compare, no such file": (["compare", "missing.csv", "--target", "label"], "there is no file missing.csv"),
     "compare, missing values": (
         ["compare", "holes.csv", "--target", "label"],
-        "values are missing or infinite in 1 of 3 feature columns: 'c' (first in data row 1); fill them in",
+        "values are missing or infinite in 1 of 3 feature columns: 'c' (first in data row 1); fill them",
     ),
     "compare, an unknown method": ([*COMPARE, "--methods", "magic"], "--methods 'magic' is not known: choose from all"),
     "compare, no method": ([*COMPARE, "--methods", ","], "--methods ',' is not known"),
@@ -221,7 +221,7 @@ REFUSED_OPTIONS = {
         [*COMPARE, "--sizes", "one"],
         "--sizes 'one' is not a list of whole numbers: write 5,10,20",
     ),
-    "compare, sizes beyond the end": ([*COMPARE, "--sizes", "1,3"], "sizes=[1, 3] with 2 features: give whole numbers"),
+    "compare, sizes beyond the end": ([*COMPARE, "--sizes", "1,3"], "sizes=[1, 3] must be whole numbers from 1 to the number of features, 2"),
     "compare, sizes of many digits": ([*COMPARE, "--sizes", "9" * 5000], "not a list of whole numbers"),
     "compare, no trials": ([*COMPARE, "--trials", "0"], "'--trials'"),
     "compare, nothing to test on": ([*COMPARE, "--test-size", "0"], "test_size"),
@@ -239,7 +239,7 @@ REFUSED_OPTIONS = {
     "compare, resume without a run": ([*COMPARE, "--resume"], "--resume needs --ledger FILE"),
     "compare, resuming a table": (
         [*COMPARE, "--ledger", "good.csv", "--resume"],
-        "good.csv is not the run of a Probewise study",
+        "good.csv is not the ledger of a Probewise study",
     ),
     "compare, resuming an old run": (
         [*COMPARE, "--ledger", "old.run", "--resume"],

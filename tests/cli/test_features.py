@@ -55,7 +55,7 @@ OPTIONS = {
     ),
     "groups in a file": ("--feature-groups groups.csv", {"feature_groups": [["red", "blue"]]}),
     "keep": ("--keep age,weight --keep b", {"keep": ["age", "weight", "b"]}),
-    "auto": ("--n-features-to-select auto", {"n_features_to_select": "auto"}),
+    "stands out": ("--n-features-to-select stands_out", {"n_features_to_select": "stands_out"}),
 }
 
 
@@ -66,14 +66,14 @@ def test_the_ranking_is_the_same_as_in_python(patients, rank, options, parameter
     assert frame["feature"].to_list() == daf.feature_names_in_[np.argsort(daf.ranking_, kind="stable")].tolist()
     assert frame["rank"].to_list() == sorted(daf.ranking_)
     np.testing.assert_allclose(np.sort(frame["p_value"].to_numpy()), np.sort(daf.p_values_), rtol=1e-9)
-    if daf.n_features_to_select == "auto":
-        assert set(frame.filter(pl.col("kept"))["feature"]) == set(daf.get_feature_names_out())
-        assert "kept" in printed.out
+    if daf.n_features_to_select == "stands_out":
+        assert set(frame.filter(pl.col("selected"))["feature"]) == set(daf.get_feature_names_out())
+        assert "selected" in printed.out
 
 
 def test_the_summary_mentions_groups_kept_features_and_categories(patients, rank):
     printed = rank("--categorical-features smokes --feature-groups c=red,green --keep age --select best.csv")
-    for words in ("1 group, of 2 features", "age", "smokes"):
+    for words in ("1 group with 2 features", "age", "smokes"):
         assert words in printed.err
     written = pl.read_csv("best.csv")
     assert written.columns[0] == "age"
@@ -90,8 +90,8 @@ def test_select_writes_whole_groups_and_the_requested_number(rank):
     assert pl.read_csv("best.csv").columns == ["red", "green", "blue", "label"]
 
 
-def test_auto_selects_the_features_that_stand_out(rank):
-    printed = rank("--ignore smokes --n-features-to-select auto --select best.csv")
+def test_select_writes_the_features_that_stand_out(rank):
+    printed = rank("--ignore smokes --n-features-to-select stands_out --select best.csv")
     selected = ranking().filter(pl.col("stands_out"))["feature"].to_list()
     assert "red" in selected
     assert pl.read_csv("best.csv").columns == [*selected, "label"]
@@ -104,10 +104,10 @@ def test_auto_selects_the_features_that_stand_out(rank):
         ("--feature-groups red", "--feature-groups 'red': write NAME=col1,col2, or give a table"),
         ("--feature-groups c=red,grn", "feature_groups: there is no feature column 'grn' in the table"),
         ("--feature-groups c=red,blue --feature-groups d=blue", "feature_groups has column blue in two groups"),
-        ("--feature-groups one.csv", "one.csv must have two columns, with a header: feature and group"),
+        ("--feature-groups one.csv", "one.csv must have a header and two columns, feature and group"),
         ("--feature-groups none.csv", "there is no file none.csv"),
         ("--keep Age", "keep: there is no feature column 'Age' in the table: did you mean 'age'?"),
-        ("--categorical-features label", "column 'label' cannot be categorical: it is the target"),
+        ("--categorical-features label", "column 'label' cannot be categorical: it is not a feature"),
         ("--categorical-features smoke", "there is no categorical column 'smoke' in the table: did you mean 'smokes'?"),
         ("--method fsdd --keep age", "--keep: FSDD has no such parameter; leave it out"),
         ("--method fsdd --feature-groups groups.csv", "--feature-groups: FSDD has no such parameter; leave it out"),
@@ -156,7 +156,7 @@ def test_categories_of_a_table(patients, ending):
     else:
         kinds = frame.with_columns(pl.col("smokes").cast(pl.Categorical))
         kinds.write_parquet("table.parquet") if ending == "parquet" else kinds.write_ipc("table.arrow")
-    table = read_table(f"table.{ending}", target="label", categorical=["smokes", "a"])
+    table = read_table(f"table.{ending}", target="label", categorical_features=["smokes", "a"])
     assert table.levels[7] == ["no", "not asked", "yes"]
     assert len(table.levels[5]) == patients["a"].nunique()
     assert table.X.shape == (80, 8)
@@ -168,10 +168,10 @@ def test_categories_of_a_table(patients, ending):
 
 def test_categories_need_features_in_columns(patients, tmp_path):
     np.savez(tmp_path / "X.npz", X=np.arange(12.0).reshape(4, 3), y=np.arange(4) % 2)
-    table = read_table(tmp_path / "X.npz", categorical=["1"])
+    table = read_table(tmp_path / "X.npz", categorical_features=["1"])
     assert table.levels == {1: ["1.0", "10.0", "4.0", "7.0"]}
     with pytest.raises(TableError, match="features_in='rows'"):
-        read_table("patients.csv", target="label", features_in="rows", categorical=["age"])
+        read_table("patients.csv", target="label", features_in="rows", categorical_features=["age"])
 
 
 def test_a_table_of_two_columns(tmp_path):

@@ -36,6 +36,11 @@ def test_rank_has_at_most_32_options():
     assert len(flags(app.rank) - {"data"}) <= 32
 
 
+@pytest.mark.parametrize(("name", "most"), [("Tournament", 16), ("DAF", 20)])
+def test_selectors_have_few_parameters(name, most):
+    assert len(getattr(probewise, name)().get_params(deep=False)) <= most
+
+
 def test_flags_have_the_names_of_parameters():
     known = selector_parameters() | parameters(read_table) | CRITERIA | FIT
     assert flags(app.rank) - OWN <= known

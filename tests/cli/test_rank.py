@@ -150,7 +150,7 @@ def test_tournament_is_the_default_and_a_resumed_run_keeps_its_method_and_budget
     resumed = rank(data, "--target", "label", "--ledger", ledger, "--resume")
     assert resumed.out == printed.out
     more = refuse("rank", *options[:3], "--n-probes", 300, "--ledger", ledger, "--resume")
-    assert "holds a tournament of 200 probes, by which its rounds are planned: leave out n_probes=300" in more
+    assert "holds a tournament planned for 200 probes: leave out n_probes=300" in more
 
 
 def test_leave_one_out_is_the_default(data, rank):
@@ -227,9 +227,9 @@ def test_a_feature_that_determines_the_target_is_pointed_out(write, rank, method
     table = {"label": [0, 1] * 30, "a code": [3, 5] * 30, "x": random.standard_normal(60)}
     options = ["--target", "label", "--method", method, *(["--n-probes", 50] if method == "tournament" else [])]
     path = write(table)
-    assert re.search(r"beware: a code .*\(--ignore 'a code'\) and rank again", rank(path, *options).err)
-    assert "beware" not in rank(path, *options, "-q").err
-    assert "beware" not in rank(path, *options, "--ignore", "a code").err
+    assert re.search(r"possible target leakage: a code .*\(--ignore 'a code'\), then rank again", rank(path, *options).err)
+    assert "leakage" not in rank(path, *options, "-q").err
+    assert "leakage" not in rank(path, *options, "--ignore", "a code").err
 
 
 # ---- odd names

@@ -139,7 +139,7 @@ def test_a_report_has_the_command_and_the_code_that_repeat_it(data, tmp_path, su
     assert summary["repeat"]["command"].startswith("probewise rank")
     assert "from sklearn.model_selection import StratifiedGroupKFold" in summary["repeat"]["code"]
     assert "fit(X, y, groups=groups, sample_weight=sample_weight)" in summary["repeat"]["code"]
-    assert summary["run"]["settings"]["scoring"] == "roc_auc"
+    assert summary["run"]["parameters"]["scoring"] == "roc_auc"
     succeed("report", ledger, "--out", tmp_path / "later.json", "--quiet")
     later = json.loads((tmp_path / "later.json").read_text())["repeat"]["command"]
     assert later.startswith(f"probewise {shlex.join(command)}")
@@ -164,7 +164,7 @@ def test_rows_without_a_target_are_left_out_with_a_note(frame, tmp_path, succeed
     short[[row for row in range(N) if row != 4]].write_csv(tmp_path / "short.csv")
     options = ["--target", "class", *SHORT[:-1]]
     printed = succeed("rank", tmp_path / "lost.csv", *options)
-    assert "1 of 90 rows have no target 'class', and are left out" in printed.err
+    assert "1 of 90 rows have no target 'class' and are left out" in printed.err
     assert printed.out == succeed("rank", tmp_path / "short.csv", *options).out
 
 
@@ -174,12 +174,12 @@ def test_rows_without_a_target_are_left_out_with_a_note(frame, tmp_path, succeed
         (["--missing", "mode"], "missing='mode' must be 'mean', 'median' or 'error'"),
         (["--missing", "mean", "--criterion", "svm"], "--missing mean has no meaning for criterion='svm'"),
         (["--scoring", "f3"], "scoring='f3'"),
-        (["--scoring", "f1"], "scoring='f1' is of the class labelled 1"),
+        (["--scoring", "f1"], "use scoring='f1_macro', or make_scorer(f1_score, pos_label='well')"),
         (["--sample-weight", "wieght"], "column 'wieght' in the table: did you mean 'weight'?"),
-        (["--sample-weight", "class"], "column 'class' cannot be both the weights and the target"),
-        (["--sample-weight", "weight", "--ignore", "weight"], "column 'weight' cannot be both the weights and ignored"),
-        (["--sample-weight", "weight", "--groups", "weight"], "'weight' cannot be both the weights and the groups"),
-        (["--sample-weight", "patient"], "the weights 'patient' are of type String: give numbers"),
+        (["--sample-weight", "class"], "column 'class' cannot be both the sample_weight and the target"),
+        (["--sample-weight", "weight", "--ignore", "weight"], "column 'weight' cannot be both the sample_weight and ignored"),
+        (["--sample-weight", "weight", "--groups", "weight"], "'weight' cannot be both the sample_weight and the groups"),
+        (["--sample-weight", "patient"], "sample_weight='patient' has type String: weights must be numbers of at least 0"),
         (["--sample-weight", "weight", "--criterion", "svm"], "sample_weight: SVM"),
         (["--groups", "patient", "--cv", "40"], "cv=40 needs at least as many groups, and there are 30"),
         (["--groups", "patient", "--cv", "loo"], "cv='loo' leaves out single rows, but groups keeps rows together"),
@@ -205,19 +205,19 @@ def test_weights_must_be_non_negative_numbers(frame, tmp_path, cell):
     weights = frame["weight"].to_list()
     weights[3] = cell
     frame.drop("number").with_columns(weight=pl.Series(weights)).write_csv(tmp_path / "data.csv")
-    message = r"the weights 'weight' are missing, infinite or negative in 1 of 90 rows \(first: data row 4\)"
+    message = r"sample_weight='weight' is missing, infinite or negative in 1 of 90 rows \(first: data row 4\)"
     with pytest.raises(TableError, match=message):
-        read_table(tmp_path / "data.csv", target="class", ignore=["patient"], weights="weight", gaps=True)
+        read_table(tmp_path / "data.csv", target="class", ignore=["patient"], sample_weight="weight", allow_missing=True)
 
 
 def test_weights_of_zero_and_missing_groups_are_refused(frame, tmp_path):
     frame.drop("number").with_columns(weight=pl.lit(0)).write_csv(tmp_path / "zero.csv")
-    with pytest.raises(TableError, match="the weights 'weight' are all 0"):
-        read_table(tmp_path / "zero.csv", target="class", ignore=["patient"], weights="weight", gaps=True)
+    with pytest.raises(TableError, match="sample_weight='weight' is 0 in all rows"):
+        read_table(tmp_path / "zero.csv", target="class", ignore=["patient"], sample_weight="weight", allow_missing=True)
     patients = pl.Series([None, *frame["patient"].to_list()[1:]])
     frame.drop("number").with_columns(patient=patients).write_parquet(tmp_path / "lost.parquet")
-    with pytest.raises(TableError, match=r"the groups 'patient' are missing in 1 of 90 rows \(first: data row 1\)"):
-        read_table(tmp_path / "lost.parquet", target="class", ignore=["weight"], groups="patient", gaps=True)
+    with pytest.raises(TableError, match=r"groups='patient' is missing in 1 of 90 rows \(first: data row 1\)"):
+        read_table(tmp_path / "lost.parquet", target="class", ignore=["weight"], groups="patient", allow_missing=True)
 
 
 def test_infinite_values_are_never_missing_values(frame, tmp_path):
@@ -225,16 +225,16 @@ def test_infinite_values_are_never_missing_values(frame, tmp_path):
     column[0] = float("inf")
     frame.drop("number").with_columns(pl.Series("gene 3", column)).write_parquet(tmp_path / "data.parquet")
     with pytest.raises(TableError, match="values are infinite in 1 of 8 feature columns: 'gene 3'"):
-        read_table(tmp_path / "data.parquet", target="class", ignore=["weight", "patient"], gaps=True)
+        read_table(tmp_path / "data.parquet", target="class", ignore=["weight", "patient"], allow_missing=True)
 
 
 def test_weights_and_groups_are_rows_if_features_are_in_rows(frame, tmp_path):
     frame.drop("number").transpose(include_header=True, header_name="name").write_csv(tmp_path / "turned.csv")
     table = read_table(
-        tmp_path / "turned.csv", target="class", features_in="rows", weights="weight", groups="patient", gaps=True
+        tmp_path / "turned.csv", target="class", features_in="rows", sample_weight="weight", groups="patient", allow_missing=True
     )
     X, _, weights, groups = samples()
-    np.testing.assert_array_equal(table.weights, weights)
+    np.testing.assert_array_equal(table.sample_weight, weights)
     assert len(np.unique(table.groups)) == len(np.unique(groups))
     np.testing.assert_array_equal(np.isnan(table.X), np.isnan(X))
     assert table.feature_names == NAMES
@@ -243,7 +243,7 @@ def test_weights_and_groups_are_rows_if_features_are_in_rows(frame, tmp_path):
 def test_weights_and_groups_of_an_npz_file(tmp_path):
     X, y, weights, groups = samples()
     np.savez(tmp_path / "data.npz", X=X, y=y, weight=weights, patient=groups)
-    table = read_table(tmp_path / "data.npz", weights="weight", groups="patient", gaps=True)
-    np.testing.assert_array_equal(table.weights, weights)
+    table = read_table(tmp_path / "data.npz", sample_weight="weight", groups="patient", allow_missing=True)
+    np.testing.assert_array_equal(table.sample_weight, weights)
     np.testing.assert_array_equal(table.groups, np.unique(groups, return_inverse=True)[1])
     assert table.X.shape == (N, D)

@@ -108,7 +108,7 @@ def test_every_guess_is_printed(folder, succeed, refuse, monkeypatch, expected):
 
 
 def test_names_of_the_columns_of_a_sparse_table(folder, tmp_path, rank, succeed):
-    words = [f"word{place}" for place in range(30)]
+    words = [f"word{column}" for column in range(30)]
     (tmp_path / "words.txt").write_text("\n".join(words))
     ledger, page = tmp_path / "run.ledger", tmp_path / "r.md"
     options = ["--feature-names", tmp_path / "words.txt"]

@@ -52,7 +52,7 @@ def test_a_run_and_itself(saved_run):
 
 def test_the_command(saved_run, other, study, tmp_path, capsys):
     out = tmp_path / "diff.json"
-    assert run(["diff", str(saved_run[1]), str(other[1]), "--json", str(out)]) == 0
+    assert run(["diff", str(saved_run[1]), str(other[1]), "--out", str(out)]) == 0
     printed = capsys.readouterr().out
     assert json.loads(out.read_text()) == compare_runs(saved_run[1], other[1])
     for words in ("settings that differ", "rank, run.ledger", "rank, other.ledger", "40 features in both", "by chance"):
@@ -60,10 +60,10 @@ def test_the_command(saved_run, other, study, tmp_path, capsys):
     assert run(["diff", str(saved_run[1]), str(saved_run[1])]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("The settings are the same.")
-    assert "rank correlation (Spearman) 1.000. The first 1,600 probes gave the same J in both." in printed
+    assert "rank correlation (Spearman) 1.000. The first 1,600 probes have the same J." in printed
     assert run(["diff", str(saved_run[1]), str(study[1])]) == 2
     assert "is not the ledger of a run: give files of DAF or Tournament" in capsys.readouterr().err
-    assert run(["diff", str(saved_run[1]), str(other[1]), "--json", str(saved_run[1])]) == 2
+    assert run(["diff", str(saved_run[1]), str(other[1]), "--out", str(saved_run[1])]) == 2
     assert run(["diff", str(saved_run[1]), str(tmp_path / "none")]) == 2
     assert "there is no run at" in capsys.readouterr().err
 

@@ -152,7 +152,7 @@ def test_convergence_is_the_history(saved_run):
 
 
 def test_convergence_uses_the_top_of_the_stopping_rule_and_few_checks(madelon):
-    daf = DAF(stop=Settled(3, 1.0) | MaxProbes(900), check_every=2, block_size=2, random_state=0).fit(*madelon)
+    daf = DAF(stop=Settled(3, 1.0) | MaxProbes(900), check_every=2, random_state=0).fit(*madelon)
     looks = summarize(daf)["convergence"]
     assert looks["top"] == 3
     assert len(looks["probes"]) <= 200
@@ -306,7 +306,7 @@ def test_the_size_curve_the_run_is_shown(madelon):
 def test_an_optimistic_curve_has_the_nested_score_beside_it(madelon):
     X, y = madelon
     daf = DAF("size_curve", stop=MaxProbes(600), random_state=3).fit(X, y)
-    curve = size_curve(daf)
+    curve = daf.size_curve_
     sizes = summarize(daf, X, y)["sizes"]
     assert sizes["nested_scores"] == curve.check.mean.tolist()
     assert (sizes["suggested"], sizes["beats_guessing"], sizes["nested"]) == (curve.suggested, True, False)
@@ -500,10 +500,10 @@ def test_the_stability_sentence_is_about_methods_that_select(study, madelon):
 
 
 def test_criteria_in_prose():
-    assert in_prose(KNN()) == "3 nearest neighbours"
-    assert in_prose(KNN(1)) == "the nearest neighbour"
-    assert in_prose(KNN(5, missing="median")) == "5 nearest neighbours, gaps filled with the median"
-    assert in_prose(Average([KNN(), NaiveBayes()])) == "the mean of 3 nearest neighbours and naive Bayes"
+    assert in_prose(KNN()) == "3 nearest neighbors"
+    assert in_prose(KNN(1)) == "the nearest neighbor"
+    assert in_prose(KNN(5, missing="median")) == "5 nearest neighbors, missing values filled with the median"
+    assert in_prose(Average([KNN(), NaiveBayes()])) == "the mean of 3 nearest neighbors and naive Bayes"
     assert in_prose(Scorer(KNeighborsClassifier(7))) == Scorer(KNeighborsClassifier(7)).describe()
     assert all("(" not in in_prose(kind()) for kind in NAMES.values())
 

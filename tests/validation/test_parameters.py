@@ -63,7 +63,7 @@ class Ids(list):
 def test_labels_by_id_read_the_ids_only_a_few_times():
     COUNTS.clear()
     ids, keys = Ids(["a", "b"]), ["a", "b", *["unknown"] * 300]
-    source = SimpleNamespace(keys=lambda place: keys, names=["id"], path="labels.csv")
+    source = SimpleNamespace(texts=lambda index: keys, names=["id"], path="labels.csv")
     assert _rows_by_id(source, 0, ids) == [0, 1]
     assert COUNTS["reads"] < 10
 
@@ -72,7 +72,7 @@ def test_labels_by_id_read_the_ids_only_a_few_times():
 @pytest.mark.parametrize(
     ("estimator", "name"),
     [
-        *((DAF, name) for name in ("max_probe_size", "check_every", "block_size", "n_jobs", "random_state")),
+        *((DAF, name) for name in ("max_probe_size", "check_every", "n_jobs", "random_state")),
         *((Tournament, name) for name in ("n_jobs", "random_state")),
         *((kind, "discretization") for kind in (EFS, DFE, CFS, FCBF)),
         *((kind, "levels") for kind in (MRMR, JMI)),
@@ -91,7 +91,7 @@ def test_a_bad_value_is_named_with_its_parameter(estimator, name, value):
 @pytest.mark.parametrize(
     ("selector", "message"),
     [
-        (DAF(inclusion="half"), "inclusion='half' must be a probability"),
+        (DAF(inclusion="half"), "inclusion='half' must be a share above 0 and below 1 or None"),
         (DAF(check_every=None), "check_every=None must be a whole number"),
         (DAF(ledger=7), "ledger=7 must be the path of a file"),
         (DAF(n_jobs=0), "n_jobs=0 must be a whole number of workers, -1 for all cores"),
@@ -101,7 +101,7 @@ def test_a_bad_value_is_named_with_its_parameter(estimator, name, value):
             r"random_state=Generator\(PCG64\).*; give a whole number, or None",
         ),
         (ReliefF(n_samples=3, random_state="x"), "random_state='x' cannot be used"),
-        (Tournament(time_limit="1h"), "time_limit='1h' must be above 0 seconds"),
+        (Tournament(time_limit="1h"), "time_limit='1h' must be a number above 0 or None"),
     ],
     ids=range(8),
 )

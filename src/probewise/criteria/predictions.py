@@ -51,6 +51,12 @@ class PredictionScorer:
         except (TypeError, ValueError) as error:
             if "sample_weight" in str(error):
                 raise ParameterError(f"sample_weight: scoring={scoring!r} takes no weights; leave them out") from error
+            if scoring in ("f1", "precision", "recall") and target.n_classes == 2:
+                first, second = np.asarray(target.classes).tolist()
+                raise ParameterError(
+                    f"scoring={scoring!r} scores the class labeled {POSITIVE}, and the classes of y are {first!r} and "
+                    f"{second!r}: use scoring='{scoring}_macro', or make_scorer({scoring}_score, pos_label={second!r})"
+                ) from error
             raise ParameterError(f"scoring={scoring!r} cannot score this y: {str(error).splitlines()[0]}") from error
         if estimator.called not in ({"predict"}, {"decision_function"}):
             raise ParameterError(f"scoring={scoring!r} needs more than predictions{advice}")

@@ -97,7 +97,7 @@ def summarize(
         Lines of Python that create X and y, for the code that repeats the run.
     feature_names : sequence of str, default=None
         Names of the features if the run has none, for example for sparse data.
-    coefficient : {"daf0", "daf1", "daf2", "daf0_centred", "daf2_centred", "regression"}, default=None
+    coefficient : {"daf0", "daf1", "daf2", "daf0_centered", "daf2_centered", "regression"}, default=None
         The coefficient that ranks the run in a ledger; None: the default of its method. Ignored for a selector.
     groups, sample_weight : array-like of shape (n_samples,), default=None
         The arguments given to ``fit``; the score on held-out samples uses them.

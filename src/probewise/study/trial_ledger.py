@@ -26,7 +26,7 @@ Record = dict[str, Any]
 
 
 class StudyError(ParameterError):
-    """A ledger that cannot be used: it has another study, is in use, is damaged, or is a file of another kind."""
+    """A ledger that cannot be used: it holds another study, is in use, is damaged, or is a file of another kind."""
 
 
 def is_trial_ledger(path: str | PathLike[str]) -> bool:
@@ -93,7 +93,7 @@ class TrialLedger:
                 for name in different
             )
             raise StudyError(
-                f"{self.path} has another study: {differences}. "
+                f"{self.path} holds another study: {differences}. "
                 "Give the same data and settings to continue it, or choose another file."
             )
 
