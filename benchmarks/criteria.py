@@ -1,7 +1,7 @@
-"""Wrapper criteria against the loop people write today: ``cross_val_score`` of a scikit-learn estimator per subset.
+"""Speed of the criteria compared with a loop that calls ``cross_val_score`` of a scikit-learn estimator per subset.
 
-Both run on the same arrays and the same subsets, each in a fresh process with two workers: ours threads, the loop two
-processes with one BLAS thread each. Memory is the peak of all processes of a side, data and libraries included.
+Both run on the same arrays and the same subsets, each in a fresh process with two workers (the loop: two
+processes with one BLAS thread each). Memory is the peak of all processes of a side, data and libraries included.
 """
 
 import json
@@ -38,7 +38,7 @@ def madelon():
 
 
 def reuters():
-    """A stratified half of the rows of Reuters: CSR counts and 33 classes."""
+    """A stratified half of the rows of Reuters: a sparse matrix of counts, and 33 classes."""
     with np.load(DATA / "reuters.npz", allow_pickle=False) as arrays:
         X = sp.csr_matrix((arrays["data"], arrays["indices"], arrays["indptr"]), shape=tuple(arrays["shape"]))
         y = arrays["y"]
@@ -79,15 +79,15 @@ CASES = {
 
 
 def ours(case):
-    """J of the first probes, probes per second after a first call that compiles, peak memory."""
+    """J of the probes, probes per second (compilation and the start of workers not counted), and peak memory."""
     X, y = case.data()
     plan = ProbePlan(X.shape[1], max_size=case.max_size, seed=0)
     score = case.criterion.bind(X, y, cv=3)
-    score(plan.draw(0, 2))
-    block = case.criterion.block_size
+    map_blocks, block = executor(WORKERS, prefer=case.criterion.prefer), case.criterion.block_size
+    list(map_blocks(score, [plan.draw(0, 2)] * WORKERS))
     blocks = [plan.draw(start, min(start + block, case.probes)) for start in range(0, case.probes, block)]
     started = time.perf_counter()
-    values = np.concatenate(list(executor(WORKERS, prefer=case.criterion.prefer)(score, blocks)))
+    values = np.concatenate(list(map_blocks(score, blocks)))
     return values, case.probes / (time.perf_counter() - started), peak_mib()
 
 
@@ -136,11 +136,11 @@ def main():
     rows = []
     for name, case in CASES.items():
         if case.data is reuters and not (DATA / "reuters.npz").exists():
-            print(f"{name}: skipped, set PROBEWISE_DATA to the folder that holds reuters.npz")
+            print(f"{name}: skipped; set PROBEWISE_DATA to the folder that contains reuters.npz")
             continue
         rows.append(compare(name))
         print("  ".join(rows[-1]), flush=True)
-    header = ["ours / theirs", "probes/s", "loop", "ratio", "MiB", "loop MiB", "max |dJ|", "Spearman"]
+    header = ["ours / loop", "probes/s", "loop probes/s", "ratio", "MiB", "loop MiB", "max |dJ|", "Spearman"]
     print_table("Criteria, two workers each, 3 folds", header, rows)
 
 

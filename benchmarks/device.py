@@ -1,8 +1,8 @@
-"""The GPU against float64 on the CPU: J, ranking and bits on fresh data, then probes a second.
+"""GPU compared with the CPU: J, ranking and repeatability on new random data, then probes per second.
 
-Probes a second are those of whole fits by the wall clock, kernels having been compiled: X checked, sent and prepared,
-probes drawn, scored, tallied, and written to a ledger on disk. ``python -m benchmarks device``; with ``--only knn``,
-``tall``, ``linear``, ``others``, ``default``, ``rounds`` or ``papers`` a part of it.
+Probes per second are measured for complete fits (wall-clock time after compilation): validation, transfer, probes,
+tally and a ledger on disk. ``python -m benchmarks device``; ``--only`` runs one part: ``knn``, ``tall``, ``linear``,
+``others``, ``default``, ``rounds`` or ``papers``.
 """
 
 import os
@@ -35,9 +35,9 @@ def main(only=None, small=False):
     name = torch.cuda.get_device_name() if torch.cuda.is_available() else "no GPU"
     print(f"{name}, torch {torch.__version__}")
     seed = int.from_bytes(os.urandom(4), "little")
-    print(f"fresh data from seed {seed}")
+    print(f"random data from seed {seed}")
     if torch.cuda.is_available():
-        print_ceilings()
+        print_peak_rates()
     parts = {"knn": knn, "tall": tall, "linear": linear, "others": others, "default": default, "rounds": rounds}
     parts |= {"papers": papers}
     for part, run in parts.items():
@@ -45,8 +45,8 @@ def main(only=None, small=False):
             run(seed, small)
 
 
-def print_ceilings():
-    """What this card does at best: a large copy, and large matrix products."""
+def print_peak_rates():
+    """Print the peak rates of this GPU: a large copy, and large matrix products."""
     source = torch.empty(2**30, dtype=torch.float32, device="cuda").normal_()
     target = torch.empty_like(source)
     copy = _gpu_seconds(lambda: target.copy_(source))
@@ -74,7 +74,7 @@ def _gpu_seconds(job, repeats=10):
 
 def knn(seed, small):
     madelon = make_madelon(n_samples=1000, random_state=seed % 2**31)
-    _compare("k-NN, Madelon's shape (1,000 x 500, tau = 150)", KNN(3), madelon.X, madelon.y, 150, seed, small)
+    _compare("k-NN, Madelon recipe (1,000 x 500, tau = 150)", KNN(3), madelon.X, madelon.y, 150, seed, small)
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, 5000)
     X = rng.standard_normal((5000, 5000), dtype=np.float32)
@@ -93,7 +93,7 @@ def tall(seed, small):
 
 
 def default(seed, small):
-    """DAF as it is set, whole fits by the wall clock: the first compiles."""
+    """Complete fits of DAF with default settings; the first one compiles."""
     data = make_madelon(n_samples=1000, random_state=seed % 2**31)
     rows = []
     for n_probes in (25_000, 25_000, 2000 if small else 400_000, 2000 if small else 400_000):
@@ -102,48 +102,48 @@ def default(seed, small):
         seconds = time.perf_counter() - started
         rows.append((f"{n_probes:,}", f"{seconds:.3f}", f"{n_probes / seconds:,.0f}", daf.run_.settings.block_size))
     print_table(
-        "DAF at its defaults (k-NN, groups of rows, a look every 400 probes), Madelon's shape, whole fit",
+        "DAF with default settings, Madelon recipe, complete fit",
         ("probes", "seconds", "probes/s", "block"),
         rows,
     )
 
 
 def rounds(seed, small):
-    """A tournament as it is set (soft k-NN and linear, one row left out), whole fits: the first compiles."""
+    """Complete fits of Tournament with default settings; the first one compiles."""
     n_features, n_probes = (500, 2000) if small else (5000, 60_000)
     data = make_madelon(n_samples=1000, n_features=n_features, random_state=seed % 2**31)
     rows = []
     for _ in range(3):
         started = time.perf_counter()
-        found = Tournament(20, n_probes=n_probes, device=DEVICE, random_state=seed).fit(data.X, data.y)
-        hits = found.support_[data.informative].sum()
-        rows.append((f"{time.perf_counter() - started:.2f}", f"{found.run_.ledger.seconds:.2f}", hits))
+        tournament = Tournament(20, n_probes=n_probes, device=DEVICE, random_state=seed).fit(data.X, data.y)
+        hits = tournament.support_[data.informative].sum()
+        rows.append((f"{time.perf_counter() - started:.2f}", f"{tournament.run_.ledger.seconds:.2f}", hits))
     title = f"Tournament, 1,000 x {n_features:,}, {n_probes:,} probes"
-    print_table(title, ("seconds, whole fit", "of it rounds", "of the 20 found"), rows)
+    print_table(title, ("seconds, complete fit", "seconds, rounds", "informative features found (of 20)"), rows)
 
 
 def linear(seed, small):
     X, y = reuters()
-    _compare("Linear, Reuters' half (4,470 x 9,946, 33 classes, tau = 200)", Linear(), X, y, 200, seed, small)
+    _compare("Linear, half of Reuters (4,470 x 9,946, 33 classes, tau = 200)", Linear(), X, y, 200, seed, small)
 
 
 def others(seed, small):
     data = make_madelon(n_samples=1000, random_state=seed % 2**31)
-    soft = {"cv": "loo", "scoring": "probability"}
+    options = {"cv": "loo", "scoring": "probability"}
     for criterion in (KNN(10), Linear()):
-        name = f"{type(criterion).__name__}, probabilities, one row left out, Madelon's shape"
-        _compare(name, criterion, data.X, data.y, 100, seed, small, n_ranked=4000, n_checked=200, **soft)
+        name = f"{type(criterion).__name__}, probabilities, leave-one-out, Madelon recipe"
+        _compare(name, criterion, data.X, data.y, 100, seed, small, n_ranked=4000, n_checked=200, **options)
     rng = np.random.default_rng(seed)
     X, y = rng.standard_normal((1000, 500)), rng.standard_normal(1000)
     y += X[:, :10].sum(axis=1)
-    _compare("k-NN with k = 10, a number to predict", KNN(10), X, y, 150, seed, small, n_checked=2000)
+    _compare("k-NN with k = 10, regression", KNN(10), X, y, 150, seed, small, n_checked=2000)
 
 
-def _compare(title, criterion, X, y, tau, seed, small, *, n_ranked=20_000, n_checked=4000, n_timed=400_000, **how):
-    """J of some probes and the ranking of many, against the CPU; twice the same bits; and how fast."""
+def _compare(title, criterion, X, y, tau, seed, small, *, n_ranked=20_000, n_checked=4000, n_timed=400_000, **binding):
+    """Compare J and the ranking with the CPU, check that results repeat, and measure the speed."""
     if small:
         n_ranked, n_checked, n_timed = min(n_ranked, 800), min(n_checked, 200), min(n_timed, 2000)
-    bound = criterion.bind(X, y, how.get("cv", 3), scoring=how.get("scoring"))
+    bound = criterion.bind(X, y, binding.get("cv", 3), scoring=binding.get("scoring"))
     device = to_device(bound, DEVICE)
     subsets = ProbePlan(X.shape[1], tau, seed=seed).draw(0, n_checked)
     truth, ours, again = bound(subsets), device(subsets), device(subsets)
@@ -156,41 +156,43 @@ def _compare(title, criterion, X, y, tau, seed, small, *, n_ranked=20_000, n_che
                 (f"{low} to {high}", inside.sum(), f"{off.max():.2g}", f"{np.sqrt((off**2).mean()):.2g}")
             )
     print_table(
-        f"{title}: J against float64 on {n_checked:,} probes", ("features", "probes", "max", "rms"), differences
+        f"{title}: difference of J from float64 on the CPU, {n_checked:,} probes",
+        ("features", "probes", "max", "rms"),
+        differences,
     )
-    print(f"J varies by {truth.std():.3g}; the same bits again: {np.array_equal(ours, again)}")
+    print(f"standard deviation of J {truth.std():.3g}; same bits when repeated: {np.array_equal(ours, again)}")
     if n_ranked:
         options = {
             "criterion": criterion,
             "max_probe_size": tau,
             "stop": MaxProbes(n_ranked),
             "random_state": seed,
-        } | how
+        } | binding
         cpu = DAF(20, **options, n_jobs=-1).fit(X, y)
         gpu = DAF(20, **options, device=DEVICE).fit(X, y)
         agreement = spearmanr(cpu.scores_, gpu.scores_).statistic
         swapped = np.flatnonzero(cpu.support_ != gpu.support_)
-        border = np.sort(cpu.scores_)[-20]
-        apart = np.abs(cpu.scores_[swapped] - border) / cpu.std_errors_[swapped]
+        limit = np.sort(cpu.scores_)[-20]
+        distance = np.abs(cpu.scores_[swapped] - limit) / cpu.std_errors_[swapped]
         print(
             f"ranking from {n_ranked:,} probes: Spearman {agreement:.5f}, "
-            f"{20 - len(swapped) // 2} of the top 20 the same"
-            + (f", the others within {apart.max():.2f} standard errors of the 20th" if len(swapped) else "")
+            f"{20 - len(swapped) // 2} of the top 20 are the same"
+            + (f", the others are within {distance.max():.2f} standard errors of the 20th" if len(swapped) else "")
         )
     with tempfile.TemporaryDirectory() as folder:
         seconds = []
         for run in range(3):
             daf = DAF(20, criterion=criterion, max_probe_size=tau, stop=MaxProbes(n_timed), random_state=seed + run,
-                      device=DEVICE, ledger=f"{folder}/{run}.ledger", check_every=4000, **how)  # fmt: skip
+                      device=DEVICE, ledger=f"{folder}/{run}.ledger", check_every=4000, **binding)  # fmt: skip
             started = time.perf_counter()
             daf.fit(X, y)
             seconds.append(time.perf_counter() - started)
     rate = n_timed / min(seconds[1:])
-    print(f"whole fit: {rate:,.0f} probes/s ({n_timed:,} probes, block {daf.run_.settings.block_size})")
+    print(f"complete fit: {rate:,.0f} probes/s ({n_timed:,} probes, block {daf.run_.settings.block_size})")
 
 
 def papers(seed, small):
-    """The DAF runs of the 2011 paper, each on a random half, with its number of probes."""
+    """The DAF runs of the 2011 paper, each on a random half of the rows, with the paper's number of probes."""
     del seed
     rows, total = [], 0.0
     three, rbf = KNeighborsClassifier(3), SVC()
@@ -200,7 +202,7 @@ def papers(seed, small):
         ("madelon", KNN(3), 150, 25_000, (three, rbf), 20),
         ("spambase", KNN(3), 57, 160_000, (three, rbf), 10),
     ]
-    for name, criterion, tau, n_probes, judges, size in cases:
+    for name, criterion, tau, n_probes, classifiers, size in cases:
         data = load(name, DATA)
         X = data.X / np.maximum(abs(data.X).max(axis=0), 1e-12) if name == "spambase" else data.X
         train, test = train_test_split(np.arange(len(data.y)), test_size=0.5, stratify=data.y, random_state=0)
@@ -212,11 +214,14 @@ def papers(seed, small):
         seconds = time.perf_counter() - started
         total += seconds
         chosen = np.flatnonzero(daf.support_)
-        right = [
-            judge.fit(X[train][:, chosen], data.y[train]).score(X[test][:, chosen], data.y[test]) for judge in judges
+        accuracy = [
+            classifier.fit(X[train][:, chosen], data.y[train]).score(X[test][:, chosen], data.y[test])
+            for classifier in classifiers
         ]
         probed = f"{daf.run_.feature_tally.counts.mean():,.0f}"
-        rows.append((name, f"{daf.n_probes_:,}", probed, f"{seconds:.2f}", size, *(f"{value:.3f}" for value in right)))
-    header = ("data", "probes", "with a feature", "seconds", "features", "first classifier", "second")
-    print_table("The paper's four DAF runs (Table II's numbers of probes)", header, rows)
-    print(f"together {total:.1f} s, X sent and prepared included; the paper's took 780 minutes on 8 to 24 threads")
+        rows.append(
+            (name, f"{daf.n_probes_:,}", probed, f"{seconds:.2f}", size, *(f"{value:.3f}" for value in accuracy))
+        )
+    header = ("data", "probes", "probes per feature", "seconds", "features", "accuracy, first classifier", "second")
+    print_table("The four DAF runs of the 2011 paper", header, rows)
+    print(f"{total:.1f} s in total, including the transfer of X; the paper: 780 minutes on 8 to 24 threads")

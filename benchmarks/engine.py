@@ -1,6 +1,6 @@
-"""The engine alone: draw, tally, ledger and looks, with a criterion that costs nothing.
+"""Speed of the engine (drawing probes, tally, ledger, looks) with a criterion that costs nothing.
 
-Floor: a probe of mean size 100 (tau = 200) touches 100 rows of 24 bytes of the tally and needs 101 random words.
+Lower bound: a probe of mean size 100 (tau = 200) reads 100 tally rows of 24 bytes and needs 101 random words.
 """
 
 import sys
@@ -13,7 +13,7 @@ from benchmarks.measure import in_fresh_process, print_table, resident_mib
 CASES = [(10_000, 400), (10_000, 50), (1_000_000, 400)]
 
 
-def free(subsets):
+def free_criterion(subsets):
     return (subsets.indices[subsets.offsets[:-1]] % 97) / 97.0
 
 
@@ -26,7 +26,7 @@ def run(n_features, n_probes, block_size, ledger_path, stop=None):
     plan = ProbePlan(n_features, max_size=200, seed=1)
     with Ledger(ledger_path, {"seed": 1}) as ledger:
         rule = MaxProbes(n_probes) if stop is None else stop | MaxProbes(n_probes)
-        return run_probes(plan, free, stop=rule, ledger=ledger, block_size=block_size)
+        return run_probes(plan, free_criterion, stop=rule, ledger=ledger, block_size=block_size)
 
 
 def throughput(n_features, n_probes, block_size, stop=None):
@@ -38,13 +38,13 @@ def throughput(n_features, n_probes, block_size, stop=None):
 
 
 def memory_growth(n_features, first, second):
-    """Bytes per probe that the process grows by when it scores more of them."""
+    """Growth of memory in bytes per further probe."""
     with tempfile.TemporaryDirectory() as folder:
         run(n_features, 4000, 400, Path(folder) / "warm")
-        kept = run(n_features, first, 400, Path(folder) / "a")
+        result = run(n_features, first, 400, Path(folder) / "a")
         before = resident_mib()
-        kept = run(n_features, second, 400, Path(folder) / "b")
-        assert kept.tally.n_probes == second
+        result = run(n_features, second, 400, Path(folder) / "b")
+        assert result.tally.n_probes == second
         return (resident_mib() - before) * 2**20 / (second - first)
 
 
@@ -68,7 +68,7 @@ def main():
         rows,
     )
     code = "from benchmarks.engine import memory_growth; print(memory_growth(10_000, 400_000, 2_400_000))"
-    print(f"\nMemory per further probe: {float(in_fresh_process(code)):.1f} bytes (the ledger's own: 8)")
+    print(f"\nMemory per further probe: {float(in_fresh_process(code)):.1f} bytes (8 of them in the ledger)")
 
 
 if __name__ == "__main__":

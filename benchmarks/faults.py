@@ -1,4 +1,4 @@
-"""A run under fire: workers, the scheduler and the driver are killed at random until it is done all the same.
+"""Fault test: workers, the scheduler and the main process (driver) of a run are killed at random until it is done.
 
 python -m benchmarks faults [--kills 50]
 """
@@ -21,27 +21,27 @@ from benchmarks.measure import print_table
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests"))
 WORKERS = 3
-DEEDS = {"kill a worker": 12, "kill all workers": 2, "kill the driver": 4, "kill the scheduler": 2, "add a worker": 2}
+EVENTS = {"kill a worker": 12, "kill all workers": 2, "kill the driver": 4, "kill the scheduler": 2, "add a worker": 2}
 
 
-def daf(n_probes, ledger=None, tell=None):
-    """The run: k-NN on Madelon's recipe. ``tell`` is called with the number of probes at every border."""
+def daf(n_probes, ledger=None, on_block=None):
+    """The run: k-NN on the Madelon recipe. ``on_block`` is called with the number of probes after every block."""
     from probewise import DAF
     from probewise.stopping import MaxProbes, Rule
 
-    class Told(Rule):
+    class Reporting(Rule):
         watch = frozenset()
         max_probes = n_probes
 
         def __call__(self, state):
-            if tell is not None:
-                tell(state.n_probes)
+            if on_block is not None:
+                on_block(state.n_probes)
             return state.n_probes >= n_probes
 
         def reason(self, state):
             return MaxProbes(n_probes).reason(state)
 
-    return DAF(criterion="knn", max_probe_size=150, stop=Told(), ledger=ledger, random_state=0)
+    return DAF(criterion="knn", max_probe_size=150, stop=Reporting(), ledger=ledger, random_state=0)
 
 
 def data():
@@ -59,19 +59,19 @@ def digest(fitted):
 
 
 def drive(address, ledger, n_probes):
-    """A session of the driver: goes on with what the ledger holds."""
+    """A session of the driver, which resumes the run in the ledger."""
     import joblib
     from distributed import Client
 
     with Client(address, timeout=120) as client:
         client.wait_for_workers(1, timeout=120)
         with joblib.parallel_config(backend="dask", client=client):
-            fitted = daf(n_probes, ledger, tell=lambda n: print(n, flush=True)).fit(*data())
+            fitted = daf(n_probes, ledger, on_block=lambda n: print(n, flush=True)).fit(*data())
     print("done", digest(fitted), flush=True)
 
 
 class Driver:
-    """A session in a process of its own, and what it has said so far."""
+    """A session in its own process, and its output so far."""
 
     def __init__(self, address, ledger, n_probes):
         command = [sys.executable, "-m", "benchmarks.faults", "--drive", address, str(ledger), str(n_probes)]
@@ -108,31 +108,31 @@ class Driver:
         self.process.stderr.close()
 
 
-class Siege:
-    """The cluster, the driver, and what is done to them: each deed when the run has got a little further."""
+class FaultInjector:
+    """The cluster, the driver, and the events that happen to them whenever the run has made some progress."""
 
     def __init__(self, cluster, ledger, *, n_probes, kills, seed):
         self.cluster, self.ledger, self.n_probes, self.kills = cluster, ledger, n_probes, kills
         self.rng = random.Random(seed)
         self.done = Counter()
-        self.sessions = self.told = 0
+        self.sessions = self.reported = 0
 
     @property
     def killed(self):
-        return sum(count for deed, count in self.done.items() if deed.endswith("killed"))
+        return sum(count for event, count in self.done.items() if event.endswith("killed"))
 
     def run(self):
         driver = None
         try:
-            self._staff()
+            self._fill_up()
             driver = self._session()
             while driver.outcome is None:
                 if not driver.is_alive():
                     driver.end()
                     if driver.outcome is None:
-                        driver = self._after(driver)
+                        driver = self._restart(driver)
                 elif self.killed < self.kills and driver.reached > self.n_probes * self.killed / (self.kills + 1):
-                    self._do(driver)
+                    self._inject(driver)
                 time.sleep(0.02)
             return driver.outcome
         finally:
@@ -143,38 +143,38 @@ class Siege:
         self.sessions += 1
         return Driver(self.cluster.address, self.ledger, self.n_probes)
 
-    def _staff(self):
+    def _fill_up(self):
         while len(self.cluster.workers()) < WORKERS:
             self.cluster.add_worker()
 
-    def _do(self, driver):
+    def _inject(self, driver):
         time.sleep(self.rng.uniform(0, 0.3))
-        deed = self.rng.choices(list(DEEDS), list(DEEDS.values()))[0]
+        event = self.rng.choices(list(EVENTS), list(EVENTS.values()))[0]
         workers = self.cluster.workers()
-        if deed == "add a worker":
+        if event == "add a worker":
             if len(workers) <= WORKERS:
                 self.cluster.add_worker()
                 self.done["workers added"] += 1
-        elif deed == "kill the driver":
+        elif event == "kill the driver":
             os.killpg(driver.process.pid, signal.SIGKILL)
             driver.process.wait()
             self.done["driver killed"] += 1
-        elif deed == "kill the scheduler":
+        elif event == "kill the scheduler":
             self.cluster.kill(self.cluster.scheduler)
             self.done["scheduler killed"] += 1
         else:
-            victims = workers if deed == "kill all workers" else self.rng.sample(workers, 1)
+            victims = workers if event == "kill all workers" else self.rng.sample(workers, 1)
             self.cluster.kill(*victims)
             self.done["workers killed"] += len(victims)
-            self._staff()
+            self._fill_up()
 
-    def _after(self, driver):
-        """A driver has ended before the run has: killed, or told that its cluster is lost."""
+    def _restart(self, driver):
+        """Start a new session after the driver was killed or has lost its cluster."""
         if self.cluster.scheduler.poll() is not None:
-            self.told += "ClusterError: the Dask scheduler" in driver.error
+            self.reported += "ClusterError: the Dask scheduler" in driver.error
             self.cluster.kill(*self.cluster.workers())
             self.cluster.start_scheduler()
-            self._staff()
+            self._fill_up()
         elif driver.process.returncode != -signal.SIGKILL:
             raise SystemExit(f"the driver ended by itself: {driver.error}")
         return self._session()
@@ -187,17 +187,17 @@ def main(kills=50, n_probes=20_000, seed=0):
     expected = digest(daf(n_probes).fit(*data()))
     serial = time.perf_counter() - started
     with tempfile.TemporaryDirectory() as folder, DaskCluster(folder) as cluster:
-        siege = Siege(cluster, Path(folder) / "run.ledger", n_probes=n_probes, kills=kills, seed=seed)
+        faults = FaultInjector(cluster, Path(folder) / "run.ledger", n_probes=n_probes, kills=kills, seed=seed)
         started = time.perf_counter()
-        found = siege.run()
+        outcome = faults.run()
         seconds = time.perf_counter() - started
-    rows = [[what, count] for what, count in sorted(siege.done.items())]
-    rows += [["kills in all", siege.killed], ["sessions of the driver", siege.sessions]]
-    rows += [["lost clusters told in a sentence", siege.told]]
+    rows = [[event, count] for event, count in sorted(faults.done.items())]
+    rows += [["kills in total", faults.killed], ["sessions of the driver", faults.sessions]]
+    rows += [["lost clusters reported in one sentence", faults.reported]]
     rows += [["seconds", f"{seconds:.0f}"], ["seconds of the serial run", f"{serial:.0f}"]]
-    rows += [["same bits as the serial run", "yes" if found == expected else "NO"]]
-    print_table(f"{n_probes:,} probes of k-NN on a Dask cluster of {WORKERS} workers", ["what", "count"], rows)
-    if found != expected:
+    rows += [["same bits as the serial run", "yes" if outcome == expected else "NO"]]
+    print_table(f"{n_probes:,} probes of k-NN on a Dask cluster of {WORKERS} workers", ["event", "count"], rows)
+    if outcome != expected:
         raise SystemExit(1)
 
 

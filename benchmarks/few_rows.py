@@ -1,6 +1,6 @@
-"""Probes per second of one core where rows are few, against what a page of numpy or scikit-learn does.
+"""Probes per second on one core for tables with few rows, compared with short numpy and scikit-learn versions.
 
-Both sides score the same subsets of the same table, in turns, in one process with one thread; the best turn of some
+Both sides score the same subsets of the same table, in turn, in one process with one thread. The best of several turns
 counts. J is compared too.
 """
 
@@ -54,7 +54,7 @@ def numpy_votes(X, y, k=3):
 
 
 def numpy_soft(X, y, k=10):
-    """The same for votes by distance with one row left out."""
+    """Distance-weighted votes with leave-one-out."""
     columns = np.ascontiguousarray(X.T, dtype=np.float32)
 
     def score(subset):
@@ -70,13 +70,13 @@ def numpy_soft(X, y, k=10):
 
 
 def ridge_loop(X, y):
-    """The loop people write today."""
+    """The usual loop over `cross_val_score`."""
     return lambda subsets: np.array([cross_val_score(RidgeClassifier(), X[:, s], y, cv=3).mean() for s in subsets])
 
 
 @dataclass
 class Case:
-    """What is bound, its options, and what people write instead; how many probes a turn takes on either side."""
+    """A criterion, its options, its peer, and the number of probes per turn on both sides."""
 
     criterion: Any
     options: dict[str, Any]

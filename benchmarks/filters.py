@@ -1,7 +1,7 @@
-"""The filters against what people use now: scikit-learn, mrmrs, mrmr_selection, fast-select, skrebate and Weka.
+"""Speed of the filters compared with scikit-learn, mrmrs, mrmr_selection, fast-select, skrebate and Weka.
 
-Each case runs in a process of its own on the same arrays: seconds are the best of some runs after a small one (which
-loads or compiles), memory is what the process held at its peak beyond interpreter, libraries and data.
+Each case runs in its own process on the same arrays. Seconds are the best of several runs after a small one, which
+loads or compiles. Memory is the peak of the process beyond interpreter, libraries and data.
 """
 
 import json
@@ -58,7 +58,7 @@ def madelon():
 
 
 def text():
-    """9,000 x 10,000 counts, 0.4 % of them not zero, ten classes."""
+    """9,000 x 10,000 counts, 0.4% of them nonzero, ten classes."""
     X = sp.random(9_000, 10_000, 0.004, format="csr", dtype=np.float32, random_state=0)
     X.data = np.ceil(3 * X.data)
     y = np.random.default_rng(0).integers(0, 10, 9_000)
@@ -93,7 +93,7 @@ def mrmrs():
         target = polars.Series("target", y)
         started = time.perf_counter()
         mrmrs.mrmr(frame, target, 50, "classification")
-        return time.perf_counter() - started  # without making the frame
+        return time.perf_counter() - started  # without creating the data frame
 
     return select
 
@@ -158,7 +158,7 @@ CASES = {
     "DFE greedy": lambda: ours("DFE", discretization="greedy", n_jobs=WORKERS),
 }
 DATA = {
-    "2,000 x 500 (Madelon's recipe)": madelon,
+    "2,000 x 500 (Madelon recipe)": madelon,
     "100 x 20,000 (genes)": genes,
     "20,000 x 500 (5 classes)": tall,
     "200 x 200,000 float32": wide,
@@ -173,12 +173,12 @@ COMPARED = [
     ("9,000 x 10,000 sparse", "FSDD", ["f_classif"]),
     ("200 x 200,000 float32", "MRMR", ["mrmrs"]),
     ("100 x 20,000 (genes)", "MRMR", ["mrmrs", "mutual_info_classif"]),
-    ("2,000 x 500 (Madelon's recipe)", "MRMR", ["mrmrs", "mrmr_selection"]),
+    ("2,000 x 500 (Madelon recipe)", "MRMR", ["mrmrs", "mrmr_selection"]),
     ("9,000 x 10,000 sparse", "MRMR", []),
-    ("2,000 x 500 (Madelon's recipe)", "JMI", []),
-    ("2,000 x 500 (Madelon's recipe)", "ReliefF", ["fast-select ReliefF", "skrebate ReliefF", "Weka ReliefF"]),
+    ("2,000 x 500 (Madelon recipe)", "JMI", []),
+    ("2,000 x 500 (Madelon recipe)", "ReliefF", ["fast-select ReliefF", "skrebate ReliefF", "Weka ReliefF"]),
     ("200 x 100,000 float32", "ReliefF", ["fast-select ReliefF"]),
-    ("2,000 x 500 (Madelon's recipe)", "CFS", ["Weka CFS"]),
+    ("2,000 x 500 (Madelon recipe)", "CFS", ["Weka CFS"]),
     ("100 x 20,000 (genes)", "CFS", []),
     ("100 x 20,000 (genes)", "EFS", []),
     ("20,000 x 500 (5 classes)", "DFE", []),
@@ -187,19 +187,19 @@ COMPARED = [
 
 
 def run(case, data):
-    """Seconds and MiB of one case, printed; called in a process of its own."""
+    """Print seconds and MiB of one case; called in its own process."""
     warnings.simplefilter("ignore")
     job = CASES[case]()
     X, y = DATA[data]()
     if not case.startswith("Weka"):
         job(*((X[:60, :80], y[:60]) if not sp.issparse(X) else (X[:60], y[:60])))
-    Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
     held, times, spent = resident_mib(), [], 0.0
     while not times or (spent < 3.0 and len(times) < 15):
         started = time.perf_counter()
-        told = job(X, y)
+        result = job(X, y)
         spent += time.perf_counter() - started
-        times.append(told if isinstance(told, float) else time.perf_counter() - started)
+        times.append(result if isinstance(result, float) else time.perf_counter() - started)
     print(json.dumps([min(times), peak_mib() - held]))
 
 
@@ -212,7 +212,7 @@ def measured(case, data):
 
 
 def main():
-    print(f"\nFilters, {WORKERS} threads, all rows; a process each: seconds, memory beyond the data")
+    print(f"\nFilters, {WORKERS} threads, all rows, one process each: seconds, memory beyond the data")
     for data, case, peers in COMPARED:
         seconds, mib = measured(case, data)
         print(f"{data} | {case} | {seconds:.4f} s | {mib:.0f} MiB", flush=True)

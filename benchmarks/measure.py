@@ -1,4 +1,4 @@
-"""How things are measured here: wall time of the best of a few runs, peak memory in a fresh process, a table."""
+"""Measurement functions: best wall time, memory, runs in a fresh process, and text tables."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def best_seconds(job, repeats=3):
-    """Wall time of a call, the best of some."""
+    """Best wall time of several calls."""
     times = []
     for _ in range(repeats):
         started = time.perf_counter()
@@ -20,13 +20,13 @@ def best_seconds(job, repeats=3):
 
 
 def resident_mib():
-    """Memory this process holds now."""
+    """Resident memory of this process."""
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def peak_mib():
-    """The most memory this process and its children have held, each at its own peak, added up."""
+    """Sum of the peak memory of this process and of its child processes."""
     parents = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -45,7 +45,7 @@ def _high_water_kib(process):
 
 
 def in_fresh_process(code):
-    """What a script prints, run in its own interpreter: nothing left over from other measurements."""
+    """Output of a script that runs in a new interpreter, so that earlier measurements do not affect it."""
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, check=True)
     return done.stdout.strip()
 

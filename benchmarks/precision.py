@@ -1,10 +1,10 @@
-"""How many probes does the truth take? Coefficients and samplers, with filters beside them.
+"""Quality of rankings by number of probes, for each coefficient and sampler, compared with filters.
 
-python -m benchmarks precision                   all parts; each writes its table here, precision-PART.md, and a picture
-python -m benchmarks precision --only truth      Madelon's recipe (10 seeds) and UCI Madelon: hits by probes
+python -m benchmarks precision                   all parts; each writes precision-PART.md and a plot in this folder
+python -m benchmarks precision --only truth      Madelon recipe (10 seeds) and UCI Madelon: informative features found
 python -m benchmarks precision --only xor        an XOR pair among 500, 5,000, 50,000 features; on a GPU if there is one
-python -m benchmarks precision --only accuracy   Gisette, Leukemia, Lymphoma, Reuters: accuracy on unseen rows by probes
-python -m benchmarks precision --only samplers   paired probes and balanced coverage against independent ones
+python -m benchmarks precision --only accuracy   Gisette, Leukemia, Lymphoma, Reuters: accuracy on held-out rows
+python -m benchmarks precision --only samplers   paired and balanced probes compared with independent ones
 """
 
 import time
@@ -33,49 +33,49 @@ from reproductions.daf_2011.data import informative
 
 HERE = Path(__file__).parent
 MARKS = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
-PLAIN = ("daf0", "daf1", "daf2", "regression")
+COEFFICIENTS = ("daf0", "daf1", "daf2", "regression")
 FILTERS = {"ReliefF": ReliefF, "JMI": JMI}
 
 
 @dataclass(frozen=True)
 class Case:
-    """Data and how they are probed; ``top`` features are judged, by the truth or on the rows kept apart."""
+    """Data and settings; the best ``top`` features are evaluated by the truth or on held-out rows."""
 
     name: str
     X: Any
     y: Any
     top: int
     truth: frozenset[int] = frozenset()
-    unseen: Any = None
-    judge: Any = None
+    held_out: Any = None
+    classifier: Any = None
     criterion: Any = None
     tau: int | None = None
     marks: tuple[int, ...] = MARKS
     options: dict[str, Any] | None = None
     filters: tuple[str, ...] = ("ReliefF", "JMI")
-    plain: tuple[str, ...] = PLAIN
+    coefficients: tuple[str, ...] = COEFFICIENTS
 
     def quality(self, ranking):
-        """Share of the top that is true, or accuracy on unseen rows with the top features alone."""
+        """Share of the informative features in the top, or accuracy of the top features on held-out rows."""
         top = np.argsort(ranking, kind="stable")[: self.top]
         if self.truth:
             return len(self.truth & set(top.tolist())) / len(self.truth)
-        X, y = self.unseen
-        return float(self.judge.fit(self.X[:, top], self.y).score(X[:, top], y))
+        X, y = self.held_out
+        return float(self.classifier.fit(self.X[:, top], self.y).score(X[:, top], y))
 
 
 def main(only=None, small=False):
     parts = {"truth": truth_cases, "xor": xor_cases, "accuracy": accuracy_cases}
     for name in [*parts, "samplers"] if only is None else [only]:
         if name == "samplers":
-            keep("samplers", sampler_lines(2 if small else 10))
+            store("samplers", sampler_lines(2 if small else 10))
             continue
         results = {}
         for case in parts[name](small):
             for method, curve in curves(case).items():
                 results.setdefault(case.name, {}).setdefault(method, []).append(curve)
             print(case.name, {method: runs[-1][-1][1:] for method, runs in results[case.name].items()}, flush=True)
-        keep(name, table_lines(results))
+        store(name, table_lines(results))
         draw(name, results)
 
 
@@ -85,7 +85,7 @@ def main(only=None, small=False):
 def truth_cases(small):
     for seed in range(2 if small else 10):
         data = make_madelon(random_state=seed)
-        yield Case("Madelon's recipe", data.X, data.y, 20, frozenset(data.informative.tolist()), tau=150)
+        yield Case("Madelon recipe", data.X, data.y, 20, frozenset(data.informative.tolist()), tau=150)
     madelon = load("madelon")
     rows, truth = madelon.train_index, frozenset(informative(madelon).tolist())
     yield Case("UCI Madelon", madelon.X[rows].astype(np.float32), madelon.y[rows], 20, truth, tau=150)
@@ -98,51 +98,48 @@ def xor_cases(small):
             data = make_xor(1_000, n_features, random_state=seed)
             many = n_features > 500
             marks = (4_000, 16_000, 64_000, 128_000) if many else MARKS
-            options = (
-                {"device": "cuda", "check_every": 2_000, "block_size": 1_000}
-                if many and find("auto") is not None
-                else None
-            )
-            tau = min(n_features // 2, 5_000)  # 200, the default, sees no pair among so many
+            options = {"device": "cuda", "check_every": 2_000} if many and find("auto") is not None else None
+            tau = min(n_features // 2, 5_000)  # probes of 200, the default, rarely contain a given pair
             filters = ("ReliefF",) if n_features > 5_000 else ("ReliefF", "JMI")
-            plain = ("daf0",) if many else PLAIN
+            coefficients = ("daf0",) if many else COEFFICIENTS
             truth, name = frozenset(data.informative.tolist()), f"XOR pair, N = {n_features:,}"
-            yield Case(name, data.X, data.y, 2, truth, None, None, None, tau, marks, options, filters, plain)
+            yield Case(name, data.X, data.y, 2, truth, None, None, None, tau, marks, options, filters, coefficients)
 
 
 def accuracy_cases(small):
-    neighbours, ridge = KNeighborsClassifier(3), RidgeClassifier()
+    neighbors, ridge = KNeighborsClassifier(3), RidgeClassifier()
     sets = {
-        "Leukemia": ("leukemia", 20, neighbours, KNN(3), MARKS[:-1], 6),
-        "Lymphoma": ("lymphoma", 20, neighbours, KNN(3), MARKS[:-1], 6),
-        "Gisette": ("gisette_valid", 50, neighbours, KNN(3), MARKS[:-1], 2),
+        "Leukemia": ("leukemia", 20, neighbors, KNN(3), MARKS[:-1], 6),
+        "Lymphoma": ("lymphoma", 20, neighbors, KNN(3), MARKS[:-1], 6),
+        "Gisette": ("gisette_valid", 50, neighbors, KNN(3), MARKS[:-1], 2),
         "Reuters": ("reuters", 200, ridge, Linear(), MARKS[:4], 1),
     }
-    for name, (file, top, judge, criterion, marks, n_splits) in sets.items():
+    for name, (file, top, classifier, criterion, marks, n_splits) in sets.items():
         data = load(file)
         for seed in range(1 if small else n_splits):
             split = train_test_split(np.arange(len(data.y)), test_size=0.5, stratify=data.y, random_state=seed)
             scaler = MaxAbsScaler().fit(data.X[split[0]])
-            (X, y), unseen = ((scaler.transform(data.X[rows]), data.y[rows]) for rows in split)
+            (X, y), held_out = ((scaler.transform(data.X[rows]), data.y[rows]) for rows in split)
             filters = () if name == "Reuters" else ("ReliefF", "JMI")
-            yield Case(name, X, y, top, unseen=unseen, judge=judge, criterion=criterion, marks=marks, filters=filters)
+            options = {"held_out": held_out, "classifier": classifier, "criterion": criterion, "marks": marks}
+            yield Case(name, X, y, top, filters=filters, **options)
 
 
 # ---- curves
 
 
 def curves(case):
-    """By method: (probes, quality, seconds) at each mark; a filter has one entry, of no probes."""
-    found = {}
-    plain = fitted(case)
-    print(f"{case.name}: plain in {plain.run_.ledger.seconds:.0f} s", flush=True)
-    for name in case.plain:
-        found[name] = [at_mark(case, plain, name, mark) for mark in case.marks]
+    """(probes, quality, seconds) at each mark, by method; a filter has one entry with 0 probes."""
+    results = {}
+    daf = fitted(case)
+    print(f"{case.name}: DAF in {daf.run_.ledger.seconds:.0f} s", flush=True)
+    for name in case.coefficients:
+        results[name] = [at_mark(case, daf, name, mark) for mark in case.marks]
     for name in case.filters:
         started = time.perf_counter()
         ranking = FILTERS[name](case.top, n_jobs=-1).fit(case.X, case.y).ranking_
-        found[name] = [(0, case.quality(ranking), time.perf_counter() - started)]
-    return found
+        results[name] = [(0, case.quality(ranking), time.perf_counter() - started)]
+    return results
 
 
 def fitted(case):
@@ -153,10 +150,10 @@ def fitted(case):
 
 
 def at_mark(case, daf, coefficient, mark):
-    """As if the run had ended there."""
+    """Quality of the ranking if the run had ended at this number of probes."""
     ledger, plan = daf.run_.ledger.until(mark), daf.run_.feature_plan
-    run = Run(plan, ledger, tally(plan, ledger), Settings.of_features(plan.n_features))
-    return mark, case.quality(run.ranking(coefficient)), daf.run_.ledger.seconds_at(mark)
+    run = Run(plan, ledger, tally(plan, ledger), Settings.of_features(plan.n_features), ranked_by=coefficient)
+    return mark, case.quality(run.ranking()), daf.run_.ledger.seconds_at(mark)
 
 
 def tally(plan, ledger):
@@ -167,7 +164,7 @@ def tally(plan, ledger):
 
 
 def sampler_lines(n_seeds):
-    """Hits of 20 on Madelon's recipe by DAF0 and regression, with probes drawn in three ways."""
+    """Informative features found (of 20) on the Madelon recipe by DAF0 and regression, for three samplers."""
     lines = ["| sampler | coefficient | " + " | ".join(f"{mark:,}" for mark in MARKS[:5]) + " |"]
     lines.append("|" + " --- |" * 7)
     hits = {}
@@ -189,17 +186,17 @@ def sampler_lines(n_seeds):
 
 
 def of_probes(subsets, values, mark, coefficient):
-    """DAF0, or ridge by normal equations, of the first probes."""
+    """DAF0, or ridge regression by normal equations, of the first probes."""
     part = Subsets(subsets.indices[: subsets.offsets[mark]], subsets.offsets[: mark + 1])
     if coefficient == "daf0":
         return Tally.of(part, values[:mark], 500).daf0()
-    sizes, held = part.sizes, np.zeros((mark, 500))
-    held[np.repeat(np.arange(mark), sizes), part.indices] = 1
-    held -= sizes[:, None] / 500
+    sizes, contains = part.sizes, np.zeros((mark, 500))
+    contains[np.repeat(np.arange(mark), sizes), part.indices] = 1
+    contains -= sizes[:, None] / 500
     group = (sizes - 1) // 5
-    rest = values[:mark] - (np.bincount(group, values[:mark]) / np.maximum(np.bincount(group), 1))[group]
-    gram = held.T @ held
-    return np.linalg.solve(gram + 0.5 * gram.trace() / 500 * np.eye(500), held.T @ rest)
+    centered = values[:mark] - (np.bincount(group, values[:mark]) / np.maximum(np.bincount(group), 1))[group]
+    gram = contains.T @ contains
+    return np.linalg.solve(gram + 0.5 * gram.trace() / 500 * np.eye(500), contains.T @ centered)
 
 
 def independent(n_features, tau, n_probes, seed):
@@ -207,21 +204,21 @@ def independent(n_features, tau, n_probes, seed):
 
 
 def balanced(n_features, tau, n_probes, seed):
-    """Shuffled features dealt out one probe after the other, so that each is in equally many, or one more."""
+    """Probes that use up shuffled features in turn, so that the numbers of probes per feature differ by at most one."""
     random, deck, out = np.random.default_rng(seed), np.empty(0, np.int32), []
     for size in random.integers(1, tau + 1, n_probes):
         while len(deck) < size:
             fresh = random.permutation(n_features).astype(np.int32)
             deck = np.concatenate([deck, fresh[~np.isin(fresh, deck)], fresh[np.isin(fresh, deck)]])
         chosen = np.array(list(dict.fromkeys(deck.tolist()))[:size], np.int32)
-        places = {feature: place for place, feature in reversed(list(enumerate(deck.tolist())))}
-        deck = np.delete(deck, [places[feature] for feature in chosen.tolist()])
+        positions_in_deck = {feature: k for k, feature in reversed(list(enumerate(deck.tolist())))}
+        deck = np.delete(deck, [positions_in_deck[feature] for feature in chosen.tolist()])
         out.append(chosen)
     return Subsets.of(out)
 
 
 def paired(n_features, tau, n_probes, seed):
-    """Two probes of a size at a time that share no feature."""
+    """Pairs of probes of equal size without a common feature."""
     random, out = np.random.default_rng(seed), []
     for size in random.integers(1, tau + 1, n_probes // 2):
         both = random.permutation(n_features)[: 2 * size].astype(np.int32)
@@ -229,11 +226,11 @@ def paired(n_features, tau, n_probes, seed):
     return Subsets.of(out)
 
 
-# ---- what is kept
+# ---- output
 
 
 def table_lines(results):
-    """Mean over runs; of probes the quality at each mark, and the seconds at the last."""
+    """Table of the mean quality over runs at each mark, and the seconds at the last mark."""
     lines = []
     for name, methods in results.items():
         marks = [mark for mark, _, _ in methods["daf0"][0]]
@@ -249,7 +246,7 @@ def table_lines(results):
     return lines
 
 
-def keep(name, lines):
+def store(name, lines):
     text = "\n".join([f"`python -m benchmarks precision --only {name}` on {machine()}", *lines]).strip() + "\n"
     (HERE / f"precision-{name}.md").write_text(text)
     print(text)
@@ -261,7 +258,7 @@ def draw(name, results):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    styles = {method: f"C{k}" for k, method in enumerate([*PLAIN, *FILTERS])}
+    styles = {method: f"C{k}" for k, method in enumerate([*COEFFICIENTS, *FILTERS])}
     figure, axes = plt.subplots(1, len(results), figsize=(4.2 * len(results), 3.6), squeeze=False, layout="constrained")
     for axis, (title, methods) in zip(axes[0], results.items(), strict=True):
         for method, runs in methods.items():
@@ -271,7 +268,9 @@ def draw(name, results):
             else:
                 axis.semilogx(mean[:, 0], mean[:, 1], color=styles[method], label=method)
         axis.set(title=title, xlabel="probes")
-    axes[0, 0].set_ylabel("accuracy on unseen rows" if name == "accuracy" else "share of the truth in the top")
+    axes[0, 0].set_ylabel(
+        "accuracy on held-out rows" if name == "accuracy" else "share of informative features in the top"
+    )
     axes[0, -1].legend(fontsize=7)
     figure.savefig(HERE / f"precision-{name}.svg", metadata={"Date": None})
     plt.close(figure)

@@ -1,11 +1,10 @@
-"""Is what a run says about other rows true? Shuffled targets and pure noise, tables drawn again, real halves, the cost.
+"""Validity of statements about other rows: noise, coverage, stability, and cost.
 
-``noise``: how often something stands out, and how often an honest score is within two standard errors of guessing, with
-shuffled targets of real sets (folder PROBEWISE_DATA; of more than 250 rows some are drawn) and of tables without any
-signal; and what stands out with the true ones. ``cover``: tables drawn again and again from one law: how often
-intervals about rows hold the mean effect. ``stability``: what a run says of its own stability against that of real
-halves. ``cost``: probes a second with and without groups of rows, bytes of a ledger. Answers of ``noise`` are kept in
-benchmarks/rows.jsonl and not computed again.
+``noise``: how often a feature stands out, and how often the nested score is within two standard errors of guessing, for
+shuffled targets of real data (folder PROBEWISE_DATA; at most 250 rows) and for tables of pure noise. ``cover``:
+coverage of intervals over rows, for repeated tables from one distribution. ``stability``: expected stability of one run
+compared with halves of the rows. ``cost``: probes per second with and without row effects. Results of ``noise`` are
+stored in benchmarks/rows.jsonl and not computed again.
 """
 
 import json
@@ -25,13 +24,13 @@ from probewise.stopping import MaxProbes
 from probewise.tournament import default_criterion
 
 FOLDER = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-KEPT = Path(__file__).with_suffix(".jsonl")
+STORED = Path(__file__).with_suffix(".jsonl")
 SETS = (
     *("colon", "leukemia", "lymphoma", "lymphoma_discrete", "prostate_ge", "tox_171", "khan", "gravier", "warpar10p"),
     *("arcene", "wine", "iris", "vowel", "authorship", "spambase", "satimage", "msrcv1", "madelon"),
     *("spectrometer", "mfeat", "coil20", "isolet", "pcmac", "reuters", "gisette_valid"),
 )
-SHUFFLES, MOST_ROWS = 20, 250
+N_SHUFFLES, MAX_ROWS = 20, 250
 METHODS = {
     "DAF": lambda seed: DAF(stop=MaxProbes(2000), random_state=seed),
     "Tournament": lambda seed: Tournament(n_probes=2000, random_state=seed),
@@ -76,7 +75,7 @@ NOISES = {
     "three factors": _of(_factors),
     "25 patients x 4 rows, groups": _patients,
     "every row twice, groups": _twice,
-    "every row twice, not told": lambda random: (*_twice(random), False),
+    "every row twice, without groups": lambda random: (*_twice(random), False),
 }
 
 
@@ -92,48 +91,53 @@ def main(only=None, small=False):
 
 
 def noise(small=False):
-    kept = _kept()
+    stored = _stored()
     tables = {name: (lambda random, name=name: _load(name)) for name in SETS} | NOISES
     rows = []
     for name, make in tables.items():
         for method, selector in METHODS.items():
-            answers = []
-            for shuffle in range(-1 if name in SETS else 0, 3 if small else SHUFFLES):
+            results = []
+            for shuffle in range(-1 if name in SETS else 0, 3 if small else N_SHUFFLES):
                 key = f"{name} {method} {shuffle}"
-                if key not in kept:
-                    kept[key] = _told(selector, shuffle, *make(np.random.default_rng(shuffle + 1)))
-                    with KEPT.open("a") as file:
-                        file.write(json.dumps([key, kept[key]]) + "\n")
-                answers.append((shuffle, kept[key]))
-            luck = [answer for shuffle, answer in answers if shuffle >= 0]
-            rows.append([name, method, *_true(answers), *_by_luck(luck)])
-    near = [f"{side} two errors" for side in ("below by more than", "within", "above by more than")]
-    print_table("Noise", ["table", "method", "stand out", "honest", "shuffled: something does", *near], rows)
+                if key not in stored:
+                    stored[key] = _statements(selector, shuffle, *make(np.random.default_rng(shuffle + 1)))
+                    with STORED.open("a") as file:
+                        file.write(json.dumps([key, stored[key]]) + "\n")
+                results.append((shuffle, stored[key]))
+            by_chance = [result for shuffle, result in results if shuffle >= 0]
+            rows.append([name, method, *_with_true_target(results), *_by_chance(by_chance)])
+    near = [f"{side} two standard errors" for side in ("below by more than", "within", "above by more than")]
+    print_table(
+        "Noise",
+        ["table", "method", "stand out", "nested score (guessing)", "shuffled: something stands out", *near],
+        rows,
+    )
     for method in METHODS:
-        told = [row for row in rows if row[1] == method and "not told" not in row[0]]
-        print(method, "; ".join(f"{np.mean([float(row[k]) for row in told]):.3f}" for k in range(4, 8)))
+        valid = [row for row in rows if row[1] == method and "without groups" not in row[0]]
+        print(method, "; ".join(f"{np.mean([float(row[k]) for row in valid]):.3f}" for k in range(4, 8)))
 
 
-def _true(answers):
-    true = [(str(n), f"{score:.2f} ({guess:.2f})") for shuffle, (n, score, _, guess) in answers if shuffle < 0]
+def _with_true_target(results):
+    true = [(str(n), f"{score:.2f} ({guess:.2f})") for shuffle, (n, score, _, guess) in results if shuffle < 0]
     return true[0] if true else ("-", "-")
 
 
-def _by_luck(answers):
-    found, score, error, guess = np.array(answers, dtype=float).T
+def _by_chance(results):
+    n_standing_out, score, error, guess = np.array(results, dtype=float).T
     off = (score - guess) / error
     return [
-        f"{share:.2f}" for share in (np.mean(found > 0), np.mean(off < -2), np.mean(abs(off) <= 2), np.mean(off > 2))
+        f"{share:.2f}"
+        for share in (np.mean(n_standing_out > 0), np.mean(off < -2), np.mean(abs(off) <= 2), np.mean(off > 2))
     ]
 
 
-def _told(selector, shuffle, X, y, groups=None, told=True):
-    """How many stand out; the honest score, its error, and guessing."""
+def _statements(selector, shuffle, X, y, groups=None, use_groups=True):
+    """Number of features that stand out; the nested score, its standard error, and the score of guessing."""
     if shuffle >= 0:
         y = shuffled_target(np.asarray(y), groups, np.random.default_rng([shuffle, 7]))
-    of_rows = {"groups": groups} if told and groups is not None else {}
-    fitted = selector(max(shuffle, 0)).fit(X, y, **of_rows)
-    score = nested_score(fitted, X, y, seconds=0.0, **of_rows)
+    options = {"groups": groups} if use_groups and groups is not None else {}
+    fitted = selector(max(shuffle, 0)).fit(X, y, **options)
+    score = nested_score(fitted, X, y, seconds=0.0, **options)
     return int(fitted.stands_out().sum()), score.mean, score.std_error, score.guess
 
 
@@ -146,13 +150,13 @@ def _load(name):
         else:
             X = arrays["X"].astype(np.float32)
     order = np.lexsort((np.random.default_rng(0).permutation(len(y)), y))
-    some = np.sort(order[np.arange(min(MOST_ROWS, len(y))) * len(y) // min(MOST_ROWS, len(y))])
-    some = some[np.bincount(y[some])[y[some]] >= 6]  # so that folds within folds have three
-    return X[some], np.unique(y[some], return_inverse=True)[1]
+    rows = np.sort(order[np.arange(min(MAX_ROWS, len(y))) * len(y) // min(MAX_ROWS, len(y))])
+    rows = rows[np.bincount(y[rows])[y[rows]] >= 6]  # nested folds need three rows of each class
+    return X[rows], np.unique(y[rows], return_inverse=True)[1]
 
 
-def _kept():
-    return dict(json.loads(line) for line in KEPT.read_text().splitlines()) if KEPT.exists() else {}
+def _stored():
+    return dict(json.loads(line) for line in STORED.read_text().splitlines()) if STORED.exists() else {}
 
 
 # ---- coverage
@@ -160,20 +164,20 @@ def _kept():
 
 def cover(small=False):
     rows = []
-    soft = {"cv": "loo", "scoring": "probability"}
-    games = {
+    probability = {"cv": "loo", "scoring": "probability"}
+    settings = {
         "1-NN, 100 rows": ({"criterion": KNN(1)}, 100, 0.5),
         "3-NN, 40 rows": ({"criterion": KNN(3)}, 40, 0.5),
         "3-NN, 100 rows": ({"criterion": KNN(3)}, 100, 0.5),
         "3-NN, 400 rows": ({"criterion": KNN(3)}, 400, 0.5),
         "3-NN, 100 rows, 15 : 85": ({"criterion": KNN(3)}, 100, 0.15),
-        "soft 10-NN, one out, 100 rows": ({"criterion": KNN(10), **soft}, 100, 0.5),
-        "Tournament's, 60 rows": ({"criterion": default_criterion(60), **soft}, 60, 0.5),
-        "Tournament's, 200 rows": ({"criterion": default_criterion(200), **soft}, 200, 0.5),
+        "10-NN probability, leave-one-out, 100 rows": ({"criterion": KNN(10), **probability}, 100, 0.5),
+        "default of Tournament, 60 rows": ({"criterion": default_criterion(60), **probability}, 60, 0.5),
+        "default of Tournament, 200 rows": ({"criterion": default_criterion(200), **probability}, 200, 0.5),
         "naive Bayes, 100 rows": ({"criterion": "naive_bayes"}, 100, 0.5),
         "linear, 100 rows": ({"criterion": "linear"}, 100, 0.5),
     }
-    for name, (options, n_rows, balance) in games.items():
+    for name, (options, n_rows, balance) in settings.items():
         effects, errors = [], []
         for seed in range(20 if small else 150):
             random = np.random.default_rng(seed)
@@ -183,12 +187,12 @@ def cover(small=False):
             X[:, :5] += y[:, None]
             X[:, 5:10] += 0.7 * X[:, :5]
             fitted = DAF(stop=MaxProbes(800), max_probe_size=20, random_state=seed, **options).fit(X, y)
-            found = fitted.run_.row_effects
-            effects.append(found.effects - found.effects.mean())
-            errors.append(found.std_errors)
+            estimated = fitted.run_.row_effects
+            effects.append(estimated.effects - estimated.effects.mean())
+            errors.append(estimated.std_errors)
         inside = np.abs(np.array(effects) - np.mean(effects, axis=0)) < 1.96 * np.array(errors)
         rows.append([name, f"{100 * inside[:, :10].mean():.1f}", f"{100 * inside[:, 10:].mean():.1f}"])
-    print_table("Coverage", ["95 % intervals about rows", "of features that tell something", "of the others"], rows)
+    print_table("Coverage", ["95% intervals over rows", "informative features (%)", "other features (%)"], rows)
 
 
 # ---- stability
@@ -204,13 +208,13 @@ def stability(small=False):
         chosen = []
         for half in range(4 if small else 10):
             random = np.random.default_rng(half)
-            of_class = [random.permutation(np.flatnonzero(y == label)) for label in np.unique(y)]
-            some = np.sort(np.concatenate([rows_of[: len(rows_of) // 2] for rows_of in of_class]))
-            part = DAF(20, stop=MaxProbes(4000), scale="standard", random_state=half).fit(X[some], y[some])
+            by_class = [random.permutation(np.flatnonzero(y == label)) for label in np.unique(y)]
+            half_rows = np.sort(np.concatenate([members[: len(members) // 2] for members in by_class]))
+            part = DAF(20, stop=MaxProbes(4000), scale="standard", random_state=half).fit(X[half_rows], y[half_rows])
             chosen.append(np.flatnonzero(part.support_))
-        real = cw_rel(chosen, X.shape[1])
-        rows.append([name, f"{fitted.run_.expected_stability(20):.2f}", f"{real:.2f}"])
-    print_table("Stability", ["CW_rel of the top 20", "as one run expects", "of ten real halves"], rows)
+        measured = cw_rel(chosen, X.shape[1])
+        rows.append([name, f"{fitted.run_.expected_stability(20):.2f}", f"{measured:.2f}"])
+    print_table("Stability", ["CW_rel of the top 20", "expected from one run", "between halves"], rows)
 
 
 # ---- cost
@@ -222,10 +226,12 @@ def cost(small=False):
         X, y = random.standard_normal((n_rows, n_features)).astype(np.float32), np.arange(n_rows) % 3
         best = {}
         for _ in range(2 if small else 9):
-            for kept in (False, True):
-                daf = DAF(criterion=KNN(3), rows=kept, stop=MaxProbes(2000), max_probe_size=100, random_state=0)
+            for stores in (False, True):
+                daf = DAF(
+                    criterion=KNN(3), row_effects=stores, stop=MaxProbes(2000), max_probe_size=100, random_state=0
+                )
                 daf.fit(X, y)
-                best[kept] = min(best.get(kept, np.inf), daf.run_.ledger.seconds)
-        speeds = [f"{2000 / best[kept]:,.0f}" for kept in (False, True)]
+                best[stores] = min(best.get(stores, np.inf), daf.run_.ledger.seconds)
+        speeds = [f"{2000 / best[stores]:,.0f}" for stores in (False, True)]
         rows.append([f"{n_rows} x {n_features:,}", *speeds, f"{best[False] / best[True]:.2f}"])
-    print_table("Cost", ["3-NN, tau = 100, one core", "probes/s without rows", "with", "ratio"], rows)
+    print_table("Cost", ["3-NN, tau = 100, one core", "probes/s without row effects", "with", "ratio"], rows)

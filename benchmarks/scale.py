@@ -1,11 +1,10 @@
-"""What grows with what: a million features, cost per probe by features and rows, millions of probes, and a filter.
+"""Scaling: a million features, cost per probe by features and rows, millions of probes, and losses of a filter.
 
     python -m benchmarks scale                    all four parts
     python -m benchmarks scale --only million     one of million, growth, load, filter
-    python -m benchmarks scale --small            the same on a hundredth of the data, to see that it works
+    python -m benchmarks scale --small            a hundredth of the data, to see that it works
 
-Each measurement runs in a process of its own. Memory is the most that process held, interpreter, libraries and data
-included.
+Each measurement runs in its own process. Memory is the peak of that process, including interpreter, libraries and data.
 """
 
 import json
@@ -25,7 +24,7 @@ WORKERS = 2
 INFORMATIVE = 50
 COVERAGE = 20
 TAU = 200
-PASSING = 0.02  # of the features, those that pass a filter
+PASSING = 0.02  # share of features that pass the filter
 PLOT = Path(__file__).with_name("growth.svg")
 PARTS = ("million", "growth", "load", "filter")
 
@@ -34,24 +33,24 @@ def main(only=None, small=False):
     if only not in (None, *PARTS):
         raise SystemExit(f"--only {only}: choose one of {', '.join(PARTS)}")
     for part in PARTS if only is None else (only,):
-        {"million": million, "growth": growth, "load": load, "filter": what_a_filter_loses}[part](small)
+        {"million": million, "growth": growth, "load": load, "filter": losses_of_a_filter}[part](small)
 
 
 def measured(function, *arguments):
-    """What a function of this module returns, called in a fresh process."""
+    """Result of a function of this module, called in a new process."""
     code = f"import json, benchmarks.scale as scale; print(json.dumps(scale.{function.__name__}(*{arguments!r})))"
     return json.loads(in_fresh_process(code).splitlines()[-1])
 
 
 def show(title, header, rows):
-    """A table in Markdown."""
+    """Print a table in Markdown."""
     print(f"\n{title}\n")
     for row in [header, ["---"] * len(header), *rows]:
         print(f"| {' | '.join(map(str, row))} |")
 
 
-def forget_peak():
-    """The peak counts from here."""
+def reset_peak():
+    """Reset the peak memory of this process."""
     Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -59,7 +58,7 @@ def forget_peak():
 
 
 def wide(n_features, order, n_rows=200):
-    """Rows of float32 by columns (F) or by rows (C), two classes, the first features informative."""
+    """A float32 table in Fortran (F) or C order with two classes; the first features are informative."""
     rng = np.random.default_rng(0)
     y = np.arange(n_rows) % 2
     X = rng.standard_normal((n_features, n_rows), dtype=np.float32).T
@@ -90,16 +89,16 @@ def after_filter(make):
 
 
 def top(selector):
-    """The columns of X that rank best."""
+    """The best columns of X."""
     if not hasattr(selector, "steps"):
         return np.argsort(selector.ranking_)[:INFORMATIVE]
     return selector[0].get_support(indices=True)[np.argsort(selector[-1].ranking_)[:INFORMATIVE]]
 
 
 METHODS = {
-    "DAF, Linear, tau = 100": partial(daf, "linear", 100),  # its cost grows with the cube of the size
+    "DAF, Linear, tau = 100": partial(daf, "linear", 100),  # the cost grows with the cube of the probe size
     "DAF, k-NN, tau = 200": partial(daf, "knn", 200),
-    "the same on 2 % after FSDD, coverage 200": partial(after_filter, partial(daf, "knn", 200, coverage=200)),
+    "DAF on the best 2% of FSDD, coverage 200": partial(after_filter, partial(daf, "knn", 200, coverage=200)),
     "FSDD": partial(filtered, "FSDD"),
     "MRMR(50)": partial(filtered, "MRMR", n_features_to_select=50),
     "ReliefF": partial(filtered, "ReliefF"),
@@ -110,7 +109,7 @@ def one_of_a_million(method, n_features, order):
     X, y = wide(n_features, order)
     selector = METHODS[method]()
     selector.fit(np.asarray(X[:, :5000], order=order), y)  # loads or compiles
-    forget_peak()
+    reset_peak()
     started = time.perf_counter()
     selector.fit(X, y)
     seconds, peak = time.perf_counter() - started, peak_mib()
@@ -120,7 +119,7 @@ def one_of_a_million(method, n_features, order):
         "data": X.nbytes / 2**20,
         "peak": peak,
         "probes": getattr(last, "n_probes_", None),
-        "least": int(last.run_.feature_tally.counts.min()) if hasattr(last, "tally_") else None,
+        "least": int(last.run_.feature_tally.counts.min()) if hasattr(last, "run_") else None,
         "found": int((best < INFORMATIVE).sum()),
     }
 
@@ -138,8 +137,8 @@ def million(small=False):
             print("  ".join(map(str, rows[-1])), flush=True)
     show(
         f"200 x {n_features:,} float32, {WORKERS} workers; DAF to coverage {COVERAGE}; "
-        f"found: of {INFORMATIVE} informative features in the top {INFORMATIVE}",
-        ["method", "order", "seconds", "peak MiB", "x data", "probes", "least coverage", "found"],
+        f"found: number of the {INFORMATIVE} informative features in the top {INFORMATIVE}",
+        ["method", "order", "seconds", "peak MiB", "peak / X", "probes", "lowest coverage", "found"],
         rows,
     )
 
@@ -147,12 +146,12 @@ def million(small=False):
 # ---- cost per probe
 
 CRITERIA = {"linear": "Linear", "naive_bayes": "NaiveBayes", "knn": "k-NN"}
-MOST_ROWS_OF_KNN = 10_000  # a probe takes a third of all pairs of rows
+MAX_ROWS_OF_KNN = 10_000  # k-NN compares a third of all pairs of rows
 
 
 @dataclass
 class Growth:
-    """What grows, what stays, and for each point the shape (rows, features, tau, order of memory)."""
+    """A quantity that grows, the fixed settings, and the shape (rows, features, tau, memory order) of each point."""
 
     name: str
     fixed: str
@@ -171,13 +170,13 @@ class Growth:
 
     @staticmethod
     def cost(criterion, shape, seconds):
-        if criterion == "knn" and shape[0] > MOST_ROWS_OF_KNN:
+        if criterion == "knn" and shape[0] > MAX_ROWS_OF_KNN:
             return None
-        return measured(microseconds_a_probe, criterion, shape, seconds)
+        return measured(microseconds_per_probe, criterion, shape, seconds)
 
 
-def microseconds_a_probe(criterion, shape, seconds):
-    """Of a run of so many seconds on one core, binding to the data not counted."""
+def microseconds_per_probe(criterion, shape, seconds):
+    """Cost of a probe in a run of this many seconds on one core, without binding."""
     from probewise import DAF
     from probewise.stopping import MaxProbes, MaxTime
 
@@ -193,21 +192,21 @@ def growth(small=False):
     features, rows = [10**3, 10**4, 10**5, 10**6], [10**2, 10**3, 10**4, 10**5]
     if small:
         features, rows = features[:3], rows[:3]
-    grown = [
-        Growth("features", "200 rows, tau = 100, X by columns (F)", features, lambda n: (200, n, 100, "F")),
-        Growth("features", "200 rows, tau = 100, X by rows (C)", features, lambda n: (200, n, 100, "C")),
+    panels = [
+        Growth("features", "200 rows, tau = 100, Fortran order", features, lambda n: (200, n, 100, "F")),
+        Growth("features", "200 rows, tau = 100, C order", features, lambda n: (200, n, 100, "C")),
         Growth("rows", "1,000 features, tau = 100", rows, lambda n: (n, 1000, 100, "F")),
         Growth("tau", "2,000 rows, 10,000 features", [20, 40, 80, 160, 320], lambda n: (2000, 10_000, n, "F")),
     ]
-    for each in grown:
-        each.measure(0.3 if small else 4.0)
+    for panel in panels:
+        panel.measure(0.3 if small else 4.0)
     if not small:
-        draw_growth([grown[0], *grown[2:]])
+        draw_growth([panels[0], *panels[2:]])
         print(f"\nThe plot is in {PLOT.name}")
 
 
 def draw_growth(panels):
-    """Cost per probe on doubly logarithmic axes; the dotted line is cost in proportion to what grows."""
+    """Plot the cost per probe on logarithmic axes; the dotted line is proportional growth."""
     import matplotlib
 
     matplotlib.use("svg")
@@ -221,8 +220,8 @@ def draw_growth(panels):
             known = [(n, cost) for n, cost in zip(panel.at, costs, strict=True) if cost is not None]
             axis.loglog(*zip(*known, strict=True), marker=marker, label=word)
         start = panel.costs[0]["naive_bayes"] / 2
-        axis.loglog(panel.at, [start * n / panel.at[0] for n in panel.at], ":", color="grey", label="in proportion")
-        axis.set(xlabel=panel.name, title=panel.fixed.removesuffix(", X by columns (F)"))
+        axis.loglog(panel.at, [start * n / panel.at[0] for n in panel.at], ":", color="grey", label="proportional")
+        axis.set(xlabel=panel.name, title=panel.fixed.removesuffix(", Fortran order"))
         axis.set_xticks(panel.at, [f"{n:,}" for n in panel.at])
         axis.minorticks_off()
         axis.grid(alpha=0.3)
@@ -235,44 +234,44 @@ def draw_growth(panels):
 # ---- millions of probes
 
 
-def hours_of_probes(n_probes, n_features):
-    """A long run of a game that costs nothing, with a ledger and every measure at every look."""
+def long_run(n_probes, n_features):
+    """A long run of a criterion that costs nothing, with a ledger and all convergence measures at every look."""
     from probewise.criteria import Criterion
     from probewise.criteria.base import Folds
     from probewise.daf import DAF
-    from probewise.engine import loop as engine
+    from probewise.engine.running_stats import RunningStats
     from probewise.stopping import MaxProbes, OrderChange, RelativeChange, Settled
 
     weights = np.random.default_rng(0).uniform(size=n_features)
 
-    class Game:
+    class BoundAdditive:
         folds = Folds((), 2)
 
         def __call__(self, subsets):
             return np.add.reduceat(weights[subsets.indices], subsets.offsets[:-1])
 
-    class AdditiveGame(Criterion):
+    class Additive(Criterion):
         needs_target = False
 
         def bind(self, X, y, cv=3, *, groups=None, scoring=None):
-            return Game()
+            return BoundAdditive()
 
-    look, looks, held = engine.RunningStats.look, [], []
+    look, looks, memory = RunningStats.look, [], []
 
-    def timed_look(knowledge):
+    def timed_look(stats):
         started = time.perf_counter()
-        found = look(knowledge)
+        result = look(stats)
         looks.append(time.perf_counter() - started)
-        if knowledge.known % (n_probes // 4) == 0:
-            held.append(resident_mib())
-        return found
+        if stats.n_known % (n_probes // 4) == 0:
+            memory.append(resident_mib())
+        return result
 
     never = Settled(20, 1.1) | RelativeChange(1e-12) | OrderChange(1e-12)
-    options = {"criterion": AdditiveGame(), "max_probe_size": TAU, "random_state": 0}
+    options = {"criterion": Additive(), "max_probe_size": TAU, "random_state": 0}
     X = np.zeros((2, n_features), dtype=np.float32)
     with tempfile.TemporaryDirectory() as folder:
         DAF(stop=never | MaxProbes(4000), ledger=Path(folder) / "warm", **options).fit(X)
-        engine.RunningStats.look = timed_look
+        RunningStats.look = timed_look
         path = Path(folder) / "run"
         started = time.perf_counter()
         run = DAF(stop=never | MaxProbes(n_probes), ledger=path, **options).fit(X)
@@ -282,44 +281,44 @@ def hours_of_probes(n_probes, n_features):
     return {
         "probes": run.n_probes_,
         "seconds": seconds,
-        "held": held,
+        "memory": memory,
         "bytes": size,
         "looks": len(looks),
         "first": 1e3 * float(np.median(looks[:tenth])),
         "last": 1e3 * float(np.median(looks[-tenth:])),
-        "agrees": float(np.corrcoef(run.scores_, weights)[0, 1]),
+        "correlation": float(np.corrcoef(run.scores_, weights)[0, 1]),
     }
 
 
 def load(small=False):
     n_probes, n_features = (80_000 if small else 2_000_000), 10_000
-    got = measured(hours_of_probes, n_probes, n_features)
-    held = " / ".join(f"{mib:.1f}" for mib in got["held"])
+    got = measured(long_run, n_probes, n_features)
+    memory = " / ".join(f"{mib:.1f}" for mib in got["memory"])
     show(
-        f"{got['probes']:,} probes of a game that costs nothing, {n_features:,} features, tau = {TAU}, one core",
-        ["what", "measured"],
+        f"{got['probes']:,} probes of a criterion that costs nothing, {n_features:,} features, tau = {TAU}, one core",
+        ["quantity", "measured"],
         [
             ["seconds", f"{got['seconds']:.1f}"],
-            ["memory at 25 / 50 / 75 / 100 % of the probes", f"{held} MiB"],
-            ["ledger", f"{got['bytes'] / 1e6:.1f} MB, {got['bytes'] / got['probes']:.2f} bytes a probe"],
-            ["looks, each with C, C2 and the top of two halves", f"{got['looks']:,}"],
-            ["a look, median of the first tenth / the last", f"{got['first']:.2f} / {got['last']:.2f} ms"],
-            ["correlation of scores with the game's weights", f"{got['agrees']:.4f}"],
+            ["memory after 25 / 50 / 75 / 100% of the probes", f"{memory} MiB"],
+            ["ledger", f"{got['bytes'] / 1e6:.1f} MB, {got['bytes'] / got['probes']:.2f} bytes per probe"],
+            ["number of looks, each with C, C2 and the agreement of halves", f"{got['looks']:,}"],
+            ["median time of a look, first tenth / last tenth", f"{got['first']:.2f} / {got['last']:.2f} ms"],
+            ["correlation of scores and true weights", f"{got['correlation']:.4f}"],
         ],
     )
 
 
-# ---- what a filter loses
+# ---- losses of a filter
 
 SHARES = (0.5, 0.2, 0.1, 0.05)
 PAIRS, ALONE = 2, 4
 
 
 def xor_pairs(n_features, n_rows, seed):
-    """Two pairs that tell something only together, four features that tell something alone, noise.
+    """Two pairs that are only informative together, four features that are informative on their own, and noise.
 
-    The class is the sign of the sum of the pairs' products and of the single features, half each in variance, and of
-    a little noise. A factor of a product is symmetric about 0, so that alone it tells nothing of the class.
+    The class is the sign of the sum of the products of the pairs, of the single features (each half of the variance),
+    and of a little noise. The factors of a product are symmetric about 0, so on their own they are uninformative.
     """
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((n_rows, n_features))
@@ -329,31 +328,31 @@ def xor_pairs(n_features, n_rows, seed):
     return X, y
 
 
-def passed_shares(judge, n_features, n_rows, draws):
-    """For each cut: the share of features of pairs, of whole pairs, and of single features that pass, over draws."""
-    selector = filtered(judge)
+def passed_shares(method, n_features, n_rows, draws):
+    """Share of features in pairs, of whole pairs, and of single features that pass the filter, for each cut."""
+    selector = filtered(method)
     passed = np.zeros((3, len(SHARES)))
     for seed in range(draws):
         X, y = xor_pairs(n_features, n_rows, seed)
         ranking = selector.fit(X, y).ranking_
-        for place, share in enumerate(SHARES):
-            does = ranking <= share * n_features
-            both = does[:PAIRS] & does[PAIRS : 2 * PAIRS]
-            passed[:, place] += does[: 2 * PAIRS].mean(), both.mean(), does[2 * PAIRS : 2 * PAIRS + ALONE].mean()
+        for k, share in enumerate(SHARES):
+            passes = ranking <= share * n_features
+            both = passes[:PAIRS] & passes[PAIRS : 2 * PAIRS]
+            passed[:, k] += passes[: 2 * PAIRS].mean(), both.mean(), passes[2 * PAIRS : 2 * PAIRS + ALONE].mean()
     return (passed / draws).tolist()
 
 
-def what_a_filter_loses(small=False):
+def losses_of_a_filter(small=False):
     n_rows, draws = 1000, {"FSDD": 4 if small else 400, "ReliefF": 2 if small else 50}
     rows = []
     for n_features in (100, 1000, 10_000):
-        for judge, n_draws in draws.items():
-            shares = measured(passed_shares, judge, n_features, n_rows, n_draws)
-            for kind, passed in zip(("of a pair", "both of a pair", "alone"), shares, strict=True):
-                rows.append([f"{n_features:,}", judge, n_draws, kind, *(f"{share:.2f}" for share in passed)])
+        for method, n_draws in draws.items():
+            shares = measured(passed_shares, method, n_features, n_rows, n_draws)
+            for kind, passed in zip(("in a pair", "both of a pair", "informative alone"), shares, strict=True):
+                rows.append([f"{n_features:,}", method, n_draws, kind, *(f"{share:.2f}" for share in passed)])
     show(
-        f"Share that passes a filter, {n_rows:,} rows: features of XOR pairs, both of a pair, features that tell alone",
-        ["features", "filter", "draws", "kind", *(f"cut at {share:.0%}" for share in SHARES)],
+        f"Share of features that pass a filter, {n_rows:,} rows",
+        ["features", "filter", "draws", "kind", *(f"best {share:.0%} kept" for share in SHARES)],
         rows,
     )
 

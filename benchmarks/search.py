@@ -1,6 +1,6 @@
-"""Floating and sequential search against mlxtend and scikit-learn, and the 2011 paper's Madelon run.
+"""Speed of floating and sequential search compared with mlxtend and scikit-learn, and the 2011 paper's Madelon run.
 
-Same arrays, same folds, two workers each. The searches must also agree: J at every size is printed side by side.
+Both sides use the same arrays and folds and two workers. The table also shows whether their results agree.
 """
 
 import time
@@ -18,7 +18,7 @@ from probewise.datasets import make_madelon
 from probewise.stopping import MaxProbes
 
 SIZE = 20
-SKLEARN_SIZE = 5  # scikit-learn keeps no path and takes long: a shorter search is enough for the ratio
+SKLEARN_SIZE = 5  # scikit-learn is slow: a shorter search is enough for the ratio
 
 
 def timed(job):
@@ -28,7 +28,7 @@ def timed(job):
 
 
 def against_mlxtend(X, y, *, floating):
-    """floating="strict" is mlxtend's rule; True, ours by default, is that of Pudil et al."""
+    """Compare with mlxtend: floating="strict" is its rule; True, our default, is the rule of Pudil et al."""
     from mlxtend.feature_selection import SequentialFeatureSelector as Sequential
 
     knn = KNeighborsClassifier(3, algorithm="brute")
@@ -36,9 +36,9 @@ def against_mlxtend(X, y, *, floating):
     ours, seconds = timed(lambda: SFFS(SIZE, criterion=KNN(3), floating=floating, n_jobs=WORKERS).fit(X, y))
     search = Sequential(knn, k_features=SIZE, floating=bool(floating), cv=StratifiedKFold(3), n_jobs=WORKERS)
     theirs, their_seconds = timed(lambda: search.fit(X, y))
-    apart = [ours.path_[size][0] - theirs.subsets_[size]["avg_score"] for size in range(1, SIZE + 1)]
+    differences = [ours.path_[size][0] - theirs.subsets_[size]["avg_score"] for size in range(1, SIZE + 1)]
     name = f"{'SFFS' if floating else 'SFS'} to {SIZE} / mlxtend"
-    agreement = f"J at each size within {np.abs(apart).max():.0e}"
+    agreement = f"J at each size within {np.abs(differences).max():.0e}"
     return [name, f"{seconds:.2f} s", f"{their_seconds:.1f} s", f"{their_seconds / seconds:.1f}", agreement]
 
 
@@ -47,7 +47,7 @@ def against_sklearn(X, y):
     ours, seconds = timed(lambda: SFFS(SKLEARN_SIZE, criterion=KNN(3), floating=False, n_jobs=WORKERS).fit(X, y))
     search = SequentialFeatureSelector(knn, n_features_to_select=SKLEARN_SIZE, cv=3, n_jobs=WORKERS)
     theirs, their_seconds = timed(lambda: search.fit(X, y))
-    agreement = "same features" if ours.support_.tolist() == theirs.support_.tolist() else "other features"
+    agreement = "same features" if ours.support_.tolist() == theirs.support_.tolist() else "different features"
     row = [f"SFS to {SKLEARN_SIZE} / scikit-learn", f"{seconds:.2f} s", f"{their_seconds:.1f} s"]
     return [*row, f"{their_seconds / seconds:.1f}", agreement]
 
@@ -56,7 +56,7 @@ def paper_run():
     """25,000 probes of 3-NN with tau = 150 on half of Madelon's 2,000 training rows."""
     path = DATA / "madelon.npz"
     if not path.exists():
-        print("\nMadelon is not at hand (set PROBEWISE_DATA to the folder that holds madelon.npz): skipped")
+        print("\nMadelon is skipped; set PROBEWISE_DATA to the folder that contains madelon.npz")
         return
     with np.load(path, allow_pickle=False) as arrays:
         X, y = arrays["X"][arrays["train_index"]], arrays["y"][arrays["train_index"]]
@@ -66,7 +66,7 @@ def paper_run():
         _, seconds = timed(lambda daf=daf, dtype=dtype: daf.fit(X.astype(dtype), y))
         shape = f"{X.shape[0]} x {X.shape[1]} {np.dtype(dtype)}"
         print(f"\nThe 2011 paper's Madelon run, {shape}, 25,000 probes: {seconds:.1f} s")
-    print("(180 minutes on 16 threads there)")
+    print("(the paper: 180 minutes on 16 threads)")
 
 
 def main():

@@ -1,7 +1,7 @@
-"""The same table mapped, in HDF5 and in Zarr: what a walk through it, a probe's columns and a fit cost.
+"""Time and memory of mapped files, HDF5 and Zarr: a pass over all columns, the columns of a probe, and fits.
 
-Takes minutes: python -m benchmarks stores. Memory is what the process holds of its own beside the file; pages of a
-mapped file can be given back at any time.
+Takes minutes: python -m benchmarks stores. Memory is the anonymous memory of the process; pages of a mapped file do not
+count, because the operating system can reclaim them.
 """
 
 import tempfile
@@ -20,8 +20,8 @@ FORMS = ("Fortran order", "C order", "HDF5", "Zarr")
 METHODS = ("DAF knn", "DAF linear", "FSDD", "DFE mean", "MRMR 5")
 
 
-def keep(form, folder):
-    """The table in a file of that form, if its library is there; where it is."""
+def write_table(form, folder):
+    """Write the table in this format; returns its path."""
     name = {"HDF5": "X.h5", "Zarr": "X.zarr"}.get(form, f"{form[0]}.npy")
     X, path = created(form, folder / name), folder / name
     block = np.random.default_rng(0).standard_normal((N_ROWS, 6400), dtype=np.float32)
@@ -57,28 +57,28 @@ def opened(path):
 
 
 def reading(path):
-    """Seconds for a walk through all columns, and for the columns of one probe of 100."""
+    """Seconds for a pass over all columns, and for the 100 columns of a probe."""
     from probewise.validation.stores import Stored
 
     X = Stored(opened(path))
     probes = [np.random.default_rng(i).choice(N_COLUMNS, 100, replace=False) for i in range(10)]
 
-    def walk():
+    def read_all():
         for part in X.column_slices():
             np.isfinite(X.read_columns(part)).all()
 
-    return best_seconds(walk, 2), best_seconds(lambda: [X.gather(probe) for probe in probes]) / len(probes)
+    return best_seconds(read_all, 2), best_seconds(lambda: [X.gather(probe) for probe in probes]) / len(probes)
 
 
 def fitting(path, method):
-    """Seconds and MiB, beside what is there before, for a fit."""
+    """Seconds of a fit, and the memory in MiB that it adds."""
     X, y, selector = opened(path), np.arange(N_ROWS) % 2, selector_for(method)
-    selector.fit(np.asfortranarray(X[:, :3000]) if Path(path).name == "F.npy" else X[:, :3000], y)  # kernels compiled
-    before, highest, done = own_mib(), [0.0], threading.Event()
+    selector.fit(np.asfortranarray(X[:, :3000]) if Path(path).name == "F.npy" else X[:, :3000], y)  # compiles
+    before, highest, done = anonymous_mib(), [0.0], threading.Event()
 
     def watch():
         while not done.wait(0.005):
-            highest[0] = max(highest[0], own_mib())
+            highest[0] = max(highest[0], anonymous_mib())
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -94,13 +94,13 @@ def selector_for(method):
     from probewise import DAF, DFE, FSDD, MRMR
     from probewise.stopping import MaxProbes
 
-    name, _, what = method.partition(" ")
+    name, _, criterion = method.partition(" ")
     if name == "DAF":
-        return DAF(criterion=what, stop=MaxProbes(N_PROBES), random_state=0)
+        return DAF(criterion=criterion, stop=MaxProbes(N_PROBES), random_state=0)
     return {"FSDD": FSDD(), "DFE": DFE(discretization="mean"), "MRMR": MRMR(5)}[name]
 
 
-def own_mib():
+def anonymous_mib():
     with open("/proc/self/status") as file:
         return next(int(line.split()[1]) for line in file if line.startswith("RssAnon")) / 1024
 
@@ -114,13 +114,13 @@ def main():
         rows, memory = [], []
         for form in FORMS:
             with suppress(ModuleNotFoundError):
-                path = keep(form, Path(folder))
-                walk, probe = fresh(f"reading({str(path)!r})")
-                rows.append([form, f"{walk:.1f} s", f"{1000 * probe:.2f} ms"])
+                path = write_table(form, Path(folder))
+                one_pass, probe = fresh(f"reading({str(path)!r})")
+                rows.append([form, f"{one_pass:.1f} s", f"{1000 * probe:.2f} ms"])
                 for method in METHODS if form in ("Fortran order", "HDF5") else ["DAF knn"]:
                     seconds, mib = fresh(f"fitting({str(path)!r}, {method!r})")
                     memory.append([form, method, f"{seconds:.1f} s", f"{mib:.0f} MiB"])
         size = N_ROWS * N_COLUMNS * 4 / 2**20
         title = f"{N_ROWS} x {N_COLUMNS:,} float32, {size:.0f} MiB; chunks of {CHUNKS[0]} x {CHUNKS[1]}"
-        print_table(title, ["X", "all columns", "100 columns"], rows)
-        print_table(f"fits, {N_PROBES} probes for DAF", ["X", "method", "time", "memory beside X"], memory)
+        print_table(title, ["X", "a pass over all columns", "100 columns"], rows)
+        print_table(f"Fits, DAF with {N_PROBES} probes", ["X", "method", "time", "memory besides X"], memory)

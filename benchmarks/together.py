@@ -1,4 +1,4 @@
-"""On truth known by construction: what stands in for what, and how often the size curve takes noise for more."""
+"""Redundant pairs on artificial data with known copies, and false positives of the size curve on noise."""
 
 from itertools import product
 
@@ -20,26 +20,26 @@ def main() -> None:
 
 
 def show_shares() -> None:
-    """Of what a feature is worth without another, the share that is gone with it: 1 and more for a perfect stand-in."""
+    """Print which share of the effect of a feature disappears if another is present; 1 or more for a perfect copy."""
     for noise, tau in product((0.0, 0.7), (10, 40)):
         copies, others = [], []
         for seed, criterion in product(SEEDS, (KNN(), Linear(), NaiveBayes())):
             X, y = with_copies(seed, noise)
             daf = DAF(criterion=criterion, max_probe_size=tau, stop=MaxProbes(3000), random_state=seed).fit(X, y)
-            found = daf.run_.interactions(top=20)
-            place = {column: k for k, column in enumerate(found.features.tolist())}
+            interactions = daf.run_.interactions(top=20)
+            index_of = {column: k for k, column in enumerate(interactions.features.tolist())}
             same, different = [(0, 3), (0, 4), (3, 4)], [(0, 1), (0, 2), (1, 2), (2, 3), (1, 4)]
             for pairs, shares in ((same, copies), (different, others)):
-                for first, second in ((place[a], place[b]) for a, b in pairs if a in place and b in place):
-                    worth = max(found.worth[first, second], found.worth[second, first])
-                    shares.append(-found.contrast[first, second] / worth)
-        kind = f"copies, noise {noise}" if noise else "exact copies"
-        gone, other = (f"{min(part):.2f} to {max(part):.2f}" for part in (copies, others))
-        print(f"probes of up to {tau}: share gone, {kind} {gone}; different things {other}", flush=True)
+                for first, second in ((index_of[a], index_of[b]) for a, b in pairs if a in index_of and b in index_of):
+                    effect = max(interactions.worth[first, second], interactions.worth[second, first])
+                    shares.append(-interactions.contrast[first, second] / effect)
+        kind = f"copies with noise {noise}" if noise else "exact copies"
+        of_copies, of_others = (f"{min(part):.2f} to {max(part):.2f}" for part in (copies, others))
+        print(f"probes of up to {tau}: shared effect of {kind} {of_copies}, of other pairs {of_others}", flush=True)
 
 
 def with_copies(seed, noise):
-    """0, 1 and 2 tell different things; 3 and 4 are 0 again, but for the noise."""
+    """A table in which features 0, 1 and 2 are informative, and 3 and 4 are copies of 0 plus noise."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((400, 40))
     y = X[:, 0] + X[:, 1] + X[:, 2] + 0.5 * rng.standard_normal(400) > 0
@@ -48,17 +48,17 @@ def with_copies(seed, noise):
 
 
 def show_noise() -> None:
-    """How often a nested curve of FSDD's ranking is said to beat guessing, on tables of nothing but noise."""
+    """Print how often a nested size curve of FSDD claims to be better than guessing, on pure noise."""
     for criterion, (n_rows, n_features) in product((KNN(), Linear()), ((100, 200), (60, 1000))):
-        passed = sum(beats(criterion, n_rows, n_features, seed) for seed in range(TABLES))
+        n_false = sum(beats_guessing(criterion, n_rows, n_features, seed) for seed in range(TABLES))
         print(
             f"pure noise, {n_rows} rows, {n_features} features, {type(criterion).__name__}: "
-            f"{passed} of {TABLES} curves beat guessing",
+            f"{n_false} of {TABLES} curves claim to be better than guessing",
             flush=True,
         )
 
 
-def beats(criterion, n_rows, n_features, seed):
+def beats_guessing(criterion, n_rows, n_features, seed):
     X, y = np.random.default_rng(seed).standard_normal((n_rows, n_features)), np.arange(n_rows) % 2
     sizes, target = spaced_sizes(n_features), Target.of(y)
 

@@ -1,11 +1,11 @@
-"""Why Tournament is set as it is: each choice varied by itself, what it finds, and which pairs it sees.
+"""Settings of Tournament: accuracy with one setting changed, informative features found, and XOR pairs found.
 
-python -m benchmarks tournament --only choices    accuracy on unseen rows, by the protocol of unseen
-python -m benchmarks tournament --only truth      Madelon's recipe (10 seeds) and UCI Madelon: hits of 20 by probes
-python -m benchmarks tournament --only pairs      an XOR pair among 500 and 5,000 features, beside ReliefF and JMI
+python -m benchmarks tournament --only choices    accuracy on held-out rows, measured as in unseen
+python -m benchmarks tournament --only truth      Madelon recipe (10 seeds) and UCI Madelon: informative features found
+python -m benchmarks tournament --only pairs      an XOR pair among 500 and 5,000 features; also ReliefF and JMI
 
-Answers are kept in benchmarks/tournament.jsonl and not computed again: it goes on where it was. Tables and a picture of
-all that is known so far are written to benchmarks/tournament.md and docs/pictures/tournament.svg.
+Results are stored in benchmarks/tournament.jsonl and not computed again. Tables and a plot of all results so far are
+written to benchmarks/tournament.md and docs/pictures/tournament.svg.
 """
 
 import json
@@ -20,14 +20,14 @@ from joblib import Parallel, delayed
 from benchmarks import unseen
 
 HERE = Path(__file__).parent
-KEPT = Path(__file__).with_suffix(".jsonl")
+STORED = Path(__file__).with_suffix(".jsonl")
 SEEDS, MARKS = range(10), (500, 1_000, 2_000, 4_000)
 PAIRS = [(n, rows) for n in (500, 5_000) for rows in (250, 500, 1_000)]
 BUDGETS = (2_000, 8_000)
 
 
-def soft_neighbours(temperature):
-    """Soft k-NN as a function, with its temperature times this much."""
+def weighted_neighbors(temperature):
+    """Distance-weighted k-NN as a function, with the temperature multiplied by this factor."""
 
     def score(X, y):
         squares = (X.astype(np.float64) ** 2).sum(axis=1)
@@ -48,66 +48,66 @@ def criteria():
         "k-NN": KNN(10),
         "linear": Linear(),
         "naive Bayes": NaiveBayes(),
-        "5 neighbours": Average((KNN(5), Linear())),
-        "20 neighbours": Average((KNN(20), Linear())),
-        "k-NN, half the temperature": soft_neighbours(0.5),
-        "k-NN, twice the temperature": soft_neighbours(2.0),
+        "5 neighbors": Average((KNN(5), Linear())),
+        "20 neighbors": Average((KNN(20), Linear())),
+        "k-NN, half the temperature": weighted_neighbors(0.5),
+        "k-NN, twice the temperature": weighted_neighbors(2.0),
     }
 
 
-# what is changed: constants of probing.rounds or selectors.tournament, or parameters of Tournament
+# changed constants of engine.schedule or tournament, or changed parameters of Tournament
 CHOICES = {
-    "as it is": {},
+    "default": {},
     "criterion: k-NN": {"criterion": "k-NN"},
     "criterion: linear": {"criterion": "linear"},
     "criterion: naive Bayes": {"criterion": "naive Bayes"},
-    "criterion: 5 neighbours, and linear": {"criterion": "5 neighbours"},
-    "criterion: 20 neighbours, and linear": {"criterion": "20 neighbours"},
+    "criterion: 5 neighbors and linear": {"criterion": "5 neighbors"},
+    "criterion: 20 neighbors and linear": {"criterion": "20 neighbors"},
     "criterion: k-NN, half the temperature": {"criterion": "k-NN, half the temperature"},
     "criterion: k-NN, twice the temperature": {"criterion": "k-NN, twice the temperature"},
-    "scored by accuracy": {"scoring": "accuracy"},
-    "share kept: 0.5": {"SHARE": 0.5},
-    "share kept: 0.85": {"SHARE": 0.85},
-    "last size: 10": {"FEWEST": 10},
-    "last size: 40": {"FEWEST": 40},
-    "first round: as long as others": {"FIRST_SHARE": 0.0},
-    "first round: 1/3": {"FIRST_SHARE": 1 / 3},
-    "first round: 1/2": {"FIRST_SHARE": 0.5},
-    "probes up to 40": {"LARGEST_PROBE": 40},
-    "probes up to 250": {"LARGEST_PROBE": 250},
+    "scoring: accuracy": {"scoring": "accuracy"},
+    "share that goes on: 0.5": {"SHARE": 0.5},
+    "share that goes on: 0.85": {"SHARE": 0.85},
+    "features in the last round: 10": {"FEWEST": 10},
+    "features in the last round: 40": {"FEWEST": 40},
+    "first round: as long as the others": {"FIRST_SHARE": 0.0},
+    "first round: 1/3 of the budget": {"FIRST_SHARE": 1 / 3},
+    "first round: 1/2 of the budget": {"FIRST_SHARE": 0.5},
+    "probes up to 40": {"MAX_PROBE_SIZE": 40},
+    "probes up to 250": {"MAX_PROBE_SIZE": 250},
     "ridge: 3": {"RIDGE": 3.0},
     "ridge: 30": {"RIDGE": 30.0},
-    "protect: always": {"protect": True},
-    "protect: never": {"protect": False},
-    "protect: 60 of each": {"protect": True, "N_PROTECTED": 60},
+    "protect: always": {"MIN_ROWS_TO_PROTECT": 0},
+    "protect: never": {"MIN_ROWS_TO_PROTECT": 10**9},
+    "protect: 60 of each": {"MIN_ROWS_TO_PROTECT": 0, "N_PROTECTED": 60},
     "budget: a quarter": {"budget": 0.25},
     "budget: four times": {"budget": 4.0},
 }
 
 
-def made(choice, n_rows, **options):
-    """Tournament with one choice changed, and what must be patched while it is fitted."""
+def changed_tournament(choice, n_rows, **options):
+    """Tournament with one setting changed, and the patches that must be active while it is fitted."""
     from probewise import Tournament, tournament
-    from probewise.engine import schedule as rounds
+    from probewise.engine import schedule
 
     changed, stack = dict(CHOICES[choice]), ExitStack()
     for name in [name for name in changed if name.isupper()]:
-        module = rounds if hasattr(rounds, name) else tournament
+        module = schedule if hasattr(schedule, name) else tournament
         stack.enter_context(patch.object(module, name, changed.pop(name)))
     if "criterion" in changed:
         changed["criterion"] = criteria()[changed["criterion"]]
-    usual = Tournament()._budget(n_rows)
+    default_budget = Tournament()._budget(n_rows, None)
     if "budget" in changed:
-        changed["n_probes"] = int(usual * changed.pop("budget"))
+        changed["n_probes"] = int(default_budget * changed.pop("budget"))
     return Tournament(**changed, **options), stack
 
 
-# ---- a cell of each part
+# ---- one result of each part
 
 
 def choices(choice, name, half):
     def rank(X, y, half):
-        selector, stack = made(choice, len(y), random_state=half)
+        selector, stack = changed_tournament(choice, len(y), random_state=half)
         with stack:
             return np.argsort(selector.fit(X, y).ranking_, kind="stable")
 
@@ -128,7 +128,7 @@ def truth(choice, seed, n_probes):
     else:
         data = make_madelon(random_state=seed)
         X, y, true = data.X, data.y, data.informative
-    selector, stack = made(choice, len(y), n_probes=n_probes, random_state=0 if seed == "UCI" else seed)
+    selector, stack = changed_tournament(choice, len(y), n_probes=n_probes, random_state=0 if seed == "UCI" else seed)
     started = time.perf_counter()
     with stack:
         ranking = selector.fit(X, y).ranking_
@@ -148,60 +148,60 @@ def pairs(method, n_features, n_rows, n_probes, seed):
 
 
 def cells(part, small):
-    """What is asked in each part, what tells most first."""
+    """The results to compute for each part, the most informative first."""
     if part == "choices":
         sets, halves = unseen.present(unseen.SETS[:2] if small else unseen.SETS), range(1 if small else unseen.HALVES)
         return [(choice, name, half) for half in halves for choice in CHOICES for name in sets]
     if part == "truth":
         named = (
-            "as it is",
+            "default",
             "criterion: k-NN",
             "protect: never",
             "protect: 60 of each",
-            "first round: as long as others",
+            "first round: as long as the others",
         )
         if small:
-            return [("as it is", 0, MARKS[0])]
+            return [("default", 0, MARKS[0])]
         seeds = [*SEEDS, *(["UCI"] if unseen.present(["madelon"]) else [])]
         return [(choice, seed, mark) for choice in named for mark in (1_000, 4_000, 2_000, 500) for seed in seeds]
-    asked = []
+    wanted = []
     for seed in range(1 if small else 3):
         for n_features, n_rows in PAIRS[: 1 if small else None]:
-            asked += [(method, n_features, n_rows, 0, seed) for method in ("ReliefF", "JMI")]
-            asked += [("Tournament", n_features, n_rows, budget, seed) for budget in BUDGETS]
-    return asked
+            wanted += [(method, n_features, n_rows, 0, seed) for method in ("ReliefF", "JMI")]
+            wanted += [("Tournament", n_features, n_rows, budget, seed) for budget in BUDGETS]
+    return wanted
 
 
 PARTS = {"choices": choices, "truth": truth, "pairs": pairs}
 
 
-def answered(part, cell):
+def computed(part, cell):
     return {"part": part, "cell": list(cell), **PARTS[part](*cell)}
 
 
 def main(only=None, small=False, jobs=2, **_):
     known = {}
-    if KEPT.exists() and not small:
-        for line in KEPT.read_text().splitlines():
-            answer = json.loads(line)
-            known[answer["part"], *answer["cell"]] = answer
-    asked = [(part, cell) for part in (only.split(",") if only else PARTS) for cell in cells(part, small)]
-    todo = [(part, cell) for part, cell in asked if (part, *cell) not in known]
-    for answer in Parallel(n_jobs=jobs, return_as="generator")(delayed(answered)(*each) for each in todo):
-        known[answer["part"], *answer["cell"]] = answer
+    if STORED.exists() and not small:
+        for line in STORED.read_text().splitlines():
+            result = json.loads(line)
+            known[result["part"], *result["cell"]] = result
+    wanted = [(part, cell) for part in (only.split(",") if only else PARTS) for cell in cells(part, small)]
+    todo = [(part, cell) for part, cell in wanted if (part, *cell) not in known]
+    for result in Parallel(n_jobs=jobs, return_as="generator")(delayed(computed)(*each) for each in todo):
+        known[result["part"], *result["cell"]] = result
         if not small:
-            with KEPT.open("a") as file:
-                file.write(json.dumps(answer) + "\n")
+            with STORED.open("a") as file:
+                file.write(json.dumps(result) + "\n")
             write(known)
     write(known, to_files=not small)
 
 
-# ---- tables and the picture
+# ---- tables and the plot
 
 
 def write(known, to_files=True):
     tables = [*of_choices(known), *of_truth(known), *of_pairs(known)]
-    text = "# Why Tournament is set as it is\n\n`python -m benchmarks tournament`, answers so far.\n\n"
+    text = "# Settings of Tournament\n\nResults of `python -m benchmarks tournament` so far.\n\n"
     text += "<!-- --8<-- [start:tables] -->\n"
     for title, header, rows in tables:
         lines = [header, ["---"] * len(header), *rows]
@@ -215,69 +215,73 @@ def write(known, to_files=True):
 
 
 def by_choice(known):
-    """{choice: {(set, half): accuracies}}"""
-    found = {}
-    for (part, *cell), answer in known.items():
+    """Accuracies as {choice: {(set, half): values}}."""
+    accuracies = {}
+    for (part, *cell), result in known.items():
         if part == "choices":
-            found.setdefault(cell[0], {})[tuple(cell[1:])] = [100 * answer[str(size)] for size in unseen.SIZES]
-    return found
+            accuracies.setdefault(cell[0], {})[tuple(cell[1:])] = [100 * result[str(size)] for size in unseen.SIZES]
+    return accuracies
 
 
-def differences(found, choice):
-    """Accuracy less that of Tournament as it is, on the sets and halves that both know: a mean for each set."""
-    usual, sets = found.get("as it is", {}), {}
-    for cell, accuracy in found[choice].items():
-        if cell in usual:
-            sets.setdefault(cell[0], []).append(np.subtract(accuracy, usual[cell]))
+def differences(accuracies, choice):
+    """Mean difference of accuracy from the default for each data set, on the halves that both have."""
+    default, sets = accuracies.get("default", {}), {}
+    for cell, accuracy in accuracies[choice].items():
+        if cell in default:
+            sets.setdefault(cell[0], []).append(np.subtract(accuracy, default[cell]))
     return np.array([np.mean(values, axis=0) for values in sets.values()])
 
 
 def of_choices(known):
-    found, rows = by_choice(known), []
-    for choice in [choice for choice in CHOICES if choice in found]:
-        apart = differences(found, choice)
-        if not len(apart):
+    accuracies, rows = by_choice(known), []
+    for choice in [choice for choice in CHOICES if choice in accuracies]:
+        gains = differences(accuracies, choice)
+        if not len(gains):
             continue
-        error = apart.std(axis=0, ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.full(4, np.nan)
-        cells = [f"{mean:+.1f} ± {spread:.1f}" for mean, spread in zip(apart.mean(axis=0), error, strict=True)]
-        rows.append([choice, *cells, len(apart), len(found[choice])])
+        errors = gains.std(axis=0, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.full(4, np.nan)
+        cells = [f"{mean:+.1f} ± {error:.1f}" for mean, error in zip(gains.mean(axis=0), errors, strict=True)]
+        rows.append([choice, *cells, len(gains), len(accuracies[choice])])
     if rows:
-        header = ["choice", *(f"{size} features" for size in unseen.SIZES), "sets", "trials"]
-        yield "Accuracy on unseen rows, in points above Tournament as it is", header, rows
+        header = ["setting", *(f"{size} features" for size in unseen.SIZES), "data sets", "trials"]
+        yield "Accuracy on held-out rows, difference from the default in percentage points", header, rows
 
 
 def of_truth(known):
-    found = {}
-    for (part, *cell), answer in known.items():
+    hits = {}
+    for (part, *cell), result in known.items():
         if part == "truth":
-            where = "UCI Madelon" if cell[1] == "UCI" else "Madelon's recipe"
-            found.setdefault((where, cell[0]), {}).setdefault(cell[2], []).append(answer["hits"])
+            data = "UCI Madelon" if cell[1] == "UCI" else "Madelon recipe"
+            hits.setdefault((data, cell[0]), {}).setdefault(cell[2], []).append(result["hits"])
     rows = [
         [
-            where,
+            data,
             choice,
             *(f"{np.mean(marks[mark]):.1f} ({len(marks[mark])})" if mark in marks else "" for mark in MARKS),
         ]
-        for (where, choice), marks in sorted(found.items())
+        for (data, choice), marks in sorted(hits.items())
     ]
     if rows:
-        yield "Informative features of 20 among the first 20, by probes (trials)", ["data", "choice", *MARKS], rows
+        yield (
+            "Informative features (of 20) among the best 20, by number of probes (trials)",
+            ["data", "setting", *MARKS],
+            rows,
+        )
 
 
 def of_pairs(known):
     found = {}
-    for (part, *cell), answer in known.items():
+    for (part, *cell), result in known.items():
         if part == "pairs":
             method, n_features, n_rows, budget, _ = cell
             key = f"{method}, {budget:,} probes" if budget else method
-            found.setdefault((n_features, n_rows), {}).setdefault(key, []).append(answer["places"][-1] <= 20)
+            found.setdefault((n_features, n_rows), {}).setdefault(key, []).append(result["places"][-1] <= 20)
     methods = [*(f"Tournament, {budget:,} probes" for budget in BUDGETS), "ReliefF", "JMI"]
     rows = [
         [f"{n:,}", n_rows, *(f"{sum(hits[m])} of {len(hits[m])}" if m in hits else "" for m in methods)]
         for (n, n_rows), hits in sorted(found.items())
     ]
     if rows:
-        yield "An XOR pair, both of it among the first 20", ["features", "rows", *methods], rows
+        yield "Runs in which both features of an XOR pair are among the best 20", ["features", "rows", *methods], rows
 
 
 def draw(known):
@@ -286,20 +290,21 @@ def draw(known):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    found = by_choice(known)
-    shown = [choice for choice in reversed(CHOICES) if choice in found and choice != "as it is"]
-    apart = [
-        differences(found, choice)[:, unseen.SIZES.index(20)] for choice in shown if len(differences(found, choice))
-    ]
-    if not apart:
+    accuracies = by_choice(known)
+    shown = [choice for choice in reversed(CHOICES) if choice in accuracies and choice != "default"]
+    gains = {choice: differences(accuracies, choice) for choice in shown}
+    gains = [values[:, unseen.SIZES.index(20)] for values in gains.values() if len(values)]
+    if not gains:
         return
-    figure, axes = plt.subplots(figsize=(8, 0.3 * len(apart) + 1.2), layout="constrained")
-    for place, values in enumerate(apart):
-        axes.plot(values, np.full(len(values), place), ".", color="0.7")
-        axes.plot(values.mean(), place, "o", color="teal")
+    figure, axes = plt.subplots(figsize=(8, 0.3 * len(gains) + 1.2), layout="constrained")
+    for k, values in enumerate(gains):
+        axes.plot(values, np.full(len(values), k), ".", color="0.7")
+        axes.plot(values.mean(), k, "o", color="teal")
     axes.axvline(0, color="0.3", linewidth=0.8)
-    axes.set_yticks(range(len(apart)), shown[: len(apart)])
-    axes.set_xlabel("points of accuracy at 20 features, above Tournament as it is (grey: each set)")
+    axes.set_yticks(range(len(gains)), shown[: len(gains)])
+    axes.set_xlabel(
+        "difference of accuracy from the default with 20 features, percentage points (gray: single data sets)"
+    )
     plt.rcParams["svg.hashsalt"] = "tournament"
     figure.savefig(HERE.parent / "docs" / "pictures" / "tournament.svg", metadata={"Date": None})
     plt.close(figure)

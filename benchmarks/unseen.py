@@ -1,8 +1,8 @@
-"""The board: how well the best 5, 10, 20 and 50 features of each method predict rows that it has not seen.
+"""Accuracy of the best 5, 10, 20 and 50 features of each method on held-out rows.
 
-For each data set (.npz files in the folder that PROBEWISE_DATA names) and each of some stratified halves: columns are
-standardised by the half, a method ranks on it, and a linear SVM, 1-NN and a forest, trained on the same rows with the
-first d features, are scored on the other half. Answers are kept in benchmarks/unseen.jsonl and not computed again.
+For each data set (.npz files in the folder PROBEWISE_DATA) and each stratified half: columns are standardized by the
+half, a method ranks the features on it, and a linear SVM, 1-NN and a random forest, trained on the same rows with the
+best d features, are scored on the other half. Results are stored in benchmarks/unseen.jsonl and not computed again.
 """
 
 import json
@@ -19,12 +19,12 @@ from benchmarks.measure import print_table
 
 SIZES = (5, 10, 20, 50)
 SETS = ("colon", "leukemia", "lymphoma", "prostate_ge", "tox_171", "arcene", "khan", "gravier", "warpar10p")
-TALLER = ("isolet", "pcmac", "madelon")  # 780 to 1,300 rows to rank on: RFE takes minutes a half
+TALLER = ("isolet", "pcmac", "madelon")  # 780 to 1,300 rows to rank on: RFE takes minutes per half
 HALVES = 3
-SEEDS = 3  # on those, of methods that draw at random: of one seed the mean over sets is off by half a point
-AT_RANDOM = ("Tournament", "DAF", "forest's importance", "Boruta")
+SEEDS = 3  # for random methods: with one seed the mean over sets varies by half a point
+RANDOM_METHODS = ("Tournament", "DAF", "random forest importance", "Boruta")
 FOLDER = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
-KEPT = Path(__file__).with_suffix(".jsonl")
+STORED = Path(__file__).with_suffix(".jsonl")
 
 
 def ours(make):
@@ -42,7 +42,7 @@ def f_test(X, y, half):
 
 
 def rfe(X, y, half):
-    """A tenth of the features leaves at a time down to 200, then one by one."""
+    """Recursive elimination: a tenth of the features at a time down to 200, then one by one."""
     from sklearn.feature_selection import RFE
     from sklearn.svm import LinearSVC
 
@@ -67,19 +67,19 @@ def lightgbm(X, y, half):
 
 
 def l1_path(X, y, half):
-    """How early along a path of L1 penalties a feature enters."""
+    """Rank features by how early they enter along a path of L1 penalties."""
     from sklearn.linear_model import LogisticRegression
 
-    seen = np.zeros(X.shape[1])
+    n_entered = np.zeros(X.shape[1])
     for C in np.logspace(-2, 1.5, 12):
         solver = {"solver": "liblinear"} if y.max() == 1 else {"solver": "saga", "max_iter": 60}
         weights = np.abs(LogisticRegression(penalty="l1", C=C, **solver).fit(X, y).coef_).max(axis=0)
-        seen += weights > 0
-    return by_scores(seen + 1e-3 * weights / (weights.max() + 1e-9))
+        n_entered += weights > 0
+    return by_scores(n_entered + 1e-3 * weights / (weights.max() + 1e-9))
 
 
 def boruta(X, y, half):
-    """How often a feature is more important to a forest than all shuffled copies of features, then how important."""
+    """Rank by how often a feature is more important to a forest than all shuffled copies, then by importance."""
     from sklearn.ensemble import RandomForestClassifier
 
     rng, n_features = np.random.default_rng(half), X.shape[1]
@@ -97,8 +97,8 @@ def mrmrs(X, y, half):
     import polars
 
     frame = polars.DataFrame(X, schema=[str(column) for column in range(X.shape[1])])
-    found = mrmrs.mrmr(frame, polars.Series("target", y), 50, "classification")
-    return np.array([int(feature.name) for feature in found])
+    selected = mrmrs.mrmr(frame, polars.Series("target", y), 50, "classification")
+    return np.array([int(feature.name) for feature in selected])
 
 
 def fast_select(X, y, half):
@@ -114,24 +114,24 @@ def methods():
     return {
         "Tournament": ours(lambda half: Tournament(random_state=half)),
         "EFS": ours(lambda half: EFS(50)),
-        "EFS with greedy cuts": ours(lambda half: EFS(50, discretization="greedy")),
+        "EFS with greedy cut points": ours(lambda half: EFS(50, discretization="greedy")),
         "MRMR": ours(lambda half: MRMR(50)),
         "JMI": ours(lambda half: JMI(50)),
         "CMIM": ours(lambda half: CMIM(50)),
         "FCBF": ours(lambda half: FCBF()),
         "FSDD": ours(lambda half: FSDD()),
-        "FSDD by overlap": ours(lambda half: FSDD(overlap=True)),
+        "FSDD with overlap": ours(lambda half: FSDD(overlap=True)),
         "ReliefF": ours(lambda half: ReliefF()),
         "DFE": ours(lambda half: DFE()),
         "BIF": ours(lambda half: BIF()),
         "DAF": ours(lambda half: DAF(stop=MaxProbes(12_000), random_state=half)),
         "RFE with a linear SVM": rfe,
-        "LightGBM's gain": lightgbm,
-        "forest's importance": forest,
+        "LightGBM gain": lightgbm,
+        "random forest importance": forest,
         "L1 path": l1_path,
         "Boruta": boruta,
-        "MRMR of mrmrs": mrmrs,
-        "ReliefF of fast-select": fast_select,
+        "mrmrs MRMR": mrmrs,
+        "fast-select ReliefF": fast_select,
         "F test": f_test,
     }
 
@@ -146,7 +146,7 @@ def load(name):
 
 
 def scored(name, method, half, seed=0, rank=None):
-    """Seconds to rank by a method, or by a function, and the mean accuracy of the three classifiers at each size."""
+    """Seconds to rank by a method or a function, and the mean accuracy of the three classifiers at each size."""
     from sklearn.ensemble import RandomForestClassifier
     from sklearn.model_selection import train_test_split
     from sklearn.neighbors import KNeighborsClassifier
@@ -155,22 +155,22 @@ def scored(name, method, half, seed=0, rank=None):
 
     warnings.filterwarnings("ignore")
     X, y = load(name)
-    seen, unseen = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=100 + half)
-    scaler = (MaxAbsScaler() if sp.issparse(X) else StandardScaler()).fit(X[seen])
-    train, test = (scaler.transform(X[rows]).astype(np.float32) for rows in (seen, unseen))
+    training, held_out = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=100 + half)
+    scaler = (MaxAbsScaler() if sp.issparse(X) else StandardScaler()).fit(X[training])
+    train, test = (scaler.transform(X[rows]).astype(np.float32) for rows in (training, held_out))
     started = time.perf_counter()
-    order = (rank or methods()[method])(train, y[seen], 1000 * seed + half)
-    answer = {"set": name, "method": method, "half": half, "seed": seed, "seconds": time.perf_counter() - started}
+    order = (rank or methods()[method])(train, y[training], 1000 * seed + half)
+    result = {"set": name, "method": method, "half": half, "seed": seed, "seconds": time.perf_counter() - started}
     for size in SIZES:
         first = order[:size]
         classifiers = LinearSVC(dual="auto"), KNeighborsClassifier(1), RandomForestClassifier(100, random_state=0)
-        scores = [each.fit(train[:, first], y[seen]).score(test[:, first], y[unseen]) for each in classifiers]
-        answer[str(size)] = float(np.mean(scores))
-    return answer
+        scores = [each.fit(train[:, first], y[training]).score(test[:, first], y[held_out]) for each in classifiers]
+        result[str(size)] = float(np.mean(scores))
+    return result
 
 
 def present(sets):
-    """Those of the sets that are in the folder; ends where none of the board is there."""
+    """The data sets that exist in the folder; exits if there are none."""
     if not any((FOLDER / f"{name}.npz").exists() for name in SETS):
         raise SystemExit(f"no data set in {FOLDER}: set PROBEWISE_DATA to the folder of .npz files")
     return [name for name in sets if (FOLDER / f"{name}.npz").exists()]
@@ -180,36 +180,36 @@ def main(only=None, small=False, jobs=2, **_):
     names = only.split(",") if only else list(methods())
     halves = range(2 if small else HALVES)
     for sets, n_seeds in ((SETS[:3], 1),) if small else ((SETS, SEEDS), (TALLER, 1)):
-        play(present(sets), names, halves, n_seeds, small, jobs)
+        measure(present(sets), names, halves, n_seeds, small, jobs)
 
 
 def seeds_of(method, n_seeds):
-    return range(n_seeds if method in AT_RANDOM else 1)
+    return range(n_seeds if method in RANDOM_METHODS else 1)
 
 
-def play(sets, names, halves, n_seeds, small, jobs):
-    """Rank and score what is not kept yet, and show the table."""
-    kept = {}
-    if KEPT.exists() and not small:
-        for line in KEPT.read_text().splitlines():
-            answer = json.loads(line)
-            kept[answer["set"], answer["method"], answer["half"], answer.get("seed", 0)] = answer
+def measure(sets, names, halves, n_seeds, small, jobs):
+    """Compute the results that are not stored yet, and print the tables."""
+    stored = {}
+    if STORED.exists() and not small:
+        for line in STORED.read_text().splitlines():
+            result = json.loads(line)
+            stored[result["set"], result["method"], result["half"], result.get("seed", 0)] = result
     todo = [(s, m, h, k) for s in sets for m in names for h in halves for k in seeds_of(m, n_seeds)]
-    todo = [cell for cell in todo if cell not in kept]
-    for answer in Parallel(n_jobs=jobs, return_as="generator")(delayed(scored)(*cell) for cell in todo):
-        kept[answer["set"], answer["method"], answer["half"], answer["seed"]] = answer
+    todo = [cell for cell in todo if cell not in stored]
+    for result in Parallel(n_jobs=jobs, return_as="generator")(delayed(scored)(*cell) for cell in todo):
+        stored[result["set"], result["method"], result["half"], result["seed"]] = result
         if not small:
-            with KEPT.open("a") as file:
-                file.write(json.dumps(answer) + "\n")
-    show(kept, sets, names, halves, n_seeds)
+            with STORED.open("a") as file:
+                file.write(json.dumps(result) + "\n")
+    show(stored, sets, names, halves, n_seeds)
 
 
-def show(kept, sets, names, halves, n_seeds):
-    """Means over sets; behind the best on the worst set and differences to the first method, both at 20 features."""
-    cells = {(m, s, h): [kept[s, m, h, k] for k in seeds_of(m, n_seeds)] for m in names for s in sets for h in halves}
+def show(stored, sets, names, halves, n_seeds):
+    """Print means over sets, the largest deficit to the best method, and differences to the first method."""
+    cells = {(m, s, h): [stored[s, m, h, k] for k in seeds_of(m, n_seeds)] for m in names for s in sets for h in halves}
     accuracy = np.array(
         [
-            [[[np.mean([answer[str(d)] for answer in cells[m, s, h]]) for d in SIZES] for h in halves] for s in sets]
+            [[[np.mean([result[str(d)] for result in cells[m, s, h]]) for d in SIZES] for h in halves] for s in sets]
             for m in names
         ]
     ).mean(axis=2)
@@ -217,7 +217,7 @@ def show(kept, sets, names, halves, n_seeds):
     behind, difference = (at_20 - at_20.max(axis=0)).min(axis=1), at_20 - at_20[0]
     error = difference.std(axis=1, ddof=1) / np.sqrt(len(sets)) if len(sets) > 1 else np.full(len(names), np.nan)
     seconds = [
-        np.mean([min(answer["seconds"] for answer in cells[m, s, h]) for s in sets for h in halves]) for m in names
+        np.mean([min(result["seconds"] for result in cells[m, s, h]) for s in sets for h in halves]) for m in names
     ]
     rows = [
         [
@@ -229,7 +229,11 @@ def show(kept, sets, names, halves, n_seeds):
         ]
         for k in np.argsort(-at_20.mean(axis=1))
     ]
-    header = ["method", *(f"{d}" for d in SIZES), "behind, worst set", "difference at 20", "seconds"]
-    print_table(f"Accuracy on unseen rows, per cent: {len(sets)} sets, {len(halves)} halves each", header, rows)
-    best = [[s, *(f"{value:.1f}" for value in at_20[:, k])] for k, s in enumerate(sets)]
-    print_table("At 20 features, by set", ["set", *names], best)
+    header = ["method", *(f"{d}" for d in SIZES), "largest deficit", "difference at 20", "seconds"]
+    print_table(
+        f"Accuracy (%) on held-out rows by number of features: {len(sets)} data sets, {len(halves)} halves each",
+        header,
+        rows,
+    )
+    by_set = [[s, *(f"{value:.1f}" for value in at_20[:, k])] for k, s in enumerate(sets)]
+    print_table("Accuracy (%) with 20 features, by data set", ["data set", *names], by_set)

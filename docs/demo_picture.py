@@ -1,4 +1,4 @@
-"""Makes docs/demo.svg, the picture of the README: what ``probewise demo`` prints, drawn without outside fonts."""
+"""Script that draws docs/demo.svg, the picture of the README: the output of ``probewise demo``."""
 
 import io
 import re
@@ -14,10 +14,11 @@ if __name__ == "__main__":
         [sys.executable, "-m", "probewise", "demo"], stdout=subprocess.PIPE, text=True, check=True
     ).stdout
     console = Console(record=True, width=100, file=io.StringIO())
-    console.print(Text("$ probewise demo", style="bold"))
+    console.print(Text("$ make demo", style="bold"))
     for line in printed.splitlines():
-        style = "green" if "✓" in line else "bold" if line.startswith(("DAF puts", "Found")) else ""
+        style = "green" if "✓" in line else "bold" if line.startswith(("Tournament puts", "Found by")) else ""
         console.print(Text(line, style=style))
-    svg = console.export_svg(title="probewise demo")
+    svg = console.export_svg(title="make demo")
+    # The font of rich comes from the network: a font of the reader's machine is used instead.
     svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL).replace("Fira Code", "DejaVu Sans Mono")
     Path(__file__).with_name("demo.svg").write_text(svg)

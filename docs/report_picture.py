@@ -1,4 +1,4 @@
-"""Makes docs/report.png: the head of the report of ``probewise demo``'s data, as a browser shows it."""
+"""Script that draws docs/report.png: the first screen of a report on the data of ``probewise demo``."""
 
 import base64
 import sys
@@ -11,11 +11,11 @@ from probewise.io import Table
 from probewise.report import save, summarize
 from probewise.stopping import MaxProbes
 
-HERE = Path(__file__).parent
+FOLDER = Path(__file__).parent
 WIDTH, HEIGHT = 1200, 1490
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(HERE.parent / "tests" / "report"))
+    sys.path.insert(0, str(FOLDER.parent / "tests" / "report"))
     from browser import browser, show
 
     data = make_madelon(random_state=0)
@@ -25,5 +25,5 @@ if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder, browser() as driver:
         show(driver, save(summary, Path(folder) / "demo.html"), width=WIDTH)
         clip = {"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT, "scale": 1}
-        taken = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
-    (HERE / "report.png").write_bytes(base64.b64decode(taken["data"]))
+        screenshot = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+    (FOLDER / "report.png").write_bytes(base64.b64decode(screenshot["data"]))

@@ -1,4 +1,4 @@
-"""Compare methods with a Study: accuracy on rows not seen, by size, and whether differences could be chance."""
+"""Compare methods with a Study: accuracy on held-out rows by number of features, and tests of the differences."""
 
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -18,7 +18,7 @@ study = Study(
 )
 result = study.compare(data.X, data.y)
 
-print("accuracy with   " + "".join(f"{size:8}" for size in result.sizes))
+print("features        " + "".join(f"{size:8}" for size in result.sizes))
 for name, row in zip(result.selectors, result.accuracy.mean(axis=0)[:, 0], strict=True):
     print(f"{name:16}" + "".join(f"{value:8.3f}" for value in row))
 
@@ -29,4 +29,4 @@ for first, second, difference, p in zip(
     print(f"{first} - {second}: {difference:+.3f}, p = {p:.3f}")
 
 save_study(result, "comparison.png")
-print("The picture is in comparison.png.")
+print("The plot is in comparison.png.")

@@ -1,4 +1,4 @@
-"""A first ranking: DAF finds features that work only together, which a ranking of single features misses."""
+"""A first ranking: DAF finds features that are informative only in combination; BIF, feature by feature, does not."""
 
 import numpy as np
 
@@ -16,5 +16,5 @@ for feature in np.argsort(daf.ranking_)[:10]:
     print(f"{daf.ranking_[feature]:4}  {data.feature_names[feature]:7}  {score}  {feature in data.informative}")
 
 for selector in (daf, bif):
-    found = selector.support_[data.informative].sum()
-    print(f"{type(selector).__name__}: {found} of the 20 informative features among its 20")
+    n_found = selector.support_[data.informative].sum()
+    print(f"{type(selector).__name__}: {n_found} of the 20 informative features are in its top 20")

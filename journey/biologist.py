@@ -1,4 +1,4 @@
-"""A table from a spreadsheet, with IDs, decimal commas and missing cells: the page, and which way features go."""
+"""Journey of a biologist: a spreadsheet with ids, decimal commas and missing values gives a report and directions."""
 
 import csv
 import random
@@ -12,9 +12,9 @@ UP, DOWN = ["CD33", "CST3", "ZYX"], ["TCL1A", "CD19"]
 
 
 def write_table(path):
-    """60 patients and 300 genes, of which three are higher in AML, and two are lower."""
+    """Write 60 patients and 300 genes; three genes are higher in AML, two are lower."""
     rng = random.Random(0)
-    genes = [*UP, *DOWN, *(f"gene{place}" for place in range(295))]
+    genes = [*UP, *DOWN, *(f"gene{number}" for number in range(295))]
     rng.shuffle(genes)
     with open(path, "w", newline="") as file:
         table = csv.writer(file, delimiter=";")
@@ -23,8 +23,8 @@ def write_table(path):
             diagnosis = "AML" if row % 2 else "ALL"
             shift = {**dict.fromkeys(UP, 2.5), **dict.fromkeys(DOWN, -2.5)} if diagnosis == "AML" else {}
             cells = [f"{8 + shift.get(gene, 0) + rng.gauss(0, 1):.2f}".replace(".", ",") for gene in genes]
-            gaps = ["" if rng.random() < 0.005 else "." if rng.random() < 0.005 else cell for cell in cells]
-            table.writerow([f"P-{row:03d}", *gaps, diagnosis])
+            cells = ["" if rng.random() < 0.005 else "." if rng.random() < 0.005 else cell for cell in cells]
+            table.writerow([f"P-{row:03d}", *cells, diagnosis])
 
 
 def probewise(*arguments):
@@ -33,26 +33,26 @@ def probewise(*arguments):
 
 write_table("patients.csv")
 start = time.perf_counter()
-rank = ["rank", "patients.csv", "--target", "diagnosis", "--report", "page.html", "--out", "ranking.csv"]
-done = probewise(*rank)
+done = probewise("rank", "patients.csv", "--target", "diagnosis", "--report", "report.html", "--out", "ranking.csv")
 assert done.returncode == 0, done.stderr
 assert "decimal commas" in done.stderr, done.stderr
-assert "column 'patient' has a different text in every row" in done.stderr, done.stderr
+assert "it is read as id_column='patient'" in done.stderr, done.stderr
 assert "features are filled with the median" in done.stderr, done.stderr
-print(f"the page by a second command, {time.perf_counter() - start:.0f} s after installation")
+print(f"one command after installation gives the report, in {time.perf_counter() - start:.0f} s")
 
 with open("ranking.csv", newline="") as file:
-    ranking = list(csv.DictReader(file))[:5]
-ways = {row["feature"]: row["higher_in"] for row in ranking}
-assert ways == {**dict.fromkeys(UP, "AML"), **dict.fromkeys(DOWN, "ALL")}, ways
-page = Path("page.html").read_text(encoding="utf-8")
-assert all(gene in page for gene in ways)
-print("; ".join(f"{gene} is higher in {way}" for gene, way in ways.items()))
+    top_five = list(csv.DictReader(file))[:5]
+higher_in = {row["feature"]: row["higher_in"] for row in top_five}
+assert higher_in == {**dict.fromkeys(UP, "AML"), **dict.fromkeys(DOWN, "ALL")}, higher_in
+report = Path("report.html").read_text(encoding="utf-8")
+assert all(gene in report for gene in higher_in)
+print("; ".join(f"{gene} is higher in {diagnosis}" for gene, diagnosis in higher_in.items()))
 
-with open("patients.csv", newline="") as file, open("turned.tsv", "w", newline="") as other:
+with open("patients.csv", newline="") as file, open("transposed.tsv", "w", newline="") as other:
     csv.writer(other, delimiter="\t").writerows(zip(*csv.reader(file, delimiter=";"), strict=True))
-turned = probewise("rank", "turned.tsv", "--target", "diagnosis")
-assert "features_in='rows'" in turned.stderr, turned.stderr
-turned = probewise("rank", "turned.tsv", "--target", "diagnosis", "--features-in", "rows", "--method", "FSDD", "-q")
-assert turned.returncode == 0, turned.stderr
-assert set(ways) == {line.split()[1] for line in turned.stdout.splitlines()[3:8]}, turned.stdout
+transposed = probewise("rank", "transposed.tsv", "--target", "diagnosis")
+assert "features_in='rows'" in transposed.stderr, transposed.stderr
+options = ("--target", "diagnosis", "--features-in", "rows", "--method", "fsdd", "-q")
+transposed = probewise("rank", "transposed.tsv", *options)
+assert transposed.returncode == 0, transposed.stderr
+assert set(higher_in) == {line.split()[1] for line in transposed.stdout.splitlines()[3:8]}, transposed.stdout

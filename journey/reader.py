@@ -1,4 +1,4 @@
-"""README and the page about tables, from top to bottom: what they say to run, runs."""
+"""Journey of a reader: every example and command of the README and of the page about tables runs."""
 
 import contextlib
 import io
@@ -12,10 +12,10 @@ from probewise.datasets import make_madelon
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", ROOT / "docs" / "tables.md")
 BLOCK = re.compile(r"^```(python|console)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-made = make_madelon(n_samples=120, n_features=60, random_state=0)
-lines = [",".join([*made.feature_names, "diagnosis"])]
+data = make_madelon(n_samples=120, n_features=60, random_state=0)
+lines = [",".join([*data.feature_names, "diagnosis"])]
 labels = ["healthy", "ill"]
-lines += [",".join([*map(str, row), labels[label]]) for row, label in zip(made.X, made.y, strict=True)]
+lines += [",".join([*map(str, row), labels[label]]) for row, label in zip(data.X, data.y, strict=True)]
 Path("genes.csv").write_text("\n".join(lines))
 n_run = 0
 for page in PAGES:
@@ -28,4 +28,4 @@ for page in PAGES:
             for command in re.findall(r"^\$ probewise (.*)$", body, re.MULTILINE) if language == "console" else ():
                 assert run(shlex.split(command, comments=True)) == 0, command
                 n_run += 1
-print(f"{n_run} examples and commands of {len(PAGES)} pages")
+print(f"{n_run} examples and commands of {len(PAGES)} pages run")

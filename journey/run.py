@@ -1,4 +1,4 @@
-"""Five journeys of new users through a fresh wheel in an empty environment: ``python3 journey/run.py [NAME...]``."""
+"""User journeys: scripts of new users, run with a fresh wheel in an empty environment: ``journey/run.py [NAME...]``."""
 
 from __future__ import annotations
 
@@ -9,46 +9,44 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-HERE = Path(__file__).parent
-LANES = (("biologist", "server", "scientist"), ("text", "reader"))  # two cores: a lane each
-WANTED = ("nbclient", "ipykernel", "pandas")  # what a data scientist has already
+FOLDER = Path(__file__).parent
+LANES = (("biologist", "server", "scientist"), ("text", "reader"))  # run at the same time, one per core
+OTHER_PACKAGES = ("nbclient", "ipykernel", "pandas")  # packages that a data scientist has already
 
 
-def main(asked: list[str]) -> int:
-    """Build, install, walk; how long each took, and 1 where one is stuck."""
+def main(names: list[str]) -> int:
+    """Build, install and run; return 1 if a journey failed."""
     start = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="journey-") as name:
-        python = installed(Path(name))
+    with tempfile.TemporaryDirectory(prefix="journey-") as folder:
+        python = install(Path(folder))
         print(f"installed after {time.perf_counter() - start:.0f} s", flush=True)
-        lanes = [[step for step in lane if not asked or step in asked] for lane in LANES]
+        lanes = [[name for name in lane if not names or name in names] for lane in LANES]
         with ThreadPoolExecutor(len(lanes)) as pool:
-            stuck = sum(pool.map(lambda lane: sum(not walked(step, python, Path(name)) for step in lane), lanes))
-    print(f"{'all arrived' if not stuck else f'{stuck} stuck'} after {time.perf_counter() - start:.0f} s")
-    return int(stuck > 0)
+            n_failed = sum(pool.map(lambda lane: sum(not succeeds(name, python, Path(folder)) for name in lane), lanes))
+    outcome = f"{n_failed} journeys failed" if n_failed else "all journeys succeeded"
+    print(f"{outcome} after {time.perf_counter() - start:.0f} s")
+    return int(n_failed > 0)
 
 
-def installed(folder: Path) -> Path:
-    """The Python of an empty environment into which the wheel was installed."""
+def install(folder: Path) -> Path:
+    """Install the wheel into an empty environment and return the Python of that environment."""
     subprocess.run([sys.executable, "-m", "venv", folder / "env"], check=True)
     python = folder / "env" / "bin" / "python"
     pip = [python, "-m", "pip", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, HERE.parent], check=True)
+    subprocess.run([*pip, "wheel", "--no-deps", "--wheel-dir", folder, FOLDER.parent], check=True)
     (wheel,) = folder.glob("*.whl")
-    subprocess.run([*pip, "install", "--no-compile", f"{wheel}[cli,report,excel]", *WANTED], check=True)
+    subprocess.run([*pip, "install", "--no-compile", f"{wheel}[cli,report,excel]", *OTHER_PACKAGES], check=True)
     return python
 
 
-def walked(step: str, python: Path, folder: Path) -> bool:
-    """Whether the journey arrives; what it printed, where it does not."""
+def succeeds(name: str, python: Path, folder: Path) -> bool:
+    """Run a journey in a folder of its own, print its output, and return whether it succeeded."""
     start = time.perf_counter()
-    place = folder / step
-    place.mkdir()
-    done = subprocess.run(
-        [python, "-P", HERE / f"{step}.py"], cwd=place, capture_output=True, encoding="utf-8", check=False
-    )
-    print(
-        f"{step}: {'arrived' if not done.returncode else 'stuck'} after {time.perf_counter() - start:.0f} s", flush=True
-    )
+    (folder / name).mkdir()
+    command = [python, "-P", FOLDER / f"{name}.py"]
+    done = subprocess.run(command, cwd=folder / name, capture_output=True, encoding="utf-8", check=False)
+    outcome = "failed" if done.returncode else "succeeded"
+    print(f"{name}: {outcome} after {time.perf_counter() - start:.0f} s", flush=True)
     print("".join(f"  {line}\n" for line in done.stdout.splitlines()), end="", flush=True)
     if done.returncode:
         print(done.stderr, flush=True)

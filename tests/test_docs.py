@@ -1,4 +1,4 @@
-"""Every example in the docstrings, the README and docs/ is run as written, and prints what the page says it does."""
+"""Examples in the docstrings, the README and docs/: each one runs as written and prints the output on the page."""
 
 import doctest
 import importlib
@@ -27,8 +27,8 @@ MODULES = [
 ]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")
-SAME = doctest.OutputChecker()
-LOOSELY = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+CHECKER = doctest.OutputChecker()
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def name_of(page):
@@ -47,7 +47,7 @@ def test_docstring_examples(name, monkeypatch):
 
 @pytest.fixture
 def threads():
-    """Workers are threads unless a page says otherwise: they are there at once, and give the same."""
+    """Use threads as workers unless a page says otherwise: they start at once and give the same results."""
     with joblib.parallel_config(backend="threading"):
         yield
 
@@ -56,16 +56,16 @@ def threads():
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
 @pytest.mark.usefixtures("threads")
 def test_page(page, tmp_path, monkeypatch, real_data):
-    """Blocks run from top to bottom, in one folder that holds ``genes.csv``, and know the names of those before.
+    """The blocks of a page run from top to bottom, with shared variables, in a folder that contains ``genes.csv``.
 
-    A ``text`` block right after a ``python`` block is what that prints; in a ``console`` block the lines after a
-    command are what it prints, if there are any. ``...`` stands for anything.
+    A ``text`` block right after a ``python`` block is its expected output. In a ``console`` block, the lines after a
+    command, if any, are its expected output. ``...`` matches any text.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     text, names, printed = page.read_text(), {"__name__": "__main__"}, None
     for name in re.findall(r'\bload\("(\w+)"\)', text):
-        real_data(name)  # or the page is skipped
+        real_data(name)  # skips the page where the data are missing
         monkeypatch.setenv("PROBEWISE_DATA", str(DATA))
     make_table(tmp_path / "genes.csv")
     for block in FENCE.finditer(text):
@@ -81,45 +81,48 @@ def test_page(page, tmp_path, monkeypatch, real_data):
             run_session(body, f"{page.name}:{line}")
 
 
-def run_session(session, place):
+def run_session(session, location):
     for command, expected in re.findall(r"^\$ probewise (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
         with redirect_stdout(io.StringIO()) as printed:
-            assert run(shlex.split(command, comments=True)) == 0, f"{place}: {command}"
+            assert run(shlex.split(command, comments=True)) == 0, f"{location}: {command}"
         if expected.strip():
-            assert_prints(expected, printed.getvalue(), place)
+            assert_prints(expected, printed.getvalue(), location)
 
 
-def assert_prints(expected, printed, place):
-    assert SAME.check_output(expected.strip(), printed.strip(), LOOSELY), f"{place} prints\n{printed}\nnot\n{expected}"
+def assert_prints(expected, printed, location):
+    assert CHECKER.check_output(expected.strip(), printed.strip(), FLAGS), (
+        f"{location} prints\n{printed}\nnot\n{expected}"
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page):
+def test_links_exist(page):
     for target, _ in LINK.findall(FENCE.sub("", page.read_text())):
         if not target.startswith(("http://", "https://")):
             assert (page.parent / target).exists(), f"{name_of(page)} links to {target}"
 
 
-def test_the_version_to_cite_is_this_one():
+def test_cited_version():
     assert f"\nversion: {probewise.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"version = {{{probewise.__version__}}}" in (ROOT / "docs" / "cite.md").read_text()
 
 
-def test_words_lead_to_the_glossary():
-    """Where they first come up, and mean what the glossary says: not in code, nor as an author's initial."""
-    spec = importlib.util.spec_from_file_location("words", ROOT / "docs" / "words.py")
-    words = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(words)
-    assert words.meanings().keys() == words.SPELLED.keys() == {"probe", "J", "block", "look", "ledger"}
+def test_glossary_links():
+    """The first use of a word is linked, but not in code or headings, nor as an author's initial."""
+    spec = importlib.util.spec_from_file_location("glossary_links", ROOT / "docs" / "glossary_links.py")
+    glossary_links = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(glossary_links)
+    assert glossary_links.PATTERNS.keys() <= glossary_links.definitions().keys()
     page = "<h2>Probes</h2><p><code>probe</code> J. Liang; two probes, a ledger, a probe; a first look at J, blocks</p>"
-    made = words.on_page_content(page, SimpleNamespace(file=SimpleNamespace(src_uri="a.md"), url="methods/a.html"))
-    links = re.findall(r'href="\.\./glossary\.html#(\w+)" title="[^"]{20,}">(\w+)</a>', made)
+    file = SimpleNamespace(src_uri="a.md")
+    linked = glossary_links.on_page_content(page, SimpleNamespace(file=file, url="methods/a.html"))
+    links = re.findall(r'href="\.\./glossary\.html#(\w+)" title="[^"]{20,}">(\w+)</a>', linked)
     assert links == [("probe", "probes"), ("ledger", "ledger"), ("j", "J")]
-    assert re.sub("<a.*?>|</a>", "", made) == page
+    assert re.sub("<a.*?>|</a>", "", linked) == page
 
 
-def test_comparisons_are_measured():
-    """Every number in the tables of compared.md is one of benchmarks/README.md."""
+def test_numbers_of_comparisons():
+    """Every number in the tables of compared.md is also in benchmarks/README.md."""
     number = re.compile(r"\d[\d,.]*\d|\d")
     measured = set(number.findall((ROOT / "benchmarks" / "README.md").read_text()))
     shown = [line for line in (ROOT / "docs" / "compared.md").read_text().splitlines() if line.startswith("|")]

@@ -1,4 +1,4 @@
-"""Every script of the gallery runs as it is, says what it is for, is short, and is shown on the site."""
+"""The scripts in examples/: each one runs, has a docstring, is short, and is shown on the site."""
 
 import ast
 import runpy
@@ -19,11 +19,11 @@ def test_example(script, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.strip()
 
 
-def test_the_gallery():
+def test_examples_page():
     page = (ROOT / "docs" / "examples.md").read_text()
     assert SCRIPTS
     for script in SCRIPTS:
         text = script.read_text()
-        assert ast.get_docstring(ast.parse(text)), f"{script.name} does not say what it is for"
+        assert ast.get_docstring(ast.parse(text)), f"{script.name} has no docstring"
         assert text.count("\n") < 40, f"{script.name} is long"
         assert f'--8<-- "examples/{script.name}"' in page, f"{script.name} is not on the page"

@@ -1,15 +1,12 @@
 """Measures of stability: agreement between the subsets of repeated runs of one selector, or of two selectors.
 
-Parameters
-----------
-subsets, first, second : list of index lists, sets, arrays or boolean masks, or boolean array (n_subsets, n_features)
-    The subsets, such as the ``support_`` of repeated runs. Subsets may repeat.
-n_features : int
-    The number of features the subsets were taken from.
+All measures take ``subsets`` (or ``first`` and ``second``), such as the ``support_`` of repeated runs: a list of index
+lists, sets, arrays or boolean masks, or a boolean array of shape (n_subsets, n_features). Subsets may repeat.
+``n_features`` is the number of features the subsets were taken from. Measures return a float.
 
 A ValueError is raised for a feature listed twice in one subset, an index outside 0..n_features - 1, or fewer than two
 subsets (one, for the measures of two selectors). Notation: there are n subsets of the features Y; F_f is the number of
-subsets that contain f, and N = sum F_f. Measures return a float.
+subsets that contain f, and N = sum F_f.
 
 References
 ----------

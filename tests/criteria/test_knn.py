@@ -17,7 +17,6 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 import naive
 from probewise.criteria import KNN
 from probewise.engine.probes import ProbePlan, Subsets
-from probewise.kernels import neighbors as kernels
 
 
 def table(n=120, d=30, n_classes=3, dtype=np.float64, seed=0):
@@ -198,7 +197,7 @@ def test_a_subset_plus_each_candidate_is_the_subset_with_it(make, n_neighbors, t
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [7, 31, 33, 64, 500, 1300])
 @pytest.mark.parametrize("n_neighbors", [1, 2, 8, 12])
-def test_neighbours_are_found_at_every_tile_and_lane_border(dtype, n, n_neighbors):
+def test_neighbors_are_found_at_every_tile_and_lane_border(dtype, n, n_neighbors):
     """Whole numbers, so that ties are many and exact; against the twin's sort by (distance, key)."""
     rng = np.random.default_rng(n)
     X = rng.integers(0, 6, (n, 4)).astype(dtype)
@@ -216,12 +215,14 @@ def test_neighbours_are_found_at_every_tile_and_lane_border(dtype, n, n_neighbor
     np.testing.assert_allclose(ours, [np.mean(twins)], rtol=1e-12)
 
 
-def made(kind, n=400, d=40):
+def made(kind, n, d=40):
     rng = np.random.default_rng(5)
     if kind == "normal":
         return rng.standard_normal((n, d))
     if kind == "tenths":  # not whole, and full of ties
         return rng.integers(0, 3, (n, d)) / 10
+    if kind == "whole":
+        return rng.integers(0, 3, (n, d)).astype(float)
     if kind == "copies":  # every row three times
         return np.repeat(rng.standard_normal((n // 3 + 1, d)), 3, axis=0)[:n]
     if kind == "heavy tails":
@@ -234,71 +235,32 @@ def made(kind, n=400, d=40):
 
 
 @pytest.mark.parametrize(
-    "kind", ["normal", "tenths", "copies", "heavy tails", "one wide column", "one row far off", "constant"]
+    "kind", ["normal", "tenths", "whole", "copies", "heavy tails", "one wide column", "one row far off", "constant"]
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_rounding_to_integers_changes_nothing(kind, dtype, monkeypatch):
-    """Candidates found by 16-bit integers, decided by float64, are those of float64 throughout."""
-    X = made(kind).astype(dtype)
-    y = np.random.default_rng(1).integers(0, 3, len(X))
+@pytest.mark.parametrize("n", [160, 533])
+def test_comparing_each_pair_of_rows_once_changes_nothing(kind, dtype, n, monkeypatch):
+    """As many rows are searched; also across the borders of tiles, with folds of different sizes."""
+    monkeypatch.setattr("probewise.criteria.knn.FEWEST_ROWS", 1)
+    X = made(kind, n).astype(dtype)
+    y = np.random.default_rng(1).integers(0, 3, n)
     subsets = ProbePlan(40, max_size=40, seed=2).draw(0, 12)
     score = KNN().bind(X, y)
-    monkeypatch.setattr("probewise.criteria.knn.FEW_ROWS", 0)
-    if kind != "normal":
-        monkeypatch.setattr("probewise.criteria.knn.MOST_ROUNDING", 1e300)  # take the integers' way at any price
-    rounded = score(subsets)
-    monkeypatch.setattr("probewise.kernels.neighbors.INTEGERS_AVAILABLE", False)
-    plain = KNN().bind(X.astype(np.float64), y)(subsets)
-    if kind in ("tenths", "copies", "constant"):  # sums in another order break ties of tenths another way
-        assert np.abs(rounded - plain).max() < 0.05
-    else:
-        np.testing.assert_array_equal(rounded, plain)
-
-
-@pytest.mark.skipif(not kernels.INTEGERS_AVAILABLE, reason="this processor has no AVX512-VNNI")
-def test_ordinary_data_takes_the_way_of_integers():
-    X, y = table()
-    assert KNN().bind(X, y)._rounding(SUBSETS, SUBSETS.sizes).pays.all()
-    assert KNN(9).bind(X, y)._rounding(SUBSETS, SUBSETS.sizes) is None
-    X, y = table(n=3000)
-    X[7] += 1e9  # one row far off: rounded, all others would be the same
-    assert not KNN().bind(X, y)._rounding(SUBSETS, SUBSETS.sizes).pays[SUBSETS.sizes >= 8].any()
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_without_integers_it_is_the_same_up_to_near_ties(dtype, monkeypatch):
-    monkeypatch.setattr("probewise.kernels.neighbors.INTEGERS_AVAILABLE", False)
-    X, y = table(dtype=dtype)
-    expected = by_sklearn(KNeighborsClassifier(3, algorithm="brute"), X, y, SUBSETS)
-    np.testing.assert_allclose(KNN().bind(X, y)(SUBSETS), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.uint8])
-def test_ties_of_many_rows_are_broken_as_those_of_few(dtype, monkeypatch):
-    """The way of integers, which only many rows take."""
-    rng = np.random.default_rng(3)
-    X, y = rng.integers(0, 3, (150, 12)).astype(dtype), rng.permutation(np.arange(150) % 3)
-    subsets = Subsets.of([np.arange(12), np.arange(9)])
-    few = KNN().bind(X, y)(subsets)
-    splits = list(StratifiedKFold(3).split(X, y))
-    np.testing.assert_allclose(few, [naive.knn_score(X[:, s].astype(float), y, splits, 3, True) for s in subsets])
-    monkeypatch.setattr("probewise.criteria.knn.FEW_ROWS", 0)
-    np.testing.assert_array_equal(KNN().bind(X, y)(subsets), few)
-    candidates = np.arange(9, 12, dtype=np.int32)
-    grown = KNN().bind(X, y).plus_each(subsets[1], candidates)
-    expected = KNN().bind(X, y)(Subsets.of([[*subsets[1], candidate] for candidate in candidates]))
-    np.testing.assert_array_equal(grown, expected)
+    assert score.layout.in_pairs
+    in_pairs = score(subsets)
+    monkeypatch.setattr("probewise.criteria.knn.FEWEST_ROWS", 10**9)
+    apart = KNN().bind(X, y)
+    assert not apart.layout.in_pairs
+    np.testing.assert_array_equal(in_pairs, apart(subsets))
 
 
 @pytest.mark.parametrize("scoring", ["accuracy", "probability"])
-@pytest.mark.parametrize("few_rows", [0, 500])
-def test_the_order_of_rows_has_no_say_where_distances_tie(scoring, few_rows, monkeypatch):
-    """Sorted by class, and features of two values: ties went to the lowest row, and J to that of guessing."""
-    monkeypatch.setattr("probewise.criteria.knn.FEW_ROWS", few_rows)
+def test_the_order_of_rows_has_no_effect_where_distances_tie(scoring):
+    """Rows sorted by class, features of two values: if ties went to the lowest row, J would be that of chance."""
     rng = np.random.default_rng(0)
     y = np.repeat([0, 1], 150)
     X = (rng.random((300, 16)) < np.where(y[:, None] == 1, 0.85, 0.15)).astype(float)
-    X[:, 8:] = 1.0  # says nothing, and makes subsets long enough for integers
+    X[:, 8:] = 1.0  # not informative
     alone = Subsets.of([[feature, *range(8, 16)] for feature in range(8)])
     ours = KNN().bind(X, y, scoring=scoring)(alone)
     mixed = rng.permutation(300)
@@ -307,13 +269,13 @@ def test_the_order_of_rows_has_no_say_where_distances_tie(scoring, few_rows, mon
 
 
 WIDE = {
-    "sentinel": lambda X: np.where((np.arange(60)[:, None] % 5 == 0) & (np.arange(12) == 2), -999_999_999.0, X),
+    "sentinel": lambda X: np.where((np.arange(len(X))[:, None] % 5 == 0) & (np.arange(12) == 2), -999_999_999.0, X),
     "offset": lambda X: X + 1e9,
     "scales": lambda X: X * 10.0 ** np.linspace(-6, 6, 12),
     "large whole numbers": lambda X: np.rint(3000 * X),
     "huge": lambda X: X * 1e30,
     "tiny": lambda X: X * 1e-30,
-    "one far row": lambda X: X + np.where(np.arange(60)[:, None] == 7, 1e12, 0.0),
+    "one far row": lambda X: X + np.where(np.arange(len(X))[:, None] == 7, 1e12, 0.0),
     "two values far apart": lambda X: np.where(np.arange(12) < 6, 1e5 * (X > 0), X),
 }
 
@@ -323,12 +285,14 @@ WIDE = {
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
 @pytest.mark.parametrize("n_neighbors", [3, 9])
-@pytest.mark.parametrize("way", ["few", "many", "loo", "soft"])
-def test_neighbours_are_those_of_exact_distances(kind, dtype, make, n_neighbors, way, monkeypatch):
-    monkeypatch.setattr("probewise.criteria.knn.FEW_ROWS", 0 if way == "many" else 500)
+@pytest.mark.parametrize("way", ["folds", "pairs", "loo", "soft"])
+def test_neighbors_are_those_of_exact_distances(kind, dtype, make, n_neighbors, way, monkeypatch):
+    """In folds, in pairs of rows, with one row left out, and as probabilities."""
+    n = 150 if way == "pairs" else 60
+    monkeypatch.setattr("probewise.criteria.knn.FEWEST_ROWS", 1 if way == "pairs" else 10**9)
     rng = np.random.default_rng(2)
-    y = rng.permutation(np.arange(60) % 3)
-    X = WIDE[kind](rng.standard_normal((60, 12)) + y[:, None]).astype(dtype)
+    y = rng.permutation(np.arange(n) % 3)
+    X = WIDE[kind](rng.standard_normal((n, 12)) + y[:, None]).astype(dtype)
     subsets = Subsets.of([np.arange(12), [2, 5, 7], [0, 1, 2, 3, 8, 9, 10, 11]])
     soft = way == "soft"
     ours = KNN(n_neighbors).bind(make(X), y, "loo" if way == "loo" else 3, scoring="probability" if soft else None)(

@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from probewise import BIF, DAF, SFFS
 from probewise.criteria import KNN, Linear, Tree
 from probewise.criteria.columns import column_centers
-from probewise.criteria.knn import Votes
+from probewise.criteria.knn import BoundKNN
 from probewise.engine.probes import ProbePlan, Subsets
 from probewise.stopping import MaxProbes
 from probewise.validation.stores import Stored
@@ -120,7 +120,7 @@ def test_complete_columns_have_the_bits_of_the_plain_criterion(name, monkeypatch
     assert criterion(missing="mean").bind(X, y)(SUBSETS).tobytes() == plain.tobytes()
     X[3, 0] = np.nan
     without = Subsets.of([subset for subset in SUBSETS if 0 not in subset])
-    monkeypatch.setattr(Votes, "score_fold", None)  # must not be called
+    monkeypatch.setattr(BoundKNN, "_score_filled", None)  # must not be called
     ours = criterion(missing="mean").bind(X, y)(without)
     np.testing.assert_allclose(ours, [value for s, value in zip(SUBSETS, plain, strict=True) if 0 not in s], rtol=1e-12)
 

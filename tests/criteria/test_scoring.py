@@ -317,7 +317,7 @@ REFUSED = {
     "neg_log_loss": r"needs more than predictions: KNN measures .* give the estimator, .*KNeighborsClassifier\(3\)",
     "neg_mean_absolute_error": "KNN measures 'accuracy'",
     "f2": "KNN measures 'accuracy'",
-    "f1": "cannot score this y: pos_label=1 is not a valid label",
+    "f1": "scores the class labeled 1, .*: use scoring='f1_macro'",
     "average_precision": "cannot score this y: pos_label=1",
 }
 

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from benchmarks.discoveries import realised
+from benchmarks.discoveries import outcomes_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -80,7 +80,7 @@ def test_strong_signals_are_kept(criterion):
 @pytest.mark.parametrize("correlated", [False, True], ids=["alone", "in blocks"])
 def test_the_rate_is_held(correlated):
     """A short form of ``python -m benchmarks discoveries``: 30 runs, 5 of 200 features informative."""
-    kept, false, found = realised(200, 5, correlated=correlated, criterion="naive_bayes", runs=30).T
+    kept, false, found = outcomes_of(200, 5, correlated=correlated, criterion="naive_bayes", runs=30).T
     assert false.mean() <= 0.1 + 2 * false.std(ddof=1) / np.sqrt(30)
     assert found.mean() > 0.8
     assert kept.mean() > 4

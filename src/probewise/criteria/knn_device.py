@@ -13,8 +13,9 @@ from ..kernels.device import has_triton, score_kernels
 from ..kernels.device.columns import memory, send, send_array
 from ..kernels.device.neighbors import BYTES_PER_PAIR, MANY_ROWS, TILE_ROWS, Rows, nearest, soft_votes, vote
 from ..kernels.device.scores import total
+from ..kernels.neighbors import tie_keys
 from ..kernels.scores import PROBABILITY, ROC_AUC
-from ..kernels.votes import TYPICAL, tie_keys
+from ..kernels.votes import TYPICAL
 from .base import Floats, Folds
 from .base_device import BATCH_BYTES, Batch, DeviceScorer, at_a_time
 from .scoring_device import Groups

@@ -44,6 +44,8 @@ class Scorer(Criterion):
     name : str or None, default=None
         Id of the criterion in a ledger, instead of the estimator's class and parameters. Required with a ledger if
         the estimator or the scoring contains a function.
+    error_score : float or None, default=None
+        J of a probe on which the estimator fails; None raises an error.
 
     Notes
     -----
@@ -65,10 +67,13 @@ class Scorer(Criterion):
     prefer = "processes"
     streams = True
 
-    def __init__(self, estimator: Any, *, scoring: Any = None, name: str | None = None) -> None:
+    def __init__(
+        self, estimator: Any, *, scoring: Any = None, name: str | None = None, error_score: float | None = None
+    ) -> None:
         self.estimator = estimator
         self.scoring = scoring
         self.name = name
+        self.error_score = error_score
 
     @property
     def allow_nan(self) -> bool:
@@ -223,6 +228,8 @@ class Function(Criterion):
     name : str or None, default=None
         Id of the criterion in a ledger. Required with a ledger, because the code of a function may change between
         two runs.
+    error_score : float or None, default=None
+        J of a probe on which the function fails or returns NaN; None raises an error.
     """
 
     block_size = 5
@@ -230,9 +237,12 @@ class Function(Criterion):
     allow_nan = True
     needs_target = False
 
-    def __init__(self, function: Callable[[Any, Any], float], *, name: str | None = None) -> None:
+    def __init__(
+        self, function: Callable[[Any, Any], float], *, name: str | None = None, error_score: float | None = None
+    ) -> None:
         self.function = function
         self.name = name
+        self.error_score = error_score
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None

@@ -169,6 +169,8 @@ class Run:
     def certainty(self, coefficient: str | None = None, *, over: str = "rows") -> Certainty:
         """Confidence intervals of scores and ranks, and the probability of each feature to be in the true top k.
 
+        Features that were not probed, or dropped before the last round, are NaN; features of a group count one by one.
+
         Parameters
         ----------
         coefficient : str or None, default=None
@@ -177,8 +179,6 @@ class Run:
         over : {"rows", "probes"}, default="rows"
             "rows": the truth is what infinitely many probes of infinitely many rows would give. "probes", and where
             the contribution of rows is not stored: infinitely many probes of these rows.
-
-        Features that were not probed, or dropped before the last round, are NaN; features of a group count one by one.
         """
         check_parameter("over", over, "rows", "probes")
         name = self.ranked_by if coefficient is None else coefficient

@@ -1,409 +1,398 @@
-"""Nearest neighbours across folds of many rows, from distances of rounded values, and the scores they give.
+"""k nearest neighbors of every tested row in one feature subset: a search by bounds, settled by exact distances.
 
-Closeness of two rows is minus their squared distance, from products of 16-bit integers, which are twice as fast as
-those of floats: they find candidates, with a margin for the rounding, among which exact distances decide. Of rows
-equally far away the lower key for this row is the nearer (`votes.tie_keys`).
+Squared distances come from inner products, with a bound of their rounding error, and are compared as lower bounds.
+Where that leaves open which rows are the k nearest, exact distances decide: differences of the values in float64,
+squared and summed feature by feature. Among rows at equal distance the one with the lower key is nearer (`tie_keys`).
 
-Rows are sorted by fold, so that each pair of rows in different folds is looked at once, for both; the fold of row i
-ends at fold_end[i].
+X is stored by feature: column j of XT (features, columns) is a row of X. A fold tests the columns
+tests[f]..tests[f + 1] - 1 and trains on train[trains[f]:trains[f + 1]]. If ``is_loo``, a test is not its own neighbor.
+If ``in_pairs``, each row is tested once, against all other folds, and each pair of rows is compared once for both.
 """
+
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import integers
-from .integers import BLOCK, minus_distances, pack, round_to_integers
-from .jit import njit_cached, njit_helper, njit_inline
-from .scores import ROC_AUC
-from .vectors import LANES, lowest_bit, not_below, not_below_one, raise_along
-from .votes import average, vote
+from .jit import njit_helper
+from .products import CHUNK, ROWS, strip_width, tile_products
+from .vectors import LANES, keep_nearest, lowest_bit, nearer
 
-TILE = 512  # rows, and
-PANEL = 1024  # others, whose closeness stays in the cache
-GROUPS = 8  # of candidates whose maxima bound the k-th largest: serves k up to 8
-INTEGERS_AVAILABLE = integers.AVAILABLE
+WIDEST = 3 * LANES  # columns of a strip: tests that are compared side by side
+PAIR_ROWS, PAIR_COLUMNS = 480, 240  # of a tile, whose products stay in the cache
+PAIR_SAMPLE = 96  # rows that give the first fold its limits
+GROUPS = 8  # groups of rows whose minima give the columns of a tile their limits; more than k
+FEWEST_IN_PAIRS = 8  # features: with fewer, neighbors are so near that rounding leaves many open
+AHEAD = 4  # features
+EXACT = 2.0**24  # whole numbers up to this are exact in float32
+MANY_CLOSE = 64  # candidates of an open test, from which it pays to look for equal rows
+UNKNOWN = -1
+FARTHEST = np.iinfo(np.int64).max
+THEIRS = (1 << LANES) - 1
 
 
-def room_to_work(n_rows, k, dtype):
-    """Arrays the search writes in.
+def tie_keys(n_rows):
+    """A key from 0 to n_rows - 1 for each row: of rows equally far from row i, the lowest key[i] ^ key[j] is nearer.
 
-    peaks: maxima of groups of candidates. kth (n): a lower bound of each row's k-th largest closeness. limits (n): what
-    a candidate must reach. near, rows (n, room), counts (n): each row's candidates, as closeness and row. far (room):
-    what they are compared by. found (m, 2): pairs of a row and a candidate that is not yet on its list.
+    The keys are ranks of a hash of the row number (the last step of MurmurHash3), so that ties depend neither on the
+    order of rows nor on their classes, and every row breaks them differently.
     """
-    room = max(24, 2 * k)
-    return (
-        np.empty((GROUPS + LANES + k + 1, n_rows + LANES), dtype),
-        np.empty(n_rows + LANES, dtype),
-        np.empty(n_rows + LANES, dtype),
-        np.empty((n_rows, room), dtype),
-        np.empty((n_rows, room), np.int64),
-        np.empty(n_rows, np.int64),
-        np.empty(room),
-        np.empty((4 * max(n_rows, 4096), 2), np.int32),
+    code = np.arange(n_rows, dtype=np.uint32)
+    code ^= code >> np.uint32(16)
+    code *= np.uint32(0x85EBCA6B)
+    code ^= code >> np.uint32(13)
+    code *= np.uint32(0xC2B2AE35)
+    code ^= code >> np.uint32(16)
+    keys = np.empty(n_rows, np.int64)
+    keys[np.argsort(code)] = np.arange(n_rows)
+    return keys
+
+
+class Subset(NamedTuple):
+    """A feature subset: its values, centered and scaled, and the error bound of squared distances from their products.
+
+    A squared distance is off by at most error * (sum of both rows' squares) + least. ``lowered`` are the squares times
+    1 - error, from which lower bounds of distances come.
+    """
+
+    XT: Any
+    features: Any
+    scale: Any
+    values: Any
+    squares: Any
+    lowered: Any
+    error: Any
+    least: Any
+
+
+class Workspace(NamedTuple):
+    """Arrays of the search: products of a strip, and per column the k + 1 nearest rows and the limit to be one.
+
+    The others serve the tests that exact distances settle: the nearest rows so far, and copies of columns.
+    """
+
+    products: Any
+    tops: Any
+    limits: Any
+    peaks: Any
+    most: Any
+    row: Any
+    distance: Any
+    tie: Any
+    twin: Any
+    table: Any
+    known: Any
+    seen: Any
+
+
+@njit_helper
+def workspace(n_columns, n_train, k, kind):
+    stride = n_columns + WIDEST
+    return Workspace(
+        np.empty(max((n_train + ROWS) * WIDEST, (PAIR_ROWS + ROWS) * PAIR_COLUMNS), kind),
+        np.empty((k + 1) * stride, np.int64),
+        np.empty(stride, kind),
+        np.empty((GROUPS + k + 1, PAIR_COLUMNS), kind),
+        np.empty(n_columns),
+        np.empty(k, np.int64),
+        np.empty(k),
+        np.empty(k, np.int64),
+        np.empty(n_columns, np.int64),
+        np.empty(4 << int(np.log2(n_columns)), np.int64),
+        np.empty(n_columns),
+        np.empty(n_columns, np.int64),
     )
 
 
-@njit_cached
-def tile_end(start, fold_end):
-    """Where the tile of rows that starts here ends: at the end of its fold, or later where folds are small."""
-    end = min(start + TILE, len(fold_end))
-    return min(end, fold_end[start]) if fold_end[start] - start >= TILE // 8 else end
-
-
-@njit_cached
-def vote_by_integers(
-    values, centers, scale, slack, fold_end, keys, k, truth, predicted, wholes, packed, squares, products, work
-):
-    """What neighbours in dense columns say, by products of 16-bit integers; targets are in fold order."""
-    n_rows, d = values.shape
-    width = (d + 1) // 2
-    halves = wholes[: n_rows * 2 * width]
-    round_to_integers(values, centers, scale, halves.reshape(n_rows, 2 * width), squares)
-    pairs = halves.view(np.int32)
-    pack(pairs, n_rows, width, packed)
-    _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, keys, k, products, work)
-    vote_of_neighbors(work[4], k, truth, predicted)
-
-
-@njit_cached
-def add_norms(left, right):
-    """Complete left = [a, -|a|^2/2, 1] and right = [a, 1, -|a|^2/2] from left's first columns."""
-    n_rows, width = left.shape
-    for row in range(n_rows):
-        square = left.dtype.type(0)
-        for column in range(width - 2):
-            value = left[row, column]
-            square += value * value
-            right[row, column] = value
-        half = square * left.dtype.type(-0.5)
-        left[row, width - 2] = half
-        left[row, width - 1] = 1
-        right[row, width - 2] = 1
-        right[row, width - 1] = half
+@njit_helper
+def load_subset(columns, features, precision, n_keys, values, squares, lowered):
+    """The values of a subset, less the features' centers and times a power of two, with squares and error bound."""
+    XT, centers, reach, is_whole = columns
+    scale = _scale(reach, is_whole, features)
+    n, stride, factor = XT.shape[1], len(squares), XT.dtype.type(scale if scale > 0.0 else 1.0)
+    squares[:] = 0
+    for first in range(0, len(features), CHUNK):
+        lowered[:] = 0
+        for f in range(first, min(first + CHUNK, len(features))):
+            # Reading one value of a later column starts its cache miss early: 1.1 times faster with 100,000 columns.
+            lowered[n] += XT[features[min(f + AHEAD, len(features) - 1)], n // 2]
+            line, to, center = XT[features[f]], values[f * stride : (f + 1) * stride], centers[features[f]]
+            for i in range(n):
+                value = values.dtype.type((line[i] - center) * factor)
+                to[i] = value
+                lowered[i] += value * value
+        for i in range(n):
+            squares[i] += lowered[i]
+    error, least = _error(len(features), scale, n_keys, precision)
+    for i in range(n):
+        lowered[i] = (precision.dtype.type(1) - error) * squares[i]
+    lowered[n:] = np.inf
+    return Subset(XT, features, scale, values, squares, lowered, error, least)
 
 
 @njit_helper
-def _neighbors_by_integers(values, slack, pairs, packed, squares, width, fold_end, keys, k, products, work):
-    """The same from distances of rounded values, which are off by at most slack / 2, and exact values to decide."""
-    _reset(work)
-    start = 0
-    while start < len(keys) and fold_end[start] < len(keys):
-        end = tile_end(start, fold_end)
-        for first in range(fold_end[start] // BLOCK * BLOCK, len(keys), PANEL):
-            last = min(first + PANEL, len(keys))
-            stride = (last - first + BLOCK - 1) // BLOCK * BLOCK
-            minus_distances(pairs, packed, squares, width, start, end, first, last, products)
-            closeness = products[: (end - start) * stride].reshape(end - start, stride)
-            _search_tile(closeness, start, first, last, fold_end, keys, k, values, slack, work)
-        start = end
-    _decide(keys, k, values, slack, work)
+def _scale(reach, is_whole, features):
+    """The power of two that brings the largest value near 1; 0 stands for 1 where whole numbers are exact already."""
+    widest, whole = 0.0, True
+    for f in features:
+        widest = max(widest, np.float64(reach[f]))
+        whole &= is_whole[f]
+    if whole and 4.0 * len(features) * widest * widest <= EXACT:
+        return 0.0
+    return 2.0 ** -np.float64(math.frexp(widest)[1])
 
 
-@njit_cached
-def pairs_across_folds(fold_end):
-    """How many closeness values all tiles hold together."""
-    start, total = 0, 0
-    while start < len(fold_end) and fold_end[start] < len(fold_end):
-        end = tile_end(start, fold_end)
-        total += (end - start) * (len(fold_end) - fold_end[start])
-        start = end
-    return total
+@njit_helper
+def _error(n_features, scale, n_keys, precision):
+    """Relative and absolute error bound of a squared distance; 0 where whole numbers are exact."""
+    unit = 0.5 * np.float64(precision[0])
+    terms = min(n_features, CHUNK) + n_features // CHUNK + 5
+    error = 0.0 if scale == 0.0 else unit * (2 * terms + 20) + 2.0**-50 * n_keys
+    return precision.dtype.type(error), precision.dtype.type(0.0 if scale == 0.0 else precision[1] * n_features)
 
 
-@njit_cached
-def distances_across_folds(left, right, fold_end, products, base):
-    """Minus the squared distances of all pairs, tile after tile, into base."""
-    start, position = 0, 0
-    while start < len(fold_end) and fold_end[start] < len(fold_end):
-        end = tile_end(start, fold_end)
-        for first in range(fold_end[start], len(fold_end), PANEL):
-            last = min(first + PANEL, len(fold_end))
-            closeness = products[: (end - start) * (last - first)].reshape(end - start, last - first)
-            np.dot(left[start:end], right[first:last].T, closeness)
-            for line in closeness:
-                for j in range(len(line)):
-                    base[position + j] = 2.0 * line[j]
-                position += len(line)
-        start = end
+@njit_helper
+def find_neighbors(subset, folds, keys, keepers, k, work, near, apart):
+    """The k nearest rows of each test, and lower bounds of their squared distances; how many tests were left open?
 
-
-@njit_cached
-def neighbors_with_one_more(base, extra, exact, slack, fold_end, keys, k, products, work):
-    """The k nearest of every row in other folds, first in its line of work's rows.
-
-    base is of rounded features, extra of one more. Exact values of all of them, and how much two distances may be off
-    by rounding, decide.
+    near and apart are (tests, k). keepers[key] is the column that has a key.
     """
-    _reset(work)
-    start, position = 0, 0
-    while start < len(keys) and fold_end[start] < len(keys):
-        end = tile_end(start, fold_end)
-        for first in range(fold_end[start], len(keys), PANEL):
-            last = min(first + PANEL, len(keys))
-            closeness = products[: (end - start) * (last - first)].reshape(end - start, last - first)
-            for i in range(start, end):
-                _add_apart(base[position : position + last - first], extra[i], extra[first:last], closeness[i - start])
-                position += last - first
-            _search_tile(closeness, start, first, last, fold_end, keys, k, exact, slack, work)
-        start = end
-    _decide(keys, k, exact, slack, work)
-
-
-@njit_inline
-def _add_apart(base, own, others, out):
-    for j in range(len(out)):
-        apart = own - others[j]
-        out[j] = base[j] - apart * apart
-
-
-@njit_helper
-def _reset(work):
-    _, kth, limits, _, _, counts, _, _ = work
-    for i in range(len(counts)):
-        kth[i] = limits[i] = -np.inf
-        counts[i] = 0
+    tests, trains, train, is_loo, in_pairs = folds
+    in_pairs = in_pairs and len(subset.features) >= FEWEST_IN_PAIRS
+    mask, n_open = len(keepers) - 1, 0
+    work.twin[0] = UNKNOWN
+    work.most[:] = 0.0
+    if in_pairs:
+        _compare_pairs(subset, tests, keys, mask, k, work)
+        _accept(subset, tests[0], tests[-1], tests[0], (k + 1, 1), keys, keepers, k, work, near, apart)
+    for fold in range(len(tests) - 1):
+        column = tests[fold]
+        while column < tests[fold + 1]:
+            width = LANES if in_pairs else strip_width(tests[fold + 1] - column, subset.values.itemsize)
+            strip, stop = (trains[fold], trains[fold + 1], column, width), min(column + width, tests[fold + 1])
+            if _any_open(work.most, column, stop):
+                _compare_strip(subset, train, strip, is_loo, keys, mask, k, work)
+                _accept(subset, column, stop, tests[0], (1, width), keys, keepers, k, work, near, apart)
+                if _any_open(work.most, column, stop):
+                    n_open += _settle(subset, stop, tests[0], train, strip, is_loo, keys, k, work, near, apart)
+            column += width
+    return n_open
 
 
 @njit_helper
-def _search_tile(closeness, start, first, last, fold_end, keys, k, exact, slack, work):
-    """Put the rows of every pair of the tile on each other's list, if they reach its limit."""
-    peaks, kth, limits, _, _, _, _, found = work
-    _bound(closeness, start, first, last, fold_end, peaks, kth, k)
-    _set_limits(kth, slack, limits, start, start + len(closeness))
-    _set_limits(kth, slack, limits, first, last)
-    count = 0
-    for i in range(start, start + len(closeness)):
-        if count + 2 * (last - first) > len(found):
-            _add_candidates(found, count, closeness, start, first, keys, k, exact, slack, work)
-            count = 0
-        count = _find_candidates(closeness[i - start], i, first, last, fold_end[i], limits, found, count)
-    _add_candidates(found, count, closeness, start, first, keys, k, exact, slack, work)
+def _any_open(most, start, stop):
+    largest = -1.0
+    for row in range(start, stop):
+        largest = max(largest, most[row])
+    return largest >= 0.0
 
 
 @njit_helper
-def _find_candidates(line, i, first, last, begin, limits, found, count):
-    """Note, from ``count`` on, which rows reach the limit of i, and whose limits i reaches, as owner and candidate."""
-    j = max(begin, first)
-    limit = limits[i]
-    while j + LANES <= last:
-        mine = not_below_one(line, j - first, limit)
-        theirs = not_below(line, j - first, limits, j)
-        while mine:
-            found[count, 0] = i
-            found[count, 1] = j + lowest_bit(mine)
-            mine &= mine - np.uint64(1)
-            count += 1
-        while theirs:
-            found[count, 0] = j + lowest_bit(theirs)
-            found[count, 1] = i
-            theirs &= theirs - np.uint64(1)
-            count += 1
-        j += LANES
-    for other in range(j, last):
-        if line[other - first] >= limit:
-            found[count, 0] = i
-            found[count, 1] = other
-            count += 1
-        if line[other - first] >= limits[other]:
-            found[count, 0] = other
-            found[count, 1] = i
-            count += 1
-    return count
+def _compare_strip(subset, train, strip, is_loo, keys, mask, k, work):
+    """The k + 1 rows nearest to each column of a strip, by lower bounds of distances."""
+    start, stop, column, width = strip
+    products, tops, lowered = work.products, work.tops, subset.lowered
+    for place in range((k + 1) * width):
+        tops[place] = FARTHEST
+    tile_products(subset.values, len(subset.features), len(lowered), train, strip, products)
+    if is_loo:
+        for t in range(min(width, stop - column)):
+            products[(column + t) * width + t] = -np.inf
+    for at in range(stop - start):
+        other = train[start + at]
+        for t in range(0, width, LANES):
+            keep_nearest(
+                products, at * width + t, lowered[other], lowered, column + t, keys, keys[other], mask, tops, t, width,
+                k + 1,
+            )  # fmt: skip
 
 
 @njit_helper
-def _add_candidates(found, n_found, closeness, start, first, keys, k, exact, slack, work):
-    """Put the candidates noted on their owners' lists."""
-    _, _, limits, values, rows, counts, _, _ = work
-    for number in range(n_found):
-        owner, other = found[number]
-        tile_row, tile_column = (owner, other) if owner < other else (other, owner)
-        near = closeness[tile_row - start, tile_column - first]
-        if near >= limits[owner]:
-            count = counts[owner]
-            values[owner, count] = near
-            rows[owner, count] = other
-            counts[owner] = count + 1
-            if count + 1 == values.shape[1]:
-                _prune(owner, keys, k, exact, slack, work)
+def _compare_pairs(subset, tests, keys, mask, k, work):
+    """The k + 1 rows of other folds nearest to each row, by lower bounds: each pair of rows is looked at once."""
+    n, stride, lowered = tests[-1], len(subset.squares), subset.lowered
+    rows, number = np.arange(n + ROWS), np.empty(1)
+    rows[n:] = 0
+    work.tops[:] = FARTHEST
+    work.limits[:n] = np.inf
+    work.limits[n:] = -np.inf
+    for column in range(0, tests[1], PAIR_COLUMNS):  # the later folds get their first limits as columns
+        width = min(PAIR_COLUMNS, -(column - tests[1]) // LANES * LANES + LANES)
+        strip = tests[1], min(tests[1] + PAIR_SAMPLE, tests[2]), column, width
+        tile_products(subset.values, len(subset.features), stride, rows, strip, work.products)
+        _tighten(lowered, strip, k, work.products, work.limits, work.peaks)
+    work.limits[tests[1] : n] = np.inf
+    for fold in range(len(tests) - 2):
+        for start in range(tests[fold], tests[fold + 1], PAIR_ROWS):
+            stop = min(start + PAIR_ROWS, tests[fold + 1])
+            for column in range(tests[fold + 1], n, PAIR_COLUMNS):
+                width = min(PAIR_COLUMNS, -(column - n) // LANES * LANES + LANES)
+                strip = start, stop, column, width
+                tile_products(subset.values, len(subset.features), stride, rows, strip, work.products)
+                _tighten(lowered, strip, k, work.products, work.limits, work.peaks)
+                _insert_pairs(lowered, strip, keys, mask, k, work.products, work.tops, work.limits, number)
 
 
 @njit_helper
-def _set_limits(kth, slack, limits, start, end):
-    """What a candidate must reach so that, rounding apart, it may be among the k nearest."""
-    for i in range(start, end):
-        limits[i] = kth[i] if slack == 0.0 else _limit(kth[i], slack)
-
-
-@njit_inline
-def _limit(kth, slack):
-    """kth is minus a squared distance in float32: allow for its rounding too."""
-    far = np.sqrt(-np.float64(kth)) * (1.0 + 1e-6) + slack
-    return -np.float32(far * far * (1.0 + 1e-6))
-
-
-@njit_helper
-def _prune(i, keys, k, exact, slack, work):
-    """Drop from the list of i what cannot be among its k nearest; if that is too little, let exact distances decide."""
-    _, kth, limits, values, rows, counts, far, _ = work
-    kth[i] = max(kth[i], _kth_largest(values[i], counts[i], k, far))
-    if slack == 0.0:
-        limits[i] = kth[i]
-    else:
-        limits[i] = _limit(kth[i], slack)
-        _drop_below(i, limits[i], values, rows, counts)
-    if slack == 0.0 or counts[i] > values.shape[1] // 2:
-        _keep_nearest(i, keys, k, exact, slack, values[i], rows[i], counts, far)
-
-
-@njit_inline
-def _drop_below(i, limit, values, rows, counts):
-    kept = 0
-    for place in range(counts[i]):
-        if values[i, place] >= limit:
-            values[i, kept] = values[i, place]
-            rows[i, kept] = rows[i, place]
-            kept += 1
-    counts[i] = kept
-
-
-@njit_helper
-def _keep_nearest(i, keys, k, exact, slack, values, rows, counts, far):
-    """Leave the k nearest; of two equally near that of the lower key stays."""
-    count = counts[i]
-    if slack == 0.0:
-        for place in range(count):
-            far[place] = -values[place]
-    else:
-        _set_distances(exact, i, rows, count, far)
-    while count > k:
-        worst = 0
-        for place in range(1, count):
-            if far[place] > far[worst] or (
-                far[place] == far[worst] and keys[i] ^ keys[rows[place]] > keys[i] ^ keys[rows[worst]]
-            ):
-                worst = place
-        count -= 1
-        far[worst] = far[count]
-        values[worst] = values[count]
-        rows[worst] = rows[count]
-    counts[i] = count
-
-
-@njit_helper
-def _set_distances(exact, i, rows, count, far):
-    """Squared distances of row i to some others, each summed feature by feature: the bits of `votes` and of devices.
-
-    Four sums go on side by side, so that none waits for its last addition.
-    """
-    own, place = exact[i], 0
-    while place < count:
-        a, b = exact[rows[place]], exact[rows[min(place + 1, count - 1)]]
-        c, d = exact[rows[min(place + 2, count - 1)]], exact[rows[min(place + 3, count - 1)]]
-        to_a = to_b = to_c = to_d = 0.0
-        for k in range(len(own)):
-            to_a += (own[k] - a[k]) ** 2
-            to_b += (own[k] - b[k]) ** 2
-            to_c += (own[k] - c[k]) ** 2
-            to_d += (own[k] - d[k]) ** 2
-        for number, total in enumerate((to_a, to_b, to_c, to_d)):
-            if place + number < count:
-                far[place + number] = total
-        place += 4
-
-
-@njit_helper
-def _decide(keys, k, exact, slack, work):
-    """Shorten every list to the k nearest."""
-    _, _, _, values, rows, counts, far, _ = work
-    for i in range(len(counts)):
-        if counts[i] > k:
-            limit = _kth_largest(values[i], counts[i], k, far)
-            _drop_below(i, limit if slack == 0.0 else _limit(limit, slack), values, rows, counts)
-            if counts[i] > k:
-                _keep_nearest(i, keys, k, exact, slack, values[i], rows[i], counts, far)
-
-
-@njit_helper
-def _kth_largest(values, count, k, far):
-    """The k-th largest of the first ``count`` values; for the usual k without leaving the registers."""
-    if k == 3:
-        first = second = third = -np.inf
-        for candidate in range(count):
-            value = np.float64(values[candidate])
-            lower = min(first, value)
-            first = max(first, value)
-            value = min(second, lower)
-            second = max(second, lower)
-            third = max(third, value)
-        return third
-    for place in range(k):
-        far[place] = -np.inf
-    for candidate in range(count):
-        value = np.float64(values[candidate])
-        for place in range(k):
-            lower = min(far[place], value)
-            far[place] = max(far[place], value)
-            value = lower
-    return far[k - 1]
-
-
-@njit_helper
-def _bound(closeness, start, first, last, fold_end, peaks, kth, k):
-    """Raise kth by what the tile shows at a glance, so that few pairs need a second look.
-
-    Split a row's candidates into groups: the k-th largest of the groups' maxima is a lower bound of its k-th
-    largest closeness. For the tile's columns the groups are runs of rows; for its rows they are the vector lanes.
-    """
-    height, width = len(closeness), last - first
-    run = (height + GROUPS - 1) // GROUPS
-    by_run, by_lane, tops, lanes = peaks[:GROUPS], peaks[GROUPS : -k - 1], peaks[-k - 1 : -1], peaks[-1]
-    for group in range(GROUPS):
-        peak = by_run[group]
+def _tighten(lowered, strip, k, products, limits, peaks):
+    """Lower the limits of a tile's columns: of the minima of GROUPS groups of its rows, the (k + 1)-th smallest."""
+    start, stop, column, width = strip
+    two, run, theirs = products.dtype.type(2), (stop - start + GROUPS - 1) // GROUPS, lowered[column : column + width]
+    for g in range(GROUPS):
+        peak = peaks[g, :width]
         for j in range(width):
-            peak[j] = -np.inf
-        for i in range(group * run, min(height, (group + 1) * run)):
-            line = closeness[i]
-            begin = max(fold_end[start + i] - first, 0)
-            end = width - max(width - begin, 0) % LANES
-            raise_along(peak, line, begin, end, lanes)
-            for rest in range(end, width):
-                peak[rest] = max(peak[rest], line[rest])
-            for lane in range(LANES):
-                by_lane[lane, i] = lanes[lane]
-    _raise_to_kth(by_run, tops, width, kth[first:], k)
-    _raise_to_kth(by_lane, tops, height, kth[start:], k)
+            peak[j] = np.inf
+        for row in range(start + g * run, min(stop, start + (g + 1) * run)):
+            own, line = lowered[row], products[(row - start) * width : (row - start + 1) * width]
+            for j in range(width):
+                value = own + theirs[j] - two * line[j]
+                peak[j] = value if value < peak[j] else peak[j]
+    _lower_to_kth(peaks[:GROUPS], peaks[GROUPS:], width, limits[column:], k + 1)
 
 
 @njit_helper
-def _raise_to_kth(groups, tops, width, kth, k):
-    """kth[j] = max(kth[j], the k-th largest of groups[:, j]), for all columns side by side."""
-    for place in range(k):
+def _lower_to_kth(groups, tops, width, limits, k):
+    """limits[j] = min(limits[j], the k-th smallest of groups[:, j]), for all columns side by side."""
+    for q in range(k):
+        top = tops[q]
         for j in range(width):
-            tops[place, j] = -np.inf
-    for group in range(len(groups)):
-        for place in range(k):
-            _swap_larger_up(tops[place], groups[group], width)
+            top[j] = np.inf
+    for g in range(len(groups)):
+        for q in range(k):
+            top, value = tops[q], groups[g]
+            for j in range(width):
+                old, new = top[j], value[j]
+                top[j] = new if new < old else old
+                value[j] = old if new < old else new
     top = tops[k - 1]
     for j in range(width):
-        kth[j] = top[j] if top[j] > kth[j] else kth[j]
+        limits[j] = top[j] if top[j] < limits[j] else limits[j]
 
 
 @njit_helper
-def _swap_larger_up(top, value, width):
-    """Of each pair the larger goes into top, the smaller into value."""
-    for j in range(width):
-        old, new = top[j], value[j]
-        top[j] = new if new > old else old
-        value[j] = old if new > old else new
+def _insert_pairs(lowered, strip, keys, mask, k, products, tops, limits, number):
+    """Put the rows of every pair of a tile on each other's list, if their distance is not above its limit."""
+    start, stop, column, width = strip
+    bits = number.view(np.int64)
+    for row in range(start, stop):
+        for t in range(0, width, LANES):
+            place = (row - start) * width + t
+            near = nearer(products, place, lowered[row], lowered, column + t, limits, limits[row])
+            while near:
+                b = lowest_bit(near)
+                near &= near - 1
+                other = column + t + b % LANES
+                owner = other if b < LANES else row
+                product = products[place + b % LANES]
+                number[0] = lowered[row] + lowered[other] - (product + product)
+                value, at = (bits[0] & ~mask) | (keys[row] ^ keys[other]), owner * (k + 1)
+                for q in range(at, at + k + 1):  # without branches, which would mostly be predicted wrongly
+                    old = tops[q]
+                    tops[q] = min(old, value)
+                    value = max(old, value)
+                bits[0] = tops[at + k] | mask
+                limit = products.dtype.type(number[0])
+                limits[owner] = limit if limit < limits[owner] else limits[owner]
 
 
-@njit_cached
-def vote_of_neighbors(rows, k, truth, predicted):
-    """What the neighbours say of each row, in fold order."""
-    targets, n_classes, measure = truth
-    near = rows[:, :k]
-    if n_classes and measure != ROC_AUC:
-        vote(near, targets.astype(np.int64), predicted)
-    else:
-        average(near, targets, predicted)  # of two classes: the share of class 1
+@njit_helper
+def _accept(subset, start, stop, first, steps, keys, keepers, k, work, near, apart):
+    """Write the k nearest rows of tests start..stop - 1; most[test] is -1 if they are certain.
+
+    Otherwise it is the largest lower bound that one of the k nearest may have. steps: from one test's list in tops to
+    the next, and from one entry to the next.
+    """
+    tops, mask, squares = work.tops, len(keepers) - 1, subset.squares
+    distances = tops.view(np.float64)
+    for row in range(start, stop):
+        most = 0.0
+        for q in range(k):
+            place = (row - start) * steps[0] + q * steps[1]
+            other = keepers[(tops[place] & mask) ^ keys[row]]
+            near[row - first, q], apart[row - first, q] = other, distances[place]
+            slack = np.float64(subset.error * (squares[row] + squares[other]) + subset.least)
+            most = max(most, distances[place] + 2.0 * slack)
+        last = (row - start) * steps[0] + k * steps[1]
+        is_certain = subset.error == 0 or distances[last] > most or tops[last] == FARTHEST
+        work.most[row] = -1.0 if is_certain else most
+
+
+@njit_helper
+def _settle(subset, end, first, train, strip, is_loo, keys, k, work, near, apart):
+    """The k nearest rows of open tests of a strip by exact distances, among those with a low enough bound; how many?"""
+    start, stop, column, width = strip
+    lowered, n_open = subset.lowered, 0
+    for row in range(column, end):
+        most, n_close = work.most[row], 0
+        if most < 0.0:
+            continue
+        n_open += 1
+        for at in range(stop - start):
+            bound = lowered[row] + lowered[train[start + at]] - 2 * work.products[at * width + row - column]
+            n_close += bound <= most
+        if n_close > MANY_CLOSE and work.twin[0] == UNKNOWN:
+            _find_copies(subset, work.twin, work.table)
+            work.seen[:] = UNKNOWN
+        has_twins, count = work.twin[0] != UNKNOWN, np.int64(0)  # a plain 0 would make numba compile `_keep` twice
+        for at in range(stop - start):
+            other = train[start + at]
+            bound = lowered[row] + lowered[other] - 2 * work.products[at * width + row - column]
+            if bound <= most and not (is_loo and other == row):
+                twin = work.twin[other] if has_twins else other
+                if not has_twins or work.seen[twin] != row:
+                    work.known[twin], work.seen[twin] = exact_distance(subset, row, other), row
+                count = _keep(work, count, other, work.known[twin], keys[row] ^ keys[other])
+        for q in range(k):
+            slack = np.float64(subset.error * (subset.squares[row] + subset.squares[work.row[q]]))
+            near[row - first, q] = work.row[q]
+            apart[row - first, q] = work.distance[q] * subset.scale * subset.scale - slack
+    return n_open
+
+
+@njit_helper
+def _keep(work, count, other, distance, tie):
+    """Insert a row into the sorted list of the nearest, if it is one of them; return the length of the list."""
+    k, rows, far, ties = len(work.row), work.row, work.distance, work.tie
+    if count == k and (distance > far[k - 1] or (distance == far[k - 1] and tie > ties[k - 1])):
+        return count
+    place = min(count, k - 1)
+    while place > 0 and (distance < far[place - 1] or (distance == far[place - 1] and tie < ties[place - 1])):
+        rows[place], far[place], ties[place] = rows[place - 1], far[place - 1], ties[place - 1]
+        place -= 1
+    rows[place], far[place], ties[place] = other, distance, tie
+    return min(count + 1, k)
+
+
+@njit_helper
+def _find_copies(subset, twin, table):
+    """For each column the first one equal to it: in text most rows are empty, and equally far from a test."""
+    n, stride, mask = len(twin), len(subset.squares), len(table) - 1
+    table[:] = UNKNOWN
+    for i in range(n):
+        code = np.int64(0)
+        for f in range(len(subset.features)):
+            code = code * 1000003 + np.int64(np.float64(subset.values[f * stride + i]) * 2.0**50)
+        place = (code ^ (code >> 29)) & mask
+        while table[place] != UNKNOWN and not _are_copies(subset, i, table[place]):
+            place = (place + 1) & mask
+        if table[place] == UNKNOWN:
+            table[place] = i
+        twin[i] = table[place]
+
+
+@njit_helper
+def _are_copies(subset, i, j):
+    are = True
+    for f in subset.features:
+        are &= subset.XT[f, i] == subset.XT[f, j]
+    return are
+
+
+@njit_helper
+def exact_distance(subset, i, j):
+    """Squared distance of two rows, of their values as they are."""
+    total = 0.0
+    for f in subset.features:
+        off = np.float64(subset.XT[f, i]) - np.float64(subset.XT[f, j])
+        total += off * off
+    return total

@@ -10,8 +10,8 @@ import numpy as np
 from .factor import LEAST_PIVOT, dot, factor, ridge_weights, scaled_factor, solve
 from .jit import njit_helper, njit_inline
 from .products import ROWS as ROWS_OF_PRODUCTS
-from .products import strip_products
-from .vectors import AHEAD, LANES, fetch
+from .products import tile_products
+from .vectors import LANES
 
 ROWS_OF_FACTOR = 16  # solved one by one; what they take from those before is one product of matrices
 
@@ -21,8 +21,8 @@ def _gather(probe, begin, end, roots, values):
     """Rows begin, ..., end - 1 of the problem's rows as columns of values, times their roots."""
     rows = probe.problem.rows[begin:end]
     for f in range(len(probe.chosen)):
-        if f + AHEAD < len(probe.chosen):
-            fetch(probe.lines, probe.chosen[f + AHEAD])
+        if f < len(probe.chosen):
+            pass  # fetch(probe.lines, probe.chosen[f])
         line, to = probe.lines[probe.chosen[f]], values[f]
         if probe.problem.in_order:
             for i in range(end - begin):
@@ -41,8 +41,8 @@ def _gather_panels(probe, roots, values):
     """The same of all rows, in panels of LANES rows (features, rows); line by line, for each is read from afar once."""
     rows, d = probe.problem.rows, len(probe.chosen)
     for f in range(d):
-        if f + AHEAD < d:
-            fetch(probe.lines, probe.chosen[f + AHEAD])
+        if f < d:
+            pass  # fetch(probe.lines, probe.chosen[f])
         line = probe.lines[probe.chosen[f]]
         for first in range(0, len(rows), LANES):
             to, last = values[first * d + f * LANES :], min(LANES, len(rows) - first)
@@ -249,7 +249,7 @@ def row_products(probe, roots, room, products):
         places[i] = i // LANES * LANES * d + i % LANES
     _gather_panels(probe, roots, room.values)
     for first in range(0, n, LANES):
-        strip_products(room.values, d, LANES, places, (first, n, first * d, LANES), found)
+        tile_products(room.values, d, LANES, places, (first, n, first * d, LANES), found)
         for i in range(first, n):
             for j in range(first, min(i + 1, first + LANES)):
                 products[i, j] = products[j, i] = found[(i - first) * LANES + j - first]

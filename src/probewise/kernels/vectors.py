@@ -1,4 +1,9 @@
-"""Vector instructions that numba does not make of loops on its own, written in LLVM's intermediate language."""
+"""Vector instructions that numba does not generate from loops, written in LLVM's intermediate representation.
+
+`nearer` and `keep_nearest` make up the inner loop of the k-NN search, which compares 16 test rows at a time. The same
+loop in plain numba makes `KNN` 1.3 to 3.9 times slower on 50 to 2,000 rows, and 3.4 to 3.8 times at the defaults of
+`Tournament` on 100 or 200 rows (KNN(10), leave-one-out, probability, probes of up to 100 features).
+"""
 
 import llvmlite.binding
 from llvmlite import ir
@@ -7,23 +12,21 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 LANES = 16
-CACHE_LINE = 64  # bytes
-AHEAD = 8  # lines to fetch before they are needed
 
 
 def has_feature(name: str) -> bool:
-    """Whether the processor that numba compiles for, which the user may name, has such instructions."""
+    """Whether the processor that numba compiles for has these instructions; the user may name another processor."""
     named: str | None = getattr(config, "CPU_FEATURES", None)
     if named is not None:
         return f"+{name}" in named.split(",")
     try:
         return bool(llvmlite.binding.get_host_cpu_features().get(name, False))
-    except RuntimeError:  # the processor cannot be asked
+    except RuntimeError:  # the features of this processor are unknown
         return False
 
 
 def address_in(context, builder, array, array_type, index, kind):
-    """Where an array holds, from ``index`` on, what is of a kind: a number or a vector."""
+    """Address of an array's entry as a pointer to ``kind``, a number or a vector."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.bitcast(builder.gep(data, [index]), kind.as_pointer())
 
@@ -33,11 +36,11 @@ def plus(builder, index, number):
 
 
 def repeated(builder, number, vector):
-    """A vector of one and the same number."""
-    unset, index = ir.Constant(vector, ir.Undefined), ir.IntType(32)
-    first = builder.insert_element(unset, number, ir.Constant(index, 0))
+    """A vector with the same number in every lane."""
+    undefined, index = ir.Constant(vector, ir.Undefined), ir.IntType(32)
+    first = builder.insert_element(undefined, number, ir.Constant(index, 0))
     zeros = ir.Constant(ir.VectorType(index, vector.count), [0] * vector.count)
-    return builder.shuffle_vector(first, unset, zeros)
+    return builder.shuffle_vector(first, undefined, zeros)
 
 
 def _vector_at(context, builder, array, array_type, start):
@@ -50,85 +53,52 @@ def _load(context, builder, array, array_type, start):
     return builder.load(address, align=array_type.dtype.bitwidth // 8)
 
 
-def _bits(builder, flags):
-    return builder.zext(builder.bitcast(flags, ir.IntType(LANES)), ir.IntType(64))
+def _distances(context, builder, signature, arguments):
+    """The LANES squared distances of `nearer` and `keep_nearest`, from their first five arguments."""
+    products, place, own, squares, column = arguments[:5]
+    product = _load(context, builder, products, signature.args[0], place)
+    others = _load(context, builder, squares, signature.args[3], column)
+    both = builder.fadd(repeated(builder, own, product.type), others)
+    return builder.fsub(both, builder.fadd(product, product))
 
 
 @intrinsic
-def not_below(typing_context, values, start, limits, limits_start):
-    """Bit b is set where values[start + b] >= limits[limits_start + b]."""
+def nearer(typing_context, products, place, own, squares, column, limits, own_limit):
+    """Bits that say which of LANES squared distances are not above a limit; a limit of NaN excludes nothing.
 
-    def generate(context, builder, signature, arguments):
-        values, start, limits, limits_start = arguments
-        numbers = _load(context, builder, values, signature.args[0], start)
-        bounds = _load(context, builder, limits, signature.args[2], limits_start)
-        return _bits(builder, builder.fcmp_ordered(">=", numbers, bounds))
-
-    return types.uint64(values, types.int64, limits, types.int64), generate
-
-
-@intrinsic
-def not_below_one(typing_context, values, start, limit):
-    """Bit b is set where values[start + b] >= limit."""
-
-    def generate(context, builder, signature, arguments):
-        values, start, limit = arguments
-        numbers = _load(context, builder, values, signature.args[0], start)
-        return _bits(builder, builder.fcmp_ordered(">=", numbers, repeated(builder, limit, numbers.type)))
-
-    return types.uint64(values, types.int64, values.dtype), generate
-
-
-@intrinsic
-def raise_along(typing_context, peaks, values, start, stop, lanes):
-    """peaks[j] = max(peaks[j], values[j]) for j in start..stop - 1, a multiple of LANES of them.
-
-    lanes[b] becomes the largest of the values b, b + LANES, b + 2 LANES, ... places after start.
+    Distance b is own + squares[column + b] - 2 products[place + b]. Bit b compares it with limits[column + b], bit
+    LANES + b with own_limit.
     """
 
     def generate(context, builder, signature, arguments):
-        peaks, values, start, stop, lanes = arguments
-        number = context.get_value_type(signature.args[1].dtype)
-        align = signature.args[1].dtype.bitwidth // 8
-        lowest = ir.Constant(ir.VectorType(number, LANES), [ir.Constant(number, float("-inf"))] * LANES)
-        largest = cgutils.alloca_once_value(builder, lowest)
-        step = ir.Constant(start.type, LANES)
-        with cgutils.for_range_slice(builder, start, stop, step, inc=True) as (index, _):
-            address = _vector_at(context, builder, peaks, signature.args[0], index)
-            new = _load(context, builder, values, signature.args[1], index)
-            for place in (address, largest):
-                old = builder.load(place, align=align)
-                builder.store(builder.select(builder.fcmp_ordered(">", new, old), new, old), place, align=align)
-        address = _vector_at(context, builder, lanes, signature.args[4], ir.Constant(start.type, 0))
-        builder.store(builder.load(largest, align=align), address, align=align)
-        return context.get_dummy_value()
+        distances = _distances(context, builder, signature, arguments)
+        theirs = _load(context, builder, arguments[5], signature.args[5], arguments[4])
+        masks = []
+        for limit in (theirs, repeated(builder, arguments[6], distances.type)):
+            is_near = builder.fcmp_unordered("<=", distances, limit)
+            masks.append(builder.zext(builder.bitcast(is_near, ir.IntType(LANES)), ir.IntType(64)))
+        return builder.or_(masks[0], builder.shl(masks[1], ir.Constant(ir.IntType(64), LANES)))
 
-    return types.void(peaks, values, types.int64, types.int64, lanes), generate
+    number = types.int64
+    return types.int64(products, number, products.dtype, squares, number, limits, products.dtype), generate
 
 
 @intrinsic
-def keep_nearest(typing_context, products, place, own, squares, at, keys, own_key, mask, tops, start, step, count):
-    """Put LANES squared distances, own + squares - 2 products, each into its own ascending list of ``count``.
+def keep_nearest(typing_context, products, place, own, squares, column, keys, own_key, mask, tops, start, step, count):
+    """Insert LANES squared distances, those of `nearer`, each into an ascending list of its own.
 
-    The lists hold float64 as bits, whose order is that of numbers from 0 on, with keys ^ own_key in the lowest bits:
-    number q of a list is tops[start + q * step].
+    List b is tops[start + b], tops[start + b + step], ..., ``count`` of them. Entries are the bits of float64 numbers,
+    which sort as the numbers do from 0 on, with keys[column + b] ^ own_key in the lowest bits (mask).
     """
 
     def generate(context, builder, signature, arguments):
-        products, place, own, squares, at, keys, own_key, mask, tops, start, step, count = arguments
-        integer, double = ir.IntType(64), ir.VectorType(ir.DoubleType(), LANES)
-        integers = ir.VectorType(integer, LANES)
-        product = _load(context, builder, products, signature.args[0], place)
-        both = builder.fadd(
-            repeated(builder, own, product.type), _load(context, builder, squares, signature.args[3], at)
-        )
-        apart = builder.fsub(both, builder.fadd(product, product))
-        if apart.type != double:
-            apart = builder.fpext(apart, double)
-        key = builder.xor(_load(context, builder, keys, signature.args[5], at), repeated(builder, own_key, integers))
-        new = builder.or_(
-            builder.and_(builder.bitcast(apart, integers), repeated(builder, builder.not_(mask), integers)), key
-        )
+        column, keys, own_key, mask, tops, start, step, count = arguments[4:]
+        double, integers = ir.VectorType(ir.DoubleType(), LANES), ir.VectorType(ir.IntType(64), LANES)
+        distances = _distances(context, builder, signature, arguments)
+        bits = builder.bitcast(distances if distances.type == double else builder.fpext(distances, double), integers)
+        keys = _load(context, builder, keys, signature.args[5], column)
+        key = builder.xor(keys, repeated(builder, own_key, integers))
+        new = builder.or_(builder.and_(bits, repeated(builder, builder.not_(mask), integers)), key)
         last = builder.add(start, builder.mul(builder.sub(count, ir.Constant(count.type, 1)), step))
         worst = _load(context, builder, tops, signature.args[8], last)
         is_near = builder.bitcast(builder.icmp_signed("<", new, worst), ir.IntType(LANES))
@@ -153,38 +123,19 @@ def keep_nearest(typing_context, products, place, own, squares, at, keys, own_ke
 
 @intrinsic
 def lowest_bit(typing_context, bits):
-    """The place of the lowest bit that is set; bits must not be 0."""
+    """Position of the lowest bit that is set; at least one must be."""
 
     def generate(context, builder, signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
-    return types.int64(types.uint64), generate
+    return types.int64(types.int64), generate
 
 
 @intrinsic
 def popcount(typing_context, word):
-    """How many bits of a 64-bit word are set."""
+    """Number of bits that are set in a 64-bit word."""
 
     def generate(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])
 
     return types.int64(types.uint64), generate
-
-
-@intrinsic
-def fetch(typing_context, lines, line):
-    """Have a line of an array on its way while something else is computed: memory is far away."""
-
-    def generate(context, builder, signature, arguments):
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        stride = cgutils.unpack_tuple(builder, array.strides)[0]
-        byte, flag = ir.IntType(8).as_pointer(), ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, flag, flag, flag])
-        ahead = builder.module.declare_intrinsic("llvm.prefetch", [byte], kind)
-        start = builder.gep(builder.bitcast(array.data, byte), [builder.mul(arguments[1], stride)])
-        step = ir.Constant(stride.type, CACHE_LINE)
-        with cgutils.for_range_slice(builder, ir.Constant(stride.type, 0), stride, step, inc=True) as (offset, _):
-            builder.call(ahead, [builder.gep(start, [offset]), *(ir.Constant(flag, number) for number in (0, 2, 1))])
-        return context.get_dummy_value()
-
-    return types.void(lines, types.int64), generate

@@ -1,4 +1,4 @@
-"""Your own criterion: any function of (X_subset, y), any estimator with any score."""
+"""A custom criterion: any function of (X_subset, y), or any scikit-learn estimator with any score."""
 
 import numpy as np
 from sklearn.datasets import load_diabetes
@@ -11,7 +11,7 @@ frame, y = load_diabetes(return_X_y=True, as_frame=True)
 
 
 def adjusted_r2(X, y):
-    """R^2 of least squares on all rows, less what as many columns of noise would reach."""
+    """Adjusted R^2 of least squares: corrected for the number of features."""
     design = np.column_stack([np.ones(len(y)), X])
     residuals = y - design @ np.linalg.lstsq(design, y, rcond=None)[0]
     share = (residuals @ residuals) / ((y - y.mean()) @ (y - y.mean()))
@@ -26,5 +26,5 @@ by_estimator = DAF(
     stop=MaxProbes(100),
     random_state=0,
 ).fit(frame, y)
-print("by adjusted R²:               ", list(by_function.get_feature_names_out()))
-print("by a robust median error:     ", list(by_estimator.get_feature_names_out()))
+print("adjusted R²:          ", list(by_function.get_feature_names_out()))
+print("median absolute error:", list(by_estimator.get_feature_names_out()))
