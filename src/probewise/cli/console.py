@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..tournament import Tournament
 
 # Columns of the ranking that only files have, and those that only a wide terminal has room for.
-FILE_COLUMNS = ("rank_low", "rank_high", "in_top", "lower_in", "fold_change", *INTERVAL_ENDS)
+FILE_COLUMNS = ("dropped_in_round", "rank_low", "rank_high", "in_top", "lower_in", "fold_change", *INTERVAL_ENDS)
 WIDE_COLUMNS, WIDE = ("stands_out", "higher_in", "difference", "correlation"), 101
 SIZES_SHOWN = 6
 SIGNIFICANT = 0.05

@@ -79,10 +79,11 @@ class RankingDisplay(AxesDisplay):
 
     @classmethod
     def from_estimator(cls, selector: Any, *, top: int = 30, ax: Axes | None = None) -> RankingDisplay:
-        """Draw the first ``top`` features of a fitted selector."""
+        """Draw the first ``top`` features of a fitted selector that have a score."""
         require_fitted(selector, "scores_", "ranking_", remedy="give a fitted selector of Probewise")
         require_whole("top", top, 1)
-        best = np.argsort(selector.ranking_, kind="stable")[:top]
+        order = np.argsort(selector.ranking_, kind="stable")
+        best = order[np.isfinite(selector.scores_[order])][:top]
         errors = getattr(selector, "std_errors_", None)
         run = getattr(selector, "run_", None)
         average = 0.0 if run is None else np.nanmean(run.coefficient()[0])

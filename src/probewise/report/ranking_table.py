@@ -96,7 +96,9 @@ def ranking_columns(
 ) -> dict[str, Any]:
     """Columns of a ranking, best feature first, with the keys of `LABELS`; columns that are not known are left out."""
     order = np.argsort(ranking, kind="stable")
-    values: dict[str, Any] = {"score": scores, "std_error": std_errors}
+    values: dict[str, Any] = {"score": scores}
+    if std_errors is not None:  # a dropped feature has no score and thus no error
+        values["std_error"] = np.where(np.isnan(scores), np.nan, std_errors)
     columns: dict[str, Any] = {"rank": ranking[order], "feature": [names[column] for column in order.tolist()]}
     if run is not None:
         coefficients = run.coefficient()[0]
@@ -107,6 +109,8 @@ def ranking_columns(
             "stands_out": run.stands_out(fdr),
         }
         columns |= {} if top is None else _certainty_columns(run, ranking, top)
+        if run.in_rounds:
+            columns["dropped_in_round"] = [number or None for number in run.dropped_in_round()[order].tolist()]
     return columns | {name: column[order] for name, column in values.items() if column is not None}
 
 

@@ -247,8 +247,6 @@ def _ranking(findings: Findings, data: Data | None, univariate_ranks: dict[str, 
     labels["in_top"] = LABELS["in_top"].format(top=findings.top)
     if data is not None and data.target is not None:
         columns |= direction_columns(data.X, data.target, order, findings.categorical)
-    if run is not None and run.in_rounds:
-        columns["dropped_in_round"] = [number or None for number in run.dropped_in_round()[order].tolist()]
     columns = in_label_order(columns)
     for name, ranks in univariate_ranks.items():
         columns[name], labels[name] = ranks[order], f"rank by {name.upper()}"

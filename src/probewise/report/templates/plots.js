@@ -30,27 +30,30 @@ const namedTicks = (names, longest) => shortened(names, longest).map((label, ind
 
 function drawRanking() {
   const { columns, labels, decimals, measure } = report.ranking;
-  const shown = Math.min(columns.feature.length, isNarrow() ? 20 : 30);
-  const names = columns.feature.slice(0, shown);
+  // A feature without a score, such as one dropped before the last round, is in the table only.
+  const scored = columns.feature.map((_, row) => row).filter((row) => columns[measure][row] !== null);
+  const rows = scored.slice(0, isNarrow() ? 20 : 30);
+  const shown = rows.length;
+  const names = rows.map((row) => columns.feature[row]);
   const digits = decimals[measure];
   const y = { ticks: namedTicks(names), range: [-0.6, shown - 0.4], reversed: true, bare: !report.ranking.by_score };
-  const text = (index) => {
-    const error = columns.std_error && columns.std_error[index] !== null ? ` ± ${written(columns.std_error[index], digits)}` : "";
-    const score = columns[measure][index] === null ? "no score" : `${labels[measure]} ${written(columns[measure][index], digits)}${error}`;
-    return [`${columns.rank[index]}. ${short(names[index], 60)}`, score, ...(report.directions[index] ? [report.directions[index]] : [])];
+  const text = (row) => {
+    const error = columns.std_error && columns.std_error[row] !== null ? ` ± ${written(columns.std_error[row], digits)}` : "";
+    const score = `${labels[measure]} ${written(columns[measure][row], digits)}${error}`;
+    return [`${columns.rank[row]}. ${short(columns.feature[row], 60)}`, score, ...(report.directions[row] ? [report.directions[row]] : [])];
   };
   const height = 60 + 21 * shown;
   if (!report.ranking.by_score) {
-    const bars = names.map((_, index) => ({ x: shown - index, y: index, text: text(index) }));
+    const bars = rows.map((row, index) => ({ x: shown - index, y: index, text: text(row) }));
     chart(byId("plot-ranking"), { height: height - 30, x: { range: [0, shown + 1], ticks: [], bare: true }, y, bars });
     return;
   }
-  const dots = names.map((_, index) => ({
-    x: columns[measure][index],
+  const dots = rows.map((row, index) => ({
+    x: columns[measure][row],
     y: index,
-    xError: columns.std_error ? 2 * (columns.std_error[index] || 0) : undefined,
-    hollow: columns.stands_out ? !columns.stands_out[index] : false,
-    text: text(index),
+    xError: columns.std_error ? 2 * (columns.std_error[row] || 0) : undefined,
+    hollow: columns.stands_out ? !columns.stands_out[row] : false,
+    text: text(row),
   }));
   const rules = measure === "above_average" ? [{ x: 0, text: "average feature", above: true, width: 2, dash: "" }] : [];
   chart(byId("plot-ranking"), { height, top: 20, x: { label: labels[measure], include: rules.length ? [0] : [] }, y, dots, rules });
