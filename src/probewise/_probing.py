@@ -24,7 +24,7 @@ from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT
 from .criteria.identity import stable_text
 from .engine.loop import ProbeError, run_probes
 from .engine.permutation_test import univariate_p_values
-from .engine.probes import FEWEST_EXPECTED
+from .engine.probes import MIN_EXPECTED_SIZE
 from .engine.progress import live_progress, say
 from .engine.row_effects import RowGroups
 from .engine.run import Run
@@ -273,10 +273,10 @@ def new_settings(
 ) -> Settings:
     """The settings of a run that begins."""
     n_units = data.table.units.n_units
-    if inclusion is not None and inclusion * n_units < FEWEST_EXPECTED:
+    if inclusion is not None and inclusion * n_units < MIN_EXPECTED_SIZE:
         raise ParameterError(
             f"inclusion={inclusion!r} leaves most probes of {n_units:,} features empty: give at least "
-            f"{FEWEST_EXPECTED / n_units:.1g}"
+            f"{MIN_EXPECTED_SIZE / n_units:.1g}"
         )
     # Only a ledger needs the criterion in words.
     words = "" if selector.ledger is None else "on a device: " * isinstance(score, OnDevice) + criterion.describe()

@@ -23,7 +23,7 @@ from scipy.sparse.linalg import LinearOperator, cg
 from ..executors import in_turn, one_blas_thread, threads
 from ..kernels import inclusion as kernels
 from .ledger import Ledger
-from .probes import ProbePlan, Round, Subsets, joined
+from .probes import ProbePlan, Round, Subsets, concatenated
 from .replay import adjusted
 
 Floats = NDArray[np.float64]
@@ -142,7 +142,7 @@ class Design:
             room -= len(subsets.indices)
             if room >= 0:
                 kept.append(subsets)
-        held = joined(kept) if room >= 0 else None
+        held = concatenated(kept) if room >= 0 else None
         return ReadRound(part, ledger_values, np.concatenate(values), np.concatenate(sizes), held)
 
     def _last_rounds(self, before: Design | None) -> NDArray[np.int64]:
@@ -171,7 +171,7 @@ class Design:
     def _held(self) -> Subsets | None:
         """What all probes hold, where there was room for it."""
         parts = [part.subsets for part in self.read if part.subsets is not None]
-        return joined(parts) if len(parts) == len(self.read) else None
+        return concatenated(parts) if len(parts) == len(self.read) else None
 
     @cached_property
     def _kept(self) -> Subsets | None:

@@ -23,9 +23,9 @@ from scipy.stats import t as student_t
 
 from ..kernels import sums
 from .certainty import steady_errors
-from .ledger import MOST_ROW_GROUPS, Ledger
+from .ledger import MAX_ROW_GROUPS, Ledger
 from .probes import ProbePlan, Subsets
-from .replay import batches, sizes_alike
+from .replay import batches, size_groups
 from .tally import Tally
 
 Floats = NDArray[np.float64]
@@ -62,11 +62,11 @@ class RowGroups:
         random = np.random.default_rng(STREAM)
         order = np.lexsort((random.random(len(first)), target))
         places = np.empty(len(first), np.int64)
-        places[order] = np.arange(len(first)) % MOST_ROW_GROUPS
+        places[order] = np.arange(len(first)) % MAX_ROW_GROUPS
         if len(first) < FEWEST_GROUPS:
             return None
         group_of = np.full(len(row_shares), -1)
-        group_of[counts] = np.arange(len(first))[clusters] if len(first) <= MOST_ROW_GROUPS else places[clusters]
+        group_of[counts] = np.arange(len(first))[clusters] if len(first) <= MAX_ROW_GROUPS else places[clusters]
         shares = np.bincount(group_of[counts], row_shares[counts]).astype(np.float64)
         return cls(group_of, shares, unit)
 
@@ -157,7 +157,7 @@ def _residuals(
     plan: ProbePlan, ledger: Ledger, n_probes: int, *, with_rows: bool = True
 ) -> Iterator[tuple[Subsets, Floats, Floats]]:
     """Probes with J, and what rows gave, less the means of probes of like size; failed probes count as average."""
-    like = sizes_alike(plan, n_probes)
+    like = size_groups(plan, n_probes)
     failed = np.array([] if ledger.failures is None else ledger.failures.probes, dtype=np.int64)
 
     def parts() -> Iterator[tuple[int, Subsets, NDArray[np.int64], Floats]]:

@@ -1,4 +1,4 @@
-"""Statistics of a run while it grows: sums per unit, and the measures of convergence at each look."""
+"""Statistics of a run that is updated while it grows: sums per unit, and measures of convergence at each look."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ NextPlan = Callable[[ProbePlan, Ledger, int], ProbePlan]
 
 
 class RunningStats:
-    """The tally while the ledger grows, and the measures of convergence at each look.
+    """The tally of a growing ledger, and the measures of convergence at each look.
 
-    In a run of several rounds a look measures the probes of its round; ``whole`` is the tally of all rounds.
+    In a tournament a look measures the probes of the current round; ``whole`` is the tally of all rounds.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class RunningStats:
         self.n_known = 0
         self.looks: tuple[Look, ...] = ()
         self.coefficients = np.full(plan.n_features if watch & {ORDER, VALUE} else 0, np.nan)
-        self.places = np.zeros(plan.n_features if ORDER in watch else 0, np.int64)
+        self.positions_before = np.zeros(plan.n_features if ORDER in watch else 0, np.int64)
         self.first_change = np.nan
 
     def replay(self) -> State:
@@ -59,7 +59,7 @@ class RunningStats:
                 yield self.looks[-1]
 
     def update(self, subsets: Subsets | None = None) -> State:
-        """Add the next probes of the ledger up to a block border (drawn if not passed), and look if a look is due."""
+        """Add the probes of the next block (drawn again unless passed), and look where a look is due."""
         start = self.n_known
         stop = min((start // self.block_size + 1) * self.block_size, self.ledger.n_probes)
         values = self.ledger.values(start, stop)
@@ -79,7 +79,7 @@ class RunningStats:
         return self.state()
 
     def _start_round(self, plan: ProbePlan) -> None:
-        """Start a round if the plan is another one: the statistics of looks start from zero."""
+        """Start a round where the plan has changed: the statistics of looks start from zero."""
         if plan is self.plan:
             return
         self.plan = plan
@@ -98,15 +98,15 @@ class RunningStats:
         order = value = np.nan
         left_out = 0
         n_probes, total, _ = self.sheet.totals.tolist()
-        before = self.coefficients.copy() if ORDER in self.watch else self.coefficients
+        coefficients_before = self.coefficients.copy() if ORDER in self.watch else self.coefficients
         if len(self.coefficients):
             value, left_out = sums.renew_differences(self.sheet.table, n_probes, total, self.coefficients)
             if np.isnan(self.first_change):
                 self.first_change = value
         if ORDER in self.watch:
-            places = positions(self.coefficients)
-            order = sums.order_change(before, self.places, self.coefficients, places)
-            self.places = places
+            positions_now = positions(self.coefficients)
+            order = sums.order_change(coefficients_before, self.positions_before, self.coefficients, positions_now)
+            self.positions_before = positions_now
         return Look(
             n_probes=self.n_known,
             seconds=self.ledger.seconds_at(self.n_known),
@@ -115,7 +115,7 @@ class RunningStats:
             relative_change=float(value / self.first_change) if self.first_change else 0.0,
             left_out=int(left_out),
             overlap={top: self._shared_top(top) for top in self.tops},
-            sure=self._sure(),
+            confidence=self._top_k_confidence(),
         )
 
     def _shared_top(self, top: int) -> float:
@@ -128,8 +128,8 @@ class RunningStats:
         even = sums.top_features(table, self.odd.table, n_probes - n_odd, total - total_odd, top)
         return len(np.intersect1d(odd, even)) / top
 
-    def _sure(self) -> dict[TopKConfidence, float]:
-        """Probability that the current top features of the round are the true ones; 0 while one is unscored."""
+    def _top_k_confidence(self) -> dict[TopKConfidence, float]:
+        """Probability that the current top features of the round are the true ones; 0 while one has no score."""
         rules = [item for item in self.watch if isinstance(item, TopKConfidence)]
         if not rules:
             return {}
