@@ -25,7 +25,6 @@ from .criteria.identity import stable_text
 from .engine.loop import ProbeError, run_probes
 from .engine.permutation_test import univariate_p_values
 from .engine.probes import MIN_EXPECTED_SIZE
-from .engine.progress import live_progress, say
 from .engine.row_effects import RowGroups
 from .engine.run import Run
 from .engine.schedule import Schedule
@@ -33,6 +32,7 @@ from .engine.settings import COMMAND, Settings
 from .engine.units import NO_COLUMNS, UnitTable, unit_table, units_of
 from .executors import Map, ahead, executor, serial, start_in_background, stays_here, threads, threads_beside_device
 from .kernels.device import find
+from .progress import live_progress, say
 from .stopping import Rule
 from .validation.errors import ParameterError, warn
 from .validation.labels import checked_weights, require_two_weighted

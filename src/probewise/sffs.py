@@ -18,10 +18,10 @@ from ._probing import accepted_by, bind, criterion_or_default, map_for, prepare,
 from ._selector import Accepts, Selector
 from .criteria import as_criterion
 from .engine.probes import Subsets
-from .engine.progress import Verbose, live_line
 from .engine.tally import Tally, positions
 from .engine.units import Units
 from .executors import Map
+from .progress import Verbose, live_line
 from .stopping import Rule, State, as_rule
 from .validation.errors import warn
 from .validation.parameters import check_parameters

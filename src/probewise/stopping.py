@@ -102,8 +102,8 @@ class Rule:
     Attributes
     ----------
     watch : frozenset
-        The measures that the rule needs at looks: "order" (C), "value" (C2), a number k (the agreement of the two halves
-        on the top k), or a `TopKConfidence`. Other measures are not computed during the run.
+        The measures that the rule needs at looks: "order" (C), "value" (C2), a number k (the agreement of the two
+        halves on the top k), or a `TopKConfidence`. Other measures are not computed during the run.
     max_probes : int or None
         A number of probes that must not be exceeded, if the rule has one.
     """
@@ -295,8 +295,8 @@ class RelativeChange(_ChangeRule):
     """Stops when C2 falls below this share of the first C2 (2013, condition 2a).
 
     Coefficients are means over equal numbers of probes, so at look k C2 is about sqrt(1 + 1/k) / (k + 1) of its first
-    value, whatever the data: 0.01 is reached near look 141, which is 56,000 probes with 400 probes per look. The rule is
-    therefore a number of probes in another form; `Settled` depends on the data.
+    value, whatever the data: 0.01 is reached near look 141, which is 56,000 probes with 400 probes per look. The rule
+    is therefore a number of probes in another form; `Settled` depends on the data.
 
     Parameters
     ----------
@@ -316,9 +316,9 @@ class Settled(Rule):
     The two halves of the ledger are independent runs, so features that both rank on top are not there by chance. With
     ``top`` at or above the number of features, two looks are enough.
 
-    With ``confidence`` the rule stops at the first look at which, with at least this probability, at least this share of
-    the current top features are in the true top, which infinitely many probes of the same data would give. This is for
-    DAF0, needs every feature in and out of at least one probe, and takes more probes than the agreement of halves.
+    With ``confidence`` the rule stops at the first look at which, with at least this probability, at least this share
+    of the current top features are in the true top, which infinitely many probes of the same data would give. This is
+    for DAF0, needs every feature in and out of at least one probe, and takes more probes than the agreement of halves.
 
     Parameters
     ----------
@@ -359,7 +359,8 @@ class Settled(Rule):
     def reason(self, state: State) -> str:
         if self.confidence is not None:
             shared, confidence = least_shared(self.top, self.overlap), f"{100 * self.confidence:.4g}% confidence"
-            return f"certified: with {confidence} at least {shared} of the top {self.top} features are in the true top {self.top}"
+            features = f"at least {shared} of the top {self.top} features are in the true top {self.top}"
+            return f"certified: with {confidence} {features}"
         share = state.look.overlap.get(self.top, 0.0) if state.look else 0.0
         return f"settled: two halves of the probes agree on {share:.0%} of the top {self.top} at two looks in a row"
 

@@ -20,7 +20,9 @@ from probewise import DAF, FSDD, SFFS
 from probewise.criteria import KNN, Average, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
-from probewise.engine.progress import (
+from probewise.engine.schedule import SECONDS_OF_FEATURE, SECONDS_OF_PROBE, SECONDS_ON_DEVICE, Schedule, TournamentPlan
+from probewise.engine.tally import Tally
+from probewise.progress import (
     ProgressState,
     RateLimited,
     Throttled,
@@ -29,8 +31,6 @@ from probewise.engine.progress import (
     one_line,
     panel,
 )
-from probewise.engine.schedule import SECONDS_OF_FEATURE, SECONDS_OF_PROBE, SECONDS_ON_DEVICE, Schedule, TournamentPlan
-from probewise.engine.tally import Tally
 from probewise.stopping import Look, MaxProbes, MaxTime, Settled, State
 from probewise.study import Study
 
@@ -77,7 +77,7 @@ def test_the_time_left_counts_what_is_ahead(state, monkeypatch):
     """A second once, a probe of round one takes two thousandths, of round two one; a regression between takes half."""
     seen = []
     monkeypatch.setattr(
-        "probewise.engine.progress._displayed",
+        "probewise.progress._displayed",
         lambda _, progress_state_of, title: nullcontext(
             lambda state: seen.append(progress_state_of(state).seconds_left)
         ),
@@ -96,7 +96,7 @@ def test_a_first_block_says_little_of_the_time_left(state, monkeypatch):
     for n_probes, seconds, expected in ((300, 0.9, [60]), (300, 1.1, [50, 60]), (50, 0.9, [50])):
         displayed = []
         monkeypatch.setattr(
-            "probewise.engine.progress._displayed",
+            "probewise.progress._displayed",
             lambda *_, displayed=displayed: nullcontext(lambda state: displayed.append(state.n_probes)),
         )
         with live_progress(1, stop=MaxProbes(n_probes), effort=lambda n: (n, 0.0)) as progress:

@@ -177,7 +177,7 @@ def test_a_certificate_is_in_the_verdict():
     X, y = np.zeros((20, 12)), np.arange(20) % 2
     X[:, [4, 7]] = 1.0 + y[:, None]
     verdict = summarize(two.fit(X, y))["verdict"][0]
-    assert verdict.endswith(" With 90 % confidence at least 2 of the top 2 truly belong there.")
+    assert verdict.endswith(" With 90% confidence at least 2 of the top 2 features are in the true top 2.")
 
 
 def test_without_a_target_significance_is_not_known():

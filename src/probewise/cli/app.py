@@ -414,8 +414,8 @@ def convert(
     OUT contains the features, column by column; OUT.json contains their names, the target and the ids. Parquet files
     are read a few columns at a time, other formats as a whole.
     """
-    from ..engine.progress import live_line
     from ..io import convert_table
+    from ..progress import live_line
 
     with live_line(0 if quiet else 1) as progress:
         rows, columns = convert_table(

@@ -1,4 +1,4 @@
-"""The ledger of a run: its settings and the score of every probe, in memory or in a SQLite file that survives kill -9."""
+"""The ledger of a run: its settings and the J of every probe, in memory or in a SQLite file that survives kill -9."""
 
 from __future__ import annotations
 

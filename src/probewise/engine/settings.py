@@ -117,7 +117,7 @@ class Settings:
         if unnamed:
             raise LedgerError(
                 f"the ledger {fspath(path)} needs a name for {unnamed[0]}, because a function may change between two "
-                "runs: use criterion=Function(my_function, name='first'), or Scorer(estimator, scoring=..., name='first')"
+                "runs: use Function(my_function, name='first') or Scorer(estimator, scoring=..., name='first')"
             )
         return Ledger(path, self.identity(), notes=self.notes())
 

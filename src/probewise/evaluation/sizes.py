@@ -23,8 +23,8 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, h
 
 from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion, in_prose
 from ..criteria.base import Folds, Split, Target
+from ..display import small_table
 from ..engine.probes import Subsets
-from ..engine.progress import small_table
 from ..stopping import MaxProbes
 from ..validation.errors import Parameter, ParameterError, warn
 from ..validation.parameters import is_whole

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..engine.interactions import CHANCE
+from ..engine.interactions import ALPHA
 from ..engine.tally import positions
 from ..evaluation.sizes import fewest_enough
 from ..study import StudyError, StudyResult, TrialLedger, deviation
@@ -160,7 +160,7 @@ def significant_pairs(pairs: dict[str, Any], classifier: str | None = None) -> l
     return [
         (first, second) if difference > 0 else (second, first)
         for by, first, second, difference, p in rows
-        if p is not None and p < CHANCE and classifier in (None, by)
+        if p is not None and p < ALPHA and classifier in (None, by)
     ]
 
 

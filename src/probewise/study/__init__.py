@@ -28,9 +28,9 @@ from sklearn.utils.validation import column_or_1d
 from .. import __version__
 from ..criteria.base import kind_of_target
 from ..engine.certainty import holm
-from ..engine.progress import live_line
 from ..evaluation.sizes import spaced_sizes
 from ..executors import ClusterError, Map, executor
+from ..progress import live_line
 from ..validation.errors import ParameterError, warn
 from ..validation.labels import plain_labels
 from ..validation.parameters import is_whole, random_of, require_whole, seed_of
