@@ -976,7 +976,7 @@ def univariate_p_values(X, y, of_classes, seed, n_shuffles, rate=0.1):
     return np.array([min(1.0, factor * (1 + np.sum(luck >= score)) / (1 + len(luck))) for score in scores[:, 0]])
 
 
-def fewest_enough(sizes, scores):
+def suggested_size(sizes, scores):
     """The smallest size within one standard error, over folds, of the best mean."""
     means = scores.mean(axis=0)
     best = int(np.argmax(means))

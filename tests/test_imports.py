@@ -43,7 +43,7 @@ OWNERS = {
     "typer": ("cli/app.py", "cli/options.py"),
     "matplotlib": ("plots/",),
     "jinja2": ("report/",),
-    "rich": ("engine/progress.py", "cli/console.py"),
+    "rich": ("progress.py", "cli/console.py"),
 }
 HEAVY = (
     "torch", "dask", "distributed", "zarr", "h5py", "polars", "pandas", "matplotlib", "jinja2", "typer", "rich",

@@ -275,7 +275,7 @@ def test_an_honest_score_is_made_of_folds_that_rank_anew():
     np.testing.assert_allclose(score.curve.scores, nested.scores)
     expected = []
     for fold in range(5):
-        enough = naive.fewest_enough(nested.sizes, np.delete(nested.scores, fold, axis=0))
+        enough = naive.suggested_size(nested.sizes, np.delete(nested.scores, fold, axis=0))
         expected.append(nested.scores[fold, nested.sizes.tolist().index(enough)])
     assert score.scores.tolist() == expected
     assert score.guess == 0.5
@@ -328,7 +328,7 @@ def test_rows_that_belong_together_are_shuffled_together():
 def test_guessing_knows_weights():
     X, y = table(20, 5)
     score = size_curve(FSDD().fit(X, y), X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
-    assert (score.guess, score.chance) == pytest.approx((0.75, np.sqrt(0.75 * 0.25 * 100) / 40))
+    assert (score.guess, score.guess_error) == pytest.approx((0.75, np.sqrt(0.75 * 0.25 * 100) / 40))
 
 
 def test_a_feature_that_early_probes_missed_is_sure_of_something():

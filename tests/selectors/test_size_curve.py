@@ -14,7 +14,7 @@ from probewise import BIF, DAF, FSDD, SFFS
 from probewise.criteria import KNN, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
-from probewise.evaluation.sizes import SizeCurve, TooFewRows, fewest_enough, size_curve, spaced_sizes
+from probewise.evaluation.sizes import SizeCurve, TooFewRows, size_curve, spaced_sizes, suggested_size
 from probewise.stopping import MaxProbes
 
 
@@ -44,7 +44,7 @@ def test_the_fewest_within_one_standard_error_of_the_best():
     assert (curve.best, curve.suggested) == (3, 3)
     wide = curve_of([[0.5, 0.80, 0.7], [0.5, 0.78, 0.95], [0.5, 0.75, 0.8]])
     assert (wide.best, wide.suggested) == (3, 2)
-    assert fewest_enough(np.array([1, 5]), np.array([0.6, 0.7]), np.array([np.nan, np.nan])) == 5
+    assert suggested_size(np.array([1, 5]), np.array([0.6, 0.7]), np.array([np.nan, np.nan])) == 5
 
 
 def test_of_two_that_are_equally_good_the_smaller_is_best():

@@ -25,7 +25,7 @@ from probewise import Tournament
 from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger
 from probewise.engine.run import Run
-from probewise.engine.schedule import FEWEST, SHARE, Schedule, sizes_of_rounds
+from probewise.engine.schedule import KEPT_SHARE, N_LAST, Schedule, sizes_of_rounds
 from probewise.report import render_markdown, summarize
 
 DATA = make_madelon(120, 80, random_state=1)
@@ -68,12 +68,12 @@ def test_a_budget_is_spent_on_rounds_of_whole_blocks(n_units, n_probes, block_si
     sizes = sizes_of_rounds(n_units, len(schedule.ends))
     assert len(sizes) == len(schedule.ends) + 1
     assert sizes[0] == n_units
-    assert all(FEWEST <= after < before for before, after in itertools.pairwise(sizes))
+    assert all(N_LAST <= after < before for before, after in itertools.pairwise(sizes))
     assert all(end % block_size == 0 for end in schedule.ends)
     assert all(before < after for before, after in itertools.pairwise([0, *schedule.ends, n_probes]))
     if n_probes > 100 * block_size:
-        assert sizes[-1] == min(n_units, FEWEST)
-        assert all(after >= int(SHARE * before) for before, after in itertools.pairwise(sizes))
+        assert sizes[-1] == min(n_units, N_LAST)
+        assert all(after >= int(KEPT_SHARE * before) for before, after in itertools.pairwise(sizes))
 
 
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])

@@ -218,8 +218,8 @@ class Design:
             starts, probes = self._by_column
             list(self.map(lambda columns: kernels.summed(starts, probes, *columns, values, out), pieces(starts)))
             return out
-        for probes, subsets in self._batches():
-            kernels.transposed_times(subsets.indices, subsets.offsets, values[probes], out)
+        for batch, subsets in self._batches():
+            kernels.transposed_times(subsets.indices, subsets.offsets, values[batch], out)
         return out
 
     @cached_property

@@ -276,7 +276,7 @@ def _curve_of_ranking(findings: Findings, data: Data | None) -> size_curve.SizeC
         subsets, scoring = size_curve.up_to_rank(findings.ranking, sizes.tolist()), findings.parameters.get("scoring")
     else:
         sizes = size_curve.as_sizes(selector)
-        subsets, scoring = size_curve.chosen(selector, sizes.tolist()), getattr(selector, "scoring", None)
+        subsets, scoring = size_curve.columns_at_sizes(selector, sizes.tolist()), getattr(selector, "scoring", None)
     matrix: tuple[Any, Subsets | None] = (data.X, None)
     if len(findings.categorical):  # the criterion scored them one-hot encoded
         matrix = one_hot(data.X, np.isin(np.arange(data.X.shape[1]), findings.categorical))

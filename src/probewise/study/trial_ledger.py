@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..engine.settings import UNKNOWN
+from ..engine.settings import UNNAMED
 from ..validation.errors import ParameterError
 from ..validation.parameters import is_whole
 
@@ -83,8 +83,8 @@ class TrialLedger:
     def begin(self, settings: Mapping[str, Any], *, notes: Mapping[str, Any]) -> None:
         """Write the header, or check that the study in the file has the same settings."""
         requested = json.loads(json.dumps(dict(settings), default=float))
-        if self.path is not None and UNKNOWN in str(requested):
-            name = next(name for name, value in requested.items() if UNKNOWN in str(value))
+        if self.path is not None and UNNAMED in str(requested):
+            name = next(name for name, value in requested.items() if UNNAMED in str(value))
             raise StudyError(
                 f"the study cannot be saved in {self.path}: {name} contains an object that cannot be compared between "
                 "two processes; leave out ledger, or that object"

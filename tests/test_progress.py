@@ -20,7 +20,13 @@ from probewise import DAF, FSDD, SFFS
 from probewise.criteria import KNN, Average, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
-from probewise.engine.schedule import SECONDS_OF_FEATURE, SECONDS_OF_PROBE, SECONDS_ON_DEVICE, Schedule, TournamentPlan
+from probewise.engine.schedule import (
+    SECONDS_ON_DEVICE,
+    SECONDS_PER_FEATURE,
+    SECONDS_PER_PROBE,
+    Schedule,
+    TournamentPlan,
+)
 from probewise.engine.tally import Tally
 from probewise.progress import (
     ProgressState,
@@ -109,7 +115,7 @@ def test_efforts_of_a_tournament():
     schedule = Schedule.of_budget(1000, 2000, 50)
     plan = TournamentPlan(1000, 100)
     whole, seconds = schedule.effort(plan, 2000)
-    of_round = 2000 * SECONDS_OF_PROBE * np.log10(1000 / 80) + 1000 * SECONDS_OF_FEATURE
+    of_round = 2000 * SECONDS_PER_PROBE * np.log10(1000 / 80) + 1000 * SECONDS_PER_FEATURE
     assert seconds == pytest.approx(len(schedule.ends) * of_round)
     on_device = replace(schedule, device="cuda").effort(plan, 2000)
     assert on_device == (whole, pytest.approx(seconds + len(schedule.ends) * SECONDS_ON_DEVICE))
