@@ -161,7 +161,7 @@ def test_the_driver_is_killed(cluster, data, tmp_path):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 def test_a_block_that_kills_its_workers_is_named(cluster, monkeypatch):
-    monkeypatch.setattr(executors, "MOST_LOSSES", 2)
+    monkeypatch.setattr(executors, "MAX_LOSSES", 2)
     with cluster.client() as client:
         staffed(cluster, client, 1)
         watched = threading.Event()

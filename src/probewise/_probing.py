@@ -30,7 +30,16 @@ from .engine.run import Run
 from .engine.schedule import Schedule
 from .engine.settings import COMMAND, Settings
 from .engine.units import NO_COLUMNS, UnitTable, unit_table, units_of
-from .executors import Map, ahead, executor, serial, start_in_background, stays_here, threads, threads_beside_device
+from .executors import (
+    Map,
+    executor,
+    keep_in_flight,
+    runs_in_this_process,
+    serial,
+    start_in_background,
+    threads,
+    threads_beside_device,
+)
 from .kernels.device import find
 from .progress import live_progress, say
 from .stopping import Rule
@@ -199,9 +208,9 @@ def map_for(criterion: Criterion, X: Any, score: Any, n_jobs: int | None) -> Map
     """
     if isinstance(score, OnDevice):
         workers = executor(score.n_devices if n_jobs is not None and n_jobs < 0 else n_jobs, prefer="processes")
-        return partial(ahead, score.in_flight) if workers is serial else workers
+        return partial(keep_in_flight, score.in_flight) if workers is serial else workers
     if isinstance(X, Stored) and not X.can_travel:
-        if not stays_here(n_jobs):
+        if not runs_in_this_process(n_jobs):
             raise ValueError(CANNOT_TRAVEL)
         return executor(n_jobs, prefer="threads")
     return executor(n_jobs, prefer=criterion.prefer)

@@ -86,7 +86,7 @@ def test_blocks_scored_at_once_change_nothing(at_once, stop):
     whole, ledger = run(stop), Ledger()
     assert same_bits(whole, run(stop, blocks_at_once=at_once))
     run(MaxProbes(130), ledger=ledger)
-    assert same_bits(whole, run(stop, blocks_at_once=at_once, ledger=ledger, map=partial(executors.ahead, 3)))
+    assert same_bits(whole, run(stop, blocks_at_once=at_once, ledger=ledger, map=partial(executors.keep_in_flight, 3)))
 
 
 def test_blocks_at_once_end_with_the_round_and_fail_in_their_turn():
