@@ -59,7 +59,7 @@ def test_names_are_text(state):
         "[red]gene",
         "a\\nb",
         "1,000 probes/s",
-        "scores move by 1.0e-02 (C2; 50.0% of the first)",
+        "mean change of the scores: 50.0% of the first look",
         "50% of the top 2",
     ):
         assert text in shown
@@ -187,7 +187,7 @@ def test_a_log_says_when_how_far_and_how_long_still(state, capsys):
         progress(state)
         line = capsys.readouterr().err
     capsys.readouterr()
-    said = "DAF: 4 probes, 2 s, 25% done, about 6.0 s left, scores move by 1.0e-02"
+    said = "DAF: 4 probes, 2 s, 25% done, about 6.0 s left"
     assert re.match(rf"\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d {said}", line)
     with live_progress(1, stop=MaxProbes(4)) as progress:
         progress(state)

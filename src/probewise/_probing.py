@@ -329,6 +329,7 @@ def run_with(
         folds = [*score.folds.identity, *([] if rows is None else [(rows,)])]
         settings = settings.with_data(data.X, data.y, folds, data.sample_weight, row_groups)
     on_device, table = isinstance(score, OnDevice), data.take(rows).table
+    error_score = getattr(criterion, "error_score", "raise")
     watched: Any = nullcontext()
     if selector.verbose:
         title, effort = type(selector).__name__, settings.effort
@@ -343,7 +344,7 @@ def run_with(
             block_size=settings.block_size,
             check_every=settings.check_every,
             schedule=settings.schedule,
-            error_score=getattr(criterion, "error_score", None),
+            error_score=None if error_score == "raise" else float(error_score),
             progress=progress,
             settings=settings,
             row_groups=row_groups,

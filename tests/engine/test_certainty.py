@@ -183,7 +183,7 @@ def test_the_table_is_best_first():
         (lambda sure: sure.rank_intervals(0), "level=0"),
         (lambda sure: sure.table(["a"]), "1 names for 2 features"),
         (lambda sure: Certainty([1, 2], [1]), "give one of each for every feature"),
-        (lambda sure: Certainty([1, 2], [1, -1]), "cannot be below 0"),
+        (lambda sure: Certainty([1, 2], [1, -1]), "must be at least 0"),
     ],
     ids=["no top", "top of more", "overlap", "level 1", "level 0", "names", "shapes", "negative"],
 )

@@ -122,7 +122,7 @@ def test_a_game_of_two_that_help_and_two_that_replace():
     assert found.worth[2, 3] > found.worth[4, 5] > 0.1
     groups = found.groups()
     assert [(group.features, group.evidence) for group in groups] == [((2, 3), ("probes",))]
-    assert str(groups[0]) == "x2 and x3 stand in for one another; x2 alone is enough"
+    assert str(groups[0]) == "x2 and x3 are redundant; x2 alone is enough"
 
 
 def test_a_game_without_luck_has_no_error_and_no_division_by_zero():
@@ -263,7 +263,7 @@ def test_evidence_is_told_for_each_member():
     alike[0, [2, 3]] = alike[[2, 3], 0] = 0.99
     (group,) = found_with(found, 4).groups(alike)
     assert (group.names, group.evidence) == (("a", "b", "c", "d"), ("probes", "both", "columns"))
-    assert str(group) == "a, b, c and d stand in for one another; a alone is enough"
+    assert str(group) == "a, b, c and d are redundant; a alone is enough"
 
 
 def found_with(found, n):

@@ -281,7 +281,7 @@ def test_an_honest_score_is_made_of_folds_that_rank_anew():
     assert score.guess == 0.5
     assert score.beats_guessing
     assert score.shuffled < score.mean
-    said = f"accuracy {score.mean:.4g} ± {score.std_error:.2g} on rows not seen, guessing 0.5, with the target shuffled"
+    said = f"accuracy {score.mean:.4g} ± {score.std_error:.2g} on held-out rows, guessing 0.5, with a shuffled target"
     assert repr(score).startswith(f"NestedScore: {said}")
     assert score.std_error >= np.std(expected, ddof=1) * np.sqrt(1 / 5 + 1 / 4) - 1e-12
 

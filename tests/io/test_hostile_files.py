@@ -401,7 +401,7 @@ def test_a_ledger_that_says_what_no_run_can_be(tmp_path, capfd, lie):
     path = tmp_path / "lie.ledger"
     with Ledger(path, {**SETTINGS, **lie}) as ledger:
         ledger.append(np.linspace(0, 1, 40), seconds=1.0)
-    assert "lie.ledger is damaged: it says what no run can be" in reported(capfd, path)
+    assert "lie.ledger is damaged: its settings are impossible" in reported(capfd, path)
 
 
 def test_a_ledger_that_says_what_a_run_can_be(tmp_path, capfd):

@@ -196,10 +196,10 @@ def test_a_criterion_that_is_not_cross_validated_has_a_stand_in(madelon):
     X, y = madelon.X, madelon.y
     for criterion in (spread, "separability"):
         curve = size_curve(BIF(criterion=criterion).fit(X, y), X, y, sizes=[3])
-        assert curve.scored_by == "3 nearest neighbours, on scaled columns"
+        assert curve.scored_by == "3 nearest neighbors, on scaled columns"
     gaps = X.copy()
     gaps[::7, 1] = np.nan
-    assert size_curve(FSDD().fit(gaps, y), gaps, y, sizes=[3]).scored_by.endswith("gaps filled")
+    assert size_curve(FSDD().fit(gaps, y), gaps, y, sizes=[3]).scored_by.endswith("missing values filled")
 
 
 def test_a_scoring_has_its_own_guess(madelon):
@@ -333,7 +333,7 @@ def test_sizes_count_groups_as_one_and_begin_with_what_is_kept(madelon):
     first = Linear().bind(X[:, [7, 8]], y, StratifiedKFold(3, shuffle=True, random_state=0))(Subsets.of([[0, 1]]))[0]
     assert curve.mean[0] == pytest.approx(first)
     assert kept.support_[[7, 8]].all()
-    with pytest.raises(ValueError, match="give whole numbers from 2 to 30"):
+    with pytest.raises(ValueError, match="must be whole numbers from 2 to 30"):
         size_curve(kept, X, y, sizes=[1])
 
 
@@ -363,7 +363,7 @@ def test_what_cannot_be_judged_is_said(madelon, daf):
     with pytest.raises(ValueError, match="y=None"):
         size_curve(daf, X)
     for sizes in ([], [0], [31], [1.5], [True]):
-        with pytest.raises(ValueError, match="with 30 features: give whole numbers from 1 to 30"):
+        with pytest.raises(ValueError, match="must be whole numbers from 1 to 30"):
             size_curve(daf, X, y, sizes=sizes)
     with pytest.raises(ValueError, match="cv=1 must be at least 2"):
         size_curve(daf, X, y, cv=1)
@@ -410,7 +410,7 @@ def test_where_no_nested_curve_can_be_had_fit_says_so_and_goes_on():
     data = make_madelon(60, 20, n_dimensions=2, n_combinations=2, random_state=0)
     splits = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
     daf = DAF("size_curve", cv=splits, stop=MaxProbes(200), random_state=0)
-    with pytest.warns(UserWarning, match="was not tried on rows kept apart: cv of DAF is a list of splits"):
+    with pytest.warns(UserWarning, match="was not compared with guessing on held-out rows: cv of DAF is a list of splits"):
         daf.fit(data.X, data.y)
     assert daf.support_.sum() == daf.size_curve_.suggested
     assert daf.size_curve_.check is None

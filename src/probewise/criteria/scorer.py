@@ -20,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..engine.probes import Subsets
 from ..kernels.scores import F1_MACRO
+from ..validation.parameters import check_parameter, number
 from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .identity import stable_text
 from .predictions import NO_WEIGHTS, require_score_for
@@ -29,6 +30,8 @@ MEANS_OVER_ROWS = {
     name: (FOR_CLASSES | FOR_NUMBERS)[name]
     for name in ("accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error", "neg_mean_absolute_error")
 }
+
+ERROR_SCORE = (number(), "raise")
 
 
 class Scorer(Criterion):
@@ -44,6 +47,8 @@ class Scorer(Criterion):
     name : str or None, default=None
         Id of the criterion in a ledger, instead of the estimator's class and parameters. Required with a ledger if
         the estimator or the scoring contains a function.
+    error_score : float or "raise", default="raise"
+        J of a subset on which the estimator fails or its score is not finite; "raise" ends the fit with an error.
 
     Notes
     -----
@@ -65,10 +70,13 @@ class Scorer(Criterion):
     prefer = "processes"
     streams = True
 
-    def __init__(self, estimator: Any, *, scoring: Any = None, name: str | None = None) -> None:
+    def __init__(
+        self, estimator: Any, *, scoring: Any = None, name: str | None = None, error_score: float | str = "raise"
+    ) -> None:
         self.estimator = estimator
         self.scoring = scoring
         self.name = name
+        self.error_score = error_score
 
     @property
     def allow_nan(self) -> bool:
@@ -81,6 +89,7 @@ class Scorer(Criterion):
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundScorer:
+        check_parameter("error_score", self.error_score, *ERROR_SCORE)
         y, scoring = np.asarray(y), scoring if self.scoring is None else self.scoring
         if is_classifier(self.estimator):
             Target.of(y, "classification")  # at least two classes
@@ -223,6 +232,9 @@ class Function(Criterion):
     name : str or None, default=None
         Id of the criterion in a ledger. Required with a ledger, because the code of a function may change between
         two runs.
+    error_score : float or "raise", default="raise"
+        J of a subset on which the function fails or returns a number that is not finite; "raise" ends the fit with an
+        error.
     """
 
     block_size = 5
@@ -230,13 +242,17 @@ class Function(Criterion):
     allow_nan = True
     needs_target = False
 
-    def __init__(self, function: Callable[[Any, Any], float], *, name: str | None = None) -> None:
+    def __init__(
+        self, function: Callable[[Any, Any], float], *, name: str | None = None, error_score: float | str = "raise"
+    ) -> None:
         self.function = function
         self.name = name
+        self.error_score = error_score
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundFunction:
+        check_parameter("error_score", self.error_score, *ERROR_SCORE)
         if scoring is not None:
             raise ValueError(f"scoring={scoring!r} has no meaning for a criterion that is a function: leave it out")
         if sample_weight is not None:
