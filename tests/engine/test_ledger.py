@@ -220,7 +220,7 @@ def test_settings_that_no_stack_can_hold(tmp_path):
         f"UPDATE settings SET value = '{deep}' WHERE name = 'seed'",
         f"UPDATE settings SET value = '{settings_digest({'seed': deep})}' WHERE name = 'checksum'",
     )
-    with pytest.raises(LedgerError, match="what it says cannot be read"):
+    with pytest.raises(LedgerError, match="its settings cannot be read"):
         Ledger(tmp_path / "run")
 
 

@@ -308,4 +308,5 @@ def redundancy_sentence(names: Sequence[str]) -> str:
 
 def columns_of(X: Any, columns: Columns) -> Floats:
     """Some columns of a table of numbers, dense; a table in a store reads no others."""
+    X = np.asarray(X) if isinstance(X, list) else X
     return np.asarray(X.tocsc()[:, columns].toarray() if sp.issparse(X) else X[:, columns], dtype=np.float64)

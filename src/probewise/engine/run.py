@@ -306,6 +306,10 @@ class Run:
         Evidence comes from the probes: a feature adds nothing where the other one is present. With X, an array of the
         numbers of ``fit``, columns with an absolute correlation of at least 0.9 count too.
         """
+        if X is not None and np.shape(X)[1] != self.units.n_features:
+            raise ParameterError(
+                f"X has {np.shape(X)[1]:,} columns, but the run has {self.units.n_features:,} features"
+            )
         interactions = self.interactions(top)
         return interactions.groups(None if X is None else correlations(columns_of(X, interactions.features)))
 
