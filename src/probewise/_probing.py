@@ -16,8 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.utils import check_consistent_length
 
 from . import __version__
-from ._run_results import n_selected_units
-from ._selector import Accepts
+from ._selector import Accepts, n_selected_units
 from .criteria import Criterion, as_criterion
 from .criteria.base import Target
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
@@ -25,10 +24,9 @@ from .criteria.identity import stable_text
 from .engine.loop import ProbeError, run_probes
 from .engine.permutation_test import univariate_p_values
 from .engine.probes import MIN_EXPECTED_SIZE
-from .engine.row_effects import RowGroups
 from .engine.run import Run
 from .engine.schedule import Schedule
-from .engine.settings import COMMAND, Settings
+from .engine.settings import COMMAND, RowGroups, Settings
 from .engine.units import NO_COLUMNS, UnitTable, unit_table, units_of
 from .executors import (
     Map,
@@ -44,8 +42,7 @@ from .kernels.device import find
 from .progress import live_progress, say
 from .stopping import Rule
 from .validation.errors import ParameterError, warn
-from .validation.labels import checked_weights, require_two_weighted
-from .validation.parameters import PATH, Constraint, grouped, named_columns
+from .validation.parameters import PATH, Constraint, checked_weights, grouped, named_columns, require_two_weighted
 from .validation.scaling import scale_for, scaled, uneven_widths
 from .validation.stores import CANNOT_TRAVEL, Stored
 from .validation.tables import REMEDY

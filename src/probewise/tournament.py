@@ -25,8 +25,7 @@ from ._probing import (
     usual_block_size,
     warn_about,
 )
-from ._run_results import RunResultsMixin
-from ._selector import Accepts, Selector
+from ._selector import Accepts, RunResultsMixin, Selector
 from .criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
 from .criteria.base import folds_of_groups
 from .criteria.device import OnDevice
@@ -190,6 +189,8 @@ class Tournament(RunResultsMixin, Selector):
 
     @property
     def _accepts(self) -> Accepts:
+        if isinstance(self.criterion, str) and self.criterion == "auto":
+            return accepted_by(default_criterion(1), self.device)
         return accepted_by(criterion_or_default(self.criterion), self.device)
 
     def _criterion_for(self, X: Any) -> Criterion:

@@ -9,8 +9,9 @@ import naive
 from probewise import DAF, Tournament
 from probewise.criteria import KNN
 from probewise.engine.ledger import Ledger, LedgerError, packed_rows, unpacked_rows
-from probewise.engine.row_effects import RowEffects, RowGroups, group_effects
+from probewise.engine.row_effects import RowEffects, group_effects
 from probewise.engine.run import Run
+from probewise.engine.settings import RowGroups
 from probewise.stopping import MaxProbes
 
 

@@ -410,9 +410,7 @@ def test_where_no_nested_curve_can_be_had_fit_says_so_and_goes_on():
     data = make_madelon(60, 20, n_dimensions=2, n_combinations=2, random_state=0)
     splits = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
     daf = DAF("size_curve", cv=splits, stop=MaxProbes(200), random_state=0)
-    with pytest.warns(
-        UserWarning, match="guessing on held-out rows: cv of DAF is a list of splits"
-    ):
+    with pytest.warns(UserWarning, match="guessing on held-out rows: cv of DAF is a list of splits"):
         daf.fit(data.X, data.y)
     assert daf.support_.sum() == daf.size_curve_.suggested
     assert daf.size_curve_.check is None

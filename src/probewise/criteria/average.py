@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,16 @@ from ..validation.errors import ParameterError
 from .base import BoundCriterion, Criterion, Floats, Folds
 
 MOST_THREADS = 16  # two per batch, for all batches that a device works on at a time
+
+
+def _combined(name: str, combine: Callable[[list[Any]], Any]) -> Any:
+    """A property that combines an attribute of all parts."""
+    return property(lambda self: combine([getattr(part, name) for part in self.parts]))
+
+
+def _common_widths(widths: list[tuple[float, float] | None]) -> tuple[float, float] | None:
+    limits = [pair for pair in widths if pair is not None]
+    return (max(low for low, _ in limits), min(high for _, high in limits)) if limits else None
 
 
 class Average(Criterion):
@@ -40,34 +51,13 @@ class Average(Criterion):
     def __init__(self, parts: Any) -> None:
         self.parts = parts
 
-    @property
-    def block_size(self) -> int:  # type: ignore[override]
-        return min((part.block_size for part in self.parts), default=50)
-
-    @property
-    def prefer(self) -> str:  # type: ignore[override]
-        return "processes" if any(part.prefer == "processes" for part in self.parts) else "threads"
-
-    @property
-    def streams(self) -> bool:  # type: ignore[override]
-        return all(part.streams for part in self.parts)
-
-    @property
-    def goes_by_width(self) -> bool:  # type: ignore[override]
-        return any(part.goes_by_width for part in self.parts)
-
-    @property
-    def widths(self) -> tuple[float, float] | None:  # type: ignore[override]
-        known = [part.widths for part in self.parts if part.widths is not None]
-        return (max(low for low, _ in known), min(high for _, high in known)) if known else None
-
-    @property
-    def allow_nan(self) -> bool:
-        return all(part.allow_nan for part in self.parts)
-
-    @property
-    def needs_target(self) -> bool:  # type: ignore[override]
-        return any(part.needs_target for part in self.parts)
+    block_size = _combined("block_size", min)
+    prefer = _combined("prefer", min)  # "processes" comes before "threads"
+    streams = _combined("streams", all)
+    goes_by_width = _combined("goes_by_width", any)
+    widths = _combined("widths", _common_widths)
+    allow_nan = _combined("allow_nan", all)
+    needs_target = _combined("needs_target", any)
 
     @property
     def task(self) -> str:

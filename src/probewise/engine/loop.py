@@ -17,10 +17,9 @@ from ..kernels.jit import notice
 from ..stopping import VALUE, Rule, State
 from .ledger import Failures, Ledger, LedgerError, LedgerWriteError, packed_rows
 from .probes import ProbePlan, Subsets
-from .row_effects import RowGroups
+from .replay import NextPlan, RunningStats
 from .run import Run
-from .running_stats import NextPlan, RunningStats
-from .settings import Settings
+from .settings import RowGroups, Settings
 
 Floats = NDArray[np.float64]
 Score = Callable[[Subsets], Floats]

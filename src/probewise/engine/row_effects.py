@@ -22,7 +22,7 @@ from scipy.stats import t as student_t
 
 from ..kernels import sums
 from .certainty import moderated_errors
-from .ledger import MAX_ROW_GROUPS, Ledger
+from .ledger import Ledger
 from .probes import ProbePlan, Subsets
 from .replay import batches, size_groups
 from .tally import Tally
@@ -32,46 +32,9 @@ Ints = NDArray[np.int64]
 ROW_ERROR_INFLATION = 1.7  # for informative features: measured from 1.3 (linear) to 1.8 (10 neighbors, soft votes)
 NULL_INFLATION = 1.2  # for uninformative features
 ALPHA_SHARE_UNIVARIATE = 0.5  # share of the false discovery rate that is spent on the univariate test
-STREAM = 0x0520
 FEATURES_PER_BATCH = 2**15  # times 64 groups: 16 MiB
 MIN_FEATURES_FOR_NULL = 50  # with fewer, the middle half may contain many informative features
 NORMAL_IQR = 1.349  # interquartile range of the standard normal distribution
-MIN_GROUPS = 5  # for a standard error over groups
-
-
-@dataclass(frozen=True, eq=False)
-class RowGroups:
-    """Groups of rows whose contributions to J a run stores."""
-
-    group_of: Ints  # group of each row; -1 for a row that J does not count
-    shares: Floats  # weight of each group in J
-    unit: float = 1.0  # unit of the stored contributions, which makes them about 1
-
-    @classmethod
-    def of(cls, row_shares: Floats, y: Any, together: Any = None, unit: float = 1.0) -> RowGroups | None:
-        """One group per row; more than 64 rows are dealt into 64 groups with similar targets, always in the same way.
-
-        Rows with the same value in ``together`` are in one group. None where there are too few groups for a standard
-        error.
-        """
-        counts = np.flatnonzero(row_shares > 0)
-        clusters = np.arange(len(counts)) if together is None else _numbered(np.asarray(together)[counts])
-        first = np.unique(clusters, return_index=True)[1]
-        target = _numbered(np.asarray(y)[counts[first]])
-        random = np.random.default_rng(STREAM)
-        order = np.lexsort((random.random(len(first)), target))
-        dealt = np.empty(len(first), np.int64)
-        dealt[order] = np.arange(len(first)) % MAX_ROW_GROUPS
-        if len(first) < MIN_GROUPS:
-            return None
-        group_of = np.full(len(row_shares), -1)
-        group_of[counts] = np.arange(len(first))[clusters] if len(first) <= MAX_ROW_GROUPS else dealt[clusters]
-        shares = np.bincount(group_of[counts], row_shares[counts]).astype(np.float64)
-        return cls(group_of, shares, unit)
-
-
-def _numbered(labels: NDArray[Any]) -> Ints:
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

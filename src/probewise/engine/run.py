@@ -19,9 +19,8 @@ from .interactions import Group, Interactions, columns_of, correlations, interac
 from .ledger import Ledger
 from .probes import ProbePlan
 from .regression import Regression
-from .replay import replay, size_adjusted_tally, size_scaled_tally
+from .replay import RunningStats, replay, size_adjusted_tally, size_scaled_tally
 from .row_effects import ROW_ERROR_INFLATION, RowEffects, WhichRows, combined_p_values, group_effects, which_rows
-from .running_stats import RunningStats
 from .schedule import TournamentPlan, ranked
 from .settings import DEFAULT_FDR, Settings
 from .tally import COEFFICIENTS, Tally, positions

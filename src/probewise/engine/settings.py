@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .fingerprints import fingerprint
-from .ledger import ROW_GROUPS, Ledger, LedgerError, has_run
+from .ledger import MAX_ROW_GROUPS, ROW_GROUPS, Ledger, LedgerError, has_run
 from .probes import MIN_EXPECTED_SIZE, ProbePlan, Subsets
-from .row_effects import RowGroups
 from .schedule import Schedule, TournamentPlan
 from .units import Units
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 DEFAULT_PROBE_SIZE = 200
 COMMAND: ContextVar[list[str] | None] = ContextVar("COMMAND", default=None)
 DEFAULT_FDR = 0.1
@@ -30,6 +30,8 @@ UNNAMED = " (unnamed)"  # ends the description of a function or object that has 
 MAX_BLOCK_FEATURES = 2**30  # features in all probes of a block
 MAX_FEATURES = 10**7  # a damaged file may claim more, which would only exhaust the memory
 DAMAGE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError)
+ROW_GROUPS_STREAM = 0x0520  # seed of the division of rows into groups
+MIN_GROUPS = 5  # for a standard error over groups
 
 
 @contextmanager
@@ -40,6 +42,41 @@ def recording_command(command: list[str]) -> Iterator[None]:
         yield
     finally:
         COMMAND.reset(token)
+
+
+@dataclass(frozen=True, eq=False)
+class RowGroups:
+    """Groups of rows whose contributions to J a run stores."""
+
+    group_of: Ints  # group of each row; -1 for a row that J does not count
+    shares: Floats  # weight of each group in J
+    unit: float = 1.0  # unit of the stored contributions, which makes them about 1
+
+    @classmethod
+    def of(cls, row_shares: Floats, y: Any, together: Any = None, unit: float = 1.0) -> RowGroups | None:
+        """One group per row; more than 64 rows are dealt into 64 groups with similar targets, always in the same way.
+
+        Rows with the same value in ``together`` are in one group. None where there are too few groups for a standard
+        error.
+        """
+        counts = np.flatnonzero(row_shares > 0)
+        clusters = np.arange(len(counts)) if together is None else _numbered(np.asarray(together)[counts])
+        first = np.unique(clusters, return_index=True)[1]
+        target = _numbered(np.asarray(y)[counts[first]])
+        random = np.random.default_rng(ROW_GROUPS_STREAM)
+        order = np.lexsort((random.random(len(first)), target))
+        dealt = np.empty(len(first), np.int64)
+        dealt[order] = np.arange(len(first)) % MAX_ROW_GROUPS
+        if len(first) < MIN_GROUPS:
+            return None
+        group_of = np.full(len(row_shares), -1)
+        group_of[counts] = np.arange(len(first))[clusters] if len(first) <= MAX_ROW_GROUPS else dealt[clusters]
+        shares = np.bincount(group_of[counts], row_shares[counts]).astype(np.float64)
+        return cls(group_of, shares, unit)
+
+
+def _numbered(labels: NDArray[Any]) -> Ints:
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
