@@ -195,7 +195,8 @@ class Tournament(RunResultsMixin, Selector):
 
     def _criterion_for(self, X: Any) -> Criterion:
         if isinstance(self.criterion, str) and self.criterion == "auto":
-            return default_criterion(np.shape(X)[0] if np.ndim(X) else 0)
+            shape = getattr(X, "shape", None) or np.asarray(X).shape
+            return default_criterion(shape[0] if shape else 0)
         return as_criterion(self.criterion, X)
 
     def _sample_of_rows(self, data: Data, seed: int) -> NDArray[np.int64] | None:

@@ -1,5 +1,7 @@
 """How many features are enough: the curve against scikit-learn's cross-validation, and noise that is called noise."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -61,9 +63,9 @@ def test_one_fold_has_no_error():
 def test_guessing_is_beaten_by_two_errors_that_know_of_shared_rows():
     scores = [[0.60, 0.7], [0.62, 0.74]]
     assert curve_of(scores, guess=0.6).beats_guessing
-    assert curve_of(scores, guess=0.6, chance=0.055).beats_guessing
-    assert not curve_of(scores, guess=0.6, chance=0.065).beats_guessing
-    assert not curve_of(scores, guess=0.6, chance=0.05, test_to_train=1.0).beats_guessing
+    assert curve_of(scores, guess=0.6, guess_error=0.055).beats_guessing
+    assert not curve_of(scores, guess=0.6, guess_error=0.065).beats_guessing
+    assert not curve_of(scores, guess=0.6, guess_error=0.05, test_to_train=1.0).beats_guessing
     assert curve_of(scores, guess=None).beats_guessing is None
 
 
@@ -86,7 +88,7 @@ def test_the_curve_is_cross_validated_accuracy_along_the_ranking(madelon, daf):
         expected = cross_val_score(KNeighborsClassifier(3), madelon.X[:, order[:size]], madelon.y, cv=folds)
         np.testing.assert_allclose(curve.scores[:, place], expected, atol=1e-12)
     assert curve.guess == np.bincount(madelon.y).max() / 200
-    assert "nearest neighbours" in curve.scored_by
+    assert "nearest neighbors" in curve.scored_by
 
 
 def test_nested_ranks_on_the_training_rows_alone(madelon, daf):
@@ -223,7 +225,7 @@ def test_groups_stay_together(madelon):
     for cv in (4, GroupKFold(4)):
         curve = size_curve(daf, X, y, sizes=[2], cv=cv, nested=True, groups=groups)
         assert curve.scores.shape == (4, 1)
-    with pytest.raises(ValueError, match="all rows are of one group"):
+    with pytest.raises(ValueError, match="all rows are in one group"):
         size_curve(daf, X, y, groups=np.zeros(200))
 
 
@@ -287,20 +289,13 @@ def test_frames_sparse_tables_and_tables_on_disk_give_the_same(madelon, tmp_path
     assert np.isfinite(curve.scores).all()
 
 
-def test_columns_that_were_not_probed_are_no_sizes(madelon):
-    X, y = madelon.X, madelon.y
-    daf = DAF(drop=np.arange(10, X.shape[1]), stop=MaxProbes(200), random_state=0).fit(X, y)
-    assert size_curve(daf, X, y, cv=2).sizes[-1] == 10
-
-
 # ---- inside fit
 
 
 def test_auto_keeps_as_many_as_the_curve_suggests(madelon):
     X, y = madelon.X, madelon.y
     daf = DAF("size_curve", stop=MaxProbes(400), random_state=0).fit(X, y)
-    curve = size_curve(daf)
-    assert curve is daf.size_curve_
+    curve = daf.size_curve_
     assert daf.support_.sum() == curve.suggested
     assert daf.transform(X).shape == (200, curve.suggested)
     plain = DAF(stop=MaxProbes(400), random_state=0).fit(X, y)
@@ -314,9 +309,9 @@ def test_auto_says_so_where_there_is_nothing_but_noise():
     X, y = np.random.default_rng(0).standard_normal((80, 100)), np.arange(80) % 2
     with pytest.warns(UserWarning, match="no number of features predicts convincingly better than guessing"):
         daf = DAF("size_curve", stop=MaxProbes(400), random_state=0).fit(X, y)
-    curve = size_curve(daf)
+    curve = daf.size_curve_
     assert curve.beats_guessing is False
-    assert curve.mean.max() > curve.check.mean.max()  # it has seen the rows, and takes their luck for more
+    assert curve.mean.max() > curve.check.mean.max()  # the ranking has seen the test rows
 
 
 def test_sizes_count_groups_as_one_and_begin_with_what_is_kept(madelon):
@@ -356,12 +351,10 @@ def test_categories_are_judged_as_the_run_judged_them(nested):
 
 def test_what_cannot_be_judged_is_said(madelon, daf):
     X, y = madelon.X, madelon.y
-    with pytest.raises(ValueError, match="no size curve was made when this selector was fitted"):
-        size_curve(daf)
     with pytest.raises(NotFittedError):
         size_curve(DAF(), X, y)
     with pytest.raises(ValueError, match="y=None"):
-        size_curve(daf, X)
+        size_curve(daf, X, None)
     for sizes in ([], [0], [31], [1.5], [True]):
         with pytest.raises(ValueError, match="must be whole numbers from 1 to 30"):
             size_curve(daf, X, y, sizes=sizes)
@@ -383,7 +376,7 @@ def test_folds_given_as_rows_are_of_all_rows(madelon):
     X, y = madelon.X, madelon.y
     fixed = DAF(cv=list(StratifiedKFold(3).split(X, y)), stop=MaxProbes(60), random_state=0).fit(X, y)
     assert size_curve(fixed, X, y, sizes=[2]).scores.shape == (5, 1)
-    with pytest.raises(ValueError, match="is a list of splits of all rows, and nested=True ranks on some"):
+    with pytest.raises(ValueError, match="is a list of splits of all rows, but nested=True"):
         size_curve(fixed, X, y, sizes=[2], nested=True)
 
 
@@ -416,14 +409,13 @@ def test_where_no_nested_curve_can_be_had_fit_says_so_and_goes_on():
     assert daf.size_curve_.check is None
 
 
-@pytest.mark.parametrize("method", ["size_curve", "honest_score"])
-def test_groups_that_fit_was_given_are_missed(method):
+@pytest.mark.parametrize("evaluate", [partial(size_curve, sizes=[2], cv=3), partial(nested_score, seconds=0)])
+def test_missing_groups_are_warned_about(evaluate):
     rng = np.random.default_rng(0)
     X, y, groups = rng.standard_normal((60, 5)), np.arange(60) % 2, np.arange(60) // 2
     bif = BIF(criterion="linear", cv=GroupKFold(3)).fit(X, y, groups=groups)
-    options = {"sizes": [2], "cv": 3} if method == "size_curve" else {"seconds": 0}
-    getattr(bif, method)(X, y, groups=groups, **options)
+    evaluate(bif, X, y, groups=groups)
     bif.cv = 3
-    with pytest.warns(UserWarning, match=r"fit was given groups, .* give groups=groups here, too") as told:
-        getattr(bif, method)(X, y, **options)
-    assert told[0].filename == __file__
+    with pytest.warns(UserWarning, match=r"fit had groups, but .* pass groups=groups here too") as warned:
+        evaluate(bif, X, y)
+    assert warned[0].filename == __file__
