@@ -16,6 +16,7 @@ from probewise import BIF, DAF, FSDD, SFFS
 from probewise.criteria import KNN, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
+from probewise.evaluation import nested_score
 from probewise.evaluation.sizes import SizeCurve, TooFewRows, size_curve, spaced_sizes, suggested_size
 from probewise.stopping import MaxProbes
 
