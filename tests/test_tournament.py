@@ -240,9 +240,7 @@ def test_bad_input_is_named(options, words):
 
 
 def test_time_ends_it_with_the_ranking_so_far():
-    with pytest.warns(
-        ConvergenceWarning, match="limit was reached after .* of 10,000,000 probes: more probes"
-    ):
+    with pytest.warns(ConvergenceWarning, match="limit was reached after .* of 10,000,000 probes: more probes"):
         fitted = tournament(n_probes=10**7, time_limit=0.5).fit(DATA.X, DATA.y)
     assert 0 < fitted.n_probes_ < 10**7
     assert sorted(fitted.ranking_) == list(range(1, 81))

@@ -88,7 +88,7 @@ class Data:
         return self.matrix.shape[0], self.table.units.n_features
 
     def take(self, rows: NDArray[np.int64] | None) -> Data:
-        """The same data at some rows; None: all rows."""
+        """The data of these rows; None: all rows."""
         if rows is None:
             return self
         matrix = self.matrix if sp.issparse(self.matrix) else np.asarray(self.matrix)

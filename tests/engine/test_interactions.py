@@ -1,4 +1,4 @@
-"""What goes together and what stands in for what, on truth known by construction: XOR pairs, copies, noise, games."""
+"""Interactions and redundant features where the truth is known by construction: XOR pairs, copies, noise, games."""
 
 from itertools import combinations
 
@@ -134,7 +134,7 @@ def test_a_game_without_luck_has_no_error_and_no_division_by_zero():
 
 
 def test_chance_is_held_at_5_percent_for_all_pairs_together():
-    """J is nothing but luck: in few of 100 runs any pair is called more, also where cells hold a dozen probes."""
+    """J is noise: few of 100 runs have a significant pair, even where cells contain a dozen probes."""
     called = 0
     for seed in range(100):
         rng = np.random.default_rng(seed)
@@ -209,7 +209,7 @@ def test_features_that_tell_different_things_are_no_group(criterion):
 
 @pytest.mark.parametrize("criterion", CRITERIA[:2], ids=NAMES[:2])
 def test_noise_is_no_group(criterion):
-    """On given rows noise is good or bad by luck, and endless probes would only say so the louder."""
+    """On given rows noise is good or bad by chance, and more probes do not change that."""
     for seed in range(5):
         X, y = np.random.default_rng(seed).standard_normal((150, 20)), np.arange(150) % 2
         daf = DAF(criterion=criterion, max_probe_size=10, stop=MaxProbes(1500), random_state=seed).fit(X, y)

@@ -428,7 +428,7 @@ def test_more_workers_than_a_machine_can_bear_are_not_started():
 
 
 class _ExecutorManagerThread(threading.Thread):
-    """As loky's is called."""
+    """A thread with the name of loky's management thread."""
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ NOISES = {
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_noise_seldom_stands_out(noise):
-    """Nominally a tenth of tables; of 60 at most 13 by luck, once in a thousand trials."""
+    """Nominally a tenth of the tables; more than 13 of 60 happen by chance once in a thousand trials."""
     found = 0
     for trial in range(60):
         random = np.random.default_rng(trial)

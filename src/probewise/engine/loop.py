@@ -98,7 +98,9 @@ def run_probes(
             if results is None or stats.plan is not plan:
                 getattr(results, "close", bool)()
                 plan = stats.plan
-                ends = [end for end in (stop.max_probes, _end_of_round(schedule, plan)) if end is not None]
+                # Blocks after the end of a round would be dropped.
+                round_end = getattr(schedule, "end_of_round", lambda plan: None)(plan)
+                ends = [end for end in (stop.max_probes, round_end) if end is not None]
                 spans = _blocks_after(ledger.n_probes, block_size * blocks_at_once, min(ends, default=None))
                 results = _in_blocks(map(_BlockScorer(plan, score, row_groups), spans), block_size)
             scored = next(results)
@@ -174,12 +176,6 @@ def _blocks_after(n_probes: int, block_size: int, limit: int | None) -> Iterator
         stop = stop if limit is None else min(stop, limit)
         yield start, stop
         start = stop
-
-
-def _end_of_round(schedule: Any, plan: ProbePlan) -> int | None:
-    """The probe at which the plan changes, where known: blocks after it would be dropped."""
-    end_of: Callable[[ProbePlan], int | None] | None = getattr(schedule, "end_of_round", None)
-    return None if end_of is None else end_of(plan)
 
 
 @dataclass(frozen=True)

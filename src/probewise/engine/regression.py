@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from operator import is_
 from typing import Any
 
 import numpy as np
@@ -120,8 +119,17 @@ class Design:
         self.lengths = [len(part.values) for part in self.read]
         self.round_of = np.repeat(np.arange(len(self.read)), self.lengths)
         self.weights = np.ones(len(self.values))
-        self.last = self._last_rounds(before)
-        self._number()
+        probed = np.zeros(self.plan.n_features, dtype=bool)
+        for read in self.read:
+            probed[read.probed] = True
+        self.column_of, shared_by = np.empty(self.plan.n_features, np.int32), np.ones(self.plan.n_features)
+        self.n_columns = kernels.number_columns(
+            plan.last_rounds(), probed, len(self.plan.rounds), self.column_of, shared_by
+        )
+        self.shared_by = shared_by[: self.n_columns[0]]
+        self.roots = np.sqrt(self.shared_by)
+        self.n_active = np.array([len(part.active) for part in self.plan.rounds])
+        self.n_active_of = np.repeat(self.n_active.astype(np.float64), self.lengths)
         self._on_device = None if device is None else self._on(device)
 
     def _read_rounds(self, read_before: list[RoundProbes]) -> Iterator[RoundProbes]:
@@ -148,28 +156,6 @@ class Design:
         subsets_of_round = concatenated(stored) if room >= 0 else None
         return RoundProbes(part, ledger_values, np.concatenate(values), np.concatenate(sizes), subsets_of_round)
 
-    def _last_rounds(self, before: Design | None) -> NDArray[np.int64]:
-        """Last round of each feature; only rounds that ``before`` has not read are examined."""
-        n_known = 0 if before is None else len(before.read)
-        if before is None or n_known > len(self.read) or not all(map(is_, before.read, self.read)):
-            return self.plan.last_rounds()
-        last = before.last.copy()
-        for number in range(n_known, len(self.read)):
-            last[self.read[number].part.active] = number
-        return last
-
-    def _number(self) -> None:
-        """Number the columns: the column of each feature, the features that share it, the columns of each round."""
-        probed = np.zeros(self.plan.n_features, dtype=bool)
-        for read in self.read:
-            probed[read.probed] = True
-        self.column_of, shared_by = np.empty(self.plan.n_features, np.int32), np.ones(self.plan.n_features)
-        self.n_columns = kernels.number_columns(self.last, probed, len(self.plan.rounds), self.column_of, shared_by)
-        self.shared_by = shared_by[: self.n_columns[0]]
-        self.roots = np.sqrt(self.shared_by)
-        self.n_active = np.array([len(part.active) for part in self.plan.rounds])
-        self.n_active_of = np.repeat(self.n_active.astype(np.float64), self.lengths)
-
     @cached_property
     def _subsets(self) -> Subsets | None:
         """The features of all probes; None where they are not stored."""
@@ -179,10 +165,7 @@ class Design:
     @cached_property
     def _column_subsets(self) -> Subsets | None:
         """The columns of all probes; None where they are not stored."""
-        return None if self._subsets is None else self._columns_of(self._subsets)
-
-    def _columns_of(self, subsets: Subsets) -> Subsets:
-        return Subsets(self.column_of[subsets.indices], subsets.offsets)
+        return None if self._subsets is None else Subsets(self.column_of[self._subsets.indices], self._subsets.offsets)
 
     def _on(self, device: str) -> Any:
         if self._subsets is None:
@@ -199,7 +182,7 @@ class Design:
             return
         start = 0
         for subsets, _ in adjusted(self.plan, self.ledger):
-            yield slice(start, start + len(subsets)), self._columns_of(subsets)
+            yield slice(start, start + len(subsets)), Subsets(self.column_of[subsets.indices], subsets.offsets)
             start += len(subsets)
 
     @cached_property
@@ -251,25 +234,18 @@ class Design:
         A shared weight is that of one feature times the root of their number, so that the penalty is as for single
         features.
         """
-        out = self._sums_of_probes(w)
-        out -= self.sizes * np.repeat(self._means(w), self.lengths)
-        return out
-
-    def _means(self, w: Floats) -> Floats:
-        """Mean weight of the features of each round."""
-        weights, ends = self.roots * w, self.n_columns[::-1].tolist()
-        parts = [weights[start:end].sum() for start, end in zip([0, *ends], ends, strict=False)]
-        return np.asarray(np.cumsum(parts)[::-1] / self.n_active)
-
-    def _sums_of_probes(self, w: Floats) -> Floats:
-        """For each probe, the sum of the weights of its features."""
         if self._on_device is not None:
-            return self._on_device.times(w)
-        out = np.empty(len(self.values))
-        for probes, subsets in self._batches():
-            parts = [(0, len(subsets))] if self.map is in_turn else pieces(subsets.offsets)
-            list(self.map(partial(_times, subsets, w, out[probes]), parts))
-        return out
+            out = self._on_device.times(w)
+        else:
+            out = np.empty(len(self.values))
+            for probes, subsets in self._batches():
+                parts = [(0, len(subsets))] if self.map is in_turn else pieces(subsets.offsets)
+                list(self.map(partial(_times, subsets, w, out[probes]), parts))
+        weights, ends = self.roots * w, self.n_columns[::-1].tolist()
+        sums = [weights[start:end].sum() for start, end in zip([0, *ends], ends, strict=False)]
+        means = np.cumsum(sums)[::-1] / self.n_active  # mean weight of the features of each round
+        out -= self.sizes * np.repeat(means, self.lengths)
+        return np.asarray(out)
 
     def transposed_times(self, values: Floats) -> Floats:
         """Transposed matrix times one value per probe."""
