@@ -138,12 +138,12 @@ def test_a_group_of_all_features():
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ([[0, 1], [1, 2]], "feature_groups has column gene 1 in two groups: a feature enters with one group only"),
+        ([[0, 1], [1, 2]], "feature_groups has column gene 1 in two groups"),
         ([[0, 1], []], "feature_groups holds an empty group: leave it out"),
         ([["gene 0", "gene 77"]], "feature_groups names the column 'gene 77', which X does not have"),
         ([[0, 12]], "feature_groups holds 12: give names, or numbers from 0 to 11"),
         ([[0, 0]], "feature_groups names column gene 0 twice: name it once"),
-        (["a", "b"], "feature_groups has 2 labels for 12 features: give one for each, or lists of columns"),
+        (["a", "b"], "feature_groups has 2 labels for 12 features"),
         ("genes", "feature_groups='genes': give lists of columns, a dict of lists, or a label for each feature"),
         (3, "feature_groups=3: give lists of columns, a dict of lists, or a label for each feature"),
         ([[0, 1.5]], "feature_groups holds 1.5: give names, or numbers from 0 to 11"),
@@ -496,10 +496,10 @@ def test_no_categories_wanted():
 @pytest.mark.parametrize(
     ("said", "words"),
     [
-        ("all", "categorical_features='all': give 'from_dtype', a list of columns, or None for no categories"),
+        ("all", "categorical_features='all' must be a list of columns, 'from_dtype' or None"),
         (["x"], "categorical_features names the column 'x', which X does not have"),
         ([99], "categorical_features holds 99: give names, or numbers from 0 to 6"),
-        (3, "categorical_features=3: give a list of column names or numbers"),
+        (3, "categorical_features=3 must be a list of columns, 'from_dtype' or None"),
     ],
     ids=range(4),
 )
