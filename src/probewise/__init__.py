@@ -1,6 +1,6 @@
-"""Finds the few features that matter in very wide data, judging each in the company of others.
+"""Feature selection for very wide data: features are judged together with other features.
 
-The public names; each is loaded when first asked for, so that ``import probewise`` is fast.
+Public names are imported on first use, so that ``import probewise`` is fast.
 """
 
 from importlib import import_module
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_HOME = {
+_MODULE_OF = {
     "AdaptiveRandomForestClassifier": "forest",
     "BIF": "bif",
     "CFS": "filters.cfs",
@@ -60,8 +60,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+    if name in _MODULE_OF:
+        return getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
     raise AttributeError(f"module 'probewise' has no attribute {name!r}")
 
 
