@@ -1,6 +1,6 @@
-"""Finds the few features that matter in very wide data, judging each in the company of others.
+"""Feature selection in very wide data: each feature is judged together with others.
 
-The public names; each is loaded when first asked for, so that ``import probewise`` is fast.
+Public names are imported when they are first used, so that ``import probewise`` is fast.
 """
 
 from importlib import import_module
@@ -61,7 +61,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        return getattr(import_module(f".{_HOME[name]}", __name__), name)
+        value = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
+        return value
     raise AttributeError(f"module 'probewise' has no attribute {name!r}")
 
 
