@@ -1,4 +1,4 @@
-/** Seconds that Weka's CFS (best-first, as by default) or ReliefF (all rows, 10 neighbours) takes on an ARFF file. */
+/** Measures the seconds of Weka's CFS (best-first search) or ReliefF (all rows, 10 neighbors) on an ARFF file. */
 import java.io.*;
 import weka.attributeSelection.*;
 import weka.core.Instances;

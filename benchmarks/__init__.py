@@ -1,1 +1,1 @@
-"""Speed and memory, measured side by side with what people use today."""
+"""Benchmarks: speed, memory and accuracy of Probewise and of other tools."""

@@ -65,7 +65,7 @@ def ranked(n_rows, n_columns, device):
     def display(_, progress_state_of, title):
         return nullcontext(lambda state: displayed.append(progress_state_of(state)))
 
-    with patch("probewise.engine.progress._displayed", display):
+    with patch("probewise.progress._displayed", display):
         fitted = Tournament(device=device, random_state=0, verbose=1).fit(X, y)
     seconds = time.perf_counter() - started
     early = next(progress for progress in displayed if progress.share >= 0.1)

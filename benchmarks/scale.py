@@ -220,7 +220,7 @@ def draw_growth(panels):
             known = [(n, cost) for n, cost in zip(panel.at, costs, strict=True) if cost is not None]
             axis.loglog(*zip(*known, strict=True), marker=marker, label=word)
         start = panel.costs[0]["naive_bayes"] / 2
-        axis.loglog(panel.at, [start * n / panel.at[0] for n in panel.at], ":", color="grey", label="proportional")
+        axis.loglog(panel.at, [start * n / panel.at[0] for n in panel.at], ":", color="gray", label="proportional")
         axis.set(xlabel=panel.name, title=panel.fixed.removesuffix(", Fortran order"))
         axis.set_xticks(panel.at, [f"{n:,}" for n in panel.at])
         axis.minorticks_off()

@@ -7,7 +7,7 @@ import numpy as np
 from probewise import DAF, FSDD
 from probewise.criteria import KNN, Linear, NaiveBayes
 from probewise.criteria.base import Target
-from probewise.evaluation.sizes import SubsetScorer, chosen, curve_along, spaced_sizes, splits_for
+from probewise.evaluation.sizes import SubsetScorer, columns_at_sizes, curve_along, spaced_sizes, splits_for
 from probewise.stopping import MaxProbes
 
 SEEDS = range(4)
@@ -63,7 +63,7 @@ def beats_guessing(criterion, n_rows, n_features, seed):
     sizes, target = spaced_sizes(n_features), Target.of(y)
 
     def choose(rows):
-        return chosen(FSDD().fit(X[rows], y[rows]), sizes.tolist())
+        return columns_at_sizes(FSDD().fit(X[rows], y[rows]), sizes.tolist())
 
     splits, scorer = splits_for(5, target), SubsetScorer(criterion, "")
     return curve_along(choose, (X, None), y, target, sizes, splits, scorer, nested=True).beats_guessing

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from probewise.engine.progress import live_line
+from probewise.progress import live_line
 
 from . import PAPERS, reproduce
 from .printing import print_outcome

@@ -1,4 +1,4 @@
-"""What tests share: the real data sets, where they are at hand, and which cases of a matrix are run every time."""
+"""Shared parts of the tests: the real data sets, and the cases of a matrix that are run every time."""
 
 import os
 from functools import partial
@@ -69,7 +69,7 @@ def mark_cases_beyond_samples(items):
 
 
 def parameters(case):
-    """The same object is the same value; checks of scikit-learn are the functions in them."""
+    """A value identifies itself; checks of scikit-learn are identified by their functions."""
     values = case.callspec.params.values()
     return [id(value.func if isinstance(value, partial) else value) for value in values]
 

@@ -132,7 +132,7 @@ def value_change(before, after):
 
 
 def tie_keys(n_rows):
-    """Of each row its place in the order of a hash of its number, in 32 bits: the last step of MurmurHash3."""
+    """Position of each row in the order of a 32-bit hash of its number: the last step of MurmurHash3."""
 
     def mixed(number):
         number ^= number >> 16
@@ -203,7 +203,7 @@ def outcomes_by_group(scoring, y, parts, group_of, weights=None):
 
 
 def prediction_score(scoring, truth, predicted, weights=None):
-    """Of rows scored together: scores of classes, by pairs of lists; the positive class is labelled 1."""
+    """Scores of classes for rows scored together, from pairs of lists; the positive class has label 1."""
     weights = np.ones(len(truth)) if weights is None else weights
     rows = list(zip(truth, predicted, weights, strict=True))
     total = sum(weight for _, _, weight in rows)
@@ -211,9 +211,9 @@ def prediction_score(scoring, truth, predicted, weights=None):
         classes = sorted({*truth, *predicted})
 
         def covariance(first, second):
-            """Of indicators of a class, summed over classes: of what rows are, or are told to be."""
+            """Covariance of the class indicators of two lists of labels, summed over classes."""
             shares = [[sum(r[2] * (r[side] == c) for r in rows) / total for c in classes] for side in (first, second)]
-            both = sum(weight * (told[first] == told[second]) for *told, weight in rows) / total
+            both = sum(weight * (labels[first] == labels[second]) for *labels, weight in rows) / total
             return both - sum(a * b for a, b in zip(*shares, strict=True))
 
         spread = covariance(0, 0) * covariance(1, 1)
@@ -260,7 +260,7 @@ def soft_votes(X, y, splits, n_neighbors):
 
 
 def ridge_decision(X, targets, row, train, alpha, weights=None):
-    """What ridge regression with a free intercept, fitted to the training rows, says of a row."""
+    """Prediction of a row by ridge regression with a free intercept, fitted to the training rows."""
     weights = np.ones(len(X)) if weights is None else np.asarray(weights, float)
     share = weights[train] / weights[train].sum()
     means, level = share @ X[train], share @ targets[train]
@@ -270,7 +270,7 @@ def ridge_decision(X, targets, row, train, alpha, weights=None):
 
 
 def exact_ridge_decisions(X, targets, train, test, alpha, weights=None):
-    """As `ridge_decision` of all test rows, (rows, targets), in 60 decimal digits, from products of rows or columns."""
+    """`ridge_decision` of all test rows, (rows, targets), in 60 decimal digits, from products of rows or columns."""
     with localcontext(Context(prec=60)):
         exact = np.vectorize(lambda number: Decimal(float(number)), otypes=[object])
         X, targets, alpha = exact(X), exact(targets), Decimal(alpha)
@@ -965,18 +965,20 @@ def univariate_p_values(X, y, of_classes, seed, n_shuffles, rate=0.1):
     scores = np.array(
         [[round(explained(X[:, feature], target), 9) for target in targets] for feature in range(X.shape[1])]
     )
-    luck = scores[:, 1:].ravel()
+    null_scores = scores[:, 1:].ravel()
 
     def needed(chances):
         """The rate at which something is found."""
         return min(chance * len(chances) / place for place, chance in enumerate(sorted(chances), 1))
 
-    finds = sorted(needed([np.mean(luck >= score) for score in scores[:, 1 + k]]) for k in range(n_shuffles))
+    finds = sorted(needed([np.mean(null_scores >= score) for score in scores[:, 1 + k]]) for k in range(n_shuffles))
     factor = max(1.0, rate / finds[max(int(rate * (n_shuffles + 1)) - 1, 0)])
-    return np.array([min(1.0, factor * (1 + np.sum(luck >= score)) / (1 + len(luck))) for score in scores[:, 0]])
+    return np.array(
+        [min(1.0, factor * (1 + np.sum(null_scores >= score)) / (1 + len(null_scores))) for score in scores[:, 0]]
+    )
 
 
-def fewest_enough(sizes, scores):
+def suggested_size(sizes, scores):
     """The smallest size within one standard error, over folds, of the best mean."""
     means = scores.mean(axis=0)
     best = int(np.argmax(means))
@@ -985,7 +987,7 @@ def fewest_enough(sizes, scores):
 
 
 def direction(x, y):
-    """Of one feature: the class with the highest mean, that with the lowest, and Hedges' g with its interval.
+    """Class with the highest mean of a feature, class with the lowest, and Hedges' g with its interval.
 
     L. V. Hedges, I. Olkin, *Statistical methods for meta-analysis*, 1985: g = (1 - 3 / (4 m - 1)) (a - b) / s with
     m = n + k - 2 degrees of freedom, and the variance (n + k) / (n k) + g^2 / (2 m).

@@ -15,6 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from clusters import CountingProxy, DaskCluster, fails_on_some, leaves_a_trace, mean_and_more
 from probewise import BIF, DAF, Tournament, executors
+from probewise.criteria import Function
 from probewise.datasets import make_madelon
 from probewise.executors import ClusterError, executor
 from probewise.stopping import MaxProbes, Settled
@@ -123,7 +124,7 @@ def test_the_data_travel_once_and_a_block_takes_a_few_kilobytes(cluster):
     with cluster.client(proxy.address) as client, on(client):
         for n_probes in (50, 1000):
             there, back = proxy.there, proxy.back
-            DAF(criterion=mean_and_more, block_size=5, stop=MaxProbes(n_probes), random_state=0).fit(X, y)
+            DAF(criterion=mean_and_more, stop=MaxProbes(n_probes), random_state=0).fit(X, y)
             sent.append(proxy.there - there)
             received.append(proxy.back - back)
     proxy.close()
@@ -161,9 +162,9 @@ def test_a_criterion_that_fails(client, data):
         daf().fit(*data)
     assert str(there.value) == str(here.value)
     with pytest.warns(FitFailedWarning) as warned_here:
-        one = daf(error_score=0.5).fit(*data)
+        one = daf(criterion=Function(fails_on_some, error_score=0.5)).fit(*data)
     with on(client), pytest.warns(FitFailedWarning) as warned_there:
-        many = daf(error_score=0.5).fit(*data)
+        many = daf(criterion=Function(fails_on_some, error_score=0.5)).fit(*data)
     assert many.scores_.tobytes() == one.scores_.tobytes()
     assert [str(w.message) for w in warned_there] == [str(w.message) for w in warned_here]
 
@@ -185,15 +186,15 @@ def test_a_cluster_without_workers_says_so_at_once_and_waits_as_long_as_asked(tm
     with DaskCluster(tmp_path) as cluster, cluster.client() as client:
         with (
             on(client, wait_for_workers_timeout=0.5),
-            pytest.raises(ClusterError, match=r"no worker for 0\.5 s: start"),
+            pytest.raises(ClusterError, match=r"no workers for 0\.5 s: start"),
         ):
             daf.fit(*data)
-        assert "has no worker: waiting 0.5 s for one" in caplog.messages[0]
+        assert "has no workers: waiting 0.5 s for one" in caplog.messages[0]
 
 
 @pytest.mark.slow
 def test_what_cannot_be_sent(client):
-    with on(client), pytest.raises(ClusterError, match=r"the work cannot be handed to the Dask cluster at .*pickle"):
+    with on(client), pytest.raises(ClusterError, match=r"the work cannot be sent to the Dask cluster at .*pickle"):
         list(executor()(partial(raises, threading.Lock()), range(3)))
 
 

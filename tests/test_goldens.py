@@ -17,7 +17,7 @@ from probewise.criteria import KNN
 
 HERE = Path(__file__).parent / "goldens"
 LEDGER, TABLE = HERE / "tournament.ledger", HERE / "rank.txt"
-COMMAND = ["rank", "table.csv", "--target", "label", "--method", "daf", "--probes", "300", "--top", "6"]
+COMMAND = ["rank", "table.csv", "--target", "label", "--method", "daf", "--n-probes", "300", "--top", "6"]
 
 
 def data():
@@ -30,7 +30,7 @@ def data():
 
 
 def tournament(ledger=None):
-    options = {"feature_groups": [[0, 1], [8, 9]], "keep": [20], "drop": [30], "scale": None, "random_state": 7}
+    options = {"feature_groups": [[0, 1], [8, 9]], "keep": [20], "scale": None, "random_state": 7}
     return Tournament(6, n_probes=400, criterion=KNN(3), ledger=ledger, **options).fit(*data())
 
 

@@ -31,7 +31,7 @@ def state(n_probes=100, seconds=1.0, subsets=((0,), (1,)), **looked):
         (MaxTime(5), state(seconds=5.0), state(seconds=4.9), "time limit of 5 s"),
         (MaxProbes(1000), state(1000), state(999), "limit of 1,000 probes"),
         (MinCoverage(2), state(4, subsets=[(0,), (1,)] * 2), state(4, subsets=[(0,), (1,), (0,)]), "at least 2"),
-        (OrderChange(0.5), state(looks=[{"order_change": 0.4}]), state(looks=[{"order_change": 0.5}]), "0.4 places"),
+        (OrderChange(0.5), state(looks=[{"order_change": 0.4}]), state(looks=[{"order_change": 0.5}]), "0.4 positions"),
         (ValueChange(0.5), state(looks=[{"value_change": 0.4}]), state(looks=[{"value_change": 0.5}]), "by 0.4"),
         (RelativeChange(), state(looks=[{"relative_change": 0.009}]), state(looks=[{}]), "0.009 of its first"),
         (

@@ -329,7 +329,7 @@ def test_floating_search_gives_the_best_subset_of_each_size(data):
 
 def test_a_stopped_search_gives_its_largest_subset(data):
     X, y = data
-    with pytest.warns(ConvergenceWarning, match="the best so far is kept"):
+    with pytest.warns(ConvergenceWarning, match="this is the best subset so far"):
         chosen = select(SFFS(criterion="linear", floating=False, stop=MaxProbes(60)), X, y, [1, 2, 9, 20])
     assert [len(subset) for subset in chosen[:2]] == [1, 2]
     assert len(chosen[2]) == len(chosen[3]) < 9

@@ -1,6 +1,6 @@
-"""Feature selection in very wide data: each feature is judged together with others.
+"""Feature selection for very wide data: features are judged together with other features.
 
-Public names are imported when they are first used, so that ``import probewise`` is fast.
+Public names are imported on first use, so that ``import probewise`` is fast.
 """
 
 from importlib import import_module
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-_HOME = {
+_MODULE_OF = {
     "AdaptiveRandomForestClassifier": "forest",
     "BIF": "bif",
     "CFS": "filters.cfs",
@@ -60,8 +60,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        value = globals()[name] = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    if name in _MODULE_OF:
+        value = globals()[name] = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
         return value
     raise AttributeError(f"module 'probewise' has no attribute {name!r}")
 

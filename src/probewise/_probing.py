@@ -16,27 +16,33 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.utils import check_consistent_length
 
 from . import __version__
-from ._run_results import n_selected_units
-from ._selector import Accepts
+from ._selector import Accepts, n_selected_units
 from .criteria import Criterion, as_criterion
 from .criteria.base import Target
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
 from .criteria.identity import stable_text
 from .engine.loop import ProbeError, run_probes
 from .engine.permutation_test import univariate_p_values
-from .engine.probes import FEWEST_EXPECTED
-from .engine.progress import live_progress, say
-from .engine.row_effects import RowGroups
+from .engine.probes import MIN_EXPECTED_SIZE
 from .engine.run import Run
 from .engine.schedule import Schedule
-from .engine.settings import COMMAND, Settings
+from .engine.settings import COMMAND, RowGroups, Settings
 from .engine.units import NO_COLUMNS, UnitTable, unit_table, units_of
-from .executors import Map, ahead, executor, serial, start_in_background, stays_here, threads, threads_beside_device
+from .executors import (
+    Map,
+    executor,
+    keep_in_flight,
+    runs_in_this_process,
+    serial,
+    start_in_background,
+    threads,
+    threads_beside_device,
+)
 from .kernels.device import find
+from .progress import live_progress, say
 from .stopping import Rule
 from .validation.errors import ParameterError, warn
-from .validation.labels import checked_weights, require_two_weighted
-from .validation.parameters import PATH, Constraint, grouped, named_columns
+from .validation.parameters import PATH, Constraint, checked_weights, grouped, named_columns, require_two_weighted
 from .validation.scaling import scale_for, scaled, uneven_widths
 from .validation.stores import CANNOT_TRAVEL, Stored
 from .validation.tables import REMEDY
@@ -82,7 +88,7 @@ class Data:
         return self.matrix.shape[0], self.table.units.n_features
 
     def take(self, rows: NDArray[np.int64] | None) -> Data:
-        """The same data at some rows; None: all rows."""
+        """The data of these rows; None: all rows."""
         if rows is None:
             return self
         matrix = self.matrix if sp.issparse(self.matrix) else np.asarray(self.matrix)
@@ -199,9 +205,9 @@ def map_for(criterion: Criterion, X: Any, score: Any, n_jobs: int | None) -> Map
     """
     if isinstance(score, OnDevice):
         workers = executor(score.n_devices if n_jobs is not None and n_jobs < 0 else n_jobs, prefer="processes")
-        return partial(ahead, score.in_flight) if workers is serial else workers
+        return partial(keep_in_flight, score.in_flight) if workers is serial else workers
     if isinstance(X, Stored) and not X.can_travel:
-        if not stays_here(n_jobs):
+        if not runs_in_this_process(n_jobs):
             raise ValueError(CANNOT_TRAVEL)
         return executor(n_jobs, prefer="threads")
     return executor(n_jobs, prefer=criterion.prefer)
@@ -279,10 +285,10 @@ def new_settings(
 ) -> Settings:
     """The settings of a run that begins."""
     n_units = data.table.units.n_units
-    if inclusion is not None and inclusion * n_units < FEWEST_EXPECTED:
+    if inclusion is not None and inclusion * n_units < MIN_EXPECTED_SIZE:
         raise ParameterError(
             f"inclusion={inclusion!r} leaves most probes of {n_units:,} features empty: give at least "
-            f"{FEWEST_EXPECTED / n_units:.1g}"
+            f"{MIN_EXPECTED_SIZE / n_units:.1g}"
         )
     # Only a ledger needs the criterion in words.
     words = "" if selector.ledger is None else "on a device: " * isinstance(score, OnDevice) + criterion.describe()
@@ -326,6 +332,7 @@ def run_with(
         folds = [*score.folds.identity, *([] if rows is None else [(rows,)])]
         settings = settings.with_data(data.X, data.y, folds, data.sample_weight, row_groups)
     on_device, table = isinstance(score, OnDevice), data.take(rows).table
+    error_score = getattr(criterion, "error_score", "raise")
     watched: Any = nullcontext()
     if selector.verbose:
         title, effort = type(selector).__name__, settings.effort
@@ -340,7 +347,7 @@ def run_with(
             block_size=settings.block_size,
             check_every=settings.check_every,
             schedule=settings.schedule,
-            error_score=getattr(criterion, "error_score", None),
+            error_score=None if error_score == "raise" else float(error_score),
             progress=progress,
             settings=settings,
             row_groups=row_groups,

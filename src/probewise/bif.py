@@ -19,23 +19,23 @@ FEATURES_PER_BLOCK = 256  # scored by one worker at a time
 
 @dataclass(eq=False, repr=False)
 class BIF(Selector):
-    """Ranks features by J({f}), the criterion on each feature alone: the papers' baseline.
+    """Ranks each feature by J({f}), the criterion on the feature alone; the baseline of the papers.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        Features to keep: a number, a share in (0, 1], or None for half. May be changed after ``fit``.
+        Number of features to select: a number, a share in (0, 1], or None for half. May be changed after ``fit``.
     criterion, cv, scoring, device
         As in `DAF`.
     n_jobs : int or None, default=None
-        Workers; the result is the same for any number.
+        Number of workers; the result is the same for any number.
 
     Attributes
     ----------
     scores_ : array of shape (n_features,)
         J of each feature alone.
     ranking_, support_ : array of shape (n_features,)
-        Ranks, 1 is best, ties to the lower column; and which features are selected.
+        Ranks (1 is best, ties go to the lower column), and the mask of the selected features.
 
     References
     ----------

@@ -24,8 +24,7 @@ from ._probing import (
     warm_up,
     warn_about,
 )
-from ._run_results import RunResultsMixin
-from ._selector import Accepts, Selector
+from ._selector import Accepts, RunResultsMixin, Selector
 from .criteria import as_criterion
 from .engine.settings import DEFAULT_PROBE_SIZE, saved_settings
 from .engine.tally import COEFFICIENTS

@@ -1,4 +1,4 @@
-"""Ordered, lazy maps over workers: serial, threads, or what joblib is configured for (processes, Dask)."""
+"""Ordered, lazy maps over workers: this thread, threads, or the joblib backend (processes, Dask)."""
 
 from __future__ import annotations
 
@@ -25,30 +25,30 @@ from threadpoolctl import ThreadpoolController
 
 from . import __version__
 
-Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]  # like the built-in: results in order, lazily
-in_turn: Map = map  # one after the other, for work without BLAS
+Map = Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]]  # like the built-in map: ordered and lazy
+in_turn: Map = map  # for work without BLAS
 LOG = logging.getLogger("probewise")
-MOST_LOSSES = 12  # of one item with its worker; a dead worker is the machine's fault, twelve are the item's
-WAIT = 10.0  # seconds for a scheduler to answer, and between two checks whether a cluster is still there
-LEAST_PATIENCE = 60.0  # seconds without any worker until a cluster counts as lost
+MAX_LOSSES = 12  # of workers with the same item, after which the item is the likely cause
+WAIT = 10.0  # seconds for a scheduler to answer, and between two checks of a cluster
+PATIENCE = 60.0  # seconds without any worker until a cluster counts as lost
 AHEAD = 2  # items submitted per core of a cluster
-# What a Dask scheduler says of work it cannot unpickle. It is a plain RuntimeError, as the function's own may be, so
-# that only the text tells them apart; where Dask words it otherwise, its own error is raised as it is.
+# Part of the message of a Dask scheduler about work that it cannot unpickle. It is a RuntimeError, as the function may
+# raise too, so only the text distinguishes them.
 UNPICKLABLE = "deserialization of the task graph"
 
 
 class ClusterError(ConnectionError):
-    """A cluster that is not there, is gone, or cannot do the work."""
+    """The cluster does not exist, is lost, or cannot do the work."""
 
 
 def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
-    """A map over workers, whose results come in the order of the items whatever the kind and number of workers.
+    """A map over workers; its results come in the order of the items, for any kind and number of workers.
 
     Parameters
     ----------
-    n_jobs : int, default=None
-        Number of workers, up to two a core, or 16; None: 1, or what ``joblib.parallel_config`` says; -1: all cores. The
-        joblib backend "dask" uses the whole cluster, whatever ``n_jobs``.
+    n_jobs : int or None, default=None
+        Number of workers, at most two per core or 16; None: 1, or the number set by ``joblib.parallel_config``; -1: all
+        cores. The joblib backend "dask" uses the whole cluster, whatever ``n_jobs``.
     prefer : {"threads", "processes"}, default="threads"
         Kind of workers, unless ``joblib.parallel_config(backend=...)`` is active.
 
@@ -65,22 +65,23 @@ def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
     parallel = partial(joblib.Parallel, n_jobs=n_workers, prefer=prefer, batch_size=1, pre_dispatch="2 * n_jobs")
     try:
         parallel(return_as="generator")
-    except ValueError:  # some backends only give whole lists
+    except ValueError:  # some backends can only return lists
         return partial(_by_rounds, parallel())
     return partial(_stream, partial(parallel, return_as="generator"))
 
 
 def _n_workers(n_jobs: int | None) -> int:
-    """As many as asked for, but on this machine no more than it can bear: more are not faster, and a crash."""
+    """The requested number; on this machine limited to two workers per core or 16, because more are not faster."""
     if n_jobs is not None and (not isinstance(n_jobs, Integral) or n_jobs == 0):
         raise ValueError(f"n_jobs={n_jobs!r} must be a whole number of workers, -1 for all cores, or None for 1")
-    asked = int(joblib.effective_n_jobs(n_jobs))
+    requested = int(joblib.effective_n_jobs(n_jobs))
     backend, _ = joblib.parallel.get_active_backend()
-    return min(asked, max(16, 2 * int(joblib.cpu_count()))) if type(backend).__module__.startswith("joblib.") else asked
+    is_local = type(backend).__module__.startswith("joblib.")
+    return min(requested, max(16, 2 * int(joblib.cpu_count()))) if is_local else requested
 
 
-def stays_here(n_jobs: int | None = None) -> bool:
-    """Whether an `executor` that prefers threads keeps to this process, so that data need not travel."""
+def runs_in_this_process(n_jobs: int | None = None) -> bool:
+    """Whether an `executor` that prefers threads uses this process only, so that data need not be sent."""
     if (cluster_map := _cluster_map()) is not None:
         return cluster_map is serial
     backend, _ = joblib.parallel.get_active_backend(prefer="threads")
@@ -88,7 +89,7 @@ def stays_here(n_jobs: int | None = None) -> bool:
 
 
 def _cluster_map() -> Map | None:
-    """The map of the cluster that ``joblib.parallel_config`` names; serial inside a task of a Dask cluster."""
+    """The map of the cluster of ``joblib.parallel_config``; serial inside a task of a Dask cluster."""
     backend, _ = joblib.parallel.get_active_backend()
     if type(backend) is not joblib.parallel.BACKENDS.get("dask"):
         return None
@@ -96,40 +97,40 @@ def _cluster_map() -> Map | None:
 
 
 def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-    """With a `Parallel` of its own each time: one that was left before its end mixes up the next one's results."""
+    """Map with a new `Parallel` each time, because one that was closed early mixes up later results."""
     revocable = _Revocable(function)
     with one_blas_thread():
         results = parallel()(joblib.delayed(_pinned)(revocable, item) for item in items)
         try:
-            for result in results:  # noqa: UP028 - "yield from" would close the results outside of the filter below
+            for result in results:  # noqa: UP028 - "yield from" would close the results outside the filter below
                 yield result
         finally:
             with warnings.catch_warnings(action="ignore", category=UserWarning), silence_loky_shutdown():
-                results.close()  # blocks after the last one wanted may be dropped
+                results.close()  # later blocks may be canceled
             revocable.function = None
 
 
 @contextmanager
 def silence_loky_shutdown() -> Iterator[None]:
-    """Without the traceback of loky's thread, which stumbles over calls that are dropped before it gets to them.
+    """Hide the traceback of loky's management thread, which fails on calls that were canceled before they started.
 
-    Its workers are killed by then, and the thread was about to end.
+    Its workers have been stopped at that point, and the thread is about to end.
     """
-    usual = threading.excepthook
+    usual_hook = threading.excepthook
 
-    def say(failure: threading.ExceptHookArgs) -> None:
+    def hook(failure: threading.ExceptHookArgs) -> None:
         if failure.exc_type is not KeyError or type(failure.thread).__name__ != "_ExecutorManagerThread":
-            usual(failure)
+            usual_hook(failure)
 
-    threading.excepthook = say
+    threading.excepthook = hook
     try:
         yield
     finally:
-        threading.excepthook = usual
+        threading.excepthook = usual_hook
 
 
 class _Revocable:
-    """A function that can be taken back: joblib keeps calls it did not get to, and with them the data."""
+    """A function that can be revoked: joblib keeps calls that it has not started, and with them the data."""
 
     def __init__(self, function: Callable[[Any], Any]) -> None:
         self.function: Callable[[Any], Any] | None = function
@@ -147,20 +148,20 @@ def _by_rounds(parallel: Any, function: Callable[[Any], Any], items: Iterable[An
 
 
 def _map_on(cluster: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-    """The function goes out once, then an item at a time; joblib's own way would send both with every item."""
+    """Send the function once, and then single items; joblib would send both with every item."""
     waiting: deque[Any] = deque()
     remaining = iter(items)
-    with cluster(_VersionedFunction(function)) as place:
+    with cluster(_VersionedFunction(function)) as workers:
         while True:
-            waiting.extend(map(place.submit, islice(remaining, max(0, AHEAD * place.cores() - len(waiting)))))
+            waiting.extend(map(workers.submit, islice(remaining, max(0, AHEAD * workers.cores() - len(waiting)))))
             if not waiting:
                 return
-            yield place.result(waiting.popleft())
+            yield workers.result(waiting.popleft())
 
 
 @dataclass(frozen=True)
 class _VersionedFunction:
-    """A function for workers that have the same version of this package."""
+    """A function for workers with the same version of this package."""
 
     function: Callable[[Any], Any]
     version: str = __version__
@@ -169,15 +170,15 @@ class _VersionedFunction:
 def _call(versioned: _VersionedFunction, item: Any) -> Any:
     if versioned.version != __version__:
         raise ClusterError(
-            f"a worker of the cluster has probewise {__version__}, and here it is {versioned.version}: "
-            "install one version"
+            f"a worker of the cluster has probewise {__version__}, but this machine has {versioned.version}: "
+            "install the same version"
         )
     return _pinned(versioned.function, item)
 
 
 @dataclass(eq=False)
 class _Submitted:
-    """An item submitted to a cluster, with the scattered function it is for."""
+    """An item submitted to a cluster, with the scattered function that it uses."""
 
     item: Any
     function: Any = None
@@ -186,33 +187,33 @@ class _Submitted:
 
 
 class _OnDask:
-    """A Dask cluster through its own client, which can do what joblib's backend does not: go on when workers die.
+    """A Dask cluster, used through its client because joblib's backend cannot continue when workers die.
 
-    The function is scattered, and scattered again where all workers that had it are gone; lost items are submitted
-    again, since their results are the same whichever worker gives them.
+    The function is scattered, and scattered again where all workers that had it are lost. Lost items are submitted
+    again, because any worker gives the same result.
     """
 
     def __init__(self, backend: Any, function: _VersionedFunction) -> None:
         self.client, self.function = backend.client, function
         self.address = self.client.scheduler.address
-        asked = float(backend.wait_for_workers_timeout or LEAST_PATIENCE)
-        self.first_patience, self.patience = asked, max(LEAST_PATIENCE, asked)
-        self.n_cores, self.counted = 1, float("-inf")
+        self.first_patience = float(backend.wait_for_workers_timeout or PATIENCE)
+        self.patience = max(PATIENCE, self.first_patience)
+        self.n_cores, self.last_count = 1, float("-inf")
 
     def __enter__(self) -> _OnDask:
         if not self._n_threads():
             LOG.warning(
-                "the Dask cluster at %s has no worker: waiting %.3g s for one", self.address, self.first_patience
+                "the Dask cluster at %s has no workers: waiting %.3g s for one", self.address, self.first_patience
             )
         self._scatter(self.first_patience)
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.scattered = None  # the cluster forgets what nobody here refers to
+        self.scattered = None  # the cluster deletes data without references
 
     def cores(self) -> int:
-        """Of all workers, counted now and then: they come and go."""
-        if time.monotonic() - self.counted > 1:
+        """Number of cores of all workers, last_count from time to time because workers come and go."""
+        if time.monotonic() - self.last_count > 1:
             self._count_cores()
         return self.n_cores
 
@@ -228,33 +229,33 @@ class _OnDask:
             except (CancelledError, KilledWorker) as loss:
                 self._send_again(submitted, loss)
             except OSError as error:
-                if submitted.future.status == "error":  # the function's own
+                if submitted.future.status == "error":  # raised by the function
                     raise
                 if not isinstance(error, TimeoutError):
-                    raise self._gone() from error
+                    raise self._lost() from error
                 self._count_cores()
             except RuntimeError as error:
                 if UNPICKLABLE in str(error):
-                    raise self._not_understood(error) from error
+                    raise self._not_sent(error) from error
                 raise
 
     def _send(self, submitted: _Submitted) -> _Submitted:
         if self.client.status != "running":
-            raise self._gone()
+            raise self._lost()
         submitted.function = self.scattered
         submitted.future = self.client.submit(_call, self.scattered, submitted.item, pure=False)
         return submitted
 
     def _send_again(self, submitted: _Submitted, loss: Exception) -> None:
         if getattr(loss, "reason", None) == "scheduler-connection-lost":
-            raise self._gone() from loss
+            raise self._lost() from loss
         submitted.losses += 1
-        if submitted.losses == MOST_LOSSES:
+        if submitted.losses == MAX_LOSSES:
             raise ClusterError(
-                f"the Dask cluster at {self.address} lost the worker of {submitted.item} {MOST_LOSSES} times: "
-                "does it need more memory than a worker has?"
+                f"the Dask cluster at {self.address} lost the worker of {submitted.item} {MAX_LOSSES} times: "
+                "it may need more memory than a worker has"
             ) from loss
-        if submitted.function is self.scattered:  # else another item's loss has seen to it
+        if submitted.function is self.scattered:  # else it was scattered again for another lost item
             self._scatter(self.patience)
         self._send(submitted)
 
@@ -263,47 +264,49 @@ class _OnDask:
         while True:
             try:
                 self.scattered = self.client.scatter(self.function, broadcast=True, hash=False, timeout=patience)
-                self.staffed = time.monotonic()
+                self.last_staffed = time.monotonic()
                 return
             except OSError as error:
                 if self.client.status != "running":
-                    raise self._gone() from error
+                    raise self._lost() from error
                 if time.monotonic() > deadline:
-                    raise self._deserted(patience) from error
-                time.sleep(0.1)  # a worker died as the function was on its way to it
+                    raise self._without_workers(patience) from error
+                time.sleep(0.1)  # a worker died while it received the function
             except Exception as error:
-                raise self._not_understood(error) from error
+                raise self._not_sent(error) from error
 
     def _count_cores(self) -> None:
-        n_cores, self.counted = self._n_threads(), time.monotonic()
+        n_cores, self.last_count = self._n_threads(), time.monotonic()
         if n_cores:
-            self.n_cores, self.staffed = n_cores, self.counted
-        elif self.counted - self.staffed > self.patience:
-            raise self._deserted(self.patience)
+            self.n_cores, self.last_staffed = n_cores, self.last_count
+        elif self.last_count - self.last_staffed > self.patience:
+            raise self._without_workers(self.patience)
 
     def _n_threads(self) -> int:
         try:
             return sum(self.client.nthreads().values())
         except OSError as error:
-            raise self._gone() from error
+            raise self._lost() from error
 
-    def _gone(self) -> ClusterError:
-        return ClusterError(f"the Dask scheduler at {self.address} does not answer any more")
+    def _lost(self) -> ClusterError:
+        return ClusterError(f"the Dask scheduler at {self.address} does not answer")
 
-    def _deserted(self, seconds: float) -> ClusterError:
-        start = f"start some, with dask worker {self.address}"
-        return ClusterError(f"the Dask cluster at {self.address} has had no worker for {seconds:.3g} s: {start}")
+    def _without_workers(self, seconds: float) -> ClusterError:
+        return ClusterError(
+            f"the Dask cluster at {self.address} has had no workers for {seconds:.3g} s: start some with dask worker "
+            f"{self.address}"
+        )
 
-    def _not_understood(self, error: Exception) -> ClusterError:
+    def _not_sent(self, error: Exception) -> ClusterError:
         words = " ".join(str(error).split())[:200]
         return ClusterError(
-            f"the work cannot be handed to the Dask cluster at {self.address} ({words}): it needs the same packages on "
-            "the scheduler and all workers, and a criterion that can be pickled"
+            f"the work cannot be sent to the Dask cluster at {self.address} ({words}): the scheduler and all workers "
+            "need the same packages, and the criterion must be picklable"
         )
 
 
 def _is_dask_worker() -> bool:
-    """Whether this is a task on a worker already, which had better not wait for other tasks."""
+    """Whether this code runs in a task of a Dask worker, which must not wait for other tasks."""
     from distributed import get_worker
 
     try:
@@ -316,7 +319,7 @@ def _is_dask_worker() -> bool:
 def on_dask(address: str, wait: float | None = None) -> Iterator[None]:
     """Inside this context, `executor` maps over the Dask cluster whose scheduler is at the address.
 
-    It waits a minute for a first worker, or for as many seconds as ``wait``, if those are fewer.
+    It waits up to a minute for the first worker, or ``wait`` seconds if that is less.
     """
     try:
         from distributed import Client
@@ -327,13 +330,13 @@ def on_dask(address: str, wait: float | None = None) -> Iterator[None]:
         client = Client(resolve_address(address), timeout=WAIT, set_as_default=False)
     except (OSError, ValueError) as error:
         raise ClusterError(
-            f"no Dask scheduler answers at {address or 'an empty address'}: give the address that the command dask "
+            f"no Dask scheduler answers at {address or 'an empty address'}: use the address that the command dask "
             "scheduler prints, such as tcp://host:8786"
         ) from error
-    patience = LEAST_PATIENCE if wait is None else min(wait, LEAST_PATIENCE)
+    patience = PATIENCE if wait is None else min(wait, PATIENCE)
     log = logging.getLogger("distributed.client")
     level = log.level
-    log.setLevel(logging.CRITICAL)  # lost items are submitted again, and a lost cluster is a ClusterError
+    log.setLevel(logging.CRITICAL)  # lost items are submitted again, and a lost cluster raises ClusterError
     try:
         with client, joblib.parallel_config(backend="dask", client=client, wait_for_workers_timeout=patience):
             yield
@@ -342,16 +345,16 @@ def on_dask(address: str, wait: float | None = None) -> Iterator[None]:
 
 
 def serial(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-    """The map of one worker: this thread."""
+    """A map with one worker, this thread."""
     with one_blas_thread():
         yield from map(function, items)
 
 
 def threads(n_jobs: int | None = None) -> Map:
-    """A map over threads of this process whatever the backend, for short work without BLAS on arrays they share.
+    """A map over threads of this process, for any backend, for short work on shared arrays without BLAS.
 
-    A call costs a tenth of what joblib's does (1 ms against 10); the items are all taken at once. How many workers a
-    cluster has says nothing of this machine.
+    A call takes a tenth of the time of a joblib call (1 ms instead of 10); all items are taken at once. The size of a
+    cluster is ignored.
     """
     with nullcontext() if _cluster_map() is None else joblib.parallel_config(backend="threading"):
         n_threads = _n_workers(n_jobs)
@@ -359,17 +362,17 @@ def threads(n_jobs: int | None = None) -> Map:
 
 
 def threads_beside_device() -> int:
-    """How many do what is left to this machine while its cores have little else to do."""
-    return min(8, int(joblib.cpu_count()))  # more gain little
+    """Number of threads for work on the CPU while a GPU scores probes."""
+    return min(8, int(joblib.cpu_count()))  # more threads gain little
 
 
 def start_in_background(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-    """What the function gives, worked out by a thread from now on, without more for BLAS: call to wait for it."""
+    """Start the function in a thread, with one BLAS thread; the returned function waits for its result."""
     return ThreadPoolExecutor(1).submit(one_blas_thread()(function), *arguments).result
 
 
-def ahead(n_threads: int, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-    """A map of this process that keeps some items in flight, so that a device need not wait for the host."""
+def keep_in_flight(n_threads: int, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+    """A map of this process that keeps several items in flight, so that a GPU does not wait for the CPU."""
     waiting: deque[Any] = deque()
     pool = ThreadPoolExecutor(n_threads)
     try:
@@ -385,7 +388,7 @@ def ahead(n_threads: int, function: Callable[[Any], Any], items: Iterable[Any], 
 
 def _pinned(function: Callable[[Any], Any], item: Any) -> Any:
     if parent_process() is not None and threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent ends its workers
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent stops its workers
     with one_blas_thread():
         return function(item)
 
@@ -393,15 +396,15 @@ def _pinned(function: Callable[[Any], Any], item: Any) -> Any:
 _lock = threading.Condition()
 _users = 0
 _limit: Any = None
-# Libraries are looked for again when modules have come: it takes 14 ms where many are there.
+# The search for libraries takes up to 14 ms, so it is repeated only when modules have been imported.
 _libraries = lru_cache(maxsize=1)(lambda n_modules: ThreadpoolController())
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """One BLAS thread per worker, so that workers do not fight for cores and results do not depend on them.
+    """Limit BLAS to one thread, so that workers do not compete for cores and results do not depend on them.
 
-    BLAS keeps one setting per process: the first to enter sets it, the last to leave puts it back.
+    BLAS has one setting per process: the first user sets it, and the last one restores it.
     """
     global _users, _limit
     with _lock:
@@ -420,6 +423,6 @@ def one_blas_thread() -> Iterator[None]:
 
 @atexit.register
 def _wait_for_threads() -> None:
-    """joblib's threads are daemons: one still inside a kernel when the interpreter ends would abort the process."""
+    """Wait for joblib's daemon threads: one inside a kernel at interpreter exit would abort the process."""
     with _lock:
         _lock.wait_for(lambda: _users == 0, timeout=60)

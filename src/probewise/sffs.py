@@ -18,10 +18,10 @@ from ._probing import accepted_by, bind, criterion_or_default, map_for, prepare,
 from ._selector import Accepts, Selector
 from .criteria import as_criterion
 from .engine.probes import Subsets
-from .engine.progress import Verbose, live_line
 from .engine.tally import Tally, positions
 from .engine.units import Units
 from .executors import Map
+from .progress import Verbose, live_line
 from .stopping import Rule, State, as_rule
 from .validation.errors import warn
 from .validation.parameters import check_parameters
@@ -34,52 +34,52 @@ PARAMETERS = {"direction": ("forward", "backward"), "floating": (True, False, "s
 
 @dataclass(eq=False, repr=False)
 class SFFS(Selector):
-    """Builds a subset feature by feature: the best one in, then, floating, any out whose loss gains.
+    """Sequential floating search: builds a subset by adding and removing one feature at a time.
 
-    Forward: add the feature that gives the highest J; then, if ``floating``, drop features as long as that gives a
-    subset better than the best one known of its size. Backward is the mirror image, from all features down. So
-    SFS, SFFS, SBS and SBFS are one class. Strong on tens to hundreds of features; for thousands see `DAF`.
+    A forward search adds the feature that gives the highest J; if ``floating``, it then removes features as long as
+    that gives a better subset than the best known one of its size. A backward search starts from all features and
+    removes instead. So SFS, SFFS, SBS and SBFS are one class. It is suited to tens to hundreds of features; for
+    thousands use `DAF`.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        Size to search for: a number, a share in (0, 1], or None for half; a group counts as one.
-        After ``fit`` it may be changed to any size on the path.
+        Size of the subset: a number, a share in (0, 1], or None for half; a group counts as one. After ``fit`` it may
+        be changed to any size on the path.
     criterion : str, criterion, estimator or callable, default="auto"
         As in `DAF`.
     direction : {"forward", "backward"}, default="forward"
         Backward starts from all features.
     floating : bool or "strict", default=True
-        True steps back as long as that beats the best subset known of its size. "strict" also asks that it beats the
-        larger subset it came from, and leaves the feature just taken in (or out) alone, as mlxtend does. False gives
-        the plain sequential search: faster, nested subsets, more easily stuck.
+        True steps back as long as that is better than the best known subset of the size. "strict" also requires that
+        it is better than the larger subset, and does not move the feature that was just added (or removed), as in
+        mlxtend. False is the plain sequential search: faster, with nested subsets, but it stops at worse optima.
     feature_groups : list of lists, dict of lists or list of labels, default=None
-        As in `DAF`: features that enter and leave as one.
+        As in `DAF`: features that are added and removed together.
     stop : stopping rule or None, default=None
-        A rule of `probewise.stopping`, say ``MaxTime(60)`` or ``MaxProbes(10_000)`` subsets; the best so far is kept.
-        None: until the size is reached.
+        A rule of `probewise.stopping`, such as ``MaxTime(60)`` or ``MaxProbes(10_000)``, which counts subsets; the
+        result is the best subset so far. None: search until the size is reached.
     cv, scoring, device
         As in `DAF`.
     n_jobs : int or None, default=None
         Workers; the result is the same for any number.
     verbose : int or callable, default=0
-        1 shows live progress, in a terminal or a notebook; a function is called now and then with a line of text that
-        says where the run stands.
+        1 shows live progress, in a terminal or a notebook; a function is called from time to time with a line of text.
 
     Attributes
     ----------
     path_ : dict
-        For every size met the best J and its subset: ``{size: (J, (feature, ...))}``; a group counts as one.
+        The best J and its subset for every size visited: ``{size: (J, (feature, ...))}``; a group counts as one.
     scores_ : array of shape (n_features,)
-        The share of the sizes on the path whose subset holds the feature.
+        The share of the sizes on the path whose subset contains the feature.
     ranking_ : array of int of shape (n_features,)
         1 is best; by ``scores_``, ties to the lower column.
     support_ : array of bool of shape (n_features,)
         The best subset of ``n_features_to_select`` features.
     n_evaluations_ : int
-        Subsets scored.
+        Number of subsets scored.
     stop_reason_ : str
-        Why it stopped, in words.
+        Why the search stopped, in words.
 
     Notes
     -----
@@ -114,7 +114,7 @@ class SFFS(Selector):
     verbose: Verbose = 0
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> SFFS:
-        """Search until the size is reached or the rule says stop; ``groups`` and ``sample_weight`` as in `DAF.fit`."""
+        """Search until the size is reached or ``stop`` holds. ``groups`` and ``sample_weight`` are as in `DAF.fit`."""
         check_parameters(self, PARAMETERS)
         rule = None if self.stop is None else as_rule(self.stop)
         criterion = as_criterion(self.criterion, X)
@@ -139,7 +139,7 @@ class SFFS(Selector):
         self.path_ = {size: (value, _features(units, members)) for size, (value, members) in path.items()}
         self._unreached = None if size in self.path_ else size
         if size not in self.path_:
-            warn(f"SFFS {self.stop_reason_}: the best so far is kept", ConvergenceWarning)
+            warn(f"SFFS {self.stop_reason_}: this is the best subset so far", ConvergenceWarning)
         return self
 
     @property
@@ -151,8 +151,8 @@ class SFFS(Selector):
         size = self._n_selected(int(self.ranking_.max()))
         if size not in self.path_ and size != self._unreached:
             raise ValueError(
-                f"n_features_to_select={size}: the path holds the sizes {min(self.path_)} to {max(self.path_)}; "
-                "fit again to search for another"
+                f"n_features_to_select={size}: the path has sizes {min(self.path_)} to {max(self.path_)}; fit again to "
+                "search for another size"
             )
         if size not in self.path_:
             size = max(self.path_) if self.direction == "forward" else min(self.path_)
@@ -165,12 +165,12 @@ def _features(units: Units, members: Members) -> Members:
     return tuple(sorted(int(feature) for unit in members for feature in units.members[unit]))
 
 
-class Enough(Exception):
-    """The stopping rule holds, in the middle of a step."""
+class StopSearch(Exception):
+    """Raised when the stopping rule holds in the middle of a step."""
 
 
 class Evaluation:
-    """J of a subset with each feature added, or each taken out: in fixed pieces over the workers."""
+    """Evaluates J of a subset with each feature added or removed, in fixed batches over the workers."""
 
     def __init__(
         self, score: Any, map: Map, rule: Rule | None, block_size: int, progress: Callable[[str], None] | None
@@ -184,16 +184,16 @@ class Evaluation:
     def __call__(self, members: Members, features: list[int], *, adding: bool) -> NDArray[np.float64]:
         """J of ``members`` with, or without, each of the features."""
         function = partial(_plus_each if adding else _minus_each, self.score, members)
-        pieces = [features[part] for part in gen_batches(len(features), self.block_size)]
+        batches = [features[batch] for batch in gen_batches(len(features), self.block_size)]
         values = []
-        for piece in self.map(function, pieces):
-            values.append(piece)
-            self.n_evaluations += len(piece)
+        for batch_values in self.map(function, batches):
+            values.append(batch_values)
+            self.n_evaluations += len(batch_values)
             state = State(self.n_evaluations, time.perf_counter() - self.started, Tally.empty(0))
             if self.progress:
                 self.progress(f"SFFS: {self.best}; {state.n_probes:,} subsets, {state.seconds:.1f} s")
             if self.rule is not None and self.rule(state):
-                raise Enough(self.rule.reason(state))
+                raise StopSearch(self.rule.reason(state))
         return np.concatenate(values)
 
 
@@ -203,18 +203,18 @@ def _plus_each(score: Any, members: Members, candidates: list[int]) -> NDArray[n
     return score(Subsets.of([[*members, candidate] for candidate in candidates]))
 
 
-def _minus_each(score: Any, members: Members, leaving: list[int]) -> NDArray[np.float64]:
-    return score(Subsets.of([[member for member in members if member != feature] for feature in leaving]))
+def _minus_each(score: Any, members: Members, candidates: list[int]) -> NDArray[np.float64]:
+    return score(Subsets.of([[member for member in members if member != feature] for feature in candidates]))
 
 
 def search(
     evaluate: Evaluation, n_features: int, size: int, *, forward: bool, floating: bool | str
 ) -> tuple[Path, str]:
-    """The best subset met of every size on the way to ``size``, and why the search ended."""
+    """The best subset of every size on the way to ``size``, and why the search ended."""
     path: Path = {}
     members: Members = () if forward else tuple(range(n_features))
 
-    def note(value: float) -> None:
+    def record(value: float) -> None:
         if len(members) not in path or value > path[len(members)][0]:
             path[len(members)] = value, members
         best = max(path, key=lambda size: (path[size][0], -size))
@@ -227,15 +227,15 @@ def search(
             before = set(members)
             members, value = _step(evaluate, members, n_features, forward)
             fixed = before ^ set(members) if floating == "strict" else set()
-            note(value)
+            record(value)
             while floating and 2 < len(members) < n_features - (not forward):
                 back, back_value = _step(evaluate, members, n_features, not forward, fixed)
                 if back_value <= path[len(back)][0] or (floating == "strict" and back_value <= value):
                     break
                 members, value = back, back_value
-                note(value)
-    except Enough as reason:
-        if not path:  # it is never empty: stopped in the first step of a forward search, it is the first feature's
+                record(value)
+    except StopSearch as reason:
+        if not path:  # stopped in the first step of a forward search
             path = {1: (float(evaluate.score(Subsets.of([[0]]))[0]), (0,))}
         return path, str(reason)
     except KeyboardInterrupt:
@@ -248,7 +248,7 @@ def search(
 def _step(
     evaluate: Evaluation, members: Members, n_features: int, adding: bool, fixed: Collection[int] = ()
 ) -> tuple[Members, float]:
-    """The best subset with one feature more, or less, and its J; ties to the lower column, some left alone."""
+    """The best subset with one feature more, or less, and its J; features in ``fixed`` do not move."""
     inside = set(members)
     candidates = [f for f in range(n_features) if (f not in inside) == adding and f not in fixed]
     values = evaluate(members, candidates, adding=adding)

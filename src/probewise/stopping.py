@@ -1,7 +1,7 @@
-"""Stopping rules: predicates of the state of a run, joined by ``|`` and ``&``.
+"""Stopping rules: predicates of the state of a run, combined with ``|`` and ``&``.
 
-A rule is evaluated at every block border. C, C2 and the agreement of the two halves change only at a *look*,
-every ``check_every`` probes, as in the 2013 paper.
+A rule is evaluated at every block border. C, C2 and the agreement of the two halves change only at a *look*, every
+``check_every`` probes, as in the 2013 paper.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ORDER, VALUE = "order", "value"
 
 
 class TopKConfidence(NamedTuple):
-    """To be measured: the probability that at least this share of the top features found are the true ones."""
+    """A measure: the probability that at least the share ``overlap`` of the top features are the true ones."""
 
     top: int
     overlap: float
@@ -28,27 +28,27 @@ Watch = frozenset[str | int | TopKConfidence]
 
 
 def least_shared(top: int, overlap: float) -> int:
-    """How many of the top features are at least that share."""
+    """The smallest number of the top features that is at least the share ``overlap``."""
     return min(top, max(1, ceil(overlap * top - 1e-9)))
 
 
 @dataclass(frozen=True)
 class Look:
-    """What was measured at a look, against the look before it. NaN: not defined yet, or watched by no rule.
+    """Measures of convergence at a look, compared with the previous look; NaN where undefined or not watched.
 
     Attributes
     ----------
     n_probes, seconds : int, float
         Probes and working time so far.
     order_change, value_change, relative_change : float
-        C, C2, and C2 over the first recorded C2 (2013, definitions 1, 2 and condition 2a), all of DAF0.
+        C, C2, and C2 divided by the first C2 (2013, definitions 1, 2 and condition 2a), all for DAF0.
     left_out : int
-        Number of features without a coefficient at either look.
+        Number of features without a coefficient at one of the two looks.
     overlap : dict of int to float
-        For each k watched, the share of the top k that odd and even blocks have in common.
-    sure : dict of TopKConfidence to float
-        For each (k, overlap) watched, the probability that at least this share of the top k are among the true top k
-        (see `probewise.engine.certainty`).
+        For each watched k, the share of the top k that odd and even blocks have in common.
+    confidence : dict of TopKConfidence to float
+        For each watched (k, overlap), the probability that at least this share of the top k are in the true top k (see
+        `probewise.engine.certainty`).
     """
 
     n_probes: int
@@ -58,7 +58,7 @@ class Look:
     relative_change: float = float("nan")
     left_out: int = 0
     overlap: dict[int, float] = field(default_factory=dict)
-    sure: dict[TopKConfidence, float] = field(default_factory=dict)
+    confidence: dict[TopKConfidence, float] = field(default_factory=dict)
 
 
 class TallySoFar(Protocol):
@@ -102,23 +102,23 @@ class Rule:
     Attributes
     ----------
     watch : frozenset
-        What must be measured at looks: "order" (C), "value" (C2), a number k (the top-k agreement of the two
-        halves), or a `TopKConfidence`. What no rule watches is not computed while the run goes on.
+        The measures that the rule needs at looks: "order" (C), "value" (C2), a number k (the agreement of the two
+        halves on the top k), or a `TopKConfidence`. Other measures are not computed during the run.
     max_probes : int or None
-        A number of probes not to be exceeded, if the rule has one.
+        A number of probes that must not be exceeded, if the rule has one.
     """
 
     watch: Watch = frozenset()
     max_probes: int | None = None
 
     def __call__(self, state: State) -> bool:
-        raise TypeError("Rule is a base: use a rule such as MaxProbes(1000)")
+        raise TypeError("Rule is a base class: use a rule such as MaxProbes(1000)")
 
     def reason(self, state: State) -> str:
         return repr(self)
 
     def share_done(self, state: State) -> float | None:
-        """How far the run is on its way to the end, at least; None where that is not known beforehand."""
+        """Share of the run that is done, at least; None where it is not known in advance."""
         return None
 
     def __or__(self, other: Rule) -> Rule:
@@ -129,7 +129,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class _Joined(Rule):
+class _Combined(Rule):
     first: Rule
     second: Rule
 
@@ -138,7 +138,7 @@ class _Joined(Rule):
         return self.first.watch | self.second.watch
 
 
-class AnyOf(_Joined):
+class AnyOf(_Combined):
     """Stops when either rule does."""
 
     @property
@@ -157,7 +157,7 @@ class AnyOf(_Joined):
         return "; ".join(rule.reason(state) for rule in (self.first, self.second) if rule(state))
 
 
-class AllOf(_Joined):
+class AllOf(_Combined):
     """Stops when both rules do."""
 
     def __call__(self, state: State) -> bool:
@@ -173,12 +173,12 @@ class AllOf(_Joined):
 
 @dataclass(frozen=True)
 class MaxTime(Rule):
-    """Stops at the first block border after this many seconds of work, earlier sessions of the run included.
+    """Stops at the first block border after this many seconds of work, including earlier sessions of the run.
 
     Parameters
     ----------
     seconds : float
-        Seconds in which kernels are compiled, on the first run on a machine, do not count.
+        The time to compile kernels, in the first run on a machine, does not count.
     """
 
     seconds: float
@@ -245,7 +245,7 @@ class MinCoverage(_ProbesRule):
 
 @dataclass(frozen=True)
 class _ChangeRule(Rule):
-    """Stops when a change since the look before falls below the threshold."""
+    """Stops when a change since the previous look falls below the threshold."""
 
     threshold: float
     measure: ClassVar[str]
@@ -265,16 +265,16 @@ class _ChangeRule(Rule):
 class OrderChange(_ChangeRule):
     """Stops when C, the mean change of a feature's position between looks, falls below the threshold.
 
-    There is no promise that it ever does (2013, proposition 1): join it with a limit.
+    It may never stop (2013, proposition 1): combine it with a limit.
 
     Parameters
     ----------
     threshold : float
-        In positions.
+        A number of positions.
     """
 
     watch = frozenset({ORDER})
-    measure, words = "order_change", "features moved by {} places on average since the last look"
+    measure, words = "order_change", "features moved by {} positions on average since the previous look"
 
 
 class ValueChange(_ChangeRule):
@@ -287,16 +287,16 @@ class ValueChange(_ChangeRule):
     """
 
     watch = frozenset({VALUE})
-    measure, words = "value_change", "coefficients changed by {} on average since the last look"
+    measure, words = "value_change", "coefficients changed by {} on average since the previous look"
 
 
 @dataclass(frozen=True)
 class RelativeChange(_ChangeRule):
-    """Stops when C2 falls below this share of the first recorded C2 (2013, condition 2a).
+    """Stops when C2 falls below this share of the first C2 (2013, condition 2a).
 
-    Coefficients are averages over equal groups of probes, so the share at look k is about
-    sqrt(1 + 1/k) / (k + 1) of its first value, whatever the data: 0.01 is reached near look 141, which is
-    56,000 probes at 400 a look. It counts probes in disguise; `Settled` looks at the data.
+    Coefficients are means over equal numbers of probes, so at look k C2 is about sqrt(1 + 1/k) / (k + 1) of its first
+    value, whatever the data: 0.01 is reached near look 141, which is 56,000 probes with 400 probes per look. The rule
+    is therefore a number of probes in another form; `Settled` depends on the data.
 
     Parameters
     ----------
@@ -311,23 +311,23 @@ class RelativeChange(_ChangeRule):
 
 @dataclass(frozen=True, repr=False)
 class Settled(Rule):
-    """Stops when odd and even blocks agree on this share of the top features at two looks running.
+    """Stops when odd and even blocks agree on this share of the top features at two looks in a row.
 
-    The two halves of the ledger are two independent runs; what both put on top is not luck of the draw.
-    With ``top`` at or above the number of features there is nothing to agree on, and two looks are enough.
+    The two halves of the ledger are independent runs, so features that both rank on top are not there by chance. With
+    ``top`` at or above the number of features, two looks are enough.
 
-    With ``confidence`` it stops with a certificate instead: at the first look where, with at least this probability,
-    at least this share of the top features found are among the true top, those of endless probes of the same data.
-    That is of DAF0, and needs every feature in, and out of, a probe. It takes more probes than the agreement of halves.
+    With ``confidence`` the rule stops at the first look at which, with at least this probability, at least this share
+    of the current top features are in the true top, which infinitely many probes of the same data would give. This is
+    for DAF0, needs every feature in and out of at least one probe, and takes more probes than the agreement of halves.
 
     Parameters
     ----------
     top : int, default=20
         Number of features.
     overlap : float, default=0.9
-        Share of them; above 1 it never stops.
-    confidence : float, default=None
-        Probability, above 0 and below 1.
+        Share of these features; with more than 1 the rule never stops.
+    confidence : float or None, default=None
+        Probability between 0 and 1.
     """
 
     top: int = 20
@@ -339,7 +339,7 @@ class Settled(Rule):
         if self.confidence is not None and not 0 < self.confidence < 1:
             raise ValueError(f"Settled(confidence={self.confidence!r}): confidence must be above 0 and below 1")
         if self.confidence is not None and self.overlap > 1:
-            raise ValueError(f"Settled(overlap={self.overlap!r}): no more than all, 1, can be certified")
+            raise ValueError(f"Settled(overlap={self.overlap!r}): overlap must be at most 1 where confidence is given")
 
     def __repr__(self) -> str:
         confidence = "" if self.confidence is None else f", confidence={self.confidence!r}"
@@ -351,22 +351,23 @@ class Settled(Rule):
 
     def __call__(self, state: State) -> bool:
         if self.confidence is not None:
-            sure = state.look.sure if state.look else {}
-            return sure.get(TopKConfidence(self.top, self.overlap), 0.0) >= self.confidence
+            known = state.look.confidence if state.look else {}
+            return known.get(TopKConfidence(self.top, self.overlap), 0.0) >= self.confidence
         agreed = [look.overlap.get(self.top, 0.0) >= self.overlap for look in state.looks]
         return len(agreed) >= 2 and agreed[-1] and agreed[-2]
 
     def reason(self, state: State) -> str:
         if self.confidence is not None:
-            shared, confidence = least_shared(self.top, self.overlap), f"{100 * self.confidence:.4g} % confidence"
-            return f"certified: with {confidence} at least {shared} of the top {self.top} truly belong there"
+            shared, confidence = least_shared(self.top, self.overlap), f"{100 * self.confidence:.4g}% confidence"
+            features = f"at least {shared} of the top {self.top} features are in the true top {self.top}"
+            return f"certified: with {confidence} {features}"
         share = state.look.overlap.get(self.top, 0.0) if state.look else 0.0
-        return f"settled: two halves of the probes agree on {share:.0%} of the top {self.top}, two looks running"
+        return f"settled: two halves of the probes agree on {share:.0%} of the top {self.top} at two looks in a row"
 
 
 @dataclass(frozen=True)
 class FunctionRule(Rule):
-    """A plain function of a State as a rule; C and C2 are measured for it."""
+    """A rule made of a function of a State; C and C2 are measured for it."""
 
     function: Callable[[State], bool]
     watch = frozenset({ORDER, VALUE})
@@ -375,17 +376,17 @@ class FunctionRule(Rule):
         return bool(self.function(state))
 
     def reason(self, state: State) -> str:
-        return f"{getattr(self.function, '__name__', 'the rule given')} said so"
+        return f"{getattr(self.function, '__name__', 'the stopping function')} returned True"
 
 
 def as_rule(stop: Rule | Callable[[State], bool]) -> Rule:
-    """The rule itself, or a rule made of a plain function of a State."""
+    """The rule itself, or a rule made of a function of a State."""
     if isinstance(stop, Rule):
         return stop
     if callable(stop) and not isinstance(stop, type):
         return FunctionRule(stop)
     raise ValueError(
-        f"stop={stop!r} is not a stopping rule: give one of probewise.stopping, "
+        f"stop={stop!r} is not a stopping rule: use a rule of probewise.stopping, "
         "for example MaxProbes(8000) | MaxTime(60), or a function of a State"
     )
 

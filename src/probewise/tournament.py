@@ -26,8 +26,7 @@ from ._probing import (
     warm_up,
     warn_about,
 )
-from ._run_results import RunResultsMixin
-from ._selector import Accepts, Selector
+from ._selector import Accepts, RunResultsMixin, Selector
 from .criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
 from .criteria.base import folds_of_groups
 from .criteria.device import OnDevice
@@ -192,11 +191,14 @@ class Tournament(RunResultsMixin, Selector):
 
     @property
     def _accepts(self) -> Accepts:
+        if isinstance(self.criterion, str) and self.criterion == "auto":
+            return accepted_by(default_criterion(1), self.device)
         return accepted_by(criterion_or_default(self.criterion), self.device)
 
     def _criterion_for(self, X: Any) -> Criterion:
         if isinstance(self.criterion, str) and self.criterion == "auto":
-            return default_criterion(np.shape(X)[0] if np.ndim(X) else 0)
+            shape = getattr(X, "shape", None) or np.asarray(X).shape
+            return default_criterion(shape[0] if shape else 0)
         return as_criterion(self.criterion, X)
 
     def _sample_of_rows(self, data: Data, seed: int) -> NDArray[np.int64] | None:

@@ -227,7 +227,9 @@ def test_a_feature_that_determines_the_target_is_pointed_out(write, rank, method
     table = {"label": [0, 1] * 30, "a code": [3, 5] * 30, "x": random.standard_normal(60)}
     options = ["--target", "label", "--method", method, *(["--n-probes", 50] if method == "tournament" else [])]
     path = write(table)
-    assert re.search(r"possible target leakage: a code .*\(--ignore 'a code'\), then rank again", rank(path, *options).err)
+    assert re.search(
+        r"possible target leakage: a code .*\(--ignore 'a code'\), then rank again", rank(path, *options).err
+    )
     assert "leakage" not in rank(path, *options, "-q").err
     assert "leakage" not in rank(path, *options, "--ignore", "a code").err
 

@@ -177,9 +177,18 @@ def test_rows_without_a_target_are_left_out_with_a_note(frame, tmp_path, succeed
         (["--scoring", "f1"], "use scoring='f1_macro', or make_scorer(f1_score, pos_label='well')"),
         (["--sample-weight", "wieght"], "column 'wieght' in the table: did you mean 'weight'?"),
         (["--sample-weight", "class"], "column 'class' cannot be both the sample_weight and the target"),
-        (["--sample-weight", "weight", "--ignore", "weight"], "column 'weight' cannot be both the sample_weight and ignored"),
-        (["--sample-weight", "weight", "--groups", "weight"], "'weight' cannot be both the sample_weight and the groups"),
-        (["--sample-weight", "patient"], "sample_weight='patient' has type String: weights must be numbers of at least 0"),
+        (
+            ["--sample-weight", "weight", "--ignore", "weight"],
+            "column 'weight' cannot be both the sample_weight and ignored",
+        ),
+        (
+            ["--sample-weight", "weight", "--groups", "weight"],
+            "'weight' cannot be both the sample_weight and the groups",
+        ),
+        (
+            ["--sample-weight", "patient"],
+            "sample_weight='patient' has type String: weights must be numbers of at least 0",
+        ),
         (["--sample-weight", "weight", "--criterion", "svm"], "sample_weight: SVM"),
         (["--groups", "patient", "--cv", "40"], "cv=40 needs at least as many groups, and there are 30"),
         (["--groups", "patient", "--cv", "loo"], "cv='loo' leaves out single rows, but groups keeps rows together"),
@@ -207,13 +216,17 @@ def test_weights_must_be_non_negative_numbers(frame, tmp_path, cell):
     frame.drop("number").with_columns(weight=pl.Series(weights)).write_csv(tmp_path / "data.csv")
     message = r"sample_weight='weight' is missing, infinite or negative in 1 of 90 rows \(first: data row 4\)"
     with pytest.raises(TableError, match=message):
-        read_table(tmp_path / "data.csv", target="class", ignore=["patient"], sample_weight="weight", allow_missing=True)
+        read_table(
+            tmp_path / "data.csv", target="class", ignore=["patient"], sample_weight="weight", allow_missing=True
+        )
 
 
 def test_weights_of_zero_and_missing_groups_are_refused(frame, tmp_path):
     frame.drop("number").with_columns(weight=pl.lit(0)).write_csv(tmp_path / "zero.csv")
     with pytest.raises(TableError, match="sample_weight='weight' is 0 in all rows"):
-        read_table(tmp_path / "zero.csv", target="class", ignore=["patient"], sample_weight="weight", allow_missing=True)
+        read_table(
+            tmp_path / "zero.csv", target="class", ignore=["patient"], sample_weight="weight", allow_missing=True
+        )
     patients = pl.Series([None, *frame["patient"].to_list()[1:]])
     frame.drop("number").with_columns(patient=patients).write_parquet(tmp_path / "lost.parquet")
     with pytest.raises(TableError, match=r"groups='patient' is missing in 1 of 90 rows \(first: data row 1\)"):
@@ -231,7 +244,12 @@ def test_infinite_values_are_never_missing_values(frame, tmp_path):
 def test_weights_and_groups_are_rows_if_features_are_in_rows(frame, tmp_path):
     frame.drop("number").transpose(include_header=True, header_name="name").write_csv(tmp_path / "turned.csv")
     table = read_table(
-        tmp_path / "turned.csv", target="class", features_in="rows", sample_weight="weight", groups="patient", allow_missing=True
+        tmp_path / "turned.csv",
+        target="class",
+        features_in="rows",
+        sample_weight="weight",
+        groups="patient",
+        allow_missing=True,
     )
     X, _, weights, groups = samples()
     np.testing.assert_array_equal(table.sample_weight, weights)

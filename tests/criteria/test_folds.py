@@ -5,7 +5,7 @@ import pytest
 from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedGroupKFold
 
 from probewise import Tournament
-from probewise.criteria.folds import Folds
+from probewise.criteria.base import Folds
 from probewise.validation.errors import ParameterError
 
 

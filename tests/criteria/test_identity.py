@@ -18,7 +18,7 @@ from probewise import DAF
 from probewise.criteria import KNN, Average, Function, Linear, Scorer
 from probewise.criteria.identity import stable_text
 from probewise.engine.ledger import LedgerError
-from probewise.engine.settings import UNKNOWN
+from probewise.engine.settings import UNNAMED as UNNAMED_MARK
 from probewise.stopping import MaxProbes
 from probewise.study.trials import _described
 
@@ -68,12 +68,12 @@ UNNAMED = {
 @pytest.mark.parametrize("text", TEXTS)
 def test_text_of_classes_and_parameters(text):
     assert stable_text(TEXTS[text]).startswith(text)
-    assert UNKNOWN not in stable_text(TEXTS[text])
+    assert UNNAMED_MARK not in stable_text(TEXTS[text])
 
 
 @pytest.mark.parametrize("value", UNNAMED.values(), ids=UNNAMED)
 def test_functions_and_unknown_objects_have_no_id(value):
-    assert UNKNOWN in stable_text(value)
+    assert UNNAMED_MARK in stable_text(value)
     assert "0x" not in stable_text(value)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import naive
 from probewise import DAF
 from probewise.datasets import make_madelon
-from probewise.engine.certainty import Certainty, steady_errors
+from probewise.engine.certainty import Certainty, moderated_errors
 from probewise.engine.ledger import Ledger
 from probewise.engine.loop import run_probes
 from probewise.engine.probes import ProbePlan
@@ -181,9 +181,9 @@ def test_the_table_is_best_first():
         (lambda sure: sure.agreement(1, 1.5), "overlap=1.5"),
         (lambda sure: sure.intervals(1.0), "level=1.0 must be above 0 and below 1"),
         (lambda sure: sure.rank_intervals(0), "level=0"),
-        (lambda sure: sure.table(["a"]), "1 names for 2 features"),
-        (lambda sure: Certainty([1, 2], [1]), "give one of each for every feature"),
-        (lambda sure: Certainty([1, 2], [1, -1]), "cannot be below 0"),
+        (lambda sure: sure.table(["a"]), "names has 1 names, but there are 2"),
+        (lambda sure: Certainty([1, 2], [1]), "both must have one value for every feature"),
+        (lambda sure: Certainty([1, 2], [1, -1]), "must be at least 0"),
     ],
     ids=["no top", "top of more", "overlap", "level 1", "level 0", "names", "shapes", "negative"],
 )
@@ -231,8 +231,8 @@ def test_jackknife_needs_two_groups(played):
 def test_steady_errors_are_welchs_where_probes_are_many():
     game = trust.sparse(30)
     tally = Tally.of(*game.probes(0, 0, 5000), 30)
-    np.testing.assert_allclose(steady_errors(tally), tally.std_errors(), rtol=0.02)
-    np.testing.assert_allclose(steady_errors(tally, "daf1"), tally.std_errors("daf1"), rtol=0.02)
+    np.testing.assert_allclose(moderated_errors(tally), tally.std_errors(), rtol=0.02)
+    np.testing.assert_allclose(moderated_errors(tally, "daf1"), tally.std_errors("daf1"), rtol=0.02)
 
 
 def test_a_single_probe_does_not_make_sure():
@@ -240,8 +240,8 @@ def test_a_single_probe_does_not_make_sure():
     tally = Tally.of(plan.draw(0, 60), values, 500)
     once = tally.counts == 1
     assert tally.std_errors()[once].max() < 0.3
-    assert steady_errors(tally)[once].min() > 0.7
-    np.testing.assert_array_equal(np.isnan(steady_errors(tally)), tally.counts == 0)
+    assert moderated_errors(tally)[once].min() > 0.7
+    np.testing.assert_array_equal(np.isnan(moderated_errors(tally)), tally.counts == 0)
 
 
 # ---- in a run
@@ -288,7 +288,7 @@ def test_a_certificate_ends_a_run_wherever_it_is_resumed():
 
     whole = ended(Ledger())
     assert whole.ledger.n_probes in range(400, 4000, 400)
-    assert whole.stop_reason == "certified: with 90 % confidence at least 4 of the top 5 truly belong there"
+    assert whole.stop_reason == "certified: with 90% confidence at least 4 of the top 5 features are in the true top 5"
     assert set(np.argsort(positions(whole.tally.daf0()))[:5].tolist()) == set(range(5))
     begun = Ledger()
     begun.append(values[:650], seconds=1.0)
@@ -303,7 +303,7 @@ def test_looks_measure_certainty_only_if_watched(played):
     for watch, wanted in ((RULE.watch, [TopKConfidence(5, 0.8)]), (Settled(5, 0.8).watch, [])):
         knowledge = RunningStats(plan, ledger, block_size=50, check_every=50, watch=watch)
         knowledge.replay()
-        assert list(knowledge.looks[-1].sure) == wanted
+        assert list(knowledge.looks[-1].confidence) == wanted
 
 
 def test_nothing_is_certified_while_a_feature_was_never_probed():
@@ -311,14 +311,14 @@ def test_nothing_is_certified_while_a_feature_was_never_probed():
     ledger.append(np.random.default_rng(0).normal(size=100), seconds=1.0)
     knowledge = RunningStats(plan, ledger, block_size=50, check_every=100, watch=Settled(5, 0.8, 0.5).watch)
     knowledge.replay()
-    assert knowledge.looks[-1].sure == {TopKConfidence(5, 0.8): 0.0}
+    assert knowledge.looks[-1].confidence == {TopKConfidence(5, 0.8): 0.0}
 
 
 def test_a_top_of_all_features_is_certain(played):
     plan, ledger, _ = played
     knowledge = RunningStats(plan, ledger, block_size=50, check_every=50, watch=Settled(99, 0.8, 0.5).watch)
     knowledge.replay()
-    assert knowledge.looks[-1].sure == {TopKConfidence(99, 0.8): 1.0}
+    assert knowledge.looks[-1].confidence == {TopKConfidence(99, 0.8): 1.0}
 
 
 def test_settled_is_written_as_before_without_confidence():

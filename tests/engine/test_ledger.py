@@ -184,7 +184,7 @@ def test_every_byte_of_a_value_is_watched(tmp_path):
         content = bytearray(whole)
         content[byte] ^= 1
         (tmp_path / "damaged").write_bytes(content)
-        with pytest.raises(LedgerError, match="is damaged: the block at probe 50 is not as it was written"):
+        with pytest.raises(LedgerError, match="is damaged: the checksum of the block at probe 50 is wrong"):
             Ledger(tmp_path / "damaged")
 
 
@@ -192,7 +192,7 @@ def test_every_byte_of_a_value_is_watched(tmp_path):
 def test_changed_settings_are_noticed(tmp_path, sql):
     written(tmp_path / "run", 1)
     altered(tmp_path / "run", sql)
-    with pytest.raises(LedgerError, match="is damaged: its settings are not as they were written"):
+    with pytest.raises(LedgerError, match="is damaged: the checksum of its settings is wrong"):
         Ledger(tmp_path / "run")
 
 
@@ -220,7 +220,7 @@ def test_settings_that_no_stack_can_hold(tmp_path):
         f"UPDATE settings SET value = '{deep}' WHERE name = 'seed'",
         f"UPDATE settings SET value = '{settings_digest({'seed': deep})}' WHERE name = 'checksum'",
     )
-    with pytest.raises(LedgerError, match="what it says cannot be read"):
+    with pytest.raises(LedgerError, match="its settings cannot be read"):
         Ledger(tmp_path / "run")
 
 
@@ -249,7 +249,7 @@ def test_failures_and_the_end_come_back(tmp_path):
 def test_what_is_no_number_is_not_kept(tmp_path):
     with Ledger(tmp_path / "run", {}) as ledger:
         ledger.append([1.0], seconds=0)
-        with pytest.raises(LedgerError, match="the block at probe 1 cannot be kept: J and seconds must be finite"):
+        with pytest.raises(LedgerError, match="the block at probe 1 cannot be stored: J and seconds must be finite"):
             ledger.append([np.nan], seconds=0)
     with Ledger(tmp_path / "run", {}) as again:
         assert again.values().tolist() == [1.0]

@@ -100,7 +100,7 @@ def test_probes_need_not_be_kept(monkeypatch):
     plan = ProbePlan(30, 10, seed=0)
     ledger = run_of(plan, lambda subset: subset.sum() + rng.normal(), 500)
     kept = Regression.of(plan, ledger)
-    monkeypatch.setattr(regression, "KEPT_INDICES", 0)
+    monkeypatch.setattr(regression, "MAX_STORED_INDICES", 0)
     replayed = Regression.of(plan, ledger)
     np.testing.assert_array_equal(kept.coefficients, replayed.coefficients)
 
@@ -132,7 +132,7 @@ def test_features_in_no_probe_of_several_rounds(n_probes):
 
 
 def test_threads_and_what_was_read_before_change_no_bit(monkeypatch):
-    monkeypatch.setattr(regression, "INDICES_AT_A_TIME", 50)
+    monkeypatch.setattr(regression, "INDICES_PER_PIECE", 50)
     rng = np.random.default_rng(0)
     plan = TournamentPlan(60, 20, seed=1)
     schedule, threaded = (Schedule(500, (200, 300, 400), n_threads=n) for n in (None, 3))
@@ -168,5 +168,5 @@ def test_daf_ranks_by_it():
     assert np.isfinite(daf.std_errors_).all()
     other = DAF(20, stop=MaxProbes(1200), random_state=0).fit(data.X, data.y)
     np.testing.assert_array_equal(other.run_.coefficient("regression")[0], daf.scores_)
-    with pytest.raises(ValueError, match="choose one of daf0, daf1, daf2, daf0_centered, daf2_centered, regression"):
+    with pytest.raises(ValueError, match="coefficient='ols' must be 'daf0', 'daf1'"):
         DAF(coefficient="ols").fit(data.X, data.y)

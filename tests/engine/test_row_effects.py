@@ -1,22 +1,17 @@
-"""What a run says about other rows, against literal twins; and that noise is not praised."""
+"""Effects on groups of rows equal their naive twins, and their standard errors cover."""
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from scipy import stats
 from sklearn.base import clone
 
 import naive
-from probewise import DAF, FSDD, Tournament
-from probewise.criteria import KNN, Linear
-from probewise.engine.certainty import discoveries
+from probewise import DAF, Tournament
+from probewise.criteria import KNN
 from probewise.engine.ledger import Ledger, LedgerError, packed_rows, unpacked_rows
-from probewise.engine.permutation_test import univariate_p_values
-from probewise.engine.row_effects import RowEffects, RowGroups
+from probewise.engine.row_effects import RowEffects, group_effects
 from probewise.engine.run import Run
-from probewise.evaluation import nested_score, size_curve
-from probewise.evaluation.nested import NestedScore
-from probewise.evaluation.sizes import SizeCurve
+from probewise.engine.settings import RowGroups
 from probewise.stopping import MaxProbes
 
 
@@ -67,8 +62,8 @@ def test_effects_and_errors_equal_their_twin(fitted):
     effects, row_errors = naive.row_effects(probes, run.ledger.rows(), run.settings.row_shares, 12)
     np.testing.assert_allclose(run.row_effects.row_errors, row_errors, rtol=1e-9)
     np.testing.assert_allclose(run.row_effects.effects, effects, atol=1e-4)  # of rows kept to 16 bits
-    by_group = run.effects_by_group(np.array([3, 0]))
-    np.testing.assert_allclose(by_group @ run.settings.row_shares, effects[[3, 0]], atol=1e-9)
+    by_group = group_effects(run.plan, run.ledger, np.array([0, 3]), run.ledger.n_probes)
+    np.testing.assert_allclose(by_group @ run.settings.row_shares, effects[[0, 3]], atol=1e-9)
 
 
 def test_j_is_the_mean_over_groups(fitted):
@@ -81,8 +76,8 @@ def test_errors_about_rows_are_wider(fitted):
     assert fitted.std_errors_.tolist() == fitted.run_.std_errors().tolist()
     rows, probes = fitted.run_.certainty(), fitted.run_.certainty(over="probes")
     assert (np.diff(rows.intervals()) > np.diff(probes.intervals())).all()
-    with pytest.raises(ValueError, match="about='patients': choose 'rows' or 'probes'"):
-        fitted.run_.certainty(about="patients")
+    with pytest.raises(ValueError, match="over='patients' must be 'rows' or 'probes'"):
+        fitted.run_.certainty(over="patients")
 
 
 def test_luck_is_as_wide_as_most_features_show():
@@ -105,12 +100,10 @@ def test_a_ledger_keeps_rows_and_a_leaner_one_does_not(fitted, tmp_path):
     with Ledger(tmp_path / "run") as ledger:
         read = Run.read(ledger)
     assert read.p_values().tolist() == pytest.approx(kept.p_values_.tolist(), rel=1e-6)
-    assert read.row_errors("daf0").tolist() == kept.run_.std_errors().tolist()
+    assert read.std_errors().tolist() == kept.run_.std_errors().tolist()
     lean = DAF(stop=MaxProbes(300), row_effects=False, ledger=tmp_path / "lean", **options).fit(X, y)
     assert lean.scores_.tobytes() == kept.scores_.tobytes()
     assert (tmp_path / "lean").stat().st_size < (tmp_path / "run").stat().st_size
-    with pytest.raises(AttributeError, match="row_std_errors_ is not known: this run kept nothing about rows"):
-        _ = lean.run_.std_errors()
     assert not hasattr(lean, "p_values_")
     assert lean.std_errors_.tolist() == lean.run_.std_errors(over="probes").tolist()
     with pytest.raises(LedgerError, match="its row_groups is null, not 40"):
@@ -128,7 +121,7 @@ def test_a_criterion_that_gives_j_only_has_no_such_errors():
     X, y = table()
     only_j = DAF(criterion=lambda X, y: float(X[:, 0].sum()), stop=MaxProbes(50), random_state=0).fit(X, y)
     assert only_j.run_.row_effects is None
-    assert only_j.p_values_.shape == (12,)  # what features tell alone is known all the same
+    assert only_j.p_values_.shape == (12,)  # what features tell alone is known nevertheless
 
 
 def test_squared_errors_have_a_unit():
@@ -166,8 +159,9 @@ def test_a_subgroup_shows_in_the_rows_that_features_help():
     assert found.blocks == [("a", 0, 24), ("b", 24, 48)]
     rows = np.concatenate(found.rows)
     assert sorted(rows.tolist()) == list(range(48))
-    by_row = daf.run_.effects_by_group(np.array([int(name[1]) for name in found.names]))
-    np.testing.assert_allclose(found.effects, by_row[:, rows])  # each row is a group here
+    by_row = group_effects(daf.run_.plan, daf.run_.ledger, np.array([0, 1]), daf.n_probes_)
+    columns = [int(name[1]) for name in found.names]
+    np.testing.assert_allclose(found.effects, by_row[columns][:, rows])  # each row is a group here
     first, second = (found.effects[found.names.index(name)] for name in ("x0", "x1"))
     assert first[(rows >= 24) & (rows < 36)].mean() > first[rows >= 36].mean() + 0.1
     assert second[rows >= 36].mean() > second[(rows >= 24) & (rows < 36)].mean() + 0.1
@@ -184,151 +178,8 @@ def test_groups_of_several_classes_have_none():
     assert sorted(np.concatenate(found.rows).tolist()) == list(range(150))
     with pytest.raises(ValueError, match="top=0 must be a whole number of at least 1"):
         DAF(stop=MaxProbes(10), random_state=0).fit(X, y).run_.which_rows(0)
-    with pytest.raises(AttributeError, match="which_rows is not known: this run kept nothing about rows"):
+    with pytest.raises(AttributeError, match="which_rows is not known: this run stored nothing about rows"):
         DAF(stop=MaxProbes(10), row_effects=False).fit(X, y).run_.which_rows()
-
-
-# ---- alone
-
-
-@pytest.mark.parametrize("kind", ["two classes", "three classes", "numbers"])
-def test_what_a_feature_tells_alone_equals_its_twin(kind, monkeypatch):
-    monkeypatch.setattr("probewise.engine.permutation_test.MOST_SHUFFLES", 20)
-    X, y = table(24, 7)
-    y = {"two classes": y, "three classes": np.arange(24) % 3, "numbers": X[:, 1] + y}[kind]
-    ours = univariate_p_values(X, y, of_classes=kind != "numbers", seed=3)
-    np.testing.assert_allclose(ours, naive.univariate_p_values(X, y, kind != "numbers", 3, 20), rtol=1e-9)
-    assert univariate_p_values(sp.csc_array(X), y, of_classes=kind != "numbers", seed=3).tolist() == ours.tolist()
-
-
-@pytest.mark.parametrize("odd", [0.0, 1e6])
-def test_counted_or_sorted_the_chances_are_the_same(odd, monkeypatch):
-    X, y = np.random.default_rng(0).standard_normal((40, 60)), np.arange(40) % 2
-    X[0, :20] += odd  # rows with all the leverage have scores far below 0
-    counted = univariate_p_values(X, y, of_classes=True, seed=0)
-    monkeypatch.setattr("probewise.engine.permutation_test.MOST_COUNTED", 0)
-    assert univariate_p_values(X, y, of_classes=True, seed=0).tolist() == counted.tolist()
-
-
-def test_permuted_columns_have_permuted_chances():
-    X, y = table(30, 20)
-    order = np.random.default_rng(1).permutation(20)
-    plain = univariate_p_values(X, y, of_classes=True, seed=0)
-    assert univariate_p_values(X[:, order], y, of_classes=True, seed=0).tolist() == plain[order].tolist()
-
-
-NOISES = {
-    "gaussian": lambda random, shape: random.standard_normal(shape),
-    "counts": lambda random, shape: random.negative_binomial(1, 0.02, shape) * random.lognormal(0, 1, shape[1]),
-    "heavy": lambda random, shape: random.standard_t(1.5, shape),
-    "binary": lambda random, shape: random.random(shape) < random.uniform(0.02, 0.5, shape[1]),
-    "correlated": lambda random, shape: random.standard_normal((shape[0], 3)) @ random.standard_normal((3, shape[1])),
-    "patients": lambda random, shape: np.repeat(random.standard_normal((shape[0] // 4, shape[1])), 4, axis=0),
-}
-
-
-@pytest.mark.parametrize("noise", NOISES)
-def test_noise_seldom_stands_out(noise):
-    """Nominally a tenth of tables; of 60 at most 13 by luck, once in a thousand trials."""
-    found = 0
-    for trial in range(60):
-        random = np.random.default_rng(trial)
-        X = np.asarray(NOISES[noise](random, (48, 100)), dtype=float)
-        patients = np.arange(48) // 4 if noise == "patients" else None
-        y = random.permutation(np.arange(48) % 2)
-        y = y if patients is None else random.permutation(np.arange(12) % 2)[patients]
-        found += discoveries(univariate_p_values(X, y, of_classes=True, seed=trial, together=patients), 0.1).any()
-    assert found <= 13
-
-
-@pytest.mark.parametrize("selector", [DAF(stop=MaxProbes(400)), Tournament(n_probes=400)], ids=["DAF", "Tournament"])
-def test_signal_stands_out_and_noise_does_not(selector):
-    X, y = table(60, 100)
-    fitted = selector.set_params(random_state=0).fit(X, y)
-    assert fitted.stands_out()[:2].all()
-    assert fitted.stands_out().sum() <= 4
-    assert (fitted.stands_out(1e-9) <= fitted.stands_out()).all()
-    with pytest.raises(ValueError, match="fdr=2 must be a share above 0 and below 1"):
-        fitted.stands_out(2)
-    noise = selector.fit(X, np.random.default_rng(5).permutation(y))
-    assert not noise.stands_out().any()
-
-
-def test_auto_keeps_what_stands_out_and_at_least_one():
-    X, y = table(60, 30)
-    auto = DAF("stands_out", stop=MaxProbes(300), random_state=0).fit(X, y)
-    assert auto.support_.tolist() == (auto.stands_out() | (auto.ranking_ == 1)).tolist()
-    shuffled = np.random.default_rng(5).permutation(y)
-    with pytest.warns(UserWarning, match="no feature stands out at a false-discovery rate of 0.1: the best 1 kept may"):
-        nothing = DAF("stands_out", stop=MaxProbes(300), random_state=0).fit(X, shuffled)
-    assert nothing.transform(X).shape == (60, 1)
-
-
-# ---- honest scores
-
-
-def test_an_honest_score_is_made_of_folds_that_rank_anew():
-    X, y = table(60, 60)
-    fitted = DAF(criterion=Linear(), stop=MaxProbes(200), random_state=0).fit(X, y)
-    score = nested_score(fitted, X, y, seconds=0.0, shuffled=True)
-    nested = size_curve(fitted, X, y, nested=True)
-    np.testing.assert_allclose(score.curve.scores, nested.scores)
-    expected = []
-    for fold in range(5):
-        enough = naive.fewest_enough(nested.sizes, np.delete(nested.scores, fold, axis=0))
-        expected.append(nested.scores[fold, nested.sizes.tolist().index(enough)])
-    assert score.scores.tolist() == expected
-    assert score.guess == 0.5
-    assert score.beats_guessing
-    assert score.shuffled < score.mean
-    said = f"accuracy {score.mean:.4g} ± {score.std_error:.2g} on rows not seen, guessing 0.5, with the target shuffled"
-    assert repr(score).startswith(f"NestedScore: {said}")
-    assert score.std_error >= np.std(expected, ddof=1) * np.sqrt(1 / 5 + 1 / 4) - 1e-12
-
-
-def curve_of(*scores, guess=0.6):
-    return SizeCurve(np.array([1, 5]), np.array(scores), "accuracy", "", True, guess, 0.01, 0.25)
-
-
-def test_where_guessing_does_as_well_no_feature_is_used():
-    none = NestedScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5]), 3)
-    assert none.sizes.tolist() == [0, 0, 0]
-    assert (none.mean, none.std_error, none.beats_guessing) == (0.6, 0.01, False)
-    some = NestedScore(curve_of([0.5, 0.9], [0.55, 0.91], [0.4, 0.4]), 3)
-    assert some.sizes.tolist() == [0, 0, 5]  # for the first two the others differ too much
-    assert some.scores.tolist() == [0.6, 0.6, 0.4]
-    unknown = NestedScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5], guess=None), 3)
-    assert (unknown.sizes > 0).all()
-
-
-def test_sizes_are_chosen_by_folds_that_test_on_rows_trained_on():
-    first, second = [[0.9, 0.5], [0.9, 0.5], [0.9, 0.4]], [[0.5, 0.9], [0.4, 0.9], [0.5, 0.9]]
-    assert NestedScore(curve_of(*first, *second), 3).sizes.tolist() == [1, 1, 1, 5, 5, 5]
-
-
-def test_more_time_deals_out_more_folds():
-    X, y = table(20, 5)
-    fitted = FSDD().fit(X, y)
-    once, often = (nested_score(fitted, X, y, seconds=seconds) for seconds in (0.0, 1e9))
-    assert (len(once.scores), len(often.scores)) == (5, 20)
-    assert often.curve.scores[:5].tolist() == once.curve.scores.tolist()
-    assert len(nested_score(fitted, X, y, seconds=1e9, groups=np.arange(20) // 2).scores) == 5
-
-
-def test_rows_that_belong_together_are_shuffled_together():
-    """25 patients of four rows alike: told apart by the rows of the same patient, unless these are kept together."""
-    random, patients = np.random.default_rng(0), np.arange(100) // 4
-    X = random.standard_normal((25, 40))[patients] + random.standard_normal((100, 40)) / 10
-    y = (patients % 2)[np.argsort(random.permutation(25))[patients] * 4]
-    score = nested_score(FSDD().fit(X, y), X, y, seconds=0.0, shuffled=True, groups=patients)
-    blind = nested_score(FSDD().fit(X, y), X, y, seconds=0.0)
-    assert blind.mean > 0.9 > 0.7 > max(score.mean, score.shuffled)
-
-
-def test_guessing_knows_weights():
-    X, y = table(20, 5)
-    score = size_curve(FSDD().fit(X, y), X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
-    assert (score.guess, score.chance) == pytest.approx((0.75, np.sqrt(0.75 * 0.25 * 100) / 40))
 
 
 def test_a_feature_that_early_probes_missed_is_sure_of_something():
@@ -343,19 +194,6 @@ def test_a_feature_that_early_probes_missed_is_sure_of_something():
     assert (missed & on_top).any()
     assert np.isfinite(found.std_errors_[on_top]).all()
     assert found.run_.certainty().rank_intervals(0.95)[on_top, 1].max() < 100
-
-
-def test_honest_scores_of_noise_are_near_guessing():
-    """A short form of benchmarks/rows.py: classes 7 : 3, of which one who always uses features gets few right."""
-    found = []
-    for seed in range(8):
-        random = np.random.default_rng(seed)
-        X, y = random.standard_normal((50, 6)), random.permutation(np.arange(50) < 15)
-        found.append(nested_score(FSDD().fit(X, y), X, y, seconds=0.0))
-    off = np.array([score.mean - score.guess for score in found])
-    assert off.mean() > -0.03
-    assert (np.abs(off) <= 2 * np.array([score.std_error for score in found])).sum() >= 7
-    assert sum(score.beats_guessing for score in found) <= 1
 
 
 @pytest.mark.exhaustive

@@ -71,7 +71,7 @@ def test_every_feature_is_probed_and_the_history_says_when_it_was_dropped(whole)
 
 
 def test_a_group_leaves_as_one():
-    options = {"feature_groups": [[0, 1, 2], [10, 11]], "drop": [5], "random_state": 0}
+    options = {"feature_groups": [[0, 1, 2], [10, 11]], "random_state": 0}
     fitted = Tournament(10, n_probes=600, **options).fit(MADELON.X, MADELON.y)
     assert len(set(fitted.ranking_[[0, 1, 2]].tolist())) == 1
     assert fitted.history_["dropped_in_round"][0] == fitted.history_["dropped_in_round"][1]

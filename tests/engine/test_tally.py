@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 import naive
 from probewise.engine.ledger import Ledger
@@ -98,3 +99,29 @@ def test_positions_break_ties_by_the_lower_index_and_put_nan_last():
     scores = np.array([0.5, np.nan, 0.9, 0.5, -np.inf, np.nan])
     assert positions(scores).tolist() == [1, 4, 0, 2, 3, 5]
     assert np.argsort(positions(scores)).tolist() == naive.order(scores)
+
+
+# ---- positions
+
+
+def by_stable_sort(scores):
+    order = np.argsort(-scores, kind="stable")
+    places = np.empty(len(scores), np.int64)
+    places[order] = np.arange(len(scores))
+    return places
+
+
+@given(arrays(np.float64, st.integers(0, 60), elements=st.floats(allow_nan=True, allow_infinity=True, width=64)))
+def test_any_numbers(scores):
+    np.testing.assert_array_equal(positions(scores), by_stable_sort(scores))
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-12, 1e-9, 1.0])
+@pytest.mark.parametrize("n", [1, 17, 3000])
+def test_close_numbers_and_ties(spread, n):
+    rng = np.random.default_rng(n)
+    scores = 1.0 + spread * rng.integers(-500, 500, n)
+    scores[rng.random(n) < 0.1] = np.nan
+    scores[rng.random(n) < 0.1] = -0.0
+    np.testing.assert_array_equal(positions(scores), by_stable_sort(scores))
+    np.testing.assert_array_equal(positions(scores[::2]), by_stable_sort(scores[::2]))

@@ -361,7 +361,7 @@ def test_a_ledger_with_impossible_settings(tmp_path, capfd, change):
     path = tmp_path / "lie.ledger"
     with Ledger(path, {**SETTINGS, **change}) as ledger:
         ledger.append(np.linspace(0, 1, 40), seconds=1.0)
-    assert "lie.ledger is damaged: it says what no run can be" in reported(capfd, path)
+    assert "lie.ledger is damaged: its settings are impossible" in reported(capfd, path)
 
 
 def test_a_ledger_with_possible_settings(tmp_path):

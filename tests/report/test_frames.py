@@ -69,11 +69,11 @@ def test_results_print_as_small_tables(saved_run, madelon):
     assert lines[1].split()[:3] == ["feature", "rank", "coefficient"]
     assert lines[-1] == "and 30 more"
     pairs = repr(daf.run_.interactions(top=5)).splitlines()
-    assert pairs[0] == "Interactions: 10 pairs of 5 features, the clearest first"
+    assert pairs[0] == "Interactions: 10 pairs of 5 features, by descending |z|"
     assert len(pairs) == 12
     curve = size_curve(FSDD().fit(*madelon), *madelon, sizes=[1, 2, 5], nested=True)
     lines = repr(curve).splitlines()
-    assert lines[0].startswith("SizeCurve: accuracy by number of features, ")
+    assert lines[0] == "SizeCurve: accuracy by number of features, ranked again in each fold"
     assert [line.split()[0] for line in lines[1:]] == ["features", "1", "2", "5"]
     assert sum(line.endswith("suggested") for line in lines) == 1
     assert all(len(line) < 200 for text in (repr(daf.run_.certainty()), repr(curve)) for line in text.splitlines())
@@ -96,7 +96,9 @@ def test_a_notebook_shows_the_report_inline(saved_run, madelon):
 def test_an_error_for_data_in_place_of_a_path(saved_run, madelon, kind):
     X, y = madelon
     data = X if kind == "frame" else X.to_numpy()
-    with pytest.raises(TypeError, match=r"path is of type \w+: give a file name, write_report\(selector, 'report.html'\)"):
+    with pytest.raises(
+        TypeError, match=r"path is of type \w+: give a file name, write_report\(selector, 'report.html'\)"
+    ):
         write_report(saved_run[0], data, y)
 
 

@@ -177,7 +177,7 @@ def test_a_certificate_is_in_the_verdict():
     X, y = np.zeros((20, 12)), np.arange(20) % 2
     X[:, [4, 7]] = 1.0 + y[:, None]
     verdict = summarize(two.fit(X, y))["verdict"][0]
-    assert verdict.endswith(" With 90 % confidence at least 2 of the top 2 truly belong there.")
+    assert verdict.endswith(" With 90% confidence at least 2 of the top 2 features are in the true top 2.")
 
 
 def test_without_a_target_significance_is_not_known():
@@ -242,7 +242,7 @@ def test_pairs_and_groups_are_in_every_format():
     for pair, reported in zip(daf.run_.interactions().pairs(), part["strongest"], strict=False):
         assert (reported["first"], reported["second"], reported["kind"]) == (pair.first, pair.second, pair.kind)
         assert (reported["z"], reported["p_holm"], reported["std_error"]) == (pair.z, pair.p, pair.std_error)
-    sentence = f"{best[0]} and {best[1]} stand in for one another; {best[0]} alone is enough"
+    sentence = f"{best[0]} and {best[1]} are redundant; {best[0]} alone is enough"
     for text in (render_html(summary), render_markdown(summary), render_json(summary)):
         assert sentence in text
     for text in (render_html(summary), render_markdown(summary)):

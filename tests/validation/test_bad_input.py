@@ -381,7 +381,9 @@ def masked(array, cell):
 
 NUMBERS_ARE_ANSWERED = but(None, FOR_NUMBERS, "DAF-function")
 COMPLEX = "Complex data not supported: {} is complex128; give real numbers, such as {}.real"
-NOT_FINITE = r"X contains (NaN or )?infinity in 1 of 4 columns \({}\): (fill missing values inside .*, or )?impute or leave out"
+NOT_FINITE = (
+    r"X contains (NaN or )?infinity in 1 of 4 columns \({}\): (fill missing values inside .*, or )?impute or leave out"
+)
 J_FAILED = r"the criterion failed on probe \d+ .*J is {}"
 SHAPES = [
     Bad("one dimension", lambda: (X[:, 0], Y), "Expected 2D array, got 1D array instead"),

@@ -183,7 +183,7 @@ def rank(
     the features that predict best together come first. With --method daf all features stay to the end, and each is
     ranked by how much better the probes with it are than the probes without it. Ctrl-C stops with the ranking so far.
     """
-    from ..engine.settings import begun_by, saved_settings
+    from ..engine.settings import recording_command, saved_settings
     from ..io import require_ranking_path, require_table_path
     from ..report import require_report_path
 
@@ -243,7 +243,7 @@ def rank(
             missing=filling,
             usual=usual,
         )
-        with begun_by(_without_ledger(context.obj)):
+        with recording_command(_without_ledger(context.obj)):
             fitted(selector, table)
         give_ranking(
             selector, table, top=top, out=out, select=select, all_selected=n_features_to_select is not None, task=task,
@@ -422,8 +422,8 @@ def convert(
     OUT contains the features, column by column; OUT.json contains their names, the target and the ids. Parquet files
     are read a few columns at a time, other formats as a whole.
     """
-    from ..engine.progress import live_line
     from ..io import convert_table
+    from ..progress import live_line
 
     with live_line(0 if quiet else 1) as progress:
         rows, columns = convert_table(

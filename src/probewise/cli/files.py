@@ -57,8 +57,8 @@ class TableOptions:
 
     def read(self, *, allow_missing: bool = False, quiet: bool = False) -> Table:
         """Read the table, and print every guess that was made."""
-        from ..engine.progress import live_line
         from ..io import read_table
+        from ..progress import live_line
 
         with live_line(0 if quiet else 1) as progress, _without_panics(self.files):
             table = read_table(self.path, **self._arguments(allow_missing=allow_missing), progress=progress)

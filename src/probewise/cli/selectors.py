@@ -14,14 +14,14 @@ import numpy as np
 
 import probewise
 
-from .. import _HOME
+from .. import _MODULE_OF
 from ..validation.parameters import check_parameter, whole_number
 
 if TYPE_CHECKING:
     from ..io import Table
     from ..stopping import Rule
 
-METHODS = {name.lower(): name for name, home in _HOME.items() if home != "forest"}
+METHODS = {name.lower(): name for name, home in _MODULE_OF.items() if home != "forest"}
 RANKING_METHODS = ["tournament", "daf", *(name for name in METHODS if name not in ("tournament", "daf", "sffs"))]
 RULES = ("MaxTime", "MaxProbes", "MinCoverage", "OrderChange", "ValueChange", "RelativeChange", "Settled")
 

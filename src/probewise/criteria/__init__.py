@@ -5,6 +5,7 @@ The GPU version of a criterion is in the module beside it (`knn_device` for `knn
 
 from typing import Any
 
+import numpy as np
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator
 
@@ -58,7 +59,8 @@ def as_criterion(criterion: Any, X: Any = None) -> Criterion:
     """
     if isinstance(criterion, str):
         if criterion == "auto":
-            return Linear() if X is not None and (issparse(X) or X.shape[0] > TALL) else KNN()
+            shape = () if X is None else getattr(X, "shape", None) or np.asarray(X).shape
+            return Linear() if issparse(X) or (shape and shape[0] > TALL) else KNN()
         if criterion in NAMES:
             return NAMES[criterion]()
     elif isinstance(criterion, Criterion):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,16 @@ from ..validation.errors import ParameterError
 from .base import BoundCriterion, Criterion, Floats, Folds
 
 MOST_THREADS = 16  # two per batch, for all batches that a device works on at a time
+
+
+def _combined(name: str, combine: Callable[[list[Any]], Any]) -> Any:
+    """A property that combines an attribute of all parts."""
+    return property(lambda self: combine([getattr(part, name) for part in self.parts]))
+
+
+def _common_widths(widths: list[tuple[float, float] | None]) -> tuple[float, float] | None:
+    limits = [pair for pair in widths if pair is not None]
+    return (max(low for low, _ in limits), min(high for _, high in limits)) if limits else None
 
 
 class Average(Criterion):
@@ -40,28 +51,18 @@ class Average(Criterion):
     def __init__(self, parts: Any) -> None:
         self.parts = parts
 
-    @property
-    def block_size(self) -> int:  # type: ignore[override]
-        return min((part.block_size for part in self.parts), default=50)
-
-    @property
-    def prefer(self) -> str:  # type: ignore[override]
-        return "processes" if any(part.prefer == "processes" for part in self.parts) else "threads"
-
-    @property
-    def widths(self) -> tuple[float, float] | None:  # type: ignore[override]
-        limits = [part.widths for part in self.parts if part.widths is not None]
-        return (max(low for low, _ in limits), min(high for _, high in limits)) if limits else None
+    block_size = _combined("block_size", min)
+    prefer = _combined("prefer", min)  # "processes" comes before "threads"
+    streams = _combined("streams", all)
+    goes_by_width = _combined("goes_by_width", any)
+    widths = _combined("widths", _common_widths)
+    allow_nan = _combined("allow_nan", all)
+    needs_target = _combined("needs_target", any)
 
     @property
     def task(self) -> str:
         """Task of the first part that is not "auto"."""
         return next((part.task for part in self.parts if getattr(part, "task", "auto") != "auto"), "auto")
-
-    streams = property(lambda self: all(part.streams for part in self.parts))
-    allow_nan = property(lambda self: all(part.allow_nan for part in self.parts))
-    goes_by_width = property(lambda self: any(part.goes_by_width for part in self.parts))
-    needs_target = property(lambda self: any(part.needs_target for part in self.parts))
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None

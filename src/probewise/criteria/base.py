@@ -1,36 +1,32 @@
-"""The contract of criteria, and the target y as class codes or numbers."""
+"""The contract of criteria, the target y as class codes or numbers, and cross-validation folds."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
+from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
 from ..engine.probes import Subsets
-from ..validation.labels import require_finite_target
+from ..validation.errors import ParameterError, warn
+from ..validation.parameters import require_finite_target
 from ..validation.tables import SQUARED
-from .folds import FOR_QUANTITIES, Folds, Split, folds_of_groups
 from .identity import stable_text
 
-__all__ = [
-    "FOR_QUANTITIES",
-    "MOST_CLASSES",
-    "BoundCriterion",
-    "Criterion",
-    "Floats",
-    "Folds",
-    "Split",
-    "Target",
-    "folds_of_groups",
-    "kind_of_target",
-    "require_few_classes",
-]
 Floats = NDArray[np.float64]
 MOST_CLASSES = 1000
+Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+FOR_QUANTITIES = "a criterion for regression such as KNN(task='regression')"
+FEWEST_SORTED = 12  # numbers that are in order by chance once in 200 million tables
 
 
 class BoundCriterion(Protocol):
@@ -192,3 +188,163 @@ def _numbers(y: NDArray[Any]) -> Floats:
                 f"{width:.3g}; scale it to a width between {SQUARED[0]:g} and {SQUARED[1]:g}"
             )
     return numbers
+
+
+# ---- folds
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Training and test rows of each split. "Tests" are the test rows of all splits, one split after the other."""
+
+    splits: Sequence[Split]
+    n_rows: int
+
+    @classmethod
+    def of(cls, cv: Any, y: NDArray[Any], *, is_classification: bool, groups: Any = None) -> Folds:
+        """Splits as scikit-learn makes them, stratified for classes; ``cv``: a number, splitter, iterable or "loo"."""
+        check_consistent_length(y, groups)
+        if isinstance(cv, str) and cv == "loo":
+            if len(y) < 2:
+                raise ParameterError(f"cv={cv!r} needs at least 2 rows, n_samples={len(y)}")
+            if is_classification:
+                _require_repeated_classes(y)
+            folds = cls(LeaveOneOutSplits(len(y)), len(y))
+        else:
+            folds = cls(_splits(cv, y, is_classification, groups), len(y))
+        if groups is not None and (n_split := folds.n_split_groups(groups)):
+            splitter = "StratifiedGroupKFold" if is_classification else "GroupKFold"
+            warn(
+                f"cv splits {n_split:,} groups: a fold trains and tests on rows of the same group, and features that "
+                f"only identify the group look good; give cv={splitter}(3) to keep each group in one fold"
+            )
+        return folds
+
+    def n_split_groups(self, groups: Any) -> int:
+        """Number of groups of rows that occur on both sides of a split."""
+        labels, codes = np.unique(np.asarray(groups), return_inverse=True)
+        if self.is_loo:
+            return int((np.bincount(codes) > 1).sum())
+        is_split = np.zeros(len(labels), dtype=bool)
+        for train, test in self.splits:
+            is_split[np.intersect1d(codes[train], codes[test])] = True
+        return int(is_split.sum())
+
+    @property
+    def is_loo(self) -> bool:
+        """Whether each split leaves out a single row, so that a split has no score of its own."""
+        return isinstance(self.splits, LeaveOneOutSplits)
+
+    @property
+    def order(self) -> NDArray[np.int64]:
+        """Row of each test."""
+        return np.arange(self.n_rows) if self.is_loo else np.concatenate([np.sort(test) for _, test in self.splits])
+
+    @property
+    def test_sizes(self) -> NDArray[np.int64]:
+        return np.ones(self.n_rows, np.int64) if self.is_loo else np.array([len(test) for _, test in self.splits])
+
+    @property
+    def borders(self) -> NDArray[np.int64]:
+        """First test of each split, and the number of all tests."""
+        return np.cumsum([0, *self.test_sizes])
+
+    @cached_property
+    def parts(self) -> list[slice]:
+        """Tests of each split."""
+        return [slice(start, stop) for start, stop in pairwise(self.borders.tolist())]
+
+    @property
+    def row_order(self) -> NDArray[np.int64]:
+        """All rows, sorted by fold if every row is tested once."""
+        return self.order if self.is_partition else np.arange(self.n_rows)
+
+    @cached_property
+    def is_partition(self) -> bool:
+        """Whether every row is tested once, by a model trained on all rows of the other folds."""
+        rows = np.arange(self.n_rows)
+        return self.is_loo or (
+            np.array_equal(np.sort(self.order), rows)
+            and all(np.array_equal(np.sort(np.concatenate(split)), rows) for split in self.splits)
+        )
+
+    @property
+    def smallest_train(self) -> int:
+        return self.n_rows - 1 if self.is_loo else min(len(train) for train, _ in self.splits)
+
+    @property
+    def identity(self) -> Sequence[Split]:
+        """Arrays for the fingerprint of the folds; for leave-one-out a short stand-in that no other splits have."""
+        return ((np.empty(0, np.int64), np.array([self.n_rows])),) if self.is_loo else self.splits
+
+
+class LeaveOneOutSplits(Sequence[Split]):
+    """Splits that leave out one row each, computed on access: together they contain n_rows squared numbers."""
+
+    def __init__(self, n_rows: int) -> None:
+        self.n_rows = n_rows
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def __getitem__(self, k: Any) -> Any:
+        row = range(self.n_rows)[k]
+        return np.delete(np.arange(self.n_rows), row), np.array([row])
+
+
+def folds_of_groups(n_folds: int, groups: Any, is_classification: bool) -> Any:
+    """Splitter that keeps each group of rows in one fold, with at most as many folds as groups."""
+    n_groups = len(np.unique(groups))
+    if n_groups < 2:
+        raise ParameterError("groups: all rows are of one group, so none is left to test on")
+    return (StratifiedGroupKFold if is_classification else GroupKFold)(min(n_folds, n_groups))
+
+
+def _splits(cv: Any, y: NDArray[Any], is_classification: bool, groups: Any) -> Sequence[Split]:
+    is_number = isinstance(cv, int | np.integer)
+    if is_number and cv < 2:
+        raise ParameterError(f"cv={cv!r} must be at least 2: a fold is tested by a model trained on the others")
+    splitter = check_cv(cv, y, classifier=is_classification)
+    if is_classification and isinstance(splitter, StratifiedKFold):
+        _require_rows_per_class(y, splitter.n_splits)
+    elif is_number and len(y) < cv:
+        raise ParameterError(f"cv={cv!r} needs at least {cv} rows, n_samples={len(y)}: use a smaller cv")
+    elif is_number and _are_sorted(y):
+        warn(
+            f"the rows are sorted by y: none of the {cv} folds is trained on numbers like those it is tested on, and "
+            "scores are meaningless; shuffle the rows"
+        )
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The groups parameter is ignored")  # `of` warns if groups are split
+        splits = tuple((np.asarray(a), np.asarray(b)) for a, b in splitter.split(np.empty((len(y), 0)), y, groups))
+    if not splits:
+        raise ParameterError(f"cv={cv!r} gives no split")
+    for number, split in enumerate(splits):
+        if not all(map(len, split)):
+            raise ParameterError(
+                f"cv={cv!r} leaves no rows to train on, or none to test, in fold {number}: use fewer folds"
+            )
+    return splits
+
+
+def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:
+    labels, counts = np.unique(y, return_counts=True)
+    if counts.min() < n_splits:
+        raise ParameterError(
+            f"class {labels[np.argmin(counts)]} has n_samples={counts.min()}, fewer than cv={n_splits} folds: use a "
+            f"smaller cv, leave out or merge rare classes, or, if y is a quantity, use {FOR_QUANTITIES}"
+        )
+
+
+def _require_repeated_classes(y: NDArray[Any]) -> None:
+    n_single = int((np.unique(y, return_counts=True)[1] == 1).sum())
+    if 2 * n_single > len(y):
+        raise ParameterError(
+            f"{n_single:,} of {len(y):,} rows are the only ones of their class, so no model can learn their class "
+            f"from the other rows: merge rare classes, or, if y is a quantity, use {FOR_QUANTITIES}"
+        )
+
+
+def _are_sorted(y: NDArray[Any]) -> bool:
+    steps = np.diff(y)
+    return len(y) >= FEWEST_SORTED and bool(steps.any()) and bool((steps >= 0).all() or (steps <= 0).all())

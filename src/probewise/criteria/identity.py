@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from ..engine.fingerprints import fingerprint
-from ..engine.settings import UNKNOWN
+from ..engine.settings import UNNAMED
 
 LIBRARIES = frozenset(("builtins", "numpy", "scipy", "sklearn", "probewise"))
 
@@ -22,7 +22,7 @@ LIBRARIES = frozenset(("builtins", "numpy", "scipy", "sklearn", "probewise"))
 def stable_text(value: Any) -> str:
     """Class and parameters of an estimator, or a plain value, as text without memory addresses.
 
-    Text of a user's function or object, which has no id, ends in ``UNKNOWN``.
+    Text of a user's function or object, which has no id, ends in ``UNNAMED``.
     """
     if isinstance(value, BaseEstimator):
         parameters = sorted(value.get_params(deep=False).items())
@@ -38,12 +38,12 @@ def stable_text(value: Any) -> str:
     if isinstance(value, np.ufunc):
         return value.__name__
     if isinstance(value, type | FunctionType):
-        return value.__name__ + ("" if _is_in_library(value) else UNKNOWN)
+        return value.__name__ + ("" if _is_in_library(value) else UNNAMED)
     text = repr(value)
     # "<" begins a memory address. A scorer shows only the name of its function, which may be the user's.
     if isinstance(value, str) or (_is_in_library(type(value)) and "<" not in text and "make_scorer(" not in text):
         return text
-    return type(value).__name__ + UNKNOWN
+    return type(value).__name__ + UNNAMED
 
 
 def _is_in_library(value: type | FunctionType) -> bool:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from ..engine.probes import Subsets
 from ..kernels.scores import F1_MACRO
+from ..validation.parameters import check_parameter, number
 from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .identity import stable_text
 from .predictions import NO_WEIGHTS, require_score_for
@@ -29,6 +30,8 @@ MEANS_OVER_ROWS = {
     name: (FOR_CLASSES | FOR_NUMBERS)[name]
     for name in ("accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error", "neg_mean_absolute_error")
 }
+
+ERROR_SCORE = (number(), "raise")
 
 
 class Scorer(Criterion):
@@ -44,8 +47,8 @@ class Scorer(Criterion):
     name : str or None, default=None
         Id of the criterion in a ledger, instead of the estimator's class and parameters. Required with a ledger if
         the estimator or the scoring contains a function.
-    error_score : float or None, default=None
-        J of a probe on which the estimator fails; None raises an error.
+    error_score : float or "raise", default="raise"
+        J of a subset on which the estimator fails or its score is not finite; "raise" ends the fit with an error.
 
     Notes
     -----
@@ -68,7 +71,7 @@ class Scorer(Criterion):
     streams = True
 
     def __init__(
-        self, estimator: Any, *, scoring: Any = None, name: str | None = None, error_score: float | None = None
+        self, estimator: Any, *, scoring: Any = None, name: str | None = None, error_score: float | str = "raise"
     ) -> None:
         self.estimator = estimator
         self.scoring = scoring
@@ -86,6 +89,7 @@ class Scorer(Criterion):
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundScorer:
+        check_parameter("error_score", self.error_score, *ERROR_SCORE)
         y, scoring = np.asarray(y), scoring if self.scoring is None else self.scoring
         if is_classifier(self.estimator):
             Target.of(y, "classification")  # at least two classes
@@ -228,8 +232,9 @@ class Function(Criterion):
     name : str or None, default=None
         Id of the criterion in a ledger. Required with a ledger, because the code of a function may change between
         two runs.
-    error_score : float or None, default=None
-        J of a probe on which the function fails or returns NaN; None raises an error.
+    error_score : float or "raise", default="raise"
+        J of a subset on which the function fails or returns a number that is not finite; "raise" ends the fit with an
+        error.
     """
 
     block_size = 5
@@ -238,7 +243,7 @@ class Function(Criterion):
     needs_target = False
 
     def __init__(
-        self, function: Callable[[Any, Any], float], *, name: str | None = None, error_score: float | None = None
+        self, function: Callable[[Any, Any], float], *, name: str | None = None, error_score: float | str = "raise"
     ) -> None:
         self.function = function
         self.name = name
@@ -247,6 +252,7 @@ class Function(Criterion):
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundFunction:
+        check_parameter("error_score", self.error_score, *ERROR_SCORE)
         if scoring is not None:
             raise ValueError(f"scoring={scoring!r} has no meaning for a criterion that is a function: leave it out")
         if sample_weight is not None:

@@ -1,12 +1,11 @@
-"""How sure a ranking is: intervals of coefficients and ranks, and the probability to be among the true top.
+"""Certainty of a ranking: intervals of coefficients and ranks, and the probability of being in the true top k.
 
-The true coefficient is that of endless probes of the same data; the one found is the truth plus normal noise, of which
-the standard error is known. A feature found on top is there partly by luck, so the noise is not simply drawn again:
-how the truths are distributed is learned from all coefficients together (empirical Bayes), and that prior with a
-feature's own coefficient gives the posterior of its truth. A true rank is one more than the number of truths above.
-No random numbers: the same coefficients give the same answers.
+The true coefficient is that of infinitely many probes of the same data; an estimate is the truth plus normal noise with
+a known standard error. Features on top are there partly by chance, so the prior distribution of the truths is estimated
+from all coefficients together (empirical Bayes); with it, the coefficient of a feature gives the posterior of its
+truth. The true rank of a feature is one more than the number of truths above its own. No random numbers are used.
 
-Last come corrections for many tests at once: Holm's p-values, Benjamini and Hochberg's discoveries.
+The last functions adjust p-values for multiple testing: Holm, and Benjamini and Hochberg.
 """
 
 from __future__ import annotations
@@ -20,31 +19,30 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, gammainc, gammaincc, logit, ndtri
 
+from ..display import small_table
 from ..stopping import least_shared
-from .progress import small_table
 from .tally import PowerSums, Tally, positions
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-# A variance of two or three probes is often far too small by chance; 20 further ones hardly change that of hundreds.
-BORROWED_PROBES = 20
-# Features of one bin differ by a tenth of their standard error; 2048 bins and 1024 cells make tables of 16 MiB.
-BIN_WIDTH, ERROR_RATIO, MOST_BINS = 0.1, 1.05, 2048  # in standard errors; of standard errors
-# Of the grid of truths: beyond 4 standard errors lie 6e-5 of the probability.
-CELL_WIDTH, REACH, MOST_CELLS = 0.4, 4.0, 1024  # in standard errors
-PRIOR_STEPS = 100  # fewer leave noise in the prior; many more fit it to the luck of single features
-IN_CELL = (np.arange(5) + 0.5) / 5  # where in a cell a truth is put: five places for its equal probability
-LEAST_PROBABILITY = 1e-6  # cells less probable are left out
+BORROWED_PROBES = 20  # see `moderated_errors`
+# Widths are in standard errors: features of a bin differ by a tenth of one, and their errors by 5%. 2048 bins and 1024
+# cells make tables of 16 MiB. Beyond a reach of 4 standard errors lies a probability of 6e-5.
+BIN_WIDTH, ERROR_RATIO, MAX_BINS = 0.1, 1.05, 2048
+CELL_WIDTH, REACH, MAX_CELLS = 0.4, 4.0, 1024
+PRIOR_STEPS = 100  # fewer steps leave noise in the prior; many more fit it to single features
+IN_CELL = (np.arange(5) + 0.5) / 5  # five equally probable points in a cell
+MIN_PROBABILITY = 1e-6  # cells with a lower probability are left out
 ROUNDING = 1e-9  # of sums of probabilities
-NO_ERROR = 1e-7  # of the widest scale: smaller standard errors count as none
+NO_ERROR = 1e-7  # smaller standard errors, relative to the widest scale, count as 0
 
 
 @dataclass(frozen=True, eq=False)
 class Certainty:
-    """How sure coefficients and the ranks they give are, from their standard errors.
+    """Intervals of coefficients and ranks, computed from coefficients and their standard errors.
 
-    A feature that was never probed, NaN, is placed last; others are compared with those that were.
+    Features without a coefficient (NaN) are ranked last.
 
     Parameters
     ----------
@@ -53,21 +51,21 @@ class Certainty:
     std_errors : array of shape (n_features,)
         The standard error of each coefficient.
     names : sequence of str, default=None
-        Of the features, for those who read it.
+        Names of the features, for display.
 
     Notes
     -----
-    Intervals of coefficients hold for each feature on its own. What is said of ranks holds on average over the
-    features of a run: it is right as often as it says, but not for a feature picked because its truth is known.
-    Errors of different features are taken as independent, which those of random probes nearly are.
+    Intervals of coefficients hold for each feature separately. Statements about ranks hold on average over the features
+    of a run, but not for a feature chosen because its truth is known. Errors of different features are treated as
+    independent, which those of random probes nearly are.
 
     Examples
     --------
     >>> from probewise.engine.certainty import Certainty
-    >>> sure = Certainty([0.9, 0.5, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1])
-    >>> sure.rank_intervals().tolist()
+    >>> certainty = Certainty([0.9, 0.5, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1])
+    >>> certainty.rank_intervals().tolist()
     [[1, 1], [2, 2], [3, 4], [3, 4]]
-    >>> sure.in_top(2).round(2).tolist()
+    >>> certainty.in_top(2).round(2).tolist()
     [1.0, 0.99, 0.0, 0.0]
     """
 
@@ -79,22 +77,24 @@ class Certainty:
         top = min(20, self.n_features)
         columns = self.table(top=top)
         columns |= {name: values.tolist() for name, values in columns.items() if name != "feature"}
-        chance = f"low to high 95 % sure, in_top: chance to be in the true top {top}"
-        return small_table(columns, f"Certainty of {self.n_features:,} coefficients; {chance}")
+        legend = f"low to high: 95% intervals; in_top: probability of being in the true top {top}"
+        return small_table(columns, f"Certainty of {self.n_features:,} coefficients; {legend}")
 
     def __post_init__(self) -> None:
         for name in ("coefficients", "std_errors"):
             object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64, ndmin=1))
         if self.coefficients.shape != self.std_errors.shape or self.coefficients.ndim != 1:
             shapes = f"{self.coefficients.shape} and {self.std_errors.shape}"
-            raise ValueError(f"coefficients and std_errors have shapes {shapes}: give one of each for every feature")
+            raise ValueError(
+                f"coefficients and std_errors have shapes {shapes}: both must have one value for every feature"
+            )
         if (self.std_errors < 0).any():
-            raise ValueError(f"std_errors holds {self.std_errors.min()}: standard errors cannot be below 0")
+            raise ValueError(f"std_errors holds {self.std_errors.min()}: standard errors must be at least 0")
 
     @classmethod
     def of_tally(cls, tally: Tally, coefficient: str = "daf0") -> Certainty:
-        """Of DAF0 or DAF1, with errors that can be trusted where a feature was in few probes."""
-        return cls(tally.daf1() if coefficient == "daf1" else tally.daf0(), steady_errors(tally, coefficient))
+        """Certainty of DAF0 or DAF1, with moderated standard errors."""
+        return cls(tally.daf1() if coefficient == "daf1" else tally.daf0(), moderated_errors(tally, coefficient))
 
     @property
     def n_features(self) -> int:
@@ -106,7 +106,7 @@ class Certainty:
         return np.column_stack([self.coefficients - reach, self.coefficients + reach])
 
     def rank_intervals(self, level: float = 0.95) -> Ints:
-        """Array (n_features, 2): between which ranks, 1 is best, the true rank is with this probability."""
+        """Array (n_features, 2): the ranks, 1 is best, that contain the true rank with this probability."""
         tail = (1 - _share("level", level)) / 2
         out = np.empty((self.n_features, 2), np.int64)
         out[~self._known] = self._n_known + 1, self.n_features
@@ -115,7 +115,7 @@ class Certainty:
         return out
 
     def in_top(self, k: int) -> Floats:
-        """Array (n_features,): the probability that each is among the true top k. They sum to k."""
+        """Array (n_features,): the probability that each feature is in the true top k. They sum to k."""
         k = self._checked_top(k)
         out = np.empty(self.n_features)
         out[self._known] = 1.0 if k >= self._n_known else self._posterior.in_top(k)[self._bins.of_feature]
@@ -123,22 +123,22 @@ class Certainty:
         return out
 
     def agreement(self, k: int, overlap: float = 1.0) -> float:
-        """The probability that at least this share of the k features found on top are among the true top k."""
+        """Probability that at least this share of the current top k features are in the true top k."""
         k = self._checked_top(k)
         if k >= self._n_known:
             return float(k == self.n_features)
-        found = positions(self.coefficients)[self._known] < k
-        return self._smooth_posterior.agreement(found, least_shared(k, _share("overlap", overlap, most=True)))
+        in_top = positions(self.coefficients)[self._known] < k
+        return self._smooth_posterior.agreement(in_top, least_shared(k, _share("overlap", overlap, most=True)))
 
     def is_of(self, ranking: Ints) -> bool:
-        """Whether it is these coefficients alone, of features one by one, that the ranking is by."""
+        """Whether ``ranking`` is the order of these coefficients."""
         return bool(np.array_equal(ranking[self._known], positions(self.coefficients)[self._known] + 1))
 
     def table(self, names: Sequence[str] | None = None, *, top: int = 20, level: float = 0.95) -> dict[str, Any]:
-        """All of it as columns, best first; ``in_top`` is of the ``top`` best, or of all if they are fewer."""
+        """All values as columns, best feature first; ``in_top`` is for the ``top`` best, or for all if fewer."""
         names = self.names if names is None else names
         if names is not None and len(names) != self.n_features:
-            raise ValueError(f"names has {len(names):,} names for {self.n_features:,} features: give one for each")
+            raise ValueError(f"names has {len(names):,} names, but there are {self.n_features:,} features")
         order = np.argsort(positions(self.coefficients))
         interval, ranks = self.intervals(level)[order], self.rank_intervals(level)[order]
         return {
@@ -175,16 +175,16 @@ class Certainty:
 
     @cached_property
     def _smooth_posterior(self) -> Posterior:
-        """A claim about many features at once must not rest on a gap between them that luck has made."""
+        """Posterior with a smooth prior: a statement about many features must not rest on chance gaps in it."""
         return Posterior.of(self._bins, smooth=True)
 
 
-def steady_errors(tally: Tally, coefficient: str = "daf0") -> Floats:
-    """Welch's standard errors, each variance joined with that of all features as if seen in 20 probes more.
+def moderated_errors(tally: Tally, coefficient: str = "daf0") -> Floats:
+    """Moderated standard errors: Welch's, with every variance pooled with that of all features, as 20 more probes.
 
-    A variance from two or three probes is often far too small by chance; one from hundreds is hardly changed.
+    The variance of two or three probes is often far too small by chance; that of hundreds hardly changes.
     """
-    errors = np.sqrt(sum(_steady_variance(side) for side in tally.sides))
+    errors = np.sqrt(sum(_moderated_variance(side) for side in tally.sides))
     if coefficient != "daf1":
         return errors
     deviation = sum(np.nan_to_num(side.count * np.sqrt(side.variance)) for side in tally.sides) / tally.n_probes
@@ -192,8 +192,8 @@ def steady_errors(tally: Tally, coefficient: str = "daf0") -> Floats:
         return np.where(errors == 0, 0.0, errors / deviation)
 
 
-def _steady_variance(side: PowerSums) -> Floats:
-    """The variance of each mean."""
+def _moderated_variance(side: PowerSums) -> Floats:
+    """Moderated variance of each mean."""
     squares = np.nan_to_num(side.count * side.variance)
     pooled = squares.sum() / max(float(np.maximum(side.count - 1, 0).sum()), 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -202,10 +202,10 @@ def _steady_variance(side: PowerSums) -> Floats:
 
 
 class Bins(NamedTuple):
-    """Features whose coefficients and errors hardly differ, taken as one: a million cost little more than thousands.
+    """Features with nearly equal coefficients and errors, treated as one, which makes a million features affordable.
 
-    ``values`` and ``errors`` (bins,) are the coefficient, from the least on, and the standard error, both in units of
-    the whole range; ``counts`` (bins,) the number of features; ``of_feature`` (n_features,) the bin of each.
+    ``values`` and ``errors`` (bins,) are the coefficient (ascending) and the standard error, both in units of the
+    range; ``counts`` (bins,) is the number of features; ``of_feature`` (n_features,) is the bin of each feature.
     """
 
     values: Floats
@@ -222,11 +222,11 @@ class Bins(NamedTuple):
         del logs
         lowest, n_steps, bin_width = int(steps.min()), int(np.ptp(steps)) + 1, BIN_WIDTH
         while True:
-            together = np.rint(scaled / (bin_width * ERROR_RATIO**steps)).astype(np.int64)
-            together *= n_steps
-            together += steps - lowest
-            _, first, inverse, counts = np.unique(together, return_index=True, return_inverse=True, return_counts=True)
-            if len(first) <= MOST_BINS:
+            keys = np.rint(scaled / (bin_width * ERROR_RATIO**steps)).astype(np.int64)
+            keys *= n_steps
+            keys += steps - lowest
+            _, first, inverse, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+            if len(first) <= MAX_BINS:
                 errors = ERROR_RATIO ** steps[first]
                 values = np.rint(scaled[first] / (bin_width * errors)) * bin_width * errors
                 errors[errors < 2 * NO_ERROR] = 0.0
@@ -236,9 +236,9 @@ class Bins(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """Where the true coefficients lie: ``probabilities`` (bins, cells) that the truth of a bin's features is in a cell.
+    """Posterior of the true coefficients: ``probabilities`` (bins, cells) that a truth lies in a cell.
 
-    Cells ascend; inside a cell a truth is anywhere with equal probability.
+    Cells are ascending; inside a cell the truth is uniformly distributed.
     """
 
     bins: Bins
@@ -246,9 +246,9 @@ class Posterior:
 
     @classmethod
     def of(cls, bins: Bins, *, smooth: bool = False) -> Posterior:
-        """By Bayes' rule, with a prior learned from all features by expectation and maximisation.
+        """Apply Bayes' rule with a prior estimated from all features by the EM algorithm.
 
-        Smooth: with a step between that evens out neighbouring cells (Silverman et al. 1990).
+        With ``smooth``, every EM step also averages neighboring cells (Silverman et al. 1990).
         """
         likelihoods = _likelihoods(bins)
         shares = bins.counts / bins.counts.sum()
@@ -267,9 +267,9 @@ class Posterior:
         return np.maximum(1 - np.cumsum(self.probabilities, axis=1), 0.0)
 
     def in_top(self, k: int) -> Floats:
-        """(bins,): the probability to be among the true top k, all features together k.
+        """(bins,): the probability of being in the true top k; the sum over all features is k.
 
-        Rounding apart they sum to k already: all odds are multiplied by one number until they do.
+        The probabilities sum to k except for rounding: all odds are multiplied by one number until they do.
         """
         counts = self.bins.counts
         odds = logit(np.clip(self._rank_at_most(np.full(len(counts), k)), 1e-15, 1 - 1e-15))
@@ -277,37 +277,37 @@ class Posterior:
         for _ in range(60):
             middle = (low + high) / 2
             low, high = (middle, high) if counts @ expit(odds + middle) < k else (low, middle)
-        found = expit(odds + low)
-        return np.asarray(np.minimum(found * (k / (counts @ found)), 1.0))
+        probabilities = expit(odds + low)
+        return np.asarray(np.minimum(probabilities * (k / (counts @ probabilities)), 1.0))
 
     def rank_quantiles(self, tail: float) -> Ints:
-        """(bins, 2): the ranks below which, and above which, the true rank is with at most this probability."""
+        """(bins, 2): lower and upper rank such that each tail has at most this probability."""
         return np.column_stack([self._rank_quantile(tail, above=True), self._rank_quantile(1 - tail)])
 
     def _rank_quantile(self, probability: float, *, above: bool = False) -> Ints:
-        """(bins,): the first rank that the true one is at most with this probability, or with a larger one."""
+        """(bins,): the first rank whose cumulative probability reaches (or, with ``above``, exceeds) this one."""
         low = np.ones(len(self.bins.counts), np.int64)
         high = np.full(len(low), int(self.bins.counts.sum()))
         while (low < high).any():
             middle = (low + high) // 2
-            found = self._rank_at_most(middle)
-            enough = found > probability + ROUNDING if above else found >= probability - ROUNDING
+            at_most = self._rank_at_most(middle)
+            enough = at_most > probability + ROUNDING if above else at_most >= probability - ROUNDING
             low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
         return high
 
     def _rank_at_most(self, ranks: Ints) -> Floats:
-        """(bins,): the probability that the rank of each bin's features is at most that: fewer others lie above."""
-        bins, probability, others = self._places
+        """(bins,): the probability that the rank is at most this number, i.e. that fewer truths lie above."""
+        bins, probability, others = self._points
         fewer = _probability_of_fewer(ranks[bins], others)
         return np.clip(np.bincount(bins, probability * fewer, minlength=len(ranks)), 0.0, 1.0)
 
     @cached_property
-    def _places(self) -> tuple[Ints, Floats, Floats]:
-        """Where truths may lie: the bin, the probability of the place, and cumulants of the number of others above.
+    def _points(self) -> tuple[Ints, Floats, Floats]:
+        """Points where truths may lie: bin, probability, and cumulants of the number of other truths above.
 
-        Between two places inside a cell the number of others above changes: that is a further variance.
+        The number of other truths above changes between two points of a cell, which adds to the variance.
         """
-        bins, cell = np.nonzero(self.probabilities > LEAST_PROBABILITY)
+        bins, cell = np.nonzero(self.probabilities > MIN_PROBABILITY)
         here, above = self.probabilities[bins, cell], self.above[bins, cell]
         itself = above[:, None] + np.outer(here, 1 - IN_CELL)
         others = self._number_above(self.bins.counts, IN_CELL)[:, cell] - _cumulants(itself, itself**2, itself**3)
@@ -316,24 +316,24 @@ class Posterior:
         share /= np.bincount(bins, here)[bins].repeat(len(IN_CELL))
         return bins.repeat(len(IN_CELL)), share, others.reshape(3, -1)
 
-    def agreement(self, found: NDArray[np.bool_], shared: int) -> float:
-        """The probability that so many of the found are among the true top, which is as large as they are many.
+    def agreement(self, in_top: NDArray[np.bool_], shared: int) -> float:
+        """Probability that at least ``shared`` of the features ``in_top`` are in the true top, of equal size.
 
-        That is so if the last of so many, from the best, of the found beats the first other that must stay out.
+        That is so if the ``shared``-th best of these features lies above the first other feature that must stay out.
         """
-        of_found = np.bincount(self.bins.of_feature[found], minlength=len(self.bins.counts)).astype(np.float64)
-        last_found_below = self._fewer_above(of_found, shared)
-        first_other_below = self._fewer_above(self.bins.counts - of_found, int(found.sum()) - shared + 1)
+        top_counts = np.bincount(self.bins.of_feature[in_top], minlength=len(self.bins.counts)).astype(np.float64)
+        last_top_below = self._fewer_above(top_counts, shared)
+        first_other_below = self._fewer_above(self.bins.counts - top_counts, int(in_top.sum()) - shared + 1)
         middle = (first_other_below[1:] + first_other_below[:-1]) / 2
-        return float(np.clip(np.diff(last_found_below) @ middle, 0.0, 1.0))
+        return float(np.clip(np.diff(last_top_below) @ middle, 0.0, 1.0))
 
     def _fewer_above(self, counts: Floats, number: int) -> Floats:
-        """The probability that fewer than the number of these lie above, for places from below to above all cells."""
+        """Probability that fewer than ``number`` of these features lie above, from below to above all cells."""
         inner = _probability_of_fewer(number, self._number_above(counts, np.arange(8) / 8)).ravel()
         return np.maximum.accumulate(np.concatenate([[0.0], inner[1:], [1.0]]))
 
     def _number_above(self, counts: Floats, inside: Floats) -> Floats:
-        """(3, cells, inside): cumulants of how many of these lie above a place inside a cell."""
+        """(3, cells, inside): cumulants of the number of these features that lie above a point in a cell."""
         above, here, rest = self.above, self.probabilities, 1 - inside
         one = [counts @ above, counts @ here]
         two = [counts @ above**2, 2 * counts @ (above * here), counts @ here**2]
@@ -344,29 +344,29 @@ class Posterior:
 
 
 def _likelihoods(bins: Bins) -> Floats:
-    """(bins, cells): how likely the value is if the truth is in the cell, the likeliest cell counted as 1.
+    """(bins, cells): likelihood of the value if the truth is in the cell, relative to the most likely cell.
 
-    There are cells near any value, as wide as suits the features of the smallest errors.
+    Cells cover the neighborhood of every value, with a width that suits the smallest standard errors.
     """
     values, errors = bins.values[:, None], bins.errors[:, None]
     width = CELL_WIDTH * max(float(np.quantile(errors, 0.1)), NO_ERROR)
     points = np.unique(values + errors * np.arange(-REACH, REACH + CELL_WIDTH / 2, CELL_WIDTH / 2))
-    while len(cells := np.unique(np.rint(points / width))) > MOST_CELLS:
+    while len(cells := np.unique(np.rint(points / width))) > MAX_CELLS:
         width *= 1.25
     logs = -0.5 * ((values - cells * width) / np.sqrt(errors**2 + width**2 / 12)) ** 2
     return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)))
 
 
 def _cumulants(one: Any, two: Any, three: Any) -> Floats:
-    """Mean, variance and third cumulant of how many events happen, from sums of the powers of their probabilities."""
+    """Mean, variance and third cumulant of the number of events, from sums of powers of their probabilities."""
     return np.stack([one, one - two, one - 3 * two + 2 * three])
 
 
 def _probability_of_fewer(number: Any, cumulants: Floats) -> Floats:
-    """The probability that fewer than the number of independent events happen.
+    """Probability that fewer than ``number`` of independent events happen.
 
-    By a Poisson shifted to mean and variance, which is right for rare events, or by its mirror image, right for those
-    that hardly ever fail; mixed by the skewness.
+    A Poisson distribution shifted to the mean and variance is right for rare events, and its mirror image for nearly
+    certain events; the two are mixed by the skewness.
     """
     mean, variance = cumulants[0], np.maximum(cumulants[1], 1e-12)
     skew = np.clip(cumulants[2] / variance, -1.0, 1.0)
@@ -382,7 +382,7 @@ def _share(name: str, value: float, *, most: bool = False) -> float:
 
 
 def holm(p_values: Floats) -> Floats:
-    """Holm's adjustment of p-values for their number, down the first axis; scipy has none."""
+    """Holm's adjusted p-values, along the first axis; scipy has no such function."""
     order = np.argsort(p_values, axis=0, kind="stable")
     factors = np.arange(len(p_values), 0, -1).reshape(-1, *[1] * (p_values.ndim - 1))
     stepped = np.maximum.accumulate(np.take_along_axis(p_values, order, axis=0) * factors, axis=0)
@@ -392,10 +392,10 @@ def holm(p_values: Floats) -> Floats:
 
 
 def discoveries(p_values: Floats, rate: float) -> NDArray[np.bool_]:
-    """Which are kept so that at most a share ``rate`` of them is false on average (Benjamini and Hochberg, 1995).
+    """Mask of the discoveries at this false discovery rate (Benjamini and Hochberg, 1995).
 
-    Not ``scipy.stats.false_discovery_control(p) <= rate``: it refuses NaN, and rounds otherwise at the border, so that
-    4 in 100,000 sets of counted p-values gave other features than the same run gave before.
+    ``scipy.stats.false_discovery_control(p) <= rate`` refuses NaN and rounds differently at the threshold, which
+    changed 4 in 100,000 results.
     """
     ordered = np.sort(p_values)
     under = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))

@@ -1,4 +1,4 @@
-"""Short digests: of data, by which a run knows its own again; of what a ledger holds, by which it knows damage."""
+"""Short digests: fingerprints of data that identify a run, and checksums that detect a damaged ledger."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ TILED_BYTES = 2**30
 
 
 def fingerprint(*parts: Any) -> str:
-    """A short digest of arrays (dense, stored, sparse, text): the same for equal shape, type and content.
+    """Digest of arrays (dense, stored, sparse or text) by shape, type and content.
 
-    In memory or not, in whatever order: it is read in the order in which it is kept, 64 MiB at a time.
+    Arrays are read in blocks of 64 MiB, in the order in which they are stored.
     """
     digest = hashlib.blake2b(digest_size=12)
     for part in parts:
@@ -40,13 +40,13 @@ def fingerprint(*parts: Any) -> str:
 
 
 def _digests(table: Any) -> Iterator[NDArray[np.uint8]]:
-    """Of squares of a table: a large one, whatever its order, is read once, and not once for every few rows."""
+    """Digests of tiles of a large table, so that a table in any memory order is read only once."""
     for tile in tiles(table):
         yield np.frombuffer(hashlib.blake2b(tile.tobytes(), digest_size=12).digest(), np.uint8)
 
 
 def _n_bytes(array: Any) -> int:
-    """Of a table; 0 for anything else."""
+    """Size of a table; 0 for arrays that are not two-dimensional."""
     return array.dtype.itemsize * array.shape[0] * array.shape[1] if array.ndim == 2 else 0
 
 
@@ -55,12 +55,12 @@ def settings_digest(rows: Mapping[str, str]) -> str:
 
 
 def block_checksum(start: int, seconds: float, values: bytes, failures: str | None, rows: bytes | None) -> int:
-    """0 to 2**32 - 1; -1 for what cannot be a block."""
+    """Checksum of a block, 0 to 2**32 - 1; -1 where the values cannot be a block."""
     try:
         header = struct.pack("<qd", start, seconds)
         if len(values) % 8 == 0 and math.isfinite(seconds) and np.isfinite(np.frombuffer(values, "<f8")).all():
-            said = zlib.crc32((failures or "").encode(), zlib.crc32(values, zlib.crc32(header)))
-            return zlib.crc32(rows or b"", said)
+            checksum = zlib.crc32((failures or "").encode(), zlib.crc32(values, zlib.crc32(header)))
+            return zlib.crc32(rows or b"", checksum)
     except (TypeError, AttributeError, struct.error):
         pass
     return -1

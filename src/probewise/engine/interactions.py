@@ -1,4 +1,4 @@
-"""Interactions of pairs of features, and groups of features that replace each other, replayed from a ledger."""
+"""Interactions between pairs of features, and groups of redundant features, computed from the probes of a ledger."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr
 
+from ..display import small_table
 from .certainty import holm
 from .ledger import Ledger
 from .probes import ProbePlan
-from .progress import small_table
 from .replay import adjusted
 from .tally import Tally
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
-CHANCE = 0.05  # significance level
-FEWEST_IN_A_CELL = 10  # probes; with fewer, a difference of means says nothing
-REPLACED = 0.9  # of what a feature is worth without the other, gone with it: then the other replaces it
-WORTH_SOMETHING = 2  # standard errors
-BEYOND_THE_BULK = 3  # standard deviations, estimated from the median one, which a few good features do not move
-RELATED, ALIKE, THE_SAME = 0.5, 0.9, 1 - 1e-6  # |correlation|; the last is 1 but for rounding
+ALPHA = 0.05  # significance level
+MIN_PROBES = 10  # with fewer, a difference of means is too uncertain
+REPLACED = 0.9  # share of a feature's gain that a redundant feature takes away
+MIN_WORTH = 2  # standard errors
+BEYOND_BULK = 3  # standard deviations, estimated by the median, which a few good features do not change
+RELATED, SIMILAR, EQUAL = 0.5, 0.9, 1 - 1e-6  # absolute correlations; the last is 1 except for rounding
 TOGETHER, INSTEAD = "together", "instead"
 IN_WORDS = {TOGETHER: "worth more together", INSTEAD: "worth less together", "": "may be chance"}
 PROBES, COLUMNS, BOTH = "probes", "columns", "both"
@@ -37,22 +37,22 @@ PROBES, COLUMNS, BOTH = "probes", "columns", "both"
 
 @dataclass(frozen=True)
 class Pair:
-    """Two features and what they do together.
+    """The interaction of two features.
 
     Attributes
     ----------
     first, second : str
-        Their names.
+        Names of the features.
     columns : tuple of int
         Their columns.
     contrast, std_error, z : float
-        Mean J of the probes with both, less with only the one, less with only the other, plus with neither, where J is
-        less the mean of probes of like size; its standard error, and their ratio.
+        Mean J of probes with both features, minus probes with only the first, minus probes with only the second, plus
+        probes with neither, where J is taken minus the mean of probes of similar size; its standard error; their ratio.
     p : float
-        Chance of so large a z by the luck of the probes alone, adjusted for the number of pairs (Holm).
+        p-value of z over random probes, adjusted for the number of pairs (Holm).
     kind : str
-        "together" where they help each other, "instead" where one makes the other worth less; "" where p is 0.05 or
-        more: it may be luck.
+        "together" where the features help each other, "instead" where one makes the other less useful; "" where p is
+        0.05 or more, so that it may be chance.
     """
 
     first: str
@@ -67,15 +67,15 @@ class Pair:
 
 @dataclass(frozen=True)
 class Group:
-    """Features that stand in for one another, the best ranked, which represents them, first.
+    """A group of redundant features; the first one has the best rank and represents the group.
 
     Attributes
     ----------
     features, names : tuple of int, tuple of str
-        Their columns and their names.
+        Columns and names.
     evidence : tuple of str
-        For each but the first, what says that it and the first replace each other: "probes", "columns" (they are
-        nearly the same), or "both".
+        For each feature except the first, why it is redundant with the first: "probes", "columns" (the columns are
+        nearly equal), or "both".
     """
 
     features: tuple[int, ...]
@@ -83,28 +83,28 @@ class Group:
     evidence: tuple[str, ...]
 
     def __str__(self) -> str:
-        return stand_in(self.names)
+        return redundancy_sentence(self.names)
 
 
 @dataclass(frozen=True, eq=False)
 class Interactions:
-    """What the best features of a run do in pairs, from the probes that hold both, one, or neither.
+    """Interactions between the best features of a run, from the probes with both, one, or neither of a pair.
 
-    The luck it allows for is that of the probes: other rows may give other answers.
+    p-values describe random probes of the same rows: other rows may give other interactions.
 
     Attributes
     ----------
     features, names : array of int of shape (m,), tuple of str
         Columns, best first, and their names.
     contrast, std_error : array of shape (m, m)
-        As in `Pair`; NaN where a pair was together, apart or away in fewer than 10 probes.
+        As in `Pair`; NaN where both, one or none of a pair were in fewer than 10 probes.
     worth, worth_error : array of shape (m, m)
-        Mean J of the probes with the feature of the row and without that of the column, less with neither, and its
-        standard error.
+        Mean J of the probes with the feature of the row and without that of the column, minus the probes with neither,
+        and its standard error.
     p_values : array of shape (m, m)
-        Of the contrast (Student's t with Welch's degrees of freedom), not adjusted.
+        p-values of the contrast (Student's t with Welch's degrees of freedom), not adjusted.
     beyond_bulk : array of bool of shape (m,)
-        Which features gain more, in probes of like size, than most of all features do.
+        Whether the feature adds more, in probes of similar size, than most features do.
 
     Examples
     --------
@@ -114,7 +114,7 @@ class Interactions:
     >>> X = np.random.default_rng(0).standard_normal((300, 20))
     >>> y = X[:, 4] * X[:, 9] > 0
     >>> daf = DAF(max_probe_size=8, stop=MaxProbes(2000), random_state=0).fit(X, y)
-    >>> pair = daf.interactions(top=10).pairs()[0]
+    >>> pair = daf.run_.interactions(top=10).pairs()[0]
     >>> sorted(pair.columns), pair.kind
     ([4, 9], 'together')
     """
@@ -133,8 +133,9 @@ class Interactions:
         pairs, measures = self.pairs(), ("first", "second", "contrast", "std_error", "p")
         columns = {name: [getattr(pair, name) for pair in pairs] for name in measures}
         columns["together"] = [IN_WORDS[pair.kind] for pair in pairs]
-        of_what = f"{len(pairs):,} pairs of {len(self.names)} features"
-        return small_table(columns, f"Interactions: {of_what}, the clearest first")
+        return small_table(
+            columns, f"Interactions: {len(pairs):,} pairs of {len(self.names)} features, by descending |z|"
+        )
 
     @cached_property
     def z(self) -> Floats:
@@ -144,20 +145,20 @@ class Interactions:
 
     @cached_property
     def p_adjusted(self) -> Floats:
-        """p-values adjusted for the number of pairs that are known (Holm)."""
+        """p-values adjusted for the number of known pairs (Holm)."""
         first, second = self._known_pairs
         adjusted = np.full_like(self.p_values, np.nan)
         adjusted[first, second] = adjusted[second, first] = holm(self.p_values[first, second])
         return adjusted
 
     def kind(self, first: int, second: int) -> str:
-        """What two features, by their places here, do: "together", "instead", or "", not known."""
-        if not self.p_adjusted[first, second] < CHANCE:
+        """Kind of the pair at these positions: "together", "instead", or "" where not significant."""
+        if not self.p_adjusted[first, second] < ALPHA:
             return ""
         return TOGETHER if self.contrast[first, second] > 0 else INSTEAD
 
     def pairs(self) -> list[Pair]:
-        """All pairs that are known, those furthest from 0 for their standard error first."""
+        """All known pairs, by descending absolute z."""
         first, second = self._known_pairs
         order = np.argsort(-np.abs(self.z[first, second]), kind="stable")
         return [self._pair(int(first[k]), int(second[k])) for k in order]
@@ -181,56 +182,56 @@ class Interactions:
         return first[known], second[known]
 
     def groups(self, likeness: Floats | None = None) -> list[Group]:
-        """Features that stand in for one another; with |correlations| of the columns, if given, as further evidence.
+        """Groups of redundant features; ``likeness``, the absolute correlations of columns, is further evidence.
 
-        Down the ranking, each feature that is in no group yet gathers those further down that it replaces. Each member
-        is so held against the representative itself: chains from a feature to one quite unlike it cannot form, and no
-        group falls apart for want of one among many pairs.
+        Features are visited by rank. Each feature that is in no group yet collects the features further down that are
+        redundant with it. So every member is compared with the representative itself, which prevents chains of features
+        in which the ends are not similar.
         """
-        replace, alike = self._replace(likeness), self._alike(likeness)
-        groups, left = [], np.ones(len(self.features), dtype=bool)
+        redundant, similar = self._redundant(likeness), self._similar(likeness)
+        groups, free = [], np.ones(len(self.features), dtype=bool)
         for first in range(len(self.features)):
-            members = np.flatnonzero(left & (replace[first] | alike[first]))
-            members = members[members > first] if left[first] else members[:0]
+            members = np.flatnonzero(free & (redundant[first] | similar[first]))
+            members = members[members > first] if free[first] else members[:0]
             if len(members):
                 evidence = [
-                    BOTH if replace[first, k] and alike[first, k] else PROBES if replace[first, k] else COLUMNS
+                    BOTH if redundant[first, k] and similar[first, k] else PROBES if redundant[first, k] else COLUMNS
                     for k in members
                 ]
                 group = [first, *members.tolist()]
-                left[group] = False
+                free[group] = False
                 names = tuple(self.names[k] for k in group)
                 groups.append(Group(tuple(self.features[group].tolist()), names, tuple(evidence)))
         return groups
 
-    def _replace(self, likeness: Floats | None) -> NDArray[np.bool_]:
-        """By the probes: each is worth something without the other, and next to nothing with it.
+    def _redundant(self, likeness: Floats | None) -> NDArray[np.bool_]:
+        """Pairs that are redundant by the probes: each feature helps without the other, and hardly helps with it.
 
-        That the contrast is below 0 is not enough: of two features that say different things each is worth less beside
-        the other, too, because less is left to say. And noise that is good on these rows by luck may lose that luck
-        in company: both must be better than the bulk of the features, or their columns related.
+        A negative contrast is not enough: two informative features with different information also lower each other's
+        gain, because less is left to explain. And a noise feature that is good on these rows by chance may lose that in
+        larger probes, so both features must be better than most features, or their columns related.
         """
-        no_luck = self.beyond_bulk[:, None] & self.beyond_bulk
+        is_real = self.beyond_bulk[:, None] & self.beyond_bulk
         with np.errstate(invalid="ignore"):
             if likeness is not None:
-                no_luck |= likeness >= RELATED
-            worth = self.worth > WORTH_SOMETHING * self.worth_error + self.rounding
+                is_real |= likeness >= RELATED
+            worth = self.worth > MIN_WORTH * self.worth_error + self.rounding
             gone = -self.contrast >= REPLACED * np.maximum(self.worth, self.worth.T)
-            return no_luck & worth & worth.T & gone & (self.p_adjusted < CHANCE)
+            return is_real & worth & worth.T & gone & (self.p_adjusted < ALPHA)
 
-    def _alike(self, likeness: Floats | None) -> NDArray[np.bool_]:
-        """By the columns: nearly the same, unless it is the small difference that helps; or the same altogether."""
+    def _similar(self, likeness: Floats | None) -> NDArray[np.bool_]:
+        """Pairs of equal columns, or of nearly equal columns whose small difference does not help."""
         if likeness is None:
             return np.zeros_like(self.contrast, dtype=bool)
         with np.errstate(invalid="ignore"):
-            helps = (self.contrast > 0) & (self.p_adjusted < CHANCE)
-            return (likeness >= THE_SAME) | ((likeness >= ALIKE) & ~helps)
+            helps = (self.contrast > 0) & (self.p_adjusted < ALPHA)
+            return (likeness >= EQUAL) | ((likeness >= SIMILAR) & ~helps)
 
 
 def interactions_between(run: Run, columns: Columns, names: Sequence[str]) -> Interactions:
-    """What these columns do in pairs, replayed from the ledger."""
+    """Interactions between these columns, computed from the ledger."""
     count, mean, variance = _cells(run.feature_plan, run.ledger, columns)
-    unknown = (count.min(axis=0) < FEWEST_IN_A_CELL) | np.eye(len(columns), dtype=bool)
+    unknown = (count.min(axis=0) < MIN_PROBES) | np.eye(len(columns), dtype=bool)
     contrast = np.where(unknown, np.nan, mean[0] - mean[1] - mean[2] + mean[3])
     error = np.where(unknown, np.nan, np.sqrt(variance.sum(axis=0)))
     worth, worth_variance = mean[1] - mean[3], variance[1] + variance[3]
@@ -246,37 +247,37 @@ def interactions_between(run: Run, columns: Columns, names: Sequence[str]) -> In
 
 
 def _beyond_bulk(tally: Tally) -> NDArray[np.bool_]:
-    """Which features gain more, in probes of like size, than three median deviations above the median feature."""
-    known = np.minimum(tally.counts, tally.n_probes - tally.counts) >= FEWEST_IN_A_CELL
+    """Mask of the features that add more than the median feature by three median absolute deviations."""
+    known = np.minimum(tally.counts, tally.n_probes - tally.counts) >= MIN_PROBES
     gains = np.where(known, tally.daf0(), np.nan)
     if not known.any():
         return known
-    centre = np.nanmedian(gains)
-    deviation = np.nanmedian(np.abs(gains - centre)) / ndtri(0.75)
+    center = np.nanmedian(gains)
+    deviation = np.nanmedian(np.abs(gains - center)) / ndtri(0.75)
     with np.errstate(invalid="ignore"):
-        return gains > centre + BEYOND_THE_BULK * deviation
+        return gains > center + BEYOND_BULK * deviation
 
 
 def _cells(plan: ProbePlan, ledger: Ledger, columns: Columns) -> tuple[Floats, Floats, Floats]:
-    """Arrays (4, m, m) of each pair: over the probes that hold both, the first only, the second only, and neither.
+    """Arrays (4, m, m) for each pair: probes with both features, only the first, only the second, and neither.
 
-    How many probes, their mean J less that of probes of like size, and the variance of that mean. Of a run in rounds
-    over the rounds in which both could be drawn.
+    Number of probes, mean of J minus the mean of similar sizes, and variance of that mean. In a tournament only the
+    rounds with both features count.
     """
-    place = np.full(plan.n_features, -1)
-    place[columns] = np.arange(len(columns))
+    position_of = np.full(plan.n_features, -1)
+    position_of[columns] = np.arange(len(columns))
     starts = [part.start for part in plan.rounds]
     active = [np.isin(columns, part.active).astype(np.float64) for part in plan.rounds]
     sums, start = np.zeros((4, 3, len(columns), len(columns))), 0
-    for subsets, rest in adjusted(plan, ledger):
+    for subsets, values in adjusted(plan, ledger):
         drawable = active[int(np.searchsorted(starts, start, side="right")) - 1]
         start += len(subsets)
-        spot, probe = place[subsets.indices], np.repeat(np.arange(len(subsets)), subsets.sizes)
-        held = np.zeros((len(subsets), len(columns)))
-        held[probe[spot >= 0], spot[spot >= 0]] = 1
-        without = drawable - held
-        cells = ((held, held), (held, without), (without, held), (without, without))
-        sums += [[one.T @ (other * rest[:, None] ** power) for power in range(3)] for one, other in cells]
+        position, probe = position_of[subsets.indices], np.repeat(np.arange(len(subsets)), subsets.sizes)
+        inside = np.zeros((len(subsets), len(columns)))
+        inside[probe[position >= 0], position[position >= 0]] = 1
+        outside = drawable - inside
+        cells = ((inside, inside), (inside, outside), (outside, inside), (outside, outside))
+        sums += [[one.T @ (other * values[:, None] ** power) for power in range(3)] for one, other in cells]
     count, total, square = sums.swapaxes(0, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = total / count
@@ -284,13 +285,13 @@ def _cells(plan: ProbePlan, ledger: Ledger, columns: Columns) -> tuple[Floats, F
 
 
 def correlations(values: Floats) -> Floats:
-    """|Pearson's| between columns, over the rows where both are known; NaN for a constant column."""
+    """Absolute Pearson correlations of columns, over rows where both are known; NaN for a constant column."""
     known = np.isfinite(values)
     if known.all():
-        centred = values - values.mean(axis=0)
-        length = np.sqrt((centred**2).sum(axis=0))
+        centered = values - values.mean(axis=0)
+        length = np.sqrt((centered**2).sum(axis=0))
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.abs(centred.T @ centred) / np.outer(length, length)
+            return np.abs(centered.T @ centered) / np.outer(length, length)
     out = np.full((values.shape[1], values.shape[1]), np.nan)
     for first in range(values.shape[1]):
         for second in range(first + 1):
@@ -300,12 +301,12 @@ def correlations(values: Floats) -> Floats:
     return out
 
 
-def stand_in(names: Sequence[str]) -> str:
-    """What a group of these names is, in words."""
-    return f"{', '.join(names[:-1])} and {names[-1]} stand in for one another; {names[0]} alone is enough"
+def redundancy_sentence(names: Sequence[str]) -> str:
+    """Describe a group of redundant features in words."""
+    return f"{', '.join(names[:-1])} and {names[-1]} are redundant; {names[0]} alone is enough"
 
 
 def columns_of(X: Any, columns: Columns) -> Floats:
-    """Some columns of a table of numbers, dense; of a table in a store no others are read."""
-    chosen = X.tocsc()[:, columns].toarray() if sp.issparse(X) else X[:, columns]
-    return np.asarray(chosen, dtype=np.float64)
+    """Some columns of a table of numbers, dense; a table in a store reads no others."""
+    X = np.asarray(X) if isinstance(X, list) else X
+    return np.asarray(X.tocsc()[:, columns].toarray() if sp.issparse(X) else X[:, columns], dtype=np.float64)

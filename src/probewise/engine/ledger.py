@@ -1,4 +1,4 @@
-"""The ledger of a run: its settings and what each probe gave, in memory or in a SQLite file that survives kill -9."""
+"""The ledger of a run: its settings and the J of every probe, in memory or in a SQLite file that survives kill -9."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ BLOCKS_TABLE = (
 )
 INSERT_BLOCK = "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)"
 CHECKSUM, STOPPED = "checksum", "stopped"
-MOST_ROW_GROUPS = 64
+MAX_ROW_GROUPS = 64
 ROW_LEVELS, LAST_LEVEL = (4.0, 3), 2**16 - 1  # see `packed_rows`
-ROW_GROUPS = "row_groups"  # the setting that says how many numbers a probe has besides J
+ROW_GROUPS = "row_groups"  # the setting with the number of groups of rows
 CHECKPOINT_SECONDS = 10.0
 NOT_A_DATABASE = 26  # SQLITE_NOTADB
 
@@ -44,20 +44,20 @@ JsonValues = Mapping[str, Any]
 
 
 class LedgerError(ParameterError):
-    """A ledger that cannot be used: another run's, in use, damaged, or not a ledger."""
+    """The ledger cannot be used: it belongs to another run, is in use or damaged, or is not a ledger."""
 
 
 class LedgerInUse(LedgerError):
-    """A ledger that another process, or thread, has open."""
+    """Another process or thread has the ledger open."""
 
 
 class LedgerWriteError(LedgerError):
-    """A ledger that takes no more blocks: the disk is full, or it may not be written. What it holds is intact."""
+    """The ledger can no longer be written (the disk is full, say). Its contents are intact."""
 
 
 @dataclass(frozen=True)
 class Failures:
-    """Probes on which the criterion failed: their numbers, what stands for their J, and the first error in words."""
+    """Failed probes: their numbers, the J stored for them, and the first error as text."""
 
     probes: tuple[int, ...]
     error_score: float
@@ -65,19 +65,23 @@ class Failures:
 
 
 class Ledger:
-    """J of every probe, in order, kept in memory or, given a path, in a file as well as its settings.
+    """J of every probe, in order, in memory and, given a path, in a file with the settings of the run.
 
-    Where the setting ``row_groups`` is a number, also what each of so many groups of rows gave to J, to 16 bits.
+    Where the setting ``row_groups`` is a number, the ledger also stores the contribution of that many groups of rows to
+    each J, with 16 bits each.
 
-    A block is one row, written in one transaction: after a crash the file holds every block that was
-    appended, whole. While open the file is locked; a second process gets a clear error at once.
+    A block is one row of a table, written in one transaction: after a crash the file has every block that was appended,
+    complete. An open file is locked; a second process gets an error at once.
 
     Parameters
     ----------
-    path : the file; None keeps the run in memory, 8 bytes a probe.
-    settings : what makes the run what it is (plain JSON values). A file that already holds a run must
-        have been written with the same settings, or it is refused with a sentence that says what differs.
-    notes : more to keep with a new run (feature names, versions), not compared.
+    path : path or None
+        The file; None keeps the run in memory, with 8 bytes per probe.
+    settings : dict
+        The identity of the run, as plain JSON values. If the file has a run with other settings, an error says what
+        differs.
+    notes : dict
+        Other values to store with a new run (feature names, versions); they are not compared.
 
     Examples
     --------
@@ -113,12 +117,12 @@ class Ledger:
 
     @property
     def seconds(self) -> float:
-        """Working time of the run up to the last block, all sessions together."""
+        """Working time of the run up to the last block, over all sessions."""
         return self._seconds[-1] if self._seconds else 0.0
 
     @property
     def failures(self) -> Failures | None:
-        """The probes whose J is not the criterion's, if there are any."""
+        """The probes on which the criterion failed; None where there are none."""
         if not self._failures:
             return None
         first = self._failures[0]
@@ -127,7 +131,7 @@ class Ledger:
 
     @property
     def stop_reason(self) -> str | None:
-        """Why the run stopped where the ledger ends; None where it was not stopped, but broke off."""
+        """Why the run stopped at the last probe; None for a run that was killed."""
         stopped = self.settings.get(STOPPED) or {}
         return stopped["reason"] if stopped.get("n_probes") == self.n_probes else None
 
@@ -137,56 +141,58 @@ class Ledger:
 
     @property
     def n_row_groups(self) -> int:
-        """Groups of rows of which the ledger says what they gave; 0 where it does not."""
+        """Number of groups of rows whose contribution is stored; 0 where it is not stored."""
         return int(self.settings.get(ROW_GROUPS) or 0)
 
     def rows(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
-        """What each group of rows gave in probes start, ..., stop - 1; of shape (probes, groups)."""
+        """Contributions of the groups of rows to J of probes start, ..., stop - 1: array (probes, groups)."""
         width, stop = self.n_row_groups, self.n_probes if stop is None else stop
         levels = np.frombuffer(self._rows, "<u2", (stop - start) * width, 2 * start * width).reshape(-1, width)
         return unpacked_rows(levels)
 
     def until(self, n_probes: int) -> Ledger:
-        """Its first probes, in memory."""
+        """The first ``n_probes`` as a ledger in memory."""
         part = Ledger(settings=self.settings)
         part._values, part._blocks, part._seconds = self._values[:n_probes], array("q", [n_probes]), array("d", [0.0])
         return part
 
     def seconds_at(self, n_probes: int) -> float:
-        """Working time when that many probes were known."""
+        """Working time when the run had that many probes."""
         block = bisect_left(self._blocks, n_probes)
         return self._seconds[block] if block < len(self._seconds) else self.seconds
 
     def append(self, values: Any, *, seconds: float, failures: Failures | None = None, rows: Any = None) -> None:
-        """Add a block: the next probes' J, the run's working time at its end, and which of them stand for failures.
+        """Add a block: J of the next probes, the working time at its end, and the failed probes among them.
 
-        ``rows`` is what the groups of rows gave, if the ledger keeps that; it may be packed already.
+        ``rows`` are the contributions of the groups of rows, if the ledger stores them; they may be packed already.
         """
         block = np.ascontiguousarray(values, dtype="<f8")
         packed = b"" if rows is None else packed_rows(rows).tobytes()
         if len(packed) != 2 * len(block) * self.n_row_groups:
-            raise ValueError(f"rows: give {self.n_row_groups} numbers for each probe, as the ledger's settings say")
+            raise ValueError(
+                f"rows must have {self.n_row_groups} numbers for each probe, as in the settings of the ledger"
+            )
         if self._connection is not None:
             text = None if failures is None else json.dumps(asdict(failures))
             try:
                 _write_block(self._connection, (self.n_probes, float(seconds), block.tobytes(), text, packed or None))
             except sqlite3.Error as error:
                 raise LedgerWriteError(
-                    f"the ledger {self.path} cannot be written ({error}); it keeps the {self.n_probes:,} probes it "
-                    "holds: make room on the disk, or make the file writable, and the same run goes on from there"
+                    f"the ledger {self.path} cannot be written ({error}); it has {self.n_probes:,} probes: free "
+                    "some disk space, or make the file writable, and the same run continues from there"
                 ) from error
             if time.monotonic() - self._checkpointed > CHECKPOINT_SECONDS:
                 self._checkpoint(self._connection)
         self._remember(block, seconds, failures, packed)
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """From SQLite's file beside the ledger into the ledger itself: who copies that alone loses little."""
+        """Move SQLite's write-ahead log into the file, so that a copy of the file alone is nearly complete."""
         with suppress(sqlite3.Error):
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         self._checkpointed = time.monotonic()
 
     def conclude(self, reason: str) -> None:
-        """Note why the run stops here, if the file takes it."""
+        """Store why the run stopped, if the file can be written."""
         self.settings[STOPPED] = {"n_probes": self.n_probes, "reason": reason}
         if self._connection is not None:
             rows = _as_rows(self.settings)
@@ -195,7 +201,7 @@ class Ledger:
                 _write_settings(self._connection, {name: rows[name] for name in (STOPPED, CHECKSUM)})
 
     def close(self) -> None:
-        """Give the file back; what was read or appended stays readable from this object."""
+        """Close the file; everything read or appended stays available from this object."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -221,15 +227,15 @@ class Ledger:
         if settings is None and not has_run(path):
             raise LedgerError(f"there is no ledger at {path}" if not path.exists() else f"{path} is empty: no ledger")
         if not path.parent.is_dir():
-            raise LedgerError(f"the ledger {path} cannot be made: the folder {path.parent} does not exist")
-        # SQLite takes a very short file for an empty database and would write over it: look first.
+            raise LedgerError(f"the ledger {path} cannot be created: the folder {path.parent} does not exist")
+        # SQLite would treat a very short file as an empty database and overwrite it.
         if path.exists() and (not path.is_file() or _first_bytes(path) not in (b"", b"SQLite format 3\0")):
             raise LedgerError(f"{path} is not a Probewise ledger: choose another file")
-        with ExitStack() as until_read, self._explained():
+        with ExitStack() as stack, self._sqlite_errors_explained():
             if settings is None and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
-                path = _copied(path, until_read.enter_context(TemporaryDirectory()))
-                until_read.callback(self.close)
-            # Autocommit: each INSERT is a transaction of its own.
+                path = _copied(path, stack.enter_context(TemporaryDirectory()))
+                stack.callback(self.close)
+            # In autocommit mode each INSERT is a transaction.
             self._connection = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
             self._connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
             try:
@@ -251,16 +257,16 @@ class Ledger:
             raise LedgerError(f"{self.path} is a database, but not a Probewise ledger: choose another file")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("BEGIN EXCLUSIVE")  # takes the lock for good, and makes creation all or nothing
+        connection.execute("BEGIN EXCLUSIVE")  # keeps the lock until closed, and creates all tables or none
         if not has_tables:
             _create(connection, {**(settings or {}), **notes})
         self._require_format(connection)
-        kept = self._read_settings(connection)
+        stored = self._read_settings(connection)
         connection.execute("COMMIT")
         self._checkpoint(connection)
         if settings is not None:
-            self._refuse_another_run(kept, json.loads(json.dumps(dict(settings))))
-        return kept
+            self._refuse_another_run(stored, json.loads(json.dumps(dict(settings))))
+        return stored
 
     def _require_format(self, connection: sqlite3.Connection) -> None:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
@@ -275,23 +281,25 @@ class Ledger:
         rows = dict(connection.execute("SELECT name, value FROM settings"))
         checksum = rows.pop(CHECKSUM, None)
         if checksum != settings_digest(rows):
-            raise self._damaged("its settings are not as they were written")
-        kept = {name: self._loaded(value) for name, value in rows.items()}
-        stopped = kept.get(STOPPED) or {}
+            raise self._damaged("the checksum of its settings is wrong")
+        stored = {name: self._loaded(value) for name, value in rows.items()}
+        stopped = stored.get(STOPPED) or {}
         if not isinstance(stopped, dict) or not isinstance(stopped.get("reason", ""), str):
-            raise self._damaged("why it stopped cannot be read")
-        n_groups = kept.get(ROW_GROUPS) or 0
-        if not isinstance(n_groups, int) or not 0 <= n_groups <= MOST_ROW_GROUPS:
-            raise self._damaged("it says what no run can be")
-        return kept
+            raise self._damaged("its stop reason cannot be read")
+        n_groups = stored.get(ROW_GROUPS) or 0
+        if not isinstance(n_groups, int) or not 0 <= n_groups <= MAX_ROW_GROUPS:
+            raise self._damaged("its number of row groups is impossible")
+        return stored
 
-    def _refuse_another_run(self, kept: dict[str, Any], asked: dict[str, Any]) -> None:
-        different = [name for name in asked if kept.get(name) != asked[name]]
+    def _refuse_another_run(self, stored: dict[str, Any], requested: dict[str, Any]) -> None:
+        different = [name for name in requested if stored.get(name) != requested[name]]
         if different:
-            parts = [f"its {name} is {_shown(kept.get(name))}, not {_shown(asked[name])}" for name in different]
-            remedy = ". Give the same data and settings to go on with it, or choose another file."
-            if "#" in str(asked.get("criterion")) and {"criterion", "scoring"} & {*different}:
-                remedy += " A function is known by its code and all that it captures; Function(f, name=...) names it."
+            parts = [
+                f"its {name} is {_shortened(stored.get(name))}, not {_shortened(requested[name])}" for name in different
+            ]
+            remedy = ". Use the same data and settings to resume that run, or choose another file."
+            if "#" in str(requested.get("criterion")) and {"criterion", "scoring"} & {*different}:
+                remedy += " A function is identified by its name: see Function(f, name=...)."
             raise LedgerError(f"the ledger {self.path} holds another run: {'; '.join(parts)}{remedy}")
 
     def _read(self, connection: sqlite3.Connection) -> None:
@@ -299,16 +307,16 @@ class Ledger:
         for *block, checksum in blocks:
             start, seconds, blob, text, rows = block
             if start != self.n_probes or checksum != block_checksum(*block) or checksum < 0:
-                raise self._damaged(f"the block at probe {self.n_probes:,} is not as it was written")
+                raise self._damaged(f"the checksum of the block at probe {self.n_probes:,} is wrong")
             if 4 * len(rows or b"") != len(blob) * self.n_row_groups:
-                raise self._damaged(f"the block at probe {self.n_probes:,} does not say what rows gave")
+                raise self._damaged(f"the block at probe {self.n_probes:,} has the wrong number of row values")
             failures = None if text is None else self._failed(text)
             self._remember(np.frombuffer(blob, dtype="<f8"), seconds, failures, rows or b"")
 
     def _failed(self, text: str) -> Failures:
-        kept = self._loaded(text)
+        stored = self._loaded(text)
         try:
-            return Failures(tuple(map(int, kept["probes"])), float(kept["error_score"]), str(kept["first"]))
+            return Failures(tuple(map(int, stored["probes"])), float(stored["error_score"]), str(stored["first"]))
         except (KeyError, TypeError, ValueError) as error:
             raise self._damaged("its failed probes cannot be read") from error
 
@@ -316,15 +324,15 @@ class Ledger:
         try:
             return json.loads(text)
         except (TypeError, ValueError, RecursionError) as error:
-            raise self._damaged("what it says cannot be read") from error
+            raise self._damaged("its settings cannot be read") from error
 
-    def _damaged(self, how: str) -> LedgerError:
+    def _damaged(self, reason: str) -> LedgerError:
         return LedgerError(
-            f"the ledger {self.path} is damaged: {how}; put back a copy, or begin again with another file"
+            f"the ledger {self.path} is damaged: {reason}; restore a copy, or start again with another file"
         )
 
     @contextmanager
-    def _explained(self) -> Iterator[None]:
+    def _sqlite_errors_explained(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -336,22 +344,22 @@ class Ledger:
         except sqlite3.Error as error:
             if error.sqlite_errorcode == NOT_A_DATABASE:
                 raise LedgerError(f"{self.path} is not a Probewise ledger ({error}): choose another file") from error
-            raise self._damaged(ascii(str(error))[1:-1]) from error  # it may quote what stands in the file
-        except UnicodeDecodeError as error:  # in a message of SQLite about a name
+            raise self._damaged(ascii(str(error))[1:-1]) from error  # the message may quote contents of the file
+        except UnicodeDecodeError as error:  # from a name in a message of SQLite
             raise self._damaged("its tables are not those of a ledger") from error
 
 
 def has_run(path: Path) -> bool:
-    """Whether there is a file with something in it, be it in what SQLite keeps beside."""
-    beside = path.with_name(f"{path.name}-wal")
-    return path.exists() and (not path.is_file() or path.stat().st_size > 0 or beside.exists())
+    """Whether there is a file with contents, possibly in SQLite's write-ahead log next to it."""
+    log = path.with_name(f"{path.name}-wal")
+    return path.exists() and (not path.is_file() or path.stat().st_size > 0 or log.exists())
 
 
 def _copied(path: Path, folder: str) -> Path:
-    """A copy that SQLite may write to, as it does when it reads; with what a kill -9 left beside it."""
-    for beside in (path, path.with_name(f"{path.name}-wal")):
-        if beside.exists():
-            shutil.copyfile(beside, Path(folder) / beside.name)
+    """A copy that SQLite can write to, which it does when reading, with the write-ahead log of a killed run."""
+    for log in (path, path.with_name(f"{path.name}-wal")):
+        if log.exists():
+            shutil.copyfile(log, Path(folder) / log.name)
     return Path(folder) / path.name
 
 
@@ -380,14 +388,14 @@ def _write_settings(connection: sqlite3.Connection, rows: Mapping[str, str]) -> 
 def _write_block(connection: sqlite3.Connection, block: tuple[int, float, bytes, str | None, bytes | None]) -> None:
     checksum = block_checksum(*block)
     if checksum < 0:
-        raise LedgerError(f"the block at probe {block[0]:,} cannot be kept: J and seconds must be finite numbers")
+        raise LedgerError(f"the block at probe {block[0]:,} cannot be stored: J and seconds must be finite numbers")
     connection.execute(INSERT_BLOCK, (*block, checksum))
 
 
 def packed_rows(rows: Any) -> NDArray[np.uint16]:
-    """Numbers from -3 to 1 in steps of 1/16,384; what is less becomes -3, so that a few rows far off do not rule.
+    """Numbers from -3 to 1 in steps of 1/16,384; smaller numbers become -3, so that outliers do not dominate.
 
-    What a row gives to an accuracy or a probability is from 0 to 1, to R^2 at most 1.
+    The contribution of a row to an accuracy or a probability is between 0 and 1, and to R^2 at most 1.
     """
     if getattr(rows, "dtype", None) == np.uint16:
         return np.asarray(rows)
@@ -403,6 +411,6 @@ def unpacked_rows(levels: NDArray[np.uint16]) -> NDArray[np.float32]:
     return levels.astype(np.float32) * np.float32(scale / LAST_LEVEL) - np.float32(shift)
 
 
-def _shown(value: Any) -> str:
+def _shortened(value: Any) -> str:
     text = json.dumps(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -17,22 +17,21 @@ from ..kernels.jit import notice
 from ..stopping import VALUE, Rule, State
 from .ledger import Failures, Ledger, LedgerError, LedgerWriteError, packed_rows
 from .probes import ProbePlan, Subsets
-from .row_effects import RowGroups
+from .replay import NextPlan, RunningStats
 from .run import Run
-from .running_stats import NextPlan, RunningStats
-from .settings import Settings
+from .settings import RowGroups, Settings
 
 Floats = NDArray[np.float64]
 Score = Callable[[Subsets], Floats]
 Progress = Callable[[State], None]
 Block = tuple[int, int]
-LONGEST_ERROR = 300
-LARGEST_J = 1e150  # what is larger cannot be squared, and counts as infinite
+MAX_ERROR_LENGTH = 300
+MAX_J = 1e150  # larger values cannot be squared and count as infinite
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A probe on which the criterion raised, or gave no finite number."""
+    """A probe on which the criterion raised an error or returned a number that is not finite."""
 
     probe: int
     size: int
@@ -74,14 +73,15 @@ def run_probes(
     row_groups: RowGroups | None = None,
     blocks_at_once: int = 1,
 ) -> Run:
-    """Score probes, from where the ledger ends, until ``stop`` says enough at a block border, or Ctrl-C.
+    """Score probes, from where the ledger ends, until ``stop`` holds at a block border or the user presses Ctrl-C.
 
-    ``schedule`` is asked at every look for the plan from there on, a function of the plan and the ledger so far; blocks
-    that were started by the plan before are dropped. With ``row_groups``, ``score.outcomes`` is asked what these groups
-    gave, too, and the ledger keeps it. ``blocks_at_once`` are scored in one call. The result depends on the plan, the
-    criterion and the rules, never on that number or on the map (`MaxTime` excepted). Where the criterion fails, J is
-    ``error_score``, or, if that is None, a `ProbeError` is raised. A ledger that cannot be written ends the run as
-    Ctrl-C does, and so does a lost cluster where the ledger is in memory only.
+    ``schedule`` is called at every look and returns the plan for the following probes, a function of the plan and the
+    ledger so far; blocks of the previous plan that are still being scored are dropped. With ``row_groups``, the ledger
+    also stores the contribution of each group of rows, which ``score.outcomes`` returns. ``blocks_at_once`` is the
+    number of blocks scored in one call. The result depends on the plan, the criterion and the rule, but not on
+    ``blocks_at_once`` or ``map`` (except for `MaxTime`). Where the criterion fails, J is ``error_score``; if that is
+    None, a `ProbeError` is raised. A ledger that can no longer be written ends the run as Ctrl-C does, and so does a
+    lost cluster if the ledger is in memory only.
     """
     if check_every % block_size:
         raise ValueError(f"block_size={block_size} must divide check_every={check_every}")
@@ -91,48 +91,50 @@ def run_probes(
     options: dict[str, Any] = {"block_size": block_size, "check_every": check_every, "schedule": schedule}
     stats = RunningStats(plan, ledger, watch=watch, **options)
     state = stats.replay()
-    began = working_time() - ledger.seconds  # counted on from earlier sessions
+    started = working_time() - ledger.seconds  # the time of earlier sessions counts
     interruption = results = None
     try:
         while not (_is_border(state.n_probes, block_size, stop.max_probes) and stop(state)):
             if results is None or stats.plan is not plan:
                 getattr(results, "close", bool)()
                 plan = stats.plan
-                ends = [end for end in (stop.max_probes, _end_of_round(schedule, plan)) if end is not None]
+                # Blocks after the end of a round would be dropped.
+                round_end = getattr(schedule, "end_of_round", lambda plan: None)(plan)
+                ends = [end for end in (stop.max_probes, round_end) if end is not None]
                 spans = _blocks_after(ledger.n_probes, block_size * blocks_at_once, min(ends, default=None))
                 results = _in_blocks(map(_BlockScorer(plan, score, row_groups), spans), block_size)
             scored = next(results)
             values, failures = _to_keep(scored, error_score)
-            ledger.append(values, seconds=working_time() - began, failures=failures, rows=scored.rows)
+            ledger.append(values, seconds=working_time() - started, failures=failures, rows=scored.rows)
             state = stats.update(scored.subsets)
             if progress:
                 progress(state)
     except (KeyboardInterrupt, LedgerWriteError, ClusterError) as error:
         interruption = _reason_of(error, ledger)
-        # It may have come in the middle of a sum: count again from the ledger.
+        # The interruption may have come in the middle of an update: compute the statistics again from the ledger.
         stats = RunningStats(stats.first_plan, ledger, watch=frozenset(), **options)
         state = stats.replay()
     finally:
         getattr(results, "close", bool)()
     reason = stop.reason(state) if interruption is None else interruption
     ledger.conclude(reason)
-    tally = stats.whole.view()  # nobody writes to it any more
+    tally = stats.whole.view()  # not written to any more
     settings = Settings.of_features(plan.n_features) if settings is None else settings
     return Run(stats.plan, ledger, tally, settings, reason, interruption is not None)
 
 
 def _refuse_another_error_score(ledger: Ledger, error_score: float | None) -> None:
-    """Only where it would make a difference: where the ledger holds one."""
+    """Raise an error where the ledger has failed probes with another ``error_score``."""
     if ledger.failures is not None and ledger.failures.error_score != error_score:
-        kept, asked = ledger.failures.error_score, "raise" if error_score is None else error_score
+        stored, requested = ledger.failures.error_score, "raise" if error_score is None else error_score
         raise LedgerError(
-            f"the ledger {ledger.path} holds failed probes: its error_score is {kept!r}, not {asked!r}. "
-            "Give the same one to go on with it, or choose another file."
+            f"the ledger {ledger.path} holds failed probes: its error_score is {stored!r}, not {requested!r}. "
+            "Use the same error_score to resume the run, or choose another file."
         )
 
 
 def _to_keep(scored: Scored, error_score: float | None) -> tuple[Floats, Failures | None]:
-    """The J to keep, and which of them stand for failures."""
+    """The J to store, and the failed probes among them."""
     if not scored.failures:
         return scored.values, None
     first = scored.failures[0]
@@ -143,31 +145,31 @@ def _to_keep(scored: Scored, error_score: float | None) -> tuple[Floats, Failure
 
 
 def _reason_of(error: BaseException, ledger: Ledger) -> str:
-    """Why the run ends with what it has; raises where it has nothing, or where the rest can be had later."""
+    """Why the run ends early; raises the error where there are no probes, or where the run can be resumed."""
     n_probes = ledger.n_probes
     if not n_probes:
         raise error
     if isinstance(error, ClusterError) and ledger.path is not None:
         raise ClusterError(
-            f"{error}: the ledger {ledger.path} holds {n_probes:,} probes; start the cluster again, and the same run "
-            "goes on from there"
+            f"{error}: the ledger {ledger.path} holds {n_probes:,} probes; start the cluster again, and "
+            "the same run continues from there"
         ) from error
     why = f": {error}" if str(error) else ""
     return f"interrupted after {n_probes:,} probes{why}"
 
 
 def working_time() -> float:
-    """Seconds since any moment; kernels being compiled, once per machine, do not count."""
+    """Seconds on a clock that does not count the compilation of kernels, which happens once per machine."""
     return time.perf_counter() - notice.seconds
 
 
 def _is_border(n_probes: int, block_size: int, limit: int | None) -> bool:
-    """Whether rules are asked here; a resumed run may begin inside a block, where an unbroken one never asks."""
+    """Whether rules are evaluated here. A resumed run may start inside a block, where rules are not evaluated."""
     return n_probes > 0 and (n_probes % block_size == 0 or (limit is not None and n_probes >= limit))
 
 
 def _blocks_after(n_probes: int, block_size: int, limit: int | None) -> Iterator[Block]:
-    """(start, stop) of the blocks after the first n_probes; the last is cut at the limit, if there is one."""
+    """(start, stop) of the blocks after the first n_probes; the last block ends at the limit, if there is one."""
     start = n_probes
     while limit is None or start < limit:
         stop = (start // block_size + 1) * block_size
@@ -176,17 +178,11 @@ def _blocks_after(n_probes: int, block_size: int, limit: int | None) -> Iterator
         start = stop
 
 
-def _end_of_round(schedule: Any, plan: ProbePlan) -> int | None:
-    """The probe before which the plan changes, where that is known: work beyond it would be dropped."""
-    end_of: Callable[[ProbePlan], int | None] | None = getattr(schedule, "end_of_round", None)
-    return None if end_of is None else end_of(plan)
-
-
 @dataclass(frozen=True)
 class Scored:
-    """J of probes, where the criterion failed, what each group of rows gave (packed), and what probes hold.
+    """Scores of consecutive probes: J, failures, packed contributions of row groups, and the probes themselves.
 
-    The latter only in the process that drew them: they are drawn again in less time than they are sent.
+    The probes are not sent between processes, because drawing them again takes less time.
     """
 
     start: int
@@ -196,20 +192,20 @@ class Scored:
     subsets: Subsets | None = None
 
     def part(self, start: int, stop: int) -> Scored:
-        """Of some of the probes."""
-        own, subsets = slice(start - self.start, stop - self.start), self.subsets
+        """The scores of probes start, ..., stop - 1."""
+        block, subsets = slice(start - self.start, stop - self.start), self.subsets
         if subsets is not None:
-            offsets = subsets.offsets[own.start : own.stop + 1]
+            offsets = subsets.offsets[block.start : block.stop + 1]
             subsets = Subsets(subsets.indices[offsets[0] : offsets[-1]], offsets - offsets[0])
         failures = tuple(failure for failure in self.failures if start <= failure.probe < stop)
-        return Scored(start, self.values[own], failures, None if self.rows is None else self.rows[own], subsets)
+        return Scored(start, self.values[block], failures, None if self.rows is None else self.rows[block], subsets)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"subsets": None}
 
 
 def _in_blocks(results: Iterator[Scored], block_size: int) -> Iterator[Scored]:
-    """What was scored together, block by block."""
+    """Divide scores of several blocks into single blocks."""
     try:
         for scored in results:
             stop = scored.start + len(scored.values)
@@ -221,7 +217,7 @@ def _in_blocks(results: Iterator[Scored], block_size: int) -> Iterator[Scored]:
 
 @dataclass(frozen=True)
 class _BlockScorer:
-    """What a worker does: draw a block's probes and score them. Failures are results too: in order, for any map."""
+    """Draws and scores the probes of a block. Failures are returned as results, so they too arrive in order."""
 
     plan: ProbePlan
     score: Any
@@ -233,7 +229,7 @@ class _BlockScorer:
             values, rows, subsets = self._values(start, stop)
         except Exception:
             scored = self._one_by_one(start, stop)
-            if not scored.failures:  # so it is not a probe's fault
+            if not scored.failures:  # no single probe causes the error
                 raise
             return scored
         failed = np.flatnonzero(~np.isfinite(values)).tolist()
@@ -250,22 +246,22 @@ class _BlockScorer:
         values = np.asarray(scores, dtype=np.float64)
         if values.shape != (stop - start,):
             raise ValueError(f"the criterion returned {values.shape} values for {stop - start} subsets")
-        return np.where(np.abs(values) > LARGEST_J, np.copysign(np.inf, values), values), rows, subsets
+        return np.where(np.abs(values) > MAX_J, np.copysign(np.inf, values), values), rows, subsets
 
     def _one_by_one(self, start: int, stop: int) -> Scored:
         values, failures = np.full(stop - start, np.nan), list[Failure]()
         rows = None if self.rows is None else packed_rows(np.zeros((stop - start, len(self.rows.shares))))
         for probe in range(start, stop):
             try:
-                (value,), given, _ = self._values(probe, probe + 1)
+                (value,), probe_rows, _ = self._values(probe, probe + 1)
             except Exception as error:
                 words = " ".join(f"{type(error).__name__}: {error}".split())
                 trace = "" if failures else traceback.format_exc()
-                failures.append(self._failure(probe, words[:LONGEST_ERROR], trace))
+                failures.append(self._failure(probe, words[:MAX_ERROR_LENGTH], trace))
                 continue
             values[probe - start] = value
-            if rows is not None and given is not None:
-                rows[probe - start] = given[0]
+            if rows is not None and probe_rows is not None:
+                rows[probe - start] = probe_rows[0]
             if not math.isfinite(value):
                 failures.append(self._failure(probe, f"J is {value}"))
         return Scored(start, values, tuple(failures), rows)

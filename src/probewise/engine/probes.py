@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..kernels import draw
 
 GAP_TABLE = 1024
-FEWEST_EXPECTED = 0.01  # features in a probe by inclusion; with less it is drawn again and again
+MIN_EXPECTED_SIZE = 0.01  # features per probe with ``inclusion``; with fewer, nearly all probes would be drawn again
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class Subsets:
 
     @classmethod
     def of(cls, subsets: Iterable[ArrayLike]) -> Subsets:
-        """The batch of the given index lists."""
+        """Make a batch from lists of indices."""
         parts = [np.asarray(subset, dtype=np.int32).ravel() for subset in subsets]
         sizes = np.array([0] + [len(part) for part in parts], dtype=np.int64)
         indices = np.concatenate(parts) if parts else np.empty(0, np.int32)
@@ -44,15 +44,15 @@ class Subsets:
     def sizes(self) -> NDArray[np.int64]:
         return np.diff(self.offsets)
 
-    def only(self, chosen: NDArray[np.bool_]) -> Subsets:
-        """Those of the batch that are chosen."""
+    def only(self, mask: NDArray[np.bool_]) -> Subsets:
+        """Select subsets of the batch by a mask."""
         sizes = self.sizes
-        return Subsets(self.indices[np.repeat(chosen, sizes)], np.concatenate([[0], np.cumsum(sizes[chosen])]))
+        return Subsets(self.indices[np.repeat(mask, sizes)], np.concatenate([[0], np.cumsum(sizes[mask])]))
 
 
 @dataclass(frozen=True, eq=False)
 class Round:
-    """From probe ``start`` on, subsets are drawn of the ``active`` features (ascending) only."""
+    """A stretch of probes: from probe ``start`` on, features are drawn from ``active`` (ascending) only."""
 
     start: int
     active: NDArray[np.int32]
@@ -64,11 +64,15 @@ class ProbePlan:
 
     Parameters
     ----------
-    n_features : number of features N.
-    max_size : largest probe size tau; sizes are uniform in 1..min(N, tau), then that many distinct features.
-    inclusion : if given, every feature is in with this probability instead (2011 paper, eq. 4); an empty
-        draw is drawn again, and ``max_size`` plays no part.
-    seed : 0 <= seed < 2**64.
+    n_features : int
+        Number of features N.
+    max_size : int or None
+        Largest probe size tau: a size is drawn uniformly from 1..min(N, tau), then that many distinct features.
+    inclusion : float or None
+        If given, every feature is in a probe with this probability instead (2011, eq. 4). An empty probe is drawn
+        again, and ``max_size`` is not used.
+    seed : int
+        0 <= seed < 2**64.
 
     Examples
     --------
@@ -85,11 +89,11 @@ class ProbePlan:
 
     @property
     def rounds(self) -> tuple[Round, ...]:
-        """Stretches of probes that are drawn alike; here one, of all features."""
+        """The rounds; a plain plan has one round with all features."""
         return (Round(0, np.arange(self.n_features, dtype=np.int32)),)
 
     def last_rounds(self) -> NDArray[np.int64]:
-        """The number of the last round each feature was in, from 0."""
+        """Number, from 0, of the last round of each feature."""
         last = np.zeros(self.n_features, np.int64)
         for number, part in enumerate(self.rounds):
             last[part.active] = number
@@ -97,20 +101,20 @@ class ProbePlan:
 
     @property
     def largest(self) -> int:
-        """The largest size a probe can have."""
+        """Largest possible probe size."""
         if self.inclusion is not None or self.max_size is None:
             return self.n_features
         return min(self.n_features, self.max_size)
 
     def draw(self, start: int, stop: int) -> Subsets:
-        """Probes start, ..., stop - 1. The cost grows with the features drawn, not with ``n_features``."""
+        """Draw probes start, ..., stop - 1, in time proportional to the features drawn, not to ``n_features``."""
         offsets, seed = self.offsets(start, stop), np.uint64(self.seed)
         if self.inclusion is None:
             return Subsets(draw.uniform_indices(self.n_features, self.largest, seed, start, offsets), offsets)
         return Subsets(draw.bernoulli_indices(self.n_features, self._tail, seed, start, offsets), offsets)
 
     def offsets(self, start: int, stop: int) -> NDArray[np.int64]:
-        """Where the features of each probe begin, if those of ``start`` do at 0; and the end."""
+        """Offsets of probes start, ..., stop - 1 in the array of their indices, with the end."""
         seed = np.uint64(self.seed)
         if self.inclusion is None:
             offsets = draw.uniform_offsets(self.n_features, self.largest, seed, start, stop)
@@ -119,7 +123,7 @@ class ProbePlan:
         return np.asarray(offsets)
 
     def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
-        """How many features probes start, ..., stop - 1 hold, without drawing them."""
+        """Sizes of probes start, ..., stop - 1, without drawing them."""
         return np.diff(self.offsets(start, stop))
 
     def probe(self, i: int) -> NDArray[np.int32]:
@@ -128,16 +132,16 @@ class ProbePlan:
 
     @cached_property
     def _tail(self) -> NDArray[np.uint64]:
-        """Chances, in units of 2**-64, that the next 1, 2, ... features are all passed over; exact integers."""
-        passed_over = round((1 - Fraction(self.inclusion or 0)) * 2**64)
-        tail = [passed_over]
+        """Probabilities, in units of 2**-64, that the next 1, 2, ... features are all left out; exact integers."""
+        left_out = round((1 - Fraction(self.inclusion or 0)) * 2**64)
+        tail = [left_out]
         while len(tail) < GAP_TABLE:
-            tail.append((tail[-1] * passed_over) >> 64)
-        return np.array([min(chance, 2**64 - 1) for chance in tail], dtype=np.uint64)
+            tail.append((tail[-1] * left_out) >> 64)
+        return np.array([min(probability, 2**64 - 1) for probability in tail], dtype=np.uint64)
 
 
-def joined(batches: list[Subsets]) -> Subsets:
-    """One batch of several, one after the other."""
+def concatenated(batches: list[Subsets]) -> Subsets:
+    """Concatenate batches."""
     if len(batches) == 1:
         return batches[0]
     sizes = [np.zeros(1, np.int64), *(batch.sizes for batch in batches)]

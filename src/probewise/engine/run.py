@@ -14,22 +14,21 @@ from ..stability import cw_rel
 from ..stopping import ORDER, VALUE, Look
 from ..validation.errors import ParameterError
 from ..validation.parameters import check_parameter, whole_number
-from .certainty import Certainty, discoveries, steady_errors
+from .certainty import Certainty, discoveries, moderated_errors
 from .interactions import Group, Interactions, columns_of, correlations, interactions_between
 from .ledger import Ledger
 from .probes import ProbePlan
 from .regression import Regression
-from .replay import replay, size_adjusted_tally, size_scaled_tally
+from .replay import RunningStats, replay, size_adjusted_tally, size_scaled_tally
 from .row_effects import ROW_ERROR_INFLATION, RowEffects, WhichRows, combined_p_values, group_effects, which_rows
-from .running_stats import RunningStats
 from .schedule import TournamentPlan, ranked
 from .settings import DEFAULT_FDR, Settings
 from .tally import COEFFICIENTS, Tally, positions
 from .units import Units
 
 Floats = NDArray[np.float64]
-USUAL_QUANTILE = 0.9  # of the known standard errors over rows, in place of an unknown one
-MAX_CANDIDATES = 5000  # best features among which the top features of half of the rows are sought
+USUAL_QUANTILE = 0.9  # quantile of the known standard errors that replaces an unknown one
+MAX_CANDIDATES = 5000  # best features that can be in the top of a simulated half of the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,7 +185,7 @@ class Run:
         if self.in_rounds:
             scores = np.where(self.plan.last_rounds() == len(self.plan.rounds) - 1, scores, np.nan)
         elif name in ("daf0", "daf1"):
-            errors = steady_errors(self.tally, name)
+            errors = moderated_errors(self.tally, name)
         if over == "rows" and self.row_effects is not None:
             errors = np.hypot(errors, self._unit_row_errors(name))
         names = self.settings.feature_names
@@ -225,7 +224,7 @@ class Run:
         is_known = np.isfinite(errors)
         if is_known.any():  # a unit that early probes missed gets a usual error
             errors = np.where(is_known, errors, np.quantile(errors[is_known], USUAL_QUANTILE))
-        if name in ("daf1", "daf2", "daf2_centered"):  # these are in another unit
+        if name in ("daf1", "daf2", "daf2_centered"):  # these coefficients have another unit
             with np.errstate(divide="ignore", invalid="ignore"):
                 errors = errors * (self.unit_coefficient(name)[1] / self.unit_coefficient("daf0")[1])
         return errors
@@ -306,6 +305,10 @@ class Run:
         Evidence comes from the probes: a feature adds nothing where the other one is present. With X, an array of the
         numbers of ``fit``, columns with an absolute correlation of at least 0.9 count too.
         """
+        if X is not None and np.shape(X)[1] != self.units.n_features:
+            raise ParameterError(
+                f"X has {np.shape(X)[1]:,} columns, but the run has {self.units.n_features:,} features"
+            )
         interactions = self.interactions(top)
         return interactions.groups(None if X is None else correlations(columns_of(X, interactions.features)))
 

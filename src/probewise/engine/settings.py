@@ -1,4 +1,4 @@
-"""The settings of a run: how they are written to a ledger, read from one, and checked."""
+"""The settings of a run: written to a ledger, read from a ledger, and checked."""
 
 from __future__ import annotations
 
@@ -16,25 +16,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .fingerprints import fingerprint
-from .ledger import ROW_GROUPS, Ledger, LedgerError, has_run
-from .probes import FEWEST_EXPECTED, ProbePlan, Subsets
-from .row_effects import RowGroups
+from .ledger import MAX_ROW_GROUPS, ROW_GROUPS, Ledger, LedgerError, has_run
+from .probes import MIN_EXPECTED_SIZE, ProbePlan, Subsets
 from .schedule import Schedule, TournamentPlan
 from .units import Units
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 DEFAULT_PROBE_SIZE = 200
 COMMAND: ContextVar[list[str] | None] = ContextVar("COMMAND", default=None)
 DEFAULT_FDR = 0.1
-UNKNOWN = " (unnamed)"  # ends the text of a function or an object that has no id
-MOST_IN_A_BLOCK = 2**30  # features of all its probes
-MOST_FEATURES = 10**7  # a file that claims more would only make us run out of memory
+UNNAMED = " (unnamed)"  # ends the description of a function or object that has no name
+MAX_BLOCK_FEATURES = 2**30  # features in all probes of a block
+MAX_FEATURES = 10**7  # a damaged file may claim more, which would only exhaust the memory
 DAMAGE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError)
+ROW_GROUPS_STREAM = 0x0520  # seed of the division of rows into groups
+MIN_GROUPS = 5  # for a standard error over groups
 
 
 @contextmanager
-def begun_by(command: list[str]) -> Iterator[None]:
-    """Settings made inside of it keep these arguments of the command line."""
+def recording_command(command: list[str]) -> Iterator[None]:
+    """Record these command-line arguments in the settings that are made inside this context."""
     token = COMMAND.set(command)
     try:
         yield
@@ -43,19 +45,54 @@ def begun_by(command: list[str]) -> Iterator[None]:
 
 
 @dataclass(frozen=True, eq=False)
+class RowGroups:
+    """Groups of rows whose contributions to J a run stores."""
+
+    group_of: Ints  # group of each row; -1 for a row that J does not count
+    shares: Floats  # weight of each group in J
+    unit: float = 1.0  # unit of the stored contributions, which makes them about 1
+
+    @classmethod
+    def of(cls, row_shares: Floats, y: Any, together: Any = None, unit: float = 1.0) -> RowGroups | None:
+        """One group per row; more than 64 rows are dealt into 64 groups with similar targets, always in the same way.
+
+        Rows with the same value in ``together`` are in one group. None where there are too few groups for a standard
+        error.
+        """
+        counts = np.flatnonzero(row_shares > 0)
+        clusters = np.arange(len(counts)) if together is None else _numbered(np.asarray(together)[counts])
+        first = np.unique(clusters, return_index=True)[1]
+        target = _numbered(np.asarray(y)[counts[first]])
+        random = np.random.default_rng(ROW_GROUPS_STREAM)
+        order = np.lexsort((random.random(len(first)), target))
+        dealt = np.empty(len(first), np.int64)
+        dealt[order] = np.arange(len(first)) % MAX_ROW_GROUPS
+        if len(first) < MIN_GROUPS:
+            return None
+        group_of = np.full(len(row_shares), -1)
+        group_of[counts] = np.arange(len(first))[clusters] if len(first) <= MAX_ROW_GROUPS else dealt[clusters]
+        shares = np.bincount(group_of[counts], row_shares[counts]).astype(np.float64)
+        return cls(group_of, shares, unit)
+
+
+def _numbered(labels: NDArray[Any]) -> Ints:
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
 class Settings:
-    """What makes a run what it is, and what is kept with it."""
+    """Everything that determines a run, and the notes that are stored with it."""
 
     seed: int
     shape: tuple[int, int]  # rows and features of the table
-    criterion: str  # in words; "" where the run is not kept in a file
+    criterion: str  # description; "" without a ledger file
     units: Units
     max_probe_size: int | None = None
     inclusion: float | None = None
-    schedule: Schedule | None = None  # of the rounds of a tournament
-    categorical: NDArray[np.int64] | None = None  # the columns that are categories
-    scoring: str | None = None  # the score that J is, by name
-    # Fingerprints of the data, None where the run is not kept in a file.
+    schedule: Schedule | None = None  # the rounds of a tournament
+    categorical: NDArray[np.int64] | None = None  # the categorical columns
+    scoring: str | None = None  # name of the score
+    # Fingerprints of the data; None without a ledger file.
     data: str | None = None
     target: str | None = None
     folds: str | None = None
@@ -63,41 +100,41 @@ class Settings:
     check_every: int = 400
     block_size: int = 50
     feature_names: list[str] | None = None
-    cv: str | None = None  # in words
-    version: str | None = None  # of Probewise, that began the run
-    command: list[str] | None = None  # the arguments of the command line, if it began the run
-    row_shares: Floats | None = None  # of J, for each group of rows of which the ledger keeps what it gave
-    row_unit: float = 1.0  # in which that is kept
-    rows: str | None = None  # which rows are in which group, as a fingerprint
-    scale: str | None = None  # on which columns were brought before they were probed
-    uneven: tuple[float, float] | None = None  # least and largest deviation, if wide columns rule the criterion
-    univariate_p_values: Floats | None = None  # of each unit, by the permutation test
+    cv: str | None = None  # description
+    version: str | None = None  # version of Probewise that started the run
+    command: list[str] | None = None  # command-line arguments, if the command line started the run
+    row_shares: Floats | None = None  # weight in J of each group of rows whose contribution is stored
+    row_unit: float = 1.0  # unit of the stored contributions
+    rows: str | None = None  # fingerprint of the group of each row
+    scale: str | None = None  # transformation of the columns
+    uneven: tuple[float, float] | None = None  # smallest and largest standard deviation, where wide columns dominate
+    univariate_p_values: Floats | None = None  # p-value of each unit, by the permutation test
 
     @classmethod
     def of_features(cls, n_features: int) -> Settings:
-        """Of probes without a table, whose units are features."""
+        """Settings of a run without a table, whose units are features."""
         return cls(0, (0, n_features), "", Units.of_features(n_features))
 
     @property
     def method(self) -> str:
-        """The selector that the run is of."""
+        """Name of the selector that made the run."""
         return "DAF" if self.schedule is None else "Tournament"
 
     def first_plan(self) -> ProbePlan:
-        """The plan over units that the run begins with."""
+        """The plan, over units, of the first round."""
         n_units = self.units.n_units
         kind = ProbePlan if self.schedule is None else TournamentPlan
         size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
         return kind(n_units, min(size, n_units), self.inclusion, self.seed)
 
     def effort(self, n_probes: int) -> tuple[float, float]:
-        """What so many probes take, in any unit, and the seconds between them, as far as that is known beforehand."""
+        """Work of the first ``n_probes`` in arbitrary units, and the expected seconds of work between probes."""
         if self.schedule is not None:
             return self.schedule.effort(self.first_plan(), n_probes)
         return float(n_probes), 0.0
 
     def with_data(self, X: Any, y: Any, splits: Any, sample_weight: Any, rows: RowGroups | None) -> Settings:
-        """The same with the fingerprints of the data: reads all of them."""
+        """Add the fingerprints of the data, which reads all of it."""
         return replace(
             self,
             data=fingerprint(X),
@@ -107,22 +144,22 @@ class Settings:
             rows=None if rows is None else fingerprint(rows.group_of),
         )
 
-    # ---- written
+    # ---- writing
 
     def open_ledger(self, path: str | PathLike[str] | None) -> Ledger:
         """Open the ledger at ``path``, or one in memory; a file that exists must hold a run with these settings."""
         if path is None:
             return Ledger(settings={ROW_GROUPS: None if self.row_shares is None else len(self.row_shares)})
-        unnamed = [text for text in (self.criterion, self.scoring) if text is not None and UNKNOWN in text]
+        unnamed = [text for text in (self.criterion, self.scoring) if text is not None and UNNAMED in text]
         if unnamed:
             raise LedgerError(
-                f"the ledger {fspath(path)} needs a name for {unnamed[0]}: a function may change between two runs; "
-                "give criterion=Function(my_function, name='first'), or Scorer(estimator, scoring=..., name='first')"
+                f"the ledger {fspath(path)} needs a name for {unnamed[0]}, because a function may change between two "
+                "runs: use Function(my_function, name='first') or Scorer(estimator, scoring=..., name='first')"
             )
         return Ledger(path, self.identity(), notes=self.notes())
 
     def identity(self) -> dict[str, Any]:
-        """What two runs must have in common to be the same run, as plain JSON values."""
+        """The values that two runs must share to be the same run, as plain JSON."""
         identity: dict[str, Any] = {
             "seed": self.seed,
             "shape": list(self.shape),
@@ -144,14 +181,14 @@ class Settings:
             schedule = self.schedule
             identity["tournament"] = [schedule.n_probes, *schedule.ends]
             identity["protected"] = [schedule.protected_above, fingerprint(schedule.protected)]
-        if self._tells_units:
+        if self._has_special_units:
             units = self.units
             parts = (units.members.indices, units.members.offsets, units.kept)
             identity["units"] = fingerprint(*parts)
         return identity
 
     def notes(self) -> dict[str, Any]:
-        """What else is kept, so that a ranking can be made from the ledger alone; columns take 5 bytes each."""
+        """Other values that are stored, so that a ledger alone is enough to make a ranking."""
         notes: dict[str, Any] = {
             "feature_names": self.feature_names,
             "version": self.version,
@@ -159,7 +196,7 @@ class Settings:
             "check_every": self.check_every,
             "cv": self.cv,
         }
-        if self._tells_units:
+        if self._has_special_units:
             notes["unit_members"] = _packed(self.units.members.indices)
             notes["unit_sizes"] = _packed(self.units.members.sizes)
             notes["unit_always"] = _packed(self.units.kept)
@@ -176,8 +213,8 @@ class Settings:
         return notes
 
     @property
-    def _tells_units(self) -> bool:
-        """Whether units are more than the features."""
+    def _has_special_units(self) -> bool:
+        """Whether there are groups, categorical features or features of ``keep``."""
         return not self.units.are_features or (self.categorical is not None and len(self.categorical) > 0)
 
     def unit_names(self) -> list[str] | None:
@@ -188,19 +225,20 @@ class Settings:
         first = units.first_features().tolist()
         return [str(column) if names is None else names[column] for column in first]
 
-    # ---- read
+    # ---- reading
 
     @classmethod
     def read(cls, ledger: Ledger) -> Settings:
-        """The settings of the run in a ledger. A ledger is a file like any other: what it says must be possible."""
-        kept = ledger.settings
-        if "shape" not in kept or "seed" not in kept:
-            raise ValueError(f"the ledger {ledger.path} does not say what data it is of, so there is nothing to report")
+        """The settings in a ledger. They are checked, because a ledger may be damaged or forged."""
+        stored = ledger.settings
+        if "shape" not in stored or "seed" not in stored:
+            raise ValueError(f"the ledger {ledger.path} does not describe its data, so it cannot be reported")
         try:
-            return cls(**_read(kept))
+            return cls(**_read(stored))
         except DAMAGE as error:
-            words = "is damaged: it says what no run can be; put back a copy of it"
-            raise LedgerError(f"the ledger {ledger.path} {words}") from error
+            raise LedgerError(
+                f"the ledger {ledger.path} is damaged: its settings are impossible; restore a copy"
+            ) from error
 
 
 def saved_settings(path: str | PathLike[str] | None) -> Settings | None:
@@ -211,23 +249,23 @@ def saved_settings(path: str | PathLike[str] | None) -> Settings | None:
         return Settings.read(ledger) if "seed" in ledger.settings else None
 
 
-def _read(kept: Mapping[str, Any]) -> dict[str, Any]:
-    sizes = _read_sizes(kept)
+def _read(stored: Mapping[str, Any]) -> dict[str, Any]:
+    sizes = _read_sizes(stored)
     n_features = sizes["shape"][1]
-    units = _read_units(kept, n_features)
+    units = _read_units(stored, n_features)
     inclusion = sizes["inclusion"]
-    _require(inclusion is None or inclusion * units.n_units >= FEWEST_EXPECTED)
-    _require(sizes["block_size"] * (units.n_units if inclusion else sizes["max_probe_size"] or 1) <= MOST_IN_A_BLOCK)
-    words = {name: kept.get(name) for name in ("data", "target", "folds", "sample_weight", "scoring", "cv")}
+    _require(inclusion is None or inclusion * units.n_units >= MIN_EXPECTED_SIZE)
+    _require(sizes["block_size"] * (units.n_units if inclusion else sizes["max_probe_size"] or 1) <= MAX_BLOCK_FEATURES)
+    words = {name: stored.get(name) for name in ("data", "target", "folds", "sample_weight", "scoring", "cv")}
     _require(all(text is None or isinstance(text, str) for text in words.values()))
     return {
         **sizes,
         **words,
-        **_read_notes(kept, n_features),
-        "criterion": str(kept.get("criterion")),
+        **_read_notes(stored, n_features),
+        "criterion": str(stored.get("criterion")),
         "units": units,
-        "schedule": _read_schedule(kept, units),
-        **_read_rows(kept, units),
+        "schedule": _read_schedule(stored, units),
+        **_read_rows(stored, units),
     }
 
 
@@ -236,12 +274,12 @@ def _require(*conditions: Any) -> None:
         raise ValueError("impossible")
 
 
-def _read_sizes(kept: Mapping[str, Any]) -> dict[str, Any]:
-    n_rows, n_features = kept["shape"]
-    seed, inclusion, size = kept["seed"], kept.get("inclusion"), kept.get("max_probe_size")
-    block_size, check_every = kept["block_size"], kept["check_every"]
+def _read_sizes(stored: Mapping[str, Any]) -> dict[str, Any]:
+    n_rows, n_features = stored["shape"]
+    seed, inclusion, size = stored["seed"], stored.get("inclusion"), stored.get("max_probe_size")
+    block_size, check_every = stored["block_size"], stored["check_every"]
     for number in (n_rows, n_features, size or 1, block_size, check_every):
-        _require(isinstance(number, int), 1 <= number <= MOST_FEATURES)
+        _require(isinstance(number, int), 1 <= number <= MAX_FEATURES)
     _require(isinstance(seed, int), 0 <= seed < 2**64, inclusion is None or 0 < inclusion < 1)
     return {
         "seed": seed,
@@ -253,32 +291,32 @@ def _read_sizes(kept: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _read_units(kept: Mapping[str, Any], n_features: int) -> Units:
-    if kept.get("units") is None:
+def _read_units(stored: Mapping[str, Any], n_features: int) -> Units:
+    if stored.get("units") is None:
         return Units.of_features(n_features)
-    members, sizes = _unpacked(kept["unit_members"]), _unpacked(kept["unit_sizes"])
-    always = _unpacked(kept["unit_always"])
+    members, sizes = _unpacked(stored["unit_members"]), _unpacked(stored["unit_sizes"])
+    kept = _unpacked(stored["unit_always"])
     offsets = np.concatenate([[0], np.cumsum(sizes.astype(np.int64))])
-    every = np.concatenate([members, always])
+    features = np.concatenate([members, kept])
     _require(len(sizes), (sizes > 0).all(), offsets[-1] == len(members))
-    _require(len(np.unique(every)) == len(every), every.min() >= 0, every.max() < n_features)
-    return Units(n_features, Subsets(members, offsets), always)
+    _require(len(np.unique(features)) == len(features), features.min() >= 0, features.max() < n_features)
+    return Units(n_features, Subsets(members, offsets), kept)
 
 
-def _read_schedule(kept: Mapping[str, Any], units: Units) -> Schedule | None:
-    if kept.get("tournament") is None:
+def _read_schedule(stored: Mapping[str, Any], units: Units) -> Schedule | None:
+    if stored.get("tournament") is None:
         return None
-    n_probes, *ends = kept["tournament"]
-    above, protected = kept["protected"][0], _unpacked(kept["protected_units"])
+    n_probes, *ends = stored["tournament"]
+    above, protected = stored["protected"][0], _unpacked(stored["protected_units"])
     for number in (n_probes, *ends, above):
         _require(isinstance(number, int), 0 <= number <= 2**53)
     _require((np.diff([0, *ends]) > 0).all(), ((protected >= 0) & (protected < units.n_units)).all())
     return Schedule(n_probes, tuple(ends), protected, above)
 
 
-def _read_rows(kept: Mapping[str, Any], units: Units) -> dict[str, Any]:
-    n_groups, shares, p_values = kept.get(ROW_GROUPS), kept.get("row_shares"), kept.get("univariate_p_values")
-    unit = float(kept.get("row_unit", 1.0))
+def _read_rows(stored: Mapping[str, Any], units: Units) -> dict[str, Any]:
+    n_groups, shares, p_values = stored.get(ROW_GROUPS), stored.get("row_shares"), stored.get("univariate_p_values")
+    unit = float(stored.get("row_unit", 1.0))
     _require(math.isfinite(unit), unit > 0)
     if n_groups is not None:
         shares = np.array(shares, dtype=np.float64)
@@ -286,20 +324,20 @@ def _read_rows(kept: Mapping[str, Any], units: Units) -> dict[str, Any]:
     if p_values is not None:
         p_values = _unpacked(p_values, "<f4").astype(np.float64)
         _require(p_values.shape == (units.n_units,), ((p_values >= 0) & (p_values <= 1)).all())
-    _require(kept.get("scale") in (None, "standard", "rank"))
-    uneven = None if kept.get("uneven") is None else tuple(float(width) for width in kept["uneven"])
+    _require(stored.get("scale") in (None, "standard", "rank"))
+    uneven = None if stored.get("uneven") is None else tuple(float(width) for width in stored["uneven"])
     _require(uneven is None or len(uneven) == 2)
-    known = {"rows": kept.get("rows"), "scale": kept.get("scale"), "uneven": uneven}
-    return {"row_shares": shares, "row_unit": unit, "univariate_p_values": p_values, **known}
+    others = {"rows": stored.get("rows"), "scale": stored.get("scale"), "uneven": uneven}
+    return {"row_shares": shares, "row_unit": unit, "univariate_p_values": p_values, **others}
 
 
-def _read_notes(kept: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-    names, command = kept.get("feature_names"), kept.get("command")
-    categorical = np.array(kept.get("categorical") or [], dtype=np.int64)
+def _read_notes(stored: Mapping[str, Any], n_features: int) -> dict[str, Any]:
+    names, command = stored.get("feature_names"), stored.get("command")
+    categorical = np.array(stored.get("categorical") or [], dtype=np.int64)
     _require(names is None or (len(names) == n_features and all(isinstance(name, str) for name in names)))
     _require(categorical.ndim == 1, ((categorical >= 0) & (categorical < n_features)).all())
     _require(command is None or all(isinstance(word, str) for word in command))
-    version = None if kept.get("version") is None else str(kept["version"])
+    version = None if stored.get("version") is None else str(stored["version"])
     return {"feature_names": names, "categorical": categorical, "command": command, "version": version}
 
 

@@ -1,4 +1,4 @@
-"""The tally: sums of J over probes for every feature, which add up, and the DAF coefficients they give."""
+"""The tally: sums of J per feature over the probes that contain it, and the DAF coefficients computed from them."""
 
 from __future__ import annotations
 
@@ -13,21 +13,24 @@ from .probes import Subsets
 
 Floats = NDArray[np.float64]
 COEFFICIENTS = ("daf0", "daf1", "daf2", "daf0_centered", "daf2_centered", "regression")
-FEATURES_AT_A_TIME = 2**16
+FEATURES_PER_PIECE = 2**16
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """Count, sum and sum of squares of J over all probes, and over the probes that hold each feature.
+    """Count, sum and sum of squares of J over all probes, and over the probes that contain each feature.
 
-    Sums are of ``J - shift``, so that a J that is large against its deviation loses no digits. Tallies of
-    different probes add; with one shift the sum is exact to rounding, with two it is brought to the first's.
+    Sums are of ``J - shift``, so that no digits are lost where J is large compared with its standard deviation. Tallies
+    of different probes can be added; if their shifts differ, the sum has the shift of the first.
 
     Attributes
     ----------
-    n_probes, total, total_square : over all probes.
-    table : array (n_features, 3), the same three numbers over the probes that hold the feature.
-    shift : what was taken off every J.
+    n_probes, total, total_square : int, float, float
+        Count, sum and sum of squares over all probes.
+    table : array of shape (n_features, 3)
+        Count, sum and sum of squares over the probes that contain each feature.
+    shift : float
+        The number subtracted from every J.
     """
 
     n_probes: int
@@ -42,12 +45,12 @@ class Tally:
 
     @classmethod
     def of(cls, subsets: Subsets, values: Floats, n_features: int, shift: float = 0.0) -> Tally:
-        """The tally of a batch of probes and their J."""
+        """Tally of one batch of probes and their J."""
         return cls.over([(subsets, values)], n_features, shift)
 
     @classmethod
     def over(cls, batches: Iterable[tuple[Subsets, Floats]], n_features: int, shift: float = 0.0) -> Tally:
-        """The tally of one batch after the other."""
+        """Tally of several batches."""
         sheet = TallySheet(n_features, shift)
         for subsets, values in batches:
             sheet.add(subsets, values)
@@ -55,7 +58,7 @@ class Tally:
 
     def __add__(self, other: Tally) -> Tally:
         if self.n_features != other.n_features:
-            raise ValueError(f"tallies of {self.n_features} and {other.n_features} features do not add")
+            raise ValueError(f"tallies of {self.n_features} and {other.n_features} features cannot be added")
         other = other.shifted(self.shift)
         return Tally(
             self.n_probes + other.n_probes,
@@ -66,7 +69,7 @@ class Tally:
         )
 
     def shifted(self, shift: float) -> Tally:
-        """The same knowledge, counted from another zero."""
+        """Change the shift without changing J."""
         if shift == self.shift:
             return self
         move = self.shift - shift
@@ -82,7 +85,7 @@ class Tally:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """In how many probes each feature was."""
+        """Number of probes that contain each feature."""
         return self.table[:, 0].astype(np.int64)
 
     @property
@@ -92,32 +95,32 @@ class Tally:
 
     @property
     def coverage(self) -> int:
-        """The least, over features, of the probes with it and the probes without it (2011, eq. 16)."""
+        """Smallest number of probes with a feature, or without it, over all features (2011, eq. 16)."""
         return int(min(self.table[:, 0].min(initial=self.n_probes), self.n_probes - self.table[:, 0].max(initial=0)))
 
     def covers(self, n_probes: int) -> bool:
-        """Whether ``coverage`` is at least this; while it is not, the answer does not take a look at every feature."""
+        """Whether ``coverage`` is at least ``n_probes``; stops at the first feature where it is not."""
         return bool(sums.is_covered(self.table, self.n_probes, n_probes))
 
     def daf0(self) -> Floats:
-        """Mean J with the feature less mean J without it (2011, eq. 7)."""
+        """Mean J of probes with the feature minus mean J of probes without it (2011, eq. 7)."""
         out = np.empty(self.n_features)
         sums.mean_differences(self.table, self.n_probes, self.total, out)
         return out
 
     def daf1(self) -> Floats:
-        """DAF0 over the count-weighted mean of the two standard deviations (2011, eq. 10)."""
-        return self._by_pieces(lambda part: _ratio(part.daf0(), part._deviation()))
+        """DAF0 divided by the count-weighted mean of the two standard deviations (2011, eq. 10)."""
+        return self._by_pieces(lambda tally: _ratio(tally.daf0(), tally._deviation()))
 
     def std_errors(self, coefficient: str = "daf0") -> Floats:
         """Welch's standard error of DAF0; for DAF1 divided by the same deviation as the coefficient."""
-        return self._by_pieces(lambda part: part._errors(coefficient))
+        return self._by_pieces(lambda tally: tally._errors(coefficient))
 
     def _by_pieces(self, measure: Callable[[Tally], Floats]) -> Floats:
-        """A measure of every feature, made for some at a time: what is needed on the way stays small."""
+        """Apply ``measure`` to slices of the features, which bounds the memory of intermediate arrays."""
         out = np.empty(self.n_features)
-        for start in range(0, self.n_features, FEATURES_AT_A_TIME):
-            piece = slice(start, start + FEATURES_AT_A_TIME)
+        for start in range(0, self.n_features, FEATURES_PER_PIECE):
+            piece = slice(start, start + FEATURES_PER_PIECE)
             out[piece] = measure(replace(self, table=self.table[piece]))
         return out
 
@@ -135,14 +138,14 @@ class Tally:
 
     @property
     def sides(self) -> tuple[PowerSums, PowerSums]:
-        """Of the probes with each feature, and of those without it."""
+        """Sums over the probes with each feature, and over the probes without it."""
         totals = np.array([self.n_probes, self.total, self.total_square])
         return PowerSums(*self.table.T), PowerSums(*(totals - self.table).T)
 
 
 @dataclass(frozen=True)
 class PowerSums:
-    """Counts, sums and sums of squares, and the population variance they give."""
+    """Counts, sums and sums of squares, with the population variance computed from them."""
 
     count: Floats
     total: Floats
@@ -156,10 +159,10 @@ class PowerSums:
 
 
 class TallySheet:
-    """A tally being written: the one mutable place, so that a probe costs its size and not n_features.
+    """A tally that grows in place, so that adding a probe costs time in proportion to its size, not to n_features.
 
-    Probes are added one after the other in the order given, so how they are cut into batches does not
-    change a bit of the result. ``view`` shares memory with the sheet.
+    Probes are added in order, so the result does not depend on how they are divided into batches, not by a bit. The
+    tally returned by ``view`` shares memory with the sheet.
     """
 
     def __init__(self, n_features: int, shift: float = 0.0) -> None:
@@ -179,10 +182,10 @@ class TallySheet:
 def size_deviations(
     batches: Iterable[tuple[Subsets, Floats]], largest: int, *, shift: float = 0.0, min_probes: int = 30
 ) -> Floats:
-    """sigma(d), the population standard deviation of J over probes of size d (2011, eq. 12), for d = 0..largest.
+    """Standard deviation sigma(d) of J over probes of size d (2011, eq. 12), for d = 0..largest.
 
-    A size seen in fewer than ``min_probes`` probes takes in its neighbours on both sides, one step at a
-    time, until the pool holds enough probes and a deviation above zero. Where J never varies, 1.
+    A size with fewer than ``min_probes`` probes is pooled with neighboring sizes on both sides, one step at a time,
+    until the pool has enough probes and a standard deviation above zero. Where J never varies, the value is 1.
     """
     table = np.zeros((largest + 1, 3))
     for subsets, values in batches:
@@ -197,7 +200,7 @@ def size_deviations(
         sums_in_reach = np.where((reach == 0)[:, None], table[sizes], running[high] - running[low])
         return PowerSums(*sums_in_reach.T)
 
-    # A wider pool never holds fewer probes nor, if it varies, stops varying: bisect for the least reach.
+    # A wider pool has at least as many probes, and a variance above 0 stays above 0: bisect for the smallest reach.
     low, high = np.zeros(len(sizes), np.int64), np.full(len(sizes), largest)
     while np.any(low < high):
         middle = (low + high) // 2
@@ -205,22 +208,22 @@ def size_deviations(
         enough = (pooled.count >= min_probes) & (pooled.variance > usable)
         low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
     deviations = np.ones(largest + 1)
-    found = np.sqrt(pool(high).variance)
-    deviations[sizes] = np.where(found > 0, found, 1.0)
+    pooled_deviations = np.sqrt(pool(high).variance)
+    deviations[sizes] = np.where(pooled_deviations > 0, pooled_deviations, 1.0)
     return deviations
 
 
 def positions(scores: Floats) -> NDArray[np.int64]:
-    """Place of each feature in descending order of score, from 0; ties to the lower index, NaN last."""
-    order = np.argsort(-scores)  # not stable, but without ties several times as fast as numpy's stable sort
+    """Position of each feature in descending order of score, from 0; ties go to the lower index, NaN is last."""
+    order = np.argsort(-scores)  # not stable, but several times as fast as a stable sort where there are no ties
     ordered = scores[order]
     tie_group = np.zeros(len(scores), np.int64)
     np.cumsum((ordered[1:] != ordered[:-1]) & ~np.isnan(ordered[:-1]), out=tie_group[1:])
     first_key = tie_group * len(scores)
     order = np.sort(first_key + order) - first_key  # ties by index
-    places = np.empty(len(scores), np.int64)
-    places[order] = np.arange(len(scores))
-    return places
+    ranks = np.empty(len(scores), np.int64)
+    ranks[order] = np.arange(len(scores))
+    return ranks
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:

@@ -1,7 +1,7 @@
-"""Units, what enters and leaves a probe as one: a feature, a group of features, or a category.
+"""Units: what enters a probe as one (a feature, a group of features, or a categorical feature).
 
-A run numbers units and nothing else. Here units become features, as the user numbers them, and columns of the matrix
-that the criterion sees.
+A run knows only the numbers of units. This module translates units into features of the user's table and into columns
+of the matrix that the criterion sees.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from .probes import ProbePlan, Round, Subsets
 
 Columns = NDArray[np.int32]
 NO_COLUMNS: Columns = np.empty(0, np.int32)
-MOST_LEVELS = 1000
+MAX_LEVELS = 1000
 
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """The units of a run over the features of a table."""
+    """The units of a run and the features of each unit."""
 
     n_features: int
     members: Subsets  # the features of each unit
-    kept: Columns = field(default_factory=lambda: NO_COLUMNS)  # features in every probe, as the user asked
+    kept: Columns = field(default_factory=lambda: NO_COLUMNS)  # features that are in all_features probe (``keep``)
 
     @classmethod
     def of_features(cls, n_features: int) -> Units:
-        """Each feature a unit."""
-        return cls(n_features, one_each(np.arange(n_features, dtype=np.int32)))
+        """Make all_features feature a unit."""
+        return cls(n_features, singletons(np.arange(n_features, dtype=np.int32)))
 
     @property
     def n_units(self) -> int:
@@ -42,34 +42,34 @@ class Units:
 
     @property
     def n_ranks(self) -> int:
-        """How many can be selected: a group counts as one."""
+        """Number of ranks: a group has one rank, and so has all_features feature of ``keep``."""
         in_groups = len(self.members.indices) - self.n_units
         return self.n_features - in_groups
 
     @cached_property
     def are_features(self) -> bool:
-        """Whether each feature is a unit, and nothing else is."""
+        """Whether all_features feature is a unit of its own."""
         return self.n_units == self.n_features and np.array_equal(self.members.indices, np.arange(self.n_features))
 
     def plan(self, unit_plan: ProbePlan) -> ProbePlan:
-        """The plan of a run over the units, in features."""
+        """Translate a plan over units into a plan over features."""
         if self.are_features:
             return unit_plan
         settings = (self.n_features, unit_plan.max_size, unit_plan.inclusion, unit_plan.seed)
         return FeaturePlan(*settings, units=self, unit_plan=unit_plan)
 
     def features_of(self, subsets: Subsets) -> Subsets:
-        return spelled_out(subsets, self.members, self.kept)
+        return expanded(subsets, self.members, self.kept)
 
     @cached_property
     def unit_of(self) -> NDArray[np.int64]:
-        """The unit of each feature; -1 for one that is in none."""
+        """The unit of each feature; -1 for a feature that is in no unit."""
         units = np.full(self.n_features, -1)
         units[self.members.indices] = np.repeat(np.arange(self.n_units), self.members.sizes)
         return units
 
     def per_feature(self, values: NDArray[Any], empty: Any = np.nan) -> NDArray[Any]:
-        """A value of each unit as one of each of its features."""
+        """Give all_features feature the value of its unit; ``empty`` for features in no unit."""
         if self.are_features:
             return values
         shape = (self.n_features, *values.shape[1:])
@@ -85,16 +85,16 @@ class Units:
 
 @dataclass(frozen=True, eq=False)
 class FeaturePlan(ProbePlan):
-    """The probes of a run over units, in features: probe i holds the features of the units of probe i."""
+    """The probes of a plan over units, written as features."""
 
     units: Units = field(kw_only=True, repr=False)
     unit_plan: ProbePlan = field(kw_only=True, repr=False)
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
-        every = np.sort(np.concatenate([self.units.members.indices, self.units.kept]))
+        all_features = np.sort(np.concatenate([self.units.members.indices, self.units.kept]))
         later = self.unit_plan.rounds[1:]
-        return (Round(0, every), *(Round(part.start, self._features(part.active)) for part in later))
+        return (Round(0, all_features), *(Round(part.start, self._features(part.active)) for part in later))
 
     def _features(self, units: Columns) -> Columns:
         return np.sort(self.units.features_of(Subsets(units, np.array([0, len(units)]))).indices)
@@ -113,15 +113,15 @@ class FeaturePlan(ProbePlan):
 
 @dataclass(frozen=True, eq=False)
 class UnitTable:
-    """The matrix that the criterion sees, and the units in it."""
+    """The matrix that the criterion sees, and the columns of each unit in it."""
 
     matrix: Any
     units: Units
-    columns: Subsets  # of each unit in the matrix
-    kept: Columns = field(default_factory=lambda: NO_COLUMNS)  # columns that are in every probe
+    columns: Subsets  # the columns of each unit
+    kept: Columns = field(default_factory=lambda: NO_COLUMNS)  # columns that are in all_features probe
 
     def score_of_units(self, score: Any) -> Any:
-        """The criterion, bound to the matrix, as a function of subsets of units."""
+        """Turn a criterion bound to the matrix into a function of subsets of units."""
         if not len(self.kept) and np.array_equal(self.columns.indices, np.arange(self.units.n_units)):
             return score
         return UnitScore(score, self.columns, self.kept)
@@ -136,10 +136,10 @@ class UnitScore:
     kept: Columns
 
     def __call__(self, subsets: Subsets) -> Any:
-        return self.score(spelled_out(subsets, self.columns, self.kept))
+        return self.score(expanded(subsets, self.columns, self.kept))
 
     def outcomes(self, subsets: Subsets, group_of: NDArray[np.int64]) -> Any:
-        return self.score.outcomes(spelled_out(subsets, self.columns, self.kept), group_of)
+        return self.score.outcomes(expanded(subsets, self.columns, self.kept), group_of)
 
 
 def unit_table(
@@ -149,22 +149,22 @@ def unit_table(
     categorical: NDArray[np.bool_] | None = None,
     names: NDArray[Any] | None = None,
 ) -> UnitTable:
-    """X as the criterion sees it: categories in a column for each level."""
+    """Make the matrix that the criterion sees: X with one column of 0 and 1 per level of a categorical feature."""
     if categorical is not None and categorical.any():
         matrix, columns = one_hot(X, categorical, names)
     else:
-        matrix, columns = X, one_each(np.arange(X.shape[1], dtype=np.int32))
+        matrix, columns = X, singletons(np.arange(X.shape[1], dtype=np.int32))
     if units.are_features:
         return UnitTable(matrix, units, columns)
-    kept = spelled_out(Subsets(units.kept, np.array([0, len(units.kept)])), columns, NO_COLUMNS).indices
-    return UnitTable(matrix, units, spelled_out(units.members, columns, NO_COLUMNS), kept)
+    kept = expanded(Subsets(units.kept, np.array([0, len(units.kept)])), columns, NO_COLUMNS).indices
+    return UnitTable(matrix, units, expanded(units.members, columns, NO_COLUMNS), kept)
 
 
 def one_hot(X: Any, categorical: NDArray[np.bool_], names: NDArray[Any] | None = None) -> tuple[Any, Subsets]:
-    """A matrix with a column for each level of a category, of 1 and 0, and the columns of each feature.
+    """Encode categorical columns as one column of 0 and 1 per level; also return the columns of each feature.
 
-    A level that a fold does not train on tells its model nothing: all rows have 0 there. So it makes no difference
-    whether levels are found before or inside of the folds. What is missing is a level of its own, as in scikit-learn.
+    Levels are found in all rows. That is the same as finding them inside each fold: a level without training rows is a
+    column of zeros there, which no model can use. A missing value is a level of its own, as in scikit-learn.
     """
     if sp.issparse(X) or isinstance(X, Stored):
         raise ParameterError("categorical_features needs a frame or a dense array: encode the columns first")
@@ -172,10 +172,10 @@ def one_hot(X: Any, categorical: NDArray[np.bool_], names: NDArray[Any] | None =
     for column in np.flatnonzero(categorical):
         values = X[:, column]
         levels = np.unique(values)
-        if len(levels) > MOST_LEVELS:
+        if len(levels) > MAX_LEVELS:
             name = column if names is None else repr(str(names[column]))
             raise ValueError(
-                f"categorical column {name} has {len(levels):,} levels, and at most {MOST_LEVELS:,} can be told apart: "
+                f"categorical column {name} has {len(levels):,} levels, more than the maximum of {MAX_LEVELS:,}: "
                 "leave it out, or join rare levels"
             )
         sizes[column] = len(levels)
@@ -188,14 +188,14 @@ def one_hot(X: Any, categorical: NDArray[np.bool_], names: NDArray[Any] | None =
     return out, Subsets(np.arange(offsets[-1], dtype=np.int32), offsets)
 
 
-def one_each(numbers: Columns) -> Subsets:
-    """Each number a subset."""
+def singletons(numbers: Columns) -> Subsets:
+    """Make all_features number a subset of its own."""
     return Subsets(numbers, np.arange(len(numbers) + 1))
 
 
-def spelled_out(subsets: Subsets, lists: Subsets, kept: Columns) -> Subsets:
-    """Each number in the subsets replaced by its list, after what is in every one."""
-    if len(lists.indices) == len(lists):  # lists of one
+def expanded(subsets: Subsets, lists: Subsets, kept: Columns) -> Subsets:
+    """Replace each number in the subsets by its list, and put the ``kept`` columns in front of all_features subset."""
+    if len(lists.indices) == len(lists):  # all_features list has one number
         indices, offsets = lists.indices[subsets.indices], subsets.offsets
     else:
         sizes = lists.sizes[subsets.indices]
@@ -213,7 +213,7 @@ def spelled_out(subsets: Subsets, lists: Subsets, kept: Columns) -> Subsets:
 
 
 def units_of(n_features: int, *, groups: list[Columns], keep: Columns, names: NDArray[Any] | None = None) -> Units:
-    """The units of a run, from the groups of features and the features to keep."""
+    """Make the units from the groups of features and the features of ``keep``."""
     if not groups and not len(keep):
         return Units.of_features(n_features)
     label = np.arange(n_features)
@@ -222,13 +222,13 @@ def units_of(n_features: int, *, groups: list[Columns], keep: Columns, names: ND
         if 0 < len(inside) < len(group):
             name = inside[0] if names is None else names[inside[0]]
             raise ParameterError(
-                f"keep names column {name} and not all others of its group in feature_groups: name all of them, or "
+                f"keep has column {name} but not all other columns of its group in feature_groups: add them, or "
                 "leave the column out of the group"
             )
         label[group] = group[0]
     columns = np.setdiff1d(np.arange(n_features), keep)
     order = columns[np.argsort(label[columns], kind="stable")].astype(np.int32)
     if not len(order):
-        raise ParameterError(f"keep leaves none of {n_features} features to rank: name fewer")
+        raise ParameterError(f"keep has all {n_features} features, so none is left to rank: use a shorter list")
     starts = np.flatnonzero(np.concatenate([[True], np.diff(label[order]) != 0]))
     return Units(n_features, Subsets(order, np.append(starts, len(order)).astype(np.int64)), keep)

@@ -1,4 +1,4 @@
-"""An honest score: rank, choose how many features and train on some rows, then score on others, over and over."""
+"""Nested cross-validation: rank, choose the number of features and train on some rows, then score on other rows."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ import numpy as np
 
 from ..engine.ledger import Ledger
 from ..engine.permutation_test import shuffled_target
-from .sizes import CONVINCING, FOLDS, Columns, Floats, SizeCurve, fewest_enough, size_curve
+from .sizes import CONVINCING, FOLDS, Columns, Floats, SizeCurve, size_curve, suggested_size
 
-FEWEST_SECONDS = 1.0
-FEWEST_PROBES = 1000  # of a copy of the run; with fewer it would be another method
-MOST_ROUNDS = 4  # of five folds: more tell little, since they share their rows
+MIN_SECONDS = 1.0
+MIN_PROBES = 1000  # of a nested run; with fewer it would be another method
+MAX_REPETITIONS = 4  # of five folds; more add little, because they share their rows
 
 
 @dataclass(frozen=True, eq=False)
 class NestedScore:
-    """What the whole procedure reaches on rows that it has not seen.
+    """Score of the whole procedure on held-out rows.
 
     Attributes
     ----------
     curve : SizeCurve
-        The scores of each fold by number of features, ranked on its other rows; ``curve.suggested`` are enough.
+        Scores of each fold by number of features, ranked on the training rows of the fold.
     n_folds : int
-        Into which the rows were dealt each time.
+        Number of folds in each repetition.
     sizes : array of int64
-        As many features as the other folds of the same deal say are enough, for each fold: these test on rows that it
-        trains on. 0 where they say that guessing, without any feature, does as well.
+        For each fold, the number of features that the other folds of the repetition suggest; they test on rows that
+        this fold trains on. 0 where they suggest that guessing, without any feature, is as good.
     scores : array of float64
-        Of each fold with as many features; of guessing where there are none.
+        Score of each fold with that number of features; the score of guessing where it is 0.
     mean, std_error : float
-        Of the scores. The error is larger than of independent ones, since folds share the rows they train on, and not
-        less than that of a guesser who is scored on every row once.
+        Mean of the scores and its standard error, corrected for the training rows that folds share, and at least the
+        standard error of guessing.
     guess : float or None
-        What the score is without any feature; None: not known.
+        The score of guessing; None: not known.
     beats_guessing : bool or None
         Whether the mean is above guessing by two standard errors.
     shuffled : float or None
-        The mean with the target shuffled: how good it looks on noise; None where that was not tried.
+        Mean score with a shuffled target, which is the score on noise; None where not computed.
 
     References
     ----------
@@ -52,15 +52,15 @@ class NestedScore:
     shuffled: float | None = None
 
     def __repr__(self) -> str:
-        said = f"NestedScore: {self.curve.measure} {self.mean:.4g} ± {self.std_error:.2g} on rows not seen"
-        others = {"guessing": self.guess, "with the target shuffled": self.shuffled}
-        return said + "".join(f", {name} {value:.4g}" for name, value in others.items() if value is not None)
+        score = f"NestedScore: {self.curve.measure} {self.mean:.4g} ± {self.std_error:.2g} on held-out rows"
+        others = {"guessing": self.guess, "with a shuffled target": self.shuffled}
+        return score + "".join(f", {name} {value:.4g}" for name, value in others.items() if value is not None)
 
     @property
     def sizes(self) -> Columns:
-        deals = self.curve.scores.reshape(-1, self.n_folds, len(self.curve.sizes))
-        others = (np.delete(deal, fold, axis=0) for deal in deals for fold in range(self.n_folds))
-        return np.array([_enough(replace(self.curve, scores=scores)) for scores in others])
+        repetitions = self.curve.scores.reshape(-1, self.n_folds, len(self.curve.sizes))
+        others = (np.delete(scores, fold, axis=0) for scores in repetitions for fold in range(self.n_folds))
+        return np.array([_suggested_size(replace(self.curve, scores=scores)) for scores in others])
 
     @property
     def scores(self) -> Floats:
@@ -75,7 +75,7 @@ class NestedScore:
     @property
     def std_error(self) -> float:
         shared = np.sqrt(1 / len(self.scores) + self.curve.test_to_train)
-        return float(np.nanmax([self.scores.std(ddof=1) * shared, self.curve.chance]))
+        return float(np.nanmax([self.scores.std(ddof=1) * shared, self.curve.guess_error]))
 
     @property
     def guess(self) -> float | None:
@@ -86,12 +86,12 @@ class NestedScore:
         return None if self.guess is None else bool(self.mean - CONVINCING * self.std_error > self.guess)
 
 
-def _enough(curve: SizeCurve) -> int:
-    """The fewest features that are good enough, none of them included where it is known what guessing gives."""
+def _suggested_size(curve: SizeCurve) -> int:
+    """The suggested number of features; it may be 0 where the score of guessing is known."""
     sizes, means, errors = curve.sizes, curve.mean, curve.std_error
     if curve.guess is None:
-        return fewest_enough(sizes, means, errors)
-    return fewest_enough(np.append(0, sizes), np.append(curve.guess, means), np.append(0.0, errors))
+        return suggested_size(sizes, means, errors)
+    return suggested_size(np.append(0, sizes), np.append(curve.guess, means), np.append(0.0, errors))
 
 
 def nested_score(
@@ -128,29 +128,29 @@ def nested_score(
     rows = {"groups": groups, "sample_weight": sample_weight}
     run = getattr(selector, "run_", None)
     if seconds is None:
-        seconds = max(FEWEST_SECONDS, 0.0 if run is None else run.ledger.seconds)
+        seconds = max(MIN_SECONDS, 0.0 if run is None else run.ledger.seconds)
     options = {**rows, "n_probes": None if run is None else _probes_of_a_copy(run.ledger, seconds)}
     score = _repeated(seconds, selector, X, y, **options)
     if not shuffled:
         return score
-    together = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    other = shuffled_target(np.asarray(y), together, np.random.default_rng(0))
+    group_of = None if groups is None else np.unique(groups, return_inverse=True)[1]
+    other = shuffled_target(np.asarray(y), group_of, np.random.default_rng(0))
     return replace(score, shuffled=_repeated(0.0, selector, X, other, **options).mean)
 
 
 def _repeated(seconds: float, selector: Any, X: Any, y: Any, **options: Any) -> NestedScore:
-    """By a nested curve, and while time lasts more of its kind with other folds; whole groups are dealt out one way."""
-    begun = time.perf_counter()
+    """Nested curves with different folds, repeated while there is time; whole groups have only one division."""
+    started = time.perf_counter()
     curve = size_curve(selector, X, y, nested=True, **options)
     scores = [curve.scores]
-    for seed in range(1, MOST_ROUNDS if options["groups"] is None else 1):
-        if (time.perf_counter() - begun) * (seed + 1) / seed > seconds:
+    for seed in range(1, MAX_REPETITIONS if options["groups"] is None else 1):
+        if (time.perf_counter() - started) * (seed + 1) / seed > seconds:
             break
         scores.append(size_curve(selector, X, y, nested=True, seed=seed, **options).scores)
     return NestedScore(replace(curve, scores=np.concatenate(scores)), len(curve.scores))
 
 
 def _probes_of_a_copy(ledger: Ledger, seconds: float) -> int:
-    """As many as the run has if five copies then fit the time, else fewer."""
+    """Number of probes of a nested run: those of the run itself if five copies fit into the time, else fewer."""
     share = min(1.0, seconds / max(FOLDS * ledger.seconds, 1e-9))
-    return max(min(FEWEST_PROBES, ledger.n_probes), int(share * ledger.n_probes))
+    return max(min(MIN_PROBES, ledger.n_probes), int(share * ledger.n_probes))

@@ -1,8 +1,7 @@
-"""The size curve: cross-validated J of the best 1, 2, ... features along a ranking, and how many are enough."""
+"""The size curve: cross-validated J of the best 1, 2, ... features of a ranking, and the suggested number."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,69 +10,60 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.exceptions import UndefinedMetricWarning
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import RidgeClassifier, RidgeCV
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
-from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, has_fit_parameter
 
-from ..criteria import TALL, Criterion, Function, Scorer, Separability, as_criterion, in_prose
-from ..criteria.base import Folds, Split, Target
+from ..criteria import Criterion, as_criterion
+from ..criteria.base import Split, Target
+from ..display import small_table
 from ..engine.probes import Subsets
-from ..engine.progress import small_table
 from ..stopping import MaxProbes
-from ..validation.errors import ParameterError, warn
+from ..validation.errors import warn
 from ..validation.parameters import is_whole
 from ..validation.stores import Stored
-from ..validation.tables import columns_not_finite, is_frame
+from ..validation.tables import is_frame
+from .subset_scorer import SubsetScorer as SubsetScorer
+from .subset_scorer import TooFewRows as TooFewRows
+from .subset_scorer import splits_for as splits_for
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
 Choose = Callable[[Columns], list[Columns]]
 MISSING_CATEGORY = -1.0  # a missing category is a level of its own
-LARGEST, STEPS, FOLDS = 100, 16, 5  # sizes tried unless others are asked for, and folds
-CONVINCING = 2  # standard errors above guessing: of tables of pure noise one in 17 passes
-
-
-class TooFewRows(ValueError):
-    """There are not enough rows, or not of every class, to train on some and test on others."""
+MAX_SIZE, N_SIZES, FOLDS = 100, 16, 5  # the default sizes and folds
+CONVINCING = 2  # standard errors above guessing; one in 17 tables of pure noise passes
 
 
 @dataclass(frozen=True, eq=False)
 class SizeCurve:
-    """Cross-validated J of the best 1, 2, ... features, fold by fold, and the fewest that are good enough.
+    """Cross-validated J of the best 1, 2, ... features in each fold, and the suggested number of features.
 
     Attributes
     ----------
     sizes : array of int of shape (n_sizes,)
-        The numbers of features, ascending.
+        Numbers of features, ascending.
     scores : array of shape (n_folds, n_sizes)
         J on the test rows of each fold.
     mean, std_error : array of shape (n_sizes,)
-        Over folds. The error is NaN where there is one fold.
+        Mean over folds and its standard error, which is NaN for a single fold.
     best : int
-        The size of the largest mean, the smaller one of two.
+        The size with the largest mean; the smallest such size.
     suggested : int
-        The smallest size whose mean is within one standard error, that of the best, of the best.
+        The smallest size whose mean is within one standard error of the best mean.
     measure : str
-        What J is: "accuracy", "R²", or a scoring by name.
+        Name of J: "accuracy", "R²", or the name of a scoring.
     scored_by : str
-        What scored the subsets, in words: the criterion of the run, or a classifier.
+        Description of the model that scored the subsets: the criterion of the run, or a classifier.
     nested : bool
-        Whether the ranking was made anew on the training rows of every fold. If not, it has seen the rows tested on,
-        and the means are optimistic, the more the more features there are to choose from.
+        Whether features were ranked again on the training rows of every fold. If not, the ranking has numbers the test
+        rows and the means are optimistic, more so with more features to choose from.
     guess : float or None
-        What J is without any feature: of the most frequent class, or the mean of y; None: not known.
-    chance : float
-        Standard error of J for one who guesses; NaN: not known.
+        J without any feature: the most frequent class, or the mean of y; None: not known.
+    guess_error : float
+        Standard error of the score of guessing; NaN: not known.
     test_to_train : float
-        Rows tested on over rows trained on, in a fold.
+        Number of test rows divided by number of training rows in a fold.
     check : SizeCurve or None
-        Where the curve is not nested, a nested one beside it, if there is one: it says what holds on other rows.
+        For a curve that is not nested, a nested curve that shows what holds on held-out rows.
 
     References
     ----------
@@ -97,7 +87,7 @@ class SizeCurve:
     scored_by: str
     nested: bool
     guess: float | None = None
-    chance: float = np.nan
+    guess_error: float = np.nan
     test_to_train: float = 0.0
     check: SizeCurve | None = None
 
@@ -106,11 +96,11 @@ class SizeCurve:
         columns: dict[str, list[Any]] = {"features": self.sizes.tolist(), self.measure: self.mean.tolist()}
         columns["std_error"] = self.std_error.tolist()
         if self.check is not None:
-            columns["on other rows"] = self.check.mean.tolist()
+            columns["held-out"] = self.check.mean.tolist()
         columns[""] = [marks.get(size, "") for size in self.sizes.tolist()]
-        of_rows = "ranked anew in each fold" if self.nested else "along a ranking that has seen all rows"
-        first_line = f"SizeCurve: {self.measure} by number of features, {of_rows}"
-        return small_table(columns, first_line, len(self.sizes))
+        ranking = "ranked again in each fold" if self.nested else "ranked once on all rows"
+        title = f"SizeCurve: {self.measure} by number of features, {ranking}"
+        return small_table(columns, title, len(self.sizes))
 
     @property
     def mean(self) -> Floats:
@@ -128,29 +118,29 @@ class SizeCurve:
 
     @property
     def suggested(self) -> int:
-        return fewest_enough(self.sizes, self.mean, self.std_error)
+        return suggested_size(self.sizes, self.mean, self.std_error)
 
     @property
     def beats_guessing(self) -> bool | None:
-        """Whether the best is above guessing by two standard errors; None where what guessing gives is not known.
+        """Whether the best mean is above guessing by two standard errors; None where guessing is not known.
 
-        It is said of the nested curve, this one or the one beside it, if there is one. The error is the larger one of
-        that over folds, which is small by luck now and then, and that of a guesser; both times
-        sqrt(1 + n_folds * test_to_train), since folds share the rows they train on. Of tables of pure noise one in 17
-        passes where the curve is nested; where it is not, the ranking has seen the rows tested on, and most do.
+        The nested curve is used, if there is one. The standard error is the larger one of the error over folds and the
+        error of guessing, both times sqrt(1 + n_folds * test_to_train), because folds share training rows. One in 17
+        tables of pure noise passes if the curve is nested; most pass if it is not, because the ranking has numbers the
+        test rows.
         """
         if self.check is not None:
             return self.check.beats_guessing
         if self.guess is None:
             return None
-        place = int(np.argmax(self.mean))
-        error = np.nanmax([self.std_error[place], self.chance, 0.0])
+        best = int(np.argmax(self.mean))
+        error = np.nanmax([self.std_error[best], self.guess_error, 0.0])
         shared = np.sqrt(1 + len(self.scores) * self.test_to_train)
-        return bool(self.mean[place] - CONVINCING * shared * error > self.guess)
+        return bool(self.mean[best] - CONVINCING * shared * error > self.guess)
 
 
-def fewest_enough(sizes: Columns, means: Floats, errors: Floats) -> int:
-    """The smallest size whose mean is within one standard error of the best; an error not known is 0."""
+def suggested_size(sizes: Columns, means: Floats, errors: Floats) -> int:
+    """The smallest size whose mean is within one standard error of the best mean; an unknown error counts as 0."""
     best = int(np.argmax(means))
     return int(sizes[np.flatnonzero(means >= means[best] - np.nan_to_num(errors[best]))[0]])
 
@@ -201,48 +191,50 @@ def size_curve(
     warn_if_groups_missing(selector, groups)
     check_is_fitted(selector, "ranking_")
     if y is None:
-        raise ValueError("y=None: how many features are enough is judged by what they predict; give y")
-    seen, y = selector._numbers_of(X, MISSING_CATEGORY), np.asarray(y)
-    check_consistent_length(seen, y, groups, sample_weight)
+        raise ValueError("y=None: the size curve needs a target to predict")
+    numbers, y = selector._numbers_of(X, MISSING_CATEGORY), np.asarray(y)
+    check_consistent_length(numbers, y, groups, sample_weight)
     of_rows = {"groups": groups, "sample_weight": sample_weight}
     of_rows = {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
-    criterion = criterion_of(selector, seen)
+    criterion = criterion_of(selector, numbers)
     target = Target.of(y, getattr(criterion, "task", "auto"))
-    asked, given = as_sizes(selector, sizes), X if is_frame(X) else seen
+    curve_sizes, table = as_sizes(selector, sizes), X if is_frame(X) else numbers
     if nested:
         require_splittable(selector)
 
     def choose(rows: Columns) -> list[Columns]:
         if not nested:
-            return chosen(selector, asked.tolist())
-        return chosen(ranked_anew(selector, given, y, rows, asked.tolist(), of_rows, n_probes=n_probes), asked.tolist())
+            return columns_at_sizes(selector, curve_sizes.tolist())
+        copy = ranked_on_rows(selector, table, y, rows, curve_sizes.tolist(), of_rows, n_probes=n_probes)
+        return columns_at_sizes(copy, curve_sizes.tolist())
 
-    matrix, splits = selector._criterion_input(seen), splits_for(cv, target, groups, seed=seed)
-    scorer = SubsetScorer.like(criterion, seen, target, getattr(selector, "scoring", None))
-    return curve_along(choose, matrix, y, target, asked, splits, scorer, nested=nested, sample_weight=sample_weight)
+    matrix, splits = selector._criterion_input(numbers), splits_for(cv, target, groups, seed=seed)
+    scorer = SubsetScorer.like(criterion, numbers, target, getattr(selector, "scoring", None))
+    return curve_along(
+        choose, matrix, y, target, curve_sizes, splits, scorer, nested=nested, sample_weight=sample_weight
+    )
 
 
 def warn_if_groups_missing(selector: Any, groups: Any) -> None:
     """Warn where ``fit`` had groups of rows and the evaluation has none."""
     if groups is None and "groups" in getattr(selector, "fit_arguments_", ()):
         warn(
-            "fit was given groups and this evaluation is not: rows of one group are both trained and tested on; pass "
-            "groups=groups here, too"
+            "fit had groups, but this evaluation has none: rows of one group may be in both training and test folds; "
+            "pass groups=groups here too"
         )
 
 
 def checked_size_curve(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
-    """The size curve along the ranking itself, with a nested one beside it that says whether it beats guessing.
+    """The size curve of the ranking itself, with a nested curve that says whether it is better than guessing.
 
-    Along a ranking made on fewer rows other sizes are good, so the nested one is not asked how many. Where it cannot be
-    had, as with few rows or splits that are given, a warning says why.
+    The nested curve does not choose the size, because rankings of fewer rows need other sizes. Where there can be none,
+    as with few rows or with a list of splits, a warning says why.
     """
     curve = size_curve(selector, X, y, **options)
     try:
         return replace(curve, check=size_curve(selector, X, y, nested=True, **options))
     except ValueError as reason:
-        message = f"whether any number of features beats guessing was not tried on rows kept apart: {reason}"
-        warn(message)
+        warn(f"the size curve was not compared with guessing on held-out rows: {reason}")
         return curve
 
 
@@ -258,9 +250,9 @@ def curve_along(
     nested: bool,
     sample_weight: Any = None,
 ) -> SizeCurve:
-    """The curve of the features that ``choose`` gives, one subset for each size, for the training rows of a fold.
+    """The curve of the subsets that ``choose`` returns for the training rows of a fold, one for each size.
 
-    ``matrix`` is X and the columns of each feature in it; None for these: each has the one of its number.
+    ``matrix`` is X and the columns of each feature in it; None: feature j is column j.
     """
     X, columns = matrix
     X = X.tocsc() if sp.issparse(X) else X
@@ -272,111 +264,28 @@ def curve_along(
     return SizeCurve(sizes, scores, scorer.measure(target), scorer.words, nested, guess, chance, share)
 
 
-@dataclass(frozen=True)
-class SubsetScorer:
-    """The criterion that scores the subsets of a curve, with its name in words and its scoring."""
-
-    criterion: Criterion
-    words: str
-    scoring: Any = None
-
-    @classmethod
-    def like(cls, own: Criterion | None, X: Any, target: Target, scoring: Any = None) -> SubsetScorer:
-        """The run's own criterion where it is cross-validated, else k-NN (ridge for many rows) on scaled columns."""
-        if own is not None and not isinstance(own, Separability | Function):
-            words = f"the criterion of the run, {in_prose(own)}"
-            return cls(own, words, getattr(own, "scoring", None) or scoring)
-        is_tall, has_missing = X.shape[0] > TALL, bool(len(columns_not_finite(X)))
-        models = (RidgeClassifier(), RidgeCV()) if is_tall else (KNeighborsClassifier(3), KNeighborsRegressor(3))
-        steps = [StandardScaler(with_mean=not sp.issparse(X)), models[0 if target.is_classification else 1]]
-        words = f"{'a ridge model' if is_tall else '3 nearest neighbours'}, on scaled columns"
-        if has_missing:
-            return cls(Scorer(make_pipeline(SimpleImputer(), *steps)), f"{words}, gaps filled")
-        return cls(Scorer(make_pipeline(*steps)), words)
-
-    def scores(
-        self, X: Any, y: NDArray[Any], split: Split, subsets: list[Columns], sample_weight: Any = None
-    ) -> Floats:
-        """J of each subset of columns on the test rows of one split; only the columns named are asked for."""
-        columns = np.unique(np.concatenate(subsets))
-        local = Subsets.of([np.searchsorted(columns, subset) for subset in subsets])
-        options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return self.criterion.bind(X[:, columns], y, [split], scoring=self.scoring, **options)(local)
-
-    def measure(self, target: Target) -> str:
-        if self.scoring is not None:
-            return self.scoring if isinstance(self.scoring, str) else "score"
-        return "accuracy" if target.is_classification else "R²"
-
-    def guessing(
-        self, y: NDArray[Any], target: Target, splits: Sequence[Split], sample_weight: Any = None
-    ) -> tuple[float | None, float]:
-        """J without any feature, and its standard error over rows; None and NaN where it is not known."""
-        if self.measure(target) == "accuracy":
-            weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-            total = weights.sum()
-            share = float(np.bincount(target.values, weights).max() / total)
-            return share, float(np.sqrt(share * (1 - share) * (weights**2).sum()) / total)
-        if self.scoring is None:
-            return 0.0, np.nan
-        if not isinstance(self.scoring, str):
-            return None, np.nan
-        guesser = Scorer(DummyClassifier(strategy="prior") if target.is_classification else DummyRegressor())
-        nothing = np.zeros((len(y), 1))
-        try:
-            with warnings.catch_warnings(action="ignore", category=UndefinedMetricWarning):
-                score = guesser.bind(nothing, y, splits, scoring=self.scoring)(Subsets.of([[0]]))[0]
-        except ValueError:  # a score that a guesser cannot have
-            return None, np.nan
-        return (float(score), np.nan) if np.isfinite(score) else (None, np.nan)
-
-
 def criterion_of(selector: Any, X: Any = None) -> Criterion | None:
-    """The criterion a selector was fitted with; None for a filter, which has none."""
+    """The criterion of a fitted selector; None for a filter."""
     if hasattr(selector, "criterion_") or "criterion" not in selector.get_params(deep=False):
         return getattr(selector, "criterion_", None)
     return as_criterion(selector.criterion, X)
 
 
-def splits_for(cv: Any, target: Target, groups: Any = None, *, seed: int = 0) -> list[Split]:
-    """The folds: for a number shuffled, by the seed, and stratified by class (or made of whole groups)."""
-    if not is_whole(cv):
-        return list(Folds.of(cv, target.values, is_classification=target.is_classification, groups=groups).splits)
-    if cv < 2:
-        raise ParameterError(f"cv={cv!r} must be at least 2: some rows to train on, the others to test on")
-    n_rows = len(target.values)
-    if n_rows < 2 * cv:
-        raise TooFewRows(f"{n_rows} rows are too few to cross-validate in {cv} folds")
-    nothing = np.empty((n_rows, 0))
-    if groups is not None:
-        n_groups = len(np.unique(groups))
-        if n_groups < 2:
-            raise TooFewRows("groups: all rows are of one group, so that none is left to test on")
-        by_group = StratifiedGroupKFold if target.is_classification else GroupKFold
-        return list(by_group(min(cv, n_groups)).split(nothing, target.values, groups))
-    if not target.is_classification:
-        return list(KFold(cv, shuffle=True, random_state=seed).split(nothing))
-    rarest = int(np.bincount(target.values).min())
-    if rarest < 2:
-        raise TooFewRows("a class has a single row, so that it cannot be both learnt and tested")
-    return list(StratifiedKFold(min(cv, rarest), shuffle=True, random_state=seed).split(nothing, target.values))
-
-
 def as_sizes(selector: Any, sizes: Iterable[int] | None = None) -> Columns:
-    """Those asked for, or some from the fewest to the most that a fitted selector has an answer for.
+    """The requested sizes, or default sizes from the smallest to the largest that the selector can give.
 
-    Features of one rank, those of a group, count as one. What is kept in any case is in at any size.
+    Features that share a rank, as in a group, count as one. Features of ``keep`` are part of every size.
     """
     ranking = getattr(selector, "ranking_", None)
     n_ranks = int(selector.n_features_in_ if ranking is None else ranking.max())
     least = max(1, len(getattr(getattr(selector, "_units", None), "kept", ())))
     if sizes is not None:
-        asked = list(sizes)
-        if not asked or not all(is_whole(size, least, n_ranks) for size in asked):
-            raise ValueError(f"sizes={asked!r} with {n_ranks} features: give whole numbers from {least} to {n_ranks}")
-        return np.unique(np.array(asked, dtype=np.int64))
+        requested = list(sizes)
+        if not requested or not all(is_whole(size, least, n_ranks) for size in requested):
+            raise ValueError(f"sizes={requested!r} must be whole numbers from {least} to {n_ranks}")
+        return np.unique(np.array(requested, dtype=np.int64))
     if hasattr(selector, "path_"):
-        return np.array(sorted(selector.path_)[: 2 * STEPS], dtype=np.int64)
+        return np.array(sorted(selector.path_)[: 2 * N_SIZES], dtype=np.int64)
     if not {"n_features_to_select", "k"} & set(selector.get_params(deep=False)):
         return spaced_sizes(int(selector.get_support().sum()))
     # A tournament ranks dropped features too, by the round they reached.
@@ -385,23 +294,23 @@ def as_sizes(selector: Any, sizes: Iterable[int] | None = None) -> Columns:
 
 
 def ranks_known(ranking: Columns, scores: Floats) -> int:
-    """How many ranks, from the first on, are those of features that have a score, or are kept in any case."""
+    """Number of ranks, from the first, whose features have a score or are always kept."""
     return int(ranking[np.isfinite(scores)].max(initial=1))
 
 
-def spaced_sizes(n_features: int, least: int = 1, steps: int = STEPS) -> Columns:
-    """From 1, or the least there can be, to 100, or to all, evenly spaced by ratio."""
-    most = max(least, min(LARGEST, n_features))
+def spaced_sizes(n_features: int, least: int = 1, steps: int = N_SIZES) -> Columns:
+    """Sizes from 1, or the smallest possible, to 100, or all features, evenly spaced by ratio."""
+    most = max(least, min(MAX_SIZE, n_features))
     return np.unique(np.geomspace(least, most, steps).round().astype(np.int64))
 
 
-def chosen(selector: Any, sizes: Iterable[int]) -> list[Columns]:
-    """The columns a fitted selector takes at each size: along its path, if it has one, else its ranking."""
+def columns_at_sizes(selector: Any, sizes: Iterable[int]) -> list[Columns]:
+    """The columns that a fitted selector takes at each size: from its path, if it has one, else from its ranking."""
     path = getattr(selector, "path_", None)
     if path is None:
         return up_to_rank(selector.ranking_, sizes)
-    known = [max((size for size in path if size <= asked), default=min(path)) for asked in sizes]
-    return [np.array(path[size][1], dtype=np.int64) for size in known]
+    on_path = [max((size for size in path if size <= wanted), default=min(path)) for wanted in sizes]
+    return [np.array(path[size][1], dtype=np.int64) for size in on_path]
 
 
 def up_to_rank(ranking: Columns, sizes: Iterable[int]) -> list[Columns]:
@@ -410,7 +319,7 @@ def up_to_rank(ranking: Columns, sizes: Iterable[int]) -> list[Columns]:
     return [order[: np.searchsorted(ranking[order], size, side="right")] for size in sizes]
 
 
-def ranked_anew(
+def ranked_on_rows(
     selector: Any,
     X: Any,
     y: NDArray[Any],
@@ -420,25 +329,25 @@ def ranked_anew(
     *,
     n_probes: int | None = None,
 ) -> Any:
-    """A copy of the selector fitted to some rows: as many probes, or ``n_probes``, from the same seed, and no ledger.
+    """A copy of the selector fitted to some rows, with the same seed and number of probes, and no ledger.
 
-    ``of_rows`` are further arguments of ``fit``, where it knows them, with a value for each row.
+    ``of_rows`` are other arguments of ``fit``, with a value for each row.
     """
     copy = clone(selector)
     known = copy.get_params(deep=False)
     size = min(sizes) if known.get("direction") == "backward" else max(sizes)
     settings: dict[str, Any] = {"n_features_to_select": size, "ledger": None, "verbose": 0}
     if hasattr(selector, "run_"):
-        asked = selector.n_features_to_select  # rounds may depend on it
-        settings |= {"n_features_to_select": None if isinstance(asked, str) else asked}
+        n_features = selector.n_features_to_select
+        settings |= {"n_features_to_select": None if isinstance(n_features, str) else n_features}
         n_probes = selector.n_probes_ if n_probes is None else n_probes
         settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": selector.run_.plan.seed}
-        settings |= {"row_effects": False}  # only its ranking is asked for
+        settings |= {"row_effects": False}  # only the ranking is needed
     copy.set_params(**{name: value for name, value in settings.items() if name in known})
-    given = {name: values[rows] for name, values in of_rows.items() if has_fit_parameter(copy, name)}
-    copy.fit(rows_of(X, rows), y[rows], **given)
+    arguments = {name: values[rows] for name, values in of_rows.items() if has_fit_parameter(copy, name)}
+    copy.fit(rows_of(X, rows), y[rows], **arguments)
     if str(getattr(copy, "stop_reason_", "")).startswith("interrupted"):
-        raise KeyboardInterrupt  # it keeps what it has; a curve is whole or not at all
+        raise KeyboardInterrupt  # the copy has a partial ranking, but a curve must be complete
     return copy
 
 
@@ -449,7 +358,7 @@ def columns_of_each(subsets: list[Columns], columns: Subsets | None) -> list[Col
 
 
 def rows_of(X: Any, rows: Columns) -> Any:
-    """Some rows of an array, a sparse matrix, a frame (with its names), or a `Stored`."""
+    """Some rows of an array, a sparse matrix, a data frame (with its names), or a `Stored`."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
     if isinstance(X, Stored):
@@ -460,10 +369,10 @@ def rows_of(X: Any, rows: Columns) -> Any:
 
 
 def require_splittable(selector: Any) -> None:
-    """Folds given as lists of rows are those of all rows, and of no use to a copy fitted to some."""
+    """Raise an error where ``cv`` is a list of splits, which cannot be used for a part of the rows."""
     cv = getattr(selector, "cv", None)
     if cv is not None and not isinstance(cv, int | np.integer) and not hasattr(cv, "split"):
         raise ValueError(
-            f"cv of {type(selector).__name__} is a list of splits of all rows, and nested=True ranks on some: "
-            "give a number or a splitter, or nested=False"
+            f"cv of {type(selector).__name__} is a list of splits of all rows, but nested=True ranks on a part of "
+            "them: use a number or a splitter, or nested=False"
         )

@@ -316,7 +316,7 @@ def nearest(table: ScaledTable, groups: Groups, samples: Rows, map: Map) -> Rows
     n_slices = min(JOBS, MOST_DISTANCES // (len(samples) * n_rows), n_columns // LEAST_COLUMNS)
     if n_slices >= LEAST_SLICES:
         block = Block(samples, np.arange(n_rows), both_ways)
-        distances = sum(map(partial(block.distances, table), pieces(n_columns, -(-n_columns // n_slices))))
+        distances: Any = sum(map(partial(block.distances, table), pieces(n_columns, -(-n_columns // n_slices))))
         block.exclude(distances)
         if both_ways:
             distances = np.minimum(distances, distances.T)

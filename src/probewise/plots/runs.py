@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.interactions import CHANCE, FEWEST_IN_A_CELL
-from ..engine.progress import shown
+from ..display import shown
+from ..engine.interactions import ALPHA, MIN_PROBES
 from ..engine.row_effects import WhichRows
 from ..study import deviation
 from ..validation.parameters import require_whole
@@ -228,7 +228,7 @@ class InteractionDisplay(AxesDisplay):
         result = daf.run_.interactions(top)
         if not np.isfinite(result.contrast).any():
             raise ValueError(
-                f"no pair of the top {len(result.names)} features was in {FEWEST_IN_A_CELL} probes together: "
+                f"no pair of the top {len(result.names)} features was in {MIN_PROBES} probes together: "
                 f"use more or larger probes (there were {daf.n_probes_:,})"
             )
         return cls(_names(daf, result.features), result.contrast, result.std_error, result.p_adjusted).plot(ax)
@@ -250,7 +250,7 @@ class InteractionDisplay(AxesDisplay):
     def is_significant(self) -> NDArray[np.bool_]:
         """Whether each contrast is significant at 5% for all pairs together (Holm)."""
         with np.errstate(invalid="ignore"):
-            return self.p_values < CHANCE
+            return self.p_values < ALPHA
 
 
 @dataclass(eq=False, repr=False)

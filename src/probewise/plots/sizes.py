@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..evaluation.sizes import SizeCurve, fewest_enough, size_curve
+from ..evaluation.sizes import SizeCurve, size_curve, suggested_size
 from ..study import STABILITY, StudyResult, deviation
 from .drawing import AxesDisplay, Floats, PanelsDisplay, draw_band, draw_sizes, line_style, literal, require_fitted
 
@@ -161,7 +161,7 @@ class SizeCurveDisplay(AxesDisplay):
     def enough_(self) -> dict[str, int]:
         """By name, the smallest number of features that is enough."""
         return {
-            name: fewest_enough(self.sizes, mean, self.std_errors[name])
+            name: suggested_size(self.sizes, mean, self.std_errors[name])
             for name, mean in self.means.items()
             if name not in self.without_selection
         }

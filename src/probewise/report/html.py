@@ -13,8 +13,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from ..display import span
 from ..engine.interactions import IN_WORDS
-from ..engine.progress import span
 from .effects import direction_in_words
 from .ranking_table import (
     DECIMALS,

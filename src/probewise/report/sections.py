@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from ..bif import BIF
 from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
 from ..engine.interactions import (
-    ALIKE,
-    FEWEST_IN_A_CELL,
+    MIN_PROBES,
+    SIMILAR,
     columns_of,
     correlations,
-    stand_in,
+    redundancy_sentence,
 )
 from ..engine.probes import Subsets
 from ..engine.units import one_hot
@@ -88,7 +88,7 @@ def interactions(findings: Findings, data: Data | None = None) -> dict[str, Any]
     top, names = result.features, list(result.names)
     if np.isfinite(result.contrast).mean() < 0.1:
         raise Unavailable(
-            f"pairs of top features were together in fewer than {FEWEST_IN_A_CELL} probes (use more or larger probes)"
+            f"pairs of top features were together in fewer than {MIN_PROBES} probes (use more or larger probes)"
         )
     pairs, measures = result.pairs(), ("first", "second", "contrast", "std_error", "z", "kind")
     groups = result.groups(None if data is None else _correlations(findings, data, top))
@@ -104,7 +104,7 @@ def interactions(findings: Findings, data: Data | None = None) -> dict[str, Any]
             {
                 "features": list(group.names),
                 "evidence": list(group.evidence),
-                "sentence": stand_in([one_line(name) for name in group.names]),
+                "sentence": redundancy_sentence([one_line(name) for name in group.names]),
             }
             for group in groups
         ],
@@ -183,13 +183,13 @@ def redundancy(findings: Findings, data: Data) -> dict[str, Any]:
     close = [
         {"first": names[first], "second": names[second], "correlation": float(correlation[first, second])}
         for first, second in pairs
-        if correlation[first, second] >= ALIKE
+        if correlation[first, second] >= SIMILAR
     ]
     return {
         "features": names,
         "correlation": json_numbers(correlation),
         "close_pairs": sorted(close, key=lambda pair: -pair["correlation"]),
-        "limit": ALIKE,
+        "limit": SIMILAR,
     }
 
 
@@ -276,7 +276,7 @@ def _curve_of_ranking(findings: Findings, data: Data | None) -> size_curve.SizeC
         subsets, scoring = size_curve.up_to_rank(findings.ranking, sizes.tolist()), findings.parameters.get("scoring")
     else:
         sizes = size_curve.as_sizes(selector)
-        subsets, scoring = size_curve.chosen(selector, sizes.tolist()), getattr(selector, "scoring", None)
+        subsets, scoring = size_curve.columns_at_sizes(selector, sizes.tolist()), getattr(selector, "scoring", None)
     matrix: tuple[Any, Subsets | None] = (data.X, None)
     if len(findings.categorical):  # the criterion scored them one-hot encoded
         matrix = one_hot(data.X, np.isin(np.arange(data.X.shape[1]), findings.categorical))

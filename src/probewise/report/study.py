@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..engine.interactions import CHANCE
+from ..engine.interactions import ALPHA
 from ..engine.tally import positions
-from ..evaluation.sizes import fewest_enough
+from ..evaluation.sizes import suggested_size
 from ..study import StudyError, StudyResult, TrialLedger, deviation
 from .findings import Findings, Floats, checked_names
 from .ranking_table import json_numbers
@@ -101,7 +101,7 @@ def comparison(result: StudyResult) -> dict[str, Any]:
         "sizes": result.sizes.tolist(),
         "best": best,
         "classifier": result.classifiers[classifier],
-        "suggested": fewest_enough(result.sizes, accuracy[index, classifier], np.full(len(result.sizes), error)),
+        "suggested": suggested_size(result.sizes, accuracy[index, classifier], np.full(len(result.sizes), error)),
         "accuracy": json_numbers(accuracy),
         "std": json_numbers(stds),
         "stability": {name: json_numbers(values) for name, values in result.stability().items()},
@@ -160,7 +160,7 @@ def significant_pairs(pairs: dict[str, Any], classifier: str | None = None) -> l
     return [
         (first, second) if difference > 0 else (second, first)
         for by, first, second, difference, p in rows
-        if p is not None and p < CHANCE and classifier in (None, by)
+        if p is not None and p < ALPHA and classifier in (None, by)
     ]
 
 

@@ -28,12 +28,11 @@ from sklearn.utils.validation import column_or_1d
 from .. import __version__
 from ..criteria.base import kind_of_target
 from ..engine.certainty import holm
-from ..engine.progress import live_line
 from ..evaluation.sizes import spaced_sizes
 from ..executors import ClusterError, Map, executor
+from ..progress import live_line
 from ..validation.errors import ParameterError, warn
-from ..validation.labels import plain_labels
-from ..validation.parameters import is_whole, random_of, require_whole, seed_of
+from ..validation.parameters import is_whole, plain_labels, random_of, require_whole, seed_of
 from ..validation.tables import canonical, explained, require_plain
 from .result import STABILITY, StudyResult, corrected_t_test, deviation
 from .trial_ledger import Record, StudyError, TrialLedger, is_trial_ledger

@@ -20,7 +20,7 @@ from ..criteria import Function, Scorer
 from ..criteria.identity import stable_text
 from ..engine.fingerprints import fingerprint
 from ..engine.loop import working_time
-from ..engine.settings import UNKNOWN
+from ..engine.settings import UNNAMED
 from .trial_ledger import Record
 
 SIZE_PARAMETERS = ("n_features_to_select", "k")
@@ -190,4 +190,4 @@ def _described(value: Any, name: str) -> dict[str, str]:
     if isinstance(value, np.ndarray):
         return {name: fingerprint(value)}
     # The study gives names to its selectors and classifiers, so a function in them needs none.
-    return {name: stable_text(value).replace(UNKNOWN, "")}
+    return {name: stable_text(value).replace(UNNAMED, "")}

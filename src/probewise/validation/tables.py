@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from .errors import ParameterError
-from .labels import plain_labels
-from .parameters import named_columns
+from .parameters import named_columns, plain_labels
 from .stores import Stored, column_slices, lies_by_columns, readable_type, row_blocks
 
 TAKE_CATEGORIES = ", or use a method that takes categories, such as DAF, Tournament, ReliefF, EFS or MRMR"

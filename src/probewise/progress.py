@@ -1,33 +1,29 @@
-"""What people see of long work and of results, in a terminal, a notebook or a log.
-
-Progress is shown live, as lines, or through the caller's function; results as small tables of plain text.
-"""
+"""Progress display for long work: live in a terminal or a notebook, lines in a log, or the caller's function."""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ..stopping import Rule, State
-from .tally import positions
+from .display import shown, span
+from .engine.tally import positions
+from .stopping import Rule, State
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 REFRESH_SECONDS = 0.25
 LINE_SECONDS = 5.0
-SOON = 1.0  # seconds in which a second block comes after a first that took no longer
+SOON = 1.0  # seconds; after a first block this short the second one comes soon
 TOP = 8
-ROWS_SHOWN, LONGEST = 10, 40  # of a small table, and the longest text in it
-
-LEAST_OF_PROBES = 0.2  # of the time, if what is computed between them is less than thought
+MIN_PROBE_SHARE = 0.2  # share of the time spent on probes, where the work between them is overestimated
 
 Verbose = int | Callable[[str], None]
 Effort = Callable[[int], tuple[float, float]]
@@ -36,7 +32,7 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class ProgressState:
-    """What a run shows of itself while it goes on; ``share`` of the way to its end is None where it is not known."""
+    """The values shown during a run; ``share`` is the share that is done, None where not known."""
 
     state: State
     names: Sequence[str] | None
@@ -51,34 +47,34 @@ class ProgressState:
 
 
 class TimeEstimate:
-    """How long the rest of so many probes takes, from what those took that came after the first block.
+    """Estimates the remaining time of a run with a known number of probes.
 
-    What is done once falls on the first block. ``effort`` says of a number of probes what they take, in any unit, and
-    the seconds of what is computed between them.
+    The first block is left out, because it includes work that is done only once. ``effort`` maps a number of probes to
+    their work in arbitrary units and to the seconds of the work between them.
     """
 
     def __init__(self, n_probes: int, effort: Effort) -> None:
         self.n_probes, self.effort, self.first = n_probes, effort, (0, 0.0)
 
-    def see(self, state: State) -> None:
+    def observe(self, state: State) -> None:
         if self.first == (0, 0.0):
             self.first = state.n_probes, state.seconds
 
     def is_first(self, state: State) -> bool:
-        """Whether nothing is known but the first block, by which the rest would seem to take far too long."""
+        """Whether only the first block is known, which would give far too long an estimate."""
         return bool(state.n_probes == self.first[0] < self.n_probes)
 
     def seconds_left(self, state: State, share: float | None) -> float | None:
-        """None where another rule, of which ``share`` tells, ends the run before."""
-        n_first, began = self.first if self.first[0] < state.n_probes else (0, 0.0)
+        """Remaining seconds; None where another rule, whose progress is ``share``, ends the run earlier."""
+        n_first, first_seconds = self.first if self.first[0] < state.n_probes else (0, 0.0)
         if share is None or share > state.n_probes / self.n_probes or not state.n_probes:
             return None
         (work_before, paused_before), (work, paused), (all_work, all_paused) = (
             self.effort(n) for n in (n_first, state.n_probes, self.n_probes)
         )
-        took = state.seconds - began
-        of_probes = max(took - (paused - paused_before), LEAST_OF_PROBES * took)
-        return of_probes * (all_work - work) / (work - work_before) + all_paused - paused
+        elapsed = state.seconds - first_seconds
+        probe_seconds = max(elapsed - (paused - paused_before), MIN_PROBE_SHARE * elapsed)
+        return probe_seconds * (all_work - work) / (work - work_before) + all_paused - paused
 
 
 @contextmanager
@@ -90,7 +86,7 @@ def live_progress(
     stop: Rule | None = None,
     effort: Effort | None = None,
 ) -> Iterator[Callable[[State], None] | None]:
-    """A callback for the engine that shows the state of a run; None where nobody looks."""
+    """A callback for the probe loop that shows the state of a run; None where ``verbose`` is 0."""
     limit = None if stop is None else stop.max_probes
     estimate = None if limit is None or effort is None else TimeEstimate(limit, effort)
 
@@ -101,7 +97,7 @@ def live_progress(
 
         def show(state: State) -> None:
             if estimate is not None:
-                estimate.see(state)
+                estimate.observe(state)
             if display is not None and not (estimate and estimate.is_first(state) and state.seconds < SOON):
                 display(state)
 
@@ -112,7 +108,7 @@ def live_progress(
 def _displayed(
     verbose: Verbose, progress_state_of: Callable[[State], ProgressState], title: str
 ) -> Iterator[Throttled | None]:
-    """A callback that shows the state of a run as ``verbose`` asks for; None where it is 0."""
+    """A callback that shows the state of a run in the way that ``verbose`` chooses; None where it is 0."""
     if not verbose:
         yield None
         return
@@ -131,7 +127,7 @@ def _displayed(
 
 
 def say(verbose: Verbose, line: str) -> None:
-    """A line that stays, as ``verbose`` asks for."""
+    """Print a permanent line in the way that ``verbose`` chooses."""
     if callable(verbose):
         verbose(line)
     elif verbose:
@@ -139,7 +135,7 @@ def say(verbose: Verbose, line: str) -> None:
 
 
 def _leave(line: str) -> None:
-    """What stays of a live display: a line."""
+    """Print the line that remains after a live display."""
     from rich.console import Console
     from rich.text import Text
 
@@ -153,7 +149,7 @@ def _leave(line: str) -> None:
 
 
 def print_to_log(line: str) -> None:
-    """With the time of day: who reads a log was not there."""
+    """Print a time-stamped line to stderr."""
     print(time.strftime("%Y-%m-%d %H:%M:%S"), line, file=sys.stderr, flush=True)
 
 
@@ -176,7 +172,7 @@ def live_line(verbose: Verbose) -> Iterator[Callable[[str], None] | None]:
 
 @dataclass(frozen=True)
 class Screen:
-    """Where progress is shown: a function of a line or, if it takes them, of what rich can draw."""
+    """An output for progress: a function that takes lines or, with ``takes_tables``, rich renderables."""
 
     show: Callable[[Any], None]
     every: float
@@ -185,7 +181,7 @@ class Screen:
 
 @contextmanager
 def _screen(verbose: Verbose) -> Iterator[Screen]:
-    """The caller's function, a live display in a terminal or a notebook, else lines on standard error."""
+    """The caller's function, a live display in a terminal or a notebook, or lines on stderr."""
     from rich.console import Console
     from rich.live import Live
 
@@ -204,18 +200,18 @@ def _screen(verbose: Verbose) -> Iterator[Screen]:
 
 @contextmanager
 def _notebook_output() -> Iterator[Callable[[Any], None]]:
-    """One output of a notebook cell, renewed, and empty again at the end; rich's own way needs ipywidgets."""
+    """One output of a notebook cell that is updated and cleared at the end; rich itself needs ipywidgets."""
     from rich.text import Text
 
-    place = import_module("IPython.display").display(Text(), display_id=True)
+    output = import_module("IPython.display").display(Text(), display_id=True)
     try:
-        yield place.update
+        yield output.update
     finally:
-        place.update(Text())
+        output.update(Text())
 
 
 class RateLimited(Generic[Item]):
-    """Calls ``show`` at most once in so many seconds; ``finish`` shows the last item if it was held back."""
+    """Calls ``show`` at most once every so many seconds; ``finish`` shows the last item if it was held back."""
 
     def __init__(self, every: float, show: Callable[[Item], None]) -> None:
         self.every, self.show, self.last = every, show, float("-inf")
@@ -235,7 +231,7 @@ class RateLimited(Generic[Item]):
 
 
 class Throttled(RateLimited[State]):
-    """The same for a run of probes, with the speed since the start of this session; a short run shows nothing."""
+    """Rate-limited progress of a run, with the speed since the start of this session; short runs show nothing."""
 
     def __init__(self, every: float, show: Callable[[State, float], None]) -> None:
         super().__init__(every, lambda state: show(state, self.speed(state)))
@@ -259,27 +255,13 @@ def top_names(state: State, names: Sequence[str] | None, top: int = TOP) -> list
     return [shown(names[feature]) if names is not None else str(feature) for feature in best.tolist()]
 
 
-def shown(name: str, longest: int = 40) -> str:
-    """The name cut short, with what would disturb a terminal or a line spelled out."""
-    name = name if len(name) <= longest else f"{name[: longest - 1]}…"
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in name)
-
-
-def span(seconds: float) -> str:
-    """A length of time in words."""
-    if seconds < 120:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
 def one_line(progress_state: ProgressState, speed: float) -> str:
-    state, look, left = progress_state.state, progress_state.state.look, progress_state.seconds_left
+    state, left = progress_state.state, progress_state.seconds_left
     parts = [
         f"{progress_state.title}: {state.n_probes:,} probes",
         f"{speed:,.0f}/s" if speed == speed else "",
         f"{state.seconds:.0f} s",
         f"{progress_state.share:.0%} done, about {span(left)} left" if left else "",
-        f"scores move by {look.value_change:.1e}" if look and look.value_change == look.value_change else "",
         f"top: {', '.join(top_names(state, progress_state.names, 5))}",
     ]
     return ", ".join(filter(None, parts))
@@ -294,10 +276,10 @@ def panel(progress_state: ProgressState, speed: float) -> Table:
     done = f"{progress_state.share:.0%} done, about {span(left)} left" if left else ""
     speeds = f"{speed:,.0f} probes/s", f"{state.seconds:.1f} s", done
     table.add_row(f"[bold]{progress_state.title}", f"{state.n_probes:,} probes", *speeds)
-    measures = "waiting for the first looks"
+    measures = "waiting for the first look"
     if look and look.value_change == look.value_change:
-        measures = f"scores move by {look.value_change:.1e} (C2; {look.relative_change:.1%} of the first)"
-        measures += "".join(f", halves share {share:.0%} of the top {k}" for k, share in look.overlap.items())
+        agreement = "".join(f", two halves agree on {share:.0%} of the top {k}" for k, share in look.overlap.items())
+        measures = f"mean change of the scores: {look.relative_change:.1%} of the first look{agreement}"
     grid = Table.grid()
     grid.add_row(table)
     grid.add_row(f"[dim]{measures}")
@@ -307,7 +289,7 @@ def panel(progress_state: ProgressState, speed: float) -> Table:
 
 @contextmanager
 def _logged_to(console: object) -> Iterator[None]:
-    """Messages of the library (kernels being compiled) above the live display, not through it."""
+    """Print log messages of the library above the live display."""
     from rich.logging import RichHandler
 
     log = logging.getLogger("probewise")
@@ -319,23 +301,3 @@ def _logged_to(console: object) -> Iterator[None]:
     finally:
         log.removeHandler(handler)
         log.propagate = propagate
-
-
-def small_table(columns: Mapping[str, Sequence[Any]], first_line: str, most: int = ROWS_SHOWN) -> str:
-    """The first rows of the columns, texts to the left and numbers to the right."""
-    n_rows = len(next(iter(columns.values())))
-    texts = [[name, *(_cell(value) for value in list(values)[:most])] for name, values in columns.items()]
-    is_text = [isinstance(next(iter(values), ""), str) for values in columns.values()]
-    widths = [max(map(len, column)) for column in texts]
-    lines = [first_line]
-    for row in zip(*texts, strict=True):
-        cells = zip(row, widths, is_text, strict=True)
-        line = "  ".join(text.ljust(width) if left else text.rjust(width) for text, width, left in cells)
-        lines.append(line.rstrip())
-    return "\n".join([*lines, f"and {n_rows - most:,} more"] if n_rows > most else lines)
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, str):
-        return value if len(value) <= LONGEST else f"{value[: LONGEST - 1]}…"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -25,7 +25,7 @@ from probewise import Tournament
 from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger
 from probewise.engine.run import Run
-from probewise.engine.schedule import FEWEST, SHARE, Schedule, sizes_of_rounds
+from probewise.engine.schedule import KEPT_SHARE, N_LAST, Schedule, sizes_of_rounds
 from probewise.report import render_markdown, summarize
 
 DATA = make_madelon(120, 80, random_state=1)
@@ -58,8 +58,10 @@ def test_ranks_go_by_the_round_reached_and_then_by_the_coefficient(fitted):
     order = np.argsort(fitted.ranking_)
     reached = np.where(left == 0, 99, left)[order]
     assert (np.diff(reached) <= 0).all()
+    coefficients = fitted.run_.coefficient()[0]
     for number in np.unique(reached):
-        assert (np.diff(fitted.scores_[order][reached == number]) <= 0).all()
+        assert (np.diff(coefficients[order][reached == number]) <= 0).all()
+    assert np.isfinite(fitted.scores_).tolist() == (fitted.history_["dropped_in_round"] == 0).tolist()
 
 
 @given(st.integers(1, 10**6), st.integers(1, 50_000), st.sampled_from([1, 5, 50, 4000]))
@@ -68,12 +70,12 @@ def test_a_budget_is_spent_on_rounds_of_whole_blocks(n_units, n_probes, block_si
     sizes = sizes_of_rounds(n_units, len(schedule.ends))
     assert len(sizes) == len(schedule.ends) + 1
     assert sizes[0] == n_units
-    assert all(FEWEST <= after < before for before, after in itertools.pairwise(sizes))
+    assert all(N_LAST <= after < before for before, after in itertools.pairwise(sizes))
     assert all(end % block_size == 0 for end in schedule.ends)
     assert all(before < after for before, after in itertools.pairwise([0, *schedule.ends, n_probes]))
     if n_probes > 100 * block_size:
-        assert sizes[-1] == min(n_units, FEWEST)
-        assert all(after >= int(SHARE * before) for before, after in itertools.pairwise(sizes))
+        assert sizes[-1] == min(n_units, N_LAST)
+        assert all(after >= int(KEPT_SHARE * before) for before, after in itertools.pairwise(sizes))
 
 
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
@@ -119,9 +121,9 @@ def test_kill_9_and_go_on(tmp_path):
         time.sleep(0.3)
         process.kill()
     options = {"n_probes": 60_000, "time_limit": 0.2}
-    with pytest.warns(ConvergenceWarning, match="time was over"):
+    with pytest.warns(ConvergenceWarning, match="the time limit was reached"):
         resumed = tournament(ledger=path, **options).fit(DATA.X, DATA.y)
-    with pytest.warns(ConvergenceWarning, match="time was over"):
+    with pytest.warns(ConvergenceWarning, match="the time limit was reached"):
         unbroken = tournament(n_probes=60_000, time_limit=1.0).fit(DATA.X, DATA.y)
     n_known = min(resumed.n_probes_, unbroken.n_probes_)
     assert resumed.n_probes_ >= 50
@@ -132,7 +134,7 @@ def test_a_ledger_says_what_its_selector_says(tmp_path):
     kept = tournament(ledger=tmp_path / "run.ledger").fit(DATA.X, DATA.y)
     with Ledger(tmp_path / "run.ledger") as ledger:
         again = Run.read(ledger)
-    assert again.ranking("regression").tolist() == kept.ranking_.tolist()
+    assert again.ranking().tolist() == kept.ranking_.tolist()
     ours, theirs = summarize(kept), summarize(tmp_path / "run.ledger", coefficient="regression")
     assert ours["ranking"] == theirs["ranking"]
     assert theirs["header"]["method"] == "Tournament"
@@ -140,23 +142,23 @@ def test_a_ledger_says_what_its_selector_says(tmp_path):
 
 
 def test_filters_protect_features_while_many_are_in():
-    data = make_madelon(150, 600, random_state=0)
-    fitted = Tournament(20, n_probes=400, protect=True, random_state=0).fit(data.X, data.y)
+    data = make_madelon(200, 600, random_state=0)
+    fitted = Tournament(20, n_probes=400, random_state=0).fit(data.X, data.y)
     schedule = fitted.run_.settings.schedule
     assert 30 <= len(schedule.protected) <= 150
     for part in fitted.run_.plan.rounds:
         if len(part.active) > max(schedule.protected_above, len(schedule.protected)):
             assert np.isin(schedule.protected, part.active).all()
-    for protect, rows in ((False, 150), ("auto", 150)):
-        few = Tournament(protect=protect, n_probes=40).fit(data.X[:rows], data.y[:rows])
-        assert not len(few.run_.settings.schedule.protected)
+    few = Tournament(n_probes=40).fit(data.X[:150], data.y[:150])
+    assert not len(few.run_.settings.schedule.protected)
 
 
 def test_the_protected_features_are_the_same_each_time_where_relieff_looks_at_some_rows(monkeypatch):
     monkeypatch.setattr("probewise.tournament.RELIEF_CELLS", 20 * 60 * 130)
+    monkeypatch.setattr("probewise.tournament.MIN_ROWS_TO_PROTECT", 60)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(60, 130)), np.arange(60) % 2
-    first, again = (Tournament(5, n_probes=400, protect=True, random_state=0).fit(X, y) for _ in range(2))
+    first, again = (Tournament(5, n_probes=400, random_state=0).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.run_.settings.schedule.protected, again.run_.settings.schedule.protected)
     assert first.scores_.tobytes() == again.scores_.tobytes()
 
@@ -174,20 +176,26 @@ def test_a_class_of_two_rows():
     assert tournament(n_probes=100).fit(X, y).n_probes_ == 100
 
 
+def sampled_rows(selector):
+    """The rows whose contribution to J is stored."""
+    return np.flatnonzero(selector.run_.row_groups >= 0)
+
+
 def test_of_many_rows_a_sample_is_used(tmp_path, monkeypatch):
     """Each class in its share; weights, groups and protected features follow; another seed is another sample."""
-    monkeypatch.setattr("probewise.tournament.MOST_ROWS", 60)
+    monkeypatch.setattr("probewise.tournament.MAX_ROWS", 60)
     y, weights = np.repeat([0, 1, 2], [60, 40, 20]), np.linspace(0.5, 2, 120)
     options = {"n_probes": 100, "scale": None, "ledger": tmp_path / "run"}
     fitted = tournament(**options).fit(DATA.X, y, sample_weight=weights)
-    rows = fitted.sampled_rows_
+    rows = sampled_rows(fitted)
     assert np.bincount(y[rows]).tolist() == [30, 20, 10]
     criterion = fitted.criterion_.bind(DATA.X[rows], y[rows], "loo", scoring="probability", sample_weight=weights[rows])
     assert criterion(fitted.run_.feature_plan.draw(0, 20)).tobytes() == fitted.run_.ledger.values(0, 20).tobytes()
     resumed = tournament(**options).fit(DATA.X, y, sample_weight=weights)
     same(fitted, resumed)
-    assert (tournament(n_probes=20, random_state=1).fit(DATA.X, y).sampled_rows_ != rows).any()
-    assert tournament(n_probes=20, cv=[(np.arange(60), np.arange(60, 120))]).fit(DATA.X, DATA.y).sampled_rows_ is None
+    assert (sampled_rows(tournament(n_probes=20, random_state=1).fit(DATA.X, y)) != rows).any()
+    splits = [(np.arange(60), np.arange(60, 120))]
+    assert (sampled_rows(tournament(n_probes=20, cv=splits).fit(DATA.X, DATA.y)) == np.arange(60, 120)).all()
     assert Run.read(Ledger(tmp_path / "run")).settings.shape == (120, 80)
 
 
@@ -208,10 +216,9 @@ def test_sparse_text():
 
 def test_units_of_features():
     frame = pd.DataFrame(DATA.X, columns=[f"g{k}" for k in range(80)])
-    fitted = tournament(feature_groups=[["g0", "g1"]], keep=["g5"], drop=["g6"]).fit(frame, DATA.y)
+    fitted = tournament(feature_groups=[["g0", "g1"]], keep=["g5"]).fit(frame, DATA.y)
     assert fitted.ranking_[0] == fitted.ranking_[1]
     assert fitted.support_[5]
-    assert not fitted.support_[6]
 
 
 def test_any_criterion():
@@ -224,8 +231,7 @@ def test_any_criterion():
     [
         ({"n_probes": 0}, "n_probes=0 must be a whole number of at least 1"),
         ({"n_probes": "many"}, "n_probes='many' must be"),
-        ({"protect": 3}, "protect=3: choose True, False or 'auto'"),
-        ({"time_limit": 0}, "time_limit=0 must be above 0"),
+        ({"time_limit": 0}, "time_limit=0 must be a number above 0 or None"),
     ],
 )
 def test_bad_input_is_named(options, words):
@@ -234,7 +240,7 @@ def test_bad_input_is_named(options, words):
 
 
 def test_time_ends_it_with_the_ranking_so_far():
-    with pytest.warns(ConvergenceWarning, match="time was over after .* of 10,000,000 probes: more may change"):
+    with pytest.warns(ConvergenceWarning, match="limit was reached after .* of 10,000,000 probes: more probes"):
         fitted = tournament(n_probes=10**7, time_limit=0.5).fit(DATA.X, DATA.y)
     assert 0 < fitted.n_probes_ < 10**7
     assert sorted(fitted.ranking_) == list(range(1, 81))
@@ -244,7 +250,7 @@ def test_it_clones():
     assert clone(tournament()).get_params() == tournament().get_params()
 
 
-# More probes would tell a weighted row from copies of it: neighbours vote alike, and weights count in the score only.
+# With more probes a weighted row differs from copies of it: weights count in the score, but not in the votes of k-NN.
 @parametrize_with_checks([Tournament(n_probes=60, random_state=0)])
 def test_sklearn_checks(estimator, check):
     check(estimator)

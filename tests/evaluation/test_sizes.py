@@ -1,5 +1,7 @@
 """How many features are enough: the curve against scikit-learn's cross-validation, and noise that is called noise."""
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -14,7 +16,8 @@ from probewise import BIF, DAF, FSDD, SFFS
 from probewise.criteria import KNN, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
-from probewise.evaluation.sizes import SizeCurve, TooFewRows, fewest_enough, size_curve, spaced_sizes
+from probewise.evaluation import nested_score
+from probewise.evaluation.sizes import SizeCurve, TooFewRows, size_curve, spaced_sizes, suggested_size
 from probewise.stopping import MaxProbes
 
 
@@ -44,7 +47,7 @@ def test_the_fewest_within_one_standard_error_of_the_best():
     assert (curve.best, curve.suggested) == (3, 3)
     wide = curve_of([[0.5, 0.80, 0.7], [0.5, 0.78, 0.95], [0.5, 0.75, 0.8]])
     assert (wide.best, wide.suggested) == (3, 2)
-    assert fewest_enough(np.array([1, 5]), np.array([0.6, 0.7]), np.array([np.nan, np.nan])) == 5
+    assert suggested_size(np.array([1, 5]), np.array([0.6, 0.7]), np.array([np.nan, np.nan])) == 5
 
 
 def test_of_two_that_are_equally_good_the_smaller_is_best():
@@ -61,9 +64,9 @@ def test_one_fold_has_no_error():
 def test_guessing_is_beaten_by_two_errors_that_know_of_shared_rows():
     scores = [[0.60, 0.7], [0.62, 0.74]]
     assert curve_of(scores, guess=0.6).beats_guessing
-    assert curve_of(scores, guess=0.6, chance=0.055).beats_guessing
-    assert not curve_of(scores, guess=0.6, chance=0.065).beats_guessing
-    assert not curve_of(scores, guess=0.6, chance=0.05, test_to_train=1.0).beats_guessing
+    assert curve_of(scores, guess=0.6, guess_error=0.055).beats_guessing
+    assert not curve_of(scores, guess=0.6, guess_error=0.065).beats_guessing
+    assert not curve_of(scores, guess=0.6, guess_error=0.05, test_to_train=1.0).beats_guessing
     assert curve_of(scores, guess=None).beats_guessing is None
 
 
@@ -86,7 +89,7 @@ def test_the_curve_is_cross_validated_accuracy_along_the_ranking(madelon, daf):
         expected = cross_val_score(KNeighborsClassifier(3), madelon.X[:, order[:size]], madelon.y, cv=folds)
         np.testing.assert_allclose(curve.scores[:, place], expected, atol=1e-12)
     assert curve.guess == np.bincount(madelon.y).max() / 200
-    assert "nearest neighbours" in curve.scored_by
+    assert "nearest neighbors" in curve.scored_by
 
 
 def test_nested_ranks_on_the_training_rows_alone(madelon, daf):
@@ -196,10 +199,10 @@ def test_a_criterion_that_is_not_cross_validated_has_a_stand_in(madelon):
     X, y = madelon.X, madelon.y
     for criterion in (spread, "separability"):
         curve = size_curve(BIF(criterion=criterion).fit(X, y), X, y, sizes=[3])
-        assert curve.scored_by == "3 nearest neighbours, on scaled columns"
+        assert curve.scored_by == "3 nearest neighbors, on scaled columns"
     gaps = X.copy()
     gaps[::7, 1] = np.nan
-    assert size_curve(FSDD().fit(gaps, y), gaps, y, sizes=[3]).scored_by.endswith("gaps filled")
+    assert size_curve(FSDD().fit(gaps, y), gaps, y, sizes=[3]).scored_by.endswith("missing values filled")
 
 
 def test_a_scoring_has_its_own_guess(madelon):
@@ -223,7 +226,7 @@ def test_groups_stay_together(madelon):
     for cv in (4, GroupKFold(4)):
         curve = size_curve(daf, X, y, sizes=[2], cv=cv, nested=True, groups=groups)
         assert curve.scores.shape == (4, 1)
-    with pytest.raises(ValueError, match="all rows are of one group"):
+    with pytest.raises(ValueError, match="all rows are in one group"):
         size_curve(daf, X, y, groups=np.zeros(200))
 
 
@@ -287,20 +290,13 @@ def test_frames_sparse_tables_and_tables_on_disk_give_the_same(madelon, tmp_path
     assert np.isfinite(curve.scores).all()
 
 
-def test_columns_that_were_not_probed_are_no_sizes(madelon):
-    X, y = madelon.X, madelon.y
-    daf = DAF(drop=np.arange(10, X.shape[1]), stop=MaxProbes(200), random_state=0).fit(X, y)
-    assert size_curve(daf, X, y, cv=2).sizes[-1] == 10
-
-
 # ---- inside fit
 
 
 def test_auto_keeps_as_many_as_the_curve_suggests(madelon):
     X, y = madelon.X, madelon.y
     daf = DAF("size_curve", stop=MaxProbes(400), random_state=0).fit(X, y)
-    curve = size_curve(daf)
-    assert curve is daf.size_curve_
+    curve = daf.size_curve_
     assert daf.support_.sum() == curve.suggested
     assert daf.transform(X).shape == (200, curve.suggested)
     plain = DAF(stop=MaxProbes(400), random_state=0).fit(X, y)
@@ -314,9 +310,9 @@ def test_auto_says_so_where_there_is_nothing_but_noise():
     X, y = np.random.default_rng(0).standard_normal((80, 100)), np.arange(80) % 2
     with pytest.warns(UserWarning, match="no number of features predicts convincingly better than guessing"):
         daf = DAF("size_curve", stop=MaxProbes(400), random_state=0).fit(X, y)
-    curve = size_curve(daf)
+    curve = daf.size_curve_
     assert curve.beats_guessing is False
-    assert curve.mean.max() > curve.check.mean.max()  # it has seen the rows, and takes their luck for more
+    assert curve.mean.max() > curve.check.mean.max()  # the ranking has seen the test rows
 
 
 def test_sizes_count_groups_as_one_and_begin_with_what_is_kept(madelon):
@@ -333,7 +329,7 @@ def test_sizes_count_groups_as_one_and_begin_with_what_is_kept(madelon):
     first = Linear().bind(X[:, [7, 8]], y, StratifiedKFold(3, shuffle=True, random_state=0))(Subsets.of([[0, 1]]))[0]
     assert curve.mean[0] == pytest.approx(first)
     assert kept.support_[[7, 8]].all()
-    with pytest.raises(ValueError, match="give whole numbers from 2 to 30"):
+    with pytest.raises(ValueError, match="must be whole numbers from 2 to 30"):
         size_curve(kept, X, y, sizes=[1])
 
 
@@ -356,14 +352,12 @@ def test_categories_are_judged_as_the_run_judged_them(nested):
 
 def test_what_cannot_be_judged_is_said(madelon, daf):
     X, y = madelon.X, madelon.y
-    with pytest.raises(ValueError, match="no size curve was made when this selector was fitted"):
-        size_curve(daf)
     with pytest.raises(NotFittedError):
         size_curve(DAF(), X, y)
     with pytest.raises(ValueError, match="y=None"):
-        size_curve(daf, X)
+        size_curve(daf, X, None)
     for sizes in ([], [0], [31], [1.5], [True]):
-        with pytest.raises(ValueError, match="with 30 features: give whole numbers from 1 to 30"):
+        with pytest.raises(ValueError, match="must be whole numbers from 1 to 30"):
             size_curve(daf, X, y, sizes=sizes)
     with pytest.raises(ValueError, match="cv=1 must be at least 2"):
         size_curve(daf, X, y, cv=1)
@@ -383,7 +377,7 @@ def test_folds_given_as_rows_are_of_all_rows(madelon):
     X, y = madelon.X, madelon.y
     fixed = DAF(cv=list(StratifiedKFold(3).split(X, y)), stop=MaxProbes(60), random_state=0).fit(X, y)
     assert size_curve(fixed, X, y, sizes=[2]).scores.shape == (5, 1)
-    with pytest.raises(ValueError, match="is a list of splits of all rows, and nested=True ranks on some"):
+    with pytest.raises(ValueError, match="is a list of splits of all rows, but nested=True"):
         size_curve(fixed, X, y, sizes=[2], nested=True)
 
 
@@ -410,20 +404,19 @@ def test_where_no_nested_curve_can_be_had_fit_says_so_and_goes_on():
     data = make_madelon(60, 20, n_dimensions=2, n_combinations=2, random_state=0)
     splits = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
     daf = DAF("size_curve", cv=splits, stop=MaxProbes(200), random_state=0)
-    with pytest.warns(UserWarning, match="was not tried on rows kept apart: cv of DAF is a list of splits"):
+    with pytest.warns(UserWarning, match="guessing on held-out rows: cv of DAF is a list of splits"):
         daf.fit(data.X, data.y)
     assert daf.support_.sum() == daf.size_curve_.suggested
     assert daf.size_curve_.check is None
 
 
-@pytest.mark.parametrize("method", ["size_curve", "honest_score"])
-def test_groups_that_fit_was_given_are_missed(method):
+@pytest.mark.parametrize("evaluate", [partial(size_curve, sizes=[2], cv=3), partial(nested_score, seconds=0)])
+def test_missing_groups_are_warned_about(evaluate):
     rng = np.random.default_rng(0)
     X, y, groups = rng.standard_normal((60, 5)), np.arange(60) % 2, np.arange(60) // 2
     bif = BIF(criterion="linear", cv=GroupKFold(3)).fit(X, y, groups=groups)
-    options = {"sizes": [2], "cv": 3} if method == "size_curve" else {"seconds": 0}
-    getattr(bif, method)(X, y, groups=groups, **options)
+    evaluate(bif, X, y, groups=groups)
     bif.cv = 3
-    with pytest.warns(UserWarning, match=r"fit was given groups, .* give groups=groups here, too") as told:
-        getattr(bif, method)(X, y, **options)
-    assert told[0].filename == __file__
+    with pytest.warns(UserWarning, match=r"fit had groups, but .* pass groups=groups here too") as warned:
+        evaluate(bif, X, y)
+    assert warned[0].filename == __file__

@@ -134,7 +134,7 @@ def test_any_number_of_workers():
 
 def test_a_limit_keeps_the_best_so_far():
     X, y = table(d=40)
-    with pytest.warns(ConvergenceWarning, match="the limit of 150 probes was reached: the best so far is kept"):
+    with pytest.warns(ConvergenceWarning, match="the limit of 150 probes was reached: this is the best subset so far"):
         fitted = SFFS(20, criterion="linear", stop=MaxProbes(150)).fit(X, y)
     assert set(fitted.path_) == {1, 2, 3} or set(fitted.path_) == {1, 2, 3, 4}
     assert fitted.support_.sum() == max(fitted.path_)
@@ -180,7 +180,7 @@ def test_bad_parameters_are_named():
     fitted.n_features_to_select = 2
     assert fitted.support_.sum() == 2
     fitted.n_features_to_select = 4
-    with pytest.raises(ValueError, match="n_features_to_select=4: the path holds the sizes 1 to 3"):
+    with pytest.raises(ValueError, match="n_features_to_select=4: the path has sizes 1 to 3"):
         fitted.get_support()
     back = SFFS(10, criterion="linear", direction="backward").fit(X, y)
     back.n_features_to_select = 12

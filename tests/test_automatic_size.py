@@ -1,4 +1,4 @@
-"""``n_features_to_select="auto"``: discoveries against a literal twin, and the truth of planted data."""
+"""``n_features_to_select="stands_out"``: discoveries against a naive twin, and the truth of planted data."""
 
 import warnings
 
@@ -15,7 +15,7 @@ from probewise.engine.certainty import discoveries
 from probewise.stopping import MaxProbes
 from sampling import examples
 
-NONE_KEPT = "no feature stands out at a false-discovery rate of 0.1: none is kept"
+NOTHING = "no feature stands out at a false discovery rate of 0.1: the best one is selected"
 
 
 def planted(n=100, d=40, seed=0, informative=(3, 17)):
@@ -30,11 +30,10 @@ def noise(n=100, d=40, seed=0):
     return planted(n, d, seed, ())
 
 
-def daf(n_features_to_select="auto", **options):
+def daf(n_features_to_select="stands_out", **options):
     options.setdefault("criterion", "naive_bayes")
     options.setdefault("stop", MaxProbes(1000))
     options.setdefault("random_state", 0)
-    options.setdefault("min_features_to_select", 0)
     return DAF(n_features_to_select, **options)
 
 
@@ -56,15 +55,13 @@ def test_noise_is_not_kept_and_it_says_so():
     """At q = 0.1 a table of noise may keep something once in ten times; here 1 of 12 at most."""
     kept = []
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=NONE_KEPT)
+        warnings.filterwarnings("ignore", message=NOTHING)
         for seed in range(12):
-            kept.append(int(daf(random_state=seed).fit(*noise(seed=seed)).support_.sum()))
+            kept.append(int(daf(random_state=seed).fit(*noise(seed=seed)).stands_out().sum()))
     assert sum(count > 0 for count in kept) <= 1
-    with pytest.warns(UserWarning, match=NONE_KEPT):
+    with pytest.warns(UserWarning, match=NOTHING):
         fitted = daf(random_state=1).fit(*noise(seed=1))
-    with pytest.warns(UserWarning, match="No features were selected"):
-        assert fitted.transform(noise()[0]).shape == (100, 0)
-    assert len(fitted.get_feature_names_out()) == 0
+    assert fitted.support_.tolist() == (fitted.ranking_ == 1).tolist()
 
 
 @pytest.mark.parametrize("criterion", ["naive_bayes", "knn", "linear"])
@@ -101,9 +98,11 @@ def test_what_may_be_changed_after_fit():
     assert fitted.transform(X).shape == (100, 7)
     by_number = daf(7).fit(X, y)
     assert by_number.support_.sum() == 7
-    assert by_number.set_params(n_features_to_select="auto").support_.tolist() == daf().fit(X, y).support_.tolist()
-    with pytest.raises(ValueError, match="n_features_to_select='auto' was not asked for when fit: fit again, or give"):
-        by_number.set_params(how_many="size").get_support()
+    assert (
+        by_number.set_params(n_features_to_select="stands_out").support_.tolist() == daf().fit(X, y).support_.tolist()
+    )
+    with pytest.raises(ValueError, match="n_features_to_select='size_curve' was set after fit: fit again"):
+        by_number.set_params(n_features_to_select="size_curve").get_support()
 
 
 @pytest.mark.parametrize(
@@ -113,10 +112,9 @@ def test_what_may_be_changed_after_fit():
         ({"fdr": 1}, "fdr=1 must be a share above 0 and below 1"),
         ({"fdr": float("nan")}, "fdr=nan must be a share"),
         ({"fdr": "small"}, "fdr='small' must be a share"),
-        ({"how_many": "all"}, "how_many='all': choose one of stands_out, size"),
         ({"n_features_to_select": "some"}, "n_features_to_select='some' with 40 features"),
     ],
-    ids=range(6),
+    ids=range(5),
 )
 def test_what_cannot_be_meant(options, words):
     with pytest.raises(ValueError, match=words):
@@ -128,16 +126,15 @@ def test_with_all_that_can_be_said_of_features():
     frame = pd.DataFrame(X, columns=[f"gene {i}" for i in range(40)])
     frame["gene 5"] = pd.Categorical(np.where(y == 1, "a", "b"))
     groups = [["gene 3", "gene 4"], ["gene 8", "gene 9"]]
-    fitted = daf(feature_groups=groups, keep=["gene 30"], drop=["gene 17"]).fit(frame, y)
+    fitted = daf(feature_groups=groups, keep=["gene 30"]).fit(frame, y)
     names = fitted.get_feature_names_out().tolist()
     assert names[:3] == ["gene 3", "gene 4", "gene 5"]
     assert "gene 30" in names
-    assert "gene 17" not in names
-    assert np.isnan(fitted.p_values_[[17, 30]]).all()
+    assert np.isnan(fitted.p_values_[[30]]).all()
     assert fitted.p_values_[3] == fitted.p_values_[4]
 
 
-def test_noise_with_something_kept():
-    with pytest.warns(UserWarning, match="none is kept; give more probes, .*; what keep names stays"):
+def test_kept_features_are_selected_beside_the_best_one():
+    with pytest.warns(UserWarning, match="no feature stands out"):
         fitted = daf(keep=[2], fdr=1e-6).fit(*noise())
-    assert np.flatnonzero(fitted.support_).tolist() == [2]
+    assert fitted.support_.tolist() == ((np.arange(40) == 2) | (fitted.ranking_ == 1)).tolist()

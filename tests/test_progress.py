@@ -20,7 +20,15 @@ from probewise import DAF, FSDD, SFFS
 from probewise.criteria import KNN, Average, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
-from probewise.engine.progress import (
+from probewise.engine.schedule import (
+    SECONDS_ON_DEVICE,
+    SECONDS_PER_FEATURE,
+    SECONDS_PER_PROBE,
+    Schedule,
+    TournamentPlan,
+)
+from probewise.engine.tally import Tally
+from probewise.progress import (
     ProgressState,
     RateLimited,
     Throttled,
@@ -29,8 +37,6 @@ from probewise.engine.progress import (
     one_line,
     panel,
 )
-from probewise.engine.schedule import SECONDS_OF_FEATURE, SECONDS_OF_PROBE, SECONDS_ON_DEVICE, Schedule, TournamentPlan
-from probewise.engine.tally import Tally
 from probewise.stopping import Look, MaxProbes, MaxTime, Settled, State
 from probewise.study import Study
 
@@ -53,7 +59,7 @@ def test_names_are_text(state):
         "[red]gene",
         "a\\nb",
         "1,000 probes/s",
-        "scores move by 1.0e-02 (C2; 50.0% of the first)",
+        "mean change of the scores: 50.0% of the first look",
         "50% of the top 2",
     ):
         assert text in shown
@@ -77,7 +83,7 @@ def test_the_time_left_counts_what_is_ahead(state, monkeypatch):
     """A second once, a probe of round one takes two thousandths, of round two one; a regression between takes half."""
     seen = []
     monkeypatch.setattr(
-        "probewise.engine.progress._displayed",
+        "probewise.progress._displayed",
         lambda _, progress_state_of, title: nullcontext(
             lambda state: seen.append(progress_state_of(state).seconds_left)
         ),
@@ -96,7 +102,7 @@ def test_a_first_block_says_little_of_the_time_left(state, monkeypatch):
     for n_probes, seconds, expected in ((300, 0.9, [60]), (300, 1.1, [50, 60]), (50, 0.9, [50])):
         displayed = []
         monkeypatch.setattr(
-            "probewise.engine.progress._displayed",
+            "probewise.progress._displayed",
             lambda *_, displayed=displayed: nullcontext(lambda state: displayed.append(state.n_probes)),
         )
         with live_progress(1, stop=MaxProbes(n_probes), effort=lambda n: (n, 0.0)) as progress:
@@ -109,7 +115,7 @@ def test_efforts_of_a_tournament():
     schedule = Schedule.of_budget(1000, 2000, 50)
     plan = TournamentPlan(1000, 100)
     whole, seconds = schedule.effort(plan, 2000)
-    of_round = 2000 * SECONDS_OF_PROBE * np.log10(1000 / 80) + 1000 * SECONDS_OF_FEATURE
+    of_round = 2000 * SECONDS_PER_PROBE * np.log10(1000 / 80) + 1000 * SECONDS_PER_FEATURE
     assert seconds == pytest.approx(len(schedule.ends) * of_round)
     on_device = replace(schedule, device="cuda").effort(plan, 2000)
     assert on_device == (whole, pytest.approx(seconds + len(schedule.ends) * SECONDS_ON_DEVICE))
@@ -181,7 +187,7 @@ def test_a_log_says_when_how_far_and_how_long_still(state, capsys):
         progress(state)
         line = capsys.readouterr().err
     capsys.readouterr()
-    said = "DAF: 4 probes, 2 s, 25% done, about 6.0 s left, scores move by 1.0e-02"
+    said = "DAF: 4 probes, 2 s, 25% done, about 6.0 s left"
     assert re.match(rf"\d{{4}}-\d\d-\d\d \d\d:\d\d:\d\d {said}", line)
     with live_progress(1, stop=MaxProbes(4)) as progress:
         progress(state)

@@ -1,0 +1,97 @@
+"""Nested cross-validation: folds rank again, sizes come from other folds, and noise scores like guessing."""
+
+import numpy as np
+import pytest
+
+import naive
+from probewise import DAF, FSDD
+from probewise.criteria import Linear
+from probewise.evaluation import nested_score, size_curve
+from probewise.evaluation.nested import NestedScore
+from probewise.evaluation.sizes import SizeCurve
+from probewise.stopping import MaxProbes
+
+
+def table(n_rows=40, n_features=12, seed=0):
+    random = np.random.default_rng(seed)
+    y = np.arange(n_rows) % 2
+    X = random.standard_normal((n_rows, n_features))
+    X[:, :2] += 1.5 * y[:, None]
+    return X, y
+
+
+def test_an_honest_score_is_made_of_folds_that_rank_anew():
+    X, y = table(60, 60)
+    fitted = DAF(criterion=Linear(), stop=MaxProbes(200), random_state=0).fit(X, y)
+    score = nested_score(fitted, X, y, seconds=0.0, shuffled=True)
+    nested = size_curve(fitted, X, y, nested=True)
+    np.testing.assert_allclose(score.curve.scores, nested.scores)
+    expected = []
+    for fold in range(5):
+        enough = naive.suggested_size(nested.sizes, np.delete(nested.scores, fold, axis=0))
+        expected.append(nested.scores[fold, nested.sizes.tolist().index(enough)])
+    assert score.scores.tolist() == expected
+    assert score.guess == 0.5
+    assert score.beats_guessing
+    assert score.shuffled < score.mean
+    said = f"accuracy {score.mean:.4g} ± {score.std_error:.2g} on held-out rows, guessing 0.5, with a shuffled target"
+    assert repr(score).startswith(f"NestedScore: {said}")
+    assert score.std_error >= np.std(expected, ddof=1) * np.sqrt(1 / 5 + 1 / 4) - 1e-12
+
+
+def curve_of(*scores, guess=0.6):
+    return SizeCurve(np.array([1, 5]), np.array(scores), "accuracy", "", True, guess, 0.01, 0.25)
+
+
+def test_where_guessing_does_as_well_no_feature_is_used():
+    none = NestedScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5]), 3)
+    assert none.sizes.tolist() == [0, 0, 0]
+    assert (none.mean, none.std_error, none.beats_guessing) == (0.6, 0.01, False)
+    some = NestedScore(curve_of([0.5, 0.9], [0.55, 0.91], [0.4, 0.4]), 3)
+    assert some.sizes.tolist() == [0, 0, 5]  # for the first two the others differ too much
+    assert some.scores.tolist() == [0.6, 0.6, 0.4]
+    unknown = NestedScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5], guess=None), 3)
+    assert (unknown.sizes > 0).all()
+
+
+def test_sizes_are_chosen_by_folds_that_test_on_rows_trained_on():
+    first, second = [[0.9, 0.5], [0.9, 0.5], [0.9, 0.4]], [[0.5, 0.9], [0.4, 0.9], [0.5, 0.9]]
+    assert NestedScore(curve_of(*first, *second), 3).sizes.tolist() == [1, 1, 1, 5, 5, 5]
+
+
+def test_more_time_deals_out_more_folds():
+    X, y = table(20, 5)
+    fitted = FSDD().fit(X, y)
+    once, often = (nested_score(fitted, X, y, seconds=seconds) for seconds in (0.0, 1e9))
+    assert (len(once.scores), len(often.scores)) == (5, 20)
+    assert often.curve.scores[:5].tolist() == once.curve.scores.tolist()
+    assert len(nested_score(fitted, X, y, seconds=1e9, groups=np.arange(20) // 2).scores) == 5
+
+
+def test_rows_that_belong_together_are_shuffled_together():
+    """25 patients of four rows alike: told apart by the rows of the same patient, unless these are kept together."""
+    random, patients = np.random.default_rng(0), np.arange(100) // 4
+    X = random.standard_normal((25, 40))[patients] + random.standard_normal((100, 40)) / 10
+    y = (patients % 2)[np.argsort(random.permutation(25))[patients] * 4]
+    score = nested_score(FSDD().fit(X, y), X, y, seconds=0.0, shuffled=True, groups=patients)
+    blind = nested_score(FSDD().fit(X, y), X, y, seconds=0.0)
+    assert blind.mean > 0.9 > 0.7 > max(score.mean, score.shuffled)
+
+
+def test_guessing_knows_weights():
+    X, y = table(20, 5)
+    score = size_curve(FSDD().fit(X, y), X, y, sample_weight=np.where(y == 1, 3.0, 1.0))
+    assert (score.guess, score.guess_error) == pytest.approx((0.75, np.sqrt(0.75 * 0.25 * 100) / 40))
+
+
+def test_honest_scores_of_noise_are_near_guessing():
+    """A short form of benchmarks/rows.py: classes 7 : 3, of which one who always uses features gets few right."""
+    found = []
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        X, y = random.standard_normal((50, 6)), random.permutation(np.arange(50) < 15)
+        found.append(nested_score(FSDD().fit(X, y), X, y, seconds=0.0))
+    off = np.array([score.mean - score.guess for score in found])
+    assert off.mean() > -0.03
+    assert (np.abs(off) <= 2 * np.array([score.std_error for score in found])).sum() >= 7
+    assert sum(score.beats_guessing for score in found) <= 1
