@@ -30,7 +30,7 @@ NAME = "daf-2013"
 TITLE = "Somol, Grim, Filip, Pudil: On stopping rules in dependency-aware feature ranking, 2013"
 SETS = ("Reuters", "Madelon")
 LARGEST_PROBE = 200
-LOOK, BLOCK = 400, 50
+LOOK = 400
 TOP = 20
 SETTLED = f"settled, top {TOP}"
 NEVER = 1e-9  # C below this: no feature moved
@@ -184,7 +184,7 @@ class Watched:
 def watched(run: Run, rules: Mapping[str, Rule]) -> tuple[dict[str, list[float]], dict[str, int]]:
     """C, C2 and relative C2 at every look of a run, and the probes at which each rule first said stop."""
     watch = frozenset().union(*(rule.watch for rule in rules.values()))
-    stats = RunningStats(run.plan, run.ledger, block_size=BLOCK, check_every=LOOK, watch=watch)
+    stats = RunningStats(run.plan, run.ledger, block_size=run.settings.block_size, check_every=LOOK, watch=watch)
     history: dict[str, list[float]] = {name: [] for name in ("probes", *HISTORY)}
     stops: dict[str, int] = {}
     while stats.n_known < run.ledger.n_probes:

@@ -61,7 +61,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _MODULE_OF:
-        return getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+        value = globals()[name] = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+        return value
     raise AttributeError(f"module 'probewise' has no attribute {name!r}")
 
 

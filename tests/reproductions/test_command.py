@@ -132,9 +132,9 @@ def test_faults_are_one_line(capsys, folder):
     )
     for data in (folder, folder / "iris.npz", folder / "missing"):
         error = refusal(capsys, "efs-2004", "--data", data)
-        assert "leukemia.npz: pass the folder that holds leukemia.npz, or set" in error
+        assert "leukemia.npz: pass the folder that contains leukemia.npz, or set" in error
     (folder / "iris.npz").unlink()
-    assert "or have it fetched (openml=True)" in refusal(capsys, "fsdd-2008")
+    assert "or fetch it (openml=True)" in refusal(capsys, "fsdd-2008")
 
 
 def test_columns_that_do_not_fit_the_terminal_are_printed_below(capsys, monkeypatch):

@@ -53,7 +53,7 @@ def test_rules_stop_in_the_replay_where_they_stop_the_run(made):
         "settled": Settled(3, 0.6),
         "never": OrderChange(1e-9),
     }
-    daf = DAF(stop=MaxProbes(4_000), check_every=400, block_size=50, random_state=0)
+    daf = DAF(stop=MaxProbes(4_000), check_every=400, random_state=0)
     history, stops = watched(clone(daf).fit(made.X, made.y).run_, rules)
     for name, rule in rules.items():
         alone = clone(daf).set_params(stop=rule | MaxProbes(4_000)).fit(made.X, made.y)

@@ -15,10 +15,18 @@ from .. import __version__
 from ..validation.parameters import writable_path
 from . import options as o
 from . import selectors
-from .console import print_demo, print_diff, print_line, warnings_as_lines
-from .outputs import DASH, check_outputs, is_resumed, standard_output
-from .results import TOP, fitted, give_comparison, give_ranking, write_reports
-from .tables import TableOptions, table_to_rank
+from .console import (
+    TOP,
+    fitted,
+    give_comparison,
+    give_ranking,
+    print_demo,
+    print_diff,
+    print_line,
+    warnings_as_lines,
+    write_reports,
+)  # fmt: skip
+from .files import DASH, TableOptions, check_outputs, is_resumed, standard_output, table_to_rank
 
 EXAMPLES = """Examples:
 

@@ -1,18 +1,21 @@
-"""Printing for the terminal: rankings, comparisons, differences of runs, notes and warnings."""
+"""Results of the commands: fitted selectors, and rankings, reports and comparisons, printed and written to files."""
 
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..report.ranking_table import INTERVAL_ENDS, TOP, cell, columns_of_selector, decimals_of, display_columns
+from ..validation.tables import columns_not_finite
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,8 +23,10 @@ if TYPE_CHECKING:
     from ..bif import BIF
     from ..daf import DAF
     from ..datasets import KnownTruth
+    from ..io import Table
     from ..study import StudyResult
     from ..tournament import Tournament
+    from .files import TableOptions
 
 # Columns of the ranking that only files have, and those that only a wide terminal has room for.
 FILE_COLUMNS = ("dropped_in_round", "rank_low", "rank_high", "in_top", "lower_in", "fold_change", *INTERVAL_ENDS)
@@ -29,6 +34,8 @@ WIDE_COLUMNS, WIDE = ("stands_out", "higher_in", "difference", "correlation"), 1
 SIZES_SHOWN = 6
 SIGNIFICANT = 0.05
 NARROWEST = 64
+MANY_CLASSES = 25
+STANDARD_OUTPUT = "standard output"
 
 
 def print_line(sentence: str) -> None:
@@ -51,6 +58,116 @@ def warnings_as_lines(verbose: int) -> Iterator[None]:
         log.setLevel(level)
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         print_line(message)
+
+
+# ---- rankings and reports
+
+
+def fitted(selector: Any, table: Table) -> Any:
+    with warnings_as_lines(getattr(selector, "verbose", 0)):
+        of_rows = {"sample_weight": table.sample_weight, "groups": table.groups}
+        return selector.fit(table.frame(), table.y, **{name: v for name, v in of_rows.items() if v is not None})
+
+
+def give_ranking(
+    selector: Any,
+    table: Table,
+    *,
+    top: int,
+    out: Path | None,
+    select: Path | None,
+    all_selected: bool,
+    task: str | None,
+    quiet: bool,
+) -> None:
+    """Write and print the ranking.
+
+    ``select`` is the file for a table of the best features: all selected ones with ``all_selected``, else the top.
+    """
+    from ..io import write_ranking, write_table
+    from ..report.effects import direction_of_selector
+
+    columns = columns_of_selector(selector, table.feature_names, certainty=out is not None)
+    columns |= direction_of_selector(selector, table.frame(), table.y)
+    best = _best_columns(selector, None if all_selected else top)
+    try:
+        if out is not None:
+            write_ranking(out, {"feature": columns["feature"], **columns})
+        if select is not None:
+            write_table(select, table.take(best))
+    finally:  # print the ranking even if it cannot be written, because the disk is full
+        print_ranking(columns, top)
+    if quiet:
+        return
+    n_classes = classes_like_a_quantity(table.y) if task is None else None
+    if n_classes is not None:
+        print_line(f"the target is read as {n_classes} classes; use --task regression if it is a quantity")
+    if hasattr(selector, "run_"):
+        print_line(summary_of(selector, table.feature_names))
+    _print_leaking_features(selector, table)
+    if out is not None:
+        print_line(f"all {len(selector.ranking_):,} features are in {shown(out)}")
+    if select is not None:
+        print_line(f"the table of the best {len(best):,} {'feature' if len(best) == 1 else 'features'} is in {select}")
+
+
+def _print_leaking_features(selector: Any, table: Table) -> None:
+    from ..report.effects import leaking_columns, target_of_selector
+    from ..report.sentences import leakage_sentence
+
+    order = np.argsort(selector.ranking_, kind="stable")
+    leaking = leaking_columns(selector._numbers_of(table.frame()), target_of_selector(selector, table.y), order)
+    if leaking:
+        names = [table.feature_names[column] for column in leaking]
+        flags = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
+        print_line(f"possible target leakage: {leakage_sentence(names)} ({flags}), then rank again")
+
+
+def classes_like_a_quantity(y: Any) -> int | None:
+    """The number of classes, if there are so many whole numbers that they may be a quantity; else None."""
+    labels = np.unique(y)
+    if np.asarray(y).dtype.kind not in "iuf" or len(labels) < MANY_CLASSES:
+        return None
+    return len(labels) if (labels == np.round(labels)).all() else None
+
+
+def _best_columns(selector: Any, top: int | None) -> Any:
+    """Columns of the selected features (or of the top ones), best first; features of ``keep`` are always included."""
+    is_best = selector.support_ if top is None else selector.ranking_ <= top
+    units = getattr(selector, "_units", None)
+    if units is not None:
+        is_best[units.kept] = True
+    order = np.argsort(selector.ranking_, kind="stable")
+    return order[is_best[order]]
+
+
+def write_reports(
+    run: Any,
+    paths: Sequence[Path],
+    reading: TableOptions,
+    table: Table | None,
+    *,
+    command: str | None = None,
+    quiet: bool,
+) -> None:
+    from ..report import save, summarize
+
+    of_table: dict[str, Any] = {}
+    if table is not None:
+        of_table = {"X": table.frame(), "y": table.y, "target": table.target, "feature_names": table.feature_names}
+        of_table |= {"source": reading.path.name, "groups": table.groups, "sample_weight": table.sample_weight}
+        of_table["reading"] = reading.code(allow_missing=bool(len(columns_not_finite(table.X))))
+    with warnings_as_lines(0 if quiet else 1):
+        summary = summarize(run, **of_table, command=command)
+        for path in paths:
+            save(summary, path)
+            if not quiet:
+                print_line(f"the report is in {shown(path)}")
+
+
+def shown(path: Path) -> str:
+    """The name of an output file in messages."""
+    return STANDARD_OUTPUT if path.stem == STANDARD_OUTPUT else str(path)
 
 
 def print_ranking(columns: dict[str, Any], top: int) -> None:
@@ -81,6 +198,9 @@ def summary_of(selector: Any, names: Sequence[str]) -> str:
     speed = f", {selector.n_probes_ / seconds:,.0f} per second" if seconds else ""
     sentences.append(f"{selector.n_probes_:,} probes in {seconds:.1f} s{speed}, seed {run.plan.seed}")
     return " ".join(f"{sentence}." for sentence in [*sentences, f"Stop reason: {selector.stop_reason_}"])
+
+
+# ---- differences, the demonstration and comparisons
 
 
 def print_diff(comparison: dict[str, Any], first: str, second: str) -> None:
@@ -125,6 +245,23 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
     _print_plain(f"DAF: {summary_of(daf, data.feature_names)}")
 
 
+def give_comparison(result: Any, *, out: Path | None, plot: Path | None, quiet: bool) -> None:
+    from ..io import write_ranking
+
+    try:
+        if out is not None:
+            write_ranking(out, result.table())
+        if plot is not None:
+            from ..plots import save_study
+
+            save_study(result, plot)
+    finally:
+        print_comparison(result)
+    for path, what in ((out, "table"), (plot, "plot")):
+        if path is not None and not quiet:
+            print_line(f"the {what} is in {shown(path)}")
+
+
 def print_comparison(result: StudyResult) -> None:
     """Print accuracy and stability by the number of features, and a test of each pair of methods."""
     from ..report.study import sentences_on_study
@@ -162,6 +299,9 @@ def _print_verdict(result: StudyResult, sentence: str) -> None:
         f"{len(result.trials)} trials, means over sizes. p: corrected resampled t-test (Nadeau and Bengio 2003); "
         f"p (Holm): adjusted for the number of pairs. The better method is named if p (Holm) is below {SIGNIFICANT:g}."
     )
+
+
+# ---- the terminal
 
 
 def console() -> Console:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..display import span
 from ..engine.interactions import IN_WORDS
-from .direction import direction_in_words
+from .effects import direction_in_words
 from .ranking_table import (
     DECIMALS,
     INTERVAL_ENDS,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..display import span
 from ..engine.interactions import IN_WORDS
-from .direction import direction_in_words
+from .effects import direction_in_words
 from .ranking_table import INTERVAL_ENDS, decimals_of, display_columns, typeset_cell
 from .sentences import count, evidence_in_words, number, one_line, p_value, percent, predicts
 

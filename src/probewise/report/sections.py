@@ -27,7 +27,7 @@ from ..evaluation import sizes as size_curve
 from ..filters.fsdd import FSDD
 from ..validation.stores import column_slices
 from ..validation.tables import columns_not_finite, extremes
-from .direction import values_to_draw
+from .effects import values_to_draw
 from .findings import Data, Findings, Floats
 from .ranking_table import json_numbers
 from .sentences import one_line

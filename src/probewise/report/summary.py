@@ -21,7 +21,7 @@ from ..engine.run import Run
 from ..engine.tally import COEFFICIENTS
 from ..validation.errors import ParameterError
 from . import sections
-from .direction import direction_columns
+from .effects import direction_columns, leaking_columns
 from .findings import (
     Data,
     Findings,
@@ -31,7 +31,6 @@ from .findings import (
     findings_of_ledger,
     findings_of_selector,
 )
-from .leakage import leaking_columns
 from .ranking_table import LABELS, in_label_order, json_numbers, ranking_columns
 from .sentences import notes_on_run, verdict
 

@@ -1,4 +1,4 @@
-"""Direction of effects: equal to a naive twin, for classes and numbers, sparse data and missing values."""
+"""Effects of single features: their direction, equal to a naive twin, and target leakage."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,11 @@ import scipy.sparse as sp
 from scipy.stats import pearsonr
 from tests import naive
 
-from probewise import DAF, FSDD
+from probewise import DAF, FSDD, MRMR, Tournament
 from probewise.criteria.base import Target
-from probewise.report import direction, render_html, render_markdown, summarize
-from probewise.report.direction import direction_columns, direction_in_words
+from probewise.report import effects, render_html, render_markdown, summarize
+from probewise.report.effects import direction_columns, direction_in_words, leaking_columns
+from probewise.report.sentences import leakage_sentence
 from probewise.stopping import MaxProbes
 
 NONE = np.empty(0, np.int64)
@@ -47,12 +48,12 @@ def test_sparse_data_and_batches_give_the_same(monkeypatch):
     X, y = table(3)
     X[X < 1] = 0
     dense = direction_columns(X, Target.of(y), np.arange(7), NONE)
-    monkeypatch.setattr(direction, "BATCH_CELLS", 150)
+    monkeypatch.setattr(effects, "BATCH_CELLS", 150)
     sparse = direction_columns(sp.csc_matrix(X), Target.of(y), np.arange(7), NONE)
     for name, column in dense.items():
         same = np.testing.assert_array_equal if name.endswith("_in") else np.testing.assert_allclose
         same(column, sparse[name])
-    monkeypatch.setattr(direction, "MAX_CELLS", 240)
+    monkeypatch.setattr(effects, "MAX_CELLS", 240)
     limited = direction_columns(X, Target.of(y), np.arange(7), NONE)
     assert limited["higher_in"] == [*dense["higher_in"][:4], None, None, None]
     assert np.isnan(limited["difference"]).tolist() == [False] * 4 + [True] * 3
@@ -116,3 +117,70 @@ def test_values_to_draw():
     values = summarize(FSDD().fit(np.arange(54.0)[:, None] % 7, y), np.arange(54.0)[:, None] % 7, y)["values"]
     assert values["classes"] == ["3", "4", "5", "6", "7", "8"]
     assert values["left_out"] == 3
+
+
+# ---- target leakage
+
+random = np.random.default_rng(0)
+CLASSES = random.integers(0, 3, 90)
+NUMBERS = random.standard_normal(90)
+
+
+def leaking(column, y):
+    X = random.standard_normal((len(y), 5))
+    X[:, 2] = column
+    return leaking_columns(X, Target.of(y), np.array([4, 2, 0, 1, 3]))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        CLASSES,
+        -CLASSES + random.random(90) / 2,
+        np.array([7.0, -1.0, 3.0])[CLASSES],
+        CLASSES + 3 * random.integers(0, 4, 90),  # four codes for each class
+        np.where(np.arange(90) % 10, CLASSES, np.nan),
+    ],
+)
+def test_encodings_of_classes(column):
+    assert leaking(column, CLASSES) == [2]
+
+
+@pytest.mark.parametrize("column", [NUMBERS, np.exp(NUMBERS), -3 * NUMBERS + 1, (100 * NUMBERS).round()])
+def test_functions_of_a_numeric_target(column):
+    assert leaking(column, NUMBERS) == [2]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.where(np.arange(90) == 5, 2 - CLASSES, CLASSES) + 0.0,  # wrong for one sample
+        np.arange(90),  # a different number for each sample
+        CLASSES + random.standard_normal(90),
+        np.where(CLASSES == 0, np.nan, CLASSES),
+        np.where(np.arange(90) % 3, np.nan, CLASSES),
+        np.zeros(90),
+    ],
+)
+def test_less_informative_features_are_not_reported(column):
+    y = np.where(np.arange(90) == 5, 0, CLASSES)
+    assert leaking(np.where(np.arange(90) == 5, 2, column), y) == []
+
+
+def test_few_samples_can_be_separated_by_chance():
+    y = np.array([0, 0, 0, 1, 1, 1])
+    assert leaking(y, y) == []
+
+
+def test_the_verdict_warns():
+    X, y = random.standard_normal((90, 6)), np.array(["a", "b", "c"])[CLASSES]
+    assert len(summarize(FSDD().fit(X, y), X, y)["verdict"]) == 2
+    X[:, 3] = CLASSES
+    for selector in (FSDD(), MRMR(), Tournament(n_probes=200, random_state=0)):
+        summary = summarize(selector.fit(X, y), X, y)
+        assert summary["leakage"] == ["x3"]
+        assert summary["verdict"][2].startswith("Possible target leakage: x3 determines the target exactly. Remove")
+
+
+def test_many_features_are_counted():
+    assert leakage_sentence(list("abcde")).startswith("a, b, c and 2 more each determine the target exactly.")

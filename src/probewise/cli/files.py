@@ -1,22 +1,24 @@
-"""Tables of the commands: the options to read them, the treatment of missing values, and the equivalent Python code."""
+"""Files of the commands: tables that are read, outputs that are checked, standard output, and runs to resume."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..validation.tables import columns_not_finite
-from .console import print_line
+from .console import STANDARD_OUTPUT, print_line
 
 if TYPE_CHECKING:
     from ..io import Table
 
+DASH = Path("-")
 FILLINGS, ERROR = ("mean", "median"), "error"
 FILLED_BY = (None, "auto", "knn", "linear")  # criteria that can fill missing values
 READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
@@ -48,10 +50,10 @@ class TableOptions:
     def files(self) -> list[Path]:
         """The files that are read."""
         from ..io.input_files import local_path
-        from ..io.npy import sidecar_of
 
         read = [local_path(file) for file in (self.data, self.target_file, self.feature_names) if file is not None]
-        return [*read, *(sidecar_of(path) for path in read)]
+        # an .npy table has a second file with its names
+        return [*read, *(path.with_name(f"{path.name}.json") for path in read if path.suffix.lower() == ".npy")]
 
     def read(self, *, allow_missing: bool = False, quiet: bool = False) -> Table:
         """Read the table, and print every guess that was made."""
@@ -142,3 +144,64 @@ def _without_panics(files: Sequence[Path]) -> Iterator[None]:
             captured.seek(0)
             for line in captured:
                 os.write(2, line)
+
+
+# ---- outputs and runs
+
+
+def check_outputs(
+    outputs: Mapping[str, tuple[Callable[[Path], Any], Path | Sequence[Path] | None]],
+    *,
+    inputs: Iterable[Path] = (),
+    runs: Iterable[Path | None] = (),
+) -> None:
+    """Refuse outputs that cannot be written, or that would overwrite an input, a run or another output.
+
+    Parameters
+    ----------
+    outputs : mapping of str to (function, paths)
+        For each flag the function that refuses a path of an unknown format, and the paths.
+    inputs, runs : iterables of Path
+        Files that are read, and files that hold runs.
+    """
+    stored = [path for path in runs if path is not None]
+    journals = [path.with_name(path.name + ending) for path in stored for ending in ("-wal", "-journal", "-shm")]
+    used = [*inputs, *stored, *journals]
+    for flag, (require, paths) in outputs.items():
+        for path in [paths] if isinstance(paths, Path) else paths or ():
+            require(path)
+            for other in used:
+                if other.resolve() == path.resolve() or (other.exists() and path.exists() and other.samefile(path)):
+                    raise ValueError(f"--{flag} {path} would overwrite {other}: choose another file")
+            used.append(path)
+
+
+@contextmanager
+def standard_output(path: Path | None, ending: str, *, quiet: bool) -> Iterator[Path | None]:
+    """Yield a temporary file in place of "-", and print its content at the end.
+
+    Until then everything else that the command prints goes to standard error.
+    """
+    if path != DASH:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{STANDARD_OUTPUT}{ending}"
+        with redirect_stdout(io.StringIO() if quiet else sys.stderr):
+            yield file
+        if file.exists():
+            sys.stdout.write(file.read_text(encoding="utf-8"))
+
+
+def is_resumed(file: Path | None, *, resume: bool, quiet: bool, has_run: Callable[[Path], bool]) -> bool:
+    """Whether a stored run is continued; with --resume, a run that does not exist yet is started."""
+    if file is None:
+        if resume:
+            raise ValueError("--resume needs --ledger FILE, the file that keeps the run")
+        return False
+    if file.exists() and not resume:
+        raise ValueError(f"{file} exists already: add --resume to continue its run, or choose another file")
+    found = file.exists() and has_run(file)
+    if resume and not found and not quiet:
+        print_line(f"there is no run in {file} yet: starting a new one")
+    return found
