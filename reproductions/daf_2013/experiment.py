@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from probewise.daf import DAF
-from probewise.engine.run import Run
 from probewise.engine.replay import RunningStats
+from probewise.engine.run import Run
 from probewise.engine.tally import positions
 from probewise.plots import ConvergenceDisplay, expected_change
 from probewise.stopping import MaxProbes, MinCoverage, OrderChange, RelativeChange, Rule, Settled, ValueChange
