@@ -19,8 +19,8 @@ from .engine.units import Units, one_hot
 from .evaluation.sizes import MISSING_CATEGORY
 from .validation import tables
 from .validation.parameters import named_columns, number_of, plain_labels, require_rate, warn_of_another_order
-from .validation.scaling import scaled
 from .validation.stores import Stored, as_dense, is_stored, readable_type
+from .validation.tables import scaled
 
 if TYPE_CHECKING:  # scikit-learn has no types, and mypy accepts any argument of a dataclass whose base it cannot see
 

@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from probewise import DAF
 from probewise.criteria import KNN, Average, Function, Linear, Scorer
-from probewise.criteria.identity import stable_text
+from probewise.criteria.base import stable_text
 from probewise.engine.ledger import LedgerError
 from probewise.engine.settings import UNNAMED as UNNAMED_MARK
 from probewise.stopping import MaxProbes
