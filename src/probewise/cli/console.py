@@ -148,7 +148,7 @@ def give_ranking(
     ``select`` is the file for a table of the best features: all selected ones with ``all_selected``, else the top.
     """
     from ..io import write_ranking, write_table
-    from ..report.effects import direction_of_selector
+    from ..report.ranking_table import direction_of_selector
 
     columns = columns_of_selector(selector, table.feature_names, certainty=out is not None)
     columns |= direction_of_selector(selector, table.frame(), table.y)
@@ -175,7 +175,8 @@ def give_ranking(
 
 
 def _print_leaking_features(selector: Any, table: Table) -> None:
-    from ..report.effects import leaking_columns, target_of_selector
+    from ..report.ranking_table import target_of_selector
+    from ..report.sections import leaking_columns
     from ..report.sentences import leakage_sentence
 
     order = np.argsort(selector.ranking_, kind="stable")
