@@ -118,7 +118,7 @@ def test_a_name_identifies_any_function(tmp_path):
 @pytest.mark.parametrize("criterion", [mean_of_columns, Scorer(GaussianNB(), scoring=make_scorer(accuracy_score))])
 def test_a_ledger_needs_a_name_for_a_function(criterion, tmp_path):
     path = tmp_path / "run.ledger"
-    with pytest.raises(LedgerError, match=r"needs a name for .*unnamed.*: .* give criterion=Function\(my"):
+    with pytest.raises(LedgerError, match=r"needs a name for .*unnamed.*: use Function\(my"):
         daf(path, criterion)
     assert not path.exists()
     assert daf(None, criterion).n_probes_ == 10
