@@ -161,7 +161,10 @@ def test_names_objects_estimators_and_functions_become_criteria():
             as_criterion(bad)
 
 
-@pytest.mark.parametrize("criterion", [KNN(), Scorer(GaussianNB()), Tree(max_depth=4), Function(spread)], ids=str)
+TRAVELERS = [KNN(), Scorer(GaussianNB()), Tree(max_depth=4), Function(spread)]
+
+
+@pytest.mark.parametrize("criterion", TRAVELERS, ids=lambda criterion: type(criterion).__name__)
 def test_bound_criteria_travel_to_other_processes(criterion):
     X, y = table()
     score = criterion.bind(X, y)

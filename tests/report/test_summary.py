@@ -16,7 +16,7 @@ from probewise.cli.console import print_comparison
 from probewise.criteria import KNN, NAMES, Average, NaiveBayes, Scorer, in_prose
 from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger
-from probewise.engine.replay import LIKE_SIZE
+from probewise.engine.replay import MIN_PROBES_PER_MEAN
 from probewise.evaluation import size_curve
 from probewise.report import render_html, render_json, render_markdown, summarize
 from probewise.report.study import _on_accuracy, _on_pairs, sentences_on_study
@@ -200,7 +200,7 @@ def naive_contrast(daf, first, second):
     probes = [set(daf.run_.feature_plan.probe(i).tolist()) for i in range(daf.n_probes_)]
     values = daf.run_.ledger.values()
     counts = np.bincount([len(probe) for probe in probes])
-    group_of = [int(counts[:size].sum()) // LIKE_SIZE for size in range(len(counts))]
+    group_of = [int(counts[:size].sum()) // MIN_PROBES_PER_MEAN for size in range(len(counts))]
     groups = np.array([group_of[len(probe)] for probe in probes])
     left = values - np.array([values[groups == group].mean() for group in groups])
     cells = {(a, b): [] for a, b in product((True, False), repeat=2)}
