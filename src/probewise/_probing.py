@@ -18,9 +18,8 @@ from sklearn.utils import check_consistent_length
 from . import __version__
 from ._selector import Accepts, n_selected_units
 from .criteria import Criterion, as_criterion
-from .criteria.base import Target
+from .criteria.base import Target, stable_text
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
-from .criteria.identity import stable_text
 from .engine.loop import ProbeError, run_probes
 from .engine.permutation_test import univariate_p_values
 from .engine.probes import MIN_EXPECTED_SIZE
@@ -43,9 +42,8 @@ from .progress import live_progress, say
 from .stopping import Rule
 from .validation.errors import ParameterError, warn
 from .validation.parameters import PATH, Constraint, checked_weights, grouped, named_columns, require_two_weighted
-from .validation.scaling import scale_for, scaled, uneven_widths
 from .validation.stores import CANNOT_TRAVEL, Stored
-from .validation.tables import REMEDY
+from .validation.tables import REMEDY, scale_for, scaled, uneven_widths
 
 MAX_NAMED = 10  # features in an error message
 LEADING = 10  # features that people read first

@@ -18,9 +18,9 @@ from .engine.tally import positions
 from .engine.units import Units, one_hot
 from .evaluation.sizes import MISSING_CATEGORY
 from .validation import tables
-from .validation.parameters import named_columns, number_of, plain_labels, require_rate, warn_of_another_order
-from .validation.scaling import scaled
+from .validation.parameters import SHARE, check_parameter, named_columns, number_of, plain_labels, warn_of_another_order
 from .validation.stores import Stored, as_dense, is_stored, readable_type
+from .validation.tables import scaled
 
 if TYPE_CHECKING:  # scikit-learn has no types, and mypy accepts any argument of a dataclass whose base it cannot see
 
@@ -235,7 +235,7 @@ class RunResultsMixin:
             The expected share of false discoveries among the returned features that is allowed.
         """
         check_is_fitted(self, "run_")
-        require_rate("fdr", fdr)
+        check_parameter("fdr", fdr, SHARE)
         return self.run_.require_rows("stands_out", self.run_.stands_out(fdr))
 
     # ---- support

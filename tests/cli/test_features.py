@@ -107,7 +107,7 @@ def test_select_writes_the_features_that_stand_out(rank):
         ("--feature-groups one.csv", "one.csv must have a header and two columns, feature and group"),
         ("--feature-groups none.csv", "there is no file none.csv"),
         ("--keep Age", "keep: there is no feature column 'Age' in the table: did you mean 'age'?"),
-        ("--categorical-features label", "column 'label' cannot be categorical: it is not a feature"),
+        ("--categorical-features label", "column 'label' cannot be categorical: it is the target"),
         ("--categorical-features smoke", "there is no categorical column 'smoke' in the table: did you mean 'smokes'?"),
         ("--method fsdd --keep age", "--keep: FSDD has no such parameter; leave it out"),
         ("--method fsdd --feature-groups groups.csv", "--feature-groups: FSDD has no such parameter; leave it out"),

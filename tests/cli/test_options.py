@@ -7,7 +7,7 @@ import pytest
 
 import probewise
 from probewise import __version__
-from probewise.cli import app, options, selectors
+from probewise.cli import app, inputs, options
 from probewise.io import convert_table, read_table
 from probewise.stopping import MaxProbes, MaxTime, MinCoverage, RelativeChange, Settled
 from probewise.study import Study
@@ -28,7 +28,7 @@ def parameters(*functions):
 
 
 def selector_parameters():
-    kinds = [getattr(probewise, name) for name in selectors.METHODS.values()]
+    kinds = [getattr(probewise, name) for name in inputs.METHODS.values()]
     return {name for kind in kinds for name in kind().get_params(deep=False)}
 
 
@@ -93,8 +93,8 @@ def test_durations(text, seconds):
     ],
 )
 def test_a_stopping_rule_is_written_as_in_python(text, rule):
-    assert selectors.stopping_rule(text, None, None) == rule
-    assert selectors.stopping_rule(text, 70, 2.0) == rule | MaxProbes(70) | MaxTime(2.0)
+    assert inputs.stopping_rule(text, None, None) == rule
+    assert inputs.stopping_rule(text, 70, 2.0) == rule | MaxProbes(70) | MaxTime(2.0)
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_a_stopping_rule_is_written_as_in_python(text, rule):
 )
 def test_other_text_is_not_a_stopping_rule(text):
     with pytest.raises(ValueError, match=r"is not a stopping rule.*for example 'Settled\(20\) \| MaxTime\(60\)'"):
-        selectors.stopping_rule(text, None, None)
+        inputs.stopping_rule(text, None, None)

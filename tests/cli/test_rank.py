@@ -9,11 +9,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+import probewise
 from probewise import BIF, DAF, Tournament
 from probewise.cli import run
 from probewise.datasets import make_madelon
@@ -232,6 +234,24 @@ def test_a_feature_that_determines_the_target_is_pointed_out(write, rank, method
     )
     assert "leakage" not in rank(path, *options, "-q").err
     assert "leakage" not in rank(path, *options, "--ignore", "a code").err
+
+
+def test_rank_with_a_report_visits_at_most_55_modules(data, tmp_path):
+    arguments = ["rank", str(data), "--target", "label", "--n-jobs", "1", "-q", "--report", str(tmp_path / "r.html")]
+    assert run(arguments) == 0  # modules are imported, kernels are compiled
+    source, files = Path(probewise.__file__).parent, set()
+
+    def note(frame, event, argument):
+        files.add(frame.f_code.co_filename)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        assert run(arguments) == 0
+    finally:
+        sys.setprofile(before)
+    modules = {path.relative_to(source).as_posix() for path in map(Path, files) if path.is_relative_to(source)}
+    assert len([name for name in modules if name.endswith(".py") and not name.startswith("kernels/")]) <= 55
 
 
 # ---- odd names

@@ -16,7 +16,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from probewise import DAF
 from probewise.criteria import KNN, Average, Function, Linear, Scorer
-from probewise.criteria.identity import stable_text
+from probewise.criteria.base import stable_text
 from probewise.engine.ledger import LedgerError
 from probewise.engine.settings import UNNAMED as UNNAMED_MARK
 from probewise.stopping import MaxProbes
@@ -118,7 +118,7 @@ def test_a_name_identifies_any_function(tmp_path):
 @pytest.mark.parametrize("criterion", [mean_of_columns, Scorer(GaussianNB(), scoring=make_scorer(accuracy_score))])
 def test_a_ledger_needs_a_name_for_a_function(criterion, tmp_path):
     path = tmp_path / "run.ledger"
-    with pytest.raises(LedgerError, match=r"needs a name for .*unnamed.*: .* give criterion=Function\(my"):
+    with pytest.raises(LedgerError, match=r"needs a name for .*unnamed.*: use Function\(my"):
         daf(path, criterion)
     assert not path.exists()
     assert daf(None, criterion).n_probes_ == 10

@@ -8,8 +8,9 @@ from tests import naive
 
 from probewise import DAF, FSDD, MRMR, Tournament
 from probewise.criteria.base import Target
-from probewise.report import effects, render_html, render_markdown, summarize
-from probewise.report.effects import direction_columns, direction_in_words, leaking_columns
+from probewise.report import ranking_table, render_html, render_markdown, summarize
+from probewise.report.ranking_table import direction_columns, direction_in_words
+from probewise.report.sections import leaking_columns
 from probewise.report.sentences import leakage_sentence
 from probewise.stopping import MaxProbes
 
@@ -48,12 +49,12 @@ def test_sparse_data_and_batches_give_the_same(monkeypatch):
     X, y = table(3)
     X[X < 1] = 0
     dense = direction_columns(X, Target.of(y), np.arange(7), NONE)
-    monkeypatch.setattr(effects, "BATCH_CELLS", 150)
+    monkeypatch.setattr(ranking_table, "BATCH_CELLS", 150)
     sparse = direction_columns(sp.csc_matrix(X), Target.of(y), np.arange(7), NONE)
     for name, column in dense.items():
         same = np.testing.assert_array_equal if name.endswith("_in") else np.testing.assert_allclose
         same(column, sparse[name])
-    monkeypatch.setattr(effects, "MAX_CELLS", 240)
+    monkeypatch.setattr(ranking_table, "MAX_CELLS", 240)
     limited = direction_columns(X, Target.of(y), np.arange(7), NONE)
     assert limited["higher_in"] == [*dense["higher_in"][:4], None, None, None]
     assert np.isnan(limited["difference"]).tolist() == [False] * 4 + [True] * 3

@@ -6,14 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from probewise.stopping import MaxProbes, Rule
 from probewise.validation.errors import ParameterError
 from probewise.validation.parameters import (
-    FUNCTION,
     PATH,
     SHARE,
     check_parameters,
-    instance_of,
     number,
     whole_number,
 )
@@ -24,11 +21,8 @@ CONSTRAINTS = {
     "protect": (True, False, "auto"),
     "fdr": (SHARE,),
     "ledger": (PATH, None),
-    "verbose": (whole_number(0), FUNCTION),
     "direction": ("forward", "backward"),
-    "stop": (instance_of(Rule), None),
     "n_levels": (whole_number(2, 9),),
-    "width": (number(least=0, most=1),),
     "error_score": (number(), "raise"),
 }
 VALID = {
@@ -37,11 +31,8 @@ VALID = {
     "protect": True,
     "fdr": 0.1,
     "ledger": Path("run.ledger"),
-    "verbose": print,
     "direction": "forward",
-    "stop": MaxProbes(9),
     "n_levels": np.int64(9),
-    "width": 1.0,
     "error_score": 0,
 }
 
@@ -60,10 +51,7 @@ def check(**changed):
         ("protect", "auto"),
         ("ledger", "run.ledger"),
         ("ledger", None),
-        ("verbose", 0),
         ("direction", np.str_("backward")),
-        ("stop", None),
-        ("width", np.float32(0)),
         ("error_score", "raise"),
     ],
 )
@@ -86,12 +74,9 @@ def test_every_alternative_is_accepted(name, value):
         ("fdr", 1, "a share above 0 and below 1"),
         ("fdr", "small", "a share above 0 and below 1"),
         ("ledger", 7, "the path of a file or None"),
-        ("verbose", -1, "a whole number of at least 0 or a function"),
         ("direction", "up", "'forward' or 'backward'"),
         ("direction", np.array(["forward", "backward"]), "'forward' or 'backward'"),
-        ("stop", MaxProbes, "an instance of Rule or None"),
         ("n_levels", 10, "a whole number from 2 to 9"),
-        ("width", 1.5, "a number of at least 0 and at most 1"),
         ("error_score", np.inf, "a finite number or 'raise'"),
     ],
 )

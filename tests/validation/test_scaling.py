@@ -8,8 +8,8 @@ from probewise import DAF, Tournament
 from probewise.evaluation import size_curve
 from probewise.report.sentences import notes_on_run
 from probewise.stopping import MaxProbes
-from probewise.validation.scaling import scale_for, scaled, uneven_widths
 from probewise.validation.stores import Stored
+from probewise.validation.tables import scale_for, scaled, uneven_widths
 
 
 def table(seed=0):

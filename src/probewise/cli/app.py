@@ -13,20 +13,24 @@ import typer
 
 from .. import __version__
 from ..validation.parameters import writable_path
+from . import inputs
 from . import options as o
-from . import selectors
 from .console import (
+    DASH,
     TOP,
+    check_outputs,
     fitted,
     give_comparison,
     give_ranking,
+    is_resumed,
     print_demo,
     print_diff,
     print_line,
+    standard_output,
     warnings_as_lines,
     write_reports,
 )  # fmt: skip
-from .files import DASH, TableOptions, check_outputs, is_resumed, standard_output, table_to_rank
+from .inputs import TableOptions, table_to_rank
 
 EXAMPLES = """Examples:
 
@@ -155,7 +159,7 @@ def rank(
         o.method_option(
             metavar="NAME",
             help="tournament (the default) to predict with few features; daf to learn which features matter and how "
-            f"certain that is; or a method without probes: {', '.join(selectors.RANKING_METHODS[2:])}.",
+            f"certain that is; or a method without probes: {', '.join(inputs.RANKING_METHODS[2:])}.",
         ),
     ] = None,
     criterion: o.Criterion = None,
@@ -201,7 +205,7 @@ def rank(
         categorical_features,
     )
     resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: saved_settings(file) is not None)
-    name, reports = selectors.method_of(method, ledger, resumed=resumed), report or []
+    name, reports = inputs.method_of(method, ledger, resumed=resumed), report or []
     if out == DASH and DASH in reports:
         raise ValueError("--out - and --report -: only one of them can go to standard output")
     printed = DASH if DASH in reports else None
@@ -216,7 +220,7 @@ def rank(
                 "select": (require_table_path, select),
                 "report": (require_report_path, reports),
             },
-            inputs=[*reading.files, *map(Path, filter(selectors.is_file_of_groups, feature_groups or ()))],
+            inputs=[*reading.files, *map(Path, filter(inputs.is_file_of_groups, feature_groups or ()))],
             runs=[ledger],
         )
         table, filling = table_to_rank(reading, name, criterion=criterion, missing=missing, device=device, quiet=quiet)
@@ -224,12 +228,12 @@ def rank(
         usual: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed, "scale": "auto", "verbose": 0 if quiet else 1}
         if name not in PROBING:
             usual["n_features_to_select"] = min(top, len(table.feature_names))
-        selector = selectors.make_selector(
+        selector = inputs.make_selector(
             name,
             table,
             {
-                **selectors.column_options(table, feature_groups, keep),
-                "n_features_to_select": selectors.number_in(n_features_to_select),
+                **inputs.column_options(table, feature_groups, keep),
+                "n_features_to_select": inputs.number_in(n_features_to_select),
                 "criterion": criterion and criterion.lower(),
                 "scoring": scoring,
                 "cv": cv,
@@ -303,8 +307,8 @@ def compare(
 
     resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: file.stat().st_size > 0)
     reading = TableOptions(data, target, target_file, id_column, ignore, features_in, decimal, feature_names)
-    compared = selectors.selectors_named(methods, n_probes=n_probes, time_limit=time_limit)
-    numbers = None if sizes is None else selectors.whole_numbers("sizes", sizes)
+    compared = inputs.selectors_named(methods, n_probes=n_probes, time_limit=time_limit)
+    numbers = None if sizes is None else inputs.whole_numbers("sizes", sizes)
     with standard_output(out, ".csv", quiet=quiet) as out:
         check_outputs(
             {"out": (require_ranking_path, out), "plot": (require_picture_path, plot)},
@@ -316,7 +320,7 @@ def compare(
         from ..study import CLASSIFIERS, Study
 
         center = not hasattr(table.X, "tocsr")
-        names = selectors.names_in("classifiers", classifiers, CLASSIFIERS)
+        names = inputs.names_in("classifiers", classifiers, CLASSIFIERS)
         study = Study(
             compared,
             {name: CLASSIFIERS[name](center) for name in names},

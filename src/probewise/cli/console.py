@@ -1,13 +1,15 @@
-"""Results of the commands: fitted selectors, and rankings, reports and comparisons, printed and written to files."""
+"""Outputs of the commands: checks of output files, and rankings, reports and comparisons, printed and written."""
 
 from __future__ import annotations
 
+import io
 import logging
 import shlex
 import sys
+import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from ..io import Table
     from ..study import StudyResult
     from ..tournament import Tournament
-    from .files import TableOptions
+    from .inputs import TableOptions
 
 # Columns of the ranking that only files have, and those that only a wide terminal has room for.
 FILE_COLUMNS = ("dropped_in_round", "rank_low", "rank_high", "in_top", "lower_in", "fold_change", *INTERVAL_ENDS)
@@ -35,7 +37,7 @@ SIZES_SHOWN = 6
 SIGNIFICANT = 0.05
 NARROWEST = 64
 MANY_CLASSES = 25
-STANDARD_OUTPUT = "standard output"
+STANDARD_OUTPUT, DASH = "standard output", Path("-")
 
 
 def print_line(sentence: str) -> None:
@@ -58,6 +60,67 @@ def warnings_as_lines(verbose: int) -> Iterator[None]:
         log.setLevel(level)
     for message in dict.fromkeys(str(warning.message) for warning in caught):
         print_line(message)
+
+
+# ---- output files
+
+
+def check_outputs(
+    outputs: Mapping[str, tuple[Callable[[Path], Any], Path | Sequence[Path] | None]],
+    *,
+    inputs: Iterable[Path] = (),
+    runs: Iterable[Path | None] = (),
+) -> None:
+    """Refuse outputs that cannot be written, or that would overwrite an input, a run or another output.
+
+    Parameters
+    ----------
+    outputs : mapping of str to (function, paths)
+        For each flag the function that refuses a path of an unknown format, and the paths.
+    inputs, runs : iterables of Path
+        Files that are read, and files that hold runs.
+    """
+    stored = [path for path in runs if path is not None]
+    journals = [path.with_name(path.name + ending) for path in stored for ending in ("-wal", "-journal", "-shm")]
+    used = [*inputs, *stored, *journals]
+    for flag, (require, paths) in outputs.items():
+        for path in [paths] if isinstance(paths, Path) else paths or ():
+            require(path)
+            for other in used:
+                if other.resolve() == path.resolve() or (other.exists() and path.exists() and other.samefile(path)):
+                    raise ValueError(f"--{flag} {path} would overwrite {other}: choose another file")
+            used.append(path)
+
+
+@contextmanager
+def standard_output(path: Path | None, ending: str, *, quiet: bool) -> Iterator[Path | None]:
+    """Yield a temporary file in place of "-", and print its content at the end.
+
+    Until then everything else that the command prints goes to standard error.
+    """
+    if path != DASH:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / f"{STANDARD_OUTPUT}{ending}"
+        with redirect_stdout(io.StringIO() if quiet else sys.stderr):
+            yield file
+        if file.exists():
+            sys.stdout.write(file.read_text(encoding="utf-8"))
+
+
+def is_resumed(file: Path | None, *, resume: bool, quiet: bool, has_run: Callable[[Path], bool]) -> bool:
+    """Whether a stored run is continued; with --resume, a run that does not exist yet is started."""
+    if file is None:
+        if resume:
+            raise ValueError("--resume needs --ledger FILE, the file that keeps the run")
+        return False
+    if file.exists() and not resume:
+        raise ValueError(f"{file} exists already: add --resume to continue its run, or choose another file")
+    found = file.exists() and has_run(file)
+    if resume and not found and not quiet:
+        print_line(f"there is no run in {file} yet: starting a new one")
+    return found
 
 
 # ---- rankings and reports
@@ -85,7 +148,7 @@ def give_ranking(
     ``select`` is the file for a table of the best features: all selected ones with ``all_selected``, else the top.
     """
     from ..io import write_ranking, write_table
-    from ..report.effects import direction_of_selector
+    from ..report.ranking_table import direction_of_selector
 
     columns = columns_of_selector(selector, table.feature_names, certainty=out is not None)
     columns |= direction_of_selector(selector, table.frame(), table.y)
@@ -112,7 +175,8 @@ def give_ranking(
 
 
 def _print_leaking_features(selector: Any, table: Table) -> None:
-    from ..report.effects import leaking_columns, target_of_selector
+    from ..report.ranking_table import target_of_selector
+    from ..report.sections import leaking_columns
     from ..report.sentences import leakage_sentence
 
     order = np.argsort(selector.ranking_, kind="stable")

@@ -1,4 +1,4 @@
-"""The contract of criteria, the target y as class codes or numbers, and cross-validation folds."""
+"""The contract of criteria, their ids, the target y as class codes or numbers, and cross-validation folds."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from types import FunctionType
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
+from ..engine.fingerprints import fingerprint
 from ..engine.probes import Subsets
+from ..engine.settings import UNNAMED
 from ..validation.errors import ParameterError, warn
 from ..validation.parameters import require_finite_target
 from ..validation.tables import SQUARED
-from .identity import stable_text
 
 Floats = NDArray[np.float64]
 MOST_CLASSES = 1000
+LIBRARIES = frozenset(("builtins", "numpy", "scipy", "sklearn", "probewise"))
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 FOR_QUANTITIES = "a criterion for regression such as KNN(task='regression')"
 FEWEST_SORTED = 12  # numbers that are in order by chance once in 200 million tables
@@ -348,3 +352,39 @@ def _require_repeated_classes(y: NDArray[Any]) -> None:
 def _are_sorted(y: NDArray[Any]) -> bool:
     steps = np.diff(y)
     return len(y) >= FEWEST_SORTED and bool(steps.any()) and bool((steps >= 0).all() or (steps <= 0).all())
+
+
+# ---- ids
+
+
+def stable_text(value: Any) -> str:
+    """Id of a criterion or an estimator, by which ledgers and studies know it: its class and parameters as text.
+
+    A user's function or object has no id, because its code may change between two runs: its text ends in ``UNNAMED``.
+    It is given a name instead, `Function(f, name="first")`.
+    """
+    if isinstance(value, BaseEstimator):
+        parameters = sorted(value.get_params(deep=False).items())
+        return f"{type(value).__name__}({', '.join(f'{name}={stable_text(item)}' for name, item in parameters)})"
+    if isinstance(value, list):
+        return f"[{', '.join(map(stable_text, value))}]"
+    if isinstance(value, tuple):
+        return f"({', '.join(map(stable_text, value))})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{stable_text(key)}: {stable_text(item)}' for key, item in value.items())}}}"
+    if isinstance(value, np.ndarray) or sp.issparse(value):
+        return f"array {fingerprint(value)}"
+    if isinstance(value, np.ufunc):
+        return value.__name__
+    if isinstance(value, type | FunctionType):
+        return value.__name__ + ("" if _is_in_library(value) else UNNAMED)
+    text = repr(value)
+    # "<" begins a memory address. A scorer shows only the name of its function, which may be the user's.
+    if isinstance(value, str) or (_is_in_library(type(value)) and "<" not in text and "make_scorer(" not in text):
+        return text
+    return type(value).__name__ + UNNAMED
+
+
+def _is_in_library(value: type | FunctionType) -> bool:
+    """Whether a class or function can be found in a library by its name."""
+    return value.__module__.partition(".")[0] in LIBRARIES and "<" not in value.__qualname__

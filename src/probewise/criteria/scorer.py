@@ -21,8 +21,7 @@ from sklearn.utils.validation import has_fit_parameter
 from ..engine.probes import Subsets
 from ..kernels.scores import F1_MACRO
 from ..validation.parameters import check_parameter, number
-from .base import Criterion, Floats, Folds, Target, require_few_classes
-from .identity import stable_text
+from .base import Criterion, Floats, Folds, Target, require_few_classes, stable_text
 from .predictions import NO_WEIGHTS, require_score_for
 from .scoring import FOR_CLASSES, FOR_NUMBERS, GroupsOfTests, Measure, Outcomes, OutcomesByGroup, refuse_one_row
 

@@ -17,8 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from .input_files import lines_of
-from .parse_cells import as_float
-from .table import MAX_INDEX_DIGITS, Progress, Source, TableError, pl
+from .table import MAX_INDEX_DIGITS, Progress, Source, TableError, as_float, pl
 from .text import TextOptions, TextSource, add_lines, empty_source, split
 
 ATTRIBUTE = re.compile(r"""@attribute\s+('(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s{]+)\s*(.+)""", re.IGNORECASE)

@@ -21,8 +21,7 @@ from .arff import read_arff
 from .expression_matrices import is_series_matrix, read_gct, read_series_matrix
 from .input_files import COMPRESSIONS, STANDARD_INPUT, no_such_file
 from .npy import map_npy, read_header
-from .parse_cells import are_ids, guess_decimal
-from .table import Progress, Source, TableError, first_line, numbered_names, pl, require_memory
+from .table import Progress, Source, TableError, are_ids, first_line, guess_decimal, numbered_names, pl, require_memory
 from .text import EXACT, TextOptions, TextSource, empty_source, not_numeric, read_separated
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}

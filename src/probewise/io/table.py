@@ -1,11 +1,12 @@
-"""`Table`, the result of reading a file; `Source`, the columns of an open file; `TableError`; polars, loaded lazily."""
+"""`Table`, the result of reading a file; `Source`, the columns of an open file; and the parsing of text cells."""
 
 from __future__ import annotations
 
 import difflib
 import os
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -37,6 +38,11 @@ else:
 
 Progress = Callable[[str], None]
 N_SHOWN = 3  # items of a list that a message shows
+MISSING = ("", "na", "n/a", "nan", "null", "none", "?", ".")
+MISSING_LABELS = ("", "na", "n/a", "nan", "?", ".")  # "none" and "null" may be class labels
+NUMBER_WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
+NUMBER_WITH_POINT = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*")
+THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
 MAX_COLUMNS = 10_000_000
 MAX_INDEX_DIGITS = 18  # so that the index fits into 64 bits
 MAX_NAME_LENGTH = 256  # a longer name is not looked up as a file
@@ -213,3 +219,60 @@ def first_few(items: Sequence[Any], show: Callable[[Any], str] = repr) -> str:
 
 def first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+# ---- text cells
+
+
+def typed_column(text: pl.Series, decimal: str = ".") -> pl.Series:
+    """The column as integers, floats or booleans if all its cells are, else as text; null for a missing value."""
+    lower = text.str.to_lowercase()
+    values = text.set(lower.is_in(MISSING), None)
+    is_long = values.str.contains(r"^\s*[+-]?[0-9]{19,}\s*$").any()  # more digits than a float keeps
+    for dtype in (pl.Int64,) if is_long else (pl.Int64, pl.Float64):
+        numbers = with_decimal_point(values, decimal).cast(dtype, strict=False)
+        if numbers.null_count() == values.null_count():
+            return values if _differ_only_as_text(values, numbers) else numbers
+    if lower.filter(values.is_not_null()).is_in(["true", "false"]).all():
+        return (lower == "true").set(values.is_null(), None).alias(text.name)
+    return text.set(lower.is_in(MISSING_LABELS), None)
+
+
+def with_decimal_point(cells: pl.Series, decimal: str) -> pl.Series:
+    """The cells with a point as decimal mark; null if the mark is a comma and a cell has a point as well."""
+    if decimal == ".":
+        return cells
+    has_point = cells.str.contains(".", literal=True)
+    return cells.str.replace_all(",", ".", literal=True).set(has_point, None)
+
+
+def guess_decimal(cells: Iterable[str]) -> str:
+    """The decimal mark: a comma if numbers have commas that cannot separate thousands, and none has a point."""
+    cells = list(cells)
+    commas = [cell for cell in cells if "," in cell and NUMBER_WITH_COMMA.fullmatch(cell)]
+    if not commas or any(map(NUMBER_WITH_POINT.fullmatch, cells)):
+        return "."
+    may_be_thousands = all(map(THOUSANDS.fullmatch, commas)) and any(cell.strip().isdecimal() for cell in cells)
+    return "." if may_be_thousands else ","
+
+
+def are_ids(text: pl.Series) -> bool:
+    """Whether the cells are all different, and none is missing or a number."""
+    lower = text.str.strip_chars().str.to_lowercase()
+    if len(text) < 2 or lower.null_count() or lower.is_in(MISSING).any() or text.n_unique() < len(text):
+        return False
+    numbers = lower.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
+    return not numbers.is_not_null().any()
+
+
+def _differ_only_as_text(values: pl.Series, numbers: pl.Series) -> bool:
+    """Whether some cells, such as 01234 and 1234, are the same number but different codes."""
+    has_leading_zero = values.str.contains(r"^[+-]?0[0-9]")
+    return bool(has_leading_zero.any() and numbers.n_unique() < values.n_unique())
+
+
+def as_float(cell: str, decimal: str = ".") -> float | None:
+    try:
+        return float("nan" if cell.lower() in MISSING else cell.replace(decimal, "."))
+    except ValueError:
+        return None

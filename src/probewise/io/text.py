@@ -14,17 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .input_files import CHARACTERS_AT_A_TIME, lines_of
-from .parse_cells import (
+from .table import (
     MISSING,
     NUMBER_WITH_COMMA,
     NUMBER_WITH_POINT,
+    Progress,
+    Source,
+    TableError,
     are_ids,
     as_float,
+    column_index,
+    first_few,
     guess_decimal,
+    pl,
     typed_column,
     with_decimal_point,
 )
-from .table import Progress, Source, TableError, column_index, first_few, pl
 
 SAMPLE_LINES, SAMPLE_CHARACTERS = 100, 2**18  # read first, to guess the separator and the decimal mark
 MAX_ID_COLUMNS = 8  # columns whose text is kept because they may hold row ids

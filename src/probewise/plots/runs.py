@@ -13,7 +13,7 @@ from ..display import shown
 from ..engine.interactions import ALPHA, MIN_PROBES
 from ..engine.row_effects import WhichRows
 from ..study import deviation
-from ..validation.parameters import require_whole
+from ..validation.parameters import check_parameter, whole_number
 from .drawing import (
     COLORS,
     ROW_HEIGHT,
@@ -81,7 +81,7 @@ class RankingDisplay(AxesDisplay):
     def from_estimator(cls, selector: Any, *, top: int = 30, ax: Axes | None = None) -> RankingDisplay:
         """Draw the first ``top`` features of a fitted selector that have a score."""
         require_fitted(selector, "scores_", "ranking_", remedy="give a fitted selector of Probewise")
-        require_whole("top", top, 1)
+        check_parameter("top", top, whole_number(1))
         order = np.argsort(selector.ranking_, kind="stable")
         best = order[np.isfinite(selector.scores_[order])][:top]
         errors = getattr(selector, "std_errors_", None)

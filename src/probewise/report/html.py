@@ -15,13 +15,13 @@ from typing import Any
 
 from ..display import span
 from ..engine.interactions import IN_WORDS
-from .effects import direction_in_words
 from .ranking_table import (
     DECIMALS,
     INTERVAL_ENDS,
     LABELS,
     columns_of_selector,
     decimals_of,
+    direction_in_words,
     display_columns,
     typeset_cell,
 )

@@ -8,8 +8,7 @@ from typing import Any
 
 from ..display import span
 from ..engine.interactions import IN_WORDS
-from .effects import direction_in_words
-from .ranking_table import INTERVAL_ENDS, decimals_of, display_columns, typeset_cell
+from .ranking_table import INTERVAL_ENDS, decimals_of, direction_in_words, display_columns, typeset_cell
 from .sentences import count, evidence_in_words, number, one_line, p_value, percent, predicts
 
 N_ROWS, N_DIRECTIONS = 30, 10

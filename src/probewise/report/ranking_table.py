@@ -1,17 +1,21 @@
-"""The ranking as a table: columns, labels and cell texts for the terminal, files, notebooks and reports."""
+"""The ranking as a table: columns, directions of effects, labels and cell texts for the terminal, files and reports."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
 from .._selector import frame_library
+from ..criteria.base import Target
+from ..engine.interactions import columns_of
 from ..engine.settings import DEFAULT_FDR
 from ..stopping import TopKConfidence, as_rule
 from ..validation.parameters import check_parameter
@@ -19,7 +23,14 @@ from ..validation.parameters import check_parameter
 if TYPE_CHECKING:
     from ..engine.run import Run
 
+Floats = NDArray[np.float64]
+Columns = NDArray[np.int64]
+
 TOP = 20
+MAX_CELLS = 100_000_000  # in larger tables only the best-ranked features are described
+BATCH_CELLS = 4_000_000
+INTENSITY_RANGE = 50.0  # intensities and counts span more than this, their logarithms less
+Z_95 = float(ndtri(0.975))
 LIBRARIES = ("pandas", "polars")
 INTERVAL_ENDS = ("difference_low", "difference_high", "correlation_low", "correlation_high")
 DECIMALS = {"in_top": 2, "p_value": 4, **dict.fromkeys(("difference", "correlation", "fold_change", *INTERVAL_ENDS), 2)}
@@ -147,6 +158,135 @@ def top_size(run: Run, stop: Any = None) -> int:
     watched = () if stop is None else as_rule(stop).watch
     tops = (item.top if isinstance(item, TopKConfidence) else item for item in watched if not isinstance(item, str))
     return min(min(tops, default=TOP), max(1, len(run.plan.rounds[-1].active) // 4))
+
+
+# ---- direction of effects
+#
+# These statistics describe each feature on its own. The ranking measures something else: how much a feature adds to
+# other features.
+
+
+def direction_columns(X: Any, target: Target, order: Columns, categorical: Columns) -> dict[str, Any]:
+    """Columns of the ranking that describe the direction of each effect; None or NaN where it is not known.
+
+    For classes: the class with the highest mean (``higher_in``), the one with the lowest (``lower_in``, for more than
+    two classes), Hedges' g between these two with its 95% confidence interval, and the ratio of their means
+    (``fold_change``) if all values are positive and span more than 50, as intensities and counts do. For a numeric
+    target: Pearson's correlation with Fisher's 95% confidence interval. Categorical features have no direction.
+    """
+    first = order[: max(1, MAX_CELLS // max(1, X.shape[0]))]
+    measure = _compare_classes if target.is_classification else _correlate
+    batches = gen_batches(len(first), max(1, BATCH_CELLS // max(1, X.shape[0])))
+    parts = [measure(columns_of(X, first[batch]), target) for batch in batches]
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    is_categorical = np.isin(first, categorical)
+    for name, column in columns.items():
+        missing = -1 if column.dtype.kind == "i" else np.nan
+        column[is_categorical] = missing
+        rest = np.full(len(order) - len(first), missing, dtype=column.dtype)
+        columns[name] = np.concatenate([column, rest])
+    if target.classes is not None and len(target.classes) == 2:
+        del columns["lower_in"]
+    if "fold_change" in columns and not np.isfinite(columns["fold_change"]).any():
+        del columns["fold_change"]
+    return {
+        name: _class_labels(column, target) if column.dtype.kind == "i" else column.round(6)
+        for name, column in columns.items()
+    }
+
+
+def direction_of_selector(selector: Any, X: Any, y: Any) -> dict[str, Any]:
+    """`direction_columns` for a fitted selector and the data it was fitted to."""
+    run = getattr(selector, "run_", None)
+    categorical = None if run is None else run.settings.categorical
+    order = np.argsort(selector.ranking_, kind="stable")
+    numbers, target = selector._numbers_of(X), target_of_selector(selector, y)
+    return direction_columns(numbers, target, order, np.empty(0, np.int64) if categorical is None else categorical)
+
+
+def target_of_selector(selector: Any, y: Any) -> Target:
+    """y as classes or numbers, as the fitted selector read it."""
+    return Target.of(y, getattr(getattr(selector, "criterion_", None), "task", "auto"))
+
+
+def direction_in_words(columns: dict[str, Any], row: int, shorten: Callable[[str], str] = str) -> str:
+    """Direction of the effect in this row of the ranking as text; "" if it is not known."""
+
+    def value_of(name: str) -> Any:
+        value = columns[name][row] if name in columns else None
+        return None if value is None or value != value else value
+
+    def with_interval(name: str) -> str:
+        low, high = value_of(f"{name}_low"), value_of(f"{name}_high")
+        interval = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
+        return f"{value_of(name):.2f}{interval}".replace("-", "−")
+
+    if value_of("correlation") is not None:
+        verb = "increases" if value_of("correlation") > 0 else "decreases"
+        return f"{verb} with the target, correlation {with_interval('correlation')}"
+    if value_of("higher_in") is None:
+        return ""
+    words = f"higher in {shorten(value_of('higher_in'))}"
+    if value_of("lower_in"):
+        words += f" than in {shorten(value_of('lower_in'))}"
+    if value_of("difference") is not None:
+        words += f" by {with_interval('difference')} standard deviations"
+    return words + (f", {value_of('fold_change'):.2f}-fold" if value_of("fold_change") is not None else "")
+
+
+def _class_labels(codes: Columns, target: Target) -> list[str | None]:
+    assert target.classes is not None
+    labels = [*map(str, target.classes), None]
+    return [labels[code] for code in codes.tolist()]
+
+
+def _compare_classes(values: Floats, target: Target) -> dict[str, NDArray[Any]]:
+    """The classes with the highest and the lowest mean (-1 if the means are equal), their difference and ratio."""
+    assert target.classes is not None
+    is_known, every = np.isfinite(values), np.arange(values.shape[1])
+    count, mean, square = (np.zeros((len(target.classes), values.shape[1])) for _ in range(3))
+    for code in range(len(target.classes)):
+        rows = target.values == code
+        known, part = is_known[rows], values[rows]
+        count[code] = known.sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            mean[code] = np.where(known, part, 0.0).sum(axis=0) / count[code]
+        square[code] = (np.where(known, part - mean[code], 0.0) ** 2).sum(axis=0)
+    high = np.where(count > 0, mean, -np.inf).argmax(axis=0)
+    low = np.where(count > 0, mean, np.inf).argmin(axis=0)
+    differ = ~np.isclose(mean[high, every], mean[low, every], rtol=1e-12, atol=0)
+    n_high, n_low = count[high, every], count[low, every]
+    freedom = n_high + n_low - 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        std = np.sqrt((square[high, every] + square[low, every]) / freedom)
+        g = (1 - 3 / (4 * freedom - 1)) * (mean[high, every] - mean[low, every]) / std
+        error = np.sqrt((n_high + n_low) / (n_high * n_low) + g**2 / (2 * freedom))
+        smallest, largest = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
+        are_intensities = (smallest > 0) & (largest - smallest > INTENSITY_RANGE)
+        fold = np.where(are_intensities, mean[high, every] / mean[low, every], np.nan)
+    g[~differ | ~np.isfinite(error)] = np.nan
+    return {
+        "higher_in": np.where(differ, high, -1),
+        "lower_in": np.where(differ, low, -1),
+        "difference": g,
+        "difference_low": g - Z_95 * error,
+        "difference_high": g + Z_95 * error,
+        "fold_change": fold,
+    }
+
+
+def _correlate(values: Floats, target: Target) -> dict[str, NDArray[Any]]:
+    """Pearson's correlation with the target over the samples where the feature is known."""
+    is_known = np.isfinite(values)
+    count, y = is_known.sum(axis=0), np.where(is_known, target.values[:, None], np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        x = np.where(is_known, values - np.where(is_known, values, 0).sum(axis=0) / count, 0.0)
+        y = np.where(is_known, y - np.where(is_known, y, 0).sum(axis=0) / count, 0.0)
+        r = (x * y).sum(axis=0) / np.sqrt((x**2).sum(axis=0) * (y**2).sum(axis=0))
+        r = np.where(np.isfinite(r), np.clip(r, -1, 1), np.nan)
+        error = np.where(count > 3, 1 / np.sqrt(count - 3.0), np.nan)
+        low, high = np.tanh(np.arctanh(r) - Z_95 * error), np.tanh(np.arctanh(r) + Z_95 * error)
+    return {"correlation": r, "correlation_low": low, "correlation_high": high}
 
 
 # ---- values as text and as JSON

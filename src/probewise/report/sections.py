@@ -1,4 +1,4 @@
-"""Computed sections of a report: data, convergence, interactions, redundancy, scores by size, univariate rankings.
+"""Computed sections of a report: data, convergence, interactions, redundancy, scores by size, target leakage.
 
 Each function returns a dict of JSON values, or raises `Unavailable` with the reason why the section cannot be computed.
 """
@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import gammaln
+from scipy.stats import rankdata
 
 from ..bif import BIF
 from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
+from ..criteria.base import Target
 from ..engine.interactions import (
     MIN_PROBES,
     SIMILAR,
@@ -27,7 +30,6 @@ from ..evaluation import sizes as size_curve
 from ..filters.fsdd import FSDD
 from ..validation.stores import column_slices
 from ..validation.tables import columns_not_finite, extremes
-from .effects import values_to_draw
 from .findings import Data, Findings, Floats
 from .ranking_table import json_numbers
 from .sentences import one_line
@@ -36,6 +38,7 @@ NO_DATA, NO_TARGET = "the data were not given", "there is no target to predict"
 N_NAMED = 10  # columns with missing values, and constant columns
 MAX_CHECKS = 200
 N_CORRELATED = 30
+N_DRAWN, MAX_CLASSES, MAX_POINTS, MAX_SAMPLES = 12, 6, 40, 200
 N_INTERACTING, N_STRONGEST = 20, 10
 N_WITH_ROW_EFFECTS, MAX_LISTED_ROWS = 15, 2000
 SHUFFLED_SECONDS = 5.0  # runs up to this long are repeated with shuffled targets
@@ -168,10 +171,42 @@ def _missing_cells(X: Any) -> NDArray[np.int64]:
 
 
 def values(findings: Findings, data: Data) -> dict[str, Any]:
-    """Values of the top features to be drawn by class or against the target."""
+    """Values of the first features, by class or against the target, reduced to a number that can be drawn.
+
+    Each class has its quartiles, minimum and maximum, and at most 40 of its values, evenly spaced in sorted order. Of
+    more than 6 classes the largest 6 are drawn. For a numeric target at most 200 evenly spaced samples are drawn.
+    """
     if data.target is None:
         raise Unavailable(NO_TARGET)
-    return values_to_draw(data.X, data.target, findings.order, findings.names, findings.categorical)
+    drawn, target = findings.order[:N_DRAWN], data.target
+    drawn = drawn[~np.isin(drawn, findings.categorical)]
+    values, features = columns_of(data.X, drawn), findings.names_of(drawn)
+    if target.classes is None:
+        rows = _evenly_spaced(len(values), MAX_SAMPLES)
+        y, by_feature = json_numbers(target.values[rows]), json_numbers(values[rows].T)
+        return {"features": features, "target": y, "values": by_feature}
+    sizes = np.bincount(target.values, minlength=len(target.classes))
+    codes = np.sort(np.argsort(-sizes, kind="stable")[:MAX_CLASSES])
+    by_class = [[_box_and_points(column[target.values == code]) for code in codes] for column in values.T]
+    return {
+        "features": features,
+        "classes": [str(target.classes[code]) for code in codes],
+        "left_out": len(sizes) - len(codes),
+        "boxes": [[box for box, _ in classes] for classes in by_class],
+        "points": [[points for _, points in classes] for classes in by_class],
+    }
+
+
+def _box_and_points(values: Floats) -> tuple[list[float] | None, list[float]]:
+    known = np.sort(values[np.isfinite(values)])
+    if not len(known):
+        return None, []
+    quartiles = np.quantile(known, (0, 0.25, 0.5, 0.75, 1))
+    return json_numbers(quartiles), json_numbers(known[_evenly_spaced(len(known), MAX_POINTS)])
+
+
+def _evenly_spaced(n: int, most: int) -> Columns:
+    return np.unique(np.linspace(0, n - 1, min(most, n)).round().astype(np.int64))
 
 
 def redundancy(findings: Findings, data: Data) -> dict[str, Any]:
@@ -335,3 +370,50 @@ def _univariate_criterion(findings: Findings, data: Data) -> Criterion | None:
     if isinstance(criterion, Linear | NaiveBayes) or is_quick_knn:
         return criterion
     return NaiveBayes() if data.is_classification else Linear(task="regression")
+
+
+# ---- target leakage
+
+N_CHECKED = 20  # features from the top of the ranking
+EXPECTED_BY_CHANCE = 0.001  # largest expected number of features of the table that determine the target by chance
+SAME_ORDER = 0.999  # Spearman's correlation with a numeric target
+SAMPLES_PER_VALUE = 5  # on average; rarer values identify samples, not classes
+
+
+def leaking_columns(X: Any, target: Target, order: NDArray[np.int64]) -> list[int]:
+    """Columns among the best-ranked ones that determine the target.
+
+    None is reported if there are so few samples that a column could do so by chance, nor a column that is half empty.
+    """
+    first = order[:N_CHECKED]
+    values = columns_of(X, first)
+    return [column for column, cells in zip(first.tolist(), values.T, strict=True) if _leaks(cells, target, len(order))]
+
+
+def _leaks(cells: NDArray[np.float64], target: Target, n_features: int) -> bool:
+    is_known = np.isfinite(cells)
+    cells, y = cells[is_known], target.values[is_known]
+    n_values = len(np.unique(y))
+    if 2 * len(cells) < len(is_known) or n_values < max(2, target.n_classes) or np.ptp(cells) == 0:
+        return False
+    if n_features * _chance_of_sorted_order(y, target.n_classes) >= EXPECTED_BY_CHANCE:
+        return False
+    if target.classes is None:
+        return bool(abs(np.corrcoef(rankdata(cells), rankdata(y))[0, 1]) >= SAME_ORDER)
+    return _separates_classes(cells, y, n_values)
+
+
+def _separates_classes(cells: NDArray[np.float64], codes: NDArray[Any], n_classes: int) -> bool:
+    """Whether no value occurs in two classes, and each class covers one interval or there are few values."""
+    values, value_of_sample = np.unique(cells, return_inverse=True)
+    class_of_value = np.unique(np.column_stack([value_of_sample, codes]), axis=0)[:, 1]
+    one_interval_each = np.count_nonzero(np.diff(class_of_value)) == n_classes - 1
+    few_values = SAMPLES_PER_VALUE * len(values) <= len(cells)
+    return len(class_of_value) == len(values) and bool(one_interval_each or few_values)
+
+
+def _chance_of_sorted_order(y: NDArray[Any], n_classes: int) -> float:
+    """Probability that samples in random order are sorted by y (ascending or descending), or by class in any order."""
+    sizes = np.unique(y, return_counts=True)[1]
+    orders = gammaln(n_classes + 1) if n_classes else np.log(2)
+    return float(np.exp(orders + gammaln(sizes + 1).sum() - gammaln(len(y) + 1)))

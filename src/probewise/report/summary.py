@@ -21,7 +21,6 @@ from ..engine.run import Run
 from ..engine.tally import COEFFICIENTS
 from ..validation.errors import ParameterError
 from . import sections
-from .effects import direction_columns, leaking_columns
 from .findings import (
     Data,
     Findings,
@@ -31,7 +30,7 @@ from .findings import (
     findings_of_ledger,
     findings_of_selector,
 )
-from .ranking_table import LABELS, in_label_order, json_numbers, ranking_columns
+from .ranking_table import LABELS, direction_columns, in_label_order, json_numbers, ranking_columns
 from .sentences import notes_on_run, verdict
 
 FORMAT = 1
@@ -226,7 +225,7 @@ def _header(findings: Findings, source: str | None, target: str | None) -> dict[
 def _leaking_features(findings: Findings, data: Data | None) -> list[str] | None:
     if data is None or data.target is None or findings.study is not None:
         return None
-    return [findings.names[column] for column in leaking_columns(data.X, data.target, findings.order)]
+    return [findings.names[column] for column in sections.leaking_columns(data.X, data.target, findings.order)]
 
 
 def _ranking(findings: Findings, data: Data | None, univariate_ranks: dict[str, NDArray[np.int64]]) -> dict[str, Any]:

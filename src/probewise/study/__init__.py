@@ -32,7 +32,7 @@ from ..evaluation.sizes import spaced_sizes
 from ..executors import ClusterError, Map, executor
 from ..progress import live_line
 from ..validation.errors import ParameterError, warn
-from ..validation.parameters import is_whole, plain_labels, random_of, require_whole, seed_of
+from ..validation.parameters import check_parameter, is_whole, plain_labels, random_of, seed_of, whole_number
 from ..validation.tables import canonical, explained, require_plain
 from .result import STABILITY, StudyResult, corrected_t_test, deviation
 from .trial_ledger import Record, StudyError, TrialLedger, is_trial_ledger
@@ -218,7 +218,7 @@ class Study:
         for name, classifier in self.classifiers.items():
             if not (hasattr(classifier, "fit") and hasattr(classifier, "predict")):
                 raise ValueError(f"classifiers[{name!r}]={classifier!r} is not a classifier: it needs fit and predict")
-        require_whole("trials", self.trials, 1)
+        check_parameter("trials", self.trials, whole_number(1))
         random_of(self.random_state)
 
 

@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from .._selector import Selector
 from ..criteria import Function, Scorer
-from ..criteria.identity import stable_text
+from ..criteria.base import stable_text
 from ..engine.fingerprints import fingerprint
 from ..engine.loop import working_time
 from ..engine.settings import UNNAMED
