@@ -182,7 +182,7 @@ def test_what_cannot_be_is_said():
         DAF(device="tpu").fit(data.X, data.y)
     with pytest.raises(ValueError, match="SVM runs on the CPU only: use device='cpu', or criterion='knn'"):
         DAF(criterion="svm", device="torch-cpu").fit(data.X, data.y)
-    with pytest.raises(ValueError, match="on a device at most 32 neighbours; use device='cpu'"):
+    with pytest.raises(ValueError, match="a device supports at most 32 neighbors; use device='cpu'"):
         DAF(criterion=KNN(33), device="torch-cpu").fit(data.X, data.y)
     if not torch.cuda.is_available():
         assert find("auto") is None
