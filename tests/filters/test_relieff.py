@@ -253,7 +253,7 @@ def test_discrete_features_by_mask_number_name_or_type():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"n_neighbors": 0}, "n_neighbors=0: give a whole number of at least 1"),
+        ({"n_neighbors": 0}, "n_neighbors=0 must be a whole number of at least 1"),
         ({"n_neighbors": 2.5}, "n_neighbors=2.5"),
         ({"n_neighbors": True}, "n_neighbors=True"),
         ({"n_samples": 61}, "n_samples=61 with 60 rows: give a number from 1 to 60, a share in .0, 1., or None"),
