@@ -369,7 +369,8 @@ def _compact(counts: Integers, n_rows: Integers) -> Integers:
 
 
 def _batches(numbers: Integers, size: int) -> list[Integers]:
-    return [numbers[batch] for batch in gen_batches(len(numbers), max(1, size))]
+    size = max(1, size)
+    return [numbers[start : start + size] for start in range(0, len(numbers), size)]
 
 
 def _read_only(array: Any) -> NDArray[Any]:
