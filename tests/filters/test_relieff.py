@@ -280,7 +280,7 @@ def test_impossible_data_are_named():
         (holes, y, "NaN or infinity in 1 of 5 columns .2."),
         (sp.csr_matrix(holes), y, "NaN or infinity in 1 of 5 columns .2."),
         (X, np.zeros(60), "only one class"),
-        (X, np.full(60, 0.5), "y has only one value .0.5.: .* give rows that differ in y"),
+        (X, np.full(60, 0.5), "y has only one value .0.5., .*: give rows that differ in y"),
         (X[:1], np.array([0.5]), "at least two rows"),
         (X, None, "y"),
     ]:

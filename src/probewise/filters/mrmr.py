@@ -68,8 +68,8 @@ class MRMR(InformationFilter):
         Discretization of numbers: "sigma" (three levels, split one standard deviation below and above the mean), "mean"
         (two levels), a number of intervals of equal width, "auto" (two to ten intervals of equal width, as many as
         leave 15 rows for each joint level of two features and the class), or "optimal", "greedy" or "mdl" of
-        `probewise.discretize.Discretizer`. Except with the last three, a column with at most three distinct values has
-        one level for each, and a value that more than half of the rows share has a level of its own.
+        `probewise.discretize.Discretizer`. With the unsupervised methods, a column with at most three distinct values
+        has one level for each, and a value that more than half of the rows share has a level of its own.
     scheme : {"difference", "quotient"}, default="difference"
         MID, I(f; C) - mean I(f; g), or MIQ, I(f; C) / mean I(f; g).
     discrete_features, n_jobs

@@ -125,7 +125,8 @@ class ReliefF(Selector):
         X, is_category = number_categories(X, MISSING_CATEGORY)
         X, y = self._checked(X, y)
         target = Target.of(y)
-        _require_variety(target)
+        if len(y) < 2:
+            raise ValueError("X has a single row (n_samples=1), which has no neighbors: give at least two rows")
         if not is_whole(self.n_neighbors, 1):
             raise ParameterError(f"n_neighbors={self.n_neighbors!r} must be a whole number of at least 1")
         names = getattr(self, "feature_names_in_", None)
@@ -150,15 +151,6 @@ class ReliefF(Selector):
         if size is None:
             return np.arange(n_rows)
         return np.sort(random_of(self.random_state).permutation(n_rows)[:size]).astype(np.int64)
-
-
-def _require_variety(target: Target) -> None:
-    if len(target.values) < 2:
-        raise ValueError("n_samples=1: a single row has no neighbors; give at least two rows")
-    if np.ptp(target.values) == 0:
-        raise ValueError(
-            f"y has only one value ({target.values[0]}), so no feature can be related to it; give rows that differ in y"
-        )
 
 
 @dataclass(frozen=True)
@@ -242,7 +234,7 @@ class Groups:
         n_bytes = 8 * (n_classes * n_classes + 5 * n_samples * int(self.starts[-1]))
         if n_classes > MOST_CLASSES and n_bytes > MOST_BYTES:
             raise ValueError(
-                f"y has {n_classes:,} classes, and ReliefF looks for neighbors in each of them for {n_samples:,} rows, "
+                f"y has {n_classes:,} classes, and ReliefF searches for neighbors in each of them for {n_samples:,} rows, "
                 f"which takes about {n_bytes / 2**30:.0f} GiB: draw fewer rows (n_samples) or join classes"
             )
 
