@@ -47,7 +47,7 @@ def printed():
         assert run(COMMAND) == 0
     said = [line for line in err.getvalue().splitlines() if line.startswith("probewise: ")]
     text = "\n".join(line.rstrip() for line in [*out.getvalue().splitlines(), *said]) + "\n"
-    return re.sub(r"\d[\d,.]* (a second|s)\b", r"# \1", text)
+    return re.sub(r"\d[\d,.]* (per second|s)\b", r"# \1", text)
 
 
 def test_a_kept_run_is_read_and_is_the_same_as_a_new_one(tmp_path):

@@ -40,9 +40,9 @@ def test_a_tournament_keeps_groups_together(recwarn):
     for target, folds in ((y, StratifiedGroupKFold(3)), (X[:, 0] + rng.standard_normal(60), GroupKFold(3))):
         ours = Tournament(2, n_probes=50, random_state=0).fit(X, target, groups=patients)
         explicit = Tournament(2, n_probes=50, cv=folds, random_state=0).fit(X, target, groups=patients)
-        np.testing.assert_array_equal(ours.ledger_.values(0, 50), explicit.ledger_.values(0, 50))
-        assert ours.run_.record.cv == explicit.run_.record.cv
-    assert Tournament(2, n_probes=50, random_state=0).fit(X, y, groups=np.arange(60)).run_.record.cv == "loo"
+        np.testing.assert_array_equal(ours.run_.ledger.values(0, 50), explicit.run_.ledger.values(0, 50))
+        assert ours.run_.settings.cv == explicit.run_.record.cv
+    assert Tournament(2, n_probes=50, random_state=0).fit(X, y, groups=np.arange(60)).run_.settings.cv == "loo"
     assert not recwarn
     with pytest.raises(ParameterError, match="groups: all rows are of one group"):
         Tournament(2, n_probes=50, random_state=0).fit(X, y, groups=np.zeros(60))

@@ -439,7 +439,7 @@ def test_an_invalid_reason_to_stop(tmp_path, capfd, stopped):
     with Ledger(path, SETTINGS) as ledger:
         ledger.append(np.linspace(0, 1, 40), seconds=1.0)
     path.write_bytes(fuzz_readers.with_settings(path.read_bytes(), {"stopped": json.dumps(stopped)}))
-    assert "lie.ledger is damaged: why it stopped cannot be read" in reported(capfd, path)
+    assert "lie.ledger is damaged: its stop reason cannot be read" in reported(capfd, path)
 
 
 @pytest.mark.exhaustive

@@ -234,7 +234,7 @@ class Groups:
         n_bytes = 8 * (n_classes * n_classes + 5 * n_samples * int(self.starts[-1]))
         if n_classes > MOST_CLASSES and n_bytes > MOST_BYTES:
             raise ValueError(
-                f"y has {n_classes:,} classes, and ReliefF searches for neighbors of {n_samples:,} rows in each of them, "
+                f"y has {n_classes:,} classes, and ReliefF searches for neighbors of {n_samples:,} rows in each class, "
                 f"which takes about {n_bytes / 2**30:.0f} GiB: draw fewer rows (n_samples) or join classes"
             )
 
