@@ -41,7 +41,7 @@ def test_a_tournament_keeps_groups_together(recwarn):
         ours = Tournament(2, n_probes=50, random_state=0).fit(X, target, groups=patients)
         explicit = Tournament(2, n_probes=50, cv=folds, random_state=0).fit(X, target, groups=patients)
         np.testing.assert_array_equal(ours.run_.ledger.values(0, 50), explicit.run_.ledger.values(0, 50))
-        assert ours.run_.settings.cv == explicit.run_.record.cv
+        assert ours.run_.settings.cv == explicit.run_.settings.cv
     assert Tournament(2, n_probes=50, random_state=0).fit(X, y, groups=np.arange(60)).run_.settings.cv == "loo"
     assert not recwarn
     with pytest.raises(ParameterError, match="groups: all rows are of one group"):
