@@ -232,7 +232,7 @@ def test_only_the_columns_of_probes_are_read_after_the_first_pass(criterion, mon
     spy = Spy(X)
     fitted = daf(criterion).fit(spy, y)
     all_reads = spy.take_reads()
-    probes = [sorted(fitted.plan_.probe(i).tolist()) for i in range(40)]
+    probes = [sorted(fitted.run_.feature_plan.probe(i).tolist()) for i in range(40)]
     reads = [columns for columns in all_reads if isinstance(columns, list)]
     passes = all_reads[: len(all_reads) - len(reads)]
     if criterion in ("knn", "linear"):  # a batch of probes at a time
