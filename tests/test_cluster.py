@@ -211,7 +211,7 @@ def test_a_worker_without_our_package(tmp_path):
 
 def test_another_version_on_a_worker():
     function = executors._VersionedFunction(abs, version="0.0.1")
-    with pytest.raises(ClusterError, match=r"a worker of the cluster has probewise .*, and here it is 0\.0\.1"):
+    with pytest.raises(ClusterError, match=r"a worker of the cluster has probewise .*, but this machine has 0\.0\.1"):
         executors._call(function, -1)
 
 

@@ -193,9 +193,9 @@ def test_adjacent_numbers_are_told_apart():
 
 def test_bad_input():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="method='best' is not a discretization"):
+    with pytest.raises(ValueError, match="method='best' must be 'optimal'"):
         Discretizer("best").fit(X, y)
-    with pytest.raises(ValueError, match="method=1 is not"):
+    with pytest.raises(ValueError, match="method=1 must be"):
         Discretizer(1).fit(X, y)
     with pytest.raises(ValueError, match=r"discrete_features=\[9\] with 4 features"):
         Discretizer(discrete_features=[9]).fit(X, y)

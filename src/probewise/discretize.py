@@ -1,4 +1,4 @@
-"""Discretisation: cut points of numeric columns, and the interval codes they give."""
+"""Discretization: cut points of numeric columns, and the interval codes that they give."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from .validation.tables import SQUARED, discrete_columns, number_categories, req
 Floats = NDArray[np.float64]
 SUPERVISED = {"optimal": intervals.optimal, "greedy": intervals.greedy, "mdl": intervals.mdl}
 LEVELS = ("mean", "sigma")
-CELLS_AT_A_TIME = 2**18  # 2 MiB of float64 for a thread
+CELLS_PER_JOB = 2**18  # 2 MiB of float64 per thread
 
 
 @dataclass(frozen=True)
 class Cuts:
-    """Where each column is cut: those of column f are ``values[offsets[f]:offsets[f + 1]]``, ascending."""
+    """Cut points of all columns: those of column f are ``values[offsets[f]:offsets[f + 1]]``, in ascending order."""
 
     values: Floats
     offsets: NDArray[np.int64]
@@ -51,44 +51,42 @@ def cut_points(
     discrete: NDArray[np.bool_] | None = None,
     map: Map = in_turn,
 ) -> Cuts:
-    """Cut points of every column; columns marked ``discrete`` are cut between any two values that occur.
+    """Cut points of every column; columns marked ``discrete`` are cut between any two adjacent values.
 
-    ``y`` are class codes 0, 1, ...; the methods that look at classes are "optimal", "greedy" and "mdl". "mean" cuts
-    in two at the mean, "sigma" in three at the mean less and plus the standard deviation (1/N), a whole number in
-    that many parts of equal width; of these a column of no more values, or of three, has a level for each, and a value
-    that more than half of the rows share has one of its own.
+    ``y`` are class codes 0, 1, ... for the supervised methods "optimal", "greedy" and "mdl". `Discretizer` describes
+    all methods.
     """
     require_method("method", method)
     n_rows, n_columns = X.shape
     discrete = np.zeros(n_columns, dtype=bool) if discrete is None else discrete
-    find = _method(method, n_rows, y)
-    as_it_is = _method("every value", n_rows, y)
+    find = _cut_finder(method, n_rows, y)
+    find_discrete = _cut_finder("every value", n_rows, y)
 
-    def cut(columns: Floats, own: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.int64]]:
-        if not own.any() or own.all():
-            found, counts = (as_it_is if own.any() else find)(columns)
-            return found[np.arange(found.shape[1]) < counts[:, None]], counts
-        pieces, all_counts = zip(*(cut(columns[c : c + 1], own[c : c + 1]) for c in range(len(own))), strict=True)
-        return np.concatenate(pieces), np.concatenate(all_counts)
+    def cut(columns: Floats, is_discrete: NDArray[np.bool_]) -> tuple[Floats, NDArray[np.int64]]:
+        if not is_discrete.any() or is_discrete.all():
+            cuts, counts = (find_discrete if is_discrete.any() else find)(columns)
+            return cuts[np.arange(cuts.shape[1]) < counts[:, None]], counts
+        single = (cut(columns[c : c + 1], is_discrete[c : c + 1]) for c in range(len(is_discrete)))
+        all_cuts, all_counts = zip(*single, strict=True)
+        return np.concatenate(all_cuts), np.concatenate(all_counts)
 
-    values, counts = zip(*map(lambda part: cut(load(X, part), discrete[part]), _parts(X)), strict=True)
+    values, counts = zip(*map(lambda part: cut(load(X, part), discrete[part]), _column_slices(X)), strict=True)
     return Cuts(np.concatenate(values), np.concatenate([[0], np.cumsum(np.concatenate(counts))]))
 
 
 def encode(X: Any, cuts: Cuts, *, map: Map = in_turn) -> Codes:
-    """The columns of X as codes: the number of cuts below each value."""
+    """Codes of the columns of X: the number of cuts below each value."""
     codes = Codes.empty(X.shape[0], np.diff(cuts.offsets) + 1)
 
     def fill(part: slice) -> None:
         codes.fill(load(X, part), part.start, cuts.values, cuts.offsets)
 
-    for _ in map(fill, _parts(X)):
-        pass
+    list(map(fill, _column_slices(X)))
     return codes
 
 
 def load(X: Any, part: slice) -> Floats:
-    """Some columns of X, one after the other in memory."""
+    """Some columns of X, each contiguous in memory (columns, rows)."""
     out = np.empty((part.stop - part.start, X.shape[0]))
     if isinstance(X, Stored):
         out[...] = X.read_columns(part).T
@@ -101,21 +99,21 @@ def load(X: Any, part: slice) -> Floats:
     return out
 
 
-def _parts(X: Any) -> list[slice]:
+def _column_slices(X: Any) -> list[slice]:
     if isinstance(X, Stored):
-        return X.column_slices(CELLS_AT_A_TIME)
-    step = max(1, CELLS_AT_A_TIME // max(1, X.shape[0]))
+        return X.column_slices(CELLS_PER_JOB)
+    step = max(1, CELLS_PER_JOB // max(1, X.shape[0]))
     return list(gen_batches(X.shape[1], step))
 
 
-def _method(method: str | int, n_rows: int, y: NDArray[np.int64] | None) -> Callable[[Floats], tuple[Floats, Any]]:
-    """A function of columns (one a row) that gives their cuts and how many."""
+def _cut_finder(method: str | int, n_rows: int, y: NDArray[np.int64] | None) -> Callable[[Floats], tuple[Floats, Any]]:
+    """A function of columns (columns, rows) that returns their cuts and the numbers of cuts."""
     if method in SUPERVISED or method == "every value":
         table, scale = intervals.entropy_table(n_rows)
         labels = np.zeros(n_rows, np.int64) if y is None else y
         if method in SUPERVISED:
-            remedy = "take levels that do not look at classes ('mean', 'sigma' or a number)"
-            require_few_classes(np.arange(labels.max() + 1), f"the way to cut {method!r}", remedy)
+            remedy = "use a method without classes ('mean', 'sigma' or a number)"
+            require_few_classes(np.arange(labels.max() + 1), f"the discretization {method!r}", remedy)
         kernel = SUPERVISED.get(str(method), intervals.every_value)
 
         def find(columns: Floats) -> tuple[Floats, Any]:
@@ -130,29 +128,29 @@ def _method(method: str | int, n_rows: int, y: NDArray[np.int64] | None) -> Call
 def require_method(name: str, method: Any) -> None:
     if not is_whole(method, 2) and not (isinstance(method, str) and method in (*SUPERVISED, *LEVELS)):
         raise ParameterError(
-            f"{name}={method!r} is not a discretization: choose {', '.join(map(repr, [*SUPERVISED, *LEVELS]))} or a "
-            "number of equal widths, at least 2"
+            f"{name}={method!r} must be {', '.join(map(repr, [*SUPERVISED, *LEVELS]))}, or a number of intervals of "
+            "equal width, at least 2"
         )
 
 
 def _levels(columns: Floats, method: str | int) -> tuple[Floats, Any]:
-    """Cuts that do not look at classes; few values, and one that most rows share, are levels of their own."""
+    """Cuts by an unsupervised method; each of few values, and a majority value, gets a level of its own."""
     means, deviations, low, high, common = np.empty((5, len(columns)))
     levels.describe(columns, means, deviations, low, high, common)
     if method == "mean":
         cuts = means[:, None]
     elif method == "sigma":
-        cuts = _at_one_deviation(means, deviations, low, high)
+        cuts = _one_deviation_from_mean(means, deviations, low, high)
     else:
         cuts = low[:, None] + (high - low)[:, None] * np.arange(1, int(method)) / int(method)
-    n_cuts, n_kept = np.full(len(columns), cuts.shape[1]), max(3, cuts.shape[1] + 1)
+    n_cuts, max_levels = np.full(len(columns), cuts.shape[1]), max(3, cuts.shape[1] + 1)
     cuts = np.concatenate([cuts, np.empty((len(columns), 2))], axis=1)
-    levels.keep_values(columns, common, n_kept, cuts, n_cuts)
+    levels.keep_values(columns, common, max_levels, cuts, n_cuts)
     return cuts, n_cuts
 
 
-def _at_one_deviation(means: Floats, deviations: Floats, low: Floats, high: Floats) -> Floats:
-    """A value on a border is within, unless there were none without."""
+def _one_deviation_from_mean(means: Floats, deviations: Floats, low: Floats, high: Floats) -> Floats:
+    """Cuts at mean ± deviation; a value on a cut is in the middle level, unless the outer level would be empty."""
     rounding = np.spacing(np.maximum(abs(low), abs(high))) + 1e-14 * deviations
     below, above = means - deviations, means + deviations
     below = np.where(abs(low - below) <= rounding, low, below - rounding)
@@ -161,34 +159,35 @@ def _at_one_deviation(means: Floats, deviations: Floats, low: Floats, high: Floa
 
 
 class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Turns numbers into interval codes 0, 1, ...; the cut points found in ``fit`` apply to new data.
+    """Transform numbers into interval codes 0, 1, ...; the cut points found by ``fit`` are applied to new data.
 
     Parameters
     ----------
     method : str or int, default="optimal"
-        "optimal", the multisplit with the largest balanced information gain, exact; "greedy", top-down as long as that
-        gain rises; "mdl", Fayyad and Irani's description length; these three look at y and cut only between values
-        whose samples do not all share one class, half-way. "mean": two levels, above the mean or not; "sigma": three
-        levels, below the mean less one standard deviation, up to the mean plus one, above; a number: that many parts of
-        equal width. The last three need no y, and keep what their borders would lose: a column of no more values, or of
-        three, has a level for each, and a value that more than half of the rows share is a level of its own.
+        Three supervised methods cut half-way between adjacent values whose samples do not all have the same class:
+        "optimal" (the multisplit with the largest balanced information gain, exact), "greedy" (top-down splits as long
+        as that gain rises) and "mdl" (Fayyad and Irani's description length). Three methods need no y: "mean" (two
+        levels, split at the mean), "sigma" (three levels, split one standard deviation below and above the mean) and a
+        number (that many intervals of equal width). With these three, a column with at most three distinct values, or
+        at most as many as levels, has one level for each value, and a value that more than half of the rows share has
+        a level of its own.
     discrete_features : "auto", bool or array-like, default="auto"
-        Columns whose values are used as they are, one code each: "auto" for category and boolean columns of a frame
-        (and arrays of booleans), True, False, a mask, column numbers or names.
+        Columns in which every value has a code of its own: "auto" (columns of a frame with a category or boolean type,
+        or all columns of a boolean array), True, False, a mask, column numbers or column names.
     n_jobs : int or None, default=None
-        Threads; the result is the same for any number.
+        Number of threads; the result does not depend on it.
 
     Attributes
     ----------
     cut_points_ : sequence of arrays
-        The cut points of each column, ascending; empty where no cut pays.
+        Cut points of each column in ascending order; empty if no cut is worth its cost.
     classes_ : array
-        The labels of y, for methods that look at it.
+        The labels of y, for supervised methods.
 
     Notes
     -----
-    A value on a cut goes to the interval below it. A value of a discrete column not seen in ``fit`` gets the code of
-    the largest seen value below or nearest to it.
+    A value on a cut belongs to the interval below it. In a discrete column, a value that ``fit`` has not seen is coded
+    by the cuts, which lie half-way between the values seen.
 
     References
     ----------
@@ -224,7 +223,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Discretizer:
         """Find the cut points of every column."""
         require_method("method", self.method)
-        X, y, found = self._checked(X, y, with_target=self.method in SUPERVISED)
+        X, y, is_category = self._checked(X, y, with_target=self.method in SUPERVISED)
         names, codes = getattr(self, "feature_names_in_", None), None
         if self.method in SUPERVISED:
             require_finite(X, names)
@@ -232,24 +231,24 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             self.classes_, codes = target.classes, target.values
         else:
             require_widths(X, names, SQUARED)
-        discrete = discrete_columns(self.discrete_features, X.shape[1], names, found)
+        discrete = discrete_columns(self.discrete_features, X.shape[1], names, is_category)
         self.cut_points_ = cut_points(X, codes, self.method, discrete=discrete, map=threads(self.n_jobs))
         return self
 
     def transform(self, X: Any) -> NDArray[np.int32]:
-        """The code of every value: how many of its column's cut points are below it."""
+        """Code of every value: the number of cut points of its column that are below it."""
         check_is_fitted(self)
         X, _, _ = self._checked(X, None, with_target=False, reset=False)
         require_finite(X, getattr(self, "feature_names_in_", None))
         out = np.empty(X.shape, dtype=np.int32)
-        for part in _parts(X):
+        for part in _column_slices(X):
             for column, values in zip(range(part.start, part.stop), load(X, part), strict=True):
                 out[:, column] = np.searchsorted(self.cut_points_[column], values, side="left")
         return out
 
     def _checked(self, X: Any, y: Any, *, with_target: bool, reset: bool = True) -> tuple[Any, Any, Any]:
-        """X and y as arrays, and which columns of X were found to be categories."""
-        X, found = number_categories(X)
+        """X and y as arrays, and the mask of the columns with categories."""
+        X, is_category = number_categories(X)
         options = {"accept_sparse": "csc", "dtype": "numeric", "ensure_all_finite": False, "reset": reset}
         X, y = validated(self, X, y, with_target=with_target, **options)
-        return X.astype(readable_type(X.dtype), copy=False), y, found
+        return X.astype(readable_type(X.dtype), copy=False), y, is_category

@@ -1,4 +1,4 @@
-"""The Triton kernels run by Triton's interpreter: they find the CPU's neighbours; started by test_knn."""
+"""The Triton kernels run by Triton's interpreter: they find the neighbors of the CPU; started by test_knn."""
 
 import numpy as np
 import torch
@@ -42,14 +42,14 @@ def check(X, cv, k, soft, tile):
     (part,) = RowsByFold.of(bound.folds, together=True, tile=tile)
     search = type(device.searches[0])(device, part)
     groups = search.rows.groups.numpy()
-    quick = neighbors_quick.Quick(search.rows, groups, part.queries, k, soft)
-    near, apart = quick.nearest(*subsets, sizes, np.arange(len(sizes)))
+    quick = neighbors_quick.QuickNeighbors(search.rows, groups, part.queries, k, soft)
+    near, near_distances = quick.nearest(*subsets, sizes, np.arange(len(sizes)))
     for number, table in enumerate(np.split(indices, offsets[1:-1])):
         rows = torch.from_numpy(table.astype(np.int64))[None]
         expected, distances = neighbors.nearest(search.rows, rows, search.queries, k)
         assert torch.equal(near[number].long().sort(dim=1).values, expected[0].sort(dim=1).values)
         if soft:
-            assert torch.equal(apart[number], distances[0])
+            assert torch.equal(near_distances[number], distances[0])
     return int(quick.mode)
 
 

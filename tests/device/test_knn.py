@@ -182,7 +182,7 @@ def test_what_cannot_be_is_said():
         DAF(device="tpu").fit(data.X, data.y)
     with pytest.raises(ValueError, match="SVM runs on the CPU only: use device='cpu', or criterion='knn'"):
         DAF(criterion="svm", device="torch-cpu").fit(data.X, data.y)
-    with pytest.raises(ValueError, match="on a device at most 32 neighbours; use device='cpu'"):
+    with pytest.raises(ValueError, match="a device supports at most 32 neighbors; use device='cpu'"):
         DAF(criterion=KNN(33), device="torch-cpu").fit(data.X, data.y)
     if not torch.cuda.is_available():
         assert find("auto") is None
@@ -214,9 +214,8 @@ def test_the_command_line(tmp_path, capsys):
     options = ["rank", str(tmp_path / "data.csv"), "--target", "label", "--quiet", "--device", "torch-cpu"]
     assert run([*options, "--n-probes", "400", "--out", str(tmp_path / "daf.csv")]) == 0
     assert len((tmp_path / "daf.csv").read_text().splitlines()) == 26
-    assert run([*options, "--method", "fsdd"]) == 0
-    assert run([*options, "--method", "dfe"]) == 2
-    assert "--device: DFE has no such parameter; leave it out" in capsys.readouterr().err
+    assert run([*options, "--method", "fsdd"]) == 2
+    assert "--device: FSDD has no such parameter; leave it out" in capsys.readouterr().err
 
 
 def test_too_little_memory_is_said_before_anything_is_sent(monkeypatch):

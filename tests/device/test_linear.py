@@ -149,7 +149,7 @@ def test_columns_that_others_give_are_told_in_float64(n_classes):
     device = bound.to("cpu")
     tensors = torch.from_numpy(subsets.indices), torch.from_numpy(subsets.offsets)
     batch = Batch(subsets.indices, subsets.offsets, *tensors, subsets.sizes)
-    alone, pivots = device._found_in(torch.float32, batch, np.arange(8), WITHOUT).T
+    alone, pivots = device._scores_in(torch.float32, batch, np.arange(8), WITHOUT).T
     assert (pivots < device.least_pivot).any()
     assert np.abs(alone - bound(subsets)).max() > 1e-3
     np.testing.assert_allclose(device(subsets.indices, subsets.offsets), bound(subsets), rtol=0, atol=1e-6)

@@ -58,10 +58,10 @@ def test_products_and_solution_are_those_of_the_matrix():
     assert not ours.solve(np.zeros(40), 3.0, 1e-3, 200).any()
 
 
-@pytest.mark.parametrize("are_kept", [True, False])
-def test_the_regression_equals_that_of_the_cpu(are_kept, monkeypatch):
-    if not are_kept:
-        monkeypatch.setattr(regression, "KEPT_INDICES", 0)
+@pytest.mark.parametrize("are_stored", [True, False])
+def test_the_regression_equals_that_of_the_cpu(are_stored, monkeypatch):
+    if not are_stored:
+        monkeypatch.setattr(regression, "MAX_STORED_INDICES", 0)
     plan, ledger = a_run()
     cpu, ours = (Regression.of_design(Design(plan, ledger, device=name), 0.3, 1e-10) for name in (None, DEVICE))
     np.testing.assert_allclose(ours.coefficients, cpu.coefficients, rtol=1e-8)
@@ -76,7 +76,7 @@ def test_rounds_are_replayed_without_the_device(tmp_path):
     other = pickle.loads(pickle.dumps(ours))
     assert other.run_.settings.schedule.device is None
     again = other.run_.settings.schedule.fit(other.run_.plan, other.run_.ledger)
-    np.testing.assert_allclose(again.coefficients, ours.scores_, rtol=1e-9)
+    np.testing.assert_allclose(again.coefficients, ours.run_.coefficient()[0], rtol=1e-9)
     plan = other.run_.settings.first_plan()
     for end in other.run_.settings.schedule.ends:
         plan = other.run_.settings.schedule(plan, other.run_.ledger, end)

@@ -293,7 +293,7 @@ def test_any_table_gives_the_same_groups(tmp_path):
     np.save(tmp_path / "X.npy", X)
     for table in (X.tolist(), sp.csr_array(X), np.load(tmp_path / "X.npy", mmap_mode="r")):
         assert daf.run_.redundancy(table) == expected
-    with pytest.raises(ValueError, match="X has 7 columns; the run has 30 features"):
+    with pytest.raises(ValueError, match="X has 7 columns, but the run has 30 features"):
         daf.run_.redundancy(X[:, :7])
 
 

@@ -144,11 +144,11 @@ def test_threads_and_what_was_read_before_change_no_bit(monkeypatch):
             np.testing.assert_array_equal(other.rounds[-1].active, after.rounds[-1].active)
         plan = after
         ledger.append([subset.sum() + rng.normal() for subset in plan.draw(n_probes, n_probes + 100)], seconds=1.0)
-    before = schedule._read[0]
+    before = schedule._last_design[0]
     assert Design(plan, ledger, before).read[2] is before.read[2]
     one, two, three = (rule.fit(plan, ledger) for rule in (schedule, threaded, Schedule(500, schedule.ends)))
     assert one.coefficients.tobytes() == two.coefficients.tobytes() == three.coefficients.tobytes()
-    assert not schedule._read
+    assert not schedule._last_design
     other = run_of(plan, lambda subset: rng.normal(), 500)
     assert not any(mine is theirs for mine, theirs in zip(Design(plan, other, before).read, before.read, strict=False))
 

@@ -255,13 +255,13 @@ def test_bad_parameters():
         (EFS(threshold=("top", 0)), "threshold=\\('top', 0\\)"),
         (CFS(search="random"), "search='random'"),
         (CFS(max_stale=0), "max_stale=0"),
-        (FCBF(threshold=1), "threshold=1: give a number from 0 to below 1"),
+        (FCBF(threshold=1), "threshold=1 must be a number from 0 to below 1"),
         (FCBF(threshold=True), "threshold=True"),
         (CFS(search="add_or_remove", start="half"), "start='half'"),
         (CFS(start="full"), "'full' with search='add_or_remove'"),
         (MRMR(scheme="ratio"), "scheme='ratio'"),
-        (MRMR(levels="five"), "'five' is no way"),
-        (DFE(discretization="none"), "'none' is no way"),
+        (MRMR(levels="five"), "levels='five' must be 'optimal'"),
+        (DFE(discretization="none"), "discretization='none' must be 'optimal'"),
     ]:
         with pytest.raises(ValueError, match=words):
             selector.fit(X, y)

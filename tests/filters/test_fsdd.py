@@ -192,7 +192,7 @@ def test_moments_add_in_any_order():
         for total in ((a + b) + c, a + (b + c)):
             np.testing.assert_array_equal(total.counts, whole.counts)
             np.testing.assert_allclose(total.variances(), whole.variances(), rtol=1e-12)
-    with pytest.raises(ValueError, match="no sum"):
+    with pytest.raises(ValueError, match="cannot be added"):
         whole + ClassMoments.of(X[:, :4], y, 3, serial)
 
 
@@ -216,8 +216,8 @@ def test_same_bits_for_any_number_of_threads(make, monkeypatch):
     X, y = table(50, 300)
     X[3, 150:170] = np.nan
     whole = FSDD().fit(MAKERS[make](X), y)
-    monkeypatch.setattr(fsdd, "CELLS_READ", 50 * 40)
-    monkeypatch.setattr(fsdd, "STORED_READ", 50 * 40)
+    monkeypatch.setattr(fsdd, "CELLS_PER_JOB", 50 * 40)
+    monkeypatch.setattr(fsdd, "STORED_VALUES_PER_JOB", 50 * 40)
     monkeypatch.setattr(fsdd, "CELLS_COPIED", 50 * 7)
     for n_jobs in (1, 2, 4):
         fitted = FSDD(n_jobs=n_jobs).fit(MAKERS[make](X), y)
@@ -317,9 +317,9 @@ def test_bad_input_is_refused():
         with pytest.raises(ValueError, match=words):
             FSDD().fit(X, wrong)
     for beta in (-1, np.nan, np.inf, "2", None, True):
-        with pytest.raises(ValueError, match=f"beta={beta!r}: give a number of at least 0"):
+        with pytest.raises(ValueError, match=f"beta={beta!r} must be a number of at least 0"):
             FSDD(beta=beta).fit(X, y)
-    with pytest.raises(ValueError, match="overlap='yes': give True or False"):
+    with pytest.raises(ValueError, match="overlap='yes' must be True or False"):
         FSDD(overlap="yes").fit(X, y)
     with pytest.raises(ValueError, match="n_features_to_select=13 with 12 features"):
         FSDD(13).fit(X, y)
@@ -327,7 +327,7 @@ def test_bad_input_is_refused():
         FSDD().partial_fit(X, X[:, 0])
     with pytest.raises(ValueError, match=r"not among classes=\[0, 1\]: \[2\]"):
         FSDD().partial_fit(X, y, classes=[0, 1])
-    with pytest.raises(ValueError, match="labels of one kind"):
+    with pytest.raises(ValueError, match="labels of one type"):
         FSDD().partial_fit(X, y).partial_fit(X, y.astype(str))
     with pytest.raises(ValueError, match="11 features"):
         FSDD().partial_fit(X, y).partial_fit(X[:, :11], y)

@@ -253,7 +253,7 @@ def test_discrete_features_by_mask_number_name_or_type():
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"n_neighbors": 0}, "n_neighbors=0: give a whole number of at least 1"),
+        ({"n_neighbors": 0}, "n_neighbors=0 must be a whole number of at least 1"),
         ({"n_neighbors": 2.5}, "n_neighbors=2.5"),
         ({"n_neighbors": True}, "n_neighbors=True"),
         ({"n_samples": 61}, "n_samples=61 with 60 rows: give a number from 1 to 60, a share in .0, 1., or None"),
@@ -280,7 +280,7 @@ def test_impossible_data_are_named():
         (holes, y, "NaN or infinity in 1 of 5 columns .2."),
         (sp.csr_matrix(holes), y, "NaN or infinity in 1 of 5 columns .2."),
         (X, np.zeros(60), "only one class"),
-        (X, np.full(60, 0.5), "y has only one value .0.5.: .* give rows that differ in y"),
+        (X, np.full(60, 0.5), "y has only one value .0.5., .*: give rows that differ in y"),
         (X[:1], np.array([0.5]), "at least two rows"),
         (X, None, "y"),
     ]:

@@ -755,7 +755,7 @@ def test_a_column_on_a_very_different_scale_is_scored_correctly(criterion):
 # ---- ten thousand classes
 
 MANY = 10_000
-FEW_CLASSES = r"y has 10,000 classes, and .*: (use KNN|take levels that do not look at classes|draw fewer rows)"
+FEW_CLASSES = r"y has 10,000 classes, and .*: (use KNN|use a method without classes|draw fewer rows)"
 MANY_REFUSED = {
     "DAF-svm": FEW_CLASSES,
     "DAF-separability": FEW_CLASSES,

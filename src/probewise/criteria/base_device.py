@@ -1,4 +1,4 @@
-"""Base of the criteria on a GPU: batches of subsets as padded tables, and test rows fold by fold."""
+"""Base class of the criteria on a device: batches of subsets as padded tables, and test rows fold by fold."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .scoring_device import WITHOUT, DeviceMeasure, Groups
 # Subsets are padded to the next of these sizes: few tables, and little padding in each.
 SIZE_STEPS = np.unique([*range(8, 256, 8), *range(256, 1024, 32), *np.round(1024 * 1.25 ** np.arange(40))]).astype(int)
 FOLDS_AT_A_TIME = 16
-BATCH_BYTES = 2**28
+BATCH_BYTES = 2**28  # memory for the tensors of a batch
 MOST_SUBSETS = 256
 
 
 class Batch(NamedTuple):
-    """Subsets as (indices, offsets), the same on the device, and their sizes."""
+    """Subsets as (indices, offsets) in main memory and as (features, starts) on the device, and their sizes."""
 
     indices: NDArray[np.int32]
     offsets: NDArray[np.int64]
@@ -96,12 +96,12 @@ class DeviceScorer(ABC):
         step = max(1, BATCH_BYTES // (8 * self.measure.n_tests))
         for start in range(0, len(chosen), step):
             subsets = chosen[start : start + step]
-            both = torch.empty((len(subsets), self.measure.n_tests + 1), dtype=torch.float64, device=self.device)
-            for places, table in self.tables(batch, subsets, at_a_time):
-                predicted, accuracy = (part[: len(places)] for part in predict(table))
-                both[places, :-1], both[places, -1] = predicted, accuracy.double()
-            measured = self.measure(both[:, :-1], groups)
-            tables.append(torch.cat([measured, both[:, -1:]], dim=1).cpu().numpy())
+            results = torch.empty((len(subsets), self.measure.n_tests + 1), dtype=torch.float64, device=self.device)
+            for positions, table in self.tables(batch, subsets, at_a_time):
+                predicted, accuracy = (part[: len(positions)] for part in predict(table))
+                results[positions, :-1], results[positions, -1] = predicted, accuracy.double()
+            measured = self.measure(results[:, :-1], groups)
+            tables.append(torch.cat([measured, results[:, -1:]], dim=1).cpu().numpy())
         return np.concatenate(tables)
 
     def _send(self, values: Any) -> Tensor:
@@ -115,17 +115,17 @@ class DeviceScorer(ABC):
         On a GPU the rounding of a product depends on the shape of its batch. Therefore all batches of one width have
         the same shape and are filled with any subsets: the bits of J do not depend on the other subsets.
         """
-        for width, places in by_size(batch.sizes[chosen], self.size_steps):
+        for width, positions in by_size(batch.sizes[chosen], self.size_steps):
             step = at_a_time(width)
-            for start in range(0, len(places), step):
-                part = places[start : start + step]
+            for start in range(0, len(positions), step):
+                part = positions[start : start + step]
                 subsets = self._send(np.resize(chosen[part], step) if self.device != "cpu" else chosen[part])
                 yield self._send(part), padded(batch.features, batch.starts, subsets, width, self.n_features)
 
 
-def at_a_time(n_bytes: float, room: int = BATCH_BYTES, most: int = MOST_SUBSETS) -> int:
+def at_a_time(n_bytes: float, batch_bytes: int = BATCH_BYTES, max_subsets: int = MOST_SUBSETS) -> int:
     """Number of subsets in a batch, from the bytes that each takes: enough to keep a GPU busy."""
-    return int(np.clip(room // max(1, n_bytes), 1, most))
+    return int(np.clip(batch_bytes // max(1, n_bytes), 1, max_subsets))
 
 
 def stack_folds(tests: Sequence[Any]) -> NDArray[Any]:

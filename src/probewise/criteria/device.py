@@ -1,4 +1,4 @@
-"""Bound criteria on a GPU: same data, folds and subsets; only the kernels differ."""
+"""Bound criteria on a device, with the data, folds and subsets of the CPU and kernels of their own."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ..validation.errors import ParameterError
 from .base import BoundCriterion, Floats, Folds
 
 DEVICE_BLOCK_SIZE = 4000  # probes at a time, enough to keep a GPU busy
-MOST_AT_ONCE, ROWS_AT_ONCE = 8000, 16_000_000  # probes, and probes x rows, per call in a long run
+MOST_AT_ONCE, ROWS_AT_ONCE = 8000, 16_000_000  # most probes, and most probes x rows, per call in a long run
 IN_FLIGHT, FEW_IN_FLIGHT = 8, 3  # batches that a device works on at a time, with much and with little memory
 MUCH_MEMORY = 2**35
-_sending = threading.Lock()
+_scorer_lock = threading.Lock()
 
 
 def to_device(bound: Any, device: str) -> BoundCriterion:
-    """Bound criterion as it is, for the CPU, or as `OnDevice`; "auto" uses a GPU if possible."""
+    """The bound criterion itself for the CPU, else an `OnDevice`; "auto" uses a GPU if possible."""
     torch_device = find(device)
     parts = getattr(bound, "parts", (bound,))
     only_on_cpu = [type(part).__name__.removeprefix("Bound") for part in parts if not hasattr(part, "to")]
@@ -88,7 +88,7 @@ class OnDevice:
     @property
     def scorer(self) -> Any:
         """The scorer on the device, made by the first thread that needs it."""
-        with _sending:
+        with _scorer_lock:
             if "_scorer" not in self.__dict__:
                 object.__setattr__(self, "_scorer", self.bound.to(find(self.device)))
         return self.__dict__["_scorer"]

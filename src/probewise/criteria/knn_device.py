@@ -1,4 +1,4 @@
-"""k-nearest-neighbour scores of feature subsets, on a device."""
+"""Scores of feature subsets by k nearest neighbors, on a device."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .base_device import BATCH_BYTES, Batch, DeviceScorer, at_a_time
 from .scoring_device import Groups
 
 MOST_NEIGHBORS = 32
-NEIGHBOR_SHARE = 1 / 48  # of the memory, for neighbours, candidates and votes at a time
+NEIGHBOR_SHARE = 1 / 48  # share of the memory for the neighbors, candidates and votes of a batch
 
 
 class RowsByFold(NamedTuple):
-    """Rows, each with its group, -1 for what only fills up; neighbours are sought in other groups than one's own.
+    """Rows to search and the group of each row, -1 for padding; the neighbors of a row are in other groups.
 
-    ``queries`` are the places of the rows that are tested.
+    ``queries`` are the positions of the rows to test.
     """
 
     rows: NDArray[np.int64]
@@ -36,42 +36,42 @@ class RowsByFold(NamedTuple):
 
     @classmethod
     def of(cls, folds: Folds, *, together: bool, once: bool = False, tile: int = 1) -> list[RowsByFold]:
-        """One for folds that partition the rows (``together``), else one for each split.
+        """One object for folds that partition the rows (``together``), else one for each split.
 
-        ``once``: a row that a split trains on several times is one neighbour. Where that adds few rows, each fold is
-        filled up to whole tiles.
+        ``once``: a row that a split trains on several times is one neighbor. Each fold is padded to whole tiles if that
+        adds few rows.
         """
         if together:
             sizes = folds.test_sizes
-            room = -(-sizes // tile) * tile if 2 * tile * len(sizes) <= folds.n_rows else sizes
-            offset = np.arange(room.sum()) - np.repeat(np.cumsum(room) - room, room)
-            is_row = offset < np.repeat(sizes, room)
+            padded = -(-sizes // tile) * tile if 2 * tile * len(sizes) <= folds.n_rows else sizes
+            offset = np.arange(padded.sum()) - np.repeat(np.cumsum(padded) - padded, padded)
+            is_row = offset < np.repeat(sizes, padded)
             rows = np.zeros(len(is_row), np.int64)
             rows[is_row] = folds.order
-            return [cls(rows, np.where(is_row, np.repeat(np.arange(len(sizes)), room), -1), np.flatnonzero(is_row))]
+            return [cls(rows, np.where(is_row, np.repeat(np.arange(len(sizes)), padded), -1), np.flatnonzero(is_row))]
         return [cls._of_split(train, np.sort(test), once, tile) for train, test in folds.splits]
 
     @classmethod
     def _of_split(cls, train: NDArray[np.int64], test: NDArray[np.int64], once: bool, tile: int) -> RowsByFold:
-        train, room = np.unique(train) if once else train, np.zeros(-len(test) % tile, np.int64)
-        groups = np.repeat([0, -1, 1], [len(test), len(room), len(train)])
-        return cls(np.r_[test, room, train], groups, np.arange(len(test)))
+        train, padding = np.unique(train) if once else train, np.zeros(-len(test) % tile, np.int64)
+        groups = np.repeat([0, -1, 1], [len(test), len(padding), len(train)])
+        return cls(np.r_[test, padding, train], groups, np.arange(len(test)))
 
 
 class DeviceKNN(DeviceScorer):
-    """J of many subsets at a time, of the neighbours that the CPU finds.
+    """J of many subsets at a time, with the same neighbors as on the CPU.
 
-    On a GPU rows are sought by products in half precision with a bound of their error; where it leaves a neighbour
-    open, or distances count, they are exact. Missing values, which each fold fills in its own way, are sought fold by
-    fold.
+    On a GPU, neighbors are found by products in half precision and bounds of their errors. Exact distances are used if
+    the bounds leave a neighbor undecided, or if J depends on distances. Subsets with missing values are searched fold
+    by fold, because each fold fills them with its own values.
     """
 
     def _prepare(self) -> None:
         bound = self.bound
         if bound.n_neighbors > MOST_NEIGHBORS:
             raise ValueError(
-                f"n_neighbors={bound.n_neighbors}: on a device at most {MOST_NEIGHBORS} neighbours; "
-                "use device='cpu' for more"
+                f"n_neighbors={bound.n_neighbors}: a device supports at most {MOST_NEIGHBORS} "
+                "neighbors; use device='cpu' for more"
             )
         self.n_features, self.k, self.n_classes = bound.columns.n_features, bound.n_neighbors, bound.target.n_classes
         once = bound.measure.is_probability
@@ -87,60 +87,59 @@ class DeviceKNN(DeviceScorer):
 
     def _scores(self, batch: Batch, groups: Groups) -> Floats:
         n_groups = groups.of_tests.n_groups
-        found = torch.empty((len(batch.sizes), 1 + n_groups), dtype=torch.float64, device=self.device)
+        scores = torch.empty((len(batch.sizes), 1 + n_groups), dtype=torch.float64, device=self.device)
         incomplete = np.zeros(len(batch.sizes), bool)
         if self.filled:
             incomplete = self.missing.in_each(batch.indices, batch.offsets)
         for searches, chosen in ((self.searches, ~incomplete), (self.filled, incomplete)):
-            places = np.flatnonzero(chosen)
+            positions = np.flatnonzero(chosen)
             step = max(1, self.neighbor_bytes // (self.measure.n_tests * (40 * self.k + 100)))
-            for start in range(0, len(places), step):
-                some = places[start : start + step]
-                predicted = self._predicted(searches, batch, some)
-                found[self._send(some)] = self.measure(predicted, groups)
-        return found.cpu().numpy()
+            for start in range(0, len(positions), step):
+                chunk = positions[start : start + step]
+                scores[self._send(chunk)] = self.measure(self._predicted(searches, batch, chunk), groups)
+        return scores.cpu().numpy()
 
     def _predicted(self, searches: list[Search], batch: Batch, chosen: NDArray[np.int64]) -> Tensor:
-        """Of each test (chosen, tests)."""
+        """Predictions (chosen, tests): classes, shares of votes, or means of targets."""
         if self.n_classes and self.bound.measure.code not in (ROC_AUC, PROBABILITY):
             return torch.cat([search.votes(batch, chosen, self.n_classes) for search in searches], dim=1)
-        found = [search.neighbors(batch, chosen) for search in searches]
-        said, apart = (torch.cat(parts, dim=1) for parts in zip(*found, strict=True))
+        neighbors = [search.neighbors(batch, chosen) for search in searches]
+        targets, distances = (torch.cat(parts, dim=1) for parts in zip(*neighbors, strict=True))
         if self.bound.measure.is_probability:
-            typical = total(apart[:, :, min(TYPICAL, self.k) - 1]) / apart.shape[1]
-            return soft_votes(said == self.measure.truth[:, None], apart, typical)
-        return total(said.double()) / self.k
+            typical = total(distances[:, :, min(TYPICAL, self.k) - 1]) / distances.shape[1]
+            return soft_votes(targets == self.measure.truth[:, None], distances, typical)
+        return total(targets.double()) / self.k
 
 
 class Search:
-    """The tensors of rows among which neighbours are sought; gaps are filled with ``fills``."""
+    """The rows to search, on the device; missing values are replaced by ``fills``."""
 
     def __init__(self, scorer: DeviceKNN, part: RowsByFold, fills: Floats | None = None) -> None:
         bound, columns, self.scorer, self.device = scorer.bound, scorer.bound.columns, scorer, scorer.device
         dtype = torch.float32 if columns.dtype == np.float32 else torch.float64
-        lines = send(columns.X, part.rows, self.device, dtype=dtype)
+        XT = send(columns.X, part.rows, self.device, dtype=dtype)
         if fills is not None:
-            gaps = bound.missing.columns
-            for column, fill in zip(gaps.tolist(), (fills + columns.centers[gaps]).tolist(), strict=True):
-                lines[column].nan_to_num_(nan=fill)
-        groups, keys = np.full(lines.shape[1], -1), np.zeros(lines.shape[1], np.int64)
+            incomplete = bound.missing.columns
+            for column, fill in zip(incomplete.tolist(), (fills + columns.centers[incomplete]).tolist(), strict=True):
+                XT[column].nan_to_num_(nan=fill)
+        groups, keys = np.full(XT.shape[1], -1), np.zeros(XT.shape[1], np.int64)
         groups[: len(part.rows)], keys[: len(part.rows)] = part.groups, tie_keys(bound.folds.n_rows)[part.rows]
-        self.rows = Rows(lines, send_array(groups, self.device), send_array(keys, self.device))
+        self.rows = Rows(XT, send_array(groups, self.device), send_array(keys, self.device))
         values = bound.target.values if scorer.n_classes else bound.target.values - bound.target.values.mean()
         self.k, self.targets = scorer.k, send_array(values[part.rows], self.device)
         self.queries = send_array(part.queries, self.device)
         self.quick = self._quick(groups, part.queries)
 
     def _quick(self, groups: NDArray[np.int64], queries: NDArray[np.int64]) -> Any:
-        """Where there is a GPU for Triton's kernels."""
+        """Search with Triton kernels, or None without a GPU."""
         if not has_triton(self.device):
             return None
-        from ..kernels.device.neighbors_quick import Quick
+        from ..kernels.device.neighbors_quick import QuickNeighbors
 
-        return Quick(self.rows, groups, queries, self.k, self.scorer.bound.measure.is_probability)
+        return QuickNeighbors(self.rows, groups, queries, self.k, self.scorer.bound.measure.is_probability)
 
     def votes(self, batch: Batch, chosen: NDArray[np.int64], n_classes: int) -> Tensor:
-        """The class (chosen, queries) that most neighbours are of."""
+        """Most frequent class of the neighbors (chosen, queries)."""
         if self.quick is None:
             return vote(self.neighbors(batch, chosen)[0], n_classes)
         near, _ = self.quick.nearest(batch.features, batch.starts, batch.sizes, chosen)
@@ -148,18 +147,20 @@ class Search:
         return predicted
 
     def neighbors(self, batch: Batch, chosen: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """Targets and squared distances (chosen, queries, k) of neighbours; where these count, the nearest first."""
+        """Targets and squared distances of neighbors (chosen, queries, k); sorted if J depends on distances."""
         if self.quick is not None:
-            near, apart = self.quick.nearest(batch.features, batch.starts, batch.sizes, chosen)
-            return self.targets[near.long()], apart
+            near, distances = self.quick.nearest(batch.features, batch.starts, batch.sizes, chosen)
+            return self.targets[near.long()], distances
         shape = len(chosen), len(self.queries), self.k
-        said = torch.empty(shape, dtype=self.targets.dtype, device=self.device)
-        apart = torch.empty(shape, dtype=torch.float64, device=self.device)
-        n_bytes = BYTES_PER_PAIR * self.rows.lines.shape[1]
+        targets = torch.empty(shape, dtype=self.targets.dtype, device=self.device)
+        distances = torch.empty(shape, dtype=torch.float64, device=self.device)
+        n_bytes = BYTES_PER_PAIR * self.rows.XT.shape[1]
         step = at_a_time(n_bytes * len(self.queries))
-        for places, table in self.scorer.tables(batch, chosen, lambda _: step):
+        for positions, table in self.scorer.tables(batch, chosen, lambda _: step):
             numbers = torch.arange(len(self.queries), device=self.device)
-            for some in torch.split(numbers, max(1, BATCH_BYTES // (n_bytes * len(table)))):
-                near, far = (part[: len(places)] for part in nearest(self.rows, table, self.queries[some], self.k))
-                said[places[:, None], some], apart[places[:, None], some] = self.targets[near], far
-        return said, apart
+            for chunk in torch.split(numbers, max(1, BATCH_BYTES // (n_bytes * len(table)))):
+                pair = nearest(self.rows, table, self.queries[chunk], self.k)
+                near, near_distances = (part[: len(positions)] for part in pair)
+                targets[positions[:, None], chunk] = self.targets[near]
+                distances[positions[:, None], chunk] = near_distances
+        return targets, distances

@@ -1,4 +1,4 @@
-"""Scores on a GPU: J and mean outcomes of groups of rows, from predictions for the tests."""
+"""Scores on a device: J and mean outcomes of groups of rows, from predictions for the tests."""
 
 from __future__ import annotations
 

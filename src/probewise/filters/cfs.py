@@ -1,4 +1,4 @@
-"""CFS, correlation-based feature selection: a subset correlated with the class, its features not with each other."""
+"""CFS, correlation-based feature selection: features correlated with the class, but not with each other."""
 
 from __future__ import annotations
 
@@ -12,55 +12,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..engine.tally import positions
+from ..validation.errors import ParameterError
 from ..validation.parameters import is_whole
 from .discretized import Floats, StepwiseFilter
 
-Correlations = Callable[[int], Floats]  # of a feature with all
+Correlations = Callable[[int], Floats]  # maps a feature to its correlations with all features
 
 
 @dataclass(eq=False, repr=False)
 class CFS(StepwiseFilter):
-    """Searches for the subset with the highest merit; how many features it holds comes out of the search.
+    """Search for the subset with the highest merit; the search determines the number of features.
 
-    Merit(S) = k r_cf / sqrt(k + k (k - 1) r_ff), the means of the symmetrical uncertainty between feature and class
-    and between two features. Correlations are computed when the search asks for them: no matrix of all pairs.
+    Merit(S) = k r_cf / sqrt(k + k (k - 1) r_ff), where k is the number of features, r_cf the mean symmetrical
+    uncertainty between feature and class, and r_ff that between two features. Correlations are computed when the search
+    needs them, without a matrix of all pairs.
 
     Parameters
     ----------
     discretization : str or int, default="mdl"
-        "mdl", as its author, or another one of `DFE`.
+        "mdl", as used by the author of CFS, or another method of `DFE`.
     search : {"best_first", "hill_climbing", "add_or_remove"}, default="best_first"
-        Best first goes back to other subsets and stops after ``max_stale`` expansions that gain nothing; hill climbing
-        stops at the first. "add_or_remove" is hill climbing that may also take a feature out again (the 2004 paper's).
+        "best_first" returns to other subsets and stops after ``max_stale`` expansions without improvement;
+        "hill_climbing" stops at the first. "add_or_remove" is hill climbing that can also remove a feature, as in the
+        2004 paper.
     start : {"empty", "full"}, default="empty"
-        Where "add_or_remove" begins: without a feature, or with all of them, which takes features × features and keeps
-        many more. The other searches begin without a feature.
+        First subset of "add_or_remove": no feature, or all features, which takes time proportional to the square of
+        their number and keeps many more features. The other searches start without features.
     max_stale : int, default=5
-        Patience of the best-first search.
+        Number of expansions without improvement after which the best-first search stops.
     discrete_features, n_jobs
-        As in `DFE`.
+        See `DFE`.
 
     Attributes
     ----------
     order_, merits_ : array of shape (n_selected,)
-        The subset found, in the order its features were added (of those it began with: best first), and the merit after
-        each step.
+        The selected subset in the order in which its features were added (features of the first subset: best first),
+        and the merit after each step.
     scores_ : array of shape (n_features,)
         Symmetrical uncertainty with the class.
     ranking_, support_ : array of shape (n_features,)
-        Ranks, 1 is best: the subset in its order, then the rest by ``scores_``; and which features are in the subset.
+        Ranks (1 is best: the subset in its order, then the others by ``scores_``), and the mask of the subset.
     redundancy_, partners_ : array of shape (n_features,)
-        The largest symmetrical uncertainty with another feature of the subset, and that feature (-1: none);
-        ``explain(feature)`` says it in words.
+        The largest symmetrical uncertainty with another feature of the subset, and that feature (-1 if there is none);
+        ``explain(feature)`` describes both.
     n_expanded_ : int
-        Subsets expanded by the search: those whose neighbours' merits were looked at.
+        Number of expanded subsets, which are those whose neighbors were evaluated.
     cut_points_, classes_
-        As in `DFE`.
+        See `DFE`.
 
     Notes
     -----
-    Ties go to the lower column. If no feature has information about the class, the one in
-    the lowest column is kept, so that a pipeline can go on.
+    Ties go to the lower column. If no feature has information about the class, the lowest column is selected, so that a
+    pipeline does not fail.
 
     References
     ----------
@@ -85,31 +88,31 @@ class CFS(StepwiseFilter):
     max_stale: int = 5
 
     def fit(self, X: Any, y: Any) -> CFS:
-        """Discretise, then search."""
+        """Discretize the features, then search."""
         if self.search not in ("best_first", "hill_climbing", "add_or_remove"):
-            raise ValueError(f"search={self.search!r}: choose 'best_first', 'hill_climbing' or 'add_or_remove'")
+            raise ParameterError(f"search={self.search!r} must be 'best_first', 'hill_climbing' or 'add_or_remove'")
         if self.start not in (("empty", "full") if self.search == "add_or_remove" else ("empty",)):
-            raise ValueError(f"start={self.start!r}: choose 'empty', or 'full' with search='add_or_remove'")
+            raise ParameterError(f"start={self.start!r} must be 'empty', or 'full' with search='add_or_remove'")
         if not is_whole(self.max_stale, 1):
-            raise ValueError(f"max_stale={self.max_stale!r}: give a whole number of at least 1")
+            raise ParameterError(f"max_stale={self.max_stale!r} must be a whole number of at least 1")
         codes, classes, map = self._encoded(X, y, self.discretization)
-        to_class = codes.against(classes, map=map).uncertainty
-        known = cache if self.start == "empty" else lambda function: function  # all pairs would not fit in memory
-        correlations = known(lambda feature: codes.against(feature, map=map).uncertainty)
+        with_class = codes.against(classes, map=map).uncertainty
+        # From the full set, the search needs the correlations of all pairs, which would not fit in memory.
+        cached = cache if self.start == "empty" else lambda function: function
+        correlations = cached(lambda feature: codes.against(feature, map=map).uncertainty)
         if self.search == "add_or_remove":
-            order, merits, self.n_expanded_ = climb(to_class, correlations, self.start == "full")
+            order, merits, self.n_expanded_ = climb(with_class, correlations, self.start == "full")
         else:
-            best, self.n_expanded_ = search(
-                to_class, correlations, self.max_stale if self.search == "best_first" else 1
-            )
+            max_stale = self.max_stale if self.search == "best_first" else 1
+            best, self.n_expanded_ = search(with_class, correlations, max_stale)
             order, merits = list(best.members), list(best.merits)
         order = order or [0]
         self.merits_ = np.array(merits)
-        self._keep_order(order, to_class)
-        self._start(codes.n_columns)
+        self._rank_by_order(order, with_class)
+        self._reset_redundancy(codes.n_columns)
         for feature in order:
             others = np.delete(np.arange(codes.n_columns), feature)
-            self._compare(others, correlations(feature)[others], feature)
+            self._update_redundancy(others, correlations(feature)[others], feature)
         return self
 
     def _n_selected(self, n_features: int) -> int:
@@ -118,67 +121,68 @@ class CFS(StepwiseFilter):
 
 @dataclass(frozen=True)
 class Subset:
-    """Features in the order they were added, with the sums that its merit and its children's are made of."""
+    """Features in the order in which they were added, with the sums that determine the merits of larger subsets."""
 
     members: tuple[int, ...]
     merits: tuple[float, ...]
     class_sum: float
     pair_sum: float
-    to_members: Floats
+    with_members: Floats
 
-    def children_merits(self, to_class: Floats) -> Floats:
-        """The merit of this subset plus each feature; -inf for its own."""
+    def children_merits(self, with_class: Floats) -> Floats:
+        """Merit of this subset plus each feature; -inf for features that it contains."""
         k = len(self.members) + 1
-        merits = np.round((self.class_sum + to_class) / np.sqrt(k + 2 * (self.pair_sum + self.to_members)), 12)
+        merits = np.round((self.class_sum + with_class) / np.sqrt(k + 2 * (self.pair_sum + self.with_members)), 12)
         merits[list(self.members)] = -np.inf
         return merits
 
-    def plus(self, feature: int, merit: float, to_class: Floats, correlations: Correlations) -> Subset:
+    def plus(self, feature: int, merit: float, with_class: Floats, correlations: Correlations) -> Subset:
         return Subset(
             (*self.members, feature),
             (*self.merits, merit),
-            self.class_sum + to_class[feature],
-            self.pair_sum + self.to_members[feature],
-            self.to_members + correlations(feature),
+            self.class_sum + with_class[feature],
+            self.pair_sum + self.with_members[feature],
+            self.with_members + correlations(feature),
         )
 
 
 class Queue:
-    """Children of the subsets expanded so far, the best of them first; of equal ones the one met first."""
+    """Children of the expanded subsets, best first; of equally good children, the first one added comes first."""
 
     def __init__(self) -> None:
         self.parents: list[tuple[Subset, Floats, NDArray[np.int64]]] = []
-        self.best: list[tuple[float, int, int]] = []  # -merit of a parent's best child left, the parent, and its place
+        # -merit of the best remaining child of each parent, the number of the parent, and the rank of the child
+        self.best: list[tuple[float, int, int]] = []
 
     def add(self, parent: Subset, merits: Floats) -> None:
         self.parents.append((parent, merits, positions(merits).argsort()))
         self._push(len(self.parents) - 1, 0)
 
     def pop(self) -> tuple[Subset, int, float] | None:
-        """A parent, the feature that makes its best child not yet taken, and the child's merit."""
+        """Parent of the best remaining child, the feature that the child adds, and the child's merit."""
         if not self.best or self.best[0][0] == np.inf:
             return None
-        minus_merit, number, place = heappop(self.best)
-        self._push(number, place + 1)
+        minus_merit, number, rank = heappop(self.best)
+        self._push(number, rank + 1)
         parent, _, order = self.parents[number]
-        return parent, int(order[place]), -minus_merit
+        return parent, int(order[rank]), -minus_merit
 
-    def _push(self, number: int, place: int) -> None:
+    def _push(self, number: int, rank: int) -> None:
         _, merits, order = self.parents[number]
-        if place < len(order):
-            heappush(self.best, (-float(merits[order[place]]), number, place))
+        if rank < len(order):
+            heappush(self.best, (-float(merits[order[rank]]), number, rank))
 
 
-def search(to_class: Floats, correlations: Correlations, max_stale: int) -> tuple[Subset, int]:
-    """The subset with the highest merit met, and how many were expanded."""
-    subset = best = Subset((), (), 0.0, 0.0, np.zeros(len(to_class)))
+def search(with_class: Floats, correlations: Correlations, max_stale: int) -> tuple[Subset, int]:
+    """Best-first search: the subset with the highest merit, and the number of expanded subsets."""
+    subset = best = Subset((), (), 0.0, 0.0, np.zeros(len(with_class)))
     queue, expanded, stale = Queue(), {frozenset[int]()}, 0
     while True:
-        merits = subset.children_merits(to_class)
+        merits = subset.children_merits(with_class)
         queue.add(subset, merits)
         feature = int(np.argmax(merits))
         if merits[feature] > (best.merits[-1] if best.merits else 0.0):
-            best = subset.plus(feature, float(merits[feature]), to_class, correlations)
+            best = subset.plus(feature, float(merits[feature]), with_class, correlations)
             stale = 0
         else:
             stale += 1
@@ -191,40 +195,43 @@ def search(to_class: Floats, correlations: Correlations, max_stale: int) -> tupl
         if child is None:
             return best, len(queue.parents)
         expanded.add(members)
-        subset = parent.plus(feature, merit, to_class, correlations)
+        subset = parent.plus(feature, merit, with_class, correlations)
 
 
-def climb(to_class: Floats, correlations: Correlations, full: bool) -> tuple[list[int], list[float], int]:
-    """Adds or removes the feature that raises the merit most: the subset, the merits, and how many were expanded."""
-    order, merits = (positions(to_class).argsort().tolist() if full else []), list[float]()
-    inside, to_others = np.full(len(to_class), full), np.zeros(len(to_class))
+def climb(with_class: Floats, correlations: Correlations, full: bool) -> tuple[list[int], list[float], int]:
+    """Hill climbing that adds or removes one feature per step: the subset, the merits, and the number of expansions."""
+    order, merits = (positions(with_class).argsort().tolist() if full else []), list[float]()
+    inside, with_members = np.full(len(with_class), full), np.zeros(len(with_class))
     for feature in order:
-        to_others += _with_others(correlations, feature)
+        with_members += _with_others(correlations, feature)
     while True:
-        now, flipped = _neighbours(inside, to_class, to_others)
+        merit, flipped = _neighbor_merits(inside, with_class, with_members)
         feature = int(np.argmax(flipped))
-        if flipped[feature] <= now:
+        if flipped[feature] <= merit:
             return order, merits, len(merits) + 1
         if inside[feature]:
             order.remove(feature)
         else:
             order.append(feature)
-        to_others += (-1 if inside[feature] else 1) * _with_others(correlations, feature)
+        with_members += (-1 if inside[feature] else 1) * _with_others(correlations, feature)
         inside[feature] ^= True
         merits.append(float(flipped[feature]))
 
 
 def _with_others(correlations: Correlations, feature: int) -> Floats:
-    found = correlations(feature).copy()
-    found[feature] = 0.0
-    return found
+    row = correlations(feature).copy()
+    row[feature] = 0.0
+    return row
 
 
-def _neighbours(inside: NDArray[np.bool_], to_class: Floats, to_others: Floats) -> tuple[float, Floats]:
-    """The merit of a subset, and with each feature added or, if it is in, removed; ``to_others`` sums over members."""
-    k, class_sum, pair_sum = int(inside.sum()), to_class[inside].sum(), to_others[inside].sum() / 2
+def _neighbor_merits(inside: NDArray[np.bool_], with_class: Floats, with_members: Floats) -> tuple[float, Floats]:
+    """Merit of a subset, and its merit after each feature is added or, if the subset contains it, removed.
+
+    ``with_members`` are the sums of the correlations of each feature with the members of the subset.
+    """
+    k, class_sum, pair_sum = int(inside.sum()), with_class[inside].sum(), with_members[inside].sum() / 2
     sign = np.where(inside, -1, 1)
     sizes = k + sign
-    widths = np.sqrt(np.maximum(sizes + 2 * (pair_sum + sign * to_others), 1.0))
-    flipped: Floats = np.where(sizes > 0, (class_sum + sign * to_class) / widths, 0.0)
+    widths = np.sqrt(np.maximum(sizes + 2 * (pair_sum + sign * with_members), 1.0))
+    flipped: Floats = np.where(sizes > 0, (class_sum + sign * with_class) / widths, 0.0)
     return float(np.round(class_sum / np.sqrt(max(k + 2 * pair_sum, 1.0)), 12)), np.round(flipped, 12)

@@ -1,4 +1,4 @@
-"""DFE, the paper's dynamic feature extraction: features ranked by balanced information gain alone."""
+"""DFE, the dynamic feature extraction of the EFS paper: features ranked by balanced information gain."""
 
 from __future__ import annotations
 
@@ -6,36 +6,37 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from ..information import balanced_gain
-from .discretized import DiscretisedFilter
+from .discretized import DiscretizedFilter
 
 
 @dataclass(eq=False, repr=False)
-class DFE(DiscretisedFilter):
-    """Ranks features by the balanced information gain of their best discretisation.
+class DFE(DiscretizedFilter):
+    """Rank features by the balanced information gain of their best discretization.
 
-    B_g(f) = I(C; f) / log2 kappa, kappa the number of intervals. The filter EFS builds on; it does not see that two
-    features say the same (see `EFS`).
+    B_g(f) = I(C; f) / log2 kappa, where kappa is the number of intervals. `EFS` builds on this filter and also
+    considers that two features may carry the same information.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        Features to keep: a number, a share in (0, 1], or None for half. May be changed after ``fit``.
+        Number of features to select, a share in (0, 1], or None for half. May be changed after ``fit``.
     discretization : str or int, default="optimal"
-        "optimal" (the largest B_g there is), "greedy" (top-down, faster), "mdl", "mean", "sigma" or a number of equal
-        widths, as in `probewise.discretize.Discretizer`.
+        "optimal" (the largest possible B_g), "greedy" (top-down, faster), "mdl", "mean", "sigma" or a number of
+        intervals of equal width, as in `probewise.discretize.Discretizer`.
     discrete_features : "auto", bool or array-like, default="auto"
-        Columns used as they are: "auto" for category and boolean columns, True, False, a mask, numbers or names.
+        Features in which every value is a level: "auto" (columns of a frame with a category or boolean type, or all
+        columns of a boolean array), True, False, a mask, column numbers or column names.
     n_jobs : int or None, default=None
-        Threads; the result is the same for any number.
+        Number of threads; the result does not depend on it.
 
     Attributes
     ----------
     scores_ : array of shape (n_features,)
         B_g.
     ranking_, support_ : array of shape (n_features,)
-        Ranks, 1 is best, ties to the lower column; and which features are selected.
+        Ranks (1 is best, ties go to the lower column), and the mask of selected features.
     cut_points_ : sequence of arrays
-        The cut points of each feature; none where no cut pays.
+        Cut points of each feature; empty if no cut is worth its cost.
     classes_ : array
         The labels of y.
 
@@ -57,7 +58,7 @@ class DFE(DiscretisedFilter):
     discretization: str | int = "optimal"
 
     def fit(self, X: Any, y: Any) -> DFE:
-        """Discretise every feature and score it."""
+        """Discretize and score every feature."""
         codes, classes, _ = self._encoded(X, y, self.discretization)
         self._rank_by(balanced_gain(codes, classes))
         return self

@@ -1,4 +1,4 @@
-"""Base classes of the filters on discretised columns: MRMR, JMI, CMIM, EFS, DFE, CFS and FCBF."""
+"""Base classes of the filters on discretized columns: MRMR, JMI, CMIM, EFS, DFE, CFS and FCBF."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ Integers = NDArray[np.int64]
 
 
 @dataclass(eq=False, repr=False)
-class DiscretisedFilter(Selector):
-    """A filter that sees each column as interval codes and y as classes."""
+class DiscretizedFilter(Selector):
+    """Base class of filters that use interval codes of the columns and the classes of y."""
 
     _: KW_ONLY
     discrete_features: Any = "auto"
@@ -37,15 +37,15 @@ class DiscretisedFilter(Selector):
         return Accepts(stores=True, categories=True, widths=None if method in SUPERVISED else SQUARED)
 
     def _encoded(self, X: Any, y: Any, method: str | int | Callable[[int, int], int]) -> tuple[Codes, Integers, Map]:
-        """X as codes, y as class codes, and a map over threads; a method may depend on how many rows and classes."""
+        """Codes of X, class codes of y, and a thread map; ``method`` may be a function of (n_rows, n_classes)."""
         if not callable(method):
             require_method("levels" if hasattr(self, "levels") else "discretization", method)
-        X, found = number_categories(X, MISSING_CATEGORY)
+        X, is_category = number_categories(X, MISSING_CATEGORY)
         X, y = self._checked(X, y)
         X = X.tocsc() if hasattr(X, "tocsc") else X
         target = Target.of_classes(y)
         names = getattr(self, "feature_names_in_", None)
-        discrete = discrete_columns(self.discrete_features, X.shape[1], names, found)
+        discrete = discrete_columns(self.discrete_features, X.shape[1], names, is_category)
         map = threads(self.n_jobs)
         self.classes_ = np.asarray(target.classes)
         method = method(len(y), len(self.classes_)) if callable(method) else method
@@ -53,24 +53,25 @@ class DiscretisedFilter(Selector):
         return encode(X, self.cut_points_, map=map), target.values, map
 
 
-class StepwiseFilter(DiscretisedFilter):
-    """One that takes features one after the other: ``order_`` first, then the rest by their last value."""
+class StepwiseFilter(DiscretizedFilter):
+    """Base class of filters that select one feature at a time; the other features are ranked by their last value."""
 
     order_: Integers
     redundancy_: Floats
     partners_: Integers
 
-    def _start(self, n_features: int) -> None:
+    def _reset_redundancy(self, n_features: int) -> None:
         self.redundancy_ = np.zeros(n_features)
         self.partners_ = np.full(n_features, -1, dtype=np.int64)
 
-    def _compare(self, columns: Integers, likeness: Floats, taken: int) -> None:
-        """Keep by how much, and with which feature taken, each column is the most alike."""
-        closer = likeness > self.redundancy_[columns]
-        self.redundancy_[columns[closer]] = likeness[closer]
-        self.partners_[columns[closer]] = taken
+    def _update_redundancy(self, columns: Integers, similarity: Floats, selected: int) -> None:
+        """Store the largest similarity of each column with a selected feature, and that feature."""
+        is_larger = similarity > self.redundancy_[columns]
+        self.redundancy_[columns[is_larger]] = similarity[is_larger]
+        self.partners_[columns[is_larger]] = selected
 
-    def _keep_order(self, order: list[int], values: Floats) -> None:
+    def _rank_by_order(self, order: list[int], values: Floats) -> None:
+        """Set the ranking: the selected features in order, then the others by ``values``."""
         self.order_ = np.array(order, dtype=np.int64)
         self.scores_ = values
         rest = np.ones(len(values), dtype=bool)
@@ -80,12 +81,12 @@ class StepwiseFilter(DiscretisedFilter):
         self.ranking_[rest] = positions(values[rest]) + len(order) + 1
 
     def explain(self, feature: int | str) -> str:
-        """One sentence on a feature: when it was taken, or which feature taken it is most like.
+        """One line about a feature: its rank, its value, and the selected feature that it is most similar to.
 
         Parameters
         ----------
         feature : int or str
-            Column number, or name where ``fit`` saw a frame.
+            Column number, or column name if X was a data frame.
         """
         check_is_fitted(self, "order_")
         names = getattr(self, "feature_names_in_", np.arange(len(self.scores_)))
@@ -97,8 +98,8 @@ class StepwiseFilter(DiscretisedFilter):
         return f"{sentence}, {self.redundancy_[column]:.2f} like {names[partner]} (rank {self.ranking_[partner]})"
 
 
-def first_of_the_best(values: Floats, is_open: NDArray[np.bool_]) -> int:
-    """The lowest open column with the largest value; what differs by rounding only is equal."""
-    values = np.where(is_open, values, -np.inf)
+def first_best(values: Floats, is_candidate: NDArray[np.bool_]) -> int:
+    """The lowest candidate column with the largest value; values that differ only by rounding count as equal."""
+    values = np.where(is_candidate, values, -np.inf)
     best = values.max()
     return int(np.argmax(values >= best - 1e-10 * max(1.0, abs(best))))

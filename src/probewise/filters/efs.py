@@ -1,4 +1,4 @@
-"""EFS, efficient feature selection: balanced information gain, less the redundancy with the features taken."""
+"""EFS, efficient feature selection: balanced information gain, reduced by the redundancy with selected features."""
 
 from __future__ import annotations
 
@@ -10,50 +10,52 @@ from numpy.typing import NDArray
 
 from ..executors import Map
 from ..information import Codes, balanced_gain
+from ..validation.errors import ParameterError
 from ..validation.parameters import is_whole
-from .discretized import StepwiseFilter, first_of_the_best
+from .discretized import StepwiseFilter, first_best
 
 
 @dataclass(eq=False, repr=False)
 class EFS(StepwiseFilter):
-    """Takes the most important feature, step by step: informative, and unlike those taken before.
+    """Select the most important feature at each step: informative, and different from the selected features.
 
-    Imp(f) = B_g(f) (1 - max over the features taken of Corrn(f, g)), where Corr(f, g) = I(f; g) / log2 of the joint
-    cells that occur and Corrn is Corr over its largest value. Features whose importance falls below ``threshold``
-    are discarded for good, which loses nothing: importance never rises.
+    Imp(f) = B_g(f) (1 - max over the selected features g of Corrn(f, g)), where Corr(f, g) = I(f; g) / log2 of the
+    number of joint cells that occur, and Corrn is Corr divided by its largest value. Features whose importance falls
+    below ``threshold`` are discarded for good, which is safe because importance never rises.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        Features to take: a number, a share in (0, 1], or None for half. A smaller number may be set after ``fit``; of a
-        larger one the rest come by importance at the end.
+        Number of features to select, a share in (0, 1], or None for half. May be changed after ``fit``; a larger number
+        adds features by their final importance.
     discretization, discrete_features, n_jobs
-        As in `DFE`.
+        See `DFE`.
     threshold : float or tuple, default=1e-6
-        Features less important are discarded; ``("top", 900)`` is the 900th largest B_g, the paper's way on genes.
-        Higher is faster and ranks fewer features in company.
+        Features with a lower importance are discarded; ``("top", 900)`` is the 900th largest B_g, as in the paper's
+        experiments on genes. A higher threshold is faster, and fewer features are ranked by their redundancy.
     normalize : {"all", "undetermined", None}, default="all"
-        What Corr is divided by: "all", the largest of any two features (eq. 10; exact, most pairs are ruled out by a
-        bound); "undetermined", of any two that pass the threshold at first; None, nothing.
+        Divisor of Corr: "all" is the largest Corr of any two features (eq. 10; exact, but a bound rules out most
+        pairs), "undetermined" that of any two features that pass the threshold at first, None is 1.
 
     Attributes
     ----------
     gains_ : array of shape (n_features,)
         B_g.
-    order_, importances_ : array of shape (n_taken,)
-        The features taken, in order, and their importance at that step, never rising.
+    order_, importances_ : array of shape (n_selected,)
+        The selected features in order, and their importance at that step, which never rises.
     scores_ : array of shape (n_features,)
         The last importance of each feature.
     ranking_, support_ : array of shape (n_features,)
-        Ranks, 1 is best, features taken first, ties to the lower column; and which features are selected.
+        Ranks (1 is best, selected features come first, ties go to the lower column), and the mask of selected features.
     redundancy_, partners_ : array of shape (n_features,)
-        The largest Corrn with a feature taken, and that feature (-1: none); ``explain(feature)`` says it in words.
+        The largest Corrn with a selected feature, and that feature (-1 if there is none); ``explain(feature)``
+        describes both.
     discarded_ : array of bool of shape (n_features,)
-        Discarded by the threshold.
+        Mask of the features discarded by the threshold.
     threshold_, largest_correlation_ : float
-        The threshold as a number, and what Corr was divided by.
+        The threshold as a number, and the divisor of Corr.
     cut_points_, classes_
-        As in `DFE`.
+        See `DFE`.
 
     References
     ----------
@@ -77,51 +79,53 @@ class EFS(StepwiseFilter):
     normalize: str | None = "all"
 
     def fit(self, X: Any, y: Any) -> EFS:
-        """Discretise, score, and take features one after the other."""
+        """Discretize and score the features, then select one at a time."""
         if self.normalize not in ("all", "undetermined", None):
-            raise ValueError(f"normalize={self.normalize!r}: choose 'all', 'undetermined' or None")
+            raise ParameterError(f"normalize={self.normalize!r} must be 'all', 'undetermined' or None")
         rank = _rank_of(self.threshold)
         codes, classes, map = self._encoded(X, y, self.discretization)
         self.gains_ = balanced_gain(codes, classes)
         kth = None if rank is None else np.sort(self.gains_)[::-1][min(rank, len(self.gains_)) - 1]
         self.threshold_ = float(self.threshold if kth is None else kth)
-        is_open = self.gains_ >= self.threshold_
-        self.largest_correlation_ = self._largest_correlation(codes, is_open, map)
-        self._take(codes, is_open, map)
+        is_candidate = self.gains_ >= self.threshold_
+        self.largest_correlation_ = self._largest_correlation(codes, is_candidate, map)
+        self._select(codes, is_candidate, map)
         return self
 
-    def _largest_correlation(self, codes: Codes, is_open: NDArray[np.bool_], map: Map) -> float:
+    def _largest_correlation(self, codes: Codes, is_candidate: NDArray[np.bool_], map: Map) -> float:
         if self.normalize is None:
             return 1.0
-        columns = np.arange(codes.n_columns) if self.normalize == "all" else np.flatnonzero(is_open)
+        columns = np.arange(codes.n_columns) if self.normalize == "all" else np.flatnonzero(is_candidate)
         return codes.largest_extended_gain(columns, map=map) or 1.0
 
-    def _take(self, codes: Codes, is_open: NDArray[np.bool_], map: Map) -> None:
-        """Algorithm 1, steps 9-13."""
+    def _select(self, codes: Codes, is_candidate: NDArray[np.bool_], map: Map) -> None:
+        """Steps 9 to 13 of algorithm 1."""
         importance = self.gains_.copy()
-        self._start(codes.n_columns)
-        self.discarded_ = ~is_open
+        self._reset_redundancy(codes.n_columns)
+        self.discarded_ = ~is_candidate
         order: list[int] = []
-        while len(order) < self._n_selected(codes.n_columns) and is_open.any():
-            taken = first_of_the_best(importance, is_open)
-            order.append(taken)
-            is_open[taken] = False
-            rest = np.flatnonzero(is_open)
-            likeness = np.minimum(1.0, codes.against(taken, rest, map=map).extended_gain / self.largest_correlation_)
-            self._compare(rest, likeness, taken)
+        while len(order) < self._n_selected(codes.n_columns) and is_candidate.any():
+            best = first_best(importance, is_candidate)
+            order.append(best)
+            is_candidate[best] = False
+            rest = np.flatnonzero(is_candidate)
+            similarity = np.minimum(1.0, codes.against(best, rest, map=map).extended_gain / self.largest_correlation_)
+            self._update_redundancy(rest, similarity, best)
             importance[rest] = np.round(self.gains_[rest] * (1 - self.redundancy_[rest]), 12)
-            fallen = rest[importance[rest] < self.threshold_]
-            self.discarded_[fallen] = True
-            is_open[fallen] = False
+            discarded = rest[importance[rest] < self.threshold_]
+            self.discarded_[discarded] = True
+            is_candidate[discarded] = False
         self.importances_ = importance[order]
-        self._keep_order(order, importance)
+        self._rank_by_order(order, importance)
 
 
 def _rank_of(threshold: Any) -> int | None:
-    """k of ("top", k), None for a plain number."""
+    """k if the threshold is ("top", k), None if it is a number."""
     if isinstance(threshold, tuple | list) and len(threshold) == 2 and threshold[0] == "top":
         if is_whole(threshold[1], 1):
             return int(threshold[1])
     elif isinstance(threshold, int | float | np.number) and not isinstance(threshold, bool) and np.isfinite(threshold):
         return None
-    raise ValueError(f"threshold={threshold!r}: give a number, or ('top', k) for the k-th largest gain, k at least 1")
+    raise ParameterError(
+        f"threshold={threshold!r} must be a number, or ('top', k) for the k-th largest gain with k of at least 1"
+    )

@@ -1,4 +1,4 @@
-"""FCBF, fast correlation-based filter: features that no better feature makes superfluous."""
+"""FCBF, fast correlation-based filter: features that no better feature makes redundant."""
 
 from __future__ import annotations
 
@@ -8,43 +8,47 @@ from typing import Any
 import numpy as np
 
 from ..engine.tally import positions
+from ..validation.errors import ParameterError
 from ..validation.parameters import is_finite
 from .discretized import StepwiseFilter
 
 
 @dataclass(eq=False, repr=False)
 class FCBF(StepwiseFilter):
-    """Takes features by what they tell of the class, and leaves out those that one taken before tells more of.
+    """Select features by their information about the class, without those that a better feature makes redundant.
 
-    In the order of SU(f, C), symmetrical uncertainty with the class: f is taken, and every later g with
-    SU(g, f) >= SU(g, C) leaves: f is an approximate Markov blanket of it. How many are taken comes out.
+    Features are visited in descending order of SU(f, C), the symmetrical uncertainty with the class. When f is
+    selected, every later g with SU(g, f) >= SU(g, C) is dropped, because f is an approximate Markov blanket of g. The
+    method determines the number of features itself.
 
     Parameters
     ----------
     threshold : float, default=0.0
-        Features with a smaller or equal symmetrical uncertainty with the class are not looked at; from 0 to below 1.
+        Features whose symmetrical uncertainty with the class is not above this number (from 0 to below 1) are dropped.
     discretization : str or int, default="mdl"
-        "mdl", as in the paper's experiments, or another one of `DFE`.
+        "mdl", as in the paper's experiments, or another method of `DFE`.
     discrete_features, n_jobs
-        As in `DFE`.
+        See `DFE`.
 
     Attributes
     ----------
     order_ : array of shape (n_selected,)
-        The features taken, the best first.
+        The selected features, best first.
     scores_ : array of shape (n_features,)
         Symmetrical uncertainty with the class.
     ranking_, support_ : array of shape (n_features,)
-        Ranks, 1 is best: those taken in order, then the rest by ``scores_``; and which features are taken.
+        Ranks (1 is best: the selected features in order, then the others by ``scores_``), and the mask of selected
+        features.
     redundancy_, partners_ : array of shape (n_features,)
-        The largest symmetrical uncertainty with another feature taken, and that feature (-1: none);
-        ``explain(feature)`` says it in words.
+        The largest symmetrical uncertainty with another selected feature, and that feature (-1 if there is none);
+        ``explain(feature)`` describes both.
     cut_points_, classes_
-        As in `DFE`.
+        See `DFE`.
 
     Notes
     -----
-    Ties go to the lower column. If no feature passes the threshold, the first is kept, so that a pipeline can go on.
+    Ties go to the lower column. If no feature passes the threshold, the best one is selected, so that a pipeline does
+    not fail.
 
     References
     ----------
@@ -66,22 +70,22 @@ class FCBF(StepwiseFilter):
     discretization: str | int = "mdl"
 
     def fit(self, X: Any, y: Any) -> FCBF:
-        """Discretise, then take features one after the other."""
+        """Discretize the features, then select one at a time."""
         if not is_finite(self.threshold) or not 0 <= self.threshold < 1:
-            raise ValueError(f"threshold={self.threshold!r}: give a number from 0 to below 1")
+            raise ParameterError(f"threshold={self.threshold!r} must be a number from 0 to below 1")
         codes, classes, map = self._encoded(X, y, self.discretization)
-        to_class = codes.against(classes, map=map).uncertainty
-        self._start(codes.n_columns)
-        by_worth, is_open, order = positions(to_class).argsort(), to_class > self.threshold, list[int]()
-        is_open[by_worth[0]] = True
-        for feature in by_worth.tolist():
-            if is_open[feature]:
+        with_class = codes.against(classes, map=map).uncertainty
+        self._reset_redundancy(codes.n_columns)
+        best_first, is_candidate, order = positions(with_class).argsort(), with_class > self.threshold, list[int]()
+        is_candidate[best_first[0]] = True
+        for feature in best_first.tolist():
+            if is_candidate[feature]:
                 order.append(feature)
                 others = np.delete(np.arange(codes.n_columns), feature)
-                likeness = codes.against(feature, others, map=map).uncertainty
-                self._compare(others, likeness, feature)
-                is_open[others[likeness >= to_class[others]]] = False
-        self._keep_order(order, to_class)
+                similarity = codes.against(feature, others, map=map).uncertainty
+                self._update_redundancy(others, similarity, feature)
+                is_candidate[others[similarity >= with_class[others]]] = False
+        self._rank_by_order(order, with_class)
         return self
 
     def _n_selected(self, n_features: int) -> int:

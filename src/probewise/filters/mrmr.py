@@ -1,4 +1,4 @@
-"""MRMR, JMI and CMIM: step by step the feature with the most information about the class, given those taken."""
+"""MRMR, JMI and CMIM: stepwise filters that maximize information about the class, given the selected features."""
 
 from __future__ import annotations
 
@@ -10,91 +10,94 @@ import numpy as np
 
 from ..executors import Map
 from ..information import Codes, Shared
-from .discretized import Floats, Integers, StepwiseFilter, first_of_the_best
+from ..validation.errors import ParameterError
+from .discretized import Floats, Integers, StepwiseFilter, first_best
 
-ROWS_A_CELL = 15  # for each joint level of two features and the class, which need rows to be counted on
+ROWS_PER_CELL = 15  # for each joint level of two features and the class, so that the counts are reliable
 
 
 @dataclass(eq=False, repr=False)
 class InformationFilter(StepwiseFilter):
-    """The greedy loop: the subclass owes ``_worth``, what each feature is worth after the latest one was taken."""
+    """Base class with the greedy loop; ``_values`` of the subclass evaluates the features at each step."""
 
     n_features_to_select: Any = None
     _: KW_ONLY
     levels: str | int = "auto"
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Discretise, then take features one after the other."""
-        codes, classes, map = self._encoded(X, y, _enough_rows_a_cell if self.levels == "auto" else self.levels)
+        """Discretize the features, then select one at a time."""
+        codes, classes, map = self._encoded(X, y, _automatic_levels if self.levels == "auto" else self.levels)
         self.relevance_ = codes.against(classes, map=map).information
-        worth, last = self.relevance_, self.relevance_.copy()
-        self._start(codes.n_columns)
-        self._sum = np.zeros(codes.n_columns)
-        is_open = np.ones(codes.n_columns, dtype=bool)
+        values, last_values = self.relevance_, self.relevance_.copy()
+        self._reset_redundancy(codes.n_columns)
+        self._accumulated = np.zeros(codes.n_columns)
+        is_candidate = np.ones(codes.n_columns, dtype=bool)
         order: list[int] = []
         for _ in range(self._n_selected(codes.n_columns)):
             if order:
-                worth = self._worth(codes, classes, order[-1], len(order), map)
-                last[is_open] = worth[is_open]
-            order.append(first_of_the_best(worth, is_open))
-            is_open[order[-1]] = False
-        del self._sum
-        self.gains_ = last[order]
-        self._keep_order(order, last)
+                values = self._values(codes, classes, order[-1], len(order), map)
+                last_values[is_candidate] = values[is_candidate]
+            order.append(first_best(values, is_candidate))
+            is_candidate[order[-1]] = False
+        del self._accumulated
+        self.gains_ = last_values[order]
+        self._rank_by_order(order, last_values)
         return self
 
     @abstractmethod
-    def _worth(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
-        """What each feature is worth now; ``taken`` is the latest of ``n_taken`` features."""
+    def _values(self, codes: Codes, classes: Integers, latest: int, n_selected: int, map: Map) -> Floats:
+        """Value of each feature, after ``latest`` was added to the selected features."""
 
-    def _against(self, codes: Codes, taken: int, sums: Floats, map: Map) -> Shared:
-        """The features against the latest one, their information added to ``sums``; keeps what each is most like."""
-        shared = codes.against(taken, map=map)
-        shared.add_to(sums, taken, self.redundancy_, self.partners_)
+    def _against(self, codes: Codes, latest: int, sums: Floats, map: Map) -> Shared:
+        """Joint counts of all features with the latest one; adds their mutual information to ``sums``."""
+        shared = codes.against(latest, map=map)
+        shared.add_to(sums, latest, self.redundancy_, self.partners_)
         return shared
 
 
 @dataclass(eq=False, repr=False)
 class MRMR(InformationFilter):
-    """Minimum redundancy, maximum relevance: I(f; C), less the mean of what f shares with the features taken.
+    """Minimum redundancy, maximum relevance: I(f; C) minus the mean of I(f; g) over the selected features g.
 
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
-        Features to take: a number, a share in (0, 1], or None for half. A smaller number may be set after ``fit``; of a
-        larger one the rest come by their last value.
+        Number of features to select, a share in (0, 1], or None for half. May be changed after ``fit``; a larger number
+        adds features by their last value.
     levels : str or int, default="sigma"
-        How numbers become levels: "sigma", three at the mean less and plus one standard deviation; "mean", two; a
-        number of equal widths; "auto", two to ten of equal width, as many as leave 15 rows for each joint level of two
-        features and the class; or "optimal", "greedy", "mdl" of `probewise.discretize.Discretizer`. A column of at most
-        three values has a level for each of them, a value that more than half of the rows share one of its own.
+        Discretization of numbers: "sigma" (three levels, split one standard deviation below and above the mean), "mean"
+        (two levels), a number of intervals of equal width, "auto" (two to ten intervals of equal width, as many as
+        leave 15 rows for each joint level of two features and the class), or "optimal", "greedy" or "mdl" of
+        `probewise.discretize.Discretizer`. With the unsupervised methods, a column with at most three distinct values
+        has one level for each, and a value that more than half of the rows share has a level of its own.
     scheme : {"difference", "quotient"}, default="difference"
         MID, I(f; C) - mean I(f; g), or MIQ, I(f; C) / mean I(f; g).
     discrete_features, n_jobs
-        As in `DFE`.
+        See `DFE`.
 
     Attributes
     ----------
-    order_, gains_ : array of shape (n_taken,)
-        The features taken, in order, and what each was worth at that step.
+    order_, gains_ : array of shape (n_selected,)
+        The selected features in order, and the value of each at that step.
     relevance_ : array of shape (n_features,)
         I(f; C) in bits.
     scores_ : array of shape (n_features,)
-        Worth when taken, or at the last step for the others.
+        Value of a selected feature when it was selected, and of any other feature at the last step.
     ranking_, support_ : array of shape (n_features,)
-        Ranks, 1 is best: those taken in order, then the rest by ``scores_``, ties to the lower column; and which
-        features are selected.
+        Ranks (1 is best: the selected features in order, then the others by ``scores_``, ties go to the lower column),
+        and the mask of selected features.
     redundancy_, partners_ : array of shape (n_features,)
-        The largest symmetrical uncertainty with a feature taken, and that feature (-1: none); ``explain(feature)`` says
-        it in words.
+        The largest symmetrical uncertainty with a selected feature, and that feature (-1 if there is none);
+        ``explain(feature)`` describes both.
     cut_points_, classes_
-        As in `DFE`.
+        See `DFE`.
 
     Notes
     -----
-    Departures: with the paper's borders alone, mean and deviation, both values of a balanced 0/1 column are within, and
-    such a column tells nothing, even if it is the class. So a column of at most three values keeps them as levels, a
-    value that most rows share is one, and a value on a border is beyond it where no other value is.
+    Departures: with the paper's cuts alone, at one standard deviation from the mean, both values of a balanced 0/1
+    column are in the middle level, so the column has no information, even if it is the class. Therefore a column with
+    at most three distinct values has one level for each, a value that most rows share is a level, and a value on a cut
+    is in the outer level if no other value is.
 
     References
     ----------
@@ -114,25 +117,25 @@ class MRMR(InformationFilter):
     scheme: str = "difference"
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Discretise, then take features one after the other."""
+        """Discretize the features, then select one at a time."""
         if self.scheme not in ("difference", "quotient"):
-            raise ValueError(f"scheme={self.scheme!r}: choose 'difference' or 'quotient'")
+            raise ParameterError(f"scheme={self.scheme!r} must be 'difference' or 'quotient'")
         return super().fit(X, y)
 
-    def _worth(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
-        self._against(codes, taken, self._sum, map)
-        redundancy = self._sum / n_taken
+    def _values(self, codes: Codes, classes: Integers, latest: int, n_selected: int, map: Map) -> Floats:
+        self._against(codes, latest, self._accumulated, map)
+        redundancy = self._accumulated / n_selected
         if self.scheme == "difference":
             return self.relevance_ - redundancy
         return self.relevance_ / np.maximum(redundancy, 1e-12)
 
 
 class JMI(InformationFilter):
-    """Joint mutual information: the mean, over the features taken, of what f and each together say of the class.
+    """Joint mutual information: the mean over the selected features g of I(f, g; C).
 
-    J(f) = mean over g of I(f, g; C); sees two features that have information only together.
-    Parameters and attributes are those of `MRMR`, but for ``scheme``, and ``levels`` is "auto": joint levels of two
-    features and the class need rows to be counted on.
+    JMI can find two features that have information about the class only together. Parameters and attributes are those
+    of `MRMR`, without ``scheme``. The default of ``levels`` is "auto", because joint counts of two features and the
+    class are only reliable with enough rows.
 
     References
     ----------
@@ -147,17 +150,18 @@ class JMI(InformationFilter):
     [2, 3, 1]
     """
 
-    def _worth(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
-        shared = self._against(codes, taken, np.zeros(codes.n_columns), map)
-        self._sum += shared.joint_entropy - _with_class(codes, classes, taken, map).joint_entropy
-        self._sum += codes.against(classes, np.empty(0, np.int64)).base_entropy
-        return self._sum / n_taken
+    def _values(self, codes: Codes, classes: Integers, latest: int, n_selected: int, map: Map) -> Floats:
+        shared = self._against(codes, latest, np.zeros(codes.n_columns), map)
+        # I(f, g; C) = H(f, g) - H(f, g, C) + H(C)
+        self._accumulated += shared.joint_entropy - _with_class(codes, classes, latest, map).joint_entropy
+        self._accumulated += codes.against(classes, np.empty(0, np.int64)).base_entropy
+        return self._accumulated / n_selected
 
 
 class CMIM(InformationFilter):
-    """Conditional mutual information: the least that f adds about the class when one of the features taken is known.
+    """Conditional mutual information maximization: the minimum over the selected features g of I(f; C | g).
 
-    J(f) = min over g of I(f; C | g). Parameters and attributes are those of `JMI`.
+    Parameters and attributes are those of `JMI`.
 
     References
     ----------
@@ -172,18 +176,19 @@ class CMIM(InformationFilter):
     [2, 3, 1]
     """
 
-    def _worth(self, codes: Codes, classes: Integers, taken: int, n_taken: int, map: Map) -> Floats:
-        shared = self._against(codes, taken, np.zeros(codes.n_columns), map)
-        together = _with_class(codes, classes, taken, map)
-        more = shared.joint_entropy - shared.base_entropy + together.base_entropy - together.joint_entropy
-        self._sum = more if n_taken == 1 else np.minimum(self._sum, more)
-        return np.minimum(self._sum, self.relevance_)
+    def _values(self, codes: Codes, classes: Integers, latest: int, n_selected: int, map: Map) -> Floats:
+        shared = self._against(codes, latest, np.zeros(codes.n_columns), map)
+        joint = _with_class(codes, classes, latest, map)
+        # I(f; C | g) = H(f, g) - H(g) + H(g, C) - H(f, g, C)
+        conditional = shared.joint_entropy - shared.base_entropy + joint.base_entropy - joint.joint_entropy
+        self._accumulated = conditional if n_selected == 1 else np.minimum(self._accumulated, conditional)
+        return np.minimum(self._accumulated, self.relevance_)
 
 
-def _enough_rows_a_cell(n_rows: int, n_classes: int) -> int:
-    return int(np.clip(np.sqrt(n_rows / (ROWS_A_CELL * n_classes)), 2, 10))
+def _automatic_levels(n_rows: int, n_classes: int) -> int:
+    return int(np.clip(np.sqrt(n_rows / (ROWS_PER_CELL * n_classes)), 2, 10))
 
 
-def _with_class(codes: Codes, classes: Integers, taken: int, map: Map) -> Shared:
-    """Every feature against the feature taken and the class as one."""
-    return codes.against(codes.column(taken) * (classes.max() + 1) + classes, map=map)
+def _with_class(codes: Codes, classes: Integers, latest: int, map: Map) -> Shared:
+    """Joint counts of every feature with the pair of the latest feature and the class."""
+    return codes.against(codes.column(latest) * (classes.max() + 1) + classes, map=map)

@@ -16,6 +16,7 @@ from .._selector import MISSING_CATEGORY, Accepts, Selector
 from ..criteria.base import MOST_CLASSES, Target
 from ..executors import Map, threads
 from ..kernels import relief as kernels
+from ..validation.errors import ParameterError
 from ..validation.parameters import is_whole, number_of, random_of
 from ..validation.tables import discrete_columns, number_categories
 
@@ -26,10 +27,10 @@ Neighbors = tuple[Rows, Rows, Floats]  # samples (n,), their neighbors (n, slots
 # At most 32 jobs, which keep many threads busy to the end. With few rows a job sums all pairs of rows over a slice of
 # the columns, provided that there are at least 8 slices of 512 columns; with more it sums a block of pairs over all.
 JOBS, LEAST_SLICES, LEAST_COLUMNS = 32, 8, 512
-MOST_DISTANCES = 2**23  # kept at a time by jobs over slices of columns: 64 MiB
-LEAST_ROWS, MOST_ROWS = 64, 512  # of a block, and the other rows that they are compared with
-LEAST_OTHERS, MOST_OTHERS = 256, 4096
-MOST_BYTES = 2**32  # for the neighbors in more than MOST_CLASSES classes
+MOST_DISTANCES = 2**23  # held at a time by jobs over slices of columns: 64 MiB
+LEAST_ROWS, MOST_ROWS = 64, 512  # number of rows of a block
+LEAST_OTHERS, MOST_OTHERS = 256, 4096  # number of other rows that the rows of a block are compared with
+MOST_BYTES = 2**32  # memory limit for the neighbors in more than MOST_CLASSES classes
 
 
 @dataclass(eq=False, repr=False)
@@ -124,9 +125,10 @@ class ReliefF(Selector):
         X, is_category = number_categories(X, MISSING_CATEGORY)
         X, y = self._checked(X, y)
         target = Target.of(y)
-        _require_variety(target)
+        if len(y) < 2:
+            raise ValueError("X has a single row (n_samples=1), which has no neighbors: give at least two rows")
         if not is_whole(self.n_neighbors, 1):
-            raise ValueError(f"n_neighbors={self.n_neighbors!r}: give a whole number of at least 1")
+            raise ParameterError(f"n_neighbors={self.n_neighbors!r} must be a whole number of at least 1")
         names = getattr(self, "feature_names_in_", None)
         discrete = discrete_columns(self.discrete_features, X.shape[1], names, is_category)
         self.samples_ = self._draw(X.shape[0])
@@ -149,15 +151,6 @@ class ReliefF(Selector):
         if size is None:
             return np.arange(n_rows)
         return np.sort(random_of(self.random_state).permutation(n_rows)[:size]).astype(np.int64)
-
-
-def _require_variety(target: Target) -> None:
-    if len(target.values) < 2:
-        raise ValueError("n_samples=1: a single row has no neighbors; give at least two rows")
-    if np.ptp(target.values) == 0:
-        raise ValueError(
-            f"y has only one value ({target.values[0]}), so no feature can be related to it; give rows that differ in y"
-        )
 
 
 @dataclass(frozen=True)
@@ -241,7 +234,7 @@ class Groups:
         n_bytes = 8 * (n_classes * n_classes + 5 * n_samples * int(self.starts[-1]))
         if n_classes > MOST_CLASSES and n_bytes > MOST_BYTES:
             raise ValueError(
-                f"y has {n_classes:,} classes, and ReliefF looks for neighbors in each of them for {n_samples:,} rows, "
+                f"y has {n_classes:,} classes, and ReliefF searches for neighbors of {n_samples:,} rows in each of them, "
                 f"which takes about {n_bytes / 2**30:.0f} GiB: draw fewer rows (n_samples) or join classes"
             )
 
@@ -310,8 +303,8 @@ def nearest(table: ScaledTable, groups: Groups, samples: Rows, map: Map) -> Rows
     def search(block: Block) -> list[Neighbors]:
         distances = block.distances(table, slice(0, n_columns))
         block.exclude(distances)
-        found = [choose(block.rows, block.others, distances)]
-        return [*found, choose(block.others, block.rows, distances.T.copy())] if both_ways else found
+        neighbors = [choose(block.rows, block.others, distances)]
+        return [*neighbors, choose(block.others, block.rows, distances.T.copy())] if both_ways else neighbors
 
     n_slices = min(JOBS, MOST_DISTANCES // (len(samples) * n_rows), n_columns // LEAST_COLUMNS)
     if n_slices >= LEAST_SLICES:
@@ -322,8 +315,8 @@ def nearest(table: ScaledTable, groups: Groups, samples: Rows, map: Map) -> Rows
             distances = np.minimum(distances, distances.T)
         _, near, _ = choose(samples, block.others, distances)
     else:
-        for found in map(search, blocks_of(samples, n_rows, both_ways)):
-            for rows, block_near, block_far in found:
+        for neighbors in map(search, blocks_of(samples, n_rows, both_ways)):
+            for rows, block_near, block_far in neighbors:
                 kernels.merge(near[part(rows)], far[part(rows)], block_near, block_far, groups.starts)
     for start, end in zip(groups.starts[:-1], groups.starts[1:], strict=True):
         near[:, start:end].sort(axis=1)
@@ -372,5 +365,5 @@ def regression_weights(target: Target, samples: Rows, near: Rows) -> Floats:
 
 
 def pieces(n_columns: int, at_least: int) -> list[slice]:
-    """Slices of the columns, one for each job, of at least so many columns."""
+    """Slices of the columns, one for each job, with ``at_least`` columns each."""
     return list(gen_batches(n_columns, max(at_least, -(-n_columns // JOBS))))

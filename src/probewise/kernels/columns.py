@@ -1,4 +1,4 @@
-"""Gathering of columns from a wide matrix: those of a probe, or a range of neighboring ones."""
+"""Gathering of columns from a wide matrix: the columns of a subset, or a range of columns."""
 
 import numpy as np
 
@@ -15,18 +15,18 @@ def take_dense(matrix, rows, columns, ascending, centers, out):
     for k in range(len(columns)):
         ordered[k], shifts[k] = columns[ascending[k]], centers[ascending[k]]
     for i in range(len(rows)):
-        values, to = matrix[rows[i]], out[i]
+        values, target_row = matrix[rows[i]], out[i]
         for k in range(len(ordered)):
-            to[ascending[k]] = values[ordered[k]] - shifts[k]
+            target_row[ascending[k]] = values[ordered[k]] - shifts[k]
 
 
 @njit_cached
-def take_sparse(data, indices, indptr, place, columns, out):
-    """Columns of a CSC matrix, not centered; row r goes to place[r]."""
+def take_sparse(data, indices, indptr, position_of, columns, out):
+    """Columns of a CSC matrix, not centered; row r goes to row position_of[r]."""
     out[:] = 0
     for k in range(len(columns)):
         for position in range(indptr[columns[k]], indptr[columns[k] + 1]):
-            out[place[indices[position]], k] += data[position]
+            out[position_of[indices[position]], k] += data[position]
 
 
 @njit_cached

@@ -6,22 +6,23 @@ from .jit import njit_cached
 
 
 @njit_cached
-def number_columns(last, probed, n_rounds, place, shared_by):
+def number_columns(last, probed, n_rounds, column_of, shared_by):
     """Write the column of each feature and how many features share a column; return the columns of each round.
 
     Features of the last round come first. In each round the probed features come first, in order; all others share
     one column.
     """
-    free, shared, ends = np.zeros(n_rounds, np.int64), np.zeros(n_rounds, np.int64), np.zeros(n_rounds, np.int64)
+    next_column, shared_column = np.zeros(n_rounds, np.int64), np.zeros(n_rounds, np.int64)
+    ends = np.zeros(n_rounds, np.int64)
     for feature in range(len(last)):
         if probed[feature]:
-            free[last[feature]] += 1
+            next_column[last[feature]] += 1
         else:
-            shared[last[feature]] += 1
+            shared_column[last[feature]] += 1
     n_columns = 0
     for number in range(n_rounds - 1, -1, -1):
-        n_probed, n_shared = free[number], shared[number]
-        free[number], shared[number] = n_columns, n_columns + n_probed
+        n_probed, n_shared = next_column[number], shared_column[number]
+        next_column[number], shared_column[number] = n_columns, n_columns + n_probed
         n_columns += n_probed
         if n_shared > 0:
             shared_by[n_columns] = n_shared
@@ -30,10 +31,10 @@ def number_columns(last, probed, n_rounds, place, shared_by):
     for feature in range(len(last)):
         number = last[feature]
         if probed[feature]:
-            place[feature] = free[number]
-            free[number] += 1
+            column_of[feature] = next_column[number]
+            next_column[number] += 1
         else:
-            place[feature] = shared[number]
+            column_of[feature] = shared_column[number]
     return ends
 
 
@@ -59,13 +60,13 @@ def transposed_times(indices, offsets, values, out):
 @njit_cached
 def fill_columns(indices, offsets, starts, start, stop, probes):
     """Write the probes that contain each feature from start to stop, in order; ``starts``: first position of each."""
-    free = starts[start:stop].copy()
+    next_position = starts[start:stop].copy()
     for probe in range(len(offsets) - 1):
         for position in range(offsets[probe], offsets[probe + 1]):
             column = indices[position]
             if start <= column < stop:
-                probes[free[column - start]] = probe
-                free[column - start] += 1
+                probes[next_position[column - start]] = probe
+                next_position[column - start] += 1
 
 
 @njit_cached

@@ -1,4 +1,4 @@
-"""Levels of columns that do not look at classes: what is known of a column, and values that are levels themselves."""
+"""Unsupervised discretization: statistics of columns, and cuts that give single values a level of their own."""
 
 import numpy as np
 
@@ -9,36 +9,39 @@ from .order import sort_few
 
 @njit_cached
 def describe(values, means, deviations, low, high, common):
-    """Of each row: mean, population standard deviation, extremes, and the value of more than half, or NaN."""
+    """Compute the mean, population standard deviation, minimum, maximum and majority value (or NaN) of each column.
+
+    Each row of ``values`` is a column of the data.
+    """
     n = values.shape[1]
     for c in range(values.shape[0]):
-        line = values[c]
+        column = values[c]
         total = 0.0
         for i in range(n):
-            total += line[i] - line[0]
+            total += column[i] - column[0]
         mean = total / n
         square = 0.0
-        least = most = candidate = line[0]
-        votes = 0  # Boyer and Moore: a value of more than half is the candidate at the end
+        least = most = candidate = column[0]
+        votes = 0  # Boyer and Moore: a value in more than half of the rows is the candidate at the end
         for i in range(n):
-            apart = line[i] - line[0] - mean
-            square += apart * apart
-            least, most = min(least, line[i]), max(most, line[i])
+            distance = column[i] - column[0] - mean
+            square += distance * distance
+            least, most = min(least, column[i]), max(most, column[i])
             if votes == 0:
-                candidate = line[i]
-            votes += 1 if line[i] == candidate else -1
-        means[c], deviations[c] = line[0] + mean, np.sqrt(square / n)
+                candidate = column[i]
+            votes += 1 if column[i] == candidate else -1
+        means[c], deviations[c] = column[0] + mean, np.sqrt(square / n)
         low[c], high[c] = least, most
-        common[c] = candidate if votes > 0 and 2 * np.sum(line == candidate) > n else np.nan
+        common[c] = candidate if votes > 0 and 2 * np.sum(column == candidate) > n else np.nan
 
 
 @njit_cached
-def keep_values(values, common, n_kept, cuts, n_cuts):
-    """Cut rows of at most ``n_kept`` values between any two of them, others around their common value, too."""
-    seen = np.empty(n_kept)
+def keep_values(values, common, max_levels, cuts, n_cuts):
+    """Cut columns with at most ``max_levels`` distinct values between all of them, others around the majority value."""
+    seen = np.empty(max_levels)
     for c in range(values.shape[0]):
-        n_seen = _few_values(values[c], seen)
-        if n_seen <= n_kept:
+        n_seen = _distinct_values(values[c], seen)
+        if n_seen <= max_levels:
             sort_few(seen[:n_seen])
             for k in range(n_seen - 1):
                 cuts[c, k] = between(seen[k], seen[k + 1])
@@ -48,40 +51,40 @@ def keep_values(values, common, n_kept, cuts, n_cuts):
 
 
 @njit_helper
-def _few_values(line, seen):
-    """How many values there are, those kept in ``seen``; one more than its room where they are more."""
-    found = 0
-    for i in range(len(line)):
+def _distinct_values(column, seen):
+    """Store the distinct values in ``seen`` and return their number, or len(seen) + 1 if there are more."""
+    n_seen = 0
+    for i in range(len(column)):
         k = 0
-        while k < found and seen[k] != line[i]:
+        while k < n_seen and seen[k] != column[i]:
             k += 1
         if k == len(seen):
             return k + 1
-        if k == found:
-            seen[k] = line[i]
-            found += 1
-    return found
+        if k == n_seen:
+            seen[k] = column[i]
+            n_seen += 1
+    return n_seen
 
 
 @njit_helper
-def _cut_around(value, line, cuts, n_cuts):
-    """Put cuts next to a value among the others, in place of those that separate no more; gives how many there are."""
+def _cut_around(value, column, cuts, n_cuts):
+    """Add a cut on each side of a value, remove the cuts that they replace, and return the number of cuts."""
     below, above = -np.inf, np.inf
-    for i in range(len(line)):
-        if line[i] < value:
-            below = max(below, line[i])
-        elif line[i] > value:
-            above = min(above, line[i])
-    found = 0
+    for i in range(len(column)):
+        if column[i] < value:
+            below = max(below, column[i])
+        elif column[i] > value:
+            above = min(above, column[i])
+    n_new = 0
     for k in range(n_cuts):
         if cuts[k] < below or cuts[k] >= above:
-            cuts[found] = cuts[k]
-            found += 1
+            cuts[n_new] = cuts[k]
+            n_new += 1
     if below > -np.inf:
-        cuts[found] = between(below, value)
-        found += 1
+        cuts[n_new] = between(below, value)
+        n_new += 1
     if above < np.inf:
-        cuts[found] = between(value, above)
-        found += 1
-    sort_few(cuts[:found])
-    return found
+        cuts[n_new] = between(value, above)
+        n_new += 1
+    sort_few(cuts[:n_new])
+    return n_new

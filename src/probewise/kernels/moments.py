@@ -1,8 +1,9 @@
-"""Mean and scatter of every column inside every class, in one pass over the data as it lies in memory.
+"""Mean and scatter of every column in every class, in one pass over the data in memory order.
 
-Scatter is the sum of squared distances from the mean. Means are kept as offsets from an origin, one of the column's
-own values, and every run of rows is summed as distances from its first value: no digits are lost to a column that
-lies far from zero. Runs join by Chan's formula, so rounding does not grow with the number of rows.
+The scatter is the sum of squared distances from the mean. A run is a sequence of rows of the same class. Means are
+stored as offsets from an origin, which is a value of the column, and the sums over a run use distances from its first
+value, so a column far from zero loses no digits. Runs are combined by Chan's formula, so rounding errors do not grow
+with the number of rows.
 """
 
 import numba
@@ -10,44 +11,44 @@ import numpy as np
 
 from .jit import njit_cached, njit_helper
 
-ROWS = 1024  # rows put in order of class together: near in memory, and rounding stays small
-STRIP = 1024  # columns summed together: their sums stay in the cache
+ROWS = 1024  # rows sorted by class at a time: they are close in memory, and rounding errors stay small
+STRIP = 1024  # columns summed at a time: their sums stay in the cache
 
 
 @njit_cached
 def runs_of_classes(codes, n_classes):
-    """Rows in order of class inside blocks of ROWS: the rows, the class of every run, and where runs begin and end."""
+    """Row numbers sorted by class within blocks of ROWS rows, the class of every run, and the borders of the runs."""
     n_rows = len(codes)
     rows = np.empty(n_rows, np.uint64)
     classes = np.empty(n_rows, np.int64)
     begins = np.empty(n_rows + 1, np.int64)
-    places = np.empty(n_classes, np.int64)
+    next_position = np.empty(n_classes, np.int64)  # holds the number of rows of each class first
     n_runs = 0
     for block in range(0, n_rows, ROWS):
         block_end = min(block + ROWS, n_rows)
         for i in range(n_classes):
-            places[i] = 0
+            next_position[i] = 0
         for row in range(block, block_end):
-            places[codes[row]] += 1
-        place = block
+            next_position[codes[row]] += 1
+        begin = block
         for i in range(n_classes):
-            count = places[i]
-            places[i] = place
+            count = next_position[i]
+            next_position[i] = begin
             if count:
                 classes[n_runs] = i
-                begins[n_runs] = place
+                begins[n_runs] = begin
                 n_runs += 1
-            place += count
+            begin += count
         for row in range(block, block_end):
-            rows[places[codes[row]]] = row
-            places[codes[row]] += 1
+            rows[next_position[codes[row]]] = row
+            next_position[codes[row]] += 1
     begins[n_runs] = n_rows
     return rows, classes[:n_runs].copy(), begins[: n_runs + 1].copy()
 
 
 @njit_cached
 def moments_of_rows(matrix, start, rows, classes, begins, origins, offsets, scatters):
-    """Of the columns from ``start`` on of a matrix in C order; offsets and scatters begin as 0. NaN gives NaN."""
+    """Add the columns from ``start`` on of a matrix in C order to offsets and scatters of 0; NaN gives NaN."""
     shifts, totals, squares = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
     seen = np.empty(len(offsets), np.int64)
     eight = np.empty(8, np.uint64)
@@ -62,9 +63,9 @@ def moments_of_rows(matrix, start, rows, classes, begins, origins, offsets, scat
         for run in range(len(classes)):
             begin, end, i = begins[run], begins[run + 1], classes[run]
             begin_run(matrix[rows[begin], left:right], shift, total, square)
-            for place in range(begin + 1, end, 8):
-                for k in range(8):  # the run's first row, at distance 0, stands in for rows after its last
-                    eight[k] = rows[place + k] if place + k < end else rows[begin]
+            for position in range(begin + 1, end, 8):
+                for k in range(8):  # the run's first row, at distance 0, pads the last eight rows
+                    eight[k] = rows[position + k] if position + k < end else rows[begin]
                 a, b, c, d = eight[0], eight[1], eight[2], eight[3]
                 e, f, g, h = eight[4], eight[5], eight[6], eight[7]
                 add_eight_rows(
@@ -73,21 +74,21 @@ def moments_of_rows(matrix, start, rows, classes, begins, origins, offsets, scat
                     shift, total, square,
                 )  # fmt: skip
             strip_offsets, strip_scatters = offsets[i, first:last], scatters[i, first:last]
-            join_run(end - begin, seen[i], origin, shift, total, square, strip_offsets, strip_scatters)
+            add_run(end - begin, seen[i], origin, shift, total, square, strip_offsets, strip_scatters)
             seen[i] += end - begin
 
 
 @njit_helper
-def begin_run(line, shifts, totals, squares):
+def begin_run(first_row, shifts, totals, squares):
     for j in range(len(shifts)):
-        shifts[j] = line[j]
+        shifts[j] = first_row[j]
         totals[j] = 0.0
         squares[j] = 0.0
 
 
 @njit_helper
 def add_eight_rows(a, b, c, d, e, f, g, h, shifts, totals, squares):
-    """Eight at once: the sums are fetched and stored once for eight, and eight reads are under way together."""
+    """Add eight rows to the sums at once, which loads and stores the sums once and overlaps eight reads."""
     for j in range(len(shifts)):
         p, q, r, s = a[j] - shifts[j], b[j] - shifts[j], c[j] - shifts[j], d[j] - shifts[j]
         t, u, v, w = e[j] - shifts[j], f[j] - shifts[j], g[j] - shifts[j], h[j] - shifts[j]
@@ -96,22 +97,22 @@ def add_eight_rows(a, b, c, d, e, f, g, h, shifts, totals, squares):
 
 
 @njit_helper
-def join_run(count, before, origins, shifts, totals, squares, offsets, scatters):
-    """Chan's formula: ``count`` rows, as sums of their distances from ``shifts``, join ``before`` rows."""
-    share = count / (before + count)
+def add_run(count, n_before, origins, shifts, totals, squares, offsets, scatters):
+    """Add a run of ``count`` rows, as sums of distances from ``shifts``, to ``n_before`` rows (Chan's formula)."""
+    share = count / (n_before + count)
     for j in range(len(shifts)):
         mean = totals[j] / count
         step = (shifts[j] - origins[j]) + mean - offsets[j]
         offsets[j] += step * share
-        scatters[j] += (squares[j] - totals[j] * mean) + step * step * (share * before)
+        scatters[j] += (squares[j] - totals[j] * mean) + step * step * (share * n_before)
 
 
 @njit_cached
-def moments_of_columns(columns, start, into, rows, classes, begins, origins, counts, offsets, scatters):
-    """Of the rows of ``columns`` from ``start`` on, one for each place in ``into``; NaN is left out, not counted."""
+def moments_of_columns(columns, start, features, rows, classes, begins, origins, counts, offsets, scatters):
+    """Compute the moments of ``features``, whose values are in ``columns`` from ``start`` on; NaN is not counted."""
     values = np.empty(ROWS)
-    for place in range(len(into)):
-        line, j = columns[start + place], into[place]
+    for number in range(len(features)):
+        column, j = columns[start + number], features[number]
         for i in range(len(counts)):
             counts[i, j] = 0
             offsets[i, j] = 0.0
@@ -119,13 +120,13 @@ def moments_of_columns(columns, start, into, rows, classes, begins, origins, cou
         origin = np.nan
         for run in range(len(classes)):
             begin, end, i = begins[run], begins[run + 1], classes[run]
-            take(line, rows[begin:end], values)
-            shift = first_known(values[: end - begin])
-            if shift != shift:
+            take(column, rows[begin:end], values)
+            shift = first_not_nan(values[: end - begin])
+            if shift != shift:  # all values of the run are NaN
                 continue
             if origin != origin:
                 origin = shift
-            count, total, square = sums_of_known(values[: end - begin], shift)
+            count, total, square = sums_without_nan(values[: end - begin], shift)
             mean = total / count
             share = count / (counts[i, j] + count)
             step = (shift - origin) + mean - offsets[i, j]
@@ -136,43 +137,43 @@ def moments_of_columns(columns, start, into, rows, classes, begins, origins, cou
 
 
 @njit_helper
-def take(line, rows, values):
-    for place in range(len(rows)):
-        values[place] = line[rows[place]]
+def take(column, rows, values):
+    for k in range(len(rows)):
+        values[k] = column[rows[k]]
 
 
 @njit_helper
-def first_known(values):
-    for place in range(len(values)):
-        if values[place] == values[place]:
-            return values[place]
+def first_not_nan(values):
+    for value in values:
+        if value == value:
+            return value
     return np.nan
 
 
-def sums_of_known(values, shift):
-    """How many values are not NaN, and the sums of their distances from ``shift`` and of the squares."""
+def sums_without_nan(values, shift):
+    """Number of values that are not NaN, and the sums of their distances from ``shift`` and of the squares."""
     count = total = square = 0.0
-    for place in range(len(values)):
-        known = values[place] == values[place]
-        distance = values[place] - shift if known else 0.0
-        count += 1.0 if known else 0.0
+    for k in range(len(values)):
+        is_known = values[k] == values[k]
+        distance = values[k] - shift if is_known else 0.0
+        count += 1.0 if is_known else 0.0
         total += distance
         square += distance * distance
     return count, total, square
 
 
-# The order of the sum is the compiler's, so that it can use vectors; it depends on the number of values only.
-sums_of_known = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc"})(sums_of_known)
+# The compiler may reorder the sums to use vectors; the order depends only on the number of values.
+sums_without_nan = numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc"})(sums_without_nan)
 
 
 @njit_cached
 def moments_of_stored(data, indices, indptr, by_column, codes, origins, counts, missing, offsets, scatters):
-    """Of the stored values of a compressed matrix, lines of which are columns or rows, one by one (Welford)."""
-    for line in range(len(indptr) - 1):
-        for place in range(indptr[line], indptr[line + 1]):
-            j = line if by_column else indices[place]
-            i = codes[indices[place] if by_column else line]
-            value = data[place]
+    """Add the stored values of a CSC matrix (``by_column``) or CSR matrix one by one (Welford's algorithm)."""
+    for major in range(len(indptr) - 1):
+        for position in range(indptr[major], indptr[major + 1]):
+            j = major if by_column else indices[position]
+            i = codes[indices[position] if by_column else major]
+            value = data[position]
             if value != value:
                 missing[i, j] += 1
                 continue
@@ -184,8 +185,8 @@ def moments_of_stored(data, indices, indptr, by_column, codes, origins, counts, 
 
 
 @njit_cached
-def join_zeros(n_rows, missing, origins, counts, offsets, scatters):
-    """Chan's formula: the rows of each class that have no stored value join as zeros."""
+def add_zeros(n_rows, missing, origins, counts, offsets, scatters):
+    """Add the values that are not stored, which are zeros, to the moments of each class (Chan's formula)."""
     for i in range(len(n_rows)):
         for j in range(len(origins)):
             zeros = n_rows[i] - missing[i, j] - counts[i, j]
@@ -198,24 +199,25 @@ def join_zeros(n_rows, missing, origins, counts, offsets, scatters):
 
 
 @njit_cached
-def variances(counts, offsets, scatters, between, within, whole):
-    """Of every column: variance of the class means, mean of the classes' own (n - 1), and of all values.
+def variances(counts, offsets, scatters, between, within, total):
+    """Variance of the class means, mean variance within classes (divided by n - 1), and variance of all values.
 
-    NaN where fewer than two classes have a value. ``counts`` has one column for all, or one for each.
+    The variances of a column are NaN if fewer than two classes have values. ``counts`` has one column for each feature,
+    or a single column for all features.
     """
     width = counts.shape[1]
-    n_values, means, present = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
+    all_n, all_means, all_n_classes = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
     for left in range(0, len(between), STRIP):
         right = min(left + STRIP, len(between))
-        n, mean, n_classes = n_values[: right - left], means[: right - left], present[: right - left]
-        strip_between, strip_within, strip_whole = between[left:right], within[left:right], whole[left:right]
+        n, mean, n_classes = all_n[: right - left], all_means[: right - left], all_n_classes[: right - left]
+        strip_between, strip_within, strip_total = between[left:right], within[left:right], total[left:right]
         for j in range(len(n)):
             n[j] = 0.0
             mean[j] = 0.0
             n_classes[j] = 0.0
             strip_between[j] = 0.0
             strip_within[j] = 0.0
-            strip_whole[j] = 0.0
+            strip_total[j] = 0.0
         for i in range(len(offsets)):
             class_offsets, class_scatters = offsets[i, left:right], scatters[i, left:right]
             for j in range(len(n)):
@@ -224,12 +226,12 @@ def variances(counts, offsets, scatters, between, within, whole):
                 step = class_offsets[j] - mean[j]
                 strip_between[j] += step * step * (share * n[j])
                 strip_within[j] += class_scatters[j] * (count / max(count - 1.0, 1.0))
-                strip_whole[j] += class_scatters[j]
+                strip_total[j] += class_scatters[j]
                 mean[j] += step * share
                 n[j] += count
                 n_classes[j] += 1.0 if count > 0.0 else 0.0
         for j in range(len(n)):
-            values = n[j] if n_classes[j] > 1.0 else np.nan
-            strip_whole[j] = (strip_whole[j] + strip_between[j]) / values
-            strip_between[j] /= values
-            strip_within[j] /= values
+            divisor = n[j] if n_classes[j] > 1.0 else np.nan
+            strip_total[j] = (strip_total[j] + strip_between[j]) / divisor
+            strip_between[j] /= divisor
+            strip_within[j] /= divisor

@@ -1,7 +1,7 @@
 """Scores of predictions with weights of the rows, as scikit-learn's metrics define them.
 
 ``truth`` is class codes or numbers. ``predicted`` is class codes, decisions (for the area under the ROC curve: higher
-means class 1 is likelier), probabilities of the row's own class, or numbers. ``weights`` is empty if all rows count the
+means class 1 is likelier), probabilities of the true class, or numbers. ``weights`` is empty if all rows count the
 same.
 
 Kernels that predict do not call these: a called function is compiled into each caller, and all scores in every

@@ -14,12 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-PIECE = 2**26  # bytes of X sent at a time
-SHARE = 0.4  # share of the free memory that a batch may take: threads share a GPU
-CPU_BYTES = 2**28
-ALIGN = 128  # rows of XT begin at a multiple, where a GPU reads whole segments of memory
-PLAIN = (np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8)  # types that torch has
-LOADING = threading.Lock()
+PIECE_BYTES = 2**26  # bytes of X sent at a time
+BATCH_SHARE = 0.4  # share of the free memory that a batch may take: threads share a GPU
+CPU_BYTES = 2**28  # memory of a batch on the CPU
+ALIGN = 128  # each row of XT is padded to a multiple, because a GPU reads aligned segments of memory
+TORCH_DTYPES = (np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8)
+_loading = threading.Lock()
 
 
 def free_bytes(device: str) -> int:
@@ -28,17 +28,17 @@ def free_bytes(device: str) -> int:
         return CPU_BYTES
     free, _ = torch.cuda.mem_get_info(device)
     cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-    return int(SHARE * (free + cached))
+    return int(BATCH_SHARE * (free + cached))
 
 
-def require_room(n_bytes: int, device: str, what: str) -> None:
+def require_room(n_bytes: int, device: str, name: str) -> None:
     """Raise an error before anything is sent if the device has too little memory."""
     if not device.startswith("cuda"):
         return
     free, total = torch.cuda.mem_get_info(device)
     if n_bytes > free:
         raise MemoryError(
-            f"{what} needs {n_bytes / 2**30:.1f} GiB on {device}, where {free / 2**30:.1f} of {total / 2**30:.1f} GiB "
+            f"{name} needs {n_bytes / 2**30:.1f} GiB on {device}, where {free / 2**30:.1f} of {total / 2**30:.1f} GiB "
             "are free: use device='cpu', fewer rows or features, or a GPU with more memory"
         )
 
@@ -71,13 +71,13 @@ def send(
 def _pieces(X: Any, device: str) -> Iterator[tuple[int, Tensor]]:
     """Pieces of X as (first feature, tensor (features, rows))."""
     n_rows, n_features = X.shape
-    step = max(1, PIECE // (8 * max(1, n_rows)))
+    step = max(1, PIECE_BYTES // (8 * max(1, n_rows)))
     for start in range(0, n_features, step):
         stop = min(start + step, n_features)
         if sp.issparse(X):
             yield start, _dense(X, start, stop, device)
         else:
-            piece = np.array(X[:, start:stop], order="C", dtype=X.dtype if X.dtype in PLAIN else np.float64)
+            piece = np.array(X[:, start:stop], order="C", dtype=X.dtype if X.dtype in TORCH_DTYPES else np.float64)
             yield start, torch.from_numpy(piece).to(device).T
 
 
@@ -110,7 +110,7 @@ class Streams:
         self.device = device
         self._local = threading.local()
         if device.startswith("cuda"):
-            with LOADING:
+            with _loading:
                 _load_solvers(device)
 
     @contextmanager
@@ -132,9 +132,9 @@ class Streams:
 def padded(indices: Tensor, offsets: Tensor, subsets: Tensor, width: int, fill: int) -> Tensor:
     """Features of subsets as a table (subsets, width), padded with ``fill``."""
     starts, stops = offsets[subsets, None], offsets[subsets + 1, None]
-    places = starts + torch.arange(width, device=indices.device)
-    features = indices[torch.clamp(places, max=max(len(indices) - 1, 0))].long()
-    return torch.where(places < stops, features, fill)
+    positions = starts + torch.arange(width, device=indices.device)
+    features = indices[torch.clamp(positions, max=max(len(indices) - 1, 0))].long()
+    return torch.where(positions < stops, features, fill)
 
 
 def by_size(sizes: NDArray[np.int64], steps: Any) -> Iterator[tuple[int, NDArray[np.int64]]]:

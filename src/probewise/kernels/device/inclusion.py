@@ -17,16 +17,16 @@ Floats = NDArray[np.float64]
 class Inclusion:
     """The inclusion matrix on a device: the columns of each probe, and the probes of each column.
 
-    ``place`` is the column of each feature; ``lengths``, ``n_active`` and ``n_columns`` are the numbers of probes,
-    features and columns of each round; ``roots`` is the square root of the number of features that share a column.
-    Every call gives the same bits.
+    ``column_of`` has the column of each feature; ``lengths``, ``n_active`` and ``n_columns`` are the numbers of
+    probes, features and columns of each round; ``roots`` is the square root of the number of features that share a
+    column. Repeated calls return the same bits.
     """
 
     def __init__(
         self,
         indices: NDArray[np.int32],
         offsets: NDArray[np.int64],
-        place: NDArray[np.int32],
+        column_of: NDArray[np.int32],
         lengths: Any,
         n_active: NDArray[np.int64],
         n_columns: NDArray[np.int64],
@@ -35,11 +35,11 @@ class Inclusion:
     ) -> None:
         self.device = device
         self.offsets, self.roots, self.n_active = self._send(offsets), self._send(roots), self._send(n_active)
-        self.columns = self._send(place)[self._send(indices)]
+        self.columns = self._send(column_of)[self._send(indices)]
         self.sizes = torch.diff(self.offsets)
-        of_probe = torch.repeat_interleave(self.sizes, output_size=len(indices))
+        probe_of_index = torch.repeat_interleave(self.sizes, output_size=len(indices))
         ordered, order = torch.sort(self.columns, stable=True)
-        self.probes = of_probe[order]
+        self.probes = probe_of_index[order]
         self.starts = torch.searchsorted(ordered, torch.arange(len(roots) + 1, device=device, dtype=ordered.dtype))
         self.round_starts = self._send(np.r_[0, np.cumsum(lengths)])
         self.round_of = self._send(np.repeat(np.arange(len(lengths)), lengths))
@@ -58,12 +58,12 @@ class Inclusion:
         out: Floats = self._transposed_times(self._send(values)).cpu().numpy()
         return out
 
-    def solve(self, goal: Floats, penalty: float, tolerance: float, most_steps: int) -> Floats:
-        """Solve (MᵀM + penalty I) w = goal by conjugate gradients; M: columns minus their means in each round."""
-        residual = self._send(goal)
+    def solve(self, right_side: Floats, penalty: float, tolerance: float, max_steps: int) -> Floats:
+        """Solve (MᵀM + penalty I) w = right_side by conjugate gradients; M: columns minus their means in each round."""
+        residual = self._send(right_side)
         w, direction = torch.zeros_like(residual), torch.zeros_like(residual)
         last_square, limit = torch.ones((), dtype=residual.dtype), tolerance * float(residual.norm())
-        for _ in range(most_steps):
+        for _ in range(max_steps):
             if float(residual.norm()) <= limit:
                 break
             square = residual @ residual
@@ -79,9 +79,9 @@ class Inclusion:
         weights = torch.segment_reduce(self.roots * w, "sum", offsets=self.column_starts, initial=0.0)
         means = weights.cumsum(0).flip(0) / self.n_active
         centered = self._times(w) - self.sizes * means[self.round_of]
-        by_round = torch.segment_reduce(centered * self.shares, "sum", offsets=self.round_starts, initial=0.0)
-        of_rounds = by_round.cumsum(0).flip(0)[self.dropped_after]
-        return (self._transposed_times(centered) - of_rounds) * self.roots
+        sums_by_round = torch.segment_reduce(centered * self.shares, "sum", offsets=self.round_starts, initial=0.0)
+        round_sums = sums_by_round.cumsum(0).flip(0)[self.dropped_after]
+        return (self._transposed_times(centered) - round_sums) * self.roots
 
     def _times(self, w: Tensor) -> Tensor:
         return torch.segment_reduce(w[self.columns], "sum", offsets=self.offsets, initial=0.0)

@@ -1,4 +1,4 @@
-"""Ridge regression of many subsets at a time: Cholesky factors and solutions in one batch."""
+"""Cholesky factors and solutions of many ridge systems in one batch."""
 
 from __future__ import annotations
 

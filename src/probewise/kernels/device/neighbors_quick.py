@@ -1,20 +1,22 @@
-"""Nearest neighbours on a GPU: candidates by products in half precision, settled by exact distances.
+"""Nearest neighbors on a GPU: candidates from products in half precision, confirmed by exact distances.
 
-`candidates` fuses products and search: the table of distances is never written. Each place of a tile keeps the few
-nearest rows that came along in it; a distance and the number of its tile share 32 bits. What it compares are lower
-bounds of squared distances. With p the values as products have them, e how far a row is from its own p, and any d in
-(0, 1), exact squared distances are at least (1 - d) L and at most (1 + d) U, where
+The kernel `candidates` computes products and searches among them at once, so the table of distances is never written.
+Each slot of a tile holds the few nearest rows that it has seen; a distance and the number of its tile share 32 bits.
+The kernel compares lower bounds of squared distances. Let p be the rounded values of a row, e the rounding errors of a
+row, and d any number in (0, 1). Exact squared distances are at least (1 - d) L and at most (1 + d) U, where
 
-    L, U = |p_a - p_b|^2 -+ 2/d (|e_a|^2 + |e_b|^2), less and plus the rounding of sums.
+    L, U = |p_a - p_b|^2 -+ 2/d (|e_a|^2 + |e_b|^2), minus and plus the rounding of sums.
 
-Of few features squared differences of values as they are take their place: neighbours are near there, beside what
-products round off.
+Subsets of few features use squared differences of the original values instead: their neighbors are so near that the
+rounding of products would hide the distances.
 
-Where rows are many and neighbours few, rows are searched in bundles, of which the least bound counts: then there is one
-comparison for each distance, not five. The k nearest rows are in the k nearest bundles, whose rows are looked at again.
+If there are many rows and few neighbors, rows are searched in bundles. A bundle has the least bound of its rows, so
+each distance takes one comparison instead of five. The k nearest rows are in the k nearest bundles, and the rows of
+these bundles are compared again.
 
-`part` takes the k nearest where these bounds part them from all others. Else, and where distances are asked for,
-`settle` finds the exact distances of the candidates. What is open still is left to exact distances to all rows.
+`accept_certain` takes the k nearest candidates if their bounds prove that no other row is nearer. For all other
+queries, and if distances are needed, `rank_candidates` computes exact distances of the candidates. Queries that are
+still undecided get exact distances to all rows.
 """
 
 from __future__ import annotations
@@ -34,25 +36,27 @@ from . import neighbors_triton as kernels
 from .columns import ALIGN, send_array
 from .neighbors import MANY_ROWS, Rows
 
-MOST_BUNDLED = 3  # neighbours: of more, too many would share the few places that bundles leave
-SPARE = 3  # candidates beyond the k nearest: with fewer, more is left to exact distances to all rows
-SQUARES = {"BLOCK": 1024, "DEEP": 8, "num_warps": 4}  # rows and features that a program reads at a time
-SETTLED = ({"ROWS": 32, "num_warps": 1}, {"ROWS": 4, "num_warps": 1})  # pairs of subset and query; with bundles
-PARTED = {"ROWS": 32, "num_warps": 1}  # queries
-ROUNDING = 2.0**-17  # of sums in float32 of products, as a share of both squares, for up to 512 features
-HALF_RANGE = 2.0**-16  # of the largest column's reach: below, half precision would lose digits of a column
-HALF_TOP = 2.0**12
+MOST_NEIGHBORS_IN_BUNDLES = 3  # with more neighbors, too many would share the few slots that bundles leave
+SPARE = 3  # candidates beyond the k nearest; with fewer, more queries need exact distances to all rows
+SQUARES_OPTIONS = {"BLOCK": 1024, "DEPTH": 8, "num_warps": 4}  # rows and features that a program reads at a time
+# Pairs of subset and query per program, without and with bundles.
+RANK_OPTIONS = ({"ROWS": 32, "num_warps": 1}, {"ROWS": 4, "num_warps": 1})
+ACCEPT_OPTIONS = {"ROWS": 32, "num_warps": 1}  # queries per program
+ROUNDING = 2.0**-17  # error of float32 sums of products, as a share of both squares, for up to 512 features
+HALF_RANGE = 2.0**-16  # a column with a smaller share of the largest range would lose digits in half precision
+HALF_MAX = 2.0**12  # the largest value after scaling
 EXACT_BYTES = 2**28
-# A subset's features are read in two pieces, each a power of two long: (first, second) for sizes up to their sum.
+# The features of a subset are read in two pieces whose sizes are powers of two: (first, second), for up to their sum.
 PIECES = ((32, 0), (64, 0), (64, 32), (128, 0), (128, 32), (128, 64), (256, 0))
-ALONE, PURE, MIXED = 0, 1, 2  # each row is a group; every tile is of one; any
+# Modes of the search: every row is a group of its own; the rows of each tile are of one group; any groups.
+SINGLE_ROWS, ONE_GROUP, ANY_GROUPS = 0, 1, 2
 _compiling = threading.Lock()
 
 
 class Tile(NamedTuple):
-    """Rows and columns of a tile of distances, and the rows of a bundle, of which the nearest counts.
+    """Shape of a tile of distances: rows, columns, and rows per bundle.
 
-    ``few``: of fewer features, differences are squared one by one.
+    For subsets of fewer than ``few`` features, differences are squared one by one.
     """
 
     rows: int
@@ -67,33 +71,33 @@ FEW_ROWS, SINGLE, BUNDLED = Tile(64, 32, 1, 8), Tile(64, 64, 1, 8), Tile(128, 64
 
 
 class Program(NamedTuple):
-    """A kernel, how many of it, what they are given, and how they are made."""
+    """A Triton kernel with its grid, arguments and compile options."""
 
     kernel: Any
     grid: tuple[int, ...]
-    given: tuple[Any, ...]
-    how: dict[str, Any]
+    arguments: tuple[Any, ...]
+    options: dict[str, Any]
 
     @property
     def key(self) -> tuple[Any, ...]:
-        return self.kernel.__name__, *self.how.values()
+        return self.kernel.__name__, *self.options.values()
 
     def run(self) -> None:
-        self.kernel[self.grid](*self.given, **self.how)
+        self.kernel[self.grid](*self.arguments, **self.options)
 
 
-class Quick:
-    """Rows as products want them, and how they are sought."""
+class QuickNeighbors:
+    """Rows rounded for products, and the tiles in which their neighbors are searched."""
 
     def __init__(self, rows: Rows, groups: NDArray[np.int64], queries: NDArray[np.int64], k: int, soft: bool) -> None:
-        """``groups`` are those of the lines' rows, -1 for what fills up; ``queries`` the rows to be tested.
+        """Prepare the search for k neighbors, with squared distances if ``soft``.
 
-        Of k neighbours, with squared distances if ``soft``.
+        ``groups`` has the group of each row, -1 for padding; ``queries`` are the rows to test.
         """
-        self.rows, self.width, self.device, self.k, self.soft = rows, rows.lines.shape[1], rows.lines.device, k, soft
-        is_bundled = self.width > MANY_ROWS and k <= MOST_BUNDLED and not soft
+        self.rows, self.width, self.device, self.k, self.soft = rows, rows.XT.shape[1], rows.XT.device, k, soft
+        is_bundled = self.width > MANY_ROWS and k <= MOST_NEIGHBORS_IN_BUNDLES and not soft
         self.tile = BUNDLED if is_bundled else SINGLE if self.width > MANY_ROWS else FEW_ROWS
-        self.made: set[tuple[Any, ...]] = set()
+        self.compiled: set[tuple[Any, ...]] = set()
         is_row = torch.from_numpy(groups >= 0).to(self.device)
         last_row = int(np.flatnonzero(groups >= 0)[-1])
         self.n_queries, self.n_tiles = len(queries), last_row // self.tile.columns + 1
@@ -102,202 +106,213 @@ class Quick:
         self.query_of = torch.from_numpy(query_of).to(self.device)
         self.query_rows = torch.from_numpy(queries.astype(np.int32)).to(self.device)
         self.n_row_tiles = int(queries[-1]) // self.tile.rows + 1
-        self.mask, self.zero_line = triton.next_power_of_2(self.n_tiles) - 1, len(rows.lines) - 1
-        self._set_mode(groups, query_of)
+        self.mask, self.zero_feature = triton.next_power_of_2(self.n_tiles) - 1, len(rows.XT) - 1
+        self._set_mode(groups)
         self.groups = torch.from_numpy(groups.astype(np.int32)).to(self.device)
         self._send_products(is_row)
 
-    def _set_mode(self, groups: NDArray[np.int64], query_of: NDArray[np.int32]) -> None:
-        """Whether no tile is of two groups; then which column tiles are of the own one: (first, how many)."""
-        columns, room = self.tile.columns, np.full(self.n_row_tiles * self.tile.rows, -1)
-        room[: len(groups)] = groups[: len(room)]
-        tiles = room.reshape(self.n_row_tiles, -1)
-        own, skip = tiles.max(axis=1), np.zeros((self.n_row_tiles, 2), np.int32)
-        known = groups[groups >= 0]
-        mode = PURE if ((tiles == own[:, None]) | (tiles < 0)).all() else MIXED
-        for tile, group in enumerate(own.tolist() if mode is PURE else ()):
+    def _set_mode(self, groups: NDArray[np.int64]) -> None:
+        """Choose the mode; if each tile has one group, ``skip`` has the column tiles of that group: (first, number)."""
+        columns, padded_groups = self.tile.columns, np.full(self.n_row_tiles * self.tile.rows, -1)
+        padded_groups[: len(groups)] = groups[: len(padded_groups)]
+        tiles = padded_groups.reshape(self.n_row_tiles, -1)
+        group_of_tile, skip = tiles.max(axis=1), np.zeros((self.n_row_tiles, 2), np.int32)
+        row_groups = groups[groups >= 0]
+        mode = ONE_GROUP if ((tiles == group_of_tile[:, None]) | (tiles < 0)).all() else ANY_GROUPS
+        for tile, group in enumerate(group_of_tile.tolist() if mode is ONE_GROUP else ()):
             inside = np.flatnonzero(groups == group)
             first, last = inside[0] // columns, inside[-1] // columns + 1
             others = groups[first * columns : last * columns]
-            mode = mode if ((others == group) | (others < 0)).all() else MIXED
+            mode = mode if ((others == group) | (others < 0)).all() else ANY_GROUPS
             skip[tile] = first, last - first
-        if mode is MIXED:
+        if mode is ANY_GROUPS:
             skip[:] = 0
-            mode = ALONE if len(np.unique(known)) == len(known) else MIXED
+            mode = SINGLE_ROWS if len(np.unique(row_groups)) == len(row_groups) else ANY_GROUPS
         self.mode, self.skip = mode, torch.from_numpy(skip).to(self.device)
 
     def _send_products(self, is_row: Tensor) -> None:
-        """The lines less their means, times a power of two, rounded to 11 bits; the rounding is what bounds count."""
-        lines, n_rows = self.rows.lines, int(is_row.sum())
-        self.centers = torch.zeros(len(lines), dtype=torch.float64, device=self.device)
-        reach = torch.zeros_like(self.centers)
+        """Round XT, minus its means and times a power of two, to 11 bits; the errors widen the bounds."""
+        XT, n_rows = self.rows.XT, int(is_row.sum())
+        self.centers = torch.zeros(len(XT), dtype=torch.float64, device=self.device)
+        ranges = torch.zeros_like(self.centers)
         step = max(1, 2**24 // self.width)
-        for start in range(0, len(lines), step):
-            some = slice(start, start + step)
-            part, first = lines[some].double(), lines[some, 0].double()
-            self.centers[some] = first + torch.where(is_row, part - first[:, None], 0.0).sum(dim=1) / n_rows
-            reach[some] = torch.where(is_row, part - self.centers[some, None], 0.0).abs().amax(dim=1)
-        used = reach[reach > 0]
-        most = float(used.max()) if len(used) else 1.0
-        self.scale = float(2.0 ** np.clip(np.floor(np.log2(HALF_TOP / most)), -60, 60))
-        self.are_halves = not len(used) or float(used.min()) * self.scale >= HALF_RANGE * HALF_TOP
+        for start in range(0, len(XT), step):
+            chunk = slice(start, start + step)
+            part, first = XT[chunk].double(), XT[chunk, 0].double()
+            self.centers[chunk] = first + torch.where(is_row, part - first[:, None], 0.0).sum(dim=1) / n_rows
+            ranges[chunk] = torch.where(is_row, part - self.centers[chunk, None], 0.0).abs().amax(dim=1)
+        nonzero = ranges[ranges > 0]
+        max_range = float(nonzero.max()) if len(nonzero) else 1.0
+        self.scale = float(2.0 ** np.clip(np.floor(np.log2(HALF_MAX / max_range)), -60, 60))
+        self.are_halves = not len(nonzero) or float(nonzero.min()) * self.scale >= HALF_RANGE * HALF_MAX
         dtype = torch.float16 if self.are_halves else torch.float32
-        self.products = torch.zeros(lines.shape, dtype=dtype, device=self.device)
-        self.errors = torch.zeros(lines.shape, dtype=torch.bfloat16, device=self.device)
-        for start in range(0, len(lines), step):
-            some = slice(start, start + step)
-            away = torch.where(is_row, lines[some].double() - self.centers[some, None], 0.0) * self.scale
-            kept = away.to(dtype)
-            if not self.are_halves:  # what the matrix units keep of float32
-                kept = ((kept.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
-            self.products[some], self.errors[some] = kept, ((away - kept).abs() * (1 + 2.0**-7)).bfloat16()
-        tiles = self.products.view(len(lines), -1, self.tile.columns // self.tile.bundle, self.tile.bundle)
-        self.searched = tiles.transpose(2, 3).reshape(lines.shape)  # the rows of a bundle apart; no copy without
+        self.products = torch.zeros(XT.shape, dtype=dtype, device=self.device)
+        self.errors = torch.zeros(XT.shape, dtype=torch.bfloat16, device=self.device)
+        for start in range(0, len(XT), step):
+            chunk = slice(start, start + step)
+            centered = torch.where(is_row, XT[chunk].double() - self.centers[chunk, None], 0.0) * self.scale
+            rounded = centered.to(dtype)
+            if not self.are_halves:  # round to the digits that the matrix units use of float32
+                rounded = ((rounded.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
+            self.products[chunk], self.errors[chunk] = rounded, ((centered - rounded).abs() * (1 + 2.0**-7)).bfloat16()
+        tiles = self.products.view(len(XT), -1, self.tile.columns // self.tile.bundle, self.tile.bundle)
+        self.searched = tiles.transpose(2, 3).reshape(XT.shape)  # without bundles this is no copy
 
     def nearest(
         self, features: Tensor, starts: Tensor, sizes: NDArray[np.int64], chosen: NDArray[np.int64]
     ) -> tuple[Tensor, Tensor]:
-        """The k nearest rows of other groups (chosen, queries, k), and if ``soft`` squared distances, ascending."""
-        asked = features, starts, send_array(chosen.astype(np.int32), self.device)
-        search = Search(self, asked, sizes[chosen])
+        """The k nearest rows of other groups (chosen, queries, k); if ``soft``, sorted, with squared distances."""
+        subsets = features, starts, send_array(chosen.astype(np.int32), self.device)
+        search = SubsetSearch(self, subsets, sizes[chosen])
         self._compile(search.programs())
         search.run()
-        return search.near, search.apart if self.soft else search.apart.expand(search.near.shape)
+        return search.near, search.near_distances if self.soft else search.near_distances.expand(search.near.shape)
 
     def _compile(self, programs: list[Program]) -> None:
-        """All that are new at once: a search is a program of its own for each range of sizes."""
+        """Compile all new programs in parallel: a search has one program for each range of subset sizes."""
         with _compiling:
-            new = [program for program in programs if program.key not in self.made]
+            new = [program for program in programs if program.key not in self.compiled]
             if len(new) > 1 and isinstance(kernels.candidates, triton.JITFunction):
                 with ThreadPoolExecutor(len(new)) as pool:
                     list(pool.map(self._compile_one, new))
-            self.made |= {program.key for program in new}
+            self.compiled |= {program.key for program in new}
 
     def _compile_one(self, program: Program) -> None:
         with torch.cuda.device(self.device):
-            program.kernel.warmup(*program.given, grid=(1, 1), **program.how)
+            program.kernel.warmup(*program.arguments, grid=(1, 1), **program.options)
 
 
-class Search:
-    """The neighbours of all queries in some subsets, as programs to be made and run, and what these write."""
+class SubsetSearch:
+    """A search for the neighbors of all queries in some subsets: its programs and the tensors that they write."""
 
-    def __init__(self, quick: Quick, asked: tuple[Tensor, ...], sizes: NDArray[np.int64]) -> None:
-        self.quick, self.asked, self.sizes, self.k, self.soft = quick, asked, sizes, quick.k, quick.soft
+    def __init__(self, quick: QuickNeighbors, subsets: tuple[Tensor, ...], sizes: NDArray[np.int64]) -> None:
+        self.quick, self.subsets, self.sizes, self.k, self.soft = quick, subsets, sizes, quick.k, quick.soft
         k, soft = quick.k, quick.soft
-        shape, options = (len(sizes), quick.n_queries), {"device": quick.device}
-        self.found = {"E": k + SPARE, "C": triton.next_power_of_2(k + SPARE)}  # candidates, and room for them
-        self.near = torch.empty((*shape, k), dtype=torch.int32, **options)
-        self.apart = torch.empty((*shape, k) if soft else (1,), dtype=torch.float64, **options)
-        self.is_open = torch.empty(shape, dtype=torch.bool, **options)
-        self.candidates = torch.empty((*shape, self.found["C"]), dtype=torch.int32, **options)
-        self.low = torch.empty((*shape, self.found["C"]), dtype=torch.float32, **options)
-        self.hidden = torch.empty(shape, dtype=torch.float32, **options)
-        self.square = torch.empty((len(sizes), quick.width), dtype=torch.float32, **options)
-        self.slacks = torch.empty_like(self.square)
+        shape, device = (len(sizes), quick.n_queries), quick.device
+        # Number of candidates, and the size of their table.
+        self.constants = {"E": k + SPARE, "C": triton.next_power_of_2(k + SPARE)}
+        self.near = torch.empty((*shape, k), dtype=torch.int32, device=device)
+        self.near_distances = torch.empty((*shape, k) if soft else (1,), dtype=torch.float64, device=device)
+        self.is_undecided = torch.empty(shape, dtype=torch.bool, device=device)
+        self.candidates = torch.empty((*shape, self.constants["C"]), dtype=torch.int32, device=device)
+        self.lower_bounds = torch.empty((*shape, self.constants["C"]), dtype=torch.float32, device=device)
+        self.rest_bounds = torch.empty(shape, dtype=torch.float32, device=device)
+        self.reduced_squares = torch.empty((len(sizes), quick.width), dtype=torch.float32, device=device)
+        self.slacks = torch.empty_like(self.reduced_squares)
         self.by_size = list(self._by_size())
-        self.bounded = [self._squares(), *self._candidates(), *([] if soft else self._part())]
+        self.bounding_programs = [self._squares(), *self._candidates(), *([] if soft else self._accept())]
 
     def programs(self) -> list[Program]:
-        """All that may be needed."""
+        """All programs that the search may need."""
         one = torch.zeros(1, dtype=torch.int64, device=self.quick.device)
-        return [*self.bounded, self._settle(one, 1), *self._settle_open(one)]
+        return [*self.bounding_programs, self._rank_candidates(one, 1), *self._search_all_rows(one)]
 
     def run(self) -> None:
-        for program in self.bounded:
+        for program in self.bounding_programs:
             program.run()
-        pairs = self.is_open.new_empty(1, dtype=torch.int64) if self.soft else self._open_pairs()
-        n_pairs = self.is_open.numel() if self.soft else len(pairs)
+        pairs = self.is_undecided.new_empty(1, dtype=torch.int64) if self.soft else self._undecided_pairs()
+        n_pairs = self.is_undecided.numel() if self.soft else len(pairs)
         if n_pairs:
-            self._settle(pairs, n_pairs).run()
-            still_open, step = self._open_pairs(), max(1, EXACT_BYTES // (8 * self.quick.width))
-            for some in torch.split(still_open, step) if len(still_open) else ():
-                for program in self._settle_open(some):
+            self._rank_candidates(pairs, n_pairs).run()
+            undecided, step = self._undecided_pairs(), max(1, EXACT_BYTES // (8 * self.quick.width))
+            for chunk in torch.split(undecided, step) if len(undecided) else ():
+                for program in self._search_all_rows(chunk):
                     program.run()
 
-    def _open_pairs(self) -> Tensor:
-        """Of subset and query, by number."""
-        return torch.nonzero(self.is_open.view(-1))[:, 0]
+    def _undecided_pairs(self) -> Tensor:
+        """Numbers of the pairs of subset and query without known neighbors."""
+        return torch.nonzero(self.is_undecided.view(-1))[:, 0]
 
     def _squares(self) -> Program:
         quick = self.quick
         rounding = ROUNDING * max(1.0, self.sizes.max(initial=1) / 512) + 3 * quick.mask * 2.0**-23
-        given = (
-            quick.products, quick.errors, *self.asked, quick.groups, self.square, self.slacks, quick.zero_line,
-            quick.width, rounding,
+        arguments = (
+            quick.products, quick.errors, *self.subsets, quick.groups, self.reduced_squares, self.slacks,
+            quick.zero_feature, quick.width, rounding,
         )  # fmt: skip
-        grid = len(self.sizes), -(-quick.width // SQUARES["BLOCK"])
-        how = {"BUNDLE": quick.tile.bundle, "COLUMNS": quick.tile.columns, "FEW": quick.tile.few, **SQUARES}
-        return Program(kernels.squares, grid, given, how)
+        grid = len(self.sizes), -(-quick.width // SQUARES_OPTIONS["BLOCK"])
+        options = {"BUNDLE": quick.tile.bundle, "COLUMNS": quick.tile.columns, "FEW": quick.tile.few, **SQUARES_OPTIONS}
+        return Program(kernels.squares, grid, arguments, options)
 
     def _candidates(self) -> list[Program]:
-        """One for each range of sizes."""
+        """One program for each range of subset sizes."""
         quick, tile, programs = self.quick, self.quick.tile, []
         for order, first, second in self.by_size:
-            given = (
-                quick.rows.lines if first < 0 else quick.products, quick.searched, *self.asked, order, self.square,
-                quick.groups, quick.skip, quick.query_of, self.candidates, self.low, self.hidden, quick.zero_line,
-                quick.n_queries, quick.width, quick.n_tiles, quick.mask, quick.scale,
+            arguments = (
+                quick.rows.XT if first < 0 else quick.products, quick.searched, *self.subsets, order,
+                self.reduced_squares, quick.groups, quick.skip, quick.query_of, self.candidates, self.lower_bounds,
+                self.rest_bounds, quick.zero_feature, quick.n_queries, quick.width, quick.n_tiles, quick.mask,
+                quick.scale,
             )  # fmt: skip
-            how = {
-                **self.found, "D": 3 if self.k <= 4 and tile.bundle == 1 else 4, "BUNDLE": tile.bundle, "FIRST": first,
-                "SECOND": second, "MODE": quick.mode, "ROWS": tile.rows, "COLUMNS": tile.columns,
+            options = {
+                **self.constants, "D": 3 if self.k <= 4 and tile.bundle == 1 else 4, "BUNDLE": tile.bundle,
+                "FIRST": first, "SECOND": second, "MODE": quick.mode, "ROWS": tile.rows, "COLUMNS": tile.columns,
                 "num_warps": tile.warps, "num_stages": tile.stages,
             }  # fmt: skip
-            programs.append(Program(kernels.candidates, (quick.n_row_tiles, len(order)), given, how))
+            programs.append(Program(kernels.candidates, (quick.n_row_tiles, len(order)), arguments, options))
         return programs
 
     def _by_size(self) -> Iterator[tuple[Tensor, int, int]]:
-        """(which, first piece, second piece); pieces of 0 for those that are read in a loop, -1 for few features."""
+        """(subsets, first piece, second piece); first piece 0: features are read in a loop; -1: few features."""
         steps = np.array([sum(pieces) for pieces in PIECES])
         number = np.where(self.sizes < self.quick.tile.few, -1, np.searchsorted(steps, self.sizes))
-        for own in np.unique(number).tolist():
-            pieces = (-1, 0) if own < 0 else PIECES[own] if own < len(PIECES) else (0, 0)
-            yield send_array(np.flatnonzero(number == own).astype(np.int32), self.quick.device), *pieces
+        for index in np.unique(number).tolist():
+            pieces = (-1, 0) if index < 0 else PIECES[index] if index < len(PIECES) else (0, 0)
+            yield send_array(np.flatnonzero(number == index).astype(np.int32), self.quick.device), *pieces
 
-    def _part(self) -> list[Program]:
+    def _accept(self) -> list[Program]:
         quick = self.quick
         if quick.tile.bundle > 1:
-            return [self._part_bundles(order, first < 0) for order, first, _ in self.by_size]
-        given = (
-            quick.query_rows, self.slacks, self.candidates, self.low, self.hidden, self.near, self.is_open,
-            quick.n_queries, quick.width,
+            return [self._accept_bundles(order, first < 0) for order, first, _ in self.by_size]
+        arguments = (
+            quick.query_rows, self.slacks, self.candidates, self.lower_bounds, self.rest_bounds, self.near,
+            self.is_undecided, quick.n_queries, quick.width,
         )  # fmt: skip
         grid = -(-quick.n_queries // 64), len(self.sizes)
-        return [Program(kernels.part, grid, given, {"K": self.k, **self.found, "ROWS": 64})]
+        return [Program(kernels.accept_certain, grid, arguments, {"K": self.k, **self.constants, "ROWS": 64})]
 
-    def _part_bundles(self, order: Tensor, are_few: bool) -> Program:
-        """From the bounds of all rows of the nearest bundles; of few features by values as they are."""
+    def _accept_bundles(self, order: Tensor, are_few: bool) -> Program:
+        """Accept by the bounds of all rows in the nearest bundles; for few features, by differences of values."""
         quick = self.quick
-        given = (
-            quick.rows.lines if are_few else quick.products, *self.asked, order, quick.query_rows, quick.groups,
-            self.slacks, self.candidates, self.low, self.hidden, self.near, self.is_open, quick.n_queries, quick.width,
-            quick.scale,
+        arguments = (
+            quick.rows.XT if are_few else quick.products, *self.subsets, order, quick.query_rows, quick.groups,
+            self.slacks, self.candidates, self.lower_bounds, self.rest_bounds, self.near, self.is_undecided,
+            quick.n_queries, quick.width, quick.scale,
         )  # fmt: skip
-        how = {"BUNDLE": quick.tile.bundle, "N": triton.next_power_of_2(self.k), "SCALED": are_few, **PARTED}
-        grid = -(-quick.n_queries // PARTED["ROWS"]), len(order)
-        return Program(kernels.part_bundles, grid, given, {"K": self.k, **self.found, **how})
+        options = {
+            "K": self.k, **self.constants, "BUNDLE": quick.tile.bundle, "N": triton.next_power_of_2(self.k),
+            "SCALED": are_few, **ACCEPT_OPTIONS,
+        }  # fmt: skip
+        grid = -(-quick.n_queries // ACCEPT_OPTIONS["ROWS"]), len(order)
+        return Program(kernels.accept_certain_bundles, grid, arguments, options)
 
-    def _settle(self, pairs: Tensor, n_pairs: int) -> Program:
-        """Of some pairs, or if ``soft`` of all, among their candidates."""
+    def _rank_candidates(self, pairs: Tensor, n_pairs: int) -> Program:
+        """Rank the candidates of the given pairs (of all pairs if ``soft``) by exact distances."""
         quick = self.quick
-        given = (
-            quick.rows.lines, *self.asked, pairs, quick.query_rows, quick.groups, quick.rows.keys, self.candidates,
-            self.low, self.hidden, self.near, self.apart, self.is_open, n_pairs, quick.n_queries, quick.width,
-            quick.scale**2,
+        arguments = (
+            quick.rows.XT, *self.subsets, pairs, quick.query_rows, quick.groups, quick.rows.keys, self.candidates,
+            self.lower_bounds, self.rest_bounds, self.near, self.near_distances, self.is_undecided, n_pairs,
+            quick.n_queries, quick.width, quick.scale**2,
         )  # fmt: skip
-        settled = SETTLED[quick.tile.bundle > 1]
-        how = {"BUNDLE": quick.tile.bundle, "SOFT": self.soft, "enable_fp_fusion": False, **settled}
-        return Program(kernels.settle, (-(-n_pairs // settled["ROWS"]),), given, {"K": self.k, **self.found, **how})
+        rank_options = RANK_OPTIONS[quick.tile.bundle > 1]
+        options = {
+            "K": self.k, **self.constants, "BUNDLE": quick.tile.bundle, "SOFT": self.soft, "enable_fp_fusion": False,
+            **rank_options,
+        }  # fmt: skip
+        return Program(kernels.rank_candidates, (-(-n_pairs // rank_options["ROWS"]),), arguments, options)
 
-    def _settle_open(self, pairs: Tensor) -> list[Program]:
-        """Of some pairs, by exact distances to all rows."""
+    def _search_all_rows(self, pairs: Tensor) -> list[Program]:
+        """Find the neighbors of the given pairs by exact distances to all rows."""
         quick = self.quick
-        queries, subsets = quick.query_rows[pairs % quick.n_queries], (pairs // quick.n_queries).int()
+        queries, positions = quick.query_rows[pairs % quick.n_queries], (pairs // quick.n_queries).int()
         distances = torch.empty((len(pairs), quick.width), dtype=torch.float64, device=quick.device)
-        found = quick.rows.lines, *self.asked, subsets, queries, distances, quick.width
-        picked = distances, quick.groups, quick.rows.keys, queries, pairs, self.near, self.apart, quick.width
-        exact = {"BLOCK": ALIGN, "enable_fp_fusion": False}
+        from_rows = quick.rows.XT, *self.subsets, positions, queries, distances, quick.width
+        from_distances = (
+            distances, quick.groups, quick.rows.keys, queries, pairs, self.near, self.near_distances, quick.width,
+        )  # fmt: skip
+        exact_options = {"BLOCK": ALIGN, "enable_fp_fusion": False}
+        select_options = {"K": self.k, "SOFT": self.soft, "BLOCK": 1024}
         return [
-            Program(kernels.distances, (quick.width // ALIGN, len(pairs)), found, exact),
-            Program(kernels.pick, (len(pairs),), picked, {"K": self.k, "SOFT": self.soft, "BLOCK": 1024}),
+            Program(kernels.exact_distances, (quick.width // ALIGN, len(pairs)), from_rows, exact_options),
+            Program(kernels.select_nearest, (len(pairs),), from_distances, select_options),
         ]

@@ -60,8 +60,8 @@ def _sums(
     part = tl.program_id(1) * PARTS + tl.arange(0, PARTS)
     total = tl.zeros([PARTS, BLOCK], tl.float64)
     for start in range(0, height, BLOCK):
-        place = start + tl.arange(0, BLOCK)
-        is_member = (part < n_parts)[:, None] & (place < height)[None, :]
-        member = tl.load(members + part[:, None] * height + place[None, :], mask=is_member, other=n_tests)
+        position = start + tl.arange(0, BLOCK)
+        is_member = (part < n_parts)[:, None] & (position < height)[None, :]
+        member = tl.load(members + part[:, None] * height + position[None, :], mask=is_member, other=n_tests)
         total += tl.load(values + subset * stride + member, mask=member < n_tests, other=0.0)
     tl.store(sums + subset * n_parts + part, tl.sum(total, axis=1), mask=part < n_parts)
