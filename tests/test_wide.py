@@ -121,7 +121,7 @@ def test_same_bits_where_there_are_many_rows(form, criterion, tmp_path):
     """So many that Linear keeps the sums of all features."""
     X, y = table(n=160, d=24)
     kept, X = keep(form, X, tmp_path)
-    assert Linear().bind(kept, y).sums
+    assert Linear().bind(kept, y).has_sums
     assert_same_bits(daf(criterion), kept, X, y)
     assert_same_bits(BIF(criterion=criterion), kept, X, y)
 
