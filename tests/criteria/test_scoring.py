@@ -132,7 +132,7 @@ def test_many_rows_for_the_features(scoring):
     """Linear keeps sums of all columns and scores a batch together, in pieces if it is large."""
     X, y = table(n=900, n_classes=2)
     ours = Linear().bind(X, y, scoring=scoring)
-    assert ours.sums
+    assert ours.has_sums
     np.testing.assert_allclose(ours(SUBSETS), by_sklearn(RidgeClassifier(), X, y, scoring), rtol=1e-12)
 
 
@@ -140,7 +140,7 @@ def test_many_rows_for_the_features(scoring):
 def test_a_batch_in_pieces_is_the_same(scoring, monkeypatch):
     X, y = table(n=900, n_classes=2)
     together = Linear().bind(X, y, scoring=scoring)(SUBSETS)
-    monkeypatch.setattr("probewise.criteria.linear.MOST_PREDICTIONS", 900)
+    monkeypatch.setattr("probewise.criteria.scoring.MOST_PREDICTIONS", 900)
     assert together.tobytes() == Linear().bind(X, y, scoring=scoring)(SUBSETS).tobytes()
 
 

@@ -116,7 +116,7 @@ def test_sparse(name, cv):
 def test_many_rows_for_the_features(scoring):
     X, y, weights = table(n=600)
     score = Linear().bind(X, y, StratifiedKFold(3), scoring=scoring, sample_weight=weights)
-    assert score.sums
+    assert score.has_sums
     splits = list(StratifiedKFold(3).split(X, y))
     np.testing.assert_allclose(score(SUBSETS), literal(RidgeClassifier(), X, y, weights, scoring, splits), rtol=1e-9)
 

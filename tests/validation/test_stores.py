@@ -121,7 +121,7 @@ def test_same_bits_with_many_rows(store, criterion, tmp_path):
     """With many rows, Linear uses the sums of all features."""
     X, y = table(n=160, d=24)
     stored, X = save(store, X, tmp_path)
-    assert Linear().bind(stored, y).sums
+    assert Linear().bind(stored, y).has_sums
     assert_same_bits(daf(criterion), stored, X, y)
     assert_same_bits(BIF(criterion=criterion), stored, X, y)
 

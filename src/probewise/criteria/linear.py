@@ -1,11 +1,10 @@
-"""Cross-validated ridge regression scores of feature subsets, in closed form, on CPU."""
+"""Cross-validated ridge regression scores of feature subsets, in closed form, on the CPU."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, reduce
-from operator import add
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,47 +12,44 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ..engine.probes import Subsets
-from ..kernels import linear as kernels
+from ..kernels import ridge, ridge_sums
+from ..validation.errors import ParameterError
 from ..validation.tables import SQUARED
 from .base import Criterion, Floats
-from .columns import BoundToColumns, ColumnLines, Missing, SubsetColumns, about_middles, require_fillable
-from .linear_designs import DenseDesign, Design, GrownDesign, Moments, Rows, SparseDesign
-from .linear_left_out import LeftOutLinear
-from .scoring import MOST_PREDICTIONS, NO_GROUPS, GroupsOfTests, Outcomes, bind_target
+from .columns import BoundToColumns, ColumnLines, Missing, Probes, SubsetColumns, about_middles, require_fillable
+from .scoring import GroupsOfTests, Outcomes, ScoredTests, bind_target
 
-STORED_FOLDS = 16  # folds whose sums are kept; with more, these would be larger than the data, and are made twice
-ROWS_AT_A_TIME = 1024  # rows whose sums are added up in the cache
-FEW_PRODUCTS = 2**20  # n d^2, for which a whole probe takes less time than Python does to let one grow
+NO_WEIGHT = 1e-200  # stands for a weight of 0, relative to the largest: the row is predicted and changes nothing
 
 
 class Linear(Criterion):
     """Cross-validated score of a ridge classifier (accuracy) or ridge regression (R^2).
 
-    Equal to ``cross_val_score`` of scikit-learn's ``RidgeClassifier(alpha)`` or ``Ridge(alpha)`` on the same folds, to
-    rounding; all sums are in float64. Nothing is fitted twice: products of the probe's columns are summed per fold,
-    what a fold leaves for training is the sum of the others, and one Cholesky factor serves all classes. With as many
-    features as rows or more it is that of the products of rows, one for all folds. Columns of any units may stand
-    beside each other: where pivots say that digits were lost, the probe is solved again by a QR factorisation.
-    On text its J goes with that of a linear SVM.
+    Equal to ``cross_val_score`` of scikit-learn's ``RidgeClassifier(alpha)`` or ``Ridge(alpha)`` on the same folds, up
+    to rounding; all sums are in float64. No model is fitted twice: products of the probe's columns are summed per fold,
+    the training sums of a fold are those of the other folds, and one Cholesky factor serves all classes. With at least
+    as many features as rows, products of rows are used instead. Columns of any units may be mixed: if pivots show that
+    too many digits were lost, the probe is solved again by a QR factorization. On text, J is close to that of a linear
+    SVM.
 
     ``scoring`` of ``bind``, or of the selector, is "accuracy" for classes or "r2" for numbers if None, or any other
     score of predictions that scikit-learn knows by name or as a scorer. ``sample_weight`` counts in the fit and in the
     score.
 
-    With ``scoring="probability"`` J is the mean, over tested rows, of the share of the row's own class in
-    softmax(2 f), f being the decisions, fitted to 1 and -1. With ``cv="loo"`` each row is left out by itself, in
-    closed form, and a score is that of all rows together.
+    With ``scoring="probability"`` J is the mean, over tested rows, of the probability of the row's own class,
+    softmax(2 f), where the decisions f are fitted to targets 1 and -1. With ``cv="loo"`` each row is left out in turn,
+    in closed form, and the score is that of all rows together.
 
     Parameters
     ----------
     alpha : float, default=1.0
         Penalty on the squared weights, above 0; in the units of the data, so scale columns of different units.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if y is continuous, that is has fractions.
+        "auto" is regression if y is continuous, that is, has fractions.
     missing : {"mean", "median"} or None, default=None
-        What stands in for NaN in dense X: mean or median of the column among the training rows of each fold, as a
-        ``SimpleImputer`` before the ridge model would fill it (0 where a fold knows no value). None refuses NaN, and
-        ``cv="loo"`` takes none.
+        Replacement for NaN in dense X: mean or median of the column among the training rows of each fold, as a
+        ``SimpleImputer`` before the ridge model would fill it (0 if all training values are missing). Subsets with such
+        a column are slower. None refuses NaN, and ``cv="loo"`` allows none.
 
     Examples
     --------
@@ -75,193 +71,191 @@ class Linear(Criterion):
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
-    ) -> BoundLinear | LeftOutLinear:
+    ) -> BoundLinear:
         if not self.alpha > 0:
-            raise ValueError(f"alpha={self.alpha!r} must be above 0; a small value is nearly least squares")
+            raise ParameterError(f"alpha={self.alpha!r} must be above 0; a small value is nearly least squares")
         require_fillable(X, self.missing)
         estimators = ("RidgeClassifier()", "Ridge()")
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
         X = about_middles(X) if sp.issparse(X) else X
         columns = SubsetColumns(X, folds.row_order, missing=self.missing is not None)
         missing = Missing.of(columns, folds, self.missing)
-        if folds.is_loo or measure.is_probability:
-            return LeftOutLinear(ColumnLines(columns), target, folds, measure, float(self.alpha), missing)
         bound = BoundLinear(columns, target, folds, measure, missing, float(self.alpha))
-        return replace(bound, sums=bound.all_sums())
+        if bound.has_sums and not columns.is_sparse:
+            _ = bound.moments  # once, before threads share the criterion
+        return bound
 
 
 @dataclass(frozen=True)
 class BoundLinear(BoundToColumns):
-    """X, seen with its rows in fold order if the folds are a partition, and the target in that order.
-
-    A column with missing values is kept as two: its values less the centre, 0 where they are missing, and an indicator
-    of these. What a fold makes of it is their sum, the indicator times what fills it in that fold; so sums of rows
-    still add up. Indicators come after all columns.
-    """
+    """Rows are in fold order if each is tested once, otherwise in their own order."""
 
     alpha: float
-    sums: tuple[Moments, ...] = ()
 
     def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
         scores, by_group = np.empty(len(subsets)), groups.outcomes(len(subsets))
-        by_lines = self._by_lines(subsets.sizes)
-        if by_lines.any():
-            scores[by_lines], by_group.means[by_lines] = self.lines._scores(subsets.only(by_lines), groups)
-        rest = np.flatnonzero(~by_lines)
-        if self.sums:
-            for some in self._pieces(rest):
-                own = Subsets.of([subsets[k] for k in some])
-                scores[some], by_group.means[some] = self._scores_from_sums(own, groups)
-        elif len(rest):
-            design = self._design(subsets.only(~by_lines))
-            for k in rest.tolist():
-                scores[k] = self._score(design.load(subsets[k]), subsets[k], by_group.of_subsets(k))
+        is_incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
+        by_sums = ~is_incomplete & (subsets.sizes < self.folds.n_rows) & self.has_sums
+        rest = ~is_incomplete & ~by_sums
+        if by_sums.any():
+            scores[by_sums], by_group.means[by_sums] = self._scores_by_sums(subsets.only(by_sums), groups)
+        if rest.any():
+            scores[rest], by_group.means[rest] = self.XT.scored(subsets.only(rest), groups, self._score)
+        for k in np.flatnonzero(is_incomplete).tolist():
+            scores[k] = self._score_filled(subsets[k], by_group.of_subsets(k))
+        for k in np.flatnonzero(np.isnan(scores)).tolist():
+            by_group.means[k] = 0.0
+            scores[k] = self._score_by_qr(subsets[k], by_group.of_subsets(k))
         return scores, by_group.means
 
-    def _by_lines(self, sizes: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which probes are scored from columns as lines: where they are few, and those with more features than rows."""
-        held = self.lines.lines.are_few and not self.columns.is_sparse and not self.sums
-        return np.full(len(sizes), held) | (sizes >= self.folds.n_rows)
+    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
+        XT, indices, offsets = probes
+        for part in self.scored_tests.pieces(len(scores), len(self.fit.targets)):
+            decisions = np.empty((len(scores[part]), len(self.scored_tests.truth), len(self.fit.targets)))
+            own = offsets[part.start : part.stop + 1]
+            are_sure = ridge.decide(XT, indices, own, self._problems, self.fit, decisions)
+            self._score_decisions(decisions, by_group.of_subsets(part), scores[part])
+            scores[part][~are_sure] = np.nan
+
+    def _score_decisions(self, decisions: Floats, by_group: Outcomes, scores: Floats) -> None:
+        predicted = np.empty(decisions.shape[:2])
+        ridge_sums.predict(decisions, self.folds.borders, self._tests_for_kernels, predicted)
+        self.scored_tests.score(predicted, by_group, scores)
 
     @cached_property
-    def lines(self) -> LeftOutLinear:
-        """The same criterion, from lines."""
-        known = self.target, self.folds, self.measure, self.alpha, self.missing
-        return LeftOutLinear(ColumnLines(self.columns), *known)
+    def has_sums(self) -> bool:
+        """Whether sums of folds are used, for sparse X, or of all features, if there are far fewer than rows."""
+        n_folds, n_rows = len(self.folds.splits), self.folds.n_rows
+        is_tall = self.XT.are_few and not len(self.missing.columns) and n_folds * self.columns.n_features <= n_rows
+        is_possible = self.folds.is_partition and n_folds <= ridge.MOST_SEGMENTS
+        return is_possible and (self.columns.is_sparse or is_tall)
 
     @cached_property
-    def targets(self) -> NDArray[Any]:
-        return self.lines.truth[self.columns.rows]
+    def moments(self) -> tuple[Floats, Floats, Floats]:
+        """Moments of all features in each fold."""
+        everything = Subsets.of([np.arange(self.columns.n_features)])
+        XT = next(self.XT.batches(everything))[1]
+        return ridge_sums.moments(XT, self.folds.borders, self.fit)
+
+    def _scores_by_sums(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
+        scores, by_group = np.empty(len(subsets)), groups.outcomes(len(subsets))
+        for part in self.scored_tests.pieces(len(subsets)):
+            numbers = np.arange(len(subsets))
+            own = subsets.only((numbers >= part.start) & (numbers < part.stop))
+            predicted, are_sure = np.empty((len(own), self.folds.n_rows)), np.ones(len(own), bool)
+            self._predict_by_sums(own, predicted, are_sure)
+            self.scored_tests.score(predicted, by_group.of_subsets(part), scores[part])
+            scores[part][~are_sure] = np.nan
+        return scores, by_group.means
+
+    def _predict_by_sums(self, subsets: Subsets, predicted: Floats, are_sure: NDArray[np.bool_]) -> None:
+        borders, tests, X = self.folds.borders, self._tests_for_kernels, self.columns.X
+        if self.columns.is_sparse:
+            ridge_sums.predict_sparse(
+                (X.data, X.indices, X.indptr), self.columns.place, subsets.indices, subsets.offsets, borders, self.fit,
+                tests, predicted, are_sure,
+            )  # fmt: skip
+            return
+        for part, XT, indices, offsets in self.XT.batches(subsets):
+            features = subsets.indices[subsets.offsets[part.start] : subsets.offsets[part.stop]]
+            ridge_sums.predict_tall(
+                XT, indices, features, offsets, self.moments, borders, self.alpha, tests, predicted[part],
+                are_sure[part],
+            )  # fmt: skip
+
+    def _score_filled(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
+        """J of a subset with missing values, which each fold fills differently; NaN if too few digits are left."""
+        decisions = np.empty((1, len(self.scored_tests.truth), len(self.fit.targets)))
+        probe, start, is_sure = (np.arange(len(subset), dtype=np.int32), np.array([0, len(subset)])), 0, True
+        for problem, values in zip(self._splits_as_problems, self._filled(subset), strict=True):
+            own = decisions[:, start : start + problem.n_tested]
+            is_sure &= bool(ridge.decide(np.ascontiguousarray(values.T), *probe, [problem], self.fit, own)[0])
+            start += problem.n_tested
+        score = np.full(1, np.nan)
+        if is_sure:
+            self._score_decisions(decisions, by_group.of_subsets(None), score)
+        return float(score[0])
+
+    def _score_by_qr(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
+        """J from a QR factorization of the columns, which loses half as many digits and takes far longer."""
+        decisions, score = [], np.empty(1)
+        for problem, values in zip(self._splits_as_problems, self._filled(subset), strict=True):
+            train, test = np.split(problem.rows, problem.borders[1:2])
+            targets, roots = self.fit.targets[:, train], self.fit.roots[train]
+            decisions.append(ridge.by_qr(values[train], targets, roots, self.alpha, values[test]))
+        self._score_decisions(np.concatenate(decisions)[None], by_group.of_subsets(None), score)
+        return float(score[0])
+
+    def _filled(self, subset: NDArray[np.int32]) -> Iterator[Floats]:
+        """The columns of a subset (rows, features), with missing values filled for each fold in turn."""
+        values = np.empty((len(self.columns.rows), len(subset)))
+        self.columns.take(subset, values)
+        rows, places = np.nonzero(np.isnan(values))
+        for fold in range(len(self.folds.splits)):
+            values[rows, places] = self.missing.fills[fold, self.missing.number[subset[places]]]
+            yield values
 
     @cached_property
-    def weights(self) -> Floats:
-        return self.measure.of_rows(self.columns.rows)
+    def XT(self) -> ColumnLines:
+        return ColumnLines(self.columns)
 
-    def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        """From lines, which candidates share, where these are little work; else scatters only gain a row."""
-        n, size = self.folds.n_rows, len(subset) + 1
-        are_lines = not (self.columns.is_sparse or self.sums)
-        if size > n or (are_lines and n * size**2 <= FEW_PRODUCTS):
-            return self.lines.plus_each(subset, candidates)
-        is_incomplete = self.missing.any_in(candidates) or self.missing.any_in(subset)
-        from_scratch = self.columns.is_sparse or not self.folds.is_partition or self.measure.of_predictions is not None
-        if from_scratch or not len(subset) or is_incomplete:
-            return super()._plus_each(subset, candidates)
-        grown = GrownDesign(DenseDesign(self, size).load(subset), self.folds.parts, candidates)
-        subsets = (np.append(subset, candidate) for candidate in candidates)
-        none = NO_GROUPS.outcomes(1).of_subsets(0)
-        return np.array([self._score(grown.load(k), own, none) for k, own in enumerate(subsets)], dtype=np.float64)
+    @cached_property
+    def fit(self) -> ridge.Fit:
+        """Targets are 1 or -1 for each class (for two classes only of the second), or y minus its mean."""
+        values, weights = self.truth[self.columns.rows], self.measure.weights
+        weights = weights if self.measure.is_weighted else np.ones(len(values))
+        roots = np.sqrt(np.maximum(weights, NO_WEIGHT * weights.max()))
+        if self.target.n_classes:
+            labels = np.arange(self.target.n_classes) if self.target.n_classes > 2 else np.array([1])
+            values = np.where(values == labels[:, None], 1.0, -1.0)
+        return ridge.Fit(np.atleast_2d(values), roots[self.columns.rows], self.alpha)
+
+    @cached_property
+    def truth(self) -> NDArray[Any]:
+        """Class codes, or y minus its mean."""
+        values = self.target.values
+        return values if self.target.n_classes else values - values.mean()
 
     def _decoded(self, predictions: Floats) -> Floats:
-        return self.lines._decoded(predictions)
+        return predictions if self.target.n_classes else predictions + self.target.values.mean()
 
-    def to(self, device: str) -> Any:
-        """The same on a torch device: a function of (indices, offsets)."""
-        return self.lines.to(device)
+    @cached_property
+    def scored_tests(self) -> ScoredTests:
+        return self.measure.tests_of(self.folds, self.truth, self.target.n_classes)
 
-    def all_sums(self) -> tuple[Moments, ...]:
-        """Moments of each fold's training rows over all features, where they are not much larger than the data."""
-        n_columns, parts = self.columns.n_features + len(self.missing.columns), self.folds.parts
-        if self.columns.is_sparse or not self.folds.is_partition or len(parts) * n_columns > self.folds.n_rows:
-            return ()
-        kept = {part.start: self._sums_by_pieces(part) for part in parts}
-        return tuple(train for _, train in _all_but_each(parts, lambda run: reduce(add, (kept[p.start] for p in run))))
+    @cached_property
+    def _tests_for_kernels(self) -> tuple[Any, ...]:
+        return self.known, self.scored_tests.truth, self.measure.code, self.target.n_classes
 
-    def _sums_by_pieces(self, part: slice) -> Moments:
-        pieces = []
-        for start in range(part.start, part.stop, ROWS_AT_A_TIME):
-            rows = slice(start, min(start + ROWS_AT_A_TIME, part.stop))
-            design = DenseDesign(replace(self, columns=self.columns.only(rows)), self.columns.n_features)
-            design.targets, design.weights = self.targets[rows], self.weights[rows]
-            pieces.append(design.load(np.arange(self.columns.n_features, dtype=np.int32)).sums(slice(None)))
-        return reduce(add, pieces)
+    @cached_property
+    def known(self) -> NDArray[np.bool_]:
+        """Classes that each fold trains on (folds, classes)."""
+        if not self.target.n_classes:
+            return np.ones((len(self.folds.splits), 1), bool)
+        is_own = self.target.values[:, None] == np.arange(self.target.n_classes)
+        if self.measure.is_weighted:
+            is_own &= self.measure.weights[:, None] > 0
+        if self.folds.is_loo:
+            return is_own.sum(axis=0) > is_own
+        return np.array([is_own[train].any(axis=0) for train, _ in self.folds.splits])
 
-    def _scores_from_sums(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        n_folds, n_outputs = len(self.sums), self._n_outputs
-        weights = np.empty(len(subsets.indices) * n_folds * n_outputs)
-        intercepts = np.empty((len(subsets), n_folds, n_outputs))
-        position, is_sure = 0, np.ones(len(subsets), bool)
-        for number, subset in enumerate(subsets):
-            incomplete = np.flatnonzero(self.missing.number[subset] >= 0)
-            which = self.missing.number[subset[incomplete]]
-            known = np.concatenate([subset, self.columns.n_features + which])
-            for fold, train in enumerate(self.sums):
-                own = weights[position : position + len(subset) * n_outputs].reshape(len(subset), n_outputs)
-                filled = train.only(known).filled(incomplete, self.missing.fills[fold, which])
-                is_sure[number] &= filled.fit(self.target.n_classes, self.alpha, own, intercepts[number, fold])
-                position += own.size
-        by_group = groups.outcomes(len(subsets))
-        scores = self._batch_scores(subsets, weights, intercepts, by_group)
-        for number in np.flatnonzero(~is_sure).tolist():
-            by_group.means[number] = 0.0
-            scores[number] = self.lines.score_exactly(subsets[number], by_group.of_subsets(number))
-        return scores, by_group.means
-
-    def _batch_scores(self, subsets: Subsets, weights: Floats, intercepts: Floats, by_group: Outcomes) -> Floats:
-        columns, measure, n_classes = self.columns, self.measure, self.target.n_classes
-        scores, predictions = np.empty(len(subsets)), np.empty((len(subsets), self.folds.n_rows))
-        matrix, indices, centers = columns.held(subsets.indices)
-        missing = self.missing.number[subsets.indices] if len(self.missing.columns) else self.missing.columns
-        kernels.predict_probes(
-            matrix, columns.rows, self.folds.borders, centers, indices, subsets.offsets, missing, self.missing.fills,
-            weights, intercepts, self.lines.known, measure.is_of_labels, predictions,
-        )  # fmt: skip
-        measure.tests(self.targets, self.weights, n_classes, self.folds.borders).score(predictions, by_group, scores)
-        return scores
-
-    def _pieces(self, numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-        """As many at once as there is room for their predictions; from a store, which would read all, one."""
-        at_once = 1 if self.columns.is_stored else max(1, MOST_PREDICTIONS // self.folds.n_rows)
-        return [numbers[start : start + at_once] for start in range(0, len(numbers), at_once)]
+    @cached_property
+    def _problems(self) -> list[ridge.Problem]:
+        if not self.folds.is_partition:
+            return list(self._splits_as_problems)
+        return [ridge.Problem(np.arange(self.folds.n_rows), self.folds.borders, 0, True)]
 
     @property
-    def _n_outputs(self) -> int:
-        """Decisions per row: one per class, but one for two classes or a number."""
-        return self.target.n_classes if self.target.n_classes > 2 else 1
+    def _splits_as_problems(self) -> Iterator[ridge.Problem]:
+        """Each split as a problem of its own: rows to train on, then rows to test."""
+        place = np.empty(self.folds.n_rows, np.int64)
+        place[self.columns.rows] = np.arange(self.folds.n_rows)
+        for train, test in self.folds.splits:
+            rows = np.concatenate([place[train], place[np.sort(test)]])
+            yield ridge.Problem(rows, np.array([0, len(train), len(rows)]), 1, False)
 
-    def _design(self, subsets: Subsets) -> Design:
-        if self.columns.is_sparse and self.folds.is_partition:
-            return SparseDesign(self, subsets)
-        return DenseDesign(self, int(subsets.sizes.max(initial=1)))
+    def to(self, device: str) -> Any:
+        """The criterion on a torch device: a function of (indices, offsets)."""
+        from .linear_device import DeviceLeftOutLinear, DeviceLinear
 
-    def _score(self, design: Design, subset: NDArray[np.int32], by_group: Outcomes) -> float:
-        scores = []
-        for fold, (test, train) in enumerate(self._trainings(design)):
-            fills = self.missing.fills[fold, design.which]
-            intercepts = np.empty(self._n_outputs)
-            weights = np.empty((design.size, self._n_outputs))
-            filled = train.filled(design.incomplete, fills)
-            if not filled.fit(self.target.n_classes, self.alpha, weights, intercepts):
-                by_group.means[:] = 0.0
-                return self.lines.score_exactly(subset, by_group)
-            if len(fills):
-                weights = np.vstack([weights, fills[:, None] * weights[design.incomplete]])
-            own = by_group.of_tests(self.folds.parts[fold])
-            scores.append(design.score(test, weights, intercepts, self.lines.known[fold], own))
-        return float(np.mean(scores))
-
-    def _trainings(self, design: Design) -> Iterator[tuple[Rows, Any]]:
-        """Test rows and the moments of the training rows, split by split."""
-        if not self.folds.is_partition:
-            for train, test in self.folds.splits:
-                yield np.sort(test), design.sums(train)
-            return
-        parts = self.folds.parts
-        if len(parts) > STORED_FOLDS:
-            yield from _all_but_each(parts, lambda run: design.sums(slice(run[0].start, run[-1].stop)))
-            return
-        kept = {part.start: design.sums(part) for part in parts}
-        yield from _all_but_each(parts, lambda run: reduce(add, (kept[part.start] for part in run)))
-
-
-def _all_but_each(
-    parts: list[slice], total: Callable[[list[slice]], Any], outside: Any = None
-) -> Iterator[tuple[slice, Any]]:
-    """Each part with the total of all others, by halves: sums from which a part is subtracted would lose digits."""
-    if len(parts) == 1:
-        yield parts[0], outside
-        return
-    half = len(parts) // 2
-    for own, rest in ((parts[:half], parts[half:]), (parts[half:], parts[:half])):
-        more = total(rest)
-        yield from _all_but_each(own, total, more if outside is None else outside + more)
+        return (DeviceLeftOutLinear if self.folds.is_loo else DeviceLinear)(self, device)

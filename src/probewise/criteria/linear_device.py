@@ -21,7 +21,7 @@ from ..engine.probes import Subsets
 from ..kernels.device.columns import free_bytes, require_room, send, send_array
 from ..kernels.device.linear import factorize, solve
 from ..kernels.factor import LEAST_PIVOT as LEAST_FLOAT64_PIVOT
-from ..kernels.ridge_left_out import SLOPE
+from ..kernels.ridge_sums import SLOPE
 from ..kernels.scores import PROBABILITY, ROC_AUC
 from .base import Floats
 from .base_device import FOLDS_AT_A_TIME, Batch, DeviceScorer, at_a_time, some_folds, stack_folds, take_test_rows
