@@ -3,11 +3,11 @@
 CPU kernels are compiled by numba, which only this package imports, and release the GIL (`jit`). GPU kernels are in
 `device`: torch, which also runs on the CPU, and Triton where one kernel replaces several steps.
 
-===============  ================================================  ==============================  ===========================
+===============  ================================================  ==============================  =====================
 module           contents                                          in `device`                     used by
-===============  ================================================  ==============================  ===========================
+===============  ================================================  ==============================  =====================
 draw             random subsets from counters (Philox)                                             engine.probes
-sums             sums per feature over probes, and DAF0 from them                                  engine.tally, engine.loop
+sums             sums per feature over probes, and DAF0 from them                                  engine.tally, loop
 order            insertion sort of a few numbers                                                   intervals, votes
 inclusion        products with the matrix of probes by features    inclusion                       engine.regression
 columns          columns of a wide matrix, gathered and centered   columns                         criteria, discretize
@@ -27,5 +27,5 @@ levels           mean, deviation and common values of columns                   
 contingency      joint counts of coded columns                                                     information
 vectors          vector instructions and prefetching                                               votes, ridge
 jit              decorators that compile kernels                                                   all kernels
-===============  ================================================  ==============================  ===========================
+===============  ================================================  ==============================  =====================
 """
