@@ -1,6 +1,6 @@
-"""Probes per second on one core for tables with few rows, compared with short numpy and scikit-learn versions.
+"""Probes per second on one core for tables with few rows, compared with a few lines of numpy and with scikit-learn.
 
-Both sides score the same subsets of the same table, in turn, in one process with one thread. The best of several turns
+All sides score the same subsets of the same table, in turns, in one process with one thread; the best of several turns
 counts. J is compared too.
 """
 
@@ -31,34 +31,34 @@ def table(n_rows, n_features):
     return X.astype(np.float64), y
 
 
-def distances(columns, subset):
-    values = columns[subset]
+def distances(XT, subset):
+    values = XT[subset]
     squares = np.einsum("fi,fi->i", values, values)
     return squares[:, None] + squares - 2 * (values.T @ values)
 
 
 def numpy_votes(X, y, k=3):
-    """Ten lines of numpy: gather, product, argpartition, vote; in three folds as `KNN` has them."""
+    """k-NN in ten lines of numpy (gather, product, argpartition, vote), in the three folds of `KNN`."""
     folds = KNN(k).bind(X[:, :1], y, 3).folds.splits
-    columns = np.ascontiguousarray(X.T, dtype=np.float32)
+    XT = np.ascontiguousarray(X.T, dtype=np.float32)
 
     def score(subset):
-        apart, right = distances(columns, subset), 0.0
+        apart, right = distances(XT, subset), 0.0
         for train, test in folds:
             near = np.argpartition(apart[np.ix_(test, train)], k, axis=1)[:, :k]
             votes = (y[train][near][:, :, None] == np.arange(N_CLASSES)).sum(axis=1)
             right += (votes.argmax(axis=1) == y[test]).mean()
         return right / len(folds)
 
-    return lambda subsets: np.array([score(subset) for subset in subsets])
+    return score
 
 
 def numpy_soft(X, y, k=10):
-    """Distance-weighted votes with leave-one-out."""
-    columns = np.ascontiguousarray(X.T, dtype=np.float32)
+    """k-NN with votes weighted by distance and one row left out, in numpy."""
+    XT = np.ascontiguousarray(X.T, dtype=np.float32)
 
     def score(subset):
-        apart = np.maximum(distances(columns, subset), 0)
+        apart = np.maximum(distances(XT, subset), 0)
         np.fill_diagonal(apart, np.inf)
         near = np.argpartition(apart, k, axis=1)[:, :k]
         far = np.take_along_axis(apart, near, axis=1)
@@ -66,55 +66,93 @@ def numpy_soft(X, y, k=10):
         votes = np.exp((far.min(axis=1, keepdims=True) - far) / temperature)
         return ((votes * (y[near] == y[:, None])).sum(axis=1) / votes.sum(axis=1)).mean()
 
-    return lambda subsets: np.array([score(subset) for subset in subsets])
+    return score
+
+
+def numpy_ridge(X, y, alpha=1.0):
+    """Dual ridge regression in numpy: the products of rows once, and one system of the training rows for each fold."""
+    folds = Linear().bind(X[:, :1], y, 3).folds.splits
+    XT, targets = np.ascontiguousarray(X.T), np.where(y[:, None] == np.arange(N_CLASSES), 1.0, -1.0)
+
+    def score(subset):
+        values, right = XT[subset], 0.0
+        products = values.T @ values
+        for train, test in folds:
+            system, mean = products[np.ix_(train, train)], targets[train].mean(axis=0)
+            center = system.mean(axis=0)
+            centered = system - center - center[:, None] + center.mean()
+            weights = np.linalg.solve(centered + alpha * np.eye(len(train)), targets[train] - mean)
+            decisions = (products[np.ix_(test, train)] - center) @ (weights - weights.mean(axis=0)) + mean
+            right += (decisions.argmax(axis=1) == y[test]).mean()
+        return right / len(folds)
+
+    return score
+
+
+def numpy_ridge_left_out(X, y, alpha=1.0):
+    """Dual ridge regression in numpy with one row left out, in closed form; J is the probability of the own class."""
+    XT, targets = np.ascontiguousarray(X.T), np.where(y[:, None] == np.arange(N_CLASSES), 1.0, -1.0)
+
+    def score(subset):
+        values = XT[subset]
+        inverse = np.linalg.inv(values.T @ values + alpha * np.eye(len(y)))
+        sums = inverse.sum(axis=0)
+        inverse -= np.outer(sums, sums / sums.sum())  # the intercept
+        decisions = targets - inverse @ targets / np.diag(inverse)[:, None]
+        odds = np.exp(2 * (decisions - decisions.max(axis=1, keepdims=True)))
+        return (odds[np.arange(len(y)), y] / odds.sum(axis=1)).mean()
+
+    return score
 
 
 def ridge_loop(X, y):
-    """The usual loop over `cross_val_score`."""
-    return lambda subsets: np.array([cross_val_score(RidgeClassifier(), X[:, s], y, cv=3).mean() for s in subsets])
+    """The usual loop over scikit-learn's ``cross_val_score``."""
+    return lambda subset: cross_val_score(RidgeClassifier(), X[:, subset], y, cv=3).mean()
 
 
 @dataclass
 class Case:
-    """A criterion, its options, its peer, and the number of probes per turn on both sides."""
+    """A criterion with the options of ``bind``, the numpy code it is compared with, and a loop over scikit-learn."""
 
     criterion: Any
     options: dict[str, Any]
-    peer: Any
-    probes: int = 400
-    peer_probes: int = 60
+    numpy: Any
+    loop: Any = None
 
 
+SOFT = {"cv": "loo", "scoring": "probability"}
 CASES = {
-    "KNN(3), 3 folds / numpy": Case(KNN(3), {}, numpy_votes),
-    "KNN(10), soft, loo / numpy": Case(KNN(10), {"cv": "loo", "scoring": "probability"}, numpy_soft),
-    "Linear, 3 folds / RidgeClassifier": Case(Linear(), {}, ridge_loop, peer_probes=20),
+    "KNN(3), 3 folds": Case(KNN(3), {}, numpy_votes),
+    "KNN(10), probability, leave-one-out": Case(KNN(10), SOFT, numpy_soft),
+    "Linear, 3 folds": Case(Linear(), {}, numpy_ridge, ridge_loop),
+    "Linear, probability, leave-one-out": Case(Linear(), SOFT, numpy_ridge_left_out),
 }
 
 
 def seconds(job):
     started = time.perf_counter()
-    values = job()
-    return time.perf_counter() - started, values
+    job()
+    return time.perf_counter() - started
 
 
 def compare(case, X, y, size):
-    """Probes per second of ours, of ours with the outcomes of 64 groups of rows, and of the peer; largest |dJ|."""
+    """Probes per second of ours, of ours with the outcomes of 64 groups of rows, and of the others; largest |dJ|."""
     plan = ProbePlan(X.shape[1], max_size=size, seed=0)
-    subsets, few = plan.draw(0, case.probes), plan.draw(0, case.peer_probes)
-    bound, theirs = case.criterion.bind(X, y, **case.options), case.peer(X, y)
-    groups = np.arange(len(y)) % 64
-    jobs = {
-        "ours": (lambda: bound(subsets), len(subsets)),
-        "with outcomes": (lambda: bound.outcomes(subsets, groups)[0], len(subsets)),
-        "peer": (lambda: theirs(few), len(few)),
-    }
-    J = {name: job() for name, (job, _) in jobs.items()}  # compiles
+    ours, groups = case.criterion.bind(X, y, **case.options), np.arange(len(y)) % 64
+    subsets = {"ours": plan.draw(0, 400), "numpy": plan.draw(0, 60), "loop": plan.draw(0, 20)}
+    subsets["with outcomes"] = subsets["ours"]
+    jobs = {"ours": ours, "with outcomes": lambda subsets: ours.outcomes(subsets, groups)[0]}
+    for name, peer in (("numpy", case.numpy), ("loop", case.loop)):
+        if peer is not None:
+            score = peer(X, y)
+            jobs[name] = lambda subsets, score=score: np.array([score(subset) for subset in subsets])
+    J = {name: job(subsets[name]) for name, job in jobs.items()}  # compiles
     best = dict.fromkeys(jobs, np.inf)
     for _ in range(ROUNDS):
-        for name, (job, _) in jobs.items():
-            best[name] = min(best[name], seconds(job)[0])
-    return {name: n / best[name] for name, (_, n) in jobs.items()}, np.abs(J["ours"][: len(few)] - J["peer"]).max()
+        for name, job in jobs.items():
+            best[name] = min(best[name], seconds(lambda job=job, name=name: job(subsets[name])))
+    differences = [np.abs(J["ours"][: len(J[name])] - J[name]).max() for name in ("numpy", "loop") if name in J]
+    return {name: len(subsets[name]) / best[name] for name in jobs}, max(differences)
 
 
 def main():
@@ -124,21 +162,24 @@ def main():
             X, y = table(n_rows, n_features)
             for name, case in CASES.items():
                 for size in SIZES:
-                    speed, off = compare(case, X, y, size)
+                    speed, difference = compare(case, X, y, size)
+                    loop = speed.get("loop")
                     rows.append(
                         [
                             f"{n_rows} x {n_features:,}",
                             name,
                             size,
                             f"{speed['ours']:,.0f}",
-                            f"{speed['peer']:,.0f}",
-                            f"{speed['ours'] / speed['peer']:.1f}",
+                            f"{speed['numpy']:,.0f}",
+                            f"{speed['ours'] / speed['numpy']:.1f}",
+                            f"{loop:,.0f}" if loop else "",
+                            f"{speed['ours'] / loop:.0f}" if loop else "",
                             f"{speed['with outcomes'] / speed['ours']:.2f}",
-                            f"{off:.1e}",
+                            f"{difference:.1e}",
                         ]
                     )
                     print("  ".join(map(str, rows[-1])), flush=True)
-    header = ["table", "ours / theirs", "tau", "probes/s", "theirs", "ratio", "with outcomes", "max |dJ|"]
+    header = ["table", "criterion", "tau", "probes/s", "numpy", "ratio", "loop", "ratio", "with outcomes", "max |dJ|"]
     print_table("Few rows, one core", header, rows)
 
 

@@ -240,7 +240,7 @@ def made(kind, n, d=40):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [160, 533])
 def test_comparing_each_pair_of_rows_once_changes_nothing(kind, dtype, n, monkeypatch):
-    """As many rows are searched; also across the borders of tiles, with folds of different sizes."""
+    """Tables with many rows are searched in pairs; here across the borders of tiles, with folds of different sizes."""
     monkeypatch.setattr("probewise.criteria.knn.FEWEST_ROWS", 1)
     X = made(kind, n).astype(dtype)
     y = np.random.default_rng(1).integers(0, 3, n)

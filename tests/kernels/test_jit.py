@@ -56,7 +56,7 @@ def test_a_processor_named_by_the_user_gets_no_instructions_that_it_lacks(monkey
 
 
 def test_an_edit_of_a_part_in_another_file_is_not_overlooked(tmp_path):
-    """As it happens in an editable install, or to who writes a kernel."""
+    """This happens in an editable install, and while a kernel is written."""
     package = tmp_path / "copied"
     package.mkdir()
     (package / "jit.py").write_bytes(Path(jit.__file__).read_bytes())
