@@ -41,9 +41,10 @@ from .kernels.device import find
 from .progress import live_progress, say
 from .stopping import Rule
 from .validation.errors import ParameterError, warn
+from .validation.missing import STRATEGIES, filled, uninformative_columns
 from .validation.parameters import PATH, Constraint, checked_weights, grouped, named_columns, require_two_weighted
-from .validation.stores import CANNOT_TRAVEL, Stored
-from .validation.tables import REMEDY, scale_for, scaled, uneven_widths
+from .validation.stores import CANNOT_TRAVEL, Stored, is_stored
+from .validation.tables import REMEDY, scale_for, scaled, some_columns, uneven_widths
 
 MAX_NAMED = 10  # features in an error message
 LEADING = 10  # features that people read first
@@ -56,6 +57,7 @@ SEQUENCE = Constraint("a list of columns", lambda value: np.iterable(value) and 
 SHARED_PARAMETERS = {
     "categorical_features": (SEQUENCE, "from_dtype", None),
     "scale": ("standard", "rank", "auto", None),
+    "missing": ("auto", *STRATEGIES, None),
     "ledger": (PATH, None),
     "row_effects": (True, False),
 }
@@ -74,6 +76,8 @@ class Data:
     names: NDArray[Any] | None
     categorical: NDArray[np.bool_]  # one value per feature
     scale: str | None
+    missing: str | None  # statistic that replaced missing values, where there were any
+    uninformative: NDArray[np.int64]  # columns that are constant or empty
     arguments: list[str]  # names of the optional arguments of ``fit`` that were given
 
     @property
@@ -97,14 +101,14 @@ class Data:
         return replace(self, table=table, y=y, groups=groups, sample_weight=weights)
 
 
-def accepted_by(criterion: Criterion, device: str) -> Accepts:
-    """The input that a selector with this criterion can use."""
+def accepted_by(criterion: Criterion, device: str, missing: str | None = None) -> Accepts:
+    """The input that a selector with this criterion can use; ``missing``: how the selector fills missing values."""
     remedy = REMEDY
-    if "missing" in criterion.get_params(deep=False) and not criterion.allow_nan:
+    if missing is None and "missing" in criterion.get_params(deep=False) and not criterion.allow_nan:
         fill = f"criterion={type(criterion).__name__}(missing='median')"
         remedy = f"fill missing values inside the folds with {fill}, or {REMEDY}"
     return Accepts(
-        nan=criterion.allow_nan,
+        nan=criterion.allow_nan or missing is not None,
         no_target=not criterion.needs_target,
         stores=criterion.streams and device == "cpu",
         widths=criterion.widths,
@@ -135,16 +139,19 @@ def prepare(
 
     ``saved`` are the settings of a run to resume. With ``stores=False`` a table in a store is loaded.
     """
-    accepts = accepted_by(criterion, selector.device)
+    # BIF and SFFS have some of these parameters, or none.
+    options = {"categorical_features": None, "feature_groups": None, "keep": None, "scale": None, "missing": None}
+    options |= selector.get_params(deep=False)
+    # A criterion that fills or uses missing values itself gets them; a table in a store is not copied.
+    takes_missing = is_stored(X) or (criterion.allow_nan and options["missing"] == "auto")
+    missing = None if takes_missing else options["missing"]
+    accepts = accepted_by(criterion, selector.device, missing)
     X, is_category = selector._numbered(X)
     X, y = selector._checked(X, y, replace(accepts, stores=accepts.stores and stores))
     n_rows, n_features = X.shape
     check_consistent_length(X, groups)
     weights = checked_weights(sample_weight, n_rows)
     names = getattr(selector, "feature_names_in_", None)
-    # BIF and SFFS have some of these parameters, or none.
-    options = {"categorical_features": None, "feature_groups": None, "keep": None, "scale": None}
-    options |= selector.get_params(deep=False)
     categorical = categorical_columns(options["categorical_features"], is_category, names, n_features)
     groups_of_features, keep = options["feature_groups"], options["keep"]
     units = units_of(
@@ -154,13 +161,21 @@ def prepare(
         names=names,
     )
     n_selected_units(selector, units)
+    complete = filled(X, missing, categorical=categorical, weights=weights, names=names)
+    missing = None if complete is X else "median" if missing == "auto" else missing
+    has_missing = "missing" in selector.get_params(deep=False)
+    uninformative = uninformative_columns(X) if has_missing else np.empty(0, np.int64)
+    if len(uninformative):
+        say(selector.verbose, f"{some_columns(uninformative, n_features, names)} are constant or empty and rank last.")
     # A resumed run keeps the scale that "auto" chose when it began.
-    scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], X)
-    table = unit_table(scaled(X, scale, categorical, weights), units, categorical=categorical, names=names)
+    scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], complete)
+    table = unit_table(scaled(complete, scale, categorical, weights), units, categorical=categorical, names=names)
     arguments = [name for name, value in (("groups", groups), ("sample_weight", weights)) if value is not None]
     groups = None if groups is None else np.asarray(groups)
     is_classification = None if y is None else _is_classification(y, criterion)
-    return Data(X, table, y, is_classification, groups, weights, names, categorical, scale, arguments)
+    return Data(
+        X, table, y, is_classification, groups, weights, names, categorical, scale, missing, uninformative, arguments
+    )
 
 
 def _is_classification(y: NDArray[Any], criterion: Criterion) -> bool | None:
@@ -308,6 +323,8 @@ def new_settings(
         version=__version__,
         command=COMMAND.get(),
         scale=data.scale,
+        missing=data.missing,
+        uninformative=data.uninformative,
         uneven=uneven_widths(data.X, selector.scale) if checks_widths else None,
         univariate_p_values=p_values,
         row_shares=None if row_groups is None else row_groups.shares,

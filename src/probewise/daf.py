@@ -94,6 +94,10 @@ class DAF(RunResultsMixin, Selector):
         "rank" gives ranks. "auto" is "standard" for tables in memory of up to 1 GiB in which the standard deviation of
         a column is more than ten times, or less than a tenth of, the median one. Distances and penalties depend on the
         width of columns, so with None wide columns count more. Scaling copies X.
+    missing : {"auto", "mean", "median"} or None, default="auto"
+        Replacement for missing values of a dense table in memory: the mean or median of their column. "auto" is the
+        median, with a warning, unless the criterion takes missing values itself. None refuses missing values. A missing
+        category is a level of its own. Constant and empty columns rank last.
     fdr : float, default=0.1
         False discovery rate for ``n_features_to_select="stands_out"``. May be changed after ``fit``.
     stop : Rule, default=None
@@ -189,6 +193,7 @@ class DAF(RunResultsMixin, Selector):
     keep: Any = None
     categorical_features: Any = "from_dtype"
     scale: str | None = None
+    missing: str | None = "auto"
     fdr: float = 0.1
     stop: Any = None
     check_every: int = 400
@@ -248,7 +253,7 @@ class DAF(RunResultsMixin, Selector):
 
     @property
     def _accepts(self) -> Accepts:
-        return accepted_by(criterion_or_default(self.criterion), self.device)
+        return accepted_by(criterion_or_default(self.criterion), self.device, self.missing)
 
     # ---- number of features
 

@@ -88,7 +88,7 @@ class Tournament(RunResultsMixin, Selector):
         The budget. "auto" is 12,000 for up to 150 rows and falls with more rows to 2,000; a resumed run keeps its own.
     time_limit : float or None, default=None
         Seconds after which the run ends with the ranking so far.
-    feature_groups, keep, categorical_features
+    feature_groups, keep, categorical_features, missing
         As in `DAF`.
     scale : {"auto", "standard", "rank"} or None, default="auto"
         As in `DAF`. "auto" standardizes tables in memory of up to 1 GiB whose columns have very different widths.
@@ -136,6 +136,7 @@ class Tournament(RunResultsMixin, Selector):
     keep: Any = None
     categorical_features: Any = "from_dtype"
     scale: str | None = "auto"
+    missing: str | None = "auto"
     cv: Any = "auto"
     scoring: Any = None
     device: str = "cpu"
@@ -192,8 +193,8 @@ class Tournament(RunResultsMixin, Selector):
     @property
     def _accepts(self) -> Accepts:
         if isinstance(self.criterion, str) and self.criterion == "auto":
-            return accepted_by(default_criterion(1), self.device)
-        return accepted_by(criterion_or_default(self.criterion), self.device)
+            return accepted_by(default_criterion(1), self.device, self.missing)
+        return accepted_by(criterion_or_default(self.criterion), self.device, self.missing)
 
     def _criterion_for(self, X: Any) -> Criterion:
         if isinstance(self.criterion, str) and self.criterion == "auto":

@@ -57,7 +57,7 @@ def difference_of_sums(X, y):
 def daf(criterion, probes=20):
     stop = MaxProbes(probes)
     return lambda **options: DAF(
-        criterion=criterion, stop=stop, check_every=10, max_probe_size=3, random_state=0, **options
+        missing=None, criterion=criterion, stop=stop, check_every=10, max_probe_size=3, random_state=0, **options
     )
 
 

@@ -30,7 +30,7 @@ from .console import (
     warnings_as_lines,
     write_reports,
 )  # fmt: skip
-from .inputs import TableOptions, table_to_rank
+from .inputs import PROBING, TableOptions, table_to_rank
 
 EXAMPLES = """Examples:
 
@@ -51,7 +51,6 @@ probewise convert wide.parquet wide.npy --target label --dtype float32
 Exit codes: 0, success; 2, an error, with its reason in one line; 3, stopped early (Ctrl-C, a full disk, a lost
 cluster) with the result so far; 130, interrupted before there was a result."""
 STOPPED_EARLY, INTERRUPTED = 3, 130
-PROBING = ("tournament", "daf")
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 app = typer.Typer(
@@ -223,7 +222,7 @@ def rank(
             inputs=[*reading.files, *map(Path, filter(inputs.is_file_of_groups, feature_groups or ()))],
             runs=[ledger],
         )
-        table, filling = table_to_rank(reading, name, criterion=criterion, missing=missing, device=device, quiet=quiet)
+        table = table_to_rank(reading, name, missing=missing, quiet=quiet)
         seed = 0 if random_state is None and not resumed else random_state
         usual: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed, "scale": "auto", "verbose": 0 if quiet else 1}
         if name not in PROBING:
@@ -244,7 +243,7 @@ def rank(
                 "device": device,
             },
             task=task,
-            missing=filling,
+            missing=missing,
             usual=usual,
         )
         with recording_command(_without_ledger(context.obj)):

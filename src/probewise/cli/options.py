@@ -61,8 +61,8 @@ Decimal = Annotated[str | None, table_option(metavar="MARK", help=
 FeatureNames = Annotated[str | None, table_option(metavar="FILE", help=
     "A text file with one name per line, for formats without column names: svmlight, NPZ and NPY.")]
 Missing = Annotated[str | None, table_option(metavar="mean|median|error", help=
-    "Fill missing values with the mean or median of the training rows of each fold, or stop with an error. Default: "
-    "median, if the criterion can do it.")]
+    "Fill missing values with the mean or median of their column, or stop with an error. Default: median, for the "
+    "methods that fill them.")]
 SampleWeight = Annotated[str | None, table_option(metavar="COL", help=
     "The column of sample weights; it is not a feature.")]
 Groups = Annotated[str | None, table_option(metavar="COL", help=

@@ -107,6 +107,8 @@ class Settings:
     row_unit: float = 1.0  # unit of the stored contributions
     rows: str | None = None  # fingerprint of the group of each row
     scale: str | None = None  # transformation of the columns
+    missing: str | None = None  # statistic that replaced missing values, where there were any
+    uninformative: NDArray[Any] | None = None  # constant or empty columns, which rank last
     uneven: tuple[float, float] | None = None  # smallest and largest standard deviation, where wide columns dominate
     univariate_p_values: Floats | None = None  # p-value of each unit, by the permutation test
 
@@ -177,6 +179,8 @@ class Settings:
             "rows": self.rows,
             "scale": self.scale,
         }
+        if self.missing is not None:
+            identity["missing"] = self.missing
         if self.schedule is not None:
             schedule = self.schedule
             identity["tournament"] = [schedule.n_probes, *schedule.ends]
@@ -206,6 +210,8 @@ class Settings:
             notes["command"] = self.command
         if self.row_shares is not None:
             notes["row_shares"], notes["row_unit"] = self.row_shares.tolist(), self.row_unit
+        if self.uninformative is not None and len(self.uninformative):
+            notes["uninformative"] = _packed(self.uninformative)
         if self.uneven is not None:
             notes["uneven"] = list(self.uneven)
         if self.univariate_p_values is not None:
@@ -327,18 +333,23 @@ def _read_rows(stored: Mapping[str, Any], units: Units) -> dict[str, Any]:
     _require(stored.get("scale") in (None, "standard", "rank"))
     uneven = None if stored.get("uneven") is None else tuple(float(width) for width in stored["uneven"])
     _require(uneven is None or len(uneven) == 2)
-    others = {"rows": stored.get("rows"), "scale": stored.get("scale"), "uneven": uneven}
+    _require(stored.get("missing") in (None, "mean", "median"))
+    others = {"rows": stored.get("rows"), "scale": stored.get("scale"), "missing": stored.get("missing")}
+    others["uneven"] = uneven
     return {"row_shares": shares, "row_unit": unit, "univariate_p_values": p_values, **others}
 
 
 def _read_notes(stored: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     names, command = stored.get("feature_names"), stored.get("command")
+    uninformative = _unpacked(stored.get("uninformative", ""))
     categorical = np.array(stored.get("categorical") or [], dtype=np.int64)
     _require(names is None or (len(names) == n_features and all(isinstance(name, str) for name in names)))
     _require(categorical.ndim == 1, ((categorical >= 0) & (categorical < n_features)).all())
+    _require(((uninformative >= 0) & (uninformative < n_features)).all())
     _require(command is None or all(isinstance(word, str) for word in command))
     version = None if stored.get("version") is None else str(stored["version"])
-    return {"feature_names": names, "categorical": categorical, "command": command, "version": version}
+    words = {"feature_names": names, "command": command, "version": version}
+    return {**words, "categorical": categorical, "uninformative": uninformative}
 
 
 def _packed(values: NDArray[Any], dtype: str = "<i4") -> str:

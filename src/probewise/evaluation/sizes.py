@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -209,7 +210,8 @@ def size_curve(
         return columns_at_sizes(copy, curve_sizes.tolist())
 
     matrix, splits = selector._criterion_input(numbers), splits_for(cv, target, groups, seed=seed)
-    scorer = SubsetScorer.like(criterion, numbers, target, getattr(selector, "scoring", None))
+    missing = getattr(selector, "missing", None)
+    scorer = SubsetScorer.like(criterion, numbers, target, getattr(selector, "scoring", None), missing)
     return curve_along(
         choose, matrix, y, target, curve_sizes, splits, scorer, nested=nested, sample_weight=sample_weight
     )
@@ -345,7 +347,9 @@ def ranked_on_rows(
         settings |= {"row_effects": False}  # only the ranking is needed
     copy.set_params(**{name: value for name, value in settings.items() if name in known})
     arguments = {name: values[rows] for name, values in of_rows.items() if has_fit_parameter(copy, name)}
-    copy.fit(rows_of(X, rows), y[rows], **arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has warned
+        copy.fit(rows_of(X, rows), y[rows], **arguments)
     if str(getattr(copy, "stop_reason_", "")).startswith("interrupted"):
         raise KeyboardInterrupt  # the copy has a partial ranking, but a curve must be complete
     return copy

@@ -316,7 +316,9 @@ def _curve_of_ranking(findings: Findings, data: Data | None) -> size_curve.SizeC
     if len(findings.categorical):  # the criterion scored them one-hot encoded
         matrix = one_hot(data.X, np.isin(np.arange(data.X.shape[1]), findings.categorical))
     scoring = None if scoring == "probability" else scoring  # readers expect the share of correct predictions
-    scorer = size_curve.SubsetScorer.like(findings.criterion, data.X, data.target, scoring)
+    scorer = size_curve.SubsetScorer.like(
+        findings.criterion, data.X, data.target, scoring, getattr(selector, "missing", None)
+    )
     return size_curve.curve_along(lambda _: subsets, matrix, data.y, data.target, sizes, splits, scorer, nested=False)
 
 

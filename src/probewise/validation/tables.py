@@ -195,14 +195,15 @@ def some_columns(columns: NDArray[np.int64], n_columns: int, names: NDArray[Any]
     return f"{len(columns)} of {n_columns} columns ({', '.join(shown)}{more})"
 
 
-def require_finite(X: Any, names: NDArray[Any] | None, remedy: str = REMEDY) -> None:
-    _refuse_not_finite(columns_not_finite(X), "NaN or infinity", X.shape[1], names, remedy)
+def require_finite(X: Any, names: NDArray[Any] | None, remedy: str = REMEDY, *, allow_nan: bool = False) -> None:
+    _refuse_not_finite(columns_not_finite(X, allow_nan=allow_nan), allow_nan, X.shape[1], names, remedy)
 
 
 def _refuse_not_finite(
-    bad: NDArray[np.int64], what: str, n_columns: int, names: NDArray[Any] | None, remedy: str
+    bad: NDArray[np.int64], allow_nan: bool, n_columns: int, names: NDArray[Any] | None, remedy: str
 ) -> None:
     if len(bad):
+        what = "infinity" if allow_nan else "NaN or infinity"
         raise ParameterError(f"Input X contains {what} in {some_columns(bad, n_columns, names)}: {remedy}")
 
 
@@ -229,8 +230,7 @@ def require_widths(
     if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
         return
     low, high = extremes(X, allow_nan=allow_nan)
-    what = "infinity" if allow_nan else "NaN or infinity"
-    _refuse_not_finite(_not_finite(low, high, allow_nan=allow_nan), what, X.shape[1], names, remedy)
+    _refuse_not_finite(_not_finite(low, high, allow_nan=allow_nan), allow_nan, X.shape[1], names, remedy)
     require_width(low, high, names, widths)
 
 
