@@ -18,7 +18,7 @@ from sklearn.utils import check_consistent_length
 from . import __version__
 from ._selector import Accepts, n_selected_units
 from .criteria import Criterion, as_criterion
-from .criteria.base import Target, stable_text
+from .criteria.base import Target, note_on_task, require_trainable, stable_text
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
 from .engine.loop import ProbeError, run_probes
 from .engine.permutation_test import univariate_p_values
@@ -47,6 +47,8 @@ from .validation.stores import CANNOT_TRAVEL, Stored, is_stored
 from .validation.tables import REMEDY, scale_for, scaled, some_columns, uneven_widths
 
 MAX_NAMED = 10  # features in an error message
+FEWEST_COMPARED = 20  # probes, and features, for which equal scores are unusual
+FEW_ROWS, MANY_ROWS = 200, 2000  # bounds on the rows by which the spread of J is judged
 LEADING = 10  # features that people read first
 MANY_EXACT_TESTS = 0.02  # share of k-NN tests decided by exact distances that costs about a tenth of the time
 TIES = (
@@ -173,6 +175,10 @@ def prepare(
     arguments = [name for name, value in (("groups", groups), ("sample_weight", weights)) if value is not None]
     groups = None if groups is None else np.asarray(groups)
     is_classification = None if y is None else _is_classification(y, criterion)
+    if getattr(criterion, "task", "auto") == "auto" and is_classification is not None:
+        note = note_on_task(y, is_classification=is_classification)
+        if note is not None:
+            warn(note)
     return Data(
         X, table, y, is_classification, groups, weights, names, categorical, scale, missing, uninformative, arguments
     )
@@ -208,6 +214,9 @@ def bind(criterion: Criterion, data: Any, *, cv: Any, scoring: Any, device: str)
         options["sample_weight"] = data.sample_weight
         require_two_weighted(data.y, data.sample_weight)
     bound = criterion.bind(data.matrix, data.y, cv, **options)
+    if data.is_classification is not None and len(bound.folds.splits) and not bound.folds.is_loo:
+        cause = "cv" if data.groups is None else "groups"
+        require_trainable(bound.folds.splits, data.y, data.is_classification, cause)
     return bound if device == "cpu" else to_device(bound, device)
 
 
@@ -398,9 +407,30 @@ def _blocks_at_once(settings: Settings, stop: Rule) -> int:
     return max(1, n_probes // settings.block_size)
 
 
+def _warn_if_flat(run: Run) -> None:
+    """Warn where J is the same, or nearly the same, for all probes, so that nothing can be ranked by it."""
+    J = run.ledger.values()
+    if len(J) < FEWEST_COMPARED or run.units.n_units < FEWEST_COMPARED or run.ledger.failures is not None:
+        return
+    low, high = float(J.min()), float(J.max())
+    if low == high:
+        warn(f"J is {low:.6g} for all probes: the scores are tied, and the ranking is the order of the columns")
+        return
+    n_rows = min(run.settings.shape[0], MANY_ROWS)
+    same = np.unique(J, return_counts=True)[1].max() / len(J)
+    is_share = -1 <= low <= high <= 1  # not an error in the units of y
+    if same > 0.5 or (is_share and n_rows >= FEW_ROWS and J.std() < 0.5 / n_rows):
+        warn(
+            f"J hardly varies between probes (from {low:.5g} to {high:.5g}), so the ranking is mostly noise: models "
+            "predict nearly the same, often the largest class, from all features; for rare classes use Tournament with "
+            "its default scoring, or scoring='roc_auc'"
+        )
+
+
 def warn_about(run: Run, name: str) -> None:
     """Warn about an interrupted run, failed probes, and features that were in a single probe."""
     failures, n_probes = run.ledger.failures, run.tally.n_probes
+    _warn_if_flat(run)
     if run.interrupted:
         warn(f"{name} was {run.stop_reason}: this is the ranking so far", ConvergenceWarning)
     best = np.argsort(run.ranking(), kind="stable")[:LEADING]

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_sample_weight
 
 from ._probing import (
     SHARED_PARAMETERS,
@@ -30,6 +31,7 @@ from ._selector import Accepts, RunResultsMixin, Selector
 from .criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
 from .criteria.base import folds_of_groups
 from .criteria.device import OnDevice
+from .criteria.scoring import FOR_NUMBERS
 from .engine.ledger import LedgerError
 from .engine.schedule import Schedule
 from .engine.settings import Settings, saved_settings
@@ -55,6 +57,8 @@ MIN_ROWS_TO_PROTECT = 200  # with fewer rows, filters that see pairs protect noi
 RELIEF_CELLS = 4e9  # rows times sampled rows times features, up to which ReliefF takes seconds
 MAX_PAIRED, BEST_ALONE = 1000, 300  # EFS compares all pairs of so many features, else pairs of the best ones
 FOLDS = 3
+RARE = 0.4  # share of the rows, relative to an equal share, below which a class is rare
+FEWEST_OF_CLASS = 5  # with many tiny classes, equal weights of classes ranked worse
 MAX_ROWS = 2000  # more rows would cost time in proportion, or its square, and hardly change the ranking
 
 PARAMETERS = {
@@ -95,10 +99,12 @@ class Tournament(RunResultsMixin, Selector):
     cv : "auto", "loo", int, splitter or iterable of splits, default="auto"
         Folds for the criterion. "auto" leaves out one row at a time where the criterion gives probabilities, and uses
         3 folds otherwise; with ``groups``, always 3 folds of whole groups. Of more than 2,000 rows a stratified sample
-        of 2,000 is used, unless ``cv`` is a list of splits or X is in a store.
+        of 2,000 is used, unless ``cv`` is a list of splits or X is in a store. It has as many rows of rare classes as
+        possible, up to half of an equal share.
     scoring : str or None, default=None
         None is "probability" for criteria that give probabilities and fill no missing values, else the criterion's
-        default.
+        default. With None and without ``sample_weight``, all classes have the same weight if a class has less than 0.4
+        of an equal share of the rows (20% of the rows if there are two classes).
     device, n_jobs, ledger, random_state, row_effects, verbose
         As in `DAF`.
 
@@ -111,6 +117,8 @@ class Tournament(RunResultsMixin, Selector):
         ``run_.coefficient("regression")`` has the coefficients of all features.
     std_errors_, p_values_ : array of shape (n_features,)
         As in `DAF`, estimated in the first round, in which all features take part.
+    class_weight_ : "balanced" or None
+        "balanced" if a class is rare and all classes have the same weight.
     run_ : Run
         The finished run: settings, ledger, rounds, and what can be computed from them.
     n_probes_, stop_reason_, history_, criterion_
@@ -156,6 +164,9 @@ class Tournament(RunResultsMixin, Selector):
         rows = self._sample_of_rows(data, seed)
         used = data.take(rows)
         cv, scoring = self._folds_and_scoring(criterion, used)
+        self.class_weight_ = "balanced" if self._has_rare_class(data, scoring) else None
+        if self.class_weight_ is not None:
+            used = replace(used, sample_weight=compute_sample_weight("balanced", used.y))
         score = bind(criterion, used, cv=cv, scoring=scoring, device=self.device)
         row_groups = row_groups_for(self, score, used, scoring)
         warm_up(self, score, used, row_groups, MAX_PROBE_SIZE)
@@ -199,16 +210,33 @@ class Tournament(RunResultsMixin, Selector):
     def _criterion_for(self, X: Any) -> Criterion:
         if isinstance(self.criterion, str) and self.criterion == "auto":
             shape = getattr(X, "shape", None) or np.asarray(X).shape
-            return default_criterion(shape[0] if shape else 0)
+            task = "regression" if isinstance(self.scoring, str) and self.scoring in FOR_NUMBERS else "auto"
+            return default_criterion(shape[0] if shape else 0, task=task)
         return as_criterion(self.criterion, X)
 
     def _sample_of_rows(self, data: Data, seed: int) -> NDArray[np.int64] | None:
-        """A sample of many rows that has each class, or each range of y, in its share; None where all are used."""
+        """A sample of many rows, without those of weight 0; None where all rows are used.
+
+        Each class, or each range of y, has its share of the sample, but a class has at least half of an equal share, or
+        all of its rows.
+        """
         n_rows, has_splits = data.shape[0], np.iterable(self.cv) and not isinstance(self.cv, str)
         if n_rows <= MAX_ROWS or data.y is None or isinstance(data.matrix, Stored) or has_splits:
             return None
-        order = np.lexsort((np.random.default_rng(seed).permutation(n_rows), data.y))
-        return np.sort(order[np.arange(MAX_ROWS) * n_rows // MAX_ROWS])
+        rows = np.arange(n_rows) if data.sample_weight is None else np.flatnonzero(data.sample_weight)
+        if len(rows) <= MAX_ROWS:
+            return rows
+        order = rows[np.lexsort((np.random.default_rng(seed).permutation(len(rows)), data.y[rows]))]
+        sizes = np.array([len(rows)])
+        if data.is_classification:
+            sizes = np.unique(data.y[rows], return_counts=True)[1]
+        drawn, least = MAX_ROWS * sizes / len(rows), np.minimum(sizes, MAX_ROWS // (2 * len(sizes)))
+        if (is_rare := drawn < least).any():
+            drawn = np.where(is_rare, least, (MAX_ROWS - least[is_rare].sum()) * sizes / sizes[~is_rare].sum())
+            blocks = np.split(order, np.cumsum(sizes)[:-1])
+            parts = [block[np.arange(n) * len(block) // n] for block, n in zip(blocks, drawn.astype(int), strict=True)]
+            return np.sort(np.concatenate(parts))
+        return np.sort(order[np.arange(MAX_ROWS) * len(rows) // MAX_ROWS])
 
     def _folds_and_scoring(self, criterion: Criterion, data: Data) -> tuple[Any, Any]:
         """``cv`` and ``scoring`` with their "auto" values replaced."""
@@ -221,6 +249,13 @@ class Tournament(RunResultsMixin, Selector):
         if scoring is None and gives_probabilities and data.is_classification:
             scoring = "probability"
         return cv, scoring
+
+    def _has_rare_class(self, data: Data, scoring: Any) -> bool:
+        """Whether a class is so rare that the default score would hardly count it; weights of the user come first."""
+        if self.scoring is not None or scoring != "probability" or data.sample_weight is not None:
+            return False
+        sizes = np.unique(data.y, return_counts=True)[1]
+        return bool(max(sizes.min(), FEWEST_OF_CLASS) * len(sizes) < RARE * len(data.y))
 
     def _budget(self, n_rows: int, saved: Settings | None) -> int:
         """The requested number of probes; else that of the run in the ledger, or the default."""

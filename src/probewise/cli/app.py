@@ -249,7 +249,7 @@ def rank(
         with recording_command(_without_ledger(context.obj)):
             fitted(selector, table)
         give_ranking(
-            selector, table, top=top, out=out, select=select, all_selected=n_features_to_select is not None, task=task,
+            selector, table, top=top, out=out, select=select, all_selected=n_features_to_select is not None,
             quiet=quiet,
         )  # fmt: skip
         if reports:

@@ -36,7 +36,6 @@ WIDE_COLUMNS, WIDE = ("stands_out", "higher_in", "difference", "correlation"), 1
 SIZES_SHOWN = 6
 SIGNIFICANT = 0.05
 NARROWEST = 64
-MANY_CLASSES = 25
 STANDARD_OUTPUT, DASH = "standard output", Path("-")
 
 
@@ -140,7 +139,6 @@ def give_ranking(
     out: Path | None,
     select: Path | None,
     all_selected: bool,
-    task: str | None,
     quiet: bool,
 ) -> None:
     """Write and print the ranking.
@@ -162,9 +160,6 @@ def give_ranking(
         print_ranking(columns, top)
     if quiet:
         return
-    n_classes = classes_like_a_quantity(table.y) if task is None else None
-    if n_classes is not None:
-        print_line(f"the target is read as {n_classes} classes; use --task regression if it is a quantity")
     if hasattr(selector, "run_"):
         print_line(summary_of(selector, table.feature_names))
     _print_leaking_features(selector, table)
@@ -185,14 +180,6 @@ def _print_leaking_features(selector: Any, table: Table) -> None:
         names = [table.feature_names[column] for column in leaking]
         flags = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
         print_line(f"possible target leakage: {leakage_sentence(names)} ({flags}), then rank again")
-
-
-def classes_like_a_quantity(y: Any) -> int | None:
-    """The number of classes, if there are so many whole numbers that they may be a quantity; else None."""
-    labels = np.unique(y)
-    if np.asarray(y).dtype.kind not in "iuf" or len(labels) < MANY_CLASSES:
-        return None
-    return len(labels) if (labels == np.round(labels)).all() else None
 
 
 def _best_columns(selector: Any, top: int | None) -> Any:

@@ -91,7 +91,8 @@ Cv = Annotated[str | None, method_option(metavar="N|loo", help=
     "The number of cross-validation folds, or loo for leave-one-out. Default: loo up to 2,000 rows, else 3; for daf, "
     "3.")]
 Task = Annotated[str | None, method_option(metavar="classification|regression", help=
-    "The kind of target. Default: regression if the target has fractions, else classification.")]
+    "The kind of target. Default: regression if the target has fractions or many distinct whole numbers, else "
+    "classification.")]
 NProbes = Annotated[int | None, method_option(metavar="N", show_default=False, help=
     "The number of probes to score. A tournament plans its rounds by it. Default: 2,000 to 12,000, depending on the "
     "number of rows.")]

@@ -15,7 +15,7 @@ from scipy.stats import rankdata
 
 from ..bif import BIF
 from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
-from ..criteria.base import Target
+from ..criteria.base import Target, note_on_task
 from ..engine.interactions import (
     MIN_PROBES,
     SIMILAR,
@@ -142,7 +142,10 @@ def description(findings: Findings, data: Data) -> dict[str, Any]:
     X, target = data.X, data.target
     (low, high), missing = extremes(X, allow_nan=True), _missing_cells(X)
     columns = {"missing": np.flatnonzero(missing), "constant": np.flatnonzero(low == high)}
+    task = getattr(findings.criterion, "task", "auto")
+    note = None if target is None or task != "auto" else note_on_task(data.y, is_classification=data.is_classification)
     result: dict[str, Any] = {
+        "note_on_task": note,
         "rows": int(X.shape[0]),
         "features": int(X.shape[1]),
         "sparse": bool(sp.issparse(X)),
