@@ -88,6 +88,7 @@ def test_sklearn_checks_of_others(estimator, check):
     check(estimator)
 
 
+@pytest.mark.filterwarnings("ignore:.*rows are nearly equal")
 @pytest.mark.matrix
 @wrappers
 @pytest.mark.parametrize("criterion", ["linear", "naive_bayes"])

@@ -20,6 +20,7 @@ from ._selector import Accepts, n_selected_units
 from .criteria import Criterion, as_criterion
 from .criteria.base import Target, note_on_task, require_trainable, stable_text
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
+from .engine.interactions import columns_of
 from .engine.loop import ProbeError, run_probes
 from .engine.permutation_test import univariate_p_values
 from .engine.probes import MIN_EXPECTED_SIZE
@@ -43,12 +44,15 @@ from .stopping import Rule
 from .validation.errors import ParameterError, warn
 from .validation.missing import STRATEGIES, filled, uninformative_columns
 from .validation.parameters import PATH, Constraint, checked_weights, grouped, named_columns, require_two_weighted
+from .validation.rows import REPLICATES, note_on_replicates, note_on_time_order
 from .validation.stores import CANNOT_TRAVEL, Stored, is_stored
 from .validation.tables import REMEDY, scale_for, scaled, some_columns, uneven_widths
 
 MAX_NAMED = 10  # features in an error message
 FEWEST_COMPARED = 20  # probes, and features, for which equal scores are unusual
 FEW_ROWS, MANY_ROWS = 200, 2000  # bounds on the rows by which the spread of J is judged
+N_COMPARED_IN_ORDER = 20  # features whose values are followed from row to row
+FLAT = 0.1  # range of J, of which more than half of the probes have the same
 LEADING = 10  # features that people read first
 MANY_EXACT_TESTS = 0.02  # share of k-NN tests decided by exact distances that costs about a tenth of the time
 TIES = (
@@ -81,6 +85,7 @@ class Data:
     missing: str | None  # statistic that replaced missing values, where there were any
     uninformative: NDArray[np.int64]  # columns that are constant or empty
     arguments: list[str]  # names of the optional arguments of ``fit`` that were given
+    notes: list[str]  # sentences on the data, given as warnings too
 
     @property
     def matrix(self) -> Any:
@@ -175,12 +180,28 @@ def prepare(
     arguments = [name for name, value in (("groups", groups), ("sample_weight", weights)) if value is not None]
     groups = None if groups is None else np.asarray(groups)
     is_classification = None if y is None else _is_classification(y, criterion)
+    found = []
     if getattr(criterion, "task", "auto") == "auto" and is_classification is not None:
-        note = note_on_task(y, is_classification=is_classification)
-        if note is not None:
-            warn(note)
+        found.append(note_on_task(y, is_classification=is_classification))
+    if groups is None and y is not None and hasattr(selector, "missing"):
+        found.append(note_on_replicates(X))
+    notes = [note for note in found if note is not None]
+    for note in notes:
+        warn(note)
     return Data(
-        X, table, y, is_classification, groups, weights, names, categorical, scale, missing, uninformative, arguments
+        X,
+        table,
+        y,
+        is_classification,
+        groups,
+        weights,
+        names,
+        categorical,
+        scale,
+        missing,
+        uninformative,
+        arguments,
+        notes,
     )
 
 
@@ -419,12 +440,27 @@ def _warn_if_flat(run: Run) -> None:
     n_rows = min(run.settings.shape[0], MANY_ROWS)
     same = np.unique(J, return_counts=True)[1].max() / len(J)
     is_share = -1 <= low <= high <= 1  # not an error in the units of y
-    if same > 0.5 or (is_share and n_rows >= FEW_ROWS and J.std() < 0.5 / n_rows):
+    is_coarse = same > 0.5 and high - low < FLAT
+    if is_share and (is_coarse or (n_rows >= FEW_ROWS and J.std() < 0.5 / n_rows)):
         warn(
             f"J hardly varies between probes (from {low:.5g} to {high:.5g}), so the ranking is mostly noise: models "
             "predict nearly the same, often the largest class, from all features; for rare classes use Tournament with "
             "its default scoring, or scoring='roc_auc'"
         )
+
+
+def note_on_order(data: Data, ranking: NDArray[np.int64]) -> list[str]:
+    """A sentence, also given as a warning, where rows seem to be in the order of time; none with ``groups``."""
+    if data.groups is not None or data.is_classification is None or data.y is None:
+        return []
+    if any(REPLICATES in note for note in data.notes):  # replicates in adjacent rows look like a slow change
+        return []
+    top = np.argsort(ranking, kind="stable")[:N_COMPARED_IN_ORDER]
+    note = note_on_time_order(columns_of(data.X, top), data.y, is_classification=data.is_classification)
+    if note is None:
+        return []
+    warn(note)
+    return [note]
 
 
 def warn_about(run: Run, name: str) -> None:

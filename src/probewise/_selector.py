@@ -19,6 +19,7 @@ from .engine.units import Units, one_hot
 from .evaluation.sizes import MISSING_CATEGORY
 from .validation import tables
 from .validation.parameters import SHARE, check_parameter, named_columns, number_of, plain_labels, warn_of_another_order
+from .validation.rows import warn_of_id_columns
 from .validation.stores import Stored, as_dense, is_stored, readable_type
 from .validation.tables import scaled
 
@@ -86,6 +87,8 @@ class Selector(SelectorMixin, BaseEstimator):
             if isinstance(X, np.ndarray) and X.dtype != readable_type(X.dtype):
                 X = Stored(X) if accepts.stores else X.astype(readable_type(X.dtype))
         names = getattr(self, "feature_names_in_", None)
+        if reset:
+            warn_of_id_columns(X, names)
         if accepts.widths is not None:
             tables.require_widths(X, names, accepts.widths, allow_nan=accepts.nan, remedy=accepts.remedy)
         elif not accepts.nan:

@@ -16,6 +16,7 @@ from ._probing import (
     bind,
     criterion_or_default,
     new_settings,
+    note_on_order,
     prepare,
     row_groups_for,
     run_with,
@@ -155,6 +156,8 @@ class DAF(RunResultsMixin, Selector):
         ``run_.coefficient(name)``, ``run_.certainty()``, ``run_.interactions()`` and more are computed from these.
     criterion_ : Criterion
         The criterion used.
+    notes_ : list of str
+        What may be wrong with the rows or the target, such as replicates; also given as warnings.
 
     Notes
     -----
@@ -242,6 +245,7 @@ class DAF(RunResultsMixin, Selector):
         self.run_ = run_with(self, data, None, criterion, score, row_groups, settings, stop)
         self.criterion_, self.fit_arguments_ = criterion, data.arguments
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
+        self.notes_ = [*data.notes, *note_on_order(data, self.ranking_)]
         warn_about(self.run_, type(self).__name__)
         if self.stop is None and not self.run_.interrupted and "settled" not in self.stop_reason_:
             warn(

@@ -19,6 +19,7 @@ from ._probing import (
     criterion_or_default,
     n_threads_for,
     new_settings,
+    note_on_order,
     prepare,
     row_groups_for,
     run_with,
@@ -121,7 +122,7 @@ class Tournament(RunResultsMixin, Selector):
         "balanced" if a class is rare and all classes have the same weight.
     run_ : Run
         The finished run: settings, ledger, rounds, and what can be computed from them.
-    n_probes_, stop_reason_, history_, criterion_
+    n_probes_, stop_reason_, history_, criterion_, notes_
         As in `DAF`; ``history_["dropped_in_round"]`` is the round after which each feature was dropped, 0 for those
         of the last round.
 
@@ -192,6 +193,7 @@ class Tournament(RunResultsMixin, Selector):
         self.run_ = run_with(self, data, rows, criterion, score, row_groups, settings, stop)
         self.criterion_, self.fit_arguments_ = criterion, data.arguments
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
+        self.notes_ = [*data.notes, *note_on_order(data, self.ranking_)]
         warn_about(self.run_, type(self).__name__)
         if self.n_probes_ < n_probes and not self.run_.interrupted:
             warn(
@@ -254,8 +256,8 @@ class Tournament(RunResultsMixin, Selector):
         """Whether a class is so rare that the default score would hardly count it; weights of the user come first."""
         if self.scoring is not None or scoring != "probability" or data.sample_weight is not None:
             return False
-        sizes = np.unique(data.y, return_counts=True)[1]
-        return bool(max(sizes.min(), FEWEST_OF_CLASS) * len(sizes) < RARE * len(data.y))
+        sizes = np.unique(np.asarray(data.y), return_counts=True)[1]
+        return bool(max(sizes.min(), FEWEST_OF_CLASS) * len(sizes) < RARE * data.shape[0])
 
     def _budget(self, n_rows: int, saved: Settings | None) -> int:
         """The requested number of probes; else that of the run in the ledger, or the default."""
