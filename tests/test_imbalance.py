@@ -103,3 +103,12 @@ def test_sample_of_numbers_covers_their_range():
     rows = sample_of(y)
     assert len(rows) == MAX_ROWS
     np.testing.assert_allclose(np.quantile(y[rows], [0.1, 0.5, 0.9]), np.quantile(y, [0.1, 0.5, 0.9]), atol=0.02)
+
+
+def test_feature_importances_are_shares_of_the_scores():
+    X, y, _ = rare(0, n=300, n_features=30, share=0.4)
+    tournament = Tournament(n_probes=300, random_state=0).fit(X, y)
+    importances = tournament.feature_importances_
+    assert importances.sum() == pytest.approx(1)
+    assert importances.min() == 0
+    assert int(np.argmax(importances)) == int(np.nanargmax(tournament.scores_))

@@ -204,6 +204,13 @@ class RunResultsMixin:
     ranking_: NDArray[np.int64]
 
     @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The scores as shares with sum 1; features with a negative score, or none, have 0."""
+        check_is_fitted(self, "run_")
+        scores = np.maximum(np.nan_to_num(self.run_.scores()), 0.0)
+        return scores / scores.sum() if scores.any() else scores
+
+    @property
     def n_probes_(self) -> int:
         """Number of probes scored."""
         return self.run_.tally.n_probes
