@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,22 +21,12 @@ from .criteria import Criterion, as_criterion
 from .criteria.base import Target, stable_text
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
 from .engine.loop import ProbeError, run_probes
-from .engine.permutation_test import univariate_p_values
 from .engine.probes import MIN_EXPECTED_SIZE
 from .engine.run import Run
 from .engine.schedule import Schedule
-from .engine.settings import COMMAND, RowGroups, Settings
+from .engine.settings import COMMAND, Settings
 from .engine.units import NO_COLUMNS, UnitTable, unit_table, units_of
-from .executors import (
-    Map,
-    executor,
-    keep_in_flight,
-    runs_in_this_process,
-    serial,
-    start_in_background,
-    threads,
-    threads_beside_device,
-)
+from .executors import Map, executor, keep_in_flight, runs_in_this_process, serial, threads_beside_device
 from .kernels.device import find
 from .progress import live_progress, say
 from .stopping import Rule
@@ -57,7 +47,6 @@ SHARED_PARAMETERS = {
     "categorical_features": (SEQUENCE, "from_dtype", None),
     "scale": ("standard", "rank", "auto", None),
     "ledger": (PATH, None),
-    "row_effects": (True, False),
 }
 
 
@@ -216,47 +205,10 @@ def n_threads_for(device: str, n_jobs: int | None) -> int | None:
     return threads_beside_device() if n_jobs is None and find(device) is not None else n_jobs
 
 
-def row_groups_for(selector: Any, score: Any, data: Data, scoring: Any) -> RowGroups | None:
-    """Groups of rows whose contribution to J the ledger keeps; None where J is not a mean over rows."""
-    shares = getattr(score, "row_shares", None) if selector.row_effects else None
-    if shares is None or data.y is None:
-        return None
-    units = {"neg_mean_squared_error": np.var, "neg_mean_absolute_error": np.std}
-    unit_of = units.get(scoring) if isinstance(scoring, str) else None
-    return RowGroups.of(shares, data.y, data.groups, 1.0 if unit_of is None else float(unit_of(data.y)))
-
-
-def warm_up(selector: Any, score: Any, data: Data, row_groups: RowGroups | None, max_probe_size: int) -> None:
+def warm_up(selector: Any, score: Any, data: Data, max_probe_size: int) -> None:
     """Let a GPU load X and compile its kernels while the CPU prepares the run."""
     if isinstance(score, OnDevice) and selector.n_jobs in (None, 1):
-        score.warm_up(min(max_probe_size, data.matrix.shape[1]), None if row_groups is None else row_groups.group_of)
-
-
-def start_p_values(selector: Any, data: Data, seed: int, score: Any) -> Callable[[], NDArray[np.float64] | None]:
-    """A function that returns the univariate p-values of the units; beside a GPU they are computed at once."""
-    if not selector.row_effects:
-        return lambda: None
-    start = start_in_background if isinstance(score, OnDevice) else partial
-    return start(_unit_p_values, data, seed, n_threads_for(selector.device, selector.n_jobs))
-
-
-def _unit_p_values(data: Data, seed: int, n_threads: int | None) -> NDArray[np.float64] | None:
-    """The p-value of each unit: the smallest one of its columns, times their number (Bonferroni)."""
-    if data.is_classification is None or isinstance(data.matrix, Stored):  # a store would be read once more
-        return None
-    weights, columns = data.sample_weight, data.table.columns
-    p_values = univariate_p_values(
-        data.matrix,
-        data.y,
-        of_classes=data.is_classification,
-        seed=seed,
-        together=data.groups,
-        counted=None if weights is None or weights.all() else np.flatnonzero(weights),
-        map=threads(n_threads),
-    )
-    least = np.minimum.reduceat(p_values[columns.indices], columns.offsets[:-1])
-    # Rounded as a ledger stores them, so that a resumed run has the same ones.
-    return np.minimum(least * columns.sizes, 1.0).astype(np.float32).astype(np.float64)
+        score.warm_up(min(max_probe_size, data.matrix.shape[1]))
 
 
 def usual_block_size(criterion: Criterion, score: Any) -> int:
@@ -276,8 +228,6 @@ def new_settings(
     block_size: int,
     cv: Any,
     scoring: Any,
-    row_groups: RowGroups | None,
-    p_values: NDArray[np.float64] | None,
     inclusion: float | None = None,
     schedule: Schedule | None = None,
 ) -> Settings:
@@ -309,9 +259,6 @@ def new_settings(
         command=COMMAND.get(),
         scale=data.scale,
         uneven=uneven_widths(data.X, selector.scale) if checks_widths else None,
-        univariate_p_values=p_values,
-        row_shares=None if row_groups is None else row_groups.shares,
-        row_unit=1.0 if row_groups is None else row_groups.unit,
     )
 
 
@@ -321,14 +268,14 @@ def run_with(
     rows: NDArray[np.int64] | None,
     criterion: Criterion,
     score: Any,
-    row_groups: RowGroups | None,
     settings: Settings,
     stop: Rule,
 ) -> Run:
-    """Score probes until ``stop`` says enough, from where the ledger ends."""
+    """Score probes until ``stop`` says enough, from where the ledger ends; ``rows`` are the rows that are used."""
+    settings = settings if rows is None else replace(settings, rows_used=len(rows))
     if selector.ledger is not None:
         folds = [*score.folds.identity, *([] if rows is None else [(rows,)])]
-        settings = settings.with_data(data.X, data.y, folds, data.sample_weight, row_groups)
+        settings = settings.with_data(data.X, data.y, folds, data.sample_weight)
     on_device, table = isinstance(score, OnDevice), data.take(rows).table
     error_score = getattr(criterion, "error_score", "raise")
     watched: Any = nullcontext()
@@ -348,16 +295,11 @@ def run_with(
             error_score=None if error_score == "raise" else float(error_score),
             progress=progress,
             settings=settings,
-            row_groups=row_groups,
             blocks_at_once=_blocks_at_once(settings, stop) if on_device else 1,
         )
     if selector.verbose and getattr(score, "exact_share", 0.0) > MANY_EXACT_TESTS:
         say(selector.verbose, TIES.format(score.exact_share))
-    group_of = None if row_groups is None else row_groups.group_of
-    if group_of is not None and rows is not None:  # rows that are not in the sample are in no group
-        sampled, group_of = group_of, np.full(data.shape[0], -1)
-        group_of[rows] = sampled
-    return replace(run, ranked_by=getattr(selector, "coefficient", "regression"), row_groups=group_of)
+    return replace(run, ranked_by=getattr(selector, "coefficient", "regression"))
 
 
 @contextmanager

@@ -13,12 +13,11 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted, v
 from .criteria import Criterion
 from .engine.probes import Subsets
 from .engine.run import Run
-from .engine.settings import DEFAULT_FDR
 from .engine.tally import positions
 from .engine.units import Units, one_hot
 from .evaluation.sizes import MISSING_CATEGORY
 from .validation import tables
-from .validation.parameters import SHARE, check_parameter, named_columns, number_of, plain_labels, warn_of_another_order
+from .validation.parameters import named_columns, number_of, plain_labels, warn_of_another_order
 from .validation.stores import Stored, as_dense, is_stored, readable_type
 from .validation.tables import scaled
 
@@ -218,25 +217,8 @@ class RunResultsMixin:
 
     @property
     def std_errors_(self) -> NDArray[np.float64]:
-        """Standard errors of the scores, over other rows and probes where known, else over other probes."""
+        """Standard errors of the scores over other random probes of the same rows; not over new samples."""
         return self.run_.std_errors()
-
-    @property
-    def p_values_(self) -> NDArray[np.float64]:
-        """The p-value of each feature: univariate and conditional tests combined."""
-        return self.run_.require_rows("p_values_", self.run_.p_values())
-
-    def stands_out(self, fdr: float = DEFAULT_FDR) -> NDArray[np.bool_]:
-        """Mask of the features that are related to the target at this false discovery rate.
-
-        Parameters
-        ----------
-        fdr : float, default=0.1
-            The expected share of false discoveries among the returned features that is allowed.
-        """
-        check_is_fitted(self, "run_")
-        check_parameter("fdr", fdr, SHARE)
-        return self.run_.require_rows("stands_out", self.run_.stands_out(fdr))
 
     # ---- support
 

@@ -17,9 +17,7 @@ from ._probing import (
     criterion_or_default,
     new_settings,
     prepare,
-    row_groups_for,
     run_with,
-    start_p_values,
     usual_block_size,
     warm_up,
     warn_about,
@@ -35,13 +33,12 @@ from .validation.parameters import SHARE, check_parameters, seed_of, whole_numbe
 
 DEFAULT_TOP, DEFAULT_SECONDS = 20, 60
 DEFAULT_STOP: Rule = Settled(top=DEFAULT_TOP, overlap=0.9) | MaxTime(DEFAULT_SECONDS)
-STANDS_OUT, SIZE_CURVE = "stands_out", "size_curve"
+SIZE_CURVE = "size_curve"
 
 PARAMETERS = {
     "coefficient": COEFFICIENTS,
     "max_probe_size": (whole_number(1), None),
     "inclusion": (SHARE, None),
-    "fdr": (SHARE,),
     "check_every": (whole_number(1),),
     **SHARED_PARAMETERS,
 }
@@ -60,11 +57,9 @@ class DAF(RunResultsMixin, Selector):
 
     Parameters
     ----------
-    n_features_to_select : int, float, "stands_out", "size_curve" or None, default=None
-        Number of features to select: a number, a share in (0, 1], or None for half. "stands_out" selects the features
-        that are related to the target at the false discovery rate ``fdr``, and at least the best one; "size_curve"
-        selects as many as the cross-validated size curve suggests. A group counts as one. May be changed after
-        ``fit``.
+    n_features_to_select : int, float, "size_curve" or None, default=None
+        Number of features to select: a number, a share in (0, 1], or None for half. "size_curve" selects as many as the
+        cross-validated size curve suggests. A group counts as one. May be changed after ``fit``.
     criterion : str, Criterion, estimator or callable, default="auto"
         The score J of a subset. "auto" is k-NN for dense data of up to 5,000 rows and a linear classifier for sparse
         or taller data. Also "knn", "linear", "naive_bayes", "svm", "tree", "separability"; a criterion of
@@ -94,8 +89,6 @@ class DAF(RunResultsMixin, Selector):
         "rank" gives ranks. "auto" is "standard" for tables in memory of up to 1 GiB in which the standard deviation of
         a column is more than ten times, or less than a tenth of, the median one. Distances and penalties depend on the
         width of columns, so with None wide columns count more. Scaling copies X.
-    fdr : float, default=0.1
-        False discovery rate for ``n_features_to_select="stands_out"``. May be changed after ``fit``.
     stop : Rule, default=None
         When to stop, a rule of `probewise.stopping`; rules combine with ``|`` and ``&``. None: when two halves of the
         probes agree on 90% of the top 20 features, or after a minute: ``Settled(20, 0.9) | MaxTime(60)``.
@@ -106,8 +99,7 @@ class DAF(RunResultsMixin, Selector):
     scoring : str, callable or None, default=None
         The score that J is: a scikit-learn name, or a scorer from ``make_scorer``. Built-in criteria take scores of
         predictions (labels, numbers, or decisions between two classes) such as "balanced_accuracy", "f1", "roc_auc" or
-        "neg_mean_absolute_error"; an estimator takes all scores. Standard errors over rows need a score that is a mean
-        over rows. None: accuracy, R^2, or the estimator's own.
+        "neg_mean_absolute_error"; an estimator takes all scores. None: accuracy, R^2, or the estimator's own.
     device : str, default="cpu"
         Where the criterion runs: "cuda" is a GPU, "cuda:1" the second GPU; "auto" is a GPU if there is one and the
         criterion can use it; "torch-cpu" runs the GPU's code on the CPU. All but "cpu" need torch, the extra ``gpu``.
@@ -118,9 +110,6 @@ class DAF(RunResultsMixin, Selector):
         if it had never stopped.
     random_state : int, RandomState or None, default=None
         An int makes the result repeatable.
-    row_effects : bool, default=True
-        Whether to store the contribution of up to 64 groups of rows to each probe (128 bytes a probe) and to compute
-        p-values: both are needed for standard errors over rows and for `stands_out`.
     verbose : int or callable, default=0
         1 shows live progress, in a terminal or a notebook; a function is called from time to time with a line of text.
 
@@ -133,10 +122,7 @@ class DAF(RunResultsMixin, Selector):
     support_ : array of shape (n_features,)
         Mask of the selected features.
     std_errors_ : array of shape (n_features,)
-        Standard errors of the scores, over other rows and other probes where J is a mean over rows, else over other
-        probes (Welch's).
-    p_values_ : array of shape (n_features,)
-        The p-value of each feature: univariate and conditional tests combined.
+        Standard errors of the scores over other random probes of the same rows (Welch's); not over new samples.
     size_curve_ : SizeCurve
         With ``n_features_to_select="size_curve"``.
     n_probes_ : int
@@ -189,7 +175,6 @@ class DAF(RunResultsMixin, Selector):
     keep: Any = None
     categorical_features: Any = "from_dtype"
     scale: str | None = None
-    fdr: float = 0.1
     stop: Any = None
     check_every: int = 400
     cv: Any = 3
@@ -198,7 +183,6 @@ class DAF(RunResultsMixin, Selector):
     n_jobs: int | None = None
     ledger: Any = None
     random_state: Any = None
-    row_effects: bool = True
     verbose: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> DAF:
@@ -208,17 +192,14 @@ class DAF(RunResultsMixin, Selector):
         weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the score only.
         """
         check_parameters(self, PARAMETERS)
-        if self.n_features_to_select == STANDS_OUT and not self.row_effects:
-            raise ParameterError("row_effects=False computes no p-values: use n_features_to_select='size_curve'")
         stop = as_rule(DEFAULT_STOP if self.stop is None else self.stop)
         saved = saved_settings(self.ledger)
         criterion = as_criterion(self.criterion, X)
         data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, saved=saved)
         seed = seed_of(self.random_state, saved and saved.seed)
         score = bind(criterion, data, cv=self.cv, scoring=self.scoring, device=self.device)
-        row_groups = row_groups_for(self, score, data, self.scoring)
         max_probe_size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
-        warm_up(self, score, data, row_groups, max_probe_size)
+        warm_up(self, score, data, max_probe_size)
         settings = new_settings(
             self,
             data,
@@ -231,10 +212,8 @@ class DAF(RunResultsMixin, Selector):
             block_size=largest_divisor(self.check_every, usual_block_size(criterion, score)),
             cv=self.cv,
             scoring=self.scoring,
-            row_groups=row_groups,
-            p_values=start_p_values(self, data, seed, score)(),
         )
-        self.run_ = run_with(self, data, None, criterion, score, row_groups, settings, stop)
+        self.run_ = run_with(self, data, None, criterion, score, settings, stop)
         self.criterion_, self.fit_arguments_ = criterion, data.arguments
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
         warn_about(self.run_, type(self).__name__)
@@ -262,28 +241,19 @@ class DAF(RunResultsMixin, Selector):
                     "no number of features predicts convincingly better than guessing: the "
                     f"{self.size_curve_.suggested} selected features may be noise"
                 )
-        elif self.n_features_to_select == STANDS_OUT and not self.stands_out(self.fdr).any():
-            warn(
-                f"no feature stands out at a false discovery rate of {self.fdr:g}: the best one is selected and may be "
-                "noise; use more probes, a larger fdr, or a number of features"
-            )
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
-        if self.n_features_to_select not in (STANDS_OUT, SIZE_CURVE):
+        if self.n_features_to_select != SIZE_CURVE:
             return super()._get_support_mask()
         check_is_fitted(self, "ranking_")
-        if self.n_features_to_select == STANDS_OUT:
-            selected = self.stands_out(self.fdr) | (self.ranking_ == 1)
-        elif hasattr(self, "size_curve_"):
-            selected = self.ranking_ <= self.size_curve_.suggested
-        else:
+        if not hasattr(self, "size_curve_"):
             raise ParameterError("n_features_to_select='size_curve' was set after fit: fit again, or give a number")
+        selected = self.ranking_ <= self.size_curve_.suggested
         selected[self._units.kept] = True
         return selected
 
     def _n_selected(self, n_features: int) -> int:
-        is_automatic = self.n_features_to_select in (STANDS_OUT, SIZE_CURVE)
-        return n_features if is_automatic else super()._n_selected(n_features)
+        return n_features if self.n_features_to_select == SIZE_CURVE else super()._n_selected(n_features)
 
 
 def largest_divisor(number: int, most: int) -> int:

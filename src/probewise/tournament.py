@@ -19,9 +19,7 @@ from ._probing import (
     n_threads_for,
     new_settings,
     prepare,
-    row_groups_for,
     run_with,
-    start_p_values,
     usual_block_size,
     warm_up,
     warn_about,
@@ -99,7 +97,7 @@ class Tournament(RunResultsMixin, Selector):
     scoring : str or None, default=None
         None is "probability" for criteria that give probabilities and fill no missing values, else the criterion's
         default.
-    device, n_jobs, ledger, random_state, row_effects, verbose
+    device, n_jobs, ledger, random_state, verbose
         As in `DAF`.
 
     Attributes
@@ -109,8 +107,8 @@ class Tournament(RunResultsMixin, Selector):
     scores_ : array of shape (n_features,)
         The coefficient of each feature of the last round; NaN for features that were dropped before it.
         ``run_.coefficient("regression")`` has the coefficients of all features.
-    std_errors_, p_values_ : array of shape (n_features,)
-        As in `DAF`, estimated in the first round, in which all features take part.
+    std_errors_ : array of shape (n_features,)
+        As in `DAF`.
     run_ : Run
         The finished run: settings, ledger, rounds, and what can be computed from them.
     n_probes_, stop_reason_, history_, criterion_
@@ -142,7 +140,6 @@ class Tournament(RunResultsMixin, Selector):
     n_jobs: int | None = None
     ledger: Any = None
     random_state: Any = None
-    row_effects: bool = True
     verbose: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Tournament:
@@ -156,9 +153,7 @@ class Tournament(RunResultsMixin, Selector):
         used = data.take(rows)
         cv, scoring = self._folds_and_scoring(criterion, used)
         score = bind(criterion, used, cv=cv, scoring=scoring, device=self.device)
-        row_groups = row_groups_for(self, score, used, scoring)
-        warm_up(self, score, used, row_groups, MAX_PROBE_SIZE)
-        p_values = start_p_values(self, data, seed, score)
+        warm_up(self, score, used, MAX_PROBE_SIZE)
         n_probes = self._budget(data.shape[0], saved)
         schedule, block_size = self._schedule(used, criterion, score, n_probes, saved)
         settings = new_settings(
@@ -173,11 +168,9 @@ class Tournament(RunResultsMixin, Selector):
             block_size=block_size,
             cv=cv,
             scoring=scoring,
-            row_groups=row_groups,
-            p_values=p_values(),
         )
         stop = MaxProbes(n_probes) if self.time_limit is None else MaxProbes(n_probes) | MaxTime(self.time_limit)
-        self.run_ = run_with(self, data, rows, criterion, score, row_groups, settings, stop)
+        self.run_ = run_with(self, data, rows, criterion, score, settings, stop)
         self.criterion_, self.fit_arguments_ = criterion, data.arguments
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
         warn_about(self.run_, type(self).__name__)

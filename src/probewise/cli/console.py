@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Columns of the ranking that only files have, and those that only a wide terminal has room for.
 FILE_COLUMNS = ("dropped_in_round", "rank_low", "rank_high", "in_top", "lower_in", "fold_change", *INTERVAL_ENDS)
-WIDE_COLUMNS, WIDE = ("stands_out", "higher_in", "difference", "correlation"), 101
+WIDE_COLUMNS, WIDE = ("higher_in", "difference", "correlation"), 101
 SIZES_SHOWN = 6
 SIGNIFICANT = 0.05
 NARROWEST = 64
@@ -248,16 +248,10 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
 
 def summary_of(selector: Any, names: Sequence[str]) -> str:
     """Sentences on the features, on the run, and on the reason why it stopped."""
-    from ..engine.settings import DEFAULT_FDR
-    from ..report.sentences import notes_on_run, stands_out_sentence
+    from ..report.sentences import notes_on_run
 
-    rate = getattr(selector, "fdr", DEFAULT_FDR)
-    stands_out = selector.run_.stands_out(rate)
-    sentences = [] if stands_out is None else [stands_out_sentence(int(stands_out.sum()), len(names), rate)]
-    sentences += notes_on_run(selector.run_, names)
     run = selector.run_
-    if run.row_groups is not None and (n_used := int((run.row_groups >= 0).sum())) < len(run.row_groups):
-        sentences.append(f"Scored on {n_used:,} of {len(run.row_groups):,} rows")
+    sentences = notes_on_run(run, names)
     seconds = run.ledger.seconds
     speed = f", {selector.n_probes_ / seconds:,.0f} per second" if seconds else ""
     sentences.append(f"{selector.n_probes_:,} probes in {seconds:.1f} s{speed}, seed {run.plan.seed}")

@@ -100,9 +100,8 @@ TimeLimit = Annotated[float | None, method_option(metavar="TIME", parser=seconds
 Stop = Annotated[str | None, method_option(metavar="RULE", help=
     "When daf stops: rules of probewise.stopping, such as 'Settled(20) | MaxTime(60)' (the default), "
     "'MinCoverage(100)' or 'Settled(20, confidence=0.95)'.")]
-NFeaturesToSelect = Annotated[str | None, method_option(metavar="N|stands_out|size_curve", help=
-    "How many features to select. For daf also stands_out: the features that are related to the target; or size_curve: "
-    "as many as predict best. Default: as many as --top.")]
+NFeaturesToSelect = Annotated[str | None, method_option(metavar="N|size_curve", help=
+    "How many features to select. For daf also size_curve: as many as predict best. Default: as many as --top.")]
 
 # ---- the trials of a comparison
 

@@ -98,17 +98,8 @@ class BoundAverage:
         return np.mean([part(subsets) for part in self.parts], axis=0)
 
     @property
-    def row_shares(self) -> Floats | None:
-        """Row shares of the first part, if all parts have the same."""
-        shares: list[Any] = [getattr(part, "row_shares", None) for part in self.parts]
-        return shares[0] if all(own is not None and np.array_equal(own, shares[0]) for own in shares) else None
-
-    @property
     def exact_share(self) -> float:
         return max(getattr(part, "exact_share", 0.0) for part in self.parts)
-
-    def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
-        return mean_outcomes([part.outcomes(subsets, group_of) for part in self.parts])  # type: ignore[attr-defined]
 
     def to(self, device: str) -> DeviceAverage:
         """Scorer on a torch device: a function of (indices, offsets)."""
@@ -124,12 +115,3 @@ class DeviceAverage:
 
     def __call__(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
         return np.mean(list(self.map(lambda part: part(indices, offsets), self.parts)), axis=0)
-
-    def outcomes(self, *arguments: Any) -> tuple[Floats, NDArray[np.float32]]:
-        return mean_outcomes(list(self.map(lambda part: part.outcomes(*arguments), self.parts)))
-
-
-def mean_outcomes(of_parts: list[tuple[Floats, NDArray[np.float32]]]) -> tuple[Floats, NDArray[np.float32]]:
-    """Mean over parts of J and of the outcomes of groups."""
-    scores, means = zip(*of_parts, strict=True)
-    return np.mean(scores, axis=0), np.asarray(np.mean(means, axis=0, dtype=np.float64), np.float32)

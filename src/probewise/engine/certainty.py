@@ -1,11 +1,11 @@
 """Certainty of a ranking: intervals of coefficients and ranks, and the probability of being in the true top k.
 
-The true coefficient is that of infinitely many probes of the same data; an estimate is the truth plus normal noise with
+The intervals describe other random probes of the same rows, not new samples: the true coefficient is that of
+infinitely many probes of the same rows, and an estimate is the truth plus normal noise with
 a known standard error. Features on top are there partly by chance, so the prior distribution of the truths is estimated
 from all coefficients together (empirical Bayes); with it, the coefficient of a feature gives the posterior of its
 truth. The true rank of a feature is one more than the number of truths above its own. No random numbers are used.
 
-The last functions adjust p-values for multiple testing: Holm, and Benjamini and Hochberg.
 """
 
 from __future__ import annotations
@@ -389,14 +389,3 @@ def holm(p_values: Floats) -> Floats:
     adjusted = np.empty_like(p_values)
     np.put_along_axis(adjusted, order, np.minimum(stepped, 1), axis=0)
     return adjusted
-
-
-def discoveries(p_values: Floats, rate: float) -> NDArray[np.bool_]:
-    """Mask of the discoveries at this false discovery rate (Benjamini and Hochberg, 1995).
-
-    ``scipy.stats.false_discovery_control(p) <= rate`` refuses NaN and rounds differently at the threshold, which
-    changed 4 in 100,000 results.
-    """
-    ordered = np.sort(p_values)
-    under = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
-    return p_values <= ordered[under[-1]] if len(under) else np.zeros(len(ordered), dtype=bool)

@@ -48,21 +48,9 @@ def mean_by_size(plan: ProbePlan, ledger: Ledger, start: int, stop: int) -> Floa
         sizes = plan.sizes(low, high)
         counts += np.bincount(sizes, minlength=len(counts))
         sums_of_j += np.bincount(sizes, ledger.values(low, high), minlength=len(counts))
-    group = _group_sizes(counts)
+    group = ((np.cumsum(counts) - counts) // MIN_PROBES_PER_MEAN).astype(np.int64)
     with np.errstate(invalid="ignore"):
         return (np.bincount(group, sums_of_j) / np.bincount(group, counts))[group]
-
-
-def size_groups(plan: ProbePlan, n_probes: int) -> NDArray[np.int64]:
-    """For each size, the number of the group of sizes that share a mean, among the first probes."""
-    counts = np.zeros(plan.largest + 1)
-    for low, high in batches(plan, 0, n_probes):
-        counts += np.bincount(plan.sizes(low, high), minlength=len(counts))
-    return _group_sizes(counts)
-
-
-def _group_sizes(counts: Floats) -> NDArray[np.int64]:
-    return ((np.cumsum(counts) - counts) // MIN_PROBES_PER_MEAN).astype(np.int64)
 
 
 def batches(plan: ProbePlan, start: int, stop: int) -> Iterator[tuple[int, int]]:

@@ -138,9 +138,6 @@ class UnitScore:
     def __call__(self, subsets: Subsets) -> Any:
         return self.score(expanded(subsets, self.columns, self.kept))
 
-    def outcomes(self, subsets: Subsets, group_of: NDArray[np.int64]) -> Any:
-        return self.score.outcomes(expanded(subsets, self.columns, self.kept), group_of)
-
 
 def unit_table(
     X: Any,

@@ -87,8 +87,8 @@ def to_frame(selector: Any, backend: str | None = None) -> Any:
     DataFrame
         Columns ``feature``, ``rank``, ``score`` and ``selected``; for methods that use probes also ``std_error``,
         ``above_average`` (the score minus the average score), ``probed`` (number of probes with the feature),
-        ``rank_low`` and ``rank_high`` (95% interval of the rank), ``in_top`` (probability of being in the true top),
-        and ``p_value`` and ``stands_out`` where they are known.
+        and, for `DAF`, ``rank_low`` and ``rank_high`` (95% interval of the rank) and ``in_top`` (probability of being
+        in the top), which describe other random probes of the same rows.
     """
     return import_module(".ranking_table", __name__).frame_of(selector, backend)
 

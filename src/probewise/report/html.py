@@ -30,11 +30,9 @@ from .sentences import count, evidence_in_words, number, one_line, p_value, perc
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("charts.js", "plots.js", "table.js", "page.js")
 N_ROWS, N_DRAWN, N_DIRECTIONS, N_TOP_FEATURES = 25, 30, 200, 10
-DRAWN_SECTIONS = (
-    *("values", "sizes", "convergence", "univariate", "redundancy", "interactions", "row_effects", "study"),
-)
+DRAWN_SECTIONS = (*("values", "sizes", "convergence", "univariate", "redundancy", "interactions", "study"),)
 FIRST_COLUMNS = (
-    *("rank", "feature", "score", "above_average", "std_error", "stands_out", "higher_in", "lower_in"),
+    *("rank", "feature", "score", "above_average", "std_error", "higher_in", "lower_in"),
     *("difference", "fold_change", "correlation"),
 )
 NOTEBOOK_COLUMNS = ("rank", "feature", "score", "above_average", "std_error")

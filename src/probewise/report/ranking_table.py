@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 from .._selector import frame_library
 from ..criteria.base import Target
 from ..engine.interactions import columns_of
-from ..engine.settings import DEFAULT_FDR
 from ..stopping import TopKConfidence, as_rule
 from ..validation.parameters import check_parameter
 
@@ -33,7 +32,7 @@ INTENSITY_RANGE = 50.0  # intensities and counts span more than this, their loga
 Z_95 = float(ndtri(0.975))
 LIBRARIES = ("pandas", "polars")
 INTERVAL_ENDS = ("difference_low", "difference_high", "correlation_low", "correlation_high")
-DECIMALS = {"in_top": 2, "p_value": 4, **dict.fromkeys(("difference", "correlation", "fold_change", *INTERVAL_ENDS), 2)}
+DECIMALS = {"in_top": 2, **dict.fromkeys(("difference", "correlation", "fold_change", *INTERVAL_ENDS), 2)}
 LABELS = {
     "rank": "rank",
     "feature": "feature",
@@ -41,10 +40,8 @@ LABELS = {
     "above_average": "above average",
     "std_error": "std error",
     "probed": "probed",
-    "p_value": "p-value",
     "selected": "selected",
     "dropped_in_round": "dropped in round",
-    "stands_out": "stands out",
     "rank_low": "rank, 95% CI: from",
     "rank_high": "to",
     "in_top": "probability of top {top}",
@@ -63,8 +60,8 @@ LABELS = {
 def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool = False) -> dict[str, Any]:
     """Columns of the ranking of a fitted selector, as in `ranking_columns`.
 
-    ``certainty=True`` adds the rank intervals and the probability of being in the top, which takes a while for many
-    features.
+    ``certainty=True`` adds rank intervals and the probability of being in the top for a `DAF`, which takes a while for
+    many features.
     """
     run = getattr(selector, "run_", None)
     columns = ranking_columns(
@@ -73,7 +70,6 @@ def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool 
         names,
         std_errors=getattr(selector, "std_errors_", None),
         run=run,
-        fdr=getattr(selector, "fdr", DEFAULT_FDR),
         top=top_size(run, getattr(selector, "stop", None)) if certainty and run is not None else None,
     )
     if run is not None and isinstance(selector.n_features_to_select, str):
@@ -102,7 +98,6 @@ def ranking_columns(
     *,
     std_errors: NDArray[np.float64] | None = None,
     run: Run | None = None,
-    fdr: float = DEFAULT_FDR,
     top: int | None = None,
 ) -> dict[str, Any]:
     """Columns of a ranking, best feature first, with the keys of `LABELS`; columns that are not known are left out."""
@@ -116,12 +111,11 @@ def ranking_columns(
         values |= {
             "above_average": scores - np.nanmean(coefficients) if np.isfinite(scores).any() else None,
             "probed": run.feature_tally.counts,
-            "p_value": run.p_values(),
-            "stands_out": run.stands_out(fdr),
         }
-        columns |= {} if top is None else _certainty_columns(run, ranking, top)
         if run.in_rounds:
             columns["dropped_in_round"] = [number or None for number in run.dropped_in_round()[order].tolist()]
+        elif top is not None:
+            columns |= _certainty_columns(run, ranking, top)
     return columns | {name: column[order] for name, column in values.items() if column is not None}
 
 
@@ -137,8 +131,8 @@ def in_label_order(columns: dict[str, Any]) -> dict[str, Any]:
 def _certainty_columns(run: Run, ranking: NDArray[np.int64], top: int) -> dict[str, Any]:
     """The 95% interval of each feature's rank and its probability of being in the top, best feature first.
 
-    None or NaN for features that were not probed up to the last round. No columns at all if the ranking is not the
-    order of the coefficient, for example with groups of features.
+    They describe other random probes of the same rows. None or NaN for features that were not probed. No columns at all
+    if the ranking is not the order of the coefficient, for example with groups of features.
     """
     certainty, order = run.certainty(), np.argsort(ranking, kind="stable")
     if not certainty.is_of(ranking):
@@ -152,8 +146,8 @@ def _certainty_columns(run: Run, ranking: NDArray[np.int64], top: int) -> dict[s
 def top_size(run: Run, stop: Any = None) -> int:
     """Number of features in the top that the rank certainty and the convergence refer to.
 
-    It is the smallest top that the stopping rule watches, 20 by default, and at most a quarter of the features in the
-    last round: two rankings of a few features always share most of a larger top.
+    It is the smallest top that the stopping rule watches, 20 by default, and at most a quarter of the features: two
+    rankings of a few features always share most of a larger top.
     """
     watched = () if stop is None else as_rule(stop).watch
     tops = (item.top if isinstance(item, TopKConfidence) else item for item in watched if not isinstance(item, str))
@@ -311,8 +305,6 @@ def cell(name: str, value: Any, decimals: int, *, blank: str = "-") -> str:
         return blank
     if isinstance(value, int | np.integer):
         return f"{value:,}"
-    if name == "p_value" and value < 0.0001:
-        return "<0.0001"
     return f"{value:.{DECIMALS.get(name, decimals)}f}"
 
 

@@ -40,7 +40,6 @@ MAX_CHECKS = 200
 N_CORRELATED = 30
 N_DRAWN, MAX_CLASSES, MAX_POINTS, MAX_SAMPLES = 12, 6, 40, 200
 N_INTERACTING, N_STRONGEST = 20, 10
-N_WITH_ROW_EFFECTS, MAX_LISTED_ROWS = 15, 2000
 SHUFFLED_SECONDS = 5.0  # runs up to this long are repeated with shuffled targets
 REFIT_CELLS = 4_000_000  # filters are refitted in each fold for tables up to this size
 UNIVARIATE_CELLS = 500_000_000
@@ -112,25 +111,6 @@ def interactions(findings: Findings, data: Data | None = None) -> dict[str, Any]
             for group in groups
         ],
         "used_correlations": data is not None,
-    }
-
-
-def row_effects(findings: Findings, data: Data | None = None) -> dict[str, Any]:
-    """Effect of each top feature on each group of samples; groups of a class and similar groups are adjacent."""
-    assert findings.run is not None
-    if findings.run.row_effects is None:
-        raise Unavailable("this run recorded no effects on single samples, or its criterion gives one number for all")
-    if findings.selector is None:
-        raise Unavailable("a ledger does not store which samples form a group (report a fitted selector instead)")
-    labels = data.y if data is not None and data.is_classification else None
-    result = findings.run.which_rows(N_WITH_ROW_EFFECTS, labels=labels)
-    n_rows = [len(rows) for rows in result.rows]
-    return {
-        "features": list(result.names),
-        "effects": json_numbers(result.effects),
-        "rows": [rows.tolist() for rows in result.rows] if sum(n_rows) <= MAX_LISTED_ROWS else None,
-        "n_rows": n_rows,
-        "classes": [str(label) for label in result.classes] if result.blocks else None,
     }
 
 
@@ -324,7 +304,7 @@ def univariate(findings: Findings, data: Data) -> dict[str, Any]:
     """Ranks of single features (BIF, FSDD), compared with the ranking.
 
     "missed" are features at the top of this ranking that rank low in all univariate ones; "univariate_only" are at the
-    top of all univariate ones and rank low here. If p-values are known, both must stand out.
+    top of all univariate ones and rank low here.
     """
     if data.target is None or data.y is None:
         raise Unavailable(NO_TARGET)
@@ -347,9 +327,8 @@ def univariate(findings: Findings, data: Data) -> dict[str, Any]:
         raise Unavailable("the table is too large, or the method itself is univariate")
     top = min(N_UNIVARIATE, max(1, len(findings.order) // 4))
     all_ranks, here = np.array(list(ranks.values())), np.argsort(findings.order) + 1
-    stands_out = np.ones(len(here), dtype=bool) if findings.stands_out is None else findings.stands_out
-    missed = (here <= top) & (all_ranks.min(axis=0) > 3 * top) & stands_out
-    univariate_only = (here > 3 * top) & (all_ranks.max(axis=0) <= top) & stands_out
+    missed = (here <= top) & (all_ranks.min(axis=0) > 3 * top)
+    univariate_only = (here > 3 * top) & (all_ranks.max(axis=0) <= top)
     return {
         "ranks": ranks,
         "methods": methods,

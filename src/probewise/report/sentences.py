@@ -78,15 +78,6 @@ def predicts(summary: dict[str, Any]) -> bool:
     return (summary["nested_score"] or summary["sizes"] or {}).get("beats_guessing") is not False
 
 
-def stands_out_sentence(n_standing_out: int, n_features: int, fdr: float, target: str = "the target") -> str:
-    """The number of features that are significantly related to the target, without the full stop."""
-    related = f"related to {target} more than chance would explain"
-    if not n_standing_out:
-        return f"No feature is {related} (0 of {n_features:,} features at a false discovery rate of {fdr:g})"
-    they = "stands out: it is" if n_standing_out == 1 else "stand out: they are"
-    return f"{n_standing_out:,} of {n_features:,} features {they} {related} (false discovery rate {fdr:g})"
-
-
 def leakage_sentence(names: Sequence[str]) -> str:
     """A warning about features that determine the target, without the full stop."""
     more = [f"{len(names) - N_LEAKING:,} more"] if len(names) > N_LEAKING else []
@@ -100,20 +91,8 @@ def _which_features(summary: dict[str, Any]) -> str:
     features, scores = ranking["columns"]["feature"], ranking["columns"]["score"]
     first = [name for name, score in zip(features, scores, strict=True) if score is not None] or features
     leaders = f"{_named(first[:N_LEADERS])} {'ranks' if len(first) == 1 else 'rank'} first"
-    n_features, n_standing_out = summary["data"]["features"], ranking["n_standing_out"]
     target = one_line(summary["header"]["target"] or "the target")
-    if n_standing_out is None:
-        untested = " Whether this is more than chance was not tested." if summary["run"]["probes"] else ""
-        return f"Of {n_features:,} features, {leaders} for predicting {target}.{untested}"
-    sentence = stands_out_sentence(n_standing_out, n_features, ranking["fdr"], target)
-    if not n_standing_out:
-        if (summary["nested_score"] or {}).get("beats_guessing"):
-            return f"{sentence}, but together features predict better than guessing. {leaders}."
-        return f"{sentence}. {leaders}, but something always does: do not read meaning into it."
-    stands_out = ranking["columns"]["stands_out"]
-    names = [name for name, stands in zip(features, stands_out, strict=True) if stands][:N_LEADERS]
-    best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names)}"
-    return f"{sentence}. {best}.{_how_settled(summary)}"
+    return f"Of {summary['data']['features']:,} features, {leaders} for predicting {target}.{_how_settled(summary)}"
 
 
 def _how_settled(summary: dict[str, Any]) -> str:
@@ -175,7 +154,7 @@ def _comparison_in_words(score: dict[str, Any]) -> str:
 
 
 def notes_on_run(run: Run, names: Sequence[str]) -> list[str]:
-    """Sentences on groups of features, kept and categorical features, tests and rounds, without full stops."""
+    """Sentences on groups of features, kept and categorical features, scales and rounds, without full stops."""
     settings, sizes = run.settings, run.units.members.sizes
     n_groups, n_grouped = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     notes = []
@@ -190,13 +169,8 @@ def notes_on_run(run: Run, names: Sequence[str]) -> list[str]:
             f"The features have very different scales (standard deviations from {low:.3g} to {high:.3g}), and the "
             "criterion uses distances, which large values dominate: consider scale='standard'"
         )
-    if settings.scoring is not None and settings.row_shares is None and settings.univariate_p_values is not None:
-        notes.append(
-            f"Standard errors describe other probes, not new samples: scoring by {settings.scoring} does not show what "
-            "each sample contributes"
-        )
-    if run.row_effects is not None and settings.univariate_p_values is None:
-        notes.append("The univariate permutation test was skipped because the table is not in memory")
+    if settings.rows_used is not None:
+        notes.append(f"Scored on a sample of {settings.rows_used:,} of {settings.shape[0]:,} rows")
     if run.in_rounds:
         n_active = _abridged([len(part.active) for part in run.plan.rounds])
         ends = _abridged([part.start for part in run.plan.rounds[1:]])

@@ -202,7 +202,6 @@ def _computed_sections(findings: Findings, data: Data | None) -> tuple[dict[str,
         "univariate": compute("univariate", sections.univariate, data, needs_data=True),
         "redundancy": compute("redundancy", sections.redundancy, data, needs_data=True),
         "interactions": compute("interactions", sections.interactions, data) if has_run else None,
-        "row_effects": compute("row_effects", sections.row_effects, data) if has_run else None,
     }, omitted
 
 
@@ -230,14 +229,13 @@ def _leaking_features(findings: Findings, data: Data | None) -> list[str] | None
 
 def _ranking(findings: Findings, data: Data | None, univariate_ranks: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
     """The whole ranking as columns, best feature first, and the labels of the columns."""
-    run, order, stands_out = findings.run, findings.order, findings.stands_out
+    order = findings.order
     columns = ranking_columns(
         findings.ranking,
         findings.scores,
         findings.names,
         std_errors=findings.std_errors,
-        run=run,
-        fdr=findings.fdr,
+        run=findings.run,
         top=findings.top,
     )
     score = "score" if findings.coefficient == "regression" else findings.score_name
@@ -257,8 +255,6 @@ def _ranking(findings: Findings, data: Data | None, univariate_ranks: dict[str, 
         "columns": {name: _as_list(values) for name, values in columns.items()},
         "labels": {name: labels[name] for name in columns},
         "column_numbers": order.tolist(),
-        "n_standing_out": None if stands_out is None else int(stands_out.sum()),
-        "fdr": findings.fdr,
     }
 
 
