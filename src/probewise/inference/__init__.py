@@ -1,0 +1,9 @@
+"""Tests of features: which ones are related to the target, which are needed given the others, which act in pairs.
+
+The tests use the data only; nothing here depends on probes or on a ranking.
+"""
+
+from .association import associated
+from .discoveries import Discoveries
+
+__all__ = ["Discoveries", "associated"]
