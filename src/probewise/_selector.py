@@ -14,9 +14,12 @@ from .criteria import Criterion
 from .engine.probes import Subsets
 from .engine.run import Run
 from .engine.tally import positions
-from .engine.units import Units, one_hot
+from .engine.units import Units, UnitTable, one_hot
 from .evaluation.sizes import MISSING_CATEGORY
+from .inference import Discoveries, associated
+from .inference.discoveries import q_values
 from .validation import tables
+from .validation.errors import ParameterError
 from .validation.parameters import named_columns, number_of, plain_labels, warn_of_another_order
 from .validation.stores import Stored, as_dense, is_stored, readable_type
 from .validation.tables import scaled
@@ -36,6 +39,7 @@ else:
     from sklearn.base import BaseEstimator
     from sklearn.feature_selection import SelectorMixin
 
+DEFAULT_FDR = 0.1
 ANY_NUMBERS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
 
 
@@ -193,11 +197,13 @@ class Selector(SelectorMixin, BaseEstimator):
 
 
 class RunResultsMixin:
-    """Results that `DAF` and `Tournament` read from ``run_``."""
+    """Results that `DAF` and `Tournament` read from ``run_``, and tests of features on the data of ``fit``."""
 
     run_: Run
     criterion_: Criterion
     ranking_: NDArray[np.int64]
+    n_jobs: int | None
+    _tests: dict[str, Discoveries]
 
     @property
     def n_probes_(self) -> int:
@@ -220,6 +226,47 @@ class RunResultsMixin:
         """Standard errors of the scores over other random probes of the same rows; not over new samples."""
         return self.run_.std_errors()
 
+    # ---- inference
+
+    def stands_out(self, fdr: float = DEFAULT_FDR) -> NDArray[np.bool_]:
+        """Mask of the features that are related to the target at this false discovery rate (`inference.associated`).
+
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            The expected share of false discoveries among the returned features that is allowed.
+        """
+        return self._tested().at(fdr).mask
+
+    @property
+    def p_values_(self) -> NDArray[np.float64]:
+        """p-value of each feature: is it related to the target? NaN for features of ``keep``."""
+        return self._tested().p_values
+
+    @property
+    def q_values_(self) -> NDArray[np.float64]:
+        """q-value of each feature: the smallest false discovery rate at which it is related to the target."""
+        return self._tested().q_values
+
+    def _tested(self) -> Discoveries:
+        """The test of all features, on the data of ``fit``, when it is first needed."""
+        check_is_fitted(self, "run_")
+        if "associated" not in self._tests:
+            data = getattr(self, "_data", None)
+            if data is None:
+                raise ParameterError(
+                    "a loaded selector has no data to test features on: call probewise.inference.associated(X, y), or "
+                    "call stands_out() before the selector is saved"
+                )
+            options = {"groups": data.groups, "sample_weight": data.sample_weight, "n_jobs": self.n_jobs}
+            self._tests["associated"] = tested_units(data.table, data.y, data.is_classification, self.run_, **options)
+        return self._tests["associated"]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without the data of ``fit``; results of tests are kept."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {name: value for name, value in state.items() if name != "_data"}
+
     # ---- support
 
     @property
@@ -237,6 +284,35 @@ class RunResultsMixin:
         is_category = np.isin(np.arange(X.shape[1]), () if settings.categorical is None else settings.categorical)
         X = scaled(X, settings.scale, is_category)
         return one_hot(X, is_category, names) if is_category.any() else (X, None)
+
+
+def tested_units(
+    table: UnitTable, y: Any, is_classification: bool | None, run: Run, *, groups: Any, sample_weight: Any, n_jobs: Any
+) -> Discoveries:
+    """Which features are related to y. A unit has the smallest p-value of its columns, times their number (Bonferroni).
+
+    q-values are adjusted over units (Benjamini and Hochberg).
+    """
+    if is_classification is None:
+        raise ParameterError("features can only be tested against one column of classes or numbers: y is none")
+    if isinstance(table.matrix, Stored):
+        raise ParameterError(
+            "features are tested in memory, and X is in a store: call probewise.inference.associated(X[:, columns], y) "
+            "for columns that fit into memory"
+        )
+    found = associated(
+        table.matrix,
+        y,
+        groups=groups,
+        sample_weight=sample_weight,
+        task="classification" if is_classification else "regression",
+        random_state=run.plan.seed,
+        n_jobs=n_jobs,
+    )
+    units, columns = table.units, table.columns
+    least = np.minimum.reduceat(found.p_values[columns.indices], columns.offsets[:-1])
+    p_values = np.minimum(least * columns.sizes, 1.0)
+    return Discoveries(units.per_feature(p_values), units.per_feature(q_values(p_values)))
 
 
 def n_selected_units(selector: Any, units: Units) -> int:

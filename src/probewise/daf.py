@@ -33,12 +33,13 @@ from .validation.parameters import SHARE, check_parameters, seed_of, whole_numbe
 
 DEFAULT_TOP, DEFAULT_SECONDS = 20, 60
 DEFAULT_STOP: Rule = Settled(top=DEFAULT_TOP, overlap=0.9) | MaxTime(DEFAULT_SECONDS)
-SIZE_CURVE = "size_curve"
+STANDS_OUT, SIZE_CURVE = "stands_out", "size_curve"
 
 PARAMETERS = {
     "coefficient": COEFFICIENTS,
     "max_probe_size": (whole_number(1), None),
     "inclusion": (SHARE, None),
+    "fdr": (SHARE,),
     "check_every": (whole_number(1),),
     **SHARED_PARAMETERS,
 }
@@ -57,9 +58,11 @@ class DAF(RunResultsMixin, Selector):
 
     Parameters
     ----------
-    n_features_to_select : int, float, "size_curve" or None, default=None
-        Number of features to select: a number, a share in (0, 1], or None for half. "size_curve" selects as many as the
-        cross-validated size curve suggests. A group counts as one. May be changed after ``fit``.
+    n_features_to_select : int, float, "stands_out", "size_curve" or None, default=None
+        Number of features to select: a number, a share in (0, 1], or None for half. "stands_out" selects the features
+        that are related to the target at the false discovery rate ``fdr``, and at least the best one; "size_curve"
+        selects as many as the cross-validated size curve suggests. A group counts as one. May be changed after
+        ``fit``.
     criterion : str, Criterion, estimator or callable, default="auto"
         The score J of a subset. "auto" is k-NN for dense data of up to 5,000 rows and a linear classifier for sparse
         or taller data. Also "knn", "linear", "naive_bayes", "svm", "tree", "separability"; a criterion of
@@ -89,6 +92,8 @@ class DAF(RunResultsMixin, Selector):
         "rank" gives ranks. "auto" is "standard" for tables in memory of up to 1 GiB in which the standard deviation of
         a column is more than ten times, or less than a tenth of, the median one. Distances and penalties depend on the
         width of columns, so with None wide columns count more. Scaling copies X.
+    fdr : float, default=0.1
+        False discovery rate for ``n_features_to_select="stands_out"``. May be changed after ``fit``.
     stop : Rule, default=None
         When to stop, a rule of `probewise.stopping`; rules combine with ``|`` and ``&``. None: when two halves of the
         probes agree on 90% of the top 20 features, or after a minute: ``Settled(20, 0.9) | MaxTime(60)``.
@@ -123,6 +128,8 @@ class DAF(RunResultsMixin, Selector):
         Mask of the selected features.
     std_errors_ : array of shape (n_features,)
         Standard errors of the scores over other random probes of the same rows (Welch's); not over new samples.
+    p_values_, q_values_ : array of shape (n_features,)
+        Is the feature related to the target? From `probewise.inference.associated`, computed when first used.
     size_curve_ : SizeCurve
         With ``n_features_to_select="size_curve"``.
     n_probes_ : int
@@ -175,6 +182,7 @@ class DAF(RunResultsMixin, Selector):
     keep: Any = None
     categorical_features: Any = "from_dtype"
     scale: str | None = None
+    fdr: float = 0.1
     stop: Any = None
     check_every: int = 400
     cv: Any = 3
@@ -214,7 +222,7 @@ class DAF(RunResultsMixin, Selector):
             scoring=self.scoring,
         )
         self.run_ = run_with(self, data, None, criterion, score, settings, stop)
-        self.criterion_, self.fit_arguments_ = criterion, data.arguments
+        self.criterion_, self.fit_arguments_, self._data, self._tests = criterion, data.arguments, data, {}
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
         warn_about(self.run_, type(self).__name__)
         if self.stop is None and not self.run_.interrupted and "settled" not in self.stop_reason_:
@@ -241,19 +249,28 @@ class DAF(RunResultsMixin, Selector):
                     "no number of features predicts convincingly better than guessing: the "
                     f"{self.size_curve_.suggested} selected features may be noise"
                 )
+        elif self.n_features_to_select == STANDS_OUT and not self.stands_out(self.fdr).any():
+            warn(
+                f"no feature stands out at a false discovery rate of {self.fdr:g}: the best one is selected and may be "
+                "noise; use a larger fdr, or a number of features"
+            )
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
-        if self.n_features_to_select != SIZE_CURVE:
+        if self.n_features_to_select not in (STANDS_OUT, SIZE_CURVE):
             return super()._get_support_mask()
         check_is_fitted(self, "ranking_")
-        if not hasattr(self, "size_curve_"):
+        if self.n_features_to_select == STANDS_OUT:
+            selected = self.stands_out(self.fdr) | (self.ranking_ == 1)
+        elif hasattr(self, "size_curve_"):
+            selected = self.ranking_ <= self.size_curve_.suggested
+        else:
             raise ParameterError("n_features_to_select='size_curve' was set after fit: fit again, or give a number")
-        selected = self.ranking_ <= self.size_curve_.suggested
         selected[self._units.kept] = True
         return selected
 
     def _n_selected(self, n_features: int) -> int:
-        return n_features if self.n_features_to_select == SIZE_CURVE else super()._n_selected(n_features)
+        is_automatic = self.n_features_to_select in (STANDS_OUT, SIZE_CURVE)
+        return n_features if is_automatic else super()._n_selected(n_features)
 
 
 def largest_divisor(number: int, most: int) -> int:

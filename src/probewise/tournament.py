@@ -107,7 +107,7 @@ class Tournament(RunResultsMixin, Selector):
     scores_ : array of shape (n_features,)
         The coefficient of each feature of the last round; NaN for features that were dropped before it.
         ``run_.coefficient("regression")`` has the coefficients of all features.
-    std_errors_ : array of shape (n_features,)
+    std_errors_, p_values_, q_values_ : array of shape (n_features,)
         As in `DAF`.
     run_ : Run
         The finished run: settings, ledger, rounds, and what can be computed from them.
@@ -171,7 +171,7 @@ class Tournament(RunResultsMixin, Selector):
         )
         stop = MaxProbes(n_probes) if self.time_limit is None else MaxProbes(n_probes) | MaxTime(self.time_limit)
         self.run_ = run_with(self, data, rows, criterion, score, settings, stop)
-        self.criterion_, self.fit_arguments_ = criterion, data.arguments
+        self.criterion_, self.fit_arguments_, self._data, self._tests = criterion, data.arguments, data, {}
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
         warn_about(self.run_, type(self).__name__)
         if self.n_probes_ < n_probes and not self.run_.interrupted:

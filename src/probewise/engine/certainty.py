@@ -379,13 +379,3 @@ def _share(name: str, value: float, *, most: bool = False) -> float:
     if not 0 < value <= 1 or (value == 1 and not most):
         raise ValueError(f"{name}={value!r} must be above 0 and {'at most' if most else 'below'} 1")
     return float(value)
-
-
-def holm(p_values: Floats) -> Floats:
-    """Holm's adjusted p-values, along the first axis; scipy has no such function."""
-    order = np.argsort(p_values, axis=0, kind="stable")
-    factors = np.arange(len(p_values), 0, -1).reshape(-1, *[1] * (p_values.ndim - 1))
-    stepped = np.maximum.accumulate(np.take_along_axis(p_values, order, axis=0) * factors, axis=0)
-    adjusted = np.empty_like(p_values)
-    np.put_along_axis(adjusted, order, np.minimum(stepped, 1), axis=0)
-    return adjusted

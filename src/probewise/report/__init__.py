@@ -88,7 +88,8 @@ def to_frame(selector: Any, backend: str | None = None) -> Any:
         Columns ``feature``, ``rank``, ``score`` and ``selected``; for methods that use probes also ``std_error``,
         ``above_average`` (the score minus the average score), ``probed`` (number of probes with the feature),
         and, for `DAF`, ``rank_low`` and ``rank_high`` (95% interval of the rank) and ``in_top`` (probability of being
-        in the top), which describe other random probes of the same rows.
+        in the top), which describe other random probes of the same rows. ``related`` and ``q_related`` say whether
+        the feature is related to the target (see `probewise.inference.associated`), where it could be tested.
     """
     return import_module(".ranking_table", __name__).frame_of(selector, backend)
 

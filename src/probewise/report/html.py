@@ -32,7 +32,7 @@ SCRIPTS = ("charts.js", "plots.js", "table.js", "page.js")
 N_ROWS, N_DRAWN, N_DIRECTIONS, N_TOP_FEATURES = 25, 30, 200, 10
 DRAWN_SECTIONS = (*("values", "sizes", "convergence", "univariate", "redundancy", "interactions", "study"),)
 FIRST_COLUMNS = (
-    *("rank", "feature", "score", "above_average", "std_error", "higher_in", "lower_in"),
+    *("rank", "feature", "score", "above_average", "std_error", "related", "higher_in", "lower_in"),
     *("difference", "fold_change", "correlation"),
 )
 NOTEBOOK_COLUMNS = ("rank", "feature", "score", "above_average", "std_error")

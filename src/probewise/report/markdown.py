@@ -84,6 +84,7 @@ def _ranking(summary: dict[str, Any]) -> list[str]:
     for row, name in enumerate(columns["feature"][:N_DIRECTIONS]):
         direction = direction_in_words(columns, row, one_line)
         notes += [f"{one_line(name)}: {direction}"] if direction else []
+    notes += [summary["inference"]["explanation"]] if summary["inference"] else []
     parts = ["## The ranking", text(summary["header"]["description"]), bullets(notes)]
     parts += [table(list(labels.values()), rows), f"and {n_more:,} more" if n_more else ""]
     return [part for part in parts if part]

@@ -13,10 +13,12 @@ from scipy.special import ndtri
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from .._selector import frame_library
+from .._selector import DEFAULT_FDR, frame_library
 from ..criteria.base import Target
 from ..engine.interactions import columns_of
+from ..inference import Discoveries
 from ..stopping import TopKConfidence, as_rule
+from ..validation.errors import ParameterError
 from ..validation.parameters import check_parameter
 
 if TYPE_CHECKING:
@@ -32,7 +34,11 @@ INTENSITY_RANGE = 50.0  # intensities and counts span more than this, their loga
 Z_95 = float(ndtri(0.975))
 LIBRARIES = ("pandas", "polars")
 INTERVAL_ENDS = ("difference_low", "difference_high", "correlation_low", "correlation_high")
-DECIMALS = {"in_top": 2, **dict.fromkeys(("difference", "correlation", "fold_change", *INTERVAL_ENDS), 2)}
+DECIMALS = {
+    "in_top": 2,
+    "q_related": 4,
+    **dict.fromkeys(("difference", "correlation", "fold_change", *INTERVAL_ENDS), 2),
+}
 LABELS = {
     "rank": "rank",
     "feature": "feature",
@@ -40,6 +46,8 @@ LABELS = {
     "above_average": "above average",
     "std_error": "std error",
     "probed": "probed",
+    "related": "related",
+    "q_related": "related, q-value",
     "selected": "selected",
     "dropped_in_round": "dropped in round",
     "rank_low": "rank, 95% CI: from",
@@ -57,11 +65,13 @@ LABELS = {
 }
 
 
-def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool = False) -> dict[str, Any]:
+def columns_of_selector(
+    selector: Any, names: Sequence[str], *, certainty: bool = False, related: Discoveries | None = None
+) -> dict[str, Any]:
     """Columns of the ranking of a fitted selector, as in `ranking_columns`.
 
     ``certainty=True`` adds rank intervals and the probability of being in the top for a `DAF`, which takes a while for
-    many features.
+    many features. ``related`` is the test of the features, if it is to be shown.
     """
     run = getattr(selector, "run_", None)
     columns = ranking_columns(
@@ -71,6 +81,7 @@ def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool 
         std_errors=getattr(selector, "std_errors_", None),
         run=run,
         top=top_size(run, getattr(selector, "stop", None)) if certainty and run is not None else None,
+        related=related,
     )
     if run is not None and isinstance(selector.n_features_to_select, str):
         columns["selected"] = selector.support_[np.argsort(selector.ranking_, kind="stable")]
@@ -86,7 +97,8 @@ def frame_of(selector: Any, backend: str | None) -> Any:
     if not installed:
         needed = backend or "pandas or polars"
         raise ImportError(f"a data frame needs {needed}: pip install {backend or 'polars'}")
-    columns = columns_of_selector(selector, selector._names(np.arange(len(selector.ranking_))), certainty=True)
+    names, related = selector._names(np.arange(len(selector.ranking_))), related_features(selector)
+    columns = columns_of_selector(selector, names, certainty=True, related=related)
     columns["selected"] = selector.support_[np.argsort(selector.ranking_, kind="stable")]
     return import_module(installed[0]).DataFrame({"feature": columns["feature"], **columns})
 
@@ -99,6 +111,7 @@ def ranking_columns(
     std_errors: NDArray[np.float64] | None = None,
     run: Run | None = None,
     top: int | None = None,
+    related: Discoveries | None = None,
 ) -> dict[str, Any]:
     """Columns of a ranking, best feature first, with the keys of `LABELS`; columns that are not known are left out."""
     order = np.argsort(ranking, kind="stable")
@@ -106,6 +119,8 @@ def ranking_columns(
     if std_errors is not None:  # a dropped feature has no score and thus no error
         values["std_error"] = np.where(np.isnan(scores), np.nan, std_errors)
     columns: dict[str, Any] = {"rank": ranking[order], "feature": [names[column] for column in order.tolist()]}
+    if related is not None:
+        values |= {"related": related.mask, "q_related": related.q_values}
     if run is not None:
         coefficients = run.coefficient()[0]
         values |= {
@@ -117,6 +132,14 @@ def ranking_columns(
         elif top is not None:
             columns |= _certainty_columns(run, ranking, top)
     return columns | {name: column[order] for name, column in values.items() if column is not None}
+
+
+def related_features(selector: Any, fdr: float = DEFAULT_FDR) -> Discoveries | None:
+    """The test of the features of a fitted `DAF` or `Tournament`; None where features cannot be tested."""
+    try:
+        return selector._tested().at(fdr) if hasattr(selector, "run_") else None
+    except ParameterError:  # without the data, without a single target, or with a table in a store
+        return None
 
 
 def display_columns(columns: dict[str, Any]) -> dict[str, Any]:
@@ -305,6 +328,8 @@ def cell(name: str, value: Any, decimals: int, *, blank: str = "-") -> str:
         return blank
     if isinstance(value, int | np.integer):
         return f"{value:,}"
+    if name == "q_related" and value < 0.0001:
+        return "<0.0001"
     return f"{value:.{DECIMALS.get(name, decimals)}f}"
 
 

@@ -78,6 +78,14 @@ def predicts(summary: dict[str, Any]) -> bool:
     return (summary["nested_score"] or summary["sizes"] or {}).get("beats_guessing") is not False
 
 
+def related_sentence(n_related: int, fdr: float, target: str = "the target") -> str:
+    """The number of features that are related to the target, without the full stop."""
+    related = f"related to {target} at a false discovery rate of {percent(fdr)}"
+    if not n_related:
+        return f"No feature is {related}"
+    return f"{count(n_related, 'feature')} {'is' if n_related == 1 else 'are'} {related}"
+
+
 def leakage_sentence(names: Sequence[str]) -> str:
     """A warning about features that determine the target, without the full stop."""
     more = [f"{len(names) - N_LEAKING:,} more"] if len(names) > N_LEAKING else []
@@ -91,7 +99,16 @@ def _which_features(summary: dict[str, Any]) -> str:
     features, scores = ranking["columns"]["feature"], ranking["columns"]["score"]
     first = [name for name, score in zip(features, scores, strict=True) if score is not None] or features
     leaders = f"{_named(first[:N_LEADERS])} {'ranks' if len(first) == 1 else 'rank'} first"
-    target = one_line(summary["header"]["target"] or "the target")
+    target, tests = one_line(summary["header"]["target"] or "the target"), summary["inference"]
+    if tests is not None:
+        sentence = related_sentence(tests["n_related"], tests["fdr"], target)
+        if tests["n_related"]:
+            names = [name for name, yes in zip(features, ranking["columns"]["related"], strict=True) if yes]
+            best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names[:N_LEADERS])}"
+            return f"{sentence}. {best}.{_how_settled(summary)}"
+        if (summary["nested_score"] or {}).get("beats_guessing"):
+            return f"{sentence}, but together features predict better than guessing. {leaders}."
+        return f"{sentence}. {leaders}, but something always does: do not read meaning into it."
     return f"Of {summary['data']['features']:,} features, {leaders} for predicting {target}.{_how_settled(summary)}"
 
 

@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._selector import Selector
+from .._selector import DEFAULT_FDR, Selector
 from ..engine.ledger import Ledger
 from ..engine.run import Run
 from ..engine.tally import COEFFICIENTS
+from ..inference import Discoveries
 from ..validation.errors import ParameterError
 from . import sections
 from .findings import (
@@ -75,6 +76,8 @@ def summarize(
     coefficient: str | None = None,
     groups: Any = None,
     sample_weight: Any = None,
+    inference: bool = True,
+    fdr: float = DEFAULT_FDR,
 ) -> dict[str, Any]:
     """Summarize a run as one dict of JSON values.
 
@@ -99,6 +102,10 @@ def summarize(
         The coefficient that ranks the run in a ledger; None: the default of its method. Ignored for a selector.
     groups, sample_weight : array-like of shape (n_samples,), default=None
         The arguments given to ``fit``; the score on held-out samples uses them.
+    inference : bool, default=True
+        Whether to test which features are related to the target.
+    fdr : float, default=0.1
+        The false discovery rate of these tests.
 
     Returns
     -------
@@ -121,8 +128,9 @@ def summarize(
     data = None if X is None else checked_data(findings, X, y, groups=groups, sample_weight=sample_weight)
     if feature_names is not None:
         findings = replace(findings, names=checked_names(feature_names, len(findings.names)))
-    computed, omitted = _computed_sections(findings, data)
+    computed, omitted = _computed_sections(findings, data, fdr if inference else None)
     univariate_ranks = (computed["univariate"] or {}).pop("ranks", {})
+    related = (computed["inference"] or {}).pop("tested", None)
     summary: dict[str, Any] = {
         "format": FORMAT,
         "header": _header(findings, source, target),
@@ -138,7 +146,7 @@ def summarize(
         "versions": _versions(findings.version),
         "created": datetime.now().astimezone().isoformat(timespec="minutes"),
         "omitted": omitted,
-        "ranking": _ranking(findings, data, univariate_ranks),
+        "ranking": _ranking(findings, data, univariate_ranks, related),
     }
     if findings.study is not None:
         from .study import comparison, verdict_on_study
@@ -176,8 +184,10 @@ def findings_of(run: Any, *, coefficient: str | None = None) -> Findings:
         return findings_of_ledger(ledger, coefficient)
 
 
-def _computed_sections(findings: Findings, data: Data | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """The computed sections, None where one is unavailable, and the reasons."""
+def _computed_sections(
+    findings: Findings, data: Data | None, fdr: float | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The computed sections, None where one is unavailable, and the reasons; ``fdr=None``: no tests of features."""
     omitted: dict[str, str] = {}
 
     def compute(name: str, section: Callable[..., dict[str, Any]], *arguments: Any, needs_data: bool = False) -> Any:
@@ -196,6 +206,7 @@ def _computed_sections(findings: Findings, data: Data | None) -> tuple[dict[str,
     return {
         "data": compute("data", sections.description, data, needs_data=True) or shape,
         "values": compute("values", sections.values, data, needs_data=True),
+        "inference": compute("inference", sections.inference, data, fdr) if has_run else None,
         "nested_score": score,
         "sizes": None if is_study else compute("sizes", sections.score_by_size, curve, data),
         "convergence": compute("convergence", sections.convergence) if has_run else None,
@@ -227,7 +238,12 @@ def _leaking_features(findings: Findings, data: Data | None) -> list[str] | None
     return [findings.names[column] for column in sections.leaking_columns(data.X, data.target, findings.order)]
 
 
-def _ranking(findings: Findings, data: Data | None, univariate_ranks: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
+def _ranking(
+    findings: Findings,
+    data: Data | None,
+    univariate_ranks: dict[str, NDArray[np.int64]],
+    related: Discoveries | None,
+) -> dict[str, Any]:
     """The whole ranking as columns, best feature first, and the labels of the columns."""
     order = findings.order
     columns = ranking_columns(
@@ -237,6 +253,7 @@ def _ranking(findings: Findings, data: Data | None, univariate_ranks: dict[str, 
         std_errors=findings.std_errors,
         run=findings.run,
         top=findings.top,
+        related=related,
     )
     score = "score" if findings.coefficient == "regression" else findings.score_name
     labels = LABELS | {"score": findings.score_name, "above_average": f"{score}, above average"}

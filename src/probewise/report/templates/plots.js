@@ -52,6 +52,7 @@ function drawRanking() {
     x: columns[measure][row],
     y: index,
     xError: columns.std_error ? 2 * (columns.std_error[row] || 0) : undefined,
+    hollow: columns.related ? !columns.related[row] : false,
     text: text(row),
   }));
   const rules = measure === "above_average" ? [{ x: 0, text: "average feature", above: true, width: 2, dash: "" }] : [];
