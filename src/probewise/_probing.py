@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -44,9 +43,9 @@ TIES = (
 )
 SEQUENCE = Constraint("a list of columns", lambda value: np.iterable(value) and not isinstance(value, str))
 SHARED_PARAMETERS = {
-    "categorical_features": (SEQUENCE, "from_dtype", None),
+    "categorical_features": ("from_dtype", None, SEQUENCE),
     "scale": ("standard", "rank", "auto", None),
-    "ledger": (PATH, None),
+    "ledger": (None, PATH),
 }
 
 
@@ -146,7 +145,7 @@ def prepare(
     # A resumed run keeps the scale that "auto" chose when it began.
     scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], X)
     table = unit_table(scaled(X, scale, categorical, weights), units, categorical=categorical, names=names)
-    arguments = [name for name, value in (("groups", groups), ("sample_weight", weights)) if value is not None]
+    arguments = ["groups"] * (groups is not None) + ["sample_weight"] * (weights is not None)
     groups = None if groups is None else np.asarray(groups)
     is_classification = None if y is None else _is_classification(y, criterion)
     return Data(X, table, y, is_classification, groups, weights, names, categorical, scale, arguments)
@@ -170,8 +169,11 @@ def categorical_columns(
     return mask
 
 
-def bind(criterion: Criterion, data: Any, *, cv: Any, scoring: Any, device: str) -> Any:
-    """The criterion bound to the data, on its device."""
+def bind(criterion: Criterion, data: Any, *, cv: Any, scoring: Any, device: str, warm_up: int | None = None) -> Any:
+    """The criterion bound to the data, on its device.
+
+    With ``warm_up``, the largest probe size, a GPU loads X and compiles its kernels while the CPU prepares the run.
+    """
     options = {"groups": data.groups, "scoring": scoring}
     if data.sample_weight is not None:
         if "sample_weight" not in signature(criterion.bind).parameters:
@@ -182,7 +184,10 @@ def bind(criterion: Criterion, data: Any, *, cv: Any, scoring: Any, device: str)
         options["sample_weight"] = data.sample_weight
         require_two_weighted(data.y, data.sample_weight)
     bound = criterion.bind(data.matrix, data.y, cv, **options)
-    return bound if device == "cpu" else to_device(bound, device)
+    bound = bound if device == "cpu" else to_device(bound, device)
+    if warm_up is not None and isinstance(bound, OnDevice):
+        bound.warm_up(min(warm_up, data.matrix.shape[1]))
+    return bound
 
 
 def map_for(criterion: Criterion, X: Any, score: Any, n_jobs: int | None) -> Map:
@@ -203,12 +208,6 @@ def map_for(criterion: Criterion, X: Any, score: Any, n_jobs: int | None) -> Map
 def n_threads_for(device: str, n_jobs: int | None) -> int | None:
     """Threads for work beside the probes; a GPU leaves the cores free."""
     return threads_beside_device() if n_jobs is None and find(device) is not None else n_jobs
-
-
-def warm_up(selector: Any, score: Any, data: Data, max_probe_size: int) -> None:
-    """Let a GPU load X and compile its kernels while the CPU prepares the run."""
-    if isinstance(score, OnDevice) and selector.n_jobs in (None, 1):
-        score.warm_up(min(max_probe_size, data.matrix.shape[1]))
 
 
 def usual_block_size(criterion: Criterion, score: Any) -> int:
@@ -282,36 +281,34 @@ def run_with(
     if selector.verbose:
         title, effort = type(selector).__name__, settings.effort
         watched = live_progress(selector.verbose, settings.unit_names(), title=title, stop=stop, effort=effort)
-    with settings.open_ledger(selector.ledger) as ledger, watched as progress, _named_features(settings):
-        run = run_probes(
-            settings.first_plan(),
-            table.score_of_units(score),
-            stop=stop,
-            map=map_for(criterion, table.matrix, score, selector.n_jobs),
-            ledger=ledger,
-            block_size=settings.block_size,
-            check_every=settings.check_every,
-            schedule=settings.schedule,
-            error_score=None if error_score == "raise" else float(error_score),
-            progress=progress,
-            settings=settings,
-            blocks_at_once=_blocks_at_once(settings, stop) if on_device else 1,
-        )
+    with settings.open_ledger(selector.ledger) as ledger, watched as progress:
+        try:
+            run = run_probes(
+                settings.first_plan(),
+                table.score_of_units(score),
+                stop=stop,
+                map=map_for(criterion, table.matrix, score, selector.n_jobs),
+                ledger=ledger,
+                block_size=settings.block_size,
+                check_every=settings.check_every,
+                schedule=settings.schedule,
+                error_score=None if error_score == "raise" else float(error_score),
+                progress=progress,
+                settings=settings,
+                blocks_at_once=_blocks_at_once(settings, stop) if on_device else 1,
+            )
+        except ProbeError as error:
+            error.features = _names_in_probe(settings, error.failure.probe)
+            raise
     if selector.verbose and getattr(score, "exact_share", 0.0) > MANY_EXACT_TESTS:
         say(selector.verbose, TIES.format(score.exact_share))
     return replace(run, ranked_by=getattr(selector, "coefficient", "regression"))
 
 
-@contextmanager
-def _named_features(settings: Settings) -> Iterator[None]:
-    """Name the features of a probe on which the criterion fails."""
-    try:
-        yield
-    except ProbeError as error:
-        features = settings.units.plan(settings.first_plan()).probe(error.failure.probe)[:MAX_NAMED]
-        names = settings.feature_names
-        error.features = [str(f if names is None else repr(names[f])) for f in features.tolist()]
-        raise
+def _names_in_probe(settings: Settings, probe: int) -> list[str]:
+    """The first features of a probe on which the criterion fails, for the error message."""
+    features, names = settings.units.plan(settings.first_plan()).probe(probe)[:MAX_NAMED], settings.feature_names
+    return [str(f if names is None else repr(names[f])) for f in features.tolist()]
 
 
 def _blocks_at_once(settings: Settings, stop: Rule) -> int:

@@ -19,7 +19,6 @@ from ._probing import (
     prepare,
     run_with,
     usual_block_size,
-    warm_up,
     warn_about,
 )
 from ._selector import Accepts, RunResultsMixin, Selector
@@ -37,8 +36,8 @@ STANDS_OUT, SIZE_CURVE = "stands_out", "size_curve"
 
 PARAMETERS = {
     "coefficient": COEFFICIENTS,
-    "max_probe_size": (whole_number(1), None),
-    "inclusion": (SHARE, None),
+    "max_probe_size": (None, whole_number(1)),
+    "inclusion": (None, SHARE),
     "fdr": (SHARE,),
     "check_every": (whole_number(1),),
     **SHARED_PARAMETERS,
@@ -205,9 +204,9 @@ class DAF(RunResultsMixin, Selector):
         criterion = as_criterion(self.criterion, X)
         data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, saved=saved)
         seed = seed_of(self.random_state, saved and saved.seed)
-        score = bind(criterion, data, cv=self.cv, scoring=self.scoring, device=self.device)
         max_probe_size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
-        warm_up(self, score, data, max_probe_size)
+        warm_up = max_probe_size if self.n_jobs in (None, 1) else None
+        score = bind(criterion, data, cv=self.cv, scoring=self.scoring, device=self.device, warm_up=warm_up)
         settings = new_settings(
             self,
             data,

@@ -67,18 +67,14 @@ class SubsetColumns:
         if self.is_sparse:
             kernels.take_sparse(self.X.data, self.X.indices, self.X.indptr, self.place, subset, out)
         else:
-            matrix, places, centers = self.held(subset)
+            matrix, places, centers = self.X, subset, self.centers
+            if self.is_stored:
+                matrix, places = self.X.gather(subset)
+                centers = np.empty(matrix.shape[1])
+                centers[places] = self.centers[subset]
+                matrix = read_only(matrix)
             shifts = centers[places] if centred else np.zeros(len(places))
             kernels.take_dense(matrix, self.rows, places, np.argsort(places), shifts, out)
-
-    def held(self, subset: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32], Floats]:
-        """Dense matrix in memory with the columns of a subset, the position of each in it, and its columns' centers."""
-        if not self.is_stored:
-            return self.X, subset, self.centers
-        matrix, places = self.X.gather(subset)
-        centers = np.empty(matrix.shape[1])
-        centers[places] = self.centers[subset]
-        return read_only(matrix), places, centers
 
 
 def column_centers(X: Any, *, missing: bool = False) -> tuple[Floats, NDArray[np.bool_]]:
@@ -200,8 +196,6 @@ def about_middles(X: Any) -> Any:
 
 def require_fillable(X: Any, missing: Any) -> None:
     """Refuse an unknown strategy for missing values, and missing values in sparse X."""
-    if missing is None:
-        return
     if missing not in STRATEGIES:
         raise ParameterError(f"missing={missing!r}: choose 'mean', 'median', or None, which refuses NaN")
     if sp.issparse(X):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from .scoring import bind_target
 FEWEST_ROWS = 500  # for which comparing each pair of rows once pays
 
 
+@dataclass(eq=False, repr=False)
 class KNN(Criterion):
     """Cross-validated score of a k-nearest-neighbor vote (or mean) with Euclidean distances.
 
@@ -68,15 +70,16 @@ class KNN(Criterion):
     goes_by_width = True
     widths = SQUARED
 
-    def __init__(self, n_neighbors: int = 3, *, task: str = "auto", missing: str | None = None) -> None:
-        self.n_neighbors = n_neighbors
-        self.task = task
-        self.missing = missing
+    n_neighbors: int = 3
+    _: KW_ONLY
+    task: str = "auto"
+    missing: str | None = None
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundKNN:
-        require_fillable(X, self.missing)
+        if self.missing is not None:
+            require_fillable(X, self.missing)
         estimators = f"KNeighborsClassifier({self.n_neighbors})", f"KNeighborsRegressor({self.n_neighbors})"
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
         most = folds.smallest_train
@@ -109,11 +112,12 @@ class BoundKNN(BoundToColumns):
     """Rows are in fold order if each is tested once; otherwise the tested rows follow all rows."""
 
     n_neighbors: int
+    counts: Counter[str] = field(default_factory=Counter, repr=False)  # tests, and tests with exact distances
 
     def __call__(self, subsets: Subsets) -> Floats:
-        is_incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
-        if not is_incomplete.any():
+        if not len(self.missing.columns):
             return self.XT.scored(subsets, self._scores)
+        is_incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
         scores = np.empty(len(subsets))
         scores[~is_incomplete] = self.XT.scored(subsets.only(~is_incomplete), self._scores)
         for k in np.flatnonzero(is_incomplete).tolist():
@@ -189,10 +193,6 @@ class BoundKNN(BoundToColumns):
         targets = self.target.values[rows].astype(np.float64)
         return targets, keys, keepers, self.target.n_classes, self.measure.code
 
-    @cached_property
-    def counts(self) -> dict[str, int]:
-        return {"exact": 0, "tests": 0}
-
     @property
     def exact_share(self) -> float:
         """Share of the tests so far that needed exact distances, which takes several times as long."""
@@ -200,14 +200,10 @@ class BoundKNN(BoundToColumns):
 
     def _with_extents(self, XT: NDArray[Any]) -> tuple[Any, ...]:
         """XT and its `extents`, which are computed once if XT is kept."""
-        known: tuple[Any, ...] | None = self._extents.get("of")
+        known: tuple[Any, ...] | None = self.__dict__.get("_extents")
         if known is None or known[0] is not XT:
-            known = self._extents["of"] = XT, *extents(XT)
+            known = self.__dict__["_extents"] = XT, *extents(XT)
         return known
-
-    @cached_property
-    def _extents(self) -> dict[str, tuple[Any, ...]]:
-        return {}
 
     def __getstate__(self) -> dict[str, Any]:
         """State without the extents, which another process computes itself."""

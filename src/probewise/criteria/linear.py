@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,7 @@ from .scoring import ScoredTests, bind_target
 NO_WEIGHT = 1e-200  # stands for a weight of 0, relative to the largest: the row is predicted and changes nothing
 
 
+@dataclass(eq=False, repr=False)
 class Linear(Criterion):
     """Cross-validated score of a ridge classifier (accuracy) or ridge regression (R^2).
 
@@ -64,17 +65,18 @@ class Linear(Criterion):
     streams = True
     widths = SQUARED
 
-    def __init__(self, alpha: float = 1.0, *, task: str = "auto", missing: str | None = None) -> None:
-        self.alpha = alpha
-        self.task = task
-        self.missing = missing
+    alpha: float = 1.0
+    _: KW_ONLY
+    task: str = "auto"
+    missing: str | None = None
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundLinear:
         if not self.alpha > 0:
             raise ParameterError(f"alpha={self.alpha!r} must be above 0; a small value is nearly least squares")
-        require_fillable(X, self.missing)
+        if self.missing is not None:
+            require_fillable(X, self.missing)
         estimators = ("RidgeClassifier()", "Ridge()")
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
         X = about_middles(X) if sp.issparse(X) else X
@@ -93,6 +95,16 @@ class BoundLinear(BoundToColumns):
     alpha: float
 
     def __call__(self, subsets: Subsets) -> Floats:
+        if self.has_sums or len(self.missing.columns):
+            scores = self._scores_by_kind(subsets)
+        else:
+            scores = self.XT.scored(subsets, self._scores)
+        for k in np.flatnonzero(np.isnan(scores)).tolist():
+            scores[k] = self._score_by_qr(subsets[k])
+        return scores
+
+    def _scores_by_kind(self, subsets: Subsets) -> Floats:
+        """J of subsets by sums of folds, with missing values, or neither; NaN where too few digits are left."""
         scores = np.empty(len(subsets))
         is_incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
         by_sums = ~is_incomplete & (subsets.sizes < self.folds.n_rows) & self.has_sums
@@ -103,8 +115,6 @@ class BoundLinear(BoundToColumns):
             scores[rest] = self.XT.scored(subsets.only(rest), self._scores)
         for k in np.flatnonzero(is_incomplete).tolist():
             scores[k] = self._score_filled(subsets[k])
-        for k in np.flatnonzero(np.isnan(scores)).tolist():
-            scores[k] = self._score_by_qr(subsets[k])
         return scores
 
     def _scores(self, probes: Probes) -> Floats:

@@ -139,7 +139,8 @@ class ScoredTests(NamedTuple):
     def pieces(self, n_subsets: int, n_outputs: int = 1) -> Iterator[slice]:
         """Slices of subsets whose predictions are kept at a time."""
         step = max(1, MOST_PREDICTIONS // max(1, len(self.truth) * n_outputs))
-        return (slice(start, min(start + step, n_subsets)) for start in range(0, n_subsets, step))
+        for start in range(0, n_subsets, step):
+            yield slice(start, min(start + step, n_subsets))
 
 
 class ScoresPredictions(ABC):

@@ -84,7 +84,8 @@ def run_probes(
     if check_every % block_size:
         raise ValueError(f"block_size={block_size} must divide check_every={check_every}")
     ledger = Ledger() if ledger is None else ledger
-    _refuse_another_error_score(ledger, error_score)
+    if ledger.failures is not None and ledger.failures.error_score != error_score:
+        _refuse_another_error_score(ledger, error_score)
     watch = stop.watch | {VALUE} if progress else stop.watch
     options: dict[str, Any] = {"block_size": block_size, "check_every": check_every, "schedule": schedule}
     stats = RunningStats(plan, ledger, watch=watch, **options)
@@ -98,11 +99,12 @@ def run_probes(
                 plan = stats.plan
                 # Blocks after the end of a round would be dropped.
                 round_end = getattr(schedule, "end_of_round", lambda plan: None)(plan)
-                ends = [end for end in (stop.max_probes, round_end) if end is not None]
-                spans = _blocks_after(ledger.n_probes, block_size * blocks_at_once, min(ends, default=None))
-                results = _in_blocks(map(_BlockScorer(plan, score), spans), block_size)
+                end = min(filter(None, (stop.max_probes, round_end)), default=None)
+                spans = _blocks_after(ledger.n_probes, block_size * blocks_at_once, end)
+                results = map(_BlockScorer(plan, score), spans)
+                results = results if blocks_at_once == 1 else _in_blocks(results, block_size)
             scored = next(results)
-            values, failures = _to_keep(scored, error_score)
+            values, failures = _with_failures(scored, error_score) if scored.failures else (scored.values, None)
             ledger.append(values, seconds=working_time() - started, failures=failures)
             state = stats.update(scored.subsets)
             if progress:
@@ -122,19 +124,16 @@ def run_probes(
 
 
 def _refuse_another_error_score(ledger: Ledger, error_score: float | None) -> None:
-    """Raise an error where the ledger has failed probes with another ``error_score``."""
-    if ledger.failures is not None and ledger.failures.error_score != error_score:
-        stored, requested = ledger.failures.error_score, "raise" if error_score is None else error_score
-        raise LedgerError(
-            f"the ledger {ledger.path} holds failed probes: its error_score is {stored!r}, not {requested!r}. "
-            "Use the same error_score to resume the run, or choose another file."
-        )
+    assert ledger.failures is not None
+    stored, requested = ledger.failures.error_score, "raise" if error_score is None else error_score
+    raise LedgerError(
+        f"the ledger {ledger.path} holds failed probes: its error_score is {stored!r}, not {requested!r}. "
+        "Use the same error_score to resume the run, or choose another file."
+    )
 
 
-def _to_keep(scored: Scored, error_score: float | None) -> tuple[Floats, Failures | None]:
+def _with_failures(scored: Scored, error_score: float | None) -> tuple[Floats, Failures]:
     """The J to store, and the failed probes among them."""
-    if not scored.failures:
-        return scored.values, None
     first = scored.failures[0]
     if error_score is None:
         raise ProbeError(first)
@@ -228,7 +227,10 @@ class _BlockScorer:
             if not scored.failures:  # no single probe causes the error
                 raise
             return scored
-        failed = np.flatnonzero(~np.isfinite(values)).tolist()
+        is_finite = np.isfinite(values)
+        if is_finite.all():
+            return Scored(start, values, (), subsets)
+        failed = np.flatnonzero(~is_finite).tolist()
         failures = tuple(self._failure(start + i, f"J is {values[i]}") for i in failed)
         return Scored(start, values, failures, subsets)
 

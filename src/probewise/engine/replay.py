@@ -56,7 +56,8 @@ def mean_by_size(plan: ProbePlan, ledger: Ledger, start: int, stop: int) -> Floa
 def batches(plan: ProbePlan, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Divide a replay into batches, which bounds its memory."""
     batch = max(1, min(BATCH_PROBES, BATCH_FEATURES // plan.largest))
-    return ((low, min(low + batch, stop)) for low in range(start, stop, batch))
+    for low in range(start, stop, batch):
+        yield low, min(low + batch, stop)
 
 
 def size_adjusted_tally(plan: ProbePlan, ledger: Ledger) -> Tally:
@@ -91,7 +92,7 @@ class RunningStats:
         self.plan, self.ledger, self.schedule = plan, ledger, schedule
         self.first_plan = plan
         self.block_size, self.check_every, self.watch = block_size, check_every, watch
-        self.tops = sorted(item for item in watch if isinstance(item, int))
+        self.tops = sorted(item for item in watch if isinstance(item, int)) if watch else []
         self.sheet = self.whole = TallySheet(plan.n_features)
         self.odd = TallySheet(plan.n_features if self.tops else 0)
         self.n_known = 0
@@ -128,7 +129,8 @@ class RunningStats:
             self.odd.add(subsets, values)
         self.n_known = stop
         if stop % self.check_every == 0:
-            self.looks = (*self.looks[-1:], self.look())
+            if self.watch:
+                self.looks = (*self.looks[-1:], self.look())
             if self.schedule is not None:
                 self._start_round(self.schedule(self.plan, self.ledger, stop))
         return self.state()
