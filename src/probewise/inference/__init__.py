@@ -4,6 +4,7 @@ The tests use the data only; nothing here depends on probes or on a ranking.
 """
 
 from .association import associated
+from .conditional import needed
 from .discoveries import Discoveries
 
-__all__ = ["Discoveries", "associated"]
+__all__ = ["Discoveries", "associated", "needed"]
