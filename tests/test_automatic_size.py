@@ -9,8 +9,8 @@ import pytest
 from sklearn.model_selection import StratifiedGroupKFold
 
 import naive
-from probewise import DAF, Tournament, _selector
-from probewise.inference import associated
+from probewise import DAF, Tournament, inference
+from probewise.inference import associated, needed
 from probewise.stopping import MaxProbes
 
 NOTHING = "no feature stands out at a false discovery rate of 0.1: the best one is selected"
@@ -131,6 +131,9 @@ def test_p_values_are_those_of_the_data_of_fit(kind):
     np.testing.assert_array_equal(fitted.p_values_, expected.p_values)
     np.testing.assert_array_equal(fitted.q_values_, expected.q_values)
     np.testing.assert_array_equal(fitted.stands_out(0.3), expected.at(0.3).mask)
+    best = np.argsort(fitted.ranking_)[:20]
+    expected = needed(X, y, candidates=best, groups=groups, sample_weight=weights, random_state=3)
+    np.testing.assert_array_equal(fitted.needed(0.3), expected.at(0.3).mask)
 
 
 def test_a_unit_has_the_smallest_p_value_of_its_columns_times_their_number():
@@ -145,12 +148,14 @@ def test_a_unit_has_the_smallest_p_value_of_its_columns_times_their_number():
     units = np.setdiff1d(np.arange(40), [4, 5, 9, 30])  # the first feature of each unit
     assert fitted.stands_out(0.5)[units].tolist() == naive.discoveries(expected[units].tolist(), 0.5)
     assert not fitted.stands_out(0.5)[30]
+    assert fitted.needed()[[3, 4, 5, 17]].all()
+    assert not fitted.needed()[[8, 30]].any()
 
 
 def test_fit_computes_no_p_values_and_a_saved_selector_keeps_those_it_has(monkeypatch):
     X, y = planted()
     calls = []
-    monkeypatch.setattr(_selector, "associated", lambda *a, **k: calls.append(1) or associated(*a, **k))
+    monkeypatch.setattr(inference, "associated", lambda *a, **k: calls.append(1) or associated(*a, **k))
     fitted = daf(5).fit(X, y)
     assert not calls
     bare = pickle.loads(pickle.dumps(fitted))
@@ -167,5 +172,6 @@ def test_features_of_a_store_are_not_tested(tmp_path):
     X, y = planted()
     np.save(tmp_path / "X.npy", X.astype(">f8"))
     fitted = daf(5, criterion="knn").fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
-    with pytest.raises(ValueError, match="X is in a store"):
-        fitted.stands_out()
+    for test in (fitted.stands_out, fitted.needed):
+        with pytest.raises(ValueError, match="X is in a store"):
+            test()

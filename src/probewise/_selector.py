@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from . import inference
 from .criteria import Criterion
 from .engine.probes import Subsets
 from .engine.run import Run
 from .engine.tally import positions
 from .engine.units import Units, UnitTable, one_hot
 from .evaluation.sizes import MISSING_CATEGORY
-from .inference import Discoveries, associated
-from .inference.discoveries import q_values
+from .inference import Discoveries
 from .validation import tables
 from .validation.errors import ParameterError
 from .validation.parameters import named_columns, number_of, plain_labels, warn_of_another_order
@@ -40,6 +40,7 @@ else:
     from sklearn.feature_selection import SelectorMixin
 
 DEFAULT_FDR = 0.1
+N_CANDIDATES = 20  # best features of a ranking that are tested in addition to those that `needed` finds itself
 ANY_NUMBERS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
 
 
@@ -236,31 +237,45 @@ class RunResultsMixin:
         fdr : float, default=0.1
             The expected share of false discoveries among the returned features that is allowed.
         """
-        return self._tested().at(fdr).mask
+        return self._tested("associated").at(fdr).mask
+
+    def needed(self, fdr: float = DEFAULT_FDR) -> NDArray[np.bool_]:
+        """Mask of the features that are needed given all others, at this false discovery rate (`inference.needed`).
+
+        Of a cluster of similar features, the one that represents it is in the mask.
+
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            As in `stands_out`.
+        """
+        return self._tested("needed").at(fdr).mask
 
     @property
     def p_values_(self) -> NDArray[np.float64]:
         """p-value of each feature: is it related to the target? NaN for features of ``keep``."""
-        return self._tested().p_values
+        return self._tested("associated").p_values
 
     @property
     def q_values_(self) -> NDArray[np.float64]:
         """q-value of each feature: the smallest false discovery rate at which it is related to the target."""
-        return self._tested().q_values
+        return self._tested("associated").q_values
 
-    def _tested(self) -> Discoveries:
-        """The test of all features, on the data of ``fit``, when it is first needed."""
+    def _tested(self, test: str) -> Discoveries:
+        """A test of all features, by its name in `inference`, on the data of ``fit``; it runs when first needed."""
         check_is_fitted(self, "run_")
-        if "associated" not in self._tests:
+        if test not in self._tests:
             data = getattr(self, "_data", None)
             if data is None:
                 raise ParameterError(
-                    "a loaded selector has no data to test features on: call probewise.inference.associated(X, y), or "
-                    "call stands_out() before the selector is saved"
+                    f"a loaded selector has no data to test features on: call probewise.inference.{test}(X, y), or "
+                    "test the features before the selector is saved"
                 )
             options = {"groups": data.groups, "sample_weight": data.sample_weight, "n_jobs": self.n_jobs}
-            self._tests["associated"] = tested_units(data.table, data.y, data.is_classification, self.run_, **options)
-        return self._tests["associated"]
+            self._tests[test] = discoveries_of_units(
+                test, data.table, data.y, data.is_classification, self.run_, **options
+            )
+        return self._tests[test]
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the data of ``fit``; results of tests are kept."""
@@ -286,33 +301,41 @@ class RunResultsMixin:
         return one_hot(X, is_category, names) if is_category.any() else (X, None)
 
 
-def tested_units(
-    table: UnitTable, y: Any, is_classification: bool | None, run: Run, *, groups: Any, sample_weight: Any, n_jobs: Any
+def discoveries_of_units(
+    test: str,
+    table: UnitTable,
+    y: Any,
+    is_classification: bool | None,
+    run: Run,
+    *,
+    groups: Any = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
 ) -> Discoveries:
-    """Which features are related to y. A unit has the smallest p-value of its columns, times their number (Bonferroni).
+    """A test of `inference`, by name, for each feature. The best features of the run are candidates of ``needed``.
 
-    q-values are adjusted over units (Benjamini and Hochberg).
+    A unit with several columns has their smallest p-value times their number (Bonferroni); q-values are then adjusted
+    over units (Benjamini and Hochberg).
     """
+    units, columns = table.units, table.columns
     if is_classification is None:
         raise ParameterError("features can only be tested against one column of classes or numbers: y is none")
     if isinstance(table.matrix, Stored):
         raise ParameterError(
-            "features are tested in memory, and X is in a store: call probewise.inference.associated(X[:, columns], y) "
+            f"features are tested in memory, and X is in a store: call probewise.inference.{test}(X[:, columns], y) "
             "for columns that fit into memory"
         )
-    found = associated(
-        table.matrix,
-        y,
-        groups=groups,
-        sample_weight=sample_weight,
-        task="classification" if is_classification else "regression",
-        random_state=run.plan.seed,
-        n_jobs=n_jobs,
-    )
-    units, columns = table.units, table.columns
+    options: dict[str, Any] = {"groups": groups, "sample_weight": sample_weight, "n_jobs": n_jobs}
+    options |= {"task": "classification" if is_classification else "regression", "random_state": run.plan.seed}
+    if test == "needed":
+        best = units.unit_of[run.best(N_CANDIDATES)]
+        options["candidates"] = [column for unit in best[best >= 0] for column in columns[unit].tolist()]
+    found: Discoveries = getattr(inference, test)(table.matrix, y, **options)
+    if units.are_features and len(columns.indices) == len(columns):
+        return found
     least = np.minimum.reduceat(found.p_values[columns.indices], columns.offsets[:-1])
     p_values = np.minimum(least * columns.sizes, 1.0)
-    return Discoveries(units.per_feature(p_values), units.per_feature(q_values(p_values)))
+    return Discoveries(units.per_feature(p_values), units.per_feature(inference.q_values(p_values)))
 
 
 def n_selected_units(selector: Any, units: Units) -> int:

@@ -128,7 +128,8 @@ class DAF(RunResultsMixin, Selector):
     std_errors_ : array of shape (n_features,)
         Standard errors of the scores over other random probes of the same rows (Welch's); not over new samples.
     p_values_, q_values_ : array of shape (n_features,)
-        Is the feature related to the target? From `probewise.inference.associated`, computed when first used.
+        Is the feature related to the target? From `probewise.inference.associated`, computed when first used. The
+        methods `stands_out` and `needed` name the related features and those needed given the others.
     size_curve_ : SizeCurve
         With ``n_features_to_select="size_curve"``.
     n_probes_ : int

@@ -77,7 +77,18 @@ def test_out_contains_the_whole_ranking(data, tmp_path, rank, ending):
     printed = rank(data, "--target", "label", "--method", "daf", "--n-probes", 100, "--top", 3, "--out", out)
     readers = {".tsv": lambda p: pl.read_csv(p, separator="\t"), ".parquet": pl.read_parquet, ".json": pl.read_json}
     frame = readers.get(ending, pl.read_csv)(out)
-    of_run = ["above_average", "std_error", "probed", "related", "q_related", "rank_low", "rank_high", "in_top"]
+    of_run = [
+        "above_average",
+        "std_error",
+        "probed",
+        "related",
+        "q_related",
+        "needed",
+        "q_needed",
+        "rank_low",
+        "rank_high",
+        "in_top",
+    ]
     effect = ["higher_in", "difference", "difference_low", "difference_high"]
     assert frame.columns == ["feature", "rank", "score", *of_run, *effect]
     assert (frame["rank_low"] <= frame["rank_high"]).all()
@@ -280,7 +291,7 @@ def test_long_names_are_complete_without_a_terminal(write, rank):
     names = [letter * 300 for letter in "abc"]
     rows = table_rows(rank(odd_table(write, names), "--target", "label", "--n-probes", 50, "-q").out)
     assert sorted(row[1] for row in rows) == names
-    assert all(len(row) == 8 for row in rows)
+    assert all(len(row) == 9 for row in rows)
 
 
 def test_long_names_are_folded_in_a_narrow_terminal(write, rank, monkeypatch):

@@ -189,7 +189,7 @@ def rank(
     """
     from ..engine.settings import recording_command, saved_settings
     from ..io import require_ranking_path, require_table_path
-    from ..report import require_report_path
+    from ..report.summary import require_report_path
 
     reading = TableOptions(
         data,
@@ -362,7 +362,7 @@ def report(
     With the table the report also says how many features are enough, which features are similar, and how they rank
     on their own.
     """
-    from ..report import require_report_path
+    from ..report.summary import require_report_path
 
     reading = TableOptions(
         data or "", target, target_file, id_column, ignore, features_in, decimal, feature_names, sample_weight, groups,

@@ -23,8 +23,8 @@ from ..report.ranking_table import (
     columns_of_selector,
     decimals_of,
     direction_of_selector,
+    discoveries_of,
     display_columns,
-    related_features,
     target_of_selector,
 )
 from ..validation.tables import columns_not_finite
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 # Columns of the ranking that only files have, and those that only a wide terminal has room for.
 FILE_COLUMNS = ("dropped_in_round", "rank_low", "rank_high", "in_top", "lower_in", "fold_change", *INTERVAL_ENDS)
-WIDE_COLUMNS, WIDE = ("related", "higher_in", "difference", "correlation"), 101
+WIDE_COLUMNS, WIDE = ("q_related", "needed", "q_needed", "higher_in", "difference", "correlation"), 101
 SIZES_SHOWN = 6
 SIGNIFICANT = 0.05
 NARROWEST = 64
@@ -147,8 +147,8 @@ def give_ranking(
     """
     from ..io import write_ranking, write_table
 
-    related = None if fdr is None else related_features(selector, fdr)
-    columns = columns_of_selector(selector, table.feature_names, certainty=out is not None, related=related)
+    tests = {} if fdr is None else discoveries_of(selector, fdr)
+    columns = columns_of_selector(selector, table.feature_names, certainty=out is not None, tests=tests)
     columns |= direction_of_selector(selector, table.frame(), table.y)
     best = _best_columns(selector, None if all_selected else top)
     try:
@@ -164,7 +164,7 @@ def give_ranking(
     if n_classes is not None:
         print_line(f"the target is read as {n_classes} classes; use --task regression if it is a quantity")
     if hasattr(selector, "run_"):
-        print_line(summary_of(selector, table.feature_names, related))
+        print_line(summary_of(selector, table.feature_names, tests))
     _print_leaking_features(selector, table)
     if out is not None:
         print_line(f"all {len(selector.ranking_):,} features are in {shown(out)}")
@@ -212,7 +212,7 @@ def write_reports(
     fdr: float | None = None,
     quiet: bool,
 ) -> None:
-    from ..report import save, summarize
+    from ..report.summary import save, summarize
 
     of_table: dict[str, Any] = {}
     if table is not None:
@@ -245,12 +245,15 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
     _print_table([name.replace("_", " ") for name in names], rows, name_column=1)
 
 
-def summary_of(selector: Any, names: Sequence[str], related: Discoveries | None) -> str:
+def summary_of(selector: Any, names: Sequence[str], tests: Mapping[str, Discoveries]) -> str:
     """Sentences on the features, on the run, and on the reason why it stopped."""
-    from ..report.sentences import notes_on_run, related_sentence
+    from ..report.sentences import inference_sentence, notes_on_run
 
     run = selector.run_
-    sentences = [] if related is None else [related_sentence(int(related.mask.sum()), related.fdr)]
+    n_named = {name: int(found.mask.sum()) for name, found in tests.items()}
+    sentences = []
+    if tests:
+        sentences.append(inference_sentence(n_named["related"], n_named["needed"], tests["related"].fdr))
     sentences += notes_on_run(run, names)
     seconds = run.ledger.seconds
     speed = f", {selector.n_probes_ / seconds:,.0f} per second" if seconds else ""
@@ -299,8 +302,8 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
     top = f"Tournament puts {len(by_tournament)} of the {len(informative)} informative features in its top {TOP}"
     _print_plain(f"{top}, DAF {len(by_daf)}, BIF {len(by_bif)}.")
     _print_plain(f"Found by Tournament, missed by BIF: {missed or 'none'}.")
-    _print_plain(f"Tournament: {summary_of(tournament, data.feature_names, related_features(tournament))}")
-    _print_plain(f"DAF: {summary_of(daf, data.feature_names, None)}")
+    _print_plain(f"Tournament: {summary_of(tournament, data.feature_names, discoveries_of(tournament))}")
+    _print_plain(f"DAF: {summary_of(daf, data.feature_names, {})}")
 
 
 def give_comparison(result: Any, *, out: Path | None, plot: Path | None, quiet: bool) -> None:

@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -72,7 +72,7 @@ class TableOptions:
         from ..io import read_table
         from ..progress import live_line
 
-        with live_line(0 if quiet else 1) as progress, _without_panics(self.files):
+        with nullcontext() if quiet else live_line(1) as progress, _without_panics(self.files):
             table = read_table(self.path, **self._arguments(allow_missing=allow_missing), progress=progress)
         for note in () if quiet else table.notes:
             print_line("".join(note))

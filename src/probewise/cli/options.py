@@ -102,10 +102,10 @@ NFeaturesToSelect = Annotated[str | None, method_option(metavar="N|stands_out|si
     "as many as predict best. Default: as many as --top.")]
 
 Fdr = Annotated[float, method_option(metavar="SHARE", help=
-    "The false discovery rate of the tests of features: the share of false ones that is accepted among the features "
-    "that are called related to the target.")]
+    "The false discovery rate of the tests of features: the accepted share of false ones among the features that are "
+    "called related to the target, or needed.")]
 NoInference = Annotated[bool, method_option("--no-inference", help=
-    "Do not test which features are related to the target.")]
+    "Do not test which features are related to the target, and which are needed given the others.")]
 
 # ---- the trials of a comparison
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ LIBRARIES = ("pandas", "polars")
 INTERVAL_ENDS = ("difference_low", "difference_high", "correlation_low", "correlation_high")
 DECIMALS = {
     "in_top": 2,
-    "q_related": 4,
+    **dict.fromkeys(("q_related", "q_needed"), 4),
     **dict.fromkeys(("difference", "correlation", "fold_change", *INTERVAL_ENDS), 2),
 }
 LABELS = {
@@ -48,6 +48,8 @@ LABELS = {
     "probed": "probed",
     "related": "related",
     "q_related": "related, q-value",
+    "needed": "needed",
+    "q_needed": "needed, q-value",
     "selected": "selected",
     "dropped_in_round": "dropped in round",
     "rank_low": "rank, 95% CI: from",
@@ -66,12 +68,12 @@ LABELS = {
 
 
 def columns_of_selector(
-    selector: Any, names: Sequence[str], *, certainty: bool = False, related: Discoveries | None = None
+    selector: Any, names: Sequence[str], *, certainty: bool = False, tests: Mapping[str, Discoveries] | None = None
 ) -> dict[str, Any]:
     """Columns of the ranking of a fitted selector, as in `ranking_columns`.
 
     ``certainty=True`` adds rank intervals and the probability of being in the top for a `DAF`, which takes a while for
-    many features. ``related`` is the test of the features, if it is to be shown.
+    many features. ``tests`` are the tests to show, from `discoveries_of`.
     """
     run = getattr(selector, "run_", None)
     columns = ranking_columns(
@@ -81,14 +83,14 @@ def columns_of_selector(
         std_errors=getattr(selector, "std_errors_", None),
         run=run,
         top=top_size(run, getattr(selector, "stop", None)) if certainty and run is not None else None,
-        related=related,
+        tests=tests,
     )
     if run is not None and isinstance(selector.n_features_to_select, str):
         columns["selected"] = selector.support_[np.argsort(selector.ranking_, kind="stable")]
     return in_label_order(columns)
 
 
-def frame_of(selector: Any, backend: str | None) -> Any:
+def frame_of(selector: Any, backend: str | None, *, inference: bool) -> Any:
     """The ranking as a data frame of this library; None: the library of ``set_output``, else an installed one."""
     check_is_fitted(selector, "ranking_")
     check_parameter("backend", backend, *LIBRARIES, None)
@@ -97,8 +99,8 @@ def frame_of(selector: Any, backend: str | None) -> Any:
     if not installed:
         needed = backend or "pandas or polars"
         raise ImportError(f"a data frame needs {needed}: pip install {backend or 'polars'}")
-    names, related = selector._names(np.arange(len(selector.ranking_))), related_features(selector)
-    columns = columns_of_selector(selector, names, certainty=True, related=related)
+    names, tests = selector._names(np.arange(len(selector.ranking_))), discoveries_of(selector) if inference else {}
+    columns = columns_of_selector(selector, names, certainty=True, tests=tests)
     columns["selected"] = selector.support_[np.argsort(selector.ranking_, kind="stable")]
     return import_module(installed[0]).DataFrame({"feature": columns["feature"], **columns})
 
@@ -111,7 +113,7 @@ def ranking_columns(
     std_errors: NDArray[np.float64] | None = None,
     run: Run | None = None,
     top: int | None = None,
-    related: Discoveries | None = None,
+    tests: Mapping[str, Discoveries] | None = None,
 ) -> dict[str, Any]:
     """Columns of a ranking, best feature first, with the keys of `LABELS`; columns that are not known are left out."""
     order = np.argsort(ranking, kind="stable")
@@ -119,8 +121,8 @@ def ranking_columns(
     if std_errors is not None:  # a dropped feature has no score and thus no error
         values["std_error"] = np.where(np.isnan(scores), np.nan, std_errors)
     columns: dict[str, Any] = {"rank": ranking[order], "feature": [names[column] for column in order.tolist()]}
-    if related is not None:
-        values |= {"related": related.mask, "q_related": related.q_values}
+    for name, found in (tests or {}).items():
+        values |= {name: found.mask, f"q_{name}": found.q_values}
     if run is not None:
         coefficients = run.coefficient()[0]
         values |= {
@@ -134,12 +136,14 @@ def ranking_columns(
     return columns | {name: column[order] for name, column in values.items() if column is not None}
 
 
-def related_features(selector: Any, fdr: float = DEFAULT_FDR) -> Discoveries | None:
-    """The test of the features of a fitted `DAF` or `Tournament`; None where features cannot be tested."""
+def discoveries_of(selector: Any, fdr: float = DEFAULT_FDR) -> dict[str, Discoveries]:
+    """Which features of a fitted `DAF` or `Tournament` are related and needed; empty where they cannot be tested."""
+    if not hasattr(selector, "run_"):
+        return {}
     try:
-        return selector._tested().at(fdr) if hasattr(selector, "run_") else None
+        return {"related": selector._tested("associated").at(fdr), "needed": selector._tested("needed").at(fdr)}
     except ParameterError:  # without the data, without a single target, or with a table in a store
-        return None
+        return {}
 
 
 def display_columns(columns: dict[str, Any]) -> dict[str, Any]:
@@ -328,7 +332,7 @@ def cell(name: str, value: Any, decimals: int, *, blank: str = "-") -> str:
         return blank
     if isinstance(value, int | np.integer):
         return f"{value:,}"
-    if name == "q_related" and value < 0.0001:
+    if name in ("q_related", "q_needed") and value < 0.0001:
         return "<0.0001"
     return f"{value:.{DECIMALS.get(name, decimals)}f}"
 

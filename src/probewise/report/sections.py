@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 from scipy.stats import rankdata
 
-from .._selector import tested_units
+from .._selector import discoveries_of_units
 from ..bif import BIF
 from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
 from ..criteria.base import Target
@@ -29,6 +29,7 @@ from ..engine.units import one_hot, unit_table
 from ..evaluation import nested_score as evaluate_nested
 from ..evaluation import sizes as size_curve
 from ..filters.fsdd import FSDD
+from ..inference import Discoveries
 from ..validation.errors import ParameterError
 from ..validation.stores import column_slices
 from ..validation.tables import columns_not_finite, extremes
@@ -37,10 +38,11 @@ from .ranking_table import json_numbers
 from .sentences import one_line
 
 NO_DATA, NO_TARGET = "the data were not given", "there is no target to predict"
-RELATED = (
-    "A feature is related to the target if its values and the target go together more than shuffled targets do; "
-    "every near copy of a related feature is related too. Its q-value is the smallest false discovery rate at which it "
-    "is named: the expected share of false ones among the features named at that rate."
+EXPLANATION = (
+    "A feature is related to the target if the two go together more than chance would explain; every near copy of a "
+    "related feature is related too. A feature is needed if it adds to all other features; near copies are tested as a "
+    "cluster, which one of them represents. The q-value is the smallest false discovery rate at which a feature is "
+    "named: the expected share of false ones among the named features."
 )
 N_NAMED = 10  # columns with missing values, and constant columns
 MAX_CHECKS = 200
@@ -125,26 +127,35 @@ def interactions(findings: Findings, data: Data | None = None) -> dict[str, Any]
 
 
 def inference(findings: Findings, data: Data | None, fdr: float | None) -> dict[str, Any]:
-    """Which features are related to the target, tested on the data of the run."""
-    run, selector = findings.run, findings.selector
-    assert run is not None
+    """Which features are related to the target and which are needed given the others, tested on the data of the run."""
     if fdr is None:
         raise Unavailable("the tests of features were switched off")
     try:
-        if selector is not None and ("associated" in selector._tests or getattr(selector, "_data", None) is not None):
-            found = selector._tested()
-        elif data is None:
-            raise Unavailable("features are tested on the data of the run, which were not given")
-        else:
-            categorical = np.isin(np.arange(data.X.shape[1]), findings.categorical)
-            table = unit_table(data.X, run.units, categorical=categorical)
-            options = {name: data.fit_arguments.get(name) for name in ("groups", "sample_weight")}
-            is_classification = None if data.target is None else data.is_classification
-            found = tested_units(table, data.y, is_classification, run, n_jobs=None, **options)
+        tests = {"related": _tested("associated", findings, data), "needed": _tested("needed", findings, data)}
     except ParameterError as reason:
         raise Unavailable(str(reason)) from None
-    found = found.at(fdr)
-    return {"tested": found, "fdr": fdr, "n_related": int(found.mask.sum()), "explanation": RELATED}
+    tests = {name: found.at(fdr) for name, found in tests.items()}
+    return {
+        "tests": tests,
+        "fdr": fdr,
+        **{f"n_{name}": int(found.mask.sum()) for name, found in tests.items()},
+        "clusters": [findings.names_of(cluster) for cluster in tests["needed"].clusters],
+        "explanation": EXPLANATION,
+    }
+
+
+def _tested(test: str, findings: Findings, data: Data | None) -> Discoveries:
+    """A test on the data of the selector, or on the given data."""
+    run, selector = findings.run, findings.selector
+    assert run is not None
+    if selector is not None and (test in selector._tests or getattr(selector, "_data", None) is not None):
+        found: Discoveries = selector._tested(test)
+        return found
+    if data is None:
+        raise Unavailable("features are tested on the data of the run, which were not given")
+    table = unit_table(data.X, run.units, categorical=np.isin(np.arange(data.X.shape[1]), findings.categorical))
+    is_classification = None if data.target is None else data.is_classification
+    return discoveries_of_units(test, table, data.y, is_classification, run, **data.fit_arguments)
 
 
 def description(findings: Findings, data: Data) -> dict[str, Any]:

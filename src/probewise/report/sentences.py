@@ -78,12 +78,25 @@ def predicts(summary: dict[str, Any]) -> bool:
     return (summary["nested_score"] or summary["sizes"] or {}).get("beats_guessing") is not False
 
 
-def related_sentence(n_related: int, fdr: float, target: str = "the target") -> str:
-    """The number of features that are related to the target, without the full stop."""
+def inference_sentence(n_related: int, n_needed: int, fdr: float, target: str = "the target") -> str:
+    """The numbers of features that are related to the target and that are needed, without the last full stop."""
     related = f"related to {target} at a false discovery rate of {percent(fdr)}"
-    if not n_related:
+    if not n_related and not n_needed:
         return f"No feature is {related}"
-    return f"{count(n_related, 'feature')} {'is' if n_related == 1 else 'are'} {related}"
+    first = f"{count(n_related, 'feature')} {'is' if n_related == 1 else 'are'} {related}"
+    if not n_needed:
+        return f"{first}. None is shown to be needed given the others"
+    return f"{first}. {n_needed:,} {'is' if n_needed == 1 else 'are'} needed given the others"
+
+
+def cluster_notes(tests: dict[str, Any]) -> list[str]:
+    """A sentence for each cluster of similar features of which one is needed, up to eight of them."""
+    notes = []
+    for names in tests["clusters"][:N_LISTED]:
+        first = [one_line(name) for name in names[: N_LEADERS + 1]]
+        others = listed(first[1:]) if len(names) <= len(first) else f"{', '.join(first[1:])}, …"
+        notes.append(f"One of {len(names):,} similar features is needed: {first[0]} represents it; others are {others}")
+    return notes
 
 
 def leakage_sentence(names: Sequence[str]) -> str:
@@ -101,11 +114,12 @@ def _which_features(summary: dict[str, Any]) -> str:
     leaders = f"{_named(first[:N_LEADERS])} {'ranks' if len(first) == 1 else 'rank'} first"
     target, tests = one_line(summary["header"]["target"] or "the target"), summary["inference"]
     if tests is not None:
-        sentence = related_sentence(tests["n_related"], tests["fdr"], target)
-        if tests["n_related"]:
-            names = [name for name, yes in zip(features, ranking["columns"]["related"], strict=True) if yes]
-            best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names[:N_LEADERS])}"
-            return f"{sentence}. {best}.{_how_settled(summary)}"
+        sentence = inference_sentence(tests["n_related"], tests["n_needed"], tests["fdr"], target)
+        for kind in ("needed", "related"):
+            names = [name for name, yes in zip(features, ranking["columns"][kind], strict=True) if yes]
+            if names:
+                best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names[:N_LEADERS])}"
+                return f"{sentence}. {best}.{_how_settled(summary)}"
         if (summary["nested_score"] or {}).get("beats_guessing"):
             return f"{sentence}, but together features predict better than guessing. {leaders}."
         return f"{sentence}. {leaders}, but something always does: do not read meaning into it."

@@ -1,7 +1,8 @@
-"""The summary of a run: one dict of JSON values with everything a report shows."""
+"""The summary of a run: one dict of JSON values with everything a report shows, and the files it is written to."""
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from ..engine.run import Run
 from ..engine.tally import COEFFICIENTS
 from ..inference import Discoveries
 from ..validation.errors import ParameterError
+from ..validation.parameters import writable_path
 from . import sections
 from .findings import (
     Data,
@@ -31,6 +33,8 @@ from .findings import (
     findings_of_ledger,
     findings_of_selector,
 )
+from .html import render_html, require_libraries
+from .markdown import render_markdown
 from .ranking_table import LABELS, direction_columns, in_label_order, json_numbers, ranking_columns
 from .sentences import notes_on_run, verdict
 
@@ -103,7 +107,7 @@ def summarize(
     groups, sample_weight : array-like of shape (n_samples,), default=None
         The arguments given to ``fit``; the score on held-out samples uses them.
     inference : bool, default=True
-        Whether to test which features are related to the target.
+        Whether to test which features are related to the target, and which are needed given the others.
     fdr : float, default=0.1
         The false discovery rate of these tests.
 
@@ -130,7 +134,7 @@ def summarize(
         findings = replace(findings, names=checked_names(feature_names, len(findings.names)))
     computed, omitted = _computed_sections(findings, data, fdr if inference else None)
     univariate_ranks = (computed["univariate"] or {}).pop("ranks", {})
-    related = (computed["inference"] or {}).pop("tested", None)
+    tests = (computed["inference"] or {}).pop("tests", {})
     summary: dict[str, Any] = {
         "format": FORMAT,
         "header": _header(findings, source, target),
@@ -146,7 +150,7 @@ def summarize(
         "versions": _versions(findings.version),
         "created": datetime.now().astimezone().isoformat(timespec="minutes"),
         "omitted": omitted,
-        "ranking": _ranking(findings, data, univariate_ranks, related),
+        "ranking": _ranking(findings, data, univariate_ranks, tests),
     }
     if findings.study is not None:
         from .study import comparison, verdict_on_study
@@ -242,7 +246,7 @@ def _ranking(
     findings: Findings,
     data: Data | None,
     univariate_ranks: dict[str, NDArray[np.int64]],
-    related: Discoveries | None,
+    tests: dict[str, Discoveries],
 ) -> dict[str, Any]:
     """The whole ranking as columns, best feature first, and the labels of the columns."""
     order = findings.order
@@ -253,7 +257,7 @@ def _ranking(
         std_errors=findings.std_errors,
         run=findings.run,
         top=findings.top,
-        related=related,
+        tests=tests,
     )
     score = "score" if findings.coefficient == "regression" else findings.score_name
     labels = LABELS | {"score": findings.score_name, "above_average": f"{score}, above average"}
@@ -309,3 +313,47 @@ def _versions(version_of_run: str) -> dict[str, str]:
     versions = {"probewise": __version__, "python": platform.python_version()}
     versions |= {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
     return versions if version_of_run == __version__ else {"probewise (run)": version_of_run, **versions}
+
+
+# ---- files
+
+
+def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:
+    """Write a report.
+
+    Parameters
+    ----------
+    summary : dict of str to object
+        The result of `summarize`.
+    path : path-like
+        The file; its ending decides the format: .html, .md or .json.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+    """
+    path = require_report_path(path)
+    path.write_text(FORMATS[path.suffix.lower()](summary), encoding="utf-8", errors="backslashreplace", newline="\n")
+    return path
+
+
+def render_json(summary: dict[str, Any]) -> str:
+    """Render a summary as one line of JSON with all features."""
+    return json.dumps(summary, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def require_report_path(path: str | PathLike[str]) -> Path:
+    """Check that `save` can write to the path: known format, installed libraries, existing folder."""
+    path = writable_path(path, list(FORMATS), "a report cannot be written to {}: name it .html, .md or .json")
+    if FORMATS[path.suffix.lower()] is render_html:
+        require_libraries()
+    return path
+
+
+FORMATS: dict[str, Callable[[dict[str, Any]], str]] = {
+    ".html": render_html,
+    ".htm": render_html,
+    ".md": render_markdown,
+    ".json": render_json,
+}
