@@ -152,6 +152,15 @@ def test_a_unit_has_the_smallest_p_value_of_its_columns_times_their_number():
     assert not fitted.needed()[[8, 30]].any()
 
 
+def test_a_category_that_is_needed():
+    X, y = planted()
+    frame = pd.DataFrame(X).add_prefix("gene ")
+    frame["smokes"] = pd.Categorical(np.where(np.random.default_rng(0).random(100) < 0.9, y, 1 - y))
+    fitted = daf(5).fit(frame, y)
+    assert fitted.stands_out()[[3, 17, 40]].all()
+    assert fitted.needed()[[3, 17, 40]].all()
+
+
 def test_fit_computes_no_p_values_and_a_saved_selector_keeps_those_it_has(monkeypatch):
     X, y = planted()
     calls = []

@@ -327,14 +327,22 @@ def discoveries_of_units(
         )
     options: dict[str, Any] = {"groups": groups, "sample_weight": sample_weight, "n_jobs": n_jobs}
     options |= {"task": "classification" if is_classification else "regression", "random_state": run.plan.seed}
+    tested = np.ones(table.matrix.shape[1], dtype=bool)
     if test == "needed":
+        # The levels of a category add up to 1, so that none is needed given the others: the first one is left out.
+        tested[columns.indices[columns.offsets[:-1]][columns.sizes > units.members.sizes]] = False
         best = units.unit_of[run.best(N_CANDIDATES)]
-        options["candidates"] = [column for unit in best[best >= 0] for column in columns[unit].tolist()]
-    found: Discoveries = getattr(inference, test)(table.matrix, y, **options)
+        candidates = [column for unit in best[best >= 0] for column in columns[unit].tolist() if tested[column]]
+        options["candidates"] = (np.cumsum(tested) - 1)[candidates]
+    matrix = table.matrix if tested.all() else table.matrix[:, tested]
+    found: Discoveries = getattr(inference, test)(matrix, y, **options)
     if units.are_features and len(columns.indices) == len(columns):
         return found
-    least = np.minimum.reduceat(found.p_values[columns.indices], columns.offsets[:-1])
-    p_values = np.minimum(least * columns.sizes, 1.0)
+    p_values = np.ones(len(tested))
+    p_values[tested] = found.p_values
+    n_tested = np.add.reduceat(tested[columns.indices].astype(np.int64), columns.offsets[:-1])
+    p_values = np.minimum.reduceat(p_values[columns.indices], columns.offsets[:-1]) * n_tested
+    p_values = np.minimum(p_values, 1.0)
     return Discoveries(units.per_feature(p_values), units.per_feature(inference.q_values(p_values)))
 
 
