@@ -42,7 +42,7 @@ def columns_of_second_file(
     columns = [_column_of_target(source, target, key), *(source.names.index(name) for name in others if name)]
     series = [source.column(index) for index in columns]
     if key is not None and ids is not None:
-        rows = pl.Series(_rows_by_id(source, key, ids, may_lack_ids=drop_unlabeled), dtype=pl.UInt32)
+        rows = pl.Series(rows_by_id(source, key, ids, may_lack_ids=drop_unlabeled), dtype=pl.UInt32)
         return [values.gather(rows) for values in series]
     if source.n_rows != n_rows:
         lacks_header = source.n_rows == n_rows - 1
@@ -90,7 +90,7 @@ def _column_of_ids(
     )
 
 
-def _rows_by_id(source: Source, key: int, ids: list[str], *, may_lack_ids: bool = False) -> list[int | None]:
+def rows_by_id(source: Source, key: int, ids: list[str], *, may_lack_ids: bool = False) -> list[int | None]:
     """The row of each id; None for an id that is missing, if that is allowed."""
     rows: dict[str, int] = {}
     wanted = set(ids)
