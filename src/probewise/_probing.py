@@ -19,7 +19,6 @@ from ._selector import Accepts, n_selected_units
 from .criteria import Criterion, as_criterion
 from .criteria.base import Target, note_on_task, require_trainable, stable_text
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
-from .engine.interactions import columns_of
 from .engine.loop import ProbeError, run_probes
 from .engine.probes import MIN_EXPECTED_SIZE
 from .engine.run import Run
@@ -30,10 +29,16 @@ from .executors import Map, executor, keep_in_flight, runs_in_this_process, seri
 from .kernels.device import find
 from .progress import live_progress, say
 from .stopping import Rule
+from .validation.contents import (
+    REPLICATES,
+    STRATEGIES,
+    filled,
+    note_on_replicates,
+    note_on_time_order,
+    uninformative_columns,
+)
 from .validation.errors import ParameterError, warn
-from .validation.missing import STRATEGIES, filled, uninformative_columns
 from .validation.parameters import PATH, Constraint, checked_weights, grouped, named_columns, require_two_weighted
-from .validation.rows import REPLICATES, note_on_replicates, note_on_time_order
 from .validation.stores import CANNOT_TRAVEL, Stored, is_stored
 from .validation.tables import REMEDY, scale_for, scaled, some_columns, uneven_widths
 
@@ -159,7 +164,7 @@ def prepare(
     complete = filled(X, missing, categorical=categorical, weights=weights, names=names)
     missing = None if complete is X else "median" if missing == "auto" else missing
     has_missing = "missing" in selector.get_params(deep=False)
-    uninformative = uninformative_columns(X) if has_missing else np.empty(0, np.int64)
+    uninformative = uninformative_columns(X, allow_nan=accepts.nan) if has_missing else np.empty(0, np.int64)
     if len(uninformative):
         say(selector.verbose, f"{some_columns(uninformative, n_features, names)} are constant or empty and rank last.")
     # A resumed run keeps the scale that "auto" chose when it began.
@@ -171,7 +176,7 @@ def prepare(
     found = []
     if getattr(criterion, "task", "auto") == "auto" and is_classification is not None:
         found.append(note_on_task(y, is_classification=is_classification))
-    if groups is None and y is not None and hasattr(selector, "missing"):
+    if groups is None and y is not None and has_missing and not isinstance(X, Stored):  # a store is read once
         found.append(note_on_replicates(X))
     notes = [note for note in found if note is not None]
     for note in notes:
@@ -390,12 +395,12 @@ def _warn_if_flat(run: Run) -> None:
 
 def note_on_order(data: Data, ranking: NDArray[np.int64]) -> list[str]:
     """A sentence, also given as a warning, where rows seem to be in the order of time; none with ``groups``."""
-    if data.groups is not None or data.is_classification is None or data.y is None:
+    if data.groups is not None or data.is_classification is None or data.y is None or isinstance(data.X, Stored):
         return []
     if any(REPLICATES in note for note in data.notes):  # replicates in adjacent rows look like a slow change
         return []
     top = np.argsort(ranking, kind="stable")[:N_COMPARED_IN_ORDER]
-    note = note_on_time_order(columns_of(data.X, top), data.y, is_classification=data.is_classification)
+    note = note_on_time_order(data.X, data.y, is_classification=data.is_classification, columns=top)
     if note is None:
         return []
     warn(note)

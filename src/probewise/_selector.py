@@ -19,9 +19,9 @@ from .engine.units import Units, UnitTable, one_hot
 from .evaluation.sizes import MISSING_CATEGORY
 from .inference import Discoveries
 from .validation import tables
+from .validation.contents import warn_of_id_columns
 from .validation.errors import ParameterError
 from .validation.parameters import named_columns, number_of, plain_labels, warn_of_another_order
-from .validation.rows import warn_of_id_columns
 from .validation.stores import Stored, as_dense, is_stored, readable_type
 from .validation.tables import scaled
 

@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 
 from probewise import DAF, FSDD, Tournament
 from probewise.stopping import MaxProbes
-from probewise.validation.rows import _runs, note_on_replicates, note_on_time_order
+from probewise.validation.contents import _runs, note_on_replicates, note_on_time_order
 
 
 def replicates(n_patients=30, each=3, n_features=200, noise=0.4, seed=0):

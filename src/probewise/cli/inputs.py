@@ -18,7 +18,7 @@ import numpy as np
 import probewise
 
 from .. import _MODULE_OF
-from ..validation.missing import STRATEGIES
+from ..validation.contents import STRATEGIES
 from ..validation.parameters import check_parameter, whole_number
 from .console import print_line
 

@@ -1,13 +1,21 @@
-"""Nested cross-validation: rank, choose the number of features and train on some rows, then score on other rows."""
+"""Nested cross-validation: rank, choose the number of features and train on some rows, then score other rows."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.metrics import confusion_matrix, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from ..criteria.base import Target
 from ..validation.parameters import check_parameter, whole_number
 from .sizes import CONVINCING, FOLDS, Columns, Floats, SizeCurve, size_curve
 
@@ -167,3 +175,69 @@ def _probes_of_a_copy(selector: Any) -> int | None:
     if getattr(selector, "time_limit", None) is not None:
         return max(1, run.ledger.n_probes // (2 * FOLDS))  # all copies together take half as long as the run
     return max(min(MIN_PROBES, run.ledger.n_probes), run.ledger.n_probes // FOLDS)
+
+
+# ---- held-out predictions
+
+PENALTIES = np.logspace(-3, 4, 15)
+MODELS = {True: "logistic regression with equal weights of the classes", False: "ridge regression"}
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutPredictions:
+    """Predictions of each row by models of other rows; ``decisions`` are those of two classes, else None."""
+
+    target: Target
+    size: int
+    predicted: NDArray[Any]  # class codes or numbers
+    decisions: Floats | None = None
+
+    @cached_property
+    def confusion(self) -> NDArray[np.int64]:
+        """Number of rows by true class and predicted class."""
+        return confusion_matrix(self.target.values, self.predicted, labels=np.arange(self.target.n_classes))
+
+    @property
+    def recall(self) -> Floats:
+        """Share of the rows of each class that are predicted correctly."""
+        return np.diag(self.confusion) / self.confusion.sum(axis=1)
+
+    @cached_property
+    def auc(self) -> tuple[float, float] | None:
+        """Area under the ROC curve of two classes, and its standard error (Hanley and McNeil, 1982)."""
+        if self.decisions is None:
+            return None
+        area = float(roc_auc_score(self.target.values, self.decisions))
+        n_second = int(self.target.values.sum())
+        n_first = len(self.target.values) - n_second
+        first, second = area / (2 - area), 2 * area**2 / (1 + area)
+        spread = (n_second - 1) * (first - area**2) + (n_first - 1) * (second - area**2)
+        return area, float(np.sqrt((area * (1 - area) + spread) / (n_first * n_second)))
+
+    @property
+    def rmse(self) -> float:
+        """Root mean squared error, in the units of y."""
+        return float(np.sqrt(np.mean((self.target.values - self.predicted) ** 2)))
+
+
+def held_out_predictions(curve: SizeCurve, X: Any, target: Target) -> HeldOutPredictions | None:
+    """Predictions with the suggested number of features, which each fold of a nested curve ranked on its own.
+
+    None where the curve has no columns, or its folds do not test each row once.
+    """
+    tested = np.concatenate([test for (_, test), _ in curve.chosen]) if curve.chosen else np.empty(0, int)
+    if not np.array_equal(np.sort(tested), np.arange(len(target.values))):
+        return None
+    place = curve.sizes.tolist().index(curve.suggested)
+    model: Any = LogisticRegression(class_weight="balanced", max_iter=2000)
+    model = model if target.is_classification else RidgeCV(PENALTIES)
+    predicted, decisions = np.empty(len(tested), target.values.dtype), np.empty(len(tested))
+    for (train, test), subsets in curve.chosen:
+        part = X[:, subsets[place]]
+        part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+        fitted = make_pipeline(imputer, StandardScaler(), model).fit(part[train], target.values[train])
+        predicted[test] = fitted.predict(part[test])
+        if target.n_classes == 2:
+            decisions[test] = fitted.decision_function(part[test])
+    return HeldOutPredictions(target, curve.suggested, predicted, decisions if target.n_classes == 2 else None)

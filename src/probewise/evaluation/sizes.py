@@ -65,6 +65,8 @@ class SizeCurve:
         Number of test rows divided by number of training rows in a fold.
     check : SizeCurve or None
         For a curve that is not nested, a nested curve that shows what holds on held-out rows.
+    chosen : sequence of (split, list of arrays)
+        For each fold its rows, and the columns of the criterion's matrix at each size.
 
     References
     ----------
@@ -91,6 +93,7 @@ class SizeCurve:
     guess_error: float = np.nan
     test_to_train: float = 0.0
     check: SizeCurve | None = None
+    chosen: Sequence[tuple[Split, list[Columns]]] = ()
 
     def __repr__(self) -> str:
         marks = {self.best: "best", self.suggested: "suggested"}
@@ -258,12 +261,11 @@ def curve_along(
     """
     X, columns = matrix
     X = X.tocsc() if sp.issparse(X) else X
-    scores = np.array(
-        [scorer.scores(X, y, split, columns_of_each(choose(split[0]), columns), sample_weight) for split in splits]
-    )
+    chosen = [(split, columns_of_each(choose(split[0]), columns)) for split in splits]
+    scores = np.array([scorer.scores(X, y, split, subsets, sample_weight) for split, subsets in chosen])
     guess, chance = scorer.guessing(y, target, splits, sample_weight)
     share = float(np.mean([len(test) / len(train) for train, test in splits]))
-    return SizeCurve(sizes, scores, scorer.measure(target), scorer.words, nested, guess, chance, share)
+    return SizeCurve(sizes, scores, scorer.measure(target), scorer.words, nested, guess, chance, share, chosen=chosen)
 
 
 def criterion_of(selector: Any, X: Any = None) -> Criterion | None:

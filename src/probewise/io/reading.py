@@ -104,7 +104,7 @@ def read_table(
         raise TableError("the table and the target_file cannot both be standard input: give a file for one of them")
     by_role = {role: name for role, name in (("sample_weight", sample_weight), ("groups", groups)) if name is not None}
     names = None if feature_names is None else names_in(feature_names)
-    in_second = roles_in_second(second, by_role, target)
+    in_second = {} if second is None else roles_in_second(second, by_role, target)
     by_role = {role: name for role, name in by_role.items() if role not in in_second}
     request = _Request(
         target, list(ignore), second, drop_unlabeled, id_column, by_role, in_second, tuple(categorical_features), names,

@@ -10,9 +10,9 @@ from .table_validation import require_rows
 from .text import TextOptions
 
 
-def roles_in_second(second: Path | None, by_role: dict[str, str], target: str | None) -> dict[str, str]:
+def roles_in_second(second: Path, by_role: dict[str, str], target: str | None) -> dict[str, str]:
     """The columns of sample weights and groups that the second file has."""
-    if second is None or not by_role:
+    if not by_role:
         return {}
     names = open_source(second, TextOptions(all_columns=True)).names
     roles = {role: name for role, name in by_role.items() if name in names}

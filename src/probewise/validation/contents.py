@@ -1,4 +1,4 @@
-"""Checks of how rows belong together: replicates, time order, and columns that identify rows or groups of rows."""
+"""Contents of a table: missing values, constant columns, replicates, rows in time order, and columns of ids."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
+from sklearn.utils import gen_batches
 
 from .errors import warn
+from .stores import Stored
+from .tables import columns_not_finite, extremes, require_finite, some_columns
 
+STRATEGIES = ("mean", "median")
+CELLS_AT_A_TIME = 2**20
 Floats = NDArray[np.float64]
 MIN_ROWS = 20
 # ---- replicates
@@ -28,6 +34,51 @@ N_BINS = 10
 UNITS = "patient|subject|donor|individual|participant|animal|mouse|rat|family|batch|plate|replicate|case|site|well"
 ID_NAME = re.compile(r"(^|[\s_.-])(id|uuid|guid|barcode|accession)$", re.IGNORECASE)
 GROUP_NAME = re.compile(rf"(^|[\s_.-])({UNITS})([\s_.-]?(id|no|nr|num|number|code|name))?$", re.IGNORECASE)
+
+
+def filled(
+    X: Any,
+    missing: str | None,
+    *,
+    categorical: NDArray[np.bool_],
+    weights: NDArray[np.float64] | None = None,
+    names: NDArray[Any] | None = None,
+) -> Any:
+    """A copy of X with missing values replaced by the mean or median of their column, or X if none is missing.
+
+    "auto" is the median, with a warning. The statistics are those of the rows with a weight; a column without values
+    is filled with 0. Missing categories stay, because they are levels of their own.
+    """
+    if missing is None or X.dtype.kind != "f":
+        return X
+    if sp.issparse(X) or isinstance(X, Stored):
+        require_finite(X, names, f"fill them first, because missing={missing!r} only fills dense tables in memory")
+        return X
+    require_finite(X, names, allow_nan=True)
+    incomplete = columns_not_finite(X)
+    incomplete = incomplete[~categorical[incomplete]]
+    if not len(incomplete):
+        return X
+    if missing == "auto":
+        empty = np.flatnonzero(np.isnan(X).all(axis=0))
+        words = f"; {some_columns(empty, X.shape[1], names)} are empty and rank last" if len(empty) else ""
+        warn(
+            f"missing values in {some_columns(incomplete, X.shape[1], names)} are filled with the median of the "
+            f"column (missing='median'); missing=None refuses them{words}"
+        )
+    X, counts = X.copy(order="K"), slice(None) if weights is None else weights > 0
+    imputer = SimpleImputer(strategy="median" if missing == "auto" else missing, keep_empty_features=True)
+    for part in gen_batches(len(incomplete), max(1, CELLS_AT_A_TIME // len(X))):
+        columns = incomplete[part]
+        X[:, columns] = imputer.fit(X[:, columns][counts]).transform(X[:, columns])
+    return X
+
+
+def uninformative_columns(X: Any, *, allow_nan: bool) -> NDArray[np.int64]:
+    """Columns that are constant or have no values; none where that is true of all columns."""
+    low, high = extremes(X, allow_nan=allow_nan)
+    columns = np.flatnonzero((low == high) | np.isnan(low))
+    return columns if len(columns) < len(low) else columns[:0]
 
 
 def warn_of_id_columns(X: Any, names: NDArray[Any] | None) -> None:
@@ -88,7 +139,9 @@ def note_on_replicates(X: Any) -> str | None:
     )
 
 
-def note_on_time_order(features: Floats, y: NDArray[Any], *, is_classification: bool) -> str | None:
+def note_on_time_order(
+    X: Any, y: NDArray[Any], *, is_classification: bool, columns: NDArray[np.int64] | None = None
+) -> str | None:
     """A sentence where y and the first features change slowly from row to row, as in a time series.
 
     Each is compared with its mean or median: a runs test counts how often it crosses it. Features are compared with
@@ -101,7 +154,8 @@ def note_on_time_order(features: Floats, y: NDArray[Any], *, is_classification: 
     bins = values if is_classification else np.argsort(np.argsort(y, kind="stable")) * N_BINS // n_rows
     if _runs(values if is_classification else y > np.median(y)) < SIGNIFICANT:
         return None
-    counts = np.bincount(bins)[:, None]
+    features = X if columns is None else X.tocsc()[:, columns].toarray() if sp.issparse(X) else X[:, columns]
+    features, counts = np.asarray(features, dtype=np.float64), np.bincount(bins)[:, None]
     means = np.array([np.bincount(bins, column) for column in np.nan_to_num(features).T]).T / np.maximum(counts, 1)
     is_smooth = np.array([_runs(column > np.median(column)) for column in (features - means[bins]).T]) > SIGNIFICANT
     if is_smooth.mean() < SHARE_SMOOTH:

@@ -9,7 +9,7 @@ from probewise import DAF, Tournament
 from probewise.engine.ledger import LedgerError
 from probewise.evaluation import size_curve
 from probewise.stopping import MaxProbes
-from probewise.validation.missing import filled
+from probewise.validation.contents import filled
 from probewise.validation.stores import Stored
 
 SELECTORS = [Tournament(n_probes=300, random_state=0), DAF(stop=MaxProbes(300), random_state=0)]
