@@ -8,13 +8,14 @@ nearly copies of each other form a cluster, which is tested as one given everyth
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.stats import chi2
 from sklearn.linear_model import Lasso
 from sklearn.utils import gen_batches
 
@@ -32,13 +33,16 @@ Ints = NDArray[np.int64]
 N_MARGINAL, N_RESIDUAL = 40, 40  # candidates by lines, by shapes, and by what a first model leaves
 ROWS_PER_TERM = 8  # of the model of y
 NEAREST = 150  # columns that may explain a candidate
-PENALTY = 1.2  # of the lasso for a candidate, in units of sqrt(2 log p / n)
+PENALTY = 0.8  # of the lasso for a candidate, in units of sqrt(2 log p / n)
 ROWS_PER_NEIGHBOR = 5  # of the model of a candidate
+MOST_EXPLAINED = 0.5  # share of a candidate's variance up to which only columns of the model of y explain it
 RIDGE = 0.02  # of the refit of that model
 SHAPE_PRICE = 8.0  # of shapes and products in the statistic, in squared standard errors
 SIMILAR, RELATED = 0.6, 0.5  # mean absolute correlation in a cluster; correlation from which columns may be in one
-MAX_MEMBERS = 20  # columns that represent a cluster in its test
+MAX_MEMBERS = 8  # columns that represent a cluster in its test
 DRAWS, FIRST_DRAWS, STOP_ABOVE = 2000, 200, 0.1  # copies of a candidate; few where the first ones give a large p-value
+N_CONTROLS, MIN_CONTROLS = 200, 50  # columns that are no candidates, by which the statistics are calibrated
+SELECTION_PRICE = 1.3  # times the p-value, because the model of y was chosen with the candidate among the columns
 STREAM = 0xC0DE  # separates these random numbers from others with the same seed
 
 
@@ -93,6 +97,7 @@ def needed(
     run = in_turn if n_jobs in (None, 1) else threads(n_jobs)
     with one_blas_thread():
         test = ConditionalTest.of(table, chosen, seed_of(random_state, None))
+        test = test.with_inflation(run)
         found = test.p_values_of([np.array([column]) for column in test.candidates], run)
         p_values = np.ones(table.n_columns)
         p_values[test.candidates] = [p for p, _ in found]
@@ -133,6 +138,7 @@ class ConditionalTest:
     atoms: Atoms
     models: list[list[int]]  # the chosen atoms for each target
     seed: int
+    inflation: float = 1.0
 
     @classmethod
     def of(cls, table: Table, also: list[int], seed: int) -> ConditionalTest:
@@ -162,6 +168,25 @@ class ConditionalTest:
         correlations = np.abs(columns[:, chosen].T @ columns) / n_rows
         return cls(table, columns, targets, np.sqrt(weights), chosen, correlations, atoms, models, seed)
 
+    def with_inflation(self, run: Map) -> ConditionalTest:
+        """Estimate how much too large the statistics of columns without an effect are (genomic control)."""
+        varies = np.ptp(self.columns, axis=0) > 0
+        varies[self.candidates] = False
+        others = np.random.default_rng([self.seed, STREAM]).permutation(np.flatnonzero(varies))[:N_CONTROLS]
+        if len(others) < MIN_CONTROLS:
+            return self
+        squares = list(run(self._square_of_line, [np.array([column]) for column in others]))
+        inflation = float(np.median(squares)) / chi2.median(len(self.targets))
+        return replace(self, inflation=max(1.0, inflation))
+
+    def _square_of_line(self, members: Ints) -> float:
+        """The squared statistic of a line, with the permutation variance."""
+        support = self._neighbors(members, members)
+        residuals = self._distribution(members, support)[1][0]
+        left = self._left_of_y(members, support)
+        left = left - left.mean(axis=1, keepdims=True)
+        return float(((left @ residuals) ** 2 / ((left**2).sum(axis=1) * residuals.var())).sum())
+
     def p_values_of(self, sets: list[Ints], run: Map) -> list[tuple[float, int]]:
         """For each set of columns, its p-value given all columns outside, and its strongest member."""
         return list(run(self._test, sets))
@@ -177,11 +202,11 @@ class ConditionalTest:
         sums = partial(self._sums, fitted, residuals, left)
         observed = sums(rows.astype(np.int64))
         null = sums(_orders(draws, 0, FIRST_DRAWS))
-        p_value, strongest = _compare(observed, null)
+        p_value, strongest = _compare(observed, null, self.inflation)
         if p_value < STOP_ABOVE:
             null = np.concatenate([null, sums(_orders(draws, FIRST_DRAWS, DRAWS))])
-            p_value, strongest = _compare(observed, null)
-        return p_value, int(represented[strongest])
+            p_value, strongest = _compare(observed, null, self.inflation)
+        return min(SELECTION_PRICE * p_value, 1.0), int(represented[strongest])
 
     def _neighbors(self, represented: Ints, members: Ints) -> Ints:
         """Columns outside that explain the members: chosen by the lasso for their first principal component."""
@@ -197,7 +222,13 @@ class ConditionalTest:
         model = Lasso(penalty, max_iter=500, tol=1e-3).fit(self.columns[:, nearest], column[:, 0])
         strength = np.abs(model.coef_)
         n_neighbors = min(len(column) // ROWS_PER_NEIGHBOR, int((strength > 0).sum()))
-        return np.asarray(nearest[np.argsort(-strength, kind="stable")[:n_neighbors]])
+        support = np.asarray(nearest[np.argsort(-strength, kind="stable")[:n_neighbors]])
+        fitted = self._distribution(represented, support)[0]
+        if fitted.var() <= MOST_EXPLAINED * self.columns[:, represented].var():
+            # Columns outside the model of y can hardly stand in for this one, and conditioning on them costs power.
+            owners = np.concatenate([self.atoms.owners[model].ravel() for model in self.models])
+            support = support[np.isin(support, owners)]
+        return support
 
     def _distribution(self, represented: Ints, support: Ints) -> tuple[Floats, Floats]:
         """(members, rows): fitted values of the members given the support, and residuals."""
@@ -244,7 +275,7 @@ class ConditionalTest:
         return clusters, len(np.unique(label))
 
 
-def _compare(observed: Floats, null: Floats) -> tuple[float, int]:
+def _compare(observed: Floats, null: Floats, inflation: float) -> tuple[float, int]:
     """The p-value of the observed sums (1, members, functions, targets) among drawn ones, and the strongest member."""
     center, error = null.mean(axis=0), np.maximum(null.std(axis=0), 1e-9)
 
@@ -252,7 +283,7 @@ def _compare(observed: Floats, null: Floats) -> tuple[float, int]:
         squares = (((sums - center) / error) ** 2).sum(axis=-1)
         return np.maximum(squares[..., 0], squares[..., 1:].max(axis=-1) - SHAPE_PRICE)
 
-    own = strength(observed)[0]
+    own = strength(observed)[0] / inflation
     return float(tail_p_values(own.max(keepdims=True), np.sort(strength(null).max(axis=1)))[0]), int(np.argmax(own))
 
 
