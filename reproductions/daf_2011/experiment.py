@@ -190,7 +190,6 @@ class Experiments:
             criterion=setup.criterion,
             max_probe_size=tau,
             stop=MaxProbes(effort.probes),
-            row_effects=False,
             device=reproduction.device,
         )
         own = dict([next(iter(setup.classifiers.items()))])
@@ -344,7 +343,6 @@ def svm_trial(
     same = {
         "max_probe_size": tau,
         "stop": MaxProbes(n_probes),
-        "row_effects": False,
         "random_state": daf_seed,
         "n_jobs": how.n_jobs,
     }

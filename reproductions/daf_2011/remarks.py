@@ -111,7 +111,6 @@ def daf_run(name: str, X: Any, y: NDArray[Any], n_probes: int, tau: int | None =
         criterion=setup.criterion,
         max_probe_size=largest,
         stop=MaxProbes(n_probes),
-        row_effects=False,
         random_state=seed,
     )
     return daf.fit(X, y).run_
@@ -150,7 +149,7 @@ def optimism(effort: Effort, X: Any, y: NDArray[Any], train: Any, test: Any, see
     """By method, J of the subset selected and its accuracy on the test half, means over sizes."""
     criterion, sizes = SETUPS["Spambase"].criterion, [size for size in effort.sizes if size <= X.shape[1]]
     bound = criterion.bind(X[train], y[train])
-    daf = DAF(criterion=criterion, stop=MaxProbes(effort.probes), row_effects=False, random_state=seed)
+    daf = DAF(criterion=criterion, stop=MaxProbes(effort.probes), random_state=seed)
     found = {}
     for name, selector in (("SFFS", SFFS(criterion=criterion)), ("DAF0", daf), ("BIF", BIF(criterion=criterion))):
         subsets = select(selector, X[train], y[train], sizes)
