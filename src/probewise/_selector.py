@@ -18,6 +18,7 @@ from .engine.tally import positions
 from .engine.units import Units, UnitTable, one_hot
 from .evaluation.sizes import MISSING_CATEGORY
 from .inference import Discoveries
+from .inference.discoveries import q_values
 from .validation import tables
 from .validation.contents import warn_of_id_columns
 from .validation.errors import ParameterError
@@ -353,7 +354,7 @@ def discoveries_of_units(
     n_tested = np.add.reduceat(tested[columns.indices].astype(np.int64), columns.offsets[:-1])
     p_values = np.minimum.reduceat(p_values[columns.indices], columns.offsets[:-1]) * n_tested
     p_values = np.minimum(p_values, 1.0)
-    return Discoveries(units.per_feature(p_values), units.per_feature(inference.q_values(p_values)))
+    return Discoveries(units.per_feature(p_values), units.per_feature(q_values(p_values)))
 
 
 def n_selected_units(selector: Any, units: Units) -> int:
