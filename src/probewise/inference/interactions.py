@@ -15,8 +15,8 @@ from sklearn.utils import gen_batches
 
 from ..executors import Map, in_turn, one_blas_thread, threads
 from ..validation.parameters import SHARE, check_parameter, seed_of
+from .additive import AdditiveFit
 from .association import tail_p_values
-from .conditional import ConditionalTest
 from .permutations import Permutations
 from .table import Table
 
@@ -93,32 +93,30 @@ def pairs(
     seed = seed_of(random_state, None)
     run = in_turn if n_jobs in (None, 1) else threads(n_jobs)
     with one_blas_thread():
-        return scan(ConditionalTest.of(table, [], seed), fdr, run)
+        return scan(AdditiveFit.of(table, []), fdr, seed, run)
 
 
-def scan(test: ConditionalTest, fdr: float, run: Map = in_turn) -> Pairs:
-    """Scan all pairs of the columns of a conditional test."""
-    targets = np.stack(
-        [test.atoms.residual(target, np.array(model)) for target, model in zip(test.targets, test.models, strict=True)]
-    )
-    targets = targets * test.root_weights
+def scan(fit: AdditiveFit, fdr: float, seed: int, run: Map = in_turn) -> Pairs:
+    """Scan all pairs of columns for what an additive model leaves of y."""
+    none = np.empty(0, np.int64)
+    targets = fit.residuals(none, none)
     targets -= targets.mean(axis=1, keepdims=True)
-    n_columns = test.columns.shape[1]
+    n_columns = fit.columns.shape[1]
     n_pairs = n_columns * (n_columns - 1) // 2
     if not n_pairs:
         return Pairs(np.empty((0, 2), np.int64), np.empty(0), fdr)
-    columns = np.asarray(test.columns, dtype=np.float32)
+    columns = np.asarray(fit.columns, dtype=np.float32)
     found = np.concatenate(
         list(run(lambda block: _strong_pairs(columns, targets, block), gen_batches(n_columns, BLOCK)))
     )
     found = found[np.argsort(-found[:, 2], kind="stable")[:MAX_KEPT]]
     chosen = found[:, :2].astype(np.int64)
-    products = _products(test.columns, chosen)
+    products = _products(fit.columns, chosen)
     observed = _squares(products, targets)
-    random = np.random.default_rng([test.seed, 0xA1])
+    random = np.random.default_rng([seed, 0xA1])
     sampled = random.integers(0, n_columns, (NULL_PAIRS, 2))
-    null_products = _products(test.columns, sampled[sampled[:, 0] != sampled[:, 1]])
-    draws = Permutations.of(targets, test.table.groups, test.table.strata, test.seed)
+    null_products = _products(fit.columns, sampled[sampled[:, 0] != sampled[:, 1]])
+    draws = Permutations.of(targets, fit.table.groups, fit.table.strata, seed)
     null = [_squares(null_products, permuted.astype(np.float64)) for permuted in draws.draw(0, NULL_DRAWS)]
     p_values = tail_p_values(observed, np.sort(np.concatenate(null)), draws.log_arrangements)
     order = np.argsort(p_values, kind="stable")
