@@ -2,7 +2,8 @@
 
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, permutations, product
+from statistics import NormalDist
 
 import numpy as np
 
@@ -921,3 +922,101 @@ def direction(x, y):
     g = (1 - 3 / (4 * freedom - 1)) * (np.mean(one) - np.mean(other)) / np.sqrt(inside / freedom)
     error = np.sqrt((n + k) / (n * k) + g**2 / (2 * freedom))
     return high, low, g, g - 1.959963984540054 * error, g + 1.959963984540054 * error
+
+
+# ---- inference
+
+
+def association_p_values(X, y, weights=None):
+    """Share of all permutations of (y, weight) whose statistic is at least the observed one, for each column."""
+    n_rows = len(y)
+    weights = np.ones(n_rows) if weights is None else weights
+
+    def normal(ranks):
+        scores = np.array([NormalDist().inv_cdf((rank + 0.5) / n_rows) for rank in ranks])
+        return (scores - scores.mean()) / scores.std()
+
+    line = normal(np.arange(n_rows))
+    functions = [line, line**2, line > 0.8, line < -0.8]
+    functions = [(f - np.mean(f)) / (np.std(f) or 1.0) for f in functions]
+    classes = np.unique(y)
+    if len(classes) == n_rows:
+        targets, shares = [normal(np.argsort(np.argsort(y)))], [1.0]
+    else:
+        targets = [(y == label).astype(float) for label in classes]
+        shares = [1 - np.mean(y == label) for label in classes]
+        if len(classes) == 2:
+            targets, shares = targets[1:], [1.0]
+    targets = [weights * (t - np.average(t, weights=weights)) for t in targets]
+
+    def statistic(ranks, order):
+        squares = []
+        for function in functions:
+            values = function[ranks]
+            total = 0.0
+            for target, share in zip(targets, shares, strict=True):
+                error = np.sqrt((values**2).sum() * (target**2).sum() / (n_rows - 1))
+                total += share * (values @ target[order] / error) ** 2 if error > 1e-9 else 0.0
+            squares.append(total)
+        return max(squares[0], max(squares[1:]) - 5.0)
+
+    out = []
+    for column in X.T:
+        ranks = np.argsort(np.argsort(column))
+        observed = statistic(ranks, np.arange(n_rows))
+        null = [statistic(ranks, np.array(order)) for order in permutations(range(n_rows))]
+        out.append(np.mean(np.array(null) >= observed - 1e-9))
+    return np.array(out)
+
+
+def conditional_sums(fitted, residuals, orders, targets, steps):
+    """Sums over rows of functions of fitted + permuted residuals, times each target."""
+    out = np.empty((len(orders), len(fitted), 2 + len(steps), len(targets)))
+    for draw, order in enumerate(orders):
+        for member in range(len(fitted)):
+            values = fitted[member] + residuals[member][order]
+            functions = [values, np.abs(values), *((values > step).astype(float) for step in steps)]
+            for f, function in enumerate(functions):
+                for t, target in enumerate(targets):
+                    out[draw, member, f, t] = sum(a * b for a, b in zip(function, target, strict=True))
+    return out
+
+
+def forward_selection(values, target, cost, most):
+    """Greedy least squares with a price of 1.8 log(atoms) for a term: every step fits all candidates from scratch."""
+    n_rows, n_atoms = values.shape
+
+    def left_by(atoms):
+        if not atoms:
+            return float(target @ target)
+        fit = values[:, atoms] @ np.linalg.lstsq(values[:, atoms], target, rcond=None)[0]
+        return float(((target - fit) ** 2).sum())
+
+    chosen, best, n_best = [], n_rows * np.log(left_by([]) / n_rows), 0
+    while len(chosen) < most and len(chosen) - n_best < 4:
+        left = left_by(chosen)
+        gains = [
+            -np.inf if atom in chosen else left - left_by([*chosen, atom]) - cost[atom] * left / n_rows
+            for atom in range(n_atoms)
+        ]
+        if max(gains) <= 0:
+            break
+        chosen.append(int(np.argmax(gains)))
+        price = len(chosen) * 1.8 * np.log(n_atoms) + cost[chosen].sum()
+        value = n_rows * np.log(left_by(chosen) / n_rows) + price
+        if value < best:
+            best, n_best = value, len(chosen)
+    return chosen[:n_best]
+
+
+def strongest_pair(columns, targets):
+    """The two columns whose product, without the columns and their squares, is most correlated with the target."""
+    best, strongest = -1.0, None
+    for one, two in combinations(range(columns.shape[1]), 2):
+        a, b = columns[:, one], columns[:, two]
+        others = np.column_stack([np.ones_like(a), a, b, a**2, b**2])
+        product = a * b - others @ np.linalg.lstsq(others, a * b, rcond=None)[0]
+        correlation = abs(np.corrcoef(product, targets[0])[0, 1])
+        if correlation > best:
+            best, strongest = correlation, (one, two)
+    return strongest
