@@ -11,7 +11,7 @@ each split, or a fact that is either true or false.
 
 Tests are one-sided corrected resampled t-tests (Nadeau and Bengio 2003). Every column is tested in both directions:
 whether it holds and whether it does not. Holm's correction is over all these tests of a paper, at 5%. A column for
-which neither is significant is undecided.
+which neither is significant, or which has fewer than five splits, is undecided.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ ALPHA = 0.05
 HOLDS, FAILS, UNDECIDED, NOT_COMPARABLE = VERDICTS = ("holds", "does not hold", "undecided", "not comparable")
 TESTS = ("superior", "equivalent", "exact", "not comparable")
 ROUNDING = 1e-9
+FEWEST = 5  # splits of a test: two equal differences of small test sets are no evidence
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ def rules(paper: str) -> list[Rule]:
 def one_sided(values: NDArray[np.float64], bound: float, test_to_train: float) -> tuple[float, float]:
     """p-values of "the mean is above the bound" and of "the mean is below the bound"."""
     n, distance = len(values), float(np.mean(values)) - bound
-    if n < 2:
+    if n < FEWEST:
         return 1.0, 1.0
     error = float(np.sqrt((1 / n + test_to_train) * np.var(values, ddof=1)))
     if error <= ROUNDING:  # all values are equal
@@ -161,7 +162,7 @@ def described(rule: Rule, found: Evidence, p_value: float | None) -> str:
     parts = [found.text] if found.text else []
     if found.values is not None and len(found.values):
         spread = f" ± {np.std(found.values, ddof=1):.3g}" if len(found.values) > 1 else ""
-        parts.append(f"{np.mean(found.values):+.3g}{spread} {rule.unit}".rstrip())
+        parts.append(f"{round(float(np.mean(found.values)), 9):+z.3g}{spread} {rule.unit}".rstrip())
     if p_value is not None:
         parts.append("p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}")
     return ", ".join([*parts, *([found.short] if found.short else [])])

@@ -53,7 +53,8 @@ def test_equivalence_is_two_one_sided_tests():
 
 def test_a_difference_of_zero_in_few_noisy_splits_is_not_equivalence():
     assert verdict(rule("equivalent", margin=0.1), [-5.0, 5.0, 0.0]) == "undecided"
-    assert verdict(rule("equivalent", margin=0.1), [0.0]) == "undecided"
+    assert verdict(rule("equivalent", margin=0.1), [0.0] * 4) == "undecided"
+    assert verdict(rule("equivalent", margin=0.1), [0.0] * 5) == "holds"
 
 
 def test_claims_that_noise_decides_are_as_rare_as_the_level():
