@@ -158,8 +158,8 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def article(paper: str) -> str:
     """The article: the template with every placeholder replaced by what is stored in the results.
 
-    Placeholders are {{where | row | column}} for one of our numbers, {{table: where}} for a table, {{count}},
-    {{claims}}, {{younger rules}} and {{departures}}.
+    Placeholders are {{where | row | column}} for one of our numbers, {{published: where | row | column}} for one of the
+    paper's, {{table: where}} for a table, {{count}}, {{claims}}, {{younger rules}} and {{departures}}.
     """
     outcome, folder = stored(paper), folder_of(paper)
     parts = {
@@ -178,10 +178,12 @@ def article(paper: str) -> str:
             return parts[key]
         if key.startswith("table:"):
             return markdown(*matrix(outcome.cells, key.removeprefix("table:").strip()))
-        place = tuple(part.strip() for part in key.split("|"))
-        if place not in outcome.cells or outcome.cells[place].ours is None:
+        whose = "published" if key.startswith("published:") else "ours"
+        place = tuple(part.strip() for part in key.removeprefix("published:").split("|"))
+        value = getattr(outcome.cells.get(place), whose, None)  # type: ignore[call-overload]
+        if value is None:
             raise ValueError(f"{folder.name}/article.md: {{{{{key}}}}} is not in results.csv")
-        return shown(outcome.cells[place].ours)
+        return f"{value:g}" if whose == "published" else shown(value)
 
     return re.sub(r"\{\{(.+?)\}\}", filled, (folder / "article.md").read_text(encoding="utf-8"))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import LinearSVC
 
@@ -44,7 +46,8 @@ def ranking_run(X: Any, y: NDArray[Any], C: float, n_probes: int, seed: int, led
 
 def tuned_C(X: Any, y: NDArray[Any]) -> float:
     """C with the best cross-validated accuracy on all words, tuned once per split as in the paper."""
-    return max(C_GRID, key=lambda C: float(np.mean(cross_val_score(LinearSVC(C=C, random_state=0), X, y, cv=3))))
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
+        return max(C_GRID, key=lambda C: float(np.mean(cross_val_score(LinearSVC(C=C, random_state=0), X, y, cv=3))))
 
 
 def svm_split(
@@ -63,4 +66,5 @@ def svm_split(
 
     judge = LinearSVM(C)
     found = {name: [accuracy(judge, X, y, subset, train, test) for subset in each] for name, each in subsets.items()}
+    ledger.unlink()
     return {"C": C, "n_probes": n_probes, "accuracy": found}
