@@ -340,7 +340,9 @@ def relevance_feedback(
     map = executor(n_jobs, prefer="processes")
     searches = list(map(search, [(label, seeds[label]) for label in query_classes.tolist()]))
     precision, possible, n_features, *seconds = (np.array(part) for part in np.transpose(searches, (2, 1, 0)))
-    return FeedbackResult(query_classes, precision, possible, n_features.astype(np.int64), *seconds, initial_rows)
+    selecting, training, whole = seconds
+    counts = n_features.astype(np.int64)
+    return FeedbackResult(query_classes, precision, possible, counts, selecting, training, whole, initial_rows)
 
 
 def _search(
@@ -355,7 +357,8 @@ def _search(
     """For each round: precision, possible precision, number of features, seconds of selection, training and all."""
     label, seed = query
     is_positive = y == label
-    session, found = FeedbackSession(X, random_state=seed, **options), []
+    session = FeedbackSession(X, random_state=seed, **options)
+    found: list[tuple[float, ...]] = []
     first = initial_rows[np.argsort(~is_positive[initial_rows], kind="stable")]  # the query, then the others
     session.tell(first, is_positive[first])
     for _ in range(rounds + 1):
