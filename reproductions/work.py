@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -92,8 +92,3 @@ def unit_seconds(folder: Path) -> float:
     """Computing time of all stored units."""
     lines = (line for run in sorted((folder / "runs").glob("*.jsonl")) for line in run.read_text().splitlines()[1:])
     return sum(record.get("seconds", 0.0) for record in map(json.loads, lines))
-
-
-def mean_at(values: Mapping[int, float], sizes: Iterable[int]) -> float:
-    """Mean over the sizes of a rule."""
-    return float(np.mean([values[size] for size in sizes]))

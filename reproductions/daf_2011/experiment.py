@@ -34,6 +34,7 @@ TITLE = "Fast dependency-aware feature selection in very-high-dimensional patter
 COEFFICIENTS = {"DAF0": "daf0", "DAF1": "daf1", "DAF2": "daf2"}
 OF_PAPER = {"Reuters": 148_000, "Gisette": 46_400, "Madelon": 25_000, "Spambase": 160_000}  # table II
 STABILITY = {"CW_rel": cw_rel, "ATI": ati, "ANHI": anhi}
+N_FEATURES = {"Reuters": 9946, "Gisette": 5000, "Madelon": 500, "Spambase": 57}
 SHOWN = ("DAF0", "BIF", "SFFS")  # methods whose subsets are kept
 TOP = 20
 WIDE = (10, 20, 50, 100, 200, 500, 1000)
@@ -93,12 +94,13 @@ def run(work: Work) -> Outcome:
     if "Madelon" in studies:
         truth = informative(work.data("madelon"))
         ours["Section V", "Madelon", "informative features"] = len(truth)
-        ours["Section V", "Madelon", "features without power"] = X.shape[1] - len(truth) if name == "Madelon" else 480
+        ours["Section V", "Madelon", "features without power"] = N_FEATURES["Madelon"] - len(truth)
         hits = {method: hits_of(studies["Madelon"], method, truth) for method in SHOWN}
         ours |= {("Informative features among the top 20", "Madelon", m): each for m, each in hits.items()}
-    evidence = Judge(studies, settings).evidence()
+    found = Judge(studies, settings)
+    evidence = found.evidence()
     if "Madelon" in studies:
-        short = Judge(studies, settings).short("Madelon")
+        short = found.short("Madelon")
         evidence["Madelon's features"] = {
             "DAF0 finds 15 of 20": Evidence(hits["DAF0"] - 15, short=short),
             "BIF finds fewer than 10": Evidence(10 - hits["BIF"], short=short),
@@ -290,8 +292,7 @@ class Judge:
 
     def steadier(self, name: str, first: str, second: str, sizes: Sequence[int]) -> NDArray[np.float64]:
         """Pseudo-values of the difference in CW_rel, mean over the sizes."""
-        results, n_features = list(self.studies[name].values()), {"Madelon": 500, "Spambase": 57}.get(name, 0)
-        n_features = n_features or {"Reuters": 9946, "Gisette": 5000}[name]
+        results, n_features = list(self.studies[name].values()), N_FEATURES[name]
 
         def difference(splits: Sequence[int]) -> float:
             measured = []
@@ -435,7 +436,7 @@ def numbers(studies: Mapping[str, Found], settings: Settings) -> Numbers:
                 subsets = [np.array(result["subsets"][method][size]) for result in results]
                 for label, measure in STABILITY.items():
                     where = f"Figure {setup.figure}, {label}, {name}"
-                    found[where, method, size] = measure(subsets, found_features(name)) if len(subsets) > 1 else np.nan
+                    found[where, method, size] = measure(subsets, N_FEATURES[name]) if len(subsets) > 1 else np.nan
     for study, name in (
         ("Figure 6", "Madelon"),
         ("Figure 7", "Madelon"),
@@ -457,10 +458,6 @@ def numbers(studies: Mapping[str, Found], settings: Settings) -> Numbers:
         values = [result[method] for result in studies["Over-fitting"].values()]
         found["J minus test accuracy, Spambase", method, "points"] = values
     return found
-
-
-def found_features(name: str) -> int:
-    return {"Reuters": 9946, "Gisette": 5000, "Madelon": 500, "Spambase": 57}[name]
 
 
 def pictures(studies: Mapping[str, Found], settings: Settings) -> list[Picture]:

@@ -72,7 +72,7 @@ SMALL_2011 = daf_2011.Settings(
 @pytest.fixture
 def small_daf_2011(monkeypatch):
     monkeypatch.setitem(daf_2011.PROFILES, "full", SMALL_2011)
-    monkeypatch.setattr(daf_2011, "found_features", lambda name: 30)
+    monkeypatch.setitem(daf_2011.N_FEATURES, "Madelon", 30)
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_daf_2011_runs_and_continues(folder, small_daf_2011, monkeypatch):
 def test_quick_runs_of_daf_leave_claims_undecided(folder, monkeypatch):
     quick = daf_2011.Settings(5, {"Madelon": 60}, sizes=SMALL_2011.sizes)
     monkeypatch.setitem(daf_2011.PROFILES, "quick", quick)
-    monkeypatch.setattr(daf_2011, "found_features", lambda name: 30)
+    monkeypatch.setitem(daf_2011.N_FEATURES, "Madelon", 30)
     found = verdicts(reproduce("daf-2011", data=folder, out=folder / "quick"))
     assert found["better than BIF, classifier of J"]["Madelon"] == "undecided"
 
