@@ -174,34 +174,6 @@ def left_out(splits, weights=None):
     return [(row, train, weight / total) for row, train, weight in tests]
 
 
-def outcomes_by_group(scoring, y, parts, group_of, weights=None):
-    """J, {row: share in J}, {group: mean outcome}; ``parts`` are (rows, what was predicted of them) scored together."""
-    weights, told = np.ones(len(y)) if weights is None else weights, []
-    for rows, predicted in parts:
-        mean = np.average(y[rows], weights=weights[rows]) if scoring == "r2" else None
-        classes = {y[row] for row in rows if weights[row] > 0}
-        for row, said in zip(rows, predicted, strict=True):
-            share = weights[row] / sum(weights[other] for other in rows)
-            if scoring == "balanced_accuracy":
-                alike = sum(weights[other] for other in rows if y[other] == y[row])
-                share = weights[row] / alike / len(classes) if alike else 0.0
-            if scoring == "probability":
-                outcome = said
-            elif scoring == "r2":
-                outcome = 1 - (y[row] - said) ** 2 / np.average((y[rows] - mean) ** 2, weights=weights[rows])
-            elif scoring == "neg_mean_absolute_error":
-                outcome = -abs(y[row] - said)
-            else:
-                outcome = -((y[row] - said) ** 2) if scoring == "neg_mean_squared_error" else float(said == y[row])
-            told.append((row, share / len(parts), outcome))
-    shares = {row: sum(share for other, share, _ in told if other == row) for row in range(len(y))}
-    means = {}
-    for group in set(group_of) - {-1}:
-        own = [(share, outcome) for row, share, outcome in told if group_of[row] == group]
-        means[group] = sum(share * outcome for share, outcome in own) / sum(share for share, _ in own)
-    return sum(share * outcome for _, share, outcome in told), shares, means
-
-
 def prediction_score(scoring, truth, predicted, weights=None):
     """Scores of classes for rows scored together, from pairs of lists; the positive class has label 1."""
     weights = np.ones(len(truth)) if weights is None else weights
@@ -921,62 +893,6 @@ def tournament_rounds(plan, values, schedule, ridge=10.0, like_size=20):
         best = order[: sizes[number + 1]]
         rounds.append(sorted(active[best].tolist()))
     return rounds
-
-
-# ---- other rows
-
-
-def row_effects(probes, rows, shares, n_features, like_size=20):
-    """Mean outcome of each group with a feature less without, of outcomes less the mean of probes of like size."""
-    sizes = np.array([len(probe) for probe in probes])
-    counts = np.bincount(sizes)
-    kind = np.array([int(counts[:size].sum()) // like_size for size in sizes])
-    left = np.array([row - rows[kind == own].mean(axis=0, dtype=float) for row, own in zip(rows, kind, strict=True)])
-    effects, errors = [], []
-    for feature in range(n_features):
-        inside = np.array([feature in probe for probe in probes])
-        by_group = left[inside].mean(axis=0) - left[~inside].mean(axis=0)
-        mean, n_groups = float(shares @ by_group), len(shares)
-        squares = sum(share**2 * (value - mean) ** 2 for share, value in zip(shares, by_group, strict=True))
-        effects.append(mean)
-        errors.append(np.sqrt(squares * n_groups / (n_groups - 1)))
-    return np.array(effects), np.array(errors)
-
-
-def univariate_p_values(X, y, of_classes, seed, n_shuffles, rate=0.1):
-    """Lines fitted without each row in turn, for the target as it is and for shuffled ones."""
-    random = np.random.default_rng([seed, 0xA10E])
-    random.permutation(len(y))
-    targets = [y, *(y[random.permutation(len(y))] for _ in range(n_shuffles))]
-
-    def explained(x, target):
-        labels = np.unique(y)
-        columns = (
-            [target == label for label in (labels[1:] if len(labels) == 2 else labels)] if of_classes else [target]
-        )
-        left = total = 0.0
-        for column in np.array(columns, dtype=float):
-            total += ((column - column.mean()) ** 2).sum()
-            for row in range(len(x)):
-                others = np.arange(len(x)) != row
-                slope, level = np.polyfit(x[others], column[others], 1)
-                left += (column[row] - level - slope * x[row]) ** 2
-        return 1 - left / total
-
-    scores = np.array(
-        [[round(explained(X[:, feature], target), 9) for target in targets] for feature in range(X.shape[1])]
-    )
-    null_scores = scores[:, 1:].ravel()
-
-    def needed(chances):
-        """The rate at which something is found."""
-        return min(chance * len(chances) / place for place, chance in enumerate(sorted(chances), 1))
-
-    finds = sorted(needed([np.mean(null_scores >= score) for score in scores[:, 1 + k]]) for k in range(n_shuffles))
-    factor = max(1.0, rate / finds[max(int(rate * (n_shuffles + 1)) - 1, 0)])
-    return np.array(
-        [min(1.0, factor * (1 + np.sum(null_scores >= score)) / (1 + len(null_scores))) for score in scores[:, 0]]
-    )
 
 
 def suggested_size(sizes, scores):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from probewise.criteria import KNN, Criterion, Linear
-from probewise.daf import DAF
 from probewise.datasets import Dataset
 from probewise.engine.loop import run_probes
 from probewise.engine.run import Run
@@ -25,7 +23,6 @@ from probewise.stopping import MaxProbes
 from ..linear_svm import LinearSVM
 
 INFORMATIVE_CORRELATION = 0.4
-PLAIN: dict[str, Any] = {"row_effects": False} if "row_effects" in signature(DAF).parameters else {}
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ..judge import Evidence, Rule, jackknifed, judge, rules
 from ..pictures import Line, Panel, Picture
 from ..results import Numbers, Outcome, cells
 from ..work import Work, seeds
-from .data import PLAIN, SETUPS, accuracy, best_first, first_probes, informative, prepared
+from .data import SETUPS, accuracy, best_first, first_probes, informative, prepared
 from .svm import PAPERS_PROBES, svm_as_j
 
 NAME = "daf-2011"
@@ -161,7 +161,7 @@ class Experiment:
     def _daf(self, train: Any, n_probes: int, seed: int, tau: int | None = None, ledger: Path | None = None) -> Run:
         """A run of DAF on the training rows; with a ledger, an interrupted run is continued."""
         setup = SETUPS[self.name]
-        options = {"max_probe_size": min(tau or setup.tau, self.X.shape[1]), "device": self.work.device, **PLAIN}
+        options = {"max_probe_size": min(tau or setup.tau, self.X.shape[1]), "device": self.work.device}
         daf = DAF(criterion=setup.criterion, stop=MaxProbes(n_probes), random_state=seed, ledger=ledger, **options)
         run = daf.fit(self.X[train], self.y[train]).run_
         if run.interrupted:

@@ -20,7 +20,7 @@ from probewise.study import select, split_rows
 
 from ..linear_svm import LinearSVM, SquaredHingeSVM
 from ..work import Work, seeds
-from .data import PLAIN, SETUPS, accuracy, best_first, prepared
+from .data import SETUPS, accuracy, best_first, prepared
 
 PAPERS_PROBES = 148_000
 C_GRID = (0.01, 0.1, 1.0)
@@ -40,7 +40,7 @@ def ranking_run(X: Any, y: NDArray[Any], C: float, n_probes: int, seed: int, led
     """DAF with the SVM in J; a ledger with fewer probes is continued."""
     tau = min(SETUPS["Reuters"].tau, X.shape[1])
     criterion, stop = SquaredHingeSVM(C), MaxProbes(n_probes)
-    daf = DAF(criterion=criterion, max_probe_size=tau, stop=stop, random_state=seed, ledger=ledger, **PLAIN)
+    daf = DAF(criterion=criterion, max_probe_size=tau, stop=stop, random_state=seed, ledger=ledger)
     return daf.fit(X, y)
 
 

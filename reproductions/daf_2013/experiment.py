@@ -21,7 +21,7 @@ from probewise.plots import expected_change
 from probewise.stopping import MaxProbes, OrderChange, RelativeChange, Rule, Settled
 from probewise.study import split_rows
 
-from ..daf_2011.data import PLAIN, SETUPS, accuracy, best_first, first_probes, informative, prepared
+from ..daf_2011.data import SETUPS, accuracy, best_first, first_probes, informative, prepared
 from ..judge import Evidence, judge, rules
 from ..pictures import Line, Panel, Picture, Surface
 from ..results import Numbers, Outcome, cells
@@ -100,7 +100,7 @@ def watched_split(name: str, X: Any, y: NDArray[Any], work: Work, split: int) ->
     settings, words = work.settings, seeds(work.seed, split)
     train, test = split_rows(y, 0.5, words["split"])
     ledger = work.runs / f"{SETUPS[name].file}-{split}.sqlite"
-    options = {"max_probe_size": min(LARGEST_PROBE, X.shape[1]), "check_every": LOOK, "device": work.device, **PLAIN}
+    options = {"max_probe_size": min(LARGEST_PROBE, X.shape[1]), "check_every": LOOK, "device": work.device}
     stop, criterion = MaxProbes(settings.probes), SETUPS[name].criterion
     daf = DAF(criterion=criterion, stop=stop, random_state=words["selector"], ledger=ledger, **options)
     run = daf.fit(X[train], y[train]).run_

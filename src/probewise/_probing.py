@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -21,22 +20,12 @@ from .criteria import Criterion, as_criterion
 from .criteria.base import Target, stable_text
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
 from .engine.loop import ProbeError, run_probes
-from .engine.permutation_test import univariate_p_values
 from .engine.probes import MIN_EXPECTED_SIZE
 from .engine.run import Run
 from .engine.schedule import Schedule
-from .engine.settings import COMMAND, RowGroups, Settings
+from .engine.settings import COMMAND, Settings
 from .engine.units import NO_COLUMNS, UnitTable, unit_table, units_of
-from .executors import (
-    Map,
-    executor,
-    keep_in_flight,
-    runs_in_this_process,
-    serial,
-    start_in_background,
-    threads,
-    threads_beside_device,
-)
+from .executors import Map, executor, keep_in_flight, runs_in_this_process, serial, threads_beside_device
 from .kernels.device import find
 from .progress import live_progress, say
 from .stopping import Rule
@@ -54,10 +43,9 @@ TIES = (
 )
 SEQUENCE = Constraint("a list of columns", lambda value: np.iterable(value) and not isinstance(value, str))
 SHARED_PARAMETERS = {
-    "categorical_features": (SEQUENCE, "from_dtype", None),
+    "categorical_features": ("from_dtype", None, SEQUENCE),
     "scale": ("standard", "rank", "auto", None),
-    "ledger": (PATH, None),
-    "row_effects": (True, False),
+    "ledger": (None, PATH),
 }
 
 
@@ -157,7 +145,7 @@ def prepare(
     # A resumed run keeps the scale that "auto" chose when it began.
     scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], X)
     table = unit_table(scaled(X, scale, categorical, weights), units, categorical=categorical, names=names)
-    arguments = [name for name, value in (("groups", groups), ("sample_weight", weights)) if value is not None]
+    arguments = ["groups"] * (groups is not None) + ["sample_weight"] * (weights is not None)
     groups = None if groups is None else np.asarray(groups)
     is_classification = None if y is None else _is_classification(y, criterion)
     return Data(X, table, y, is_classification, groups, weights, names, categorical, scale, arguments)
@@ -181,8 +169,11 @@ def categorical_columns(
     return mask
 
 
-def bind(criterion: Criterion, data: Any, *, cv: Any, scoring: Any, device: str) -> Any:
-    """The criterion bound to the data, on its device."""
+def bind(criterion: Criterion, data: Any, *, cv: Any, scoring: Any, device: str, warm_up: int | None = None) -> Any:
+    """The criterion bound to the data, on its device.
+
+    With ``warm_up``, the largest probe size, a GPU loads X and compiles its kernels while the CPU prepares the run.
+    """
     options = {"groups": data.groups, "scoring": scoring}
     if data.sample_weight is not None:
         if "sample_weight" not in signature(criterion.bind).parameters:
@@ -193,7 +184,10 @@ def bind(criterion: Criterion, data: Any, *, cv: Any, scoring: Any, device: str)
         options["sample_weight"] = data.sample_weight
         require_two_weighted(data.y, data.sample_weight)
     bound = criterion.bind(data.matrix, data.y, cv, **options)
-    return bound if device == "cpu" else to_device(bound, device)
+    bound = bound if device == "cpu" else to_device(bound, device)
+    if warm_up is not None and isinstance(bound, OnDevice):
+        bound.warm_up(min(warm_up, data.matrix.shape[1]))
+    return bound
 
 
 def map_for(criterion: Criterion, X: Any, score: Any, n_jobs: int | None) -> Map:
@@ -216,49 +210,6 @@ def n_threads_for(device: str, n_jobs: int | None) -> int | None:
     return threads_beside_device() if n_jobs is None and find(device) is not None else n_jobs
 
 
-def row_groups_for(selector: Any, score: Any, data: Data, scoring: Any) -> RowGroups | None:
-    """Groups of rows whose contribution to J the ledger keeps; None where J is not a mean over rows."""
-    shares = getattr(score, "row_shares", None) if selector.row_effects else None
-    if shares is None or data.y is None:
-        return None
-    units = {"neg_mean_squared_error": np.var, "neg_mean_absolute_error": np.std}
-    unit_of = units.get(scoring) if isinstance(scoring, str) else None
-    return RowGroups.of(shares, data.y, data.groups, 1.0 if unit_of is None else float(unit_of(data.y)))
-
-
-def warm_up(selector: Any, score: Any, data: Data, row_groups: RowGroups | None, max_probe_size: int) -> None:
-    """Let a GPU load X and compile its kernels while the CPU prepares the run."""
-    if isinstance(score, OnDevice) and selector.n_jobs in (None, 1):
-        score.warm_up(min(max_probe_size, data.matrix.shape[1]), None if row_groups is None else row_groups.group_of)
-
-
-def start_p_values(selector: Any, data: Data, seed: int, score: Any) -> Callable[[], NDArray[np.float64] | None]:
-    """A function that returns the univariate p-values of the units; beside a GPU they are computed at once."""
-    if not selector.row_effects:
-        return lambda: None
-    start = start_in_background if isinstance(score, OnDevice) else partial
-    return start(_unit_p_values, data, seed, n_threads_for(selector.device, selector.n_jobs))
-
-
-def _unit_p_values(data: Data, seed: int, n_threads: int | None) -> NDArray[np.float64] | None:
-    """The p-value of each unit: the smallest one of its columns, times their number (Bonferroni)."""
-    if data.is_classification is None or isinstance(data.matrix, Stored):  # a store would be read once more
-        return None
-    weights, columns = data.sample_weight, data.table.columns
-    p_values = univariate_p_values(
-        data.matrix,
-        data.y,
-        of_classes=data.is_classification,
-        seed=seed,
-        together=data.groups,
-        counted=None if weights is None or weights.all() else np.flatnonzero(weights),
-        map=threads(n_threads),
-    )
-    least = np.minimum.reduceat(p_values[columns.indices], columns.offsets[:-1])
-    # Rounded as a ledger stores them, so that a resumed run has the same ones.
-    return np.minimum(least * columns.sizes, 1.0).astype(np.float32).astype(np.float64)
-
-
 def usual_block_size(criterion: Criterion, score: Any) -> int:
     """Probes in a block: enough to keep a GPU busy, else the criterion's choice."""
     return DEVICE_BLOCK_SIZE if isinstance(score, OnDevice) else criterion.block_size
@@ -276,8 +227,6 @@ def new_settings(
     block_size: int,
     cv: Any,
     scoring: Any,
-    row_groups: RowGroups | None,
-    p_values: NDArray[np.float64] | None,
     inclusion: float | None = None,
     schedule: Schedule | None = None,
 ) -> Settings:
@@ -309,9 +258,6 @@ def new_settings(
         command=COMMAND.get(),
         scale=data.scale,
         uneven=uneven_widths(data.X, selector.scale) if checks_widths else None,
-        univariate_p_values=p_values,
-        row_shares=None if row_groups is None else row_groups.shares,
-        row_unit=1.0 if row_groups is None else row_groups.unit,
     )
 
 
@@ -321,55 +267,48 @@ def run_with(
     rows: NDArray[np.int64] | None,
     criterion: Criterion,
     score: Any,
-    row_groups: RowGroups | None,
     settings: Settings,
     stop: Rule,
 ) -> Run:
-    """Score probes until ``stop`` says enough, from where the ledger ends."""
+    """Score probes until ``stop`` says enough, from where the ledger ends; ``rows`` are the rows that are used."""
+    settings = settings if rows is None else replace(settings, rows_used=len(rows))
     if selector.ledger is not None:
         folds = [*score.folds.identity, *([] if rows is None else [(rows,)])]
-        settings = settings.with_data(data.X, data.y, folds, data.sample_weight, row_groups)
+        settings = settings.with_data(data.X, data.y, folds, data.sample_weight)
     on_device, table = isinstance(score, OnDevice), data.take(rows).table
     error_score = getattr(criterion, "error_score", "raise")
     watched: Any = nullcontext()
     if selector.verbose:
         title, effort = type(selector).__name__, settings.effort
         watched = live_progress(selector.verbose, settings.unit_names(), title=title, stop=stop, effort=effort)
-    with settings.open_ledger(selector.ledger) as ledger, watched as progress, _named_features(settings):
-        run = run_probes(
-            settings.first_plan(),
-            table.score_of_units(score),
-            stop=stop,
-            map=map_for(criterion, table.matrix, score, selector.n_jobs),
-            ledger=ledger,
-            block_size=settings.block_size,
-            check_every=settings.check_every,
-            schedule=settings.schedule,
-            error_score=None if error_score == "raise" else float(error_score),
-            progress=progress,
-            settings=settings,
-            row_groups=row_groups,
-            blocks_at_once=_blocks_at_once(settings, stop) if on_device else 1,
-        )
+    with settings.open_ledger(selector.ledger) as ledger, watched as progress:
+        try:
+            run = run_probes(
+                settings.first_plan(),
+                table.score_of_units(score),
+                stop=stop,
+                map=map_for(criterion, table.matrix, score, selector.n_jobs),
+                ledger=ledger,
+                block_size=settings.block_size,
+                check_every=settings.check_every,
+                schedule=settings.schedule,
+                error_score=None if error_score == "raise" else float(error_score),
+                progress=progress,
+                settings=settings,
+                blocks_at_once=_blocks_at_once(settings, stop) if on_device else 1,
+            )
+        except ProbeError as error:
+            error.features = _names_in_probe(settings, error.failure.probe)
+            raise
     if selector.verbose and getattr(score, "exact_share", 0.0) > MANY_EXACT_TESTS:
         say(selector.verbose, TIES.format(score.exact_share))
-    group_of = None if row_groups is None else row_groups.group_of
-    if group_of is not None and rows is not None:  # rows that are not in the sample are in no group
-        sampled, group_of = group_of, np.full(data.shape[0], -1)
-        group_of[rows] = sampled
-    return replace(run, ranked_by=getattr(selector, "coefficient", "regression"), row_groups=group_of)
+    return replace(run, ranked_by=getattr(selector, "coefficient", "regression"))
 
 
-@contextmanager
-def _named_features(settings: Settings) -> Iterator[None]:
-    """Name the features of a probe on which the criterion fails."""
-    try:
-        yield
-    except ProbeError as error:
-        features = settings.units.plan(settings.first_plan()).probe(error.failure.probe)[:MAX_NAMED]
-        names = settings.feature_names
-        error.features = [str(f if names is None else repr(names[f])) for f in features.tolist()]
-        raise
+def _names_in_probe(settings: Settings, probe: int) -> list[str]:
+    """The first features of a probe on which the criterion fails, for the error message."""
+    features, names = settings.units.plan(settings.first_plan()).probe(probe)[:MAX_NAMED], settings.feature_names
+    return [str(f if names is None else repr(names[f])) for f in features.tolist()]
 
 
 def _blocks_at_once(settings: Settings, stop: Rule) -> int:

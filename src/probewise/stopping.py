@@ -313,7 +313,7 @@ class RelativeChange(_ChangeRule):
 class Settled(Rule):
     """Stops when odd and even blocks agree on this share of the top features at two looks in a row.
 
-    The two halves of the ledger are independent runs, so features that both rank on top are not there by chance. With
+    The two halves of the ledger are independent runs, so features on top of both do not owe it to chance probes. With
     ``top`` at or above the number of features, two looks are enough.
 
     With ``confidence`` the rule stops at the first look at which, with at least this probability, at least this share

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -19,11 +20,8 @@ from ._probing import (
     n_threads_for,
     new_settings,
     prepare,
-    row_groups_for,
     run_with,
-    start_p_values,
     usual_block_size,
-    warm_up,
     warn_about,
 )
 from ._selector import Accepts, RunResultsMixin, Selector
@@ -58,8 +56,8 @@ FOLDS = 3
 MAX_ROWS = 2000  # more rows would cost time in proportion, or its square, and hardly change the ranking
 
 PARAMETERS = {
-    "n_probes": (whole_number(1), "auto"),
-    "time_limit": (number(above=0), None),
+    "n_probes": ("auto", whole_number(1)),
+    "time_limit": (None, number(above=0)),
     **SHARED_PARAMETERS,
 }
 
@@ -99,7 +97,7 @@ class Tournament(RunResultsMixin, Selector):
     scoring : str or None, default=None
         None is "probability" for criteria that give probabilities and fill no missing values, else the criterion's
         default.
-    device, n_jobs, ledger, random_state, row_effects, verbose
+    device, n_jobs, ledger, random_state, verbose
         As in `DAF`.
 
     Attributes
@@ -109,8 +107,8 @@ class Tournament(RunResultsMixin, Selector):
     scores_ : array of shape (n_features,)
         The coefficient of each feature of the last round; NaN for features that were dropped before it.
         ``run_.coefficient("regression")`` has the coefficients of all features.
-    std_errors_, p_values_ : array of shape (n_features,)
-        As in `DAF`, estimated in the first round, in which all features take part.
+    std_errors_, p_values_, q_values_ : array of shape (n_features,)
+        As in `DAF`.
     run_ : Run
         The finished run: settings, ledger, rounds, and what can be computed from them.
     n_probes_, stop_reason_, history_, criterion_
@@ -142,7 +140,6 @@ class Tournament(RunResultsMixin, Selector):
     n_jobs: int | None = None
     ledger: Any = None
     random_state: Any = None
-    row_effects: bool = True
     verbose: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Tournament:
@@ -155,10 +152,8 @@ class Tournament(RunResultsMixin, Selector):
         rows = self._sample_of_rows(data, seed)
         used = data.take(rows)
         cv, scoring = self._folds_and_scoring(criterion, used)
-        score = bind(criterion, used, cv=cv, scoring=scoring, device=self.device)
-        row_groups = row_groups_for(self, score, used, scoring)
-        warm_up(self, score, used, row_groups, MAX_PROBE_SIZE)
-        p_values = start_p_values(self, data, seed, score)
+        warm_up = MAX_PROBE_SIZE if self.n_jobs in (None, 1) else None
+        score = bind(criterion, used, cv=cv, scoring=scoring, device=self.device, warm_up=warm_up)
         n_probes = self._budget(data.shape[0], saved)
         schedule, block_size = self._schedule(used, criterion, score, n_probes, saved)
         settings = new_settings(
@@ -173,15 +168,13 @@ class Tournament(RunResultsMixin, Selector):
             block_size=block_size,
             cv=cv,
             scoring=scoring,
-            row_groups=row_groups,
-            p_values=p_values(),
         )
         stop = MaxProbes(n_probes) if self.time_limit is None else MaxProbes(n_probes) | MaxTime(self.time_limit)
-        self.run_ = run_with(self, data, rows, criterion, score, row_groups, settings, stop)
-        self.criterion_, self.fit_arguments_ = criterion, data.arguments
+        self.run_ = run_with(self, data, rows, criterion, score, settings, stop)
+        self.criterion_, self.fit_arguments_, self._data, self._tests = criterion, data.arguments, data, {}
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
         warn_about(self.run_, type(self).__name__)
-        if self.n_probes_ < n_probes and not self.run_.interrupted:
+        if self.run_.ledger.n_probes < n_probes and not self.run_.interrupted:
             warn(
                 f"the time limit was reached after {self.n_probes_:,} of {n_probes:,} probes: more probes may change "
                 "the ranking",
@@ -211,7 +204,9 @@ class Tournament(RunResultsMixin, Selector):
 
     def _folds_and_scoring(self, criterion: Criterion, data: Data) -> tuple[Any, Any]:
         """``cv`` and ``scoring`` with their "auto" values replaced."""
-        gives_probabilities = isinstance(criterion, KNN | Linear | NaiveBayes | Average) and not _fills(criterion)
+        # No probability score exists for missing values that are filled in each fold.
+        fills = any(map(attrgetter("allow_nan"), getattr(criterion, "parts", (criterion,))))
+        gives_probabilities = isinstance(criterion, KNN | Linear | NaiveBayes | Average) and not fills
         cv, scoring = self.cv, self.scoring
         if isinstance(cv, str) and cv == "auto":
             cv = "loo" if gives_probabilities and data.shape[0] <= MAX_ROWS else FOLDS
@@ -279,11 +274,6 @@ class Tournament(RunResultsMixin, Selector):
         if n_features > MAX_PAIRED:
             limits = {"threshold": ("top", BEST_ALONE), "normalize": "undetermined"}
         return [EFS(N_PROTECTED, n_jobs=n_jobs, **limits), relief, JMI(N_PROTECTED, n_jobs=n_jobs), *univariate]
-
-
-def _fills(criterion: Criterion) -> bool:
-    """Whether the criterion fills missing values in each fold, for which no probability score exists."""
-    return any(getattr(part, "missing", None) is not None for part in getattr(criterion, "parts", (criterion,)))
 
 
 def default_criterion(n_rows: int, **options: Any) -> Average:

@@ -121,13 +121,13 @@ def test_a_run_is_resumed_with_the_same_options_only(data, tmp_path, succeed, re
     command = ["rank", data, "--target", "class", "--missing", "median", "--ledger", tmp_path / "l", *SHORT[:2], "-q"]
     options = ["--sample-weight", "weight", "--groups", "patient", "--scoring", "roc_auc"]
     succeed(*command, *options, "--n-probes", "40")
-    succeed(*command, *options, "--n-probes", "80", "--resume")
+    succeed(*command, *options, "--n-probes", "80")
     for changed, words in (
         (["--ignore", "weight", *options[2:]], "its sample_weight is"),
         ([*options[:2], "--ignore", "patient", *options[4:]], "its folds is"),
         (options[:4], "its scoring is"),
     ):
-        assert words in refuse(*command, *changed, "--n-probes", "90", "--resume")
+        assert words in refuse(*command, *changed, "--n-probes", "90")
 
 
 def test_a_report_has_the_command_and_the_code_that_repeat_it(data, tmp_path, succeed):

@@ -211,8 +211,12 @@ class Folds:
         if isinstance(cv, str) and cv == "loo":
             if len(y) < 2:
                 raise ParameterError(f"cv={cv!r} needs at least 2 rows, n_samples={len(y)}")
-            if is_classification:
-                _require_repeated_classes(y)
+            n_single = int((np.unique(y, return_counts=True)[1] == 1).sum()) if is_classification else 0
+            if 2 * n_single > len(y):
+                raise ParameterError(
+                    f"{n_single:,} of {len(y):,} rows are the only ones of their class, so no model can learn their "
+                    f"class from the other rows: merge rare classes, or, if y is a quantity, use {FOR_QUANTITIES}"
+                )
             folds = cls(LeaveOneOutSplits(len(y)), len(y))
         else:
             folds = cls(_splits(cv, y, is_classification, groups), len(y))
@@ -282,11 +286,11 @@ class Folds:
         return ((np.empty(0, np.int64), np.array([self.n_rows])),) if self.is_loo else self.splits
 
 
+@dataclass(frozen=True)
 class LeaveOneOutSplits(Sequence[Split]):
     """Splits that leave out one row each, computed on access: together they contain n_rows squared numbers."""
 
-    def __init__(self, n_rows: int) -> None:
-        self.n_rows = n_rows
+    n_rows: int
 
     def __len__(self) -> int:
         return self.n_rows
@@ -337,15 +341,6 @@ def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:
         raise ParameterError(
             f"class {labels[np.argmin(counts)]} has n_samples={counts.min()}, fewer than cv={n_splits} folds: use a "
             f"smaller cv, leave out or merge rare classes, or, if y is a quantity, use {FOR_QUANTITIES}"
-        )
-
-
-def _require_repeated_classes(y: NDArray[Any]) -> None:
-    n_single = int((np.unique(y, return_counts=True)[1] == 1).sum())
-    if 2 * n_single > len(y):
-        raise ParameterError(
-            f"{n_single:,} of {len(y):,} rows are the only ones of their class, so no model can learn their class "
-            f"from the other rows: merge rare classes, or, if y is a quantity, use {FOR_QUANTITIES}"
         )
 
 

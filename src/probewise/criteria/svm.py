@@ -21,7 +21,7 @@ from ..validation.tables import SQUARED
 from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .naive_bayes import dense_columns
 from .scorer import BoundScorer, Scorer
-from .scoring import GroupsOfTests, Measure
+from .scoring import Measure
 
 C_GRID = (0.01, 0.1, 1.0, 10.0)
 GAMMA_GRID = (0.25, 1.0, 4.0)  # multiples of gamma="scale" on the features used for tuning
@@ -139,6 +139,6 @@ class BoundSVM(BoundScorer):
     C: float = 1.0
     gamma: Any = "scale"
 
-    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
+    def __call__(self, subsets: Subsets) -> Floats:
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            return super()._scores(subsets, groups)
+            return super().__call__(subsets)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..engine.ledger import Ledger
-from ..engine.permutation_test import shuffled_target
 from .sizes import CONVINCING, FOLDS, Columns, Floats, SizeCurve, size_curve, suggested_size
 
 MIN_SECONDS = 1.0
@@ -136,6 +136,19 @@ def nested_score(
     group_of = None if groups is None else np.unique(groups, return_inverse=True)[1]
     other = shuffled_target(np.asarray(y), group_of, np.random.default_rng(0))
     return replace(score, shuffled=_repeated(0.0, selector, X, other, **options).mean)
+
+
+def shuffled_target(target: NDArray[Any], group: NDArray[np.int64] | None, random: np.random.Generator) -> NDArray[Any]:
+    """Shuffle whole groups (numbered from 0) where each has a single target, else the rows within each group."""
+    if group is None:
+        return target[random.permutation(len(target))]
+    first = np.unique(group, return_index=True)[1]
+    if (target == target[first][group]).all():
+        return target[first][random.permutation(len(first))][group]
+    order, shuffled_order = np.argsort(group, kind="stable"), np.lexsort((random.random(len(group)), group))
+    out = np.empty_like(target)
+    out[order] = target[shuffled_order]
+    return out
 
 
 def _repeated(seconds: float, selector: Any, X: Any, y: Any, **options: Any) -> NestedScore:

@@ -342,7 +342,6 @@ def ranked_on_rows(
         settings |= {"n_features_to_select": None if isinstance(n_features, str) else n_features}
         n_probes = selector.n_probes_ if n_probes is None else n_probes
         settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": selector.run_.plan.seed}
-        settings |= {"row_effects": False}  # only the ranking is needed
     copy.set_params(**{name: value for name, value in settings.items() if name in known})
     arguments = {name: values[rows] for name, values in of_rows.items() if has_fit_parameter(copy, name)}
     copy.fit(rows_of(X, rows), y[rows], **arguments)

@@ -6,5 +6,6 @@ The tests use the data only; nothing here depends on probes or on a ranking.
 from .association import associated
 from .conditional import needed
 from .discoveries import Discoveries
+from .interactions import Pairs, pairs
 
-__all__ = ["Discoveries", "associated", "needed"]
+__all__ = ["Discoveries", "Pairs", "associated", "needed", "pairs"]

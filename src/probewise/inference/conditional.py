@@ -17,21 +17,20 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.stats import chi2
 from sklearn.linear_model import Lasso
-from sklearn.utils import gen_batches
 
 from ..executors import Map, in_turn, one_blas_thread, threads
 from ..kernels import permutations as kernels
 from ..validation.parameters import SHARE, check_parameter, named_columns, seed_of
-from .additive import N_SHAPES, SHAPE_COST, STEPS, Atoms, shapes
-from .association import CELLS_PER_BATCH, column_functions, rank_functions, tail_p_values
+from .additive import N_SHAPES, STEPS, AdditiveFit
+from .association import tail_p_values
 from .discoveries import Discoveries, q_values
-from .permutations import Permutations, target_scores
+from .interactions import scan
+from .permutations import Permutations
 from .table import Table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-N_MARGINAL, N_RESIDUAL = 40, 40  # candidates by lines, by shapes, and by what a first model leaves
-ROWS_PER_TERM = 8  # of the model of y
+MAX_PAIRS = 50  # strongest pairs whose products enter the model of y
 NEAREST = 150  # columns that may explain a candidate
 PENALTY = 0.8  # of the lasso for a candidate, in units of sqrt(2 log p / n)
 ROWS_PER_NEIGHBOR = 5  # of the model of a candidate
@@ -93,14 +92,17 @@ def needed(
     """
     check_parameter("fdr", fdr, SHARE)
     table = Table.of(X, y, groups=groups, sample_weight=sample_weight, strata=strata, task=task)
+    seed = seed_of(random_state, None)
     chosen = [] if candidates is None else named_columns(candidates, "candidates", None, table.n_columns).tolist()
     run = in_turn if n_jobs in (None, 1) else threads(n_jobs)
     with one_blas_thread():
-        test = ConditionalTest.of(table, chosen, seed_of(random_state, None))
-        test = test.with_inflation(run)
-        found = test.p_values_of([np.array([column]) for column in test.candidates], run)
+        fit = AdditiveFit.of(table, chosen)
+        together = scan(fit, fdr, seed, run).pairs[:MAX_PAIRS]
+        fit = fit.with_products(together)
+        test = ConditionalTest(fit, _partners(together), seed).with_inflation(run)
+        found = test.p_values_of([np.array([column]) for column in fit.candidates], run)
         p_values = np.ones(table.n_columns)
-        p_values[test.candidates] = [p for p, _ in found]
+        p_values[fit.candidates] = [p for p, _ in found]
         clusters, n_clusters = test.clusters(p_values)
         found = test.p_values_of([members for members in clusters if len(members) > 1], run)
     return _discoveries(p_values, clusters, n_clusters, found, fdr)
@@ -127,63 +129,33 @@ def _discoveries(
 
 @dataclass(frozen=True, eq=False)
 class ConditionalTest:
-    """Everything that the tests of single candidates and of clusters share."""
+    """The tests of single candidates and of clusters."""
 
-    table: Table
-    columns: Floats  # (rows, columns): normal scores of the ranks, standardized
-    targets: Floats  # (targets, rows): weighted and centered
-    root_weights: Floats
-    candidates: Ints
-    correlations: Floats  # (candidates, columns)
-    atoms: Atoms
-    models: list[list[int]]  # the chosen atoms for each target
+    fit: AdditiveFit
+    partners: dict[int, list[int]]  # columns that act in a pair with a column
     seed: int
     inflation: float = 1.0
 
-    @classmethod
-    def of(cls, table: Table, also: list[int], seed: int) -> ConditionalTest:
-        n_rows, n_columns = table.n_rows, table.n_columns
-        weights = np.ones(n_rows) if table.weights is None else table.weights
-        scores = target_scores(table.target, table.n_classes)
-        targets = _weighted(scores.T, weights).T
-        targets /= np.sqrt((targets**2).mean(axis=1, keepdims=True))
-        columns, strength = _normal_scores(table, targets * np.sqrt(weights))
-        lines = Atoms(_weighted(columns, weights), _twice(np.arange(n_columns)), np.zeros(n_columns))
-        most = max(5, n_rows // ROWS_PER_TERM)
-        first = [lines.forward(target, most) for target in targets]
-        candidates = list(also)
-        for target, model in zip(targets, first, strict=True):
-            left = np.abs(lines.values.T @ lines.residual(target, np.array(model)))
-            candidates += [*model, *np.argsort(-left, kind="stable")[:N_RESIDUAL].tolist()]
-        for evidence in (strength[:, 0], strength[:, 1:].max(axis=1)):
-            candidates += np.argsort(-evidence, kind="stable")[:N_MARGINAL].tolist()
-        varies = columns.std(axis=0) > 0.5
-        chosen = np.array([c for c in dict.fromkeys(candidates) if varies[c]], dtype=np.int64)
-        atoms = Atoms(
-            np.hstack([lines.values, _weighted(shapes(columns[:, chosen]), weights)]),
-            np.concatenate([lines.owners, _twice(np.repeat(chosen, N_SHAPES))]),
-            np.concatenate([lines.cost, np.full(len(chosen) * N_SHAPES, SHAPE_COST)]),
-        )
-        models = [atoms.forward(target, most) for target in targets]
-        correlations = np.abs(columns[:, chosen].T @ columns) / n_rows
-        return cls(table, columns, targets, np.sqrt(weights), chosen, correlations, atoms, models, seed)
+    @property
+    def columns(self) -> Floats:
+        return self.fit.columns
 
     def with_inflation(self, run: Map) -> ConditionalTest:
         """Estimate how much too large the statistics of columns without an effect are (genomic control)."""
         varies = np.ptp(self.columns, axis=0) > 0
-        varies[self.candidates] = False
+        varies[self.fit.candidates] = False
         others = np.random.default_rng([self.seed, STREAM]).permutation(np.flatnonzero(varies))[:N_CONTROLS]
         if len(others) < MIN_CONTROLS:
             return self
         squares = list(run(self._square_of_line, [np.array([column]) for column in others]))
-        inflation = float(np.median(squares)) / chi2.median(len(self.targets))
+        inflation = float(np.median(squares)) / chi2.median(len(self.fit.targets))
         return replace(self, inflation=max(1.0, inflation))
 
     def _square_of_line(self, members: Ints) -> float:
         """The squared statistic of a line, with the permutation variance."""
         support = self._neighbors(members, members)
         residuals = self._distribution(members, support)[1][0]
-        left = self._left_of_y(members, support)
+        left = self.fit.residuals(members, support)
         left = left - left.mean(axis=1, keepdims=True)
         return float(((left @ residuals) ** 2 / ((left**2).sum(axis=1) * residuals.var())).sum())
 
@@ -195,11 +167,11 @@ class ConditionalTest:
         represented = members[:MAX_MEMBERS]
         support = self._neighbors(represented, members)
         fitted, residuals = self._distribution(represented, support)
-        left = self._left_of_y(members, support)
+        left = self.fit.residuals(members, support)
         seed = int(np.random.SeedSequence([self.seed, STREAM, int(members[0]), len(members)]).generate_state(1)[0])
-        rows = np.arange(self.table.n_rows, dtype=np.float64)[None]
-        draws = Permutations.of(rows, self.table.groups, self.table.strata, seed)
-        sums = partial(self._sums, fitted, residuals, left)
+        rows = np.arange(self.fit.table.n_rows, dtype=np.float64)[None]
+        draws = Permutations.of(rows, self.fit.table.groups, self.fit.table.strata, seed)
+        sums = partial(self._sums, represented, fitted, residuals, left)
         observed = sums(rows.astype(np.int64))
         null = sums(_orders(draws, 0, FIRST_DRAWS))
         p_value, strongest = _compare(observed, null, self.inflation)
@@ -226,7 +198,7 @@ class ConditionalTest:
         fitted = self._distribution(represented, support)[0]
         if fitted.var() <= MOST_EXPLAINED * self.columns[:, represented].var():
             # Columns outside the model of y can hardly stand in for this one, and conditioning on them costs power.
-            owners = np.concatenate([self.atoms.owners[model].ravel() for model in self.models])
+            owners = np.concatenate([self.fit.atoms.owners[model].ravel() for model in self.fit.models])
             support = support[np.isin(support, owners)]
         return support
 
@@ -237,18 +209,18 @@ class ConditionalTest:
         fitted = others @ np.linalg.solve(others.T @ others + ridge, others.T @ columns)
         return np.ascontiguousarray(fitted.T), np.ascontiguousarray((columns - fitted).T)
 
-    def _left_of_y(self, members: Ints, support: Ints) -> Floats:
-        """(targets, rows): y minus its model without the members; columns that explain the members enter it too."""
-        is_own = np.isin(self.atoms.owners, members).any(axis=1)
-        left = []
-        for target, model in zip(self.targets, self.models, strict=True):
-            others = [atom for atom in model if not is_own[atom]]
-            left.append(self.atoms.residual(target, np.union1d(others, support).astype(np.int64)))
-        return np.stack(left) * self.root_weights
-
-    def _sums(self, fitted: Floats, residuals: Floats, left: Floats, orders: Ints) -> Floats:
-        out = np.empty((len(orders), len(fitted), 1 + N_SHAPES, len(left)))
-        kernels.conditional_sums(fitted, residuals, orders, left, STEPS, out)
+    def _sums(self, represented: Ints, fitted: Floats, residuals: Floats, left: Floats, orders: Ints) -> Floats:
+        """(draws, members, functions, targets): sums of functions of permuted members times what is left of y."""
+        partners = [self.partners.get(int(member), []) for member in represented]
+        n_functions = 1 + N_SHAPES
+        out = np.zeros((len(orders), len(fitted), n_functions + max(map(len, partners)), len(left)))
+        alone = np.empty((*out.shape[:2], n_functions, len(left)))
+        kernels.conditional_sums(fitted, residuals, orders, left, STEPS, alone)
+        out[:, :, :n_functions] = alone
+        for member, others in enumerate(partners):
+            for place, other in enumerate(others):
+                values = fitted[member] + residuals[member][orders]
+                out[:, member, n_functions + place] = values @ (left * self.columns[:, other]).T
         return out
 
     def clusters(self, p_values: Floats) -> tuple[list[Ints], int]:
@@ -257,20 +229,21 @@ class ConditionalTest:
         The most significant candidate of a cluster is its first column.
         """
         n_rows, n_columns = self.columns.shape
-        around = np.flatnonzero((self.correlations >= RELATED).any(axis=0))
+        correlations = np.abs(self.columns[:, self.fit.candidates].T @ self.columns) / n_rows
+        around = np.flatnonzero((correlations >= RELATED).any(axis=0))
         label = np.arange(n_columns) + len(around) + 1
         if len(around) > 1:
             distances = 1 - np.abs(self.columns[:, around].T @ self.columns[:, around]) / n_rows
             tree = linkage(np.maximum(distances[np.triu_indices(len(around), 1)], 0.0), "average")
             label[around] = fcluster(tree, 1 - SIMILAR, "distance")
         clusters, seen = [], set[int]()
-        for candidate in np.argsort(p_values[self.candidates], kind="stable").tolist():
-            column = self.candidates[candidate]
+        for candidate in np.argsort(p_values[self.fit.candidates], kind="stable").tolist():
+            column = self.fit.candidates[candidate]
             if int(label[column]) in seen:
                 continue
             seen.add(int(label[column]))
             others = np.setdiff1d(np.flatnonzero(label == label[column]), column)
-            nearest = np.argsort(-self.correlations[candidate, others], kind="stable")
+            nearest = np.argsort(-correlations[candidate, others], kind="stable")
             clusters.append(np.concatenate([[column], others[nearest]]))
         return clusters, len(np.unique(label))
 
@@ -287,29 +260,14 @@ def _compare(observed: Floats, null: Floats, inflation: float) -> tuple[float, i
     return float(tail_p_values(own.max(keepdims=True), np.sort(strength(null).max(axis=1)))[0]), int(np.argmax(own))
 
 
+def _partners(pairs: Ints) -> dict[int, list[int]]:
+    """The other columns of the pairs of each column."""
+    partners: dict[int, list[int]] = {}
+    for one, two in pairs.tolist():
+        partners.setdefault(one, []).append(two)
+        partners.setdefault(two, []).append(one)
+    return partners
+
+
 def _orders(draws: Permutations, start: int, stop: int) -> Ints:
     return np.rint(draws.draw(start, stop)[:, 0]).astype(np.int64)
-
-
-def _weighted(columns: Floats, weights: Floats) -> Floats:
-    """Columns minus their weighted means, times the square root of the weights."""
-    return np.asarray((columns - (weights @ columns) / weights.sum()) * np.sqrt(weights)[:, None])
-
-
-def _twice(columns: Ints) -> Ints:
-    return np.column_stack([columns, columns])
-
-
-def _normal_scores(table: Table, targets: Floats) -> tuple[Floats, Floats]:
-    """(rows, columns): standardized normal scores; (columns, functions): squared correlations with the targets."""
-    basis = rank_functions(table.n_rows)
-    columns = np.empty((table.n_rows, table.n_columns))
-    strength = np.empty((table.n_columns, len(basis)))
-    lengths = np.sqrt((targets**2).sum(axis=1))
-    for batch in gen_batches(table.n_columns, max(1, CELLS_PER_BATCH // table.n_rows)):
-        functions = column_functions(table.columns(batch), basis)[0]
-        own_lengths = np.sqrt((functions**2).sum(axis=-1))
-        products = functions @ targets.T / np.maximum(own_lengths[..., None] * lengths, 1e-12)
-        strength[batch] = (products**2).sum(axis=-1)
-        columns[:, batch] = (functions[:, 0] / np.maximum(own_lengths[:, :1], 1e-9)).T * np.sqrt(table.n_rows)
-    return columns, strength

@@ -9,7 +9,7 @@ from typing import Any
 from ..display import span
 from ..engine.interactions import IN_WORDS
 from .ranking_table import INTERVAL_ENDS, decimals_of, direction_in_words, display_columns, typeset_cell
-from .sentences import count, evidence_in_words, number, one_line, p_value, percent, predicts
+from .sentences import cluster_notes, count, evidence_in_words, number, one_line, p_value, percent, predicts
 
 N_ROWS, N_DIRECTIONS = 30, 10
 
@@ -84,6 +84,7 @@ def _ranking(summary: dict[str, Any]) -> list[str]:
     for row, name in enumerate(columns["feature"][:N_DIRECTIONS]):
         direction = direction_in_words(columns, row, one_line)
         notes += [f"{one_line(name)}: {direction}"] if direction else []
+    notes += [summary["inference"]["explanation"], *cluster_notes(summary["inference"])] if summary["inference"] else []
     parts = ["## The ranking", text(summary["header"]["description"]), bullets(notes)]
     parts += [table(list(labels.values()), rows), f"and {n_more:,} more" if n_more else ""]
     return [part for part in parts if part]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 from scipy.stats import rankdata
 
+from .._selector import discoveries_of_units
 from ..bif import BIF
 from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
 from ..criteria.base import Target
@@ -24,10 +25,12 @@ from ..engine.interactions import (
     redundancy_sentence,
 )
 from ..engine.probes import Subsets
-from ..engine.units import one_hot
+from ..engine.units import one_hot, unit_table
 from ..evaluation import nested_score as evaluate_nested
 from ..evaluation import sizes as size_curve
 from ..filters.fsdd import FSDD
+from ..inference import Discoveries
+from ..validation.errors import ParameterError
 from ..validation.stores import column_slices
 from ..validation.tables import columns_not_finite, extremes
 from .findings import Data, Findings, Floats
@@ -35,12 +38,17 @@ from .ranking_table import json_numbers
 from .sentences import one_line
 
 NO_DATA, NO_TARGET = "the data were not given", "there is no target to predict"
+EXPLANATION = (
+    "A feature is related to the target if the two go together more than chance would explain; every near copy of a "
+    "related feature is related too. A feature is needed if it adds to all other features; near copies are tested as a "
+    "cluster, which one of them represents. The q-value is the smallest false discovery rate at which a feature is "
+    "named: the expected share of false ones among the named features."
+)
 N_NAMED = 10  # columns with missing values, and constant columns
 MAX_CHECKS = 200
 N_CORRELATED = 30
 N_DRAWN, MAX_CLASSES, MAX_POINTS, MAX_SAMPLES = 12, 6, 40, 200
 N_INTERACTING, N_STRONGEST = 20, 10
-N_WITH_ROW_EFFECTS, MAX_LISTED_ROWS = 15, 2000
 SHUFFLED_SECONDS = 5.0  # runs up to this long are repeated with shuffled targets
 REFIT_CELLS = 4_000_000  # filters are refitted in each fold for tables up to this size
 UNIVARIATE_CELLS = 500_000_000
@@ -115,26 +123,39 @@ def interactions(findings: Findings, data: Data | None = None) -> dict[str, Any]
     }
 
 
-def row_effects(findings: Findings, data: Data | None = None) -> dict[str, Any]:
-    """Effect of each top feature on each group of samples; groups of a class and similar groups are adjacent."""
-    assert findings.run is not None
-    if findings.run.row_effects is None:
-        raise Unavailable("this run recorded no effects on single samples, or its criterion gives one number for all")
-    if findings.selector is None:
-        raise Unavailable("a ledger does not store which samples form a group (report a fitted selector instead)")
-    labels = data.y if data is not None and data.is_classification else None
-    result = findings.run.which_rows(N_WITH_ROW_EFFECTS, labels=labels)
-    n_rows = [len(rows) for rows in result.rows]
+# ---- from the data
+
+
+def inference(findings: Findings, data: Data | None, fdr: float | None) -> dict[str, Any]:
+    """Which features are related to the target and which are needed given the others, tested on the data of the run."""
+    if fdr is None:
+        raise Unavailable("the tests of features were switched off")
+    try:
+        tests = {"related": _tested("associated", findings, data), "needed": _tested("needed", findings, data)}
+    except ParameterError as reason:
+        raise Unavailable(str(reason)) from None
+    tests = {name: found.at(fdr) for name, found in tests.items()}
     return {
-        "features": list(result.names),
-        "effects": json_numbers(result.effects),
-        "rows": [rows.tolist() for rows in result.rows] if sum(n_rows) <= MAX_LISTED_ROWS else None,
-        "n_rows": n_rows,
-        "classes": [str(label) for label in result.classes] if result.blocks else None,
+        "tests": tests,
+        "fdr": fdr,
+        **{f"n_{name}": int(found.mask.sum()) for name, found in tests.items()},
+        "clusters": [findings.names_of(cluster) for cluster in tests["needed"].clusters],
+        "explanation": EXPLANATION,
     }
 
 
-# ---- from the data
+def _tested(test: str, findings: Findings, data: Data | None) -> Discoveries:
+    """A test on the data of the selector, or on the given data."""
+    run, selector = findings.run, findings.selector
+    assert run is not None
+    if selector is not None and (test in selector._tests or getattr(selector, "_data", None) is not None):
+        found: Discoveries = selector._tested(test)
+        return found
+    if data is None:
+        raise Unavailable("features are tested on the data of the run, which were not given")
+    table = unit_table(data.X, run.units, categorical=np.isin(np.arange(data.X.shape[1]), findings.categorical))
+    is_classification = None if data.target is None else data.is_classification
+    return discoveries_of_units(test, table, data.y, is_classification, run, **data.fit_arguments)
 
 
 def description(findings: Findings, data: Data) -> dict[str, Any]:
@@ -324,7 +345,7 @@ def univariate(findings: Findings, data: Data) -> dict[str, Any]:
     """Ranks of single features (BIF, FSDD), compared with the ranking.
 
     "missed" are features at the top of this ranking that rank low in all univariate ones; "univariate_only" are at the
-    top of all univariate ones and rank low here. If p-values are known, both must stand out.
+    top of all univariate ones and rank low here.
     """
     if data.target is None or data.y is None:
         raise Unavailable(NO_TARGET)
@@ -347,9 +368,8 @@ def univariate(findings: Findings, data: Data) -> dict[str, Any]:
         raise Unavailable("the table is too large, or the method itself is univariate")
     top = min(N_UNIVARIATE, max(1, len(findings.order) // 4))
     all_ranks, here = np.array(list(ranks.values())), np.argsort(findings.order) + 1
-    stands_out = np.ones(len(here), dtype=bool) if findings.stands_out is None else findings.stands_out
-    missed = (here <= top) & (all_ranks.min(axis=0) > 3 * top) & stands_out
-    univariate_only = (here > 3 * top) & (all_ranks.max(axis=0) <= top) & stands_out
+    missed = (here <= top) & (all_ranks.min(axis=0) > 3 * top)
+    univariate_only = (here > 3 * top) & (all_ranks.max(axis=0) <= top)
     return {
         "ranks": ranks,
         "methods": methods,

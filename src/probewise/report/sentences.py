@@ -78,13 +78,25 @@ def predicts(summary: dict[str, Any]) -> bool:
     return (summary["nested_score"] or summary["sizes"] or {}).get("beats_guessing") is not False
 
 
-def stands_out_sentence(n_standing_out: int, n_features: int, fdr: float, target: str = "the target") -> str:
-    """The number of features that are significantly related to the target, without the full stop."""
-    related = f"related to {target} more than chance would explain"
-    if not n_standing_out:
-        return f"No feature is {related} (0 of {n_features:,} features at a false discovery rate of {fdr:g})"
-    they = "stands out: it is" if n_standing_out == 1 else "stand out: they are"
-    return f"{n_standing_out:,} of {n_features:,} features {they} {related} (false discovery rate {fdr:g})"
+def inference_sentence(n_related: int, n_needed: int, fdr: float, target: str = "the target") -> str:
+    """The numbers of features that are related to the target and that are needed, without the last full stop."""
+    related = f"related to {target} at a false discovery rate of {percent(fdr)}"
+    if not n_related and not n_needed:
+        return f"No feature is {related}"
+    first = f"{count(n_related, 'feature')} {'is' if n_related == 1 else 'are'} {related}"
+    if not n_needed:
+        return f"{first}. None is shown to be needed given the others"
+    return f"{first}. {n_needed:,} {'is' if n_needed == 1 else 'are'} needed given the others"
+
+
+def cluster_notes(tests: dict[str, Any]) -> list[str]:
+    """A sentence for each cluster of similar features of which one is needed, up to eight of them."""
+    notes = []
+    for names in tests["clusters"][:N_LISTED]:
+        first = [one_line(name) for name in names[: N_LEADERS + 1]]
+        others = listed(first[1:]) if len(names) <= len(first) else f"{', '.join(first[1:])}, …"
+        notes.append(f"One of {len(names):,} similar features is needed: {first[0]} represents it; others are {others}")
+    return notes
 
 
 def leakage_sentence(names: Sequence[str]) -> str:
@@ -100,20 +112,18 @@ def _which_features(summary: dict[str, Any]) -> str:
     features, scores = ranking["columns"]["feature"], ranking["columns"]["score"]
     first = [name for name, score in zip(features, scores, strict=True) if score is not None] or features
     leaders = f"{_named(first[:N_LEADERS])} {'ranks' if len(first) == 1 else 'rank'} first"
-    n_features, n_standing_out = summary["data"]["features"], ranking["n_standing_out"]
-    target = one_line(summary["header"]["target"] or "the target")
-    if n_standing_out is None:
-        untested = " Whether this is more than chance was not tested." if summary["run"]["probes"] else ""
-        return f"Of {n_features:,} features, {leaders} for predicting {target}.{untested}"
-    sentence = stands_out_sentence(n_standing_out, n_features, ranking["fdr"], target)
-    if not n_standing_out:
+    target, tests = one_line(summary["header"]["target"] or "the target"), summary["inference"]
+    if tests is not None:
+        sentence = inference_sentence(tests["n_related"], tests["n_needed"], tests["fdr"], target)
+        for kind in ("needed", "related"):
+            names = [name for name, yes in zip(features, ranking["columns"][kind], strict=True) if yes]
+            if names:
+                best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names[:N_LEADERS])}"
+                return f"{sentence}. {best}.{_how_settled(summary)}"
         if (summary["nested_score"] or {}).get("beats_guessing"):
             return f"{sentence}, but together features predict better than guessing. {leaders}."
         return f"{sentence}. {leaders}, but something always does: do not read meaning into it."
-    stands_out = ranking["columns"]["stands_out"]
-    names = [name for name, stands in zip(features, stands_out, strict=True) if stands][:N_LEADERS]
-    best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names)}"
-    return f"{sentence}. {best}.{_how_settled(summary)}"
+    return f"Of {summary['data']['features']:,} features, {leaders} for predicting {target}.{_how_settled(summary)}"
 
 
 def _how_settled(summary: dict[str, Any]) -> str:
@@ -175,7 +185,7 @@ def _comparison_in_words(score: dict[str, Any]) -> str:
 
 
 def notes_on_run(run: Run, names: Sequence[str]) -> list[str]:
-    """Sentences on groups of features, kept and categorical features, tests and rounds, without full stops."""
+    """Sentences on groups of features, kept and categorical features, scales and rounds, without full stops."""
     settings, sizes = run.settings, run.units.members.sizes
     n_groups, n_grouped = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     notes = []
@@ -190,13 +200,8 @@ def notes_on_run(run: Run, names: Sequence[str]) -> list[str]:
             f"The features have very different scales (standard deviations from {low:.3g} to {high:.3g}), and the "
             "criterion uses distances, which large values dominate: consider scale='standard'"
         )
-    if settings.scoring is not None and settings.row_shares is None and settings.univariate_p_values is not None:
-        notes.append(
-            f"Standard errors describe other probes, not new samples: scoring by {settings.scoring} does not show what "
-            "each sample contributes"
-        )
-    if run.row_effects is not None and settings.univariate_p_values is None:
-        notes.append("The univariate permutation test was skipped because the table is not in memory")
+    if settings.rows_used is not None:
+        notes.append(f"Scored on a sample of {settings.rows_used:,} of {settings.shape[0]:,} rows")
     if run.in_rounds:
         n_active = _abridged([len(part.active) for part in run.plan.rounds])
         ends = _abridged([part.start for part in run.plan.rounds[1:]])

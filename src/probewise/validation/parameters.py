@@ -75,7 +75,8 @@ def check_parameter(name: str, value: Any, *alternatives: Any) -> None:
     for allowed in alternatives:
         if allowed.allows(value) if isinstance(allowed, Constraint) else _is_same(value, allowed):
             return
-    words = [each.description if isinstance(each, Constraint) else repr(each) for each in alternatives]
+    ordered = sorted(alternatives, key=lambda each: not isinstance(each, Constraint))
+    words = [each.description if isinstance(each, Constraint) else repr(each) for each in ordered]
     raise ParameterError(f"{name}={value!r} must be {choice(words)}")
 
 
@@ -116,8 +117,9 @@ def seed_of(random_state: Any, stored: Any) -> int:
     """The seed of a run: by ``random_state``; if that is None, the seed stored with the run, or a new one."""
     if random_state is None:
         return secrets.randbits(32) if stored is None else int(stored)
-    generator = random_of(random_state)
-    return int(random_state) if is_whole(random_state) else int(generator.randint(2**31 - 1))
+    if is_whole(random_state, 0, 2**32 - 1):
+        return int(random_state)
+    return int(random_of(random_state).randint(2**31 - 1))
 
 
 def random_of(random_state: Any) -> np.random.RandomState:
@@ -284,7 +286,8 @@ def _kind(label: Any) -> str:
 
 def warn_of_another_order(X: Any, y: Any) -> None:
     """Warn if X and y are pandas objects with the same index in a different order: rows are matched by position."""
-    if not all(type(part).__module__.split(".")[0] == "pandas" for part in (X, y)) or X.index.equals(y.index):
+    modules = {type(X).__module__.split(".")[0], type(y).__module__.split(".")[0]}
+    if modules != {"pandas"} or X.index.equals(y.index):
         return
     try:
         same_rows = X.index.is_unique and X.index.sort_values().equals(y.index.sort_values())

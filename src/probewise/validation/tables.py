@@ -196,14 +196,9 @@ def some_columns(columns: NDArray[np.int64], n_columns: int, names: NDArray[Any]
 
 
 def require_finite(X: Any, names: NDArray[Any] | None, remedy: str = REMEDY) -> None:
-    _refuse_not_finite(columns_not_finite(X), "NaN or infinity", X.shape[1], names, remedy)
-
-
-def _refuse_not_finite(
-    bad: NDArray[np.int64], what: str, n_columns: int, names: NDArray[Any] | None, remedy: str
-) -> None:
+    bad = columns_not_finite(X)
     if len(bad):
-        raise ParameterError(f"Input X contains {what} in {some_columns(bad, n_columns, names)}: {remedy}")
+        raise ParameterError(f"Input X contains NaN or infinity in {some_columns(bad, X.shape[1], names)}: {remedy}")
 
 
 def columns_not_finite(X: Any, *, allow_nan: bool = False) -> NDArray[np.int64]:
@@ -230,7 +225,9 @@ def require_widths(
         return
     low, high = extremes(X, allow_nan=allow_nan)
     what = "infinity" if allow_nan else "NaN or infinity"
-    _refuse_not_finite(_not_finite(low, high, allow_nan=allow_nan), what, X.shape[1], names, remedy)
+    bad = _not_finite(low, high, allow_nan=allow_nan)
+    if len(bad):
+        raise ParameterError(f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: {remedy}")
     require_width(low, high, names, widths)
 
 
@@ -358,16 +355,16 @@ def scale_for(scale: str | None, X: Any) -> str | None:
         return scale
     if isinstance(X, Stored) or not _can_be_copied(X):
         return None
-    return None if not sp.issparse(X) and _are_similar(_positive_deviations(X)) else "standard"
+    if sp.issparse(X):
+        return "standard"
+    deviations = _positive_deviations(X)
+    ratios = np.abs(np.log(deviations / np.median(deviations))) if len(deviations) else np.zeros(1)
+    return None if ratios.max() < np.log(SIMILAR) else "standard"
 
 
 def _can_be_copied(X: Any) -> bool:
     n_bytes = X.nnz * 8 if sp.issparse(X) else X.shape[0] * X.shape[1] * max(4, X.dtype.itemsize)
     return bool(n_bytes <= LARGEST_COPY)
-
-
-def _are_similar(deviations: Floats) -> bool:
-    return not len(deviations) or bool(np.abs(np.log(deviations / np.median(deviations))).max() < np.log(SIMILAR))
 
 
 def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = None, weights: Any = None) -> Any:
@@ -415,9 +412,11 @@ def _column_batches(X: Any) -> Iterator[slice]:
 
 def _moments(X: Any, weights: Any = None) -> tuple[Floats, Floats]:
     """Means and standard deviations of the columns, without missing values."""
-    parts = [_moments_of(np.asarray(X[:, columns], dtype=np.float64), weights) for columns in _column_batches(X)]
-    means, deviations = zip(*parts, strict=True)
-    return np.concatenate(means), np.concatenate(deviations)
+    means, deviations = np.empty(X.shape[1]), np.empty(X.shape[1])
+    for columns in _column_batches(X):
+        part = np.asarray(X[:, columns], dtype=np.float64)
+        means[columns], deviations[columns] = _moments_of(part, weights)
+    return means, deviations
 
 
 def _moments_of(part: Floats, weights: Any) -> tuple[Floats, Floats]:
