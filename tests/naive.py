@@ -746,19 +746,20 @@ def nogueira_variance(subsets, n_features):
 
 
 def relevance_feedback(X, y, score, initial, query, rounds, returned, nearest=False):
-    """EFS 2004, sec. 5.1: train, return the top rows, let the user label them, again; the precision of every round, and
-    that of as many rows not labelled yet. Or the rows nearest to the query among those of a positive score."""
-    labelled, precisions, new = list(initial), [], []
-    centre = np.mean([X[row] for row in initial if y[row] == query], axis=0)
+    """EFS 2004, sec. 5.1: train, return the top rows that are not labeled, let the user label them, and repeat.
+
+    Gives the precision of every round. With ``nearest``: the rows nearest to the query among those of a positive score.
+    """
+    labeled, precisions = sorted(initial), []
+    center = np.mean([X[row] for row in initial if y[row] == query], axis=0)
     for _ in range(rounds + 1):
-        scores = score(X[labelled], [y[row] == query for row in labelled], X)
-        keys = [(s <= 0, np.linalg.norm(X[row] - centre)) if nearest else (-s,) for row, s in enumerate(scores)]
+        scores = score(X[labeled], [y[row] == query for row in labeled], X)
+        keys = [(s <= 0, np.linalg.norm(X[row] - center)) if nearest else (-s,) for row, s in enumerate(scores)]
         ranked = sorted(range(len(X)), key=lambda row: (*keys[row], row))
-        unseen = [row for row in ranked if row not in labelled][:returned]
-        precisions.append(sum(y[row] == query for row in ranked[:returned]) / returned)
-        new.append(sum(y[row] == query for row in unseen) / len(unseen) if unseen else np.nan)
-        labelled = sorted(set(labelled) | set(ranked[:returned]))
-    return precisions, new
+        unseen = [row for row in ranked if row not in labeled][:returned]
+        precisions.append(sum(y[row] == query for row in unseen) / len(unseen) if unseen else np.nan)
+        labeled = sorted(set(labeled) | set(unseen))
+    return precisions
 
 
 def fsdd(X, y, beta=2.0):
@@ -1020,3 +1021,69 @@ def strongest_pair(columns, targets):
         if correlation > best:
             best, strongest = correlation, (one, two)
     return strongest
+
+
+def c45(X, y, confidence=0.25, min_leaf=2):
+    """Quinlan 1993 for numbers: a leaf's label, or (feature, threshold, left, right); the literal recursion."""
+    from scipy.optimize import brentq
+    from scipy.stats import binom
+
+    labels = sorted(set(y))
+
+    def entropy(rows):
+        shares = [sum(y[row] == label for row in rows) / len(rows) for label in labels]
+        return -sum(share * np.log2(share) for share in shares if share > 0)
+
+    def majority(rows):
+        return max(labels, key=lambda label: (sum(y[row] == label for row in rows), -labels.index(label)))
+
+    def pessimistic(rows):
+        errors = sum(y[row] != majority(rows) for row in rows)
+        if errors == len(rows):
+            return float(len(rows))
+        return len(rows) * brentq(lambda rate: binom.cdf(errors, len(rows), rate) - confidence, 1e-12, 1 - 1e-12)
+
+    def best_split(rows, feature):
+        values = sorted({X[row][feature] for row in rows})
+        least, found, n_thresholds = max(min_leaf, min(25, int(0.1 * len(rows) / len(labels)))), None, 0
+        for low, high in pairwise(values):
+            left = [row for row in rows if X[row][feature] <= low]
+            right = [row for row in rows if X[row][feature] > low]
+            if min(len(left), len(right)) < least:
+                continue
+            n_thresholds += 1
+            share = len(left) / len(rows)
+            gain = entropy(rows) - share * entropy(left) - (1 - share) * entropy(right)
+            if found is None or gain > found[0] + 1e-12:
+                found = gain, share, (low + high) / 2, left, right
+        if found is None:
+            return None
+        gain = found[0] - np.log2(n_thresholds) / len(rows)
+        share = found[1]
+        return gain, gain / (-share * np.log2(share) - (1 - share) * np.log2(1 - share)), *found[2:]
+
+    def grown(rows):
+        """The subtree and its pessimistic errors after pruning."""
+        leaf = majority(rows), (pessimistic(rows) if confidence < 1 else np.inf)
+        splits = {feature: best_split(rows, feature) for feature in range(len(X[0]))}
+        useful = {feature: split for feature, split in splits.items() if split is not None and split[0] > 0}
+        if len(rows) < 2 * min_leaf or len({y[row] for row in rows}) == 1 or not useful:
+            return leaf
+        mean = sum(split[0] for split in useful.values()) / len(useful)
+        allowed = [feature for feature, split in useful.items() if split[0] >= mean - 1e-9]
+        feature = max(allowed, key=lambda each: (useful[each][1], -each))
+        _, _, threshold, left, right = useful[feature]
+        children = grown(left), grown(right)
+        errors = children[0][1] + children[1][1]
+        if confidence < 1 and leaf[1] <= errors + 0.1:
+            return leaf
+        return (feature, float(threshold), children[0][0], children[1][0]), errors
+
+    return grown(list(range(len(X))))[0]
+
+
+def c45_predict(tree, row):
+    while isinstance(tree, tuple):
+        feature, threshold, left, right = tree
+        tree = left if row[feature] <= threshold else right
+    return tree
