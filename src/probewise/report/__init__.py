@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..validation.parameters import writable_path
+from ..validation.parameters import completed_file, writable_path
 
 if TYPE_CHECKING:
     from .html import render_html as render_html
@@ -111,7 +111,9 @@ def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:
     path = require_report_path(path)
     name = FORMATS[path.suffix.lower()]
     render: Callable[[dict[str, Any]], str] = render_json if name == "render_json" else __getattr__(name)
-    path.write_text(render(summary), encoding="utf-8", errors="backslashreplace", newline="\n")
+    text = render(summary)
+    with completed_file(path) as file:
+        file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     return path
 
 
