@@ -21,6 +21,7 @@ SIZE_STEPS = np.unique([*range(8, 256, 8), *range(256, 1024, 32), *np.round(1024
 FOLDS_AT_A_TIME = 16
 BATCH_BYTES = 2**28  # memory for the tensors of a batch
 MOST_SUBSETS = 256
+REMEDY = "use device='cpu', fewer processes on this GPU, or fewer rows or features"
 
 
 class Batch(NamedTuple):
@@ -45,7 +46,10 @@ class DeviceScorer(ABC):
         self.streams = Streams(device)
         if isinstance(bound, OutcomesByGroup):
             self.measure = DeviceMeasure(bound, device)
-        self._prepare()
+        try:
+            self._prepare()
+        except torch.OutOfMemoryError as error:
+            raise MemoryError(f"{device} has too little free memory for X: {REMEDY}") from error
         self._last_groups: tuple[Any, Groups] = None, WITHOUT
         self.streams.synchronize()
 
@@ -62,9 +66,25 @@ class DeviceScorer(ABC):
         return table[:, 0], table[:, 1:].astype(np.float32)
 
     def _scores_and_means(self, indices: NDArray[np.int32], offsets: NDArray[np.int64], groups: Groups) -> Floats:
-        with self.streams():
-            batch = Batch(indices, offsets, self._send(indices), self._send(offsets), np.diff(offsets))
-            return np.asarray(self._scores(batch, groups))
+        """J and mean outcomes; out of memory, the two halves of the subsets, whose bits do not depend on each other."""
+        try:
+            with self.streams():
+                batch = Batch(indices, offsets, self._send(indices), self._send(offsets), np.diff(offsets))
+                return np.asarray(self._scores(batch, groups))
+        except torch.OutOfMemoryError as error:
+            if len(offsets) <= 2:
+                raise MemoryError(f"{self.device} has too little free memory for a single probe: {REMEDY}") from error
+        except RuntimeError as error:
+            raise RuntimeError(f"{self.device} failed ({error}): {REMEDY}") from error
+        # The error, and with it all tensors of the failed batch, is gone here.
+        self.streams.free_cache()
+        middle = len(offsets) // 2
+        start, stop = int(offsets[0]), int(offsets[middle])
+        halves = (
+            (indices[: stop - start], offsets[: middle + 1] - start),
+            (indices[stop - start :], offsets[middle:] - stop),
+        )
+        return np.concatenate([self._scores_and_means(*half, groups) for half in halves])
 
     def _groups(self, group_of: NDArray[Any]) -> Groups:
         """Groups on the device; those of the last call are still there."""
