@@ -376,12 +376,16 @@ def bernoulli_probe(seed, probe, n_features, inclusion):
     return chosen
 
 
+def to_12_digits(score):
+    return lambda subset: float(f"{score(subset):.12g}")
+
+
 def floating_search(score, n_features, size, floating=True):
     """Pudil et al. 1994: add the best; then drop as long as that beats the best known of its size.
 
-    "strict": and the larger subset, and never the feature just added.
+    "strict": and the larger subset, and never the feature just added. J is rounded to 12 digits.
     """
-    best, current = {}, []
+    best, current, score = {}, [], to_12_digits(score)
     while len(current) < size:
         before = current
         current = max(([*current, f] for f in range(n_features) if f not in current), key=lambda s: score(sorted(s)))
@@ -402,6 +406,7 @@ def floating_search(score, n_features, size, floating=True):
 
 def backward_search(score, n_features, size, floating=True):
     """The mirror image: drop the least missed; then add back as long as that beats the best known of its size."""
+    score = to_12_digits(score)
     best, current = {n_features: (score(list(range(n_features))), list(range(n_features)))}, list(range(n_features))
     while len(current) > size:
         current = max(([g for g in current if g != f] for f in current), key=score)
