@@ -12,7 +12,8 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed and memory.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(QUICK)} (the default), {', '.join(LONG)}")
     parts = (
-        "for scale: million, growth, load or filter; for device: knn, tall, linear, others, default, rounds or papers; "
+        "for scale: million, growth, load or filter; for device: knn, tall, linear, others, default, rounds, "
+        "papers, sparse or memory; "
     )
     parts += "for how_long: cuda; for trust, precision and tournament: one of their parts; "
     parts += "for unseen: methods, separated by commas"

@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.utils import check_consistent_length
 
 from . import __version__
 from ._selector import Accepts, n_selected_units
@@ -30,7 +29,15 @@ from .kernels.device import find
 from .progress import live_progress, say
 from .stopping import Rule
 from .validation.errors import ParameterError, warn
-from .validation.parameters import PATH, Constraint, checked_weights, grouped, named_columns, require_two_weighted
+from .validation.parameters import (
+    PATH,
+    Constraint,
+    checked_groups,
+    checked_weights,
+    grouped,
+    named_columns,
+    require_two_weighted,
+)
 from .validation.stores import CANNOT_TRAVEL, Stored
 from .validation.tables import REMEDY, scale_for, scaled, uneven_widths
 
@@ -127,7 +134,7 @@ def prepare(
     X, is_category = selector._numbered(X)
     X, y = selector._checked(X, y, replace(accepts, stores=accepts.stores and stores))
     n_rows, n_features = X.shape
-    check_consistent_length(X, groups)
+    groups = checked_groups(groups, n_rows)
     weights = checked_weights(sample_weight, n_rows)
     names = getattr(selector, "feature_names_in_", None)
     # BIF and SFFS have some of these parameters, or none.
@@ -146,7 +153,6 @@ def prepare(
     scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], X)
     table = unit_table(scaled(X, scale, categorical, weights), units, categorical=categorical, names=names)
     arguments = ["groups"] * (groups is not None) + ["sample_weight"] * (weights is not None)
-    groups = None if groups is None else np.asarray(groups)
     is_classification = None if y is None else _is_classification(y, criterion)
     return Data(X, table, y, is_classification, groups, weights, names, categorical, scale, arguments)
 

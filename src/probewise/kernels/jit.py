@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import event
+import numpy as np
+from numba.core import config, event
+from numba.extending import intrinsic
 
 log = logging.getLogger("probewise")
 CACHED = "Compiling the numerical kernels for this machine. This takes up to half a minute and is done once."
@@ -21,6 +23,7 @@ NOT_CACHED = (
     "Compiling the numerical kernels. This takes up to half a minute in every run because there is no writable "
     "cache folder: set the environment variable NUMBA_CACHE_DIR to one."
 )
+IS_DISABLED = bool(vars(config)["DISABLE_JIT"])  # NUMBA_DISABLE_JIT=1, for debuggers and coverage
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
@@ -65,7 +68,12 @@ SOURCE_STAMP = _digest_of_sources()
 
 
 def njit_cached(function: Callable[..., Any]) -> Any:
-    """Compile a kernel on its first call, cache it on disk where possible, and release the GIL in it."""
+    """Compile a kernel on its first call, cache it on disk where possible, and release the GIL in it.
+
+    With NUMBA_DISABLE_JIT=1 it stays a Python function, which ignores overflow as compiled code does.
+    """
+    if IS_DISABLED:
+        return np.errstate(all="ignore")(function)
     try:
         compiled = numba.njit(cache=True, **OPTIONS)(function)
     except RuntimeError:  # there is no writable folder
@@ -83,6 +91,11 @@ def njit_helper(function: Callable[..., Any]) -> Any:
 def njit_fastsum(function: Callable[..., Any]) -> Any:
     """Compile a helper in which the compiler may reorder sums, so that it can use vector instructions."""
     return numba.njit(fastmath={"reassoc", "contract"}, **OPTIONS)(function)
+
+
+def intrinsic_like(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator of an intrinsic, with the Python function that is called in its place under NUMBA_DISABLE_JIT=1."""
+    return (lambda definition: plain) if IS_DISABLED else intrinsic
 
 
 # Inlined before compilation. Best for a large helper with one caller: it is optimized only once.
