@@ -901,6 +901,14 @@ def tournament_rounds(plan, values, schedule, ridge=10.0, like_size=20):
     return rounds
 
 
+def best_size(sizes, scores):
+    """The size with the best mean score, where each mean counts half and its two neighbors a quarter each."""
+    means = [sum(column) / len(column) for column in zip(*scores, strict=True)]
+    padded = [means[0], *means, means[-1]]
+    smooth = [padded[k] / 4 + padded[k + 1] / 2 + padded[k + 2] / 4 for k in range(len(means))]
+    return int(sizes[max(range(len(smooth)), key=lambda k: smooth[k])])
+
+
 def suggested_size(sizes, scores):
     """The smallest size within one standard error, over folds, of the best mean."""
     means = scores.mean(axis=0)

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from . import __version__
 from ._selector import Accepts, n_selected_units
 from .criteria import Criterion, as_criterion
-from .criteria.base import Target, stable_text
+from .criteria.base import Target, note_on_task, require_trainable, stable_text
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
 from .engine.loop import ProbeError, run_probes
 from .engine.probes import MIN_EXPECTED_SIZE
@@ -28,6 +28,14 @@ from .executors import Map, executor, keep_in_flight, runs_in_this_process, seri
 from .kernels.device import find
 from .progress import live_progress, say
 from .stopping import Rule
+from .validation.contents import (
+    REPLICATES,
+    STRATEGIES,
+    filled,
+    note_on_replicates,
+    note_on_time_order,
+    uninformative_columns,
+)
 from .validation.errors import ParameterError, warn
 from .validation.parameters import (
     PATH,
@@ -38,10 +46,14 @@ from .validation.parameters import (
     named_columns,
     require_two_weighted,
 )
-from .validation.stores import CANNOT_TRAVEL, Stored
-from .validation.tables import REMEDY, scale_for, scaled, uneven_widths
+from .validation.stores import CANNOT_TRAVEL, Stored, is_stored
+from .validation.tables import REMEDY, scale_for, scaled, some_columns, uneven_widths
 
 MAX_NAMED = 10  # features in an error message
+FEWEST_COMPARED = 20  # probes, and features, for which equal scores are unusual
+FEW_ROWS, MANY_ROWS = 200, 2000  # bounds on the rows by which the spread of J is judged
+N_COMPARED_IN_ORDER = 20  # features whose values are followed from row to row
+FLAT = 0.1  # range of J, of which more than half of the probes have the same
 LEADING = 10  # features that people read first
 MANY_EXACT_TESTS = 0.02  # share of k-NN tests decided by exact distances that costs about a tenth of the time
 TIES = (
@@ -52,6 +64,7 @@ SEQUENCE = Constraint("a list of columns", lambda value: np.iterable(value) and 
 SHARED_PARAMETERS = {
     "categorical_features": ("from_dtype", None, SEQUENCE),
     "scale": ("standard", "rank", "auto", None),
+    "missing": ("auto", None, *STRATEGIES),
     "ledger": (None, PATH),
 }
 
@@ -69,7 +82,10 @@ class Data:
     names: NDArray[Any] | None
     categorical: NDArray[np.bool_]  # one value per feature
     scale: str | None
+    missing: str | None  # statistic that replaced missing values, where there were any
+    uninformative: NDArray[np.int64]  # columns that are constant or empty
     arguments: list[str]  # names of the optional arguments of ``fit`` that were given
+    notes: list[str]  # sentences on the data, given as warnings too
 
     @property
     def matrix(self) -> Any:
@@ -92,14 +108,14 @@ class Data:
         return replace(self, table=table, y=y, groups=groups, sample_weight=weights)
 
 
-def accepted_by(criterion: Criterion, device: str) -> Accepts:
-    """The input that a selector with this criterion can use."""
+def accepted_by(criterion: Criterion, device: str, missing: str | None = None) -> Accepts:
+    """The input that a selector with this criterion can use; ``missing``: how the selector fills missing values."""
     remedy = REMEDY
-    if "missing" in criterion.get_params(deep=False) and not criterion.allow_nan:
+    if missing is None and "missing" in criterion.get_params(deep=False) and not criterion.allow_nan:
         fill = f"criterion={type(criterion).__name__}(missing='median')"
         remedy = f"fill missing values inside the folds with {fill}, or {REMEDY}"
     return Accepts(
-        nan=criterion.allow_nan,
+        nan=criterion.allow_nan or missing is not None,
         no_target=not criterion.needs_target,
         stores=criterion.streams and device == "cpu",
         widths=criterion.widths,
@@ -130,16 +146,19 @@ def prepare(
 
     ``saved`` are the settings of a run to resume. With ``stores=False`` a table in a store is loaded.
     """
-    accepts = accepted_by(criterion, selector.device)
+    # BIF and SFFS have some of these parameters, or none.
+    options = {"categorical_features": None, "feature_groups": None, "keep": None, "scale": None, "missing": None}
+    options |= selector.get_params(deep=False)
+    # A criterion that fills or uses missing values itself gets them; a table in a store is not copied.
+    takes_missing = is_stored(X) or (criterion.allow_nan and options["missing"] == "auto")
+    missing = None if takes_missing else options["missing"]
+    accepts = accepted_by(criterion, selector.device, missing)
     X, is_category = selector._numbered(X)
     X, y = selector._checked(X, y, replace(accepts, stores=accepts.stores and stores))
     n_rows, n_features = X.shape
     groups = checked_groups(groups, n_rows)
     weights = checked_weights(sample_weight, n_rows)
     names = getattr(selector, "feature_names_in_", None)
-    # BIF and SFFS have some of these parameters, or none.
-    options = {"categorical_features": None, "feature_groups": None, "keep": None, "scale": None}
-    options |= selector.get_params(deep=False)
     categorical = categorical_columns(options["categorical_features"], is_category, names, n_features)
     groups_of_features, keep = options["feature_groups"], options["keep"]
     units = units_of(
@@ -149,12 +168,40 @@ def prepare(
         names=names,
     )
     n_selected_units(selector, units)
+    complete = filled(X, missing, categorical=categorical, weights=weights, names=names)
+    missing = None if complete is X else "median" if missing == "auto" else missing
+    has_missing = "missing" in selector.get_params(deep=False)
+    uninformative = uninformative_columns(X, allow_nan=accepts.nan) if has_missing else np.empty(0, np.int64)
+    if len(uninformative):
+        say(selector.verbose, f"{some_columns(uninformative, n_features, names)} are constant or empty and rank last.")
     # A resumed run keeps the scale that "auto" chose when it began.
-    scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], X)
-    table = unit_table(scaled(X, scale, categorical, weights), units, categorical=categorical, names=names)
+    scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], complete)
+    table = unit_table(scaled(complete, scale, categorical, weights), units, categorical=categorical, names=names)
     arguments = ["groups"] * (groups is not None) + ["sample_weight"] * (weights is not None)
     is_classification = None if y is None else _is_classification(y, criterion)
-    return Data(X, table, y, is_classification, groups, weights, names, categorical, scale, arguments)
+    found = []
+    if getattr(criterion, "task", "auto") == "auto" and is_classification is not None:
+        found.append(note_on_task(y, is_classification=is_classification))
+    if groups is None and y is not None and has_missing and not isinstance(X, Stored):  # a store is read once
+        found.append(note_on_replicates(X))
+    notes = [note for note in found if note is not None]
+    for note in notes:
+        warn(note)
+    return Data(
+        X,
+        table,
+        y,
+        is_classification,
+        groups,
+        weights,
+        names,
+        categorical,
+        scale,
+        missing,
+        uninformative,
+        arguments,
+        notes,
+    )
 
 
 def _is_classification(y: NDArray[Any], criterion: Criterion) -> bool | None:
@@ -190,6 +237,9 @@ def bind(criterion: Criterion, data: Any, *, cv: Any, scoring: Any, device: str,
         options["sample_weight"] = data.sample_weight
         require_two_weighted(data.y, data.sample_weight)
     bound = criterion.bind(data.matrix, data.y, cv, **options)
+    if data.is_classification is not None and len(bound.folds.splits) and not bound.folds.is_loo:
+        cause = "cv" if data.groups is None else "groups"
+        require_trainable(bound.folds.splits, data.y, data.is_classification, cause)
     bound = bound if device == "cpu" else to_device(bound, device)
     if warm_up is not None and isinstance(bound, OnDevice):
         bound.warm_up(min(warm_up, data.matrix.shape[1]))
@@ -263,6 +313,8 @@ def new_settings(
         version=__version__,
         command=COMMAND.get(),
         scale=data.scale,
+        missing=data.missing,
+        uninformative=data.uninformative,
         uneven=uneven_widths(data.X, selector.scale) if checks_widths else None,
     )
 
@@ -326,9 +378,45 @@ def _blocks_at_once(settings: Settings, stop: Rule) -> int:
     return max(1, n_probes // settings.block_size)
 
 
+def _warn_if_flat(run: Run) -> None:
+    """Warn where J is the same, or nearly the same, for all probes, so that nothing can be ranked by it."""
+    J = run.ledger.values()
+    if len(J) < FEWEST_COMPARED or run.units.n_units < FEWEST_COMPARED or run.ledger.failures is not None:
+        return
+    low, high = float(J.min()), float(J.max())
+    if low == high:
+        warn(f"J is {low:.6g} for all probes: the scores are tied, and the ranking is the order of the columns")
+        return
+    n_rows = min(run.settings.shape[0], MANY_ROWS)
+    same = np.unique(J, return_counts=True)[1].max() / len(J)
+    is_share = -1 <= low <= high <= 1  # not an error in the units of y
+    is_coarse = same > 0.5 and high - low < FLAT
+    if is_share and (is_coarse or (n_rows >= FEW_ROWS and J.std() < 0.5 / n_rows)):
+        warn(
+            f"J hardly varies between probes (from {low:.5g} to {high:.5g}), so the ranking is mostly noise: models "
+            "predict nearly the same, often the largest class, from all features; for rare classes use Tournament with "
+            "its default scoring, or scoring='roc_auc'"
+        )
+
+
+def note_on_order(data: Data, ranking: NDArray[np.int64]) -> list[str]:
+    """A sentence, also given as a warning, where rows seem to be in the order of time; none with ``groups``."""
+    if data.groups is not None or data.is_classification is None or data.y is None or isinstance(data.X, Stored):
+        return []
+    if any(REPLICATES in note for note in data.notes):  # replicates in adjacent rows look like a slow change
+        return []
+    top = np.argsort(ranking, kind="stable")[:N_COMPARED_IN_ORDER]
+    note = note_on_time_order(data.X, data.y, is_classification=data.is_classification, columns=top)
+    if note is None:
+        return []
+    warn(note)
+    return [note]
+
+
 def warn_about(run: Run, name: str) -> None:
     """Warn about an interrupted run, failed probes, and features that were in a single probe."""
     failures, n_probes = run.ledger.failures, run.tally.n_probes
+    _warn_if_flat(run)
     if run.interrupted:
         warn(f"{name} was {run.stop_reason}: this is the ranking so far", ConvergenceWarning)
     best = np.argsort(run.ranking(), kind="stable")[:LEADING]

@@ -21,6 +21,7 @@ from .evaluation.sizes import MISSING_CATEGORY
 from .inference import Discoveries
 from .inference.discoveries import q_values
 from .validation import tables
+from .validation.contents import warn_of_id_columns
 from .validation.errors import ParameterError, warn
 from .validation.parameters import named_columns, number_of, plain_labels, warn_of_another_order
 from .validation.stores import Stored, as_dense, is_stored, readable_type
@@ -99,6 +100,8 @@ class Selector(SelectorMixin, BaseEstimator):
             if isinstance(X, np.ndarray) and X.dtype != readable_type(X.dtype):
                 X = Stored(X) if accepts.stores else X.astype(readable_type(X.dtype))
         names = getattr(self, "feature_names_in_", None)
+        if reset:
+            warn_of_id_columns(X, names)
         if accepts.widths is not None:
             tables.require_widths(X, names, accepts.widths, allow_nan=accepts.nan, remedy=accepts.remedy)
         elif not accepts.nan:
@@ -216,6 +219,13 @@ class RunResultsMixin:
     ranking_: NDArray[np.int64]
     n_jobs: int | None
     _tests: dict[str, Discoveries]
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The scores as shares with sum 1; features with a negative score, or none, have 0."""
+        check_is_fitted(self, "run_")
+        scores = np.maximum(np.nan_to_num(self.run_.scores()), 0.0)
+        return scores / scores.sum() if scores.any() else scores
 
     @property
     def n_probes_(self) -> int:

@@ -16,6 +16,7 @@ from ._probing import (
     bind,
     criterion_or_default,
     new_settings,
+    note_on_order,
     prepare,
     run_with,
     usual_block_size,
@@ -91,6 +92,10 @@ class DAF(RunResultsMixin, Selector):
         "rank" gives ranks. "auto" is "standard" for tables in memory of up to 1 GiB in which the standard deviation of
         a column is more than ten times, or less than a tenth of, the median one. Distances and penalties depend on the
         width of columns, so with None wide columns count more. Scaling copies X.
+    missing : {"auto", "mean", "median"} or None, default="auto"
+        Replacement for missing values of a dense table in memory: the mean or median of their column. "auto" is the
+        median, with a warning, unless the criterion takes missing values itself. None refuses missing values. A missing
+        category is a level of its own. Constant and empty columns rank last.
     fdr : float, default=0.1
         False discovery rate for ``n_features_to_select="stands_out"``. May be changed after ``fit``.
     stop : Rule, default=None
@@ -144,6 +149,8 @@ class DAF(RunResultsMixin, Selector):
         ``run_.coefficient(name)``, ``run_.certainty()``, ``run_.interactions()`` and more are computed from these.
     criterion_ : Criterion
         The criterion used.
+    notes_ : list of str
+        What may be wrong with the rows or the target, such as replicates; also given as warnings.
 
     Notes
     -----
@@ -182,6 +189,7 @@ class DAF(RunResultsMixin, Selector):
     keep: Any = None
     categorical_features: Any = "from_dtype"
     scale: str | None = None
+    missing: str | None = "auto"
     fdr: float = 0.1
     stop: Any = None
     check_every: int = 400
@@ -224,6 +232,7 @@ class DAF(RunResultsMixin, Selector):
         self.run_ = run_with(self, data, None, criterion, score, settings, stop)
         self.criterion_, self.fit_arguments_, self._data, self._tests = criterion, data.arguments, data, {}
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
+        self.notes_ = [*data.notes, *note_on_order(data, self.ranking_)]
         warn_about(self.run_, type(self).__name__)
         if self.stop is None and not self.run_.interrupted and "settled" not in self.stop_reason_:
             warn(
@@ -235,7 +244,7 @@ class DAF(RunResultsMixin, Selector):
 
     @property
     def _accepts(self) -> Accepts:
-        return accepted_by(criterion_or_default(self.criterion), self.device)
+        return accepted_by(criterion_or_default(self.criterion), self.device, self.missing)
 
     # ---- number of features
 

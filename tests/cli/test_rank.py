@@ -187,16 +187,17 @@ def test_regression_for_fractions_and_by_request(write, rank, refuse):
     path = write({**columns, "price": price})
     assert table_rows(rank(path, "--target", "price", "--n-probes", 300).out)[0][1] == "x2"
     whole = write({**columns, "price": (1000 * price).round().astype(int)})
-    assert "task='regression'" in refuse("rank", whole, "--target", "price")
-    printed = rank(whole, "--target", "price", "--n-probes", 300, "--task", "regression")
-    assert table_rows(printed.out)[0][1] == "x2"
+    for task in ([], ["--task", "regression"]):
+        printed = rank(whole, "--target", "price", "--n-probes", 300, *task)
+        assert table_rows(printed.out)[0][1] == "x2"
+    assert "task='regression'" in refuse("rank", whole, "--target", "price", "--task", "classification")
 
 
 def test_many_whole_numbers_as_classes_are_pointed_out(write, rank):
     random = np.random.default_rng(0)
     path = write({"a": random.random(90), "b": random.random(90), "age": np.arange(90) % 30})
     fast = ["--target", "age", "--method", "daf", "--n-probes", 20, "--n-jobs", 1]
-    note = "the target is read as 30 classes; use --task regression if it is a quantity"
+    note = "y has 30 distinct whole numbers and is read as a quantity; if these are classes, give them as text"
     assert note in rank(path, *fast).err
     assert note not in rank(path, *fast, "--task", "classification").err
 

@@ -534,10 +534,10 @@ def test_madelon_stands_out():
 
 
 def test_a_hint_for_rare_classes():
-    """If one class is large, guessing is hard to beat by accuracy, and the verdict suggests another score."""
+    """If one class is large, guessing is hard to beat by accuracy, and the verdict gives the AUC."""
     random = np.random.default_rng(2)
     X, y = random.standard_normal((60, 8)), np.repeat(["common", "rare"], [50, 10])
-    hint = "scoring='balanced_accuracy'"
+    hint = "accuracy says little, because 83% of the samples are of one class"
     assert hint in summarize(FSDD().fit(X, y), X, y)["verdict"][1]
     even = np.repeat(["a", "b"], 30)
     assert hint not in summarize(FSDD().fit(X, even), X, even)["verdict"][1]

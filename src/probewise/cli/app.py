@@ -32,7 +32,7 @@ from .console import (
     warnings_as_lines,
     write_reports,
 )  # fmt: skip
-from .inputs import TableOptions, table_to_rank
+from .inputs import PROBING, TableOptions, table_to_rank
 
 EXAMPLES = """Examples:
 
@@ -53,7 +53,6 @@ probewise convert wide.parquet wide.npy --target label --dtype float32
 Exit codes: 0, success; 2, an error, with its reason in one line; 3, stopped early (Ctrl-C, a full disk, a lost
 cluster) with the result so far; 130, interrupted before there was a result."""
 INTERRUPTED = 130
-PROBING = ("tournament", "daf")
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 app = typer.Typer(
@@ -225,7 +224,7 @@ def rank(
             inputs=[*reading.files, *map(Path, filter(inputs.is_file_of_groups, feature_groups or ()))],
             runs=[ledger],
         )
-        table, filling = table_to_rank(reading, name, criterion=criterion, missing=missing, device=device, quiet=quiet)
+        table = table_to_rank(reading, name, missing=missing, quiet=quiet)
         seed = 0 if random_state is None and not resumed else random_state
         usual: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed, "scale": "auto", "verbose": 0 if quiet else 1}
         usual["fdr"], rate = fdr, None if no_inference else fdr
@@ -246,7 +245,7 @@ def rank(
                 "device": device,
             },
             task=task,
-            missing=filling,
+            missing=missing,
             usual=usual,
         )
         with recording_command(_without_ledger(context.obj)):
@@ -254,7 +253,7 @@ def rank(
         with interrupt_afterwards() as interrupts:
             give_ranking(
                 selector, table, top=top, out=out, select=select, all_selected=n_features_to_select is not None,
-                task=task, fdr=rate, quiet=quiet,
+                fdr=rate, quiet=quiet,
             )  # fmt: skip
         code = STOPPED_EARLY if name in PROBING and selector.run_.interrupted else 0
         if reports:

@@ -48,7 +48,6 @@ WIDE_COLUMNS, WIDE = ("q_related", "needed", "q_needed", "higher_in", "differenc
 SIZES_SHOWN = 6
 SIGNIFICANT = 0.05
 NARROWEST = 64
-MANY_CLASSES = 25
 STOPPED_EARLY = 3  # exit code
 STANDARD_OUTPUT, DASH = "standard output", Path("-")
 
@@ -163,7 +162,6 @@ def give_ranking(
     out: Path | None,
     select: Path | None,
     all_selected: bool,
-    task: str | None,
     fdr: float | None,
     quiet: bool,
 ) -> None:
@@ -186,9 +184,6 @@ def give_ranking(
         print_ranking(columns, top)
     if quiet:
         return
-    n_classes = classes_like_a_quantity(table.y) if task is None else None
-    if n_classes is not None:
-        print_line(f"the target is read as {n_classes} classes; use --task regression if it is a quantity")
     if hasattr(selector, "run_"):
         print_line(summary_of(selector, table.feature_names, tests))
     _print_leaking_features(selector, table)
@@ -199,7 +194,7 @@ def give_ranking(
 
 
 def _print_leaking_features(selector: Any, table: Table) -> None:
-    from ..report.sections import leaking_columns
+    from ..report.leakage import leaking_columns
     from ..report.sentences import leakage_sentence
 
     order = np.argsort(selector.ranking_, kind="stable")
@@ -208,14 +203,6 @@ def _print_leaking_features(selector: Any, table: Table) -> None:
         names = [table.feature_names[column] for column in leaking]
         flags = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
         print_line(f"possible target leakage: {leakage_sentence(names)} ({flags}), then rank again")
-
-
-def classes_like_a_quantity(y: Any) -> int | None:
-    """The number of classes, if there are so many whole numbers that they may be a quantity; else None."""
-    labels = np.unique(y)
-    if np.asarray(y).dtype.kind not in "iuf" or len(labels) < MANY_CLASSES:
-        return None
-    return len(labels) if (labels == np.round(labels)).all() else None
 
 
 def _best_columns(selector: Any, top: int | None) -> Any:

@@ -18,8 +18,8 @@ import numpy as np
 import probewise
 
 from .. import _MODULE_OF
+from ..validation.contents import STRATEGIES
 from ..validation.parameters import check_parameter, whole_number
-from ..validation.tables import columns_not_finite
 from .console import print_line
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 METHODS = {name.lower(): name for name, home in _MODULE_OF.items() if home != "forest"}
 RANKING_METHODS = ["tournament", "daf", *(name for name in METHODS if name not in ("tournament", "daf", "sffs"))]
-FILLINGS, ERROR = ("mean", "median"), "error"
-FILLED_BY = (None, "auto", "knn", "linear")  # criteria that can fill missing values
+ERROR = "error"  # --missing error: missing values are refused
+PROBING = ("tournament", "daf")
 READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
 
 
@@ -111,24 +111,12 @@ class TableOptions:
         return "\n".join(lines)
 
 
-def table_to_rank(
-    options: TableOptions, method: str, *, criterion: str | None, missing: str | None, device: str | None, quiet: bool
-) -> tuple[Table, str | None]:
-    """The table, and how its missing values are filled: as requested, or with the median if the criterion can."""
-    if missing not in (None, *FILLINGS, ERROR):
+def table_to_rank(options: TableOptions, method: str, *, missing: str | None, quiet: bool) -> Table:
+    """The table, with missing values unless they are refused or the method cannot use them."""
+    if missing not in (None, *STRATEGIES, ERROR):
         raise ValueError(f"missing={missing!r} must be 'mean', 'median' or 'error'")
-    makes_probes = method in ("daf", "tournament")
-    takes_missing = missing in FILLINGS or (makes_probes and criterion == "tree") or method == "fsdd"
-    fills = makes_probes and missing is None and criterion in FILLED_BY and device in (None, "cpu", "auto")
-    fills &= options.path.suffix.lower() != ".npy"  # checking a mapped table would read all of it once more
-    table = options.read(allow_missing=missing != ERROR and (takes_missing or fills), quiet=quiet)
-    n_missing = len(columns_not_finite(table.X)) if fills else 0
-    if n_missing and not quiet:
-        print_line(
-            f"missing values in {n_missing:,} of {table.X.shape[1]:,} features are filled with the median of the "
-            "training rows of each fold (missing='median'); use --missing error to refuse them"
-        )
-    return table, "median" if n_missing else missing if missing in FILLINGS else None
+    takes_missing = missing in STRATEGIES or (missing is None and method in (*PROBING, "fsdd"))
+    return options.read(allow_missing=takes_missing, quiet=quiet)
 
 
 @contextmanager
@@ -195,8 +183,10 @@ def make_selector(
     options : mapping of str to object
         Values of the flags by the names of the parameters; None means that a flag was not given. A flag that is not a
         parameter of the selector is refused.
-    task, missing : str or None
-        Parameters of the criterion.
+    task : str or None
+        Parameter of the criterion.
+    missing : str or None
+        Parameter of the selector, or of its criterion.
     usual : mapping of str to object
         Parameters that every method takes if it has them, such as n_jobs.
     """
@@ -206,6 +196,8 @@ def make_selector(
     if "stop" in known:
         rule = stopping_rule(stated.pop("n_probes", None), stated.pop("time_limit", None))
         stated |= {} if rule is None else {"stop": rule}
+    if missing is not None and "missing" in known:
+        stated["missing"], missing = None if missing == ERROR else missing, None
     of_rows = {"sample_weight": table.sample_weight, "groups": table.groups, "task": task, "missing": missing}
     if "criterion" not in known:
         stated |= {name: value for name, value in of_rows.items() if value is not None}

@@ -61,8 +61,8 @@ Decimal = Annotated[str | None, table_option(metavar="MARK", help=
 FeatureNames = Annotated[str | None, table_option(metavar="FILE", help=
     "A text file with one name per line, for formats without column names: svmlight, NPZ and NPY.")]
 Missing = Annotated[str | None, table_option(metavar="mean|median|error", help=
-    "Fill missing values with the mean or median of the training rows of each fold, or stop with an error. Default: "
-    "median, if the criterion can do it.")]
+    "Fill missing values with the mean or median of their column, or stop with an error. Default: median, for the "
+    "methods that fill them.")]
 SampleWeight = Annotated[str | None, table_option(metavar="COL", help=
     "The column of sample weights; it is not a feature.")]
 Groups = Annotated[str | None, table_option(metavar="COL", help=
@@ -91,7 +91,8 @@ Cv = Annotated[str | None, method_option(metavar="N|loo", help=
     "The number of cross-validation folds, or loo for leave-one-out. Default: loo up to 2,000 rows, else 3; for daf, "
     "3.")]
 Task = Annotated[str | None, method_option(metavar="classification|regression", help=
-    "The kind of target. Default: regression if the target has fractions, else classification.")]
+    "The kind of target. Default: regression if the target has fractions or many distinct whole numbers, else "
+    "classification.")]
 NProbes = Annotated[int | None, method_option(metavar="N", show_default=False, help=
     "The number of probes to score. A tournament plans its rounds by it. Default: 2,000 to 12,000, depending on the "
     "number of rows.")]

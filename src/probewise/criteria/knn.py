@@ -49,7 +49,7 @@ class KNN(Criterion):
     n_neighbors : int, default=3
         Number of neighbors that vote; the papers use 3.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if y is continuous, that is, has fractions.
+        "auto" is regression if y has fractions or many distinct whole numbers.
     missing : {"mean", "median"} or None, default=None
         Replacement for NaN in dense X: mean or median of the column among the training rows of each fold, as a
         ``SimpleImputer`` before the classifier would fill it (0 if all training values are missing). Subsets with such

@@ -46,7 +46,7 @@ class Linear(Criterion):
     alpha : float, default=1.0
         Penalty on the squared weights, above 0; in the units of the data, so scale columns of different units.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if y is continuous, that is, has fractions.
+        "auto" is regression if y has fractions or many distinct whole numbers.
     missing : {"mean", "median"} or None, default=None
         Replacement for NaN in dense X: mean or median of the column among the training rows of each fold, as a
         ``SimpleImputer`` before the ridge model would fill it (0 if all training values are missing). Subsets with such

@@ -14,7 +14,7 @@ from ..kernels import bayes as kernels
 from ..validation.errors import ParameterError
 from ..validation.stores import as_dense
 from ..validation.tables import SQUARED, canonical
-from .base import Criterion, Floats, Folds, Target
+from .base import Criterion, Floats, Folds, Target, kind_of_target
 from .scoring import Measure, ScoresPredictions, bind_target
 
 Integers = NDArray[np.int64]
@@ -70,6 +70,7 @@ class NaiveBayes(Criterion):
 
     block_size = 100
     streams = True
+    task = "classification"
     widths = SQUARED
 
     def __init__(self, *, var_smoothing: float = 1e-9) -> None:
@@ -78,7 +79,7 @@ class NaiveBayes(Criterion):
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundNaiveBayes:
-        if not Target.of(y).is_classification:
+        if kind_of_target(np.asarray(y)).startswith("continuous"):
             raise ParameterError(
                 "y is continuous and NaiveBayes needs classes: give class labels, or use criterion='knn' or 'linear'"
             )

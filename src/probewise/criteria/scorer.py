@@ -76,6 +76,8 @@ class Scorer(Criterion):
 
     @property
     def task(self) -> str:
+        if is_classifier(self.estimator):
+            return "classification"
         return "regression" if is_regressor(self.estimator) else "auto"
 
     def bind(
@@ -155,7 +157,7 @@ class Tree(Criterion):
     min_samples_leaf : int, default=1
         Fewest rows of a leaf; larger is smoother and faster.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if y is continuous, that is, contains fractions.
+        "auto" is regression if y has fractions or many distinct whole numbers.
 
     Examples
     --------

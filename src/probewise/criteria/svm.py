@@ -53,7 +53,7 @@ class SVM(Criterion):
         ``C`` and ``gamma`` are then not used; the bound criterion has the chosen values as attributes. Among equal
         scores the smaller C wins, then the smaller gamma.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if y is continuous, that is, has fractions.
+        "auto" is regression if y has fractions or many distinct whole numbers.
 
     References
     ----------

@@ -148,7 +148,13 @@ class RunningStats:
         self.coefficients[:] = np.nan
 
     def state(self) -> State:
-        return State(self.n_known, self.ledger.seconds_at(self.n_known), self.whole.view(), self.looks)
+        return State(
+            self.n_known,
+            self.ledger.seconds_at(self.n_known),
+            self.whole.view(),
+            self.looks,
+            self.plan.rounds[-1].active,
+        )
 
     def look(self) -> Look:
         """Measure the watched quantities against the previous look."""

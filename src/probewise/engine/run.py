@@ -136,9 +136,16 @@ class Run:
         return np.where(self.dropped_in_round() == 0, scores, np.nan) if self.in_rounds else scores
 
     def ranking(self) -> NDArray[np.int64]:
-        """Ranks, 1 is best: features of ``keep`` first, then units by their coefficient; a group shares a rank."""
+        """Ranks, 1 is best: features of ``keep`` first, then units by their coefficient; a group shares a rank.
+
+        Units whose columns are all constant or empty come last.
+        """
         units, scores = self.units, self.unit_coefficient()[0]
         positions_of_units = ranked(self.plan, scores) if self.in_rounds else positions(scores)
+        if self.settings.uninformative is not None and len(self.settings.uninformative):
+            is_informative = ~np.isin(units.members.indices, self.settings.uninformative)
+            is_last = ~np.logical_or.reduceat(is_informative, units.members.offsets[:-1])
+            positions_of_units = np.argsort(np.lexsort((positions_of_units, is_last)))
         if units.are_features:
             return positions_of_units + 1
         n_kept, ranking = len(units.kept), units.per_feature(positions_of_units, -1) + 1

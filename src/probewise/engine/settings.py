@@ -66,6 +66,8 @@ class Settings:
     version: str | None = None  # version of Probewise that started the run
     command: list[str] | None = None  # command-line arguments, if the command line started the run
     scale: str | None = None  # transformation of the columns
+    missing: str | None = None  # statistic that replaced missing values, where there were any
+    uninformative: NDArray[Any] | None = None  # constant or empty columns, which rank last
     rows_used: int | None = None  # size of the sample of rows that probes are scored on; None: all rows
     uneven: tuple[float, float] | None = None  # smallest and largest standard deviation, where wide columns dominate
 
@@ -133,6 +135,8 @@ class Settings:
             "categorical": None if self.categorical is None else self.categorical.tolist() or None,
             "scale": self.scale,
         }
+        if self.missing is not None:
+            identity["missing"] = self.missing
         if self.schedule is not None:
             schedule = self.schedule
             identity["tournament"] = [schedule.n_probes, *schedule.ends]
@@ -160,6 +164,8 @@ class Settings:
             notes["protected_units"] = _packed(self.schedule.protected)
         if self.command is not None:
             notes["command"] = self.command
+        if self.uninformative is not None and len(self.uninformative):
+            notes["uninformative"] = _packed(self.uninformative)
         if self.uneven is not None:
             notes["uneven"] = list(self.uneven)
         if self.rows_used is not None:
@@ -270,20 +276,25 @@ def _read_schedule(stored: Mapping[str, Any], units: Units) -> Schedule | None:
 
 def _read_rows(stored: Mapping[str, Any]) -> dict[str, Any]:
     scale, uneven, used = stored.get("scale"), stored.get("uneven"), stored.get("rows_used")
+    missing = stored.get("missing")
     _require(scale in (None, "standard", "rank"), uneven is None or len(uneven) == 2)
+    _require(missing in (None, "mean", "median"))
     _require(used is None or (isinstance(used, int) and 1 <= used <= stored["shape"][0]))
     uneven = None if uneven is None else tuple(float(width) for width in uneven)
-    return {"scale": scale, "uneven": uneven, "rows_used": used}
+    return {"scale": scale, "missing": missing, "uneven": uneven, "rows_used": used}
 
 
 def _read_notes(stored: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     names, command = stored.get("feature_names"), stored.get("command")
+    uninformative = _unpacked(stored.get("uninformative", ""))
     categorical = np.array(stored.get("categorical") or [], dtype=np.int64)
     _require(names is None or (len(names) == n_features and all(isinstance(name, str) for name in names)))
     _require(categorical.ndim == 1, ((categorical >= 0) & (categorical < n_features)).all())
+    _require(((uninformative >= 0) & (uninformative < n_features)).all())
     _require(command is None or all(isinstance(word, str) for word in command))
     version = None if stored.get("version") is None else str(stored["version"])
-    return {"feature_names": names, "categorical": categorical, "command": command, "version": version}
+    words = {"feature_names": names, "command": command, "version": version}
+    return {**words, "categorical": categorical, "uninformative": uninformative}
 
 
 def _packed(values: NDArray[Any], dtype: str = "<i4") -> str:

@@ -126,6 +126,21 @@ def _sizes(summary: dict[str, Any]) -> list[str]:
     ]
 
 
+def _predictions(summary: dict[str, Any]) -> list[str]:
+    found, title = summary["predictions"], "## How well does it predict?"
+    how = f"Held-out predictions of {found['model']} with {count(found['size'], 'feature')}"
+    if "rmse" in found:
+        units = f"in the units of {summary['header']['target'] or 'the target'}"
+        return [title, text(f"{how}: root mean squared error {found['rmse']:.3g} {units}, R² {found['r2']:.2f}.")]
+    auc = "" if found["auc"] is None else f" AUC {found['auc']:.3f} ± {found['auc_error']:.3f};"
+    scores = f"{auc} balanced accuracy {percent(found['balanced_accuracy'])}; base rate {percent(found['base_rate'])}"
+    rows = [
+        [name, *numbers, percent(recall)]
+        for name, numbers, recall in zip(found["classes"], found["confusion"], found["recall"], strict=True)
+    ]
+    return [title, text(f"{how}:{scores}."), table(["true class", *found["classes"], "recall"], rows)]
+
+
 def _convergence(summary: dict[str, Any]) -> list[str]:
     checks = summary["convergence"]
     shared, top = percent(checks["overlap"][-1]), checks["top"]
@@ -186,6 +201,7 @@ SECTIONS = {
     "ranking": _ranking,
     "study": _study,
     "sizes": _sizes,
+    "predictions": _predictions,
     "convergence": _convergence,
     "univariate": _univariate,
     "redundancy": _redundancy,

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import gammaln
-from scipy.stats import rankdata
 
 from .._selector import discoveries_of_units
 from ..bif import BIF
 from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
-from ..criteria.base import Target
+from ..criteria.base import note_on_task
 from ..engine.interactions import (
     MIN_PROBES,
     SIMILAR,
@@ -28,6 +26,7 @@ from ..engine.probes import Subsets
 from ..engine.units import one_hot, unit_table
 from ..evaluation import nested_score as evaluate_nested
 from ..evaluation import sizes as size_curve
+from ..evaluation.nested import MODELS, held_out_predictions
 from ..filters.fsdd import FSDD
 from ..inference import Discoveries
 from ..validation.errors import ParameterError
@@ -44,6 +43,8 @@ EXPLANATION = (
     "cluster, which one of them represents. The q-value is the smallest false discovery rate at which a feature is "
     "named: the expected share of false ones among the named features."
 )
+MAX_CONFUSED = 10  # classes of a confusion matrix
+IMBALANCED = 0.4  # share of the rarest class, relative to an equal share
 N_NAMED = 10  # columns with missing values, and constant columns
 MAX_CHECKS = 200
 N_CORRELATED = 30
@@ -163,7 +164,10 @@ def description(findings: Findings, data: Data) -> dict[str, Any]:
     X, target = data.X, data.target
     (low, high), missing = extremes(X, allow_nan=True), _missing_cells(X)
     columns = {"missing": np.flatnonzero(missing), "constant": np.flatnonzero(low == high)}
+    task = getattr(findings.criterion, "task", "auto")
+    note = None if target is None or task != "auto" else note_on_task(data.y, is_classification=data.is_classification)
     result: dict[str, Any] = {
+        "note_on_task": note,
         "rows": int(X.shape[0]),
         "features": int(X.shape[1]),
         "sparse": bool(sp.issparse(X)),
@@ -286,6 +290,38 @@ def nested_score(findings: Findings, data: Data) -> dict[str, Any]:
     }
 
 
+def predictions(findings: Findings, curve: size_curve.SizeCurve | None, data: Data | None) -> dict[str, Any]:
+    """Held-out predictions with the suggested number of features: AUC, recall and confusion, or RMSE in units of y."""
+    if curve is None or data is None or data.target is None or findings.selector is None:
+        raise Unavailable(NO_DATA if data is None else "it needs the score on held-out samples")
+    target = data.target
+    if target.n_classes > MAX_CONFUSED:
+        raise Unavailable(f"there are more than {MAX_CONFUSED} classes")
+    try:
+        found = held_out_predictions(curve, findings.selector._criterion_input(data.X)[0], target)
+    except ValueError as reason:
+        raise Unavailable(str(reason)) from None
+    if found is None:
+        raise Unavailable("the folds do not test each sample once")
+    shared = {"size": found.size, "model": MODELS[target.is_classification]}
+    if target.classes is None:
+        rows, spread = _evenly_spaced(len(target.values), MAX_SAMPLES), float(target.values.std())
+        pairs = {"measured": json_numbers(target.values[rows]), "predicted": json_numbers(found.predicted[rows])}
+        return {**shared, "rmse": found.rmse, "std": spread, "r2": 1 - (found.rmse / spread) ** 2, **pairs}
+    counts = np.bincount(target.values)
+    return {
+        **shared,
+        "classes": [str(label) for label in target.classes],
+        "confusion": found.confusion.tolist(),
+        "recall": json_numbers(found.recall),
+        "balanced_accuracy": float(found.recall.mean()),
+        "auc": None if found.auc is None else found.auc[0],
+        "auc_error": None if found.auc is None else found.auc[1],
+        "base_rate": float(counts.max() / counts.sum()),
+        "is_imbalanced": bool(counts.min() * len(counts) < IMBALANCED * counts.sum()),
+    }
+
+
 def _is_quick_filter(findings: Findings, data: Data) -> bool:
     """Whether the selector is a filter that can be refitted in each fold in little time."""
     if findings.selector is None or "criterion" in findings.selector.get_params(deep=False):
@@ -337,7 +373,9 @@ def _curve_of_ranking(findings: Findings, data: Data | None) -> size_curve.SizeC
     if len(findings.categorical):  # the criterion scored them one-hot encoded
         matrix = one_hot(data.X, np.isin(np.arange(data.X.shape[1]), findings.categorical))
     scoring = None if scoring == "probability" else scoring  # readers expect the share of correct predictions
-    scorer = size_curve.SubsetScorer.like(findings.criterion, data.X, data.target, scoring)
+    scorer = size_curve.SubsetScorer.like(
+        findings.criterion, data.X, data.target, scoring, getattr(selector, "missing", None)
+    )
     return size_curve.curve_along(lambda _: subsets, matrix, data.y, data.target, sizes, splits, scorer, nested=False)
 
 
@@ -390,50 +428,3 @@ def _univariate_criterion(findings: Findings, data: Data) -> Criterion | None:
     if isinstance(criterion, Linear | NaiveBayes) or is_quick_knn:
         return criterion
     return NaiveBayes() if data.is_classification else Linear(task="regression")
-
-
-# ---- target leakage
-
-N_CHECKED = 20  # features from the top of the ranking
-EXPECTED_BY_CHANCE = 0.001  # largest expected number of features of the table that determine the target by chance
-SAME_ORDER = 0.999  # Spearman's correlation with a numeric target
-SAMPLES_PER_VALUE = 5  # on average; rarer values identify samples, not classes
-
-
-def leaking_columns(X: Any, target: Target, order: NDArray[np.int64]) -> list[int]:
-    """Columns among the best-ranked ones that determine the target.
-
-    None is reported if there are so few samples that a column could do so by chance, nor a column that is half empty.
-    """
-    first = order[:N_CHECKED]
-    values = columns_of(X, first)
-    return [column for column, cells in zip(first.tolist(), values.T, strict=True) if _leaks(cells, target, len(order))]
-
-
-def _leaks(cells: NDArray[np.float64], target: Target, n_features: int) -> bool:
-    is_known = np.isfinite(cells)
-    cells, y = cells[is_known], target.values[is_known]
-    n_values = len(np.unique(y))
-    if 2 * len(cells) < len(is_known) or n_values < max(2, target.n_classes) or np.ptp(cells) == 0:
-        return False
-    if n_features * _chance_of_sorted_order(y, target.n_classes) >= EXPECTED_BY_CHANCE:
-        return False
-    if target.classes is None:
-        return bool(abs(np.corrcoef(rankdata(cells), rankdata(y))[0, 1]) >= SAME_ORDER)
-    return _separates_classes(cells, y, n_values)
-
-
-def _separates_classes(cells: NDArray[np.float64], codes: NDArray[Any], n_classes: int) -> bool:
-    """Whether no value occurs in two classes, and each class covers one interval or there are few values."""
-    values, value_of_sample = np.unique(cells, return_inverse=True)
-    class_of_value = np.unique(np.column_stack([value_of_sample, codes]), axis=0)[:, 1]
-    one_interval_each = np.count_nonzero(np.diff(class_of_value)) == n_classes - 1
-    few_values = SAMPLES_PER_VALUE * len(values) <= len(cells)
-    return len(class_of_value) == len(values) and bool(one_interval_each or few_values)
-
-
-def _chance_of_sorted_order(y: NDArray[Any], n_classes: int) -> float:
-    """Probability that samples in random order are sorted by y (ascending or descending), or by class in any order."""
-    sizes = np.unique(y, return_counts=True)[1]
-    orders = gammaln(n_classes + 1) if n_classes else np.log(2)
-    return float(np.exp(orders + gammaln(sizes + 1).sum() - gammaln(len(y) + 1)))

@@ -16,7 +16,8 @@ N_LISTED = 8  # numbers and names listed in a note
 SETTLED = 0.9  # share of the top that two halves of a run have in common
 IMBALANCED = 0.75  # share of the samples in the largest class
 CERTIFIED = "certified: "
-RARE_CLASSES = "Accuracy says little about rare classes: scoring='balanced_accuracy' gives all classes the same weight"
+CONVINCING = 2  # standard errors above guessing
+RARE_CLASSES = "Accuracy says little about rare classes: see the recall of each class"
 EVIDENCE = {
     "probes": "shown by the probes",
     "columns": "highly correlated",
@@ -67,15 +68,33 @@ def evidence_in_words(kinds: Sequence[str]) -> str:
 
 
 def verdict(summary: dict[str, Any]) -> list[str]:
-    """Which features matter, how many are enough, and which ones leak the target; each item is a paragraph."""
+    """Warnings, which features matter, how many are enough, and which ones leak the target; one paragraph each.
+
+    All sentences follow from `predicts` and the numbers of related and needed features, so that none contradicts
+    another.
+    """
     leaking = summary["leakage"]
     warning = [f"Possible target leakage: {leakage_sentence(leaking)}, then rank again."] if leaking else []
-    return [_which_features(summary), _how_many_features(summary), *warning]
+    notes = [f"Check the data first: {note}." for note in summary["warnings"]]
+    return [*notes, _which_features(summary), _how_many_features(summary), *warning]
 
 
 def predicts(summary: dict[str, Any]) -> bool:
-    """Whether some number of features predicts better than guessing, as far as that is known."""
+    """Whether some number of features predicts better than guessing, as far as that is known.
+
+    With a rare class, accuracy can hardly beat guessing, and the area under the ROC curve decides.
+    """
+    if (found := _rare_class_predictions(summary)) is not None:
+        return bool(found["auc"] - CONVINCING * found["auc_error"] > 0.5)
     return (summary["nested_score"] or summary["sizes"] or {}).get("beats_guessing") is not False
+
+
+def _rare_class_predictions(summary: dict[str, Any]) -> dict[str, Any] | None:
+    """Held-out predictions where one of two classes is rare and accuracy is the score; else None."""
+    found, score = summary["predictions"], summary["nested_score"]
+    if found is None or score is None or score["measure"] != "accuracy":
+        return None
+    return found if found.get("is_imbalanced") and found["auc"] is not None else None
 
 
 def inference_sentence(n_related: int, n_needed: int, fdr: float, target: str = "the target") -> str:
@@ -120,7 +139,8 @@ def _which_features(summary: dict[str, Any]) -> str:
             if names:
                 best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names[:N_LEADERS])}"
                 return f"{sentence}. {best}.{_how_settled(summary)}"
-        if (summary["nested_score"] or {}).get("beats_guessing"):
+        is_measured = summary["nested_score"] is not None or (summary["sizes"] or {}).get("nested")
+        if is_measured and predicts(summary):
             return f"{sentence}, but together features predict better than guessing. {leaders}."
         return f"{sentence}. {leaders}, but something always does: do not read meaning into it."
     return f"Of {summary['data']['features']:,} features, {leaders} for predicting {target}.{_how_settled(summary)}"
@@ -152,14 +172,36 @@ def _how_many_features(summary: dict[str, Any]) -> str:
             f"{n_enough} {verb} about as well as more features do. "
             f"The score on held-out samples was not measured: {omitted['nested_score']}."
         )
-    if score["beats_guessing"] is False:
-        is_imbalanced = score["measure"] == "accuracy" and (score["guess"] or 0) >= IMBALANCED
-        hint = f" {RARE_CLASSES}." if is_imbalanced else ""
-        words = f"{_score_in_words(score)}{_comparison_in_words(score)}"
+    tests, target = summary["inference"], one_line(summary["header"]["target"] or "the target")
+    found, words = _rare_class_predictions(summary), f"{_score_in_words(score)}{_comparison_in_words(score)}"
+    if found is not None:
+        words = (
+            f"AUC = {number(found['auc'], 2)} ± {number(found['auc_error'], 2)} on held-out samples (0.50 when "
+            f"guessing); accuracy says little, because {percent(found['base_rate'])} of the samples are of one class"
+        )
+    if not predicts(summary):
+        hint = (
+            f" {RARE_CLASSES}."
+            if found is None and score["measure"] == "accuracy" and (score["guess"] or 0) >= IMBALANCED
+            else ""
+        )
+        if tests is not None and tests["n_related"]:
+            return (
+                f"Although features are related to {target}, no number of them predicts it convincingly better than "
+                f"guessing, which may take more samples: {words}.{hint}"
+            )
         return f"No number of features predicts convincingly better than guessing: {words}.{hint}"
+    if found is not None:
+        return f"{n_enough} {'is' if sizes['suggested'] == 1 else 'are'} enough: {words}."
     verb = "is" if sizes["suggested"] == 1 else "are"
     how = "with features chosen inside each fold"
-    return f"{n_enough} {verb} enough: {_score_in_words(score)}, {how}{_comparison_in_words(score)}."
+    error = summary["predictions"]
+    units = (
+        f" The root mean squared error is {error['rmse']:.3g} in the units of {target}."
+        if error and "rmse" in error
+        else ""
+    )
+    return f"{n_enough} {verb} enough: {_score_in_words(score)}, {how}{_comparison_in_words(score)}.{units}"
 
 
 def _score_in_words(score: dict[str, Any]) -> str:

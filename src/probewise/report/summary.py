@@ -34,6 +34,7 @@ from .findings import (
     findings_of_selector,
 )
 from .html import render_html, require_libraries
+from .leakage import leaking_columns
 from .markdown import render_markdown
 from .ranking_table import LABELS, direction_columns, in_label_order, json_numbers, ranking_columns
 from .sentences import notes_on_run, verdict
@@ -139,6 +140,7 @@ def summarize(
         "format": FORMAT,
         "header": _header(findings, source, target),
         **computed,
+        "warnings": list(getattr(findings.selector, "notes_", ())),
         "leakage": _leaking_features(findings, data),
         "study": None,
         "features": None if findings.run is None else _features(findings, findings.run),
@@ -213,6 +215,7 @@ def _computed_sections(
         "inference": compute("inference", sections.inference, data, fdr) if has_run else None,
         "nested_score": score,
         "sizes": None if is_study else compute("sizes", sections.score_by_size, curve, data),
+        "predictions": None if is_study else compute("predictions", sections.predictions, curve, data),
         "convergence": compute("convergence", sections.convergence) if has_run else None,
         "univariate": compute("univariate", sections.univariate, data, needs_data=True),
         "redundancy": compute("redundancy", sections.redundancy, data, needs_data=True),
@@ -239,7 +242,7 @@ def _header(findings: Findings, source: str | None, target: str | None) -> dict[
 def _leaking_features(findings: Findings, data: Data | None) -> list[str] | None:
     if data is None or data.target is None or findings.study is not None:
         return None
-    return [findings.names[column] for column in sections.leaking_columns(data.X, data.target, findings.order)]
+    return [findings.names[column] for column in leaking_columns(data.X, data.target, findings.order)]
 
 
 def _ranking(

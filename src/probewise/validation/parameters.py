@@ -153,6 +153,24 @@ def named_columns(columns: Any, parameter: str, names: Names, n_features: int) -
     return np.array(sorted(numbers), dtype=np.int32)
 
 
+def discrete_columns(
+    discrete_features: Any, n_features: int, names: NDArray[Any] | None, detected: NDArray[np.bool_] | None
+) -> NDArray[np.bool_]:
+    """Mask of the discrete columns: by True, False, a mask, numbers or names; "auto" means the detected ones."""
+    if isinstance(discrete_features, str) and discrete_features == "auto":
+        return np.zeros(n_features, dtype=bool) if detected is None else detected
+    if isinstance(discrete_features, bool | np.bool_):
+        return np.full(n_features, bool(discrete_features))
+    try:
+        columns = named_columns(discrete_features, "discrete_features", names, n_features)
+    except ParameterError:
+        raise ParameterError(
+            f"discrete_features={discrete_features!r} with {n_features} features: give 'auto', True, False, a mask of "
+            f"{n_features} booleans, column numbers from 0 to {n_features - 1}, or, for a frame, column names"
+        ) from None
+    return np.isin(np.arange(n_features), columns)
+
+
 def grouped(feature_groups: Any, names: NDArray[Any] | None, n_features: int) -> list[Columns]:
     """Columns of each feature group, from lists of columns, a mapping of names to lists, or a label per feature."""
     if isinstance(feature_groups, Mapping):

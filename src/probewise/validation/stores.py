@@ -43,6 +43,7 @@ class Stored:
         n_columns = source.shape[1] if self.places is None else len(self.places)
         self.shape = int(source.shape[0]), int(n_columns)
         self.dtype = readable_type(source.dtype)
+        self.extremes: dict[bool, Any] = {}  # of the columns, by whether NaN is ignored; they are read once
 
     def __len__(self) -> int:
         return self.shape[0]

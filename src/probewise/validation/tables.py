@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import validate_data
 
 from .errors import ParameterError
-from .parameters import named_columns, plain_labels
+from .parameters import plain_labels
 from .stores import Stored, column_slices, lies_by_columns, readable_type, row_blocks
 
 TAKE_CATEGORIES = ", or use a method that takes categories, such as DAF, Tournament, ReliefF, EFS or MRMR"
@@ -195,10 +195,14 @@ def some_columns(columns: NDArray[np.int64], n_columns: int, names: NDArray[Any]
     return f"{len(columns)} of {n_columns} columns ({', '.join(shown)}{more})"
 
 
-def require_finite(X: Any, names: NDArray[Any] | None, remedy: str = REMEDY) -> None:
-    bad = columns_not_finite(X)
+def require_finite(X: Any, names: NDArray[Any] | None, remedy: str = REMEDY, *, allow_nan: bool = False) -> None:
+    _refuse_not_finite(columns_not_finite(X, allow_nan=allow_nan), allow_nan, X.shape[1], names, remedy)
+
+
+def _refuse_not_finite(bad: NDArray[np.int64], allow_nan: bool, n_columns: int, names: Any, remedy: str) -> None:
     if len(bad):
-        raise ParameterError(f"Input X contains NaN or infinity in {some_columns(bad, X.shape[1], names)}: {remedy}")
+        what = "infinity" if allow_nan else "NaN or infinity"
+        raise ParameterError(f"Input X contains {what} in {some_columns(bad, n_columns, names)}: {remedy}")
 
 
 def columns_not_finite(X: Any, *, allow_nan: bool = False) -> NDArray[np.int64]:
@@ -224,10 +228,7 @@ def require_widths(
     if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
         return
     low, high = extremes(X, allow_nan=allow_nan)
-    what = "infinity" if allow_nan else "NaN or infinity"
-    bad = _not_finite(low, high, allow_nan=allow_nan)
-    if len(bad):
-        raise ParameterError(f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: {remedy}")
+    _refuse_not_finite(_not_finite(low, high, allow_nan=allow_nan), allow_nan, X.shape[1], names, remedy)
     require_width(low, high, names, widths)
 
 
@@ -264,10 +265,14 @@ def extremes(X: Any, *, allow_nan: bool = False) -> tuple[NDArray[np.float64], N
     least, largest = (np.fmin, np.fmax) if allow_nan else (np.minimum, np.maximum)
     start = np.nan if allow_nan else np.inf
     low, high = np.full(X.shape[1], start), np.full(X.shape[1], -start)
+    known = X.extremes if isinstance(X, Stored) else {}
+    if allow_nan in known:
+        return known[allow_nan]
     if isinstance(X, Stored) or lies_by_columns(X):
         for part in column_slices(X):
             columns = X[:, part]
             low[part], high[part] = least.reduce(columns, axis=0), largest.reduce(columns, axis=0)
+        known[allow_nan] = low, high
         return low, high
     for rows in row_blocks(X):
         low, high = least(low, least.reduce(rows, axis=0)), largest(high, largest.reduce(rows, axis=0))
@@ -317,24 +322,6 @@ def kinds_of_columns(X: Any) -> NDArray[Any] | None:
     if hasattr(X, "with_columns") and hasattr(X, "to_series"):
         return np.array([str(kind).split("(")[0] for kind in X.schema.values()])
     return None
-
-
-def discrete_columns(
-    discrete_features: Any, n_features: int, names: NDArray[Any] | None, detected: NDArray[np.bool_] | None
-) -> NDArray[np.bool_]:
-    """Mask of the discrete columns: by True, False, a mask, numbers or names; "auto" means the detected ones."""
-    if isinstance(discrete_features, str) and discrete_features == "auto":
-        return np.zeros(n_features, dtype=bool) if detected is None else detected
-    if isinstance(discrete_features, bool | np.bool_):
-        return np.full(n_features, bool(discrete_features))
-    try:
-        columns = named_columns(discrete_features, "discrete_features", names, n_features)
-    except ParameterError:
-        raise ParameterError(
-            f"discrete_features={discrete_features!r} with {n_features} features: give 'auto', True, False, a mask of "
-            f"{n_features} booleans, column numbers from 0 to {n_features - 1}, or, for a frame, column names"
-        ) from None
-    return np.isin(np.arange(n_features), columns)
 
 
 # ---- scaling
