@@ -136,12 +136,11 @@ def seconds(job):
 
 
 def compare(case, X, y, size):
-    """Probes per second of ours, of ours with the outcomes of 64 groups of rows, and of the others; largest |dJ|."""
+    """Probes per second of ours and of the others; largest |dJ|."""
     plan = ProbePlan(X.shape[1], max_size=size, seed=0)
-    ours, groups = case.criterion.bind(X, y, **case.options), np.arange(len(y)) % 64
+    ours = case.criterion.bind(X, y, **case.options)
     subsets = {"ours": plan.draw(0, 400), "numpy": plan.draw(0, 60), "loop": plan.draw(0, 20)}
-    subsets["with outcomes"] = subsets["ours"]
-    jobs = {"ours": ours, "with outcomes": lambda subsets: ours.outcomes(subsets, groups)[0]}
+    jobs = {"ours": ours}
     for name, peer in (("numpy", case.numpy), ("loop", case.loop)):
         if peer is not None:
             score = peer(X, y)
@@ -174,12 +173,11 @@ def main():
                             f"{speed['ours'] / speed['numpy']:.1f}",
                             f"{loop:,.0f}" if loop else "",
                             f"{speed['ours'] / loop:.0f}" if loop else "",
-                            f"{speed['with outcomes'] / speed['ours']:.2f}",
                             f"{difference:.1e}",
                         ]
                     )
                     print("  ".join(map(str, rows[-1])), flush=True)
-    header = ["table", "criterion", "tau", "probes/s", "numpy", "ratio", "loop", "ratio", "with outcomes", "max |dJ|"]
+    header = ["table", "criterion", "tau", "probes/s", "numpy", "ratio", "loop", "ratio", "max |dJ|"]
     print_table("Few rows, one core", header, rows)
 
 

@@ -20,7 +20,7 @@ PROBEWISE = str(Path(sys.executable).with_name("probewise"))
 
 def command(ledger, n_probes):
     options = ["--target", "label", "--method", "daf", "--n-probes", str(n_probes), "--n-jobs", "2", "--out", "-"]
-    return [PROBEWISE, "rank", "table.csv", *options, "--ledger", ledger, "--resume"]
+    return [PROBEWISE, "rank", "table.csv", *options, "--ledger", ledger]
 
 
 def end_after_some_blocks(sign):

@@ -62,7 +62,7 @@ SETTINGS = (
     *("units", "unit_members", "unit_sizes", "unit_always", "unit_dropped"),
     *("tournament", "protected", "protected_units", "categorical", "command", "version", "cv"),
     *("feature_names", "block_size", "check_every", "stopped", "data", "target", "folds", "sample_weight"),
-    *("row_groups", "row_shares", "row_unit", "rows", "univariate_p_values"),
+    *("scale", "uneven", "rows_used"),
 )
 OPTIONS = (
     {"target": "label"},

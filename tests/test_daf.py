@@ -49,8 +49,8 @@ def test_coefficients_equal_the_twin_on_the_ledgers_probes(sampler):
         np.testing.assert_allclose(fitted.run_.coefficient(name)[0], twin, rtol=1e-9)
         again = daf(coefficient=name, **sampler).fit(X, y)
         np.testing.assert_array_equal(again.scores_, fitted.run_.coefficient(name)[0])
-        assert (again.run_.std_errors(over="probes") > 0).all()
-    np.testing.assert_allclose(fitted.run_.std_errors(over="probes"), naive.welch(subsets, values, 12), rtol=1e-8)
+        assert (again.run_.std_errors() > 0).all()
+    np.testing.assert_allclose(fitted.run_.std_errors(), naive.welch(subsets, values, 12), rtol=1e-8)
     assert fitted.run_.feature_tally.counts.tolist() == [sum(f in s for s in subsets) for f in range(12)]
 
 

@@ -22,7 +22,6 @@ from probewise.plots import (
     ConvergenceDisplay,
     InteractionDisplay,
     RankingDisplay,
-    RowsDisplay,
     SizeCurveDisplay,
     StabilityDisplay,
     StudyDisplay,
@@ -353,18 +352,3 @@ def test_unsuitable_selectors_are_refused(table):
     for top in (0, 1.5):
         with pytest.raises(ValueError, match=f"top={top} must be a whole number"):
             RankingDisplay.from_estimator(fsdd, top=top)
-
-
-def test_effects_on_samples():
-    data = make_madelon(40, 20, random_state=0)
-    y = np.where(data.y > 0, "ill", "well")
-    daf = DAF(stop=MaxProbes(200), random_state=0).fit(data.X, y)
-    display = RowsDisplay.from_estimator(daf, y, top=4)
-    expected = daf.run_.which_rows(4, labels=y)
-    np.testing.assert_array_equal(display.ax_.images[0].get_array(), expected.effects)
-    assert [label.get_text() for label in display.ax_.get_xticklabels()] == ["ill", "well"]
-    assert [label.get_text() for label in display.ax_.get_yticklabels()] == list(expected.names)
-    assert display.ax_.get_xlabel() == "samples"
-    assert [line.get_xdata()[0] for line in display.ax_.lines] == [(y == "ill").sum() - 0.5]
-    with pytest.raises(ValueError, match="give a fitted DAF"):
-        RowsDisplay.from_estimator(FSDD().fit(data.X, y), y)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
@@ -17,28 +16,26 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from . import __version__
 from ._selector import Accepts, n_selected_units
 from .criteria import Criterion, as_criterion
-from .criteria.base import Target, stable_text
+from .criteria.base import Target, note_on_task, require_trainable, stable_text
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
 from .engine.loop import ProbeError, run_probes
-from .engine.permutation_test import univariate_p_values
 from .engine.probes import MIN_EXPECTED_SIZE
 from .engine.run import Run
 from .engine.schedule import Schedule
-from .engine.settings import COMMAND, RowGroups, Settings
+from .engine.settings import COMMAND, Settings
 from .engine.units import NO_COLUMNS, UnitTable, unit_table, units_of
-from .executors import (
-    Map,
-    executor,
-    keep_in_flight,
-    runs_in_this_process,
-    serial,
-    start_in_background,
-    threads,
-    threads_beside_device,
-)
+from .executors import Map, executor, keep_in_flight, runs_in_this_process, serial, threads_beside_device
 from .kernels.device import find
 from .progress import live_progress, say
 from .stopping import Rule
+from .validation.contents import (
+    REPLICATES,
+    STRATEGIES,
+    filled,
+    note_on_replicates,
+    note_on_time_order,
+    uninformative_columns,
+)
 from .validation.errors import ParameterError, warn
 from .validation.parameters import (
     PATH,
@@ -49,10 +46,14 @@ from .validation.parameters import (
     named_columns,
     require_two_weighted,
 )
-from .validation.stores import CANNOT_TRAVEL, Stored
-from .validation.tables import REMEDY, scale_for, scaled, uneven_widths
+from .validation.stores import CANNOT_TRAVEL, Stored, is_stored
+from .validation.tables import REMEDY, scale_for, scaled, some_columns, uneven_widths
 
 MAX_NAMED = 10  # features in an error message
+FEWEST_COMPARED = 20  # probes, and features, for which equal scores are unusual
+FEW_ROWS, MANY_ROWS = 200, 2000  # bounds on the rows by which the spread of J is judged
+N_COMPARED_IN_ORDER = 20  # features whose values are followed from row to row
+FLAT = 0.1  # range of J, of which more than half of the probes have the same
 LEADING = 10  # features that people read first
 MANY_EXACT_TESTS = 0.02  # share of k-NN tests decided by exact distances that costs about a tenth of the time
 TIES = (
@@ -61,10 +62,10 @@ TIES = (
 )
 SEQUENCE = Constraint("a list of columns", lambda value: np.iterable(value) and not isinstance(value, str))
 SHARED_PARAMETERS = {
-    "categorical_features": (SEQUENCE, "from_dtype", None),
+    "categorical_features": ("from_dtype", None, SEQUENCE),
     "scale": ("standard", "rank", "auto", None),
-    "ledger": (PATH, None),
-    "row_effects": (True, False),
+    "missing": ("auto", None, *STRATEGIES),
+    "ledger": (None, PATH),
 }
 
 
@@ -81,7 +82,10 @@ class Data:
     names: NDArray[Any] | None
     categorical: NDArray[np.bool_]  # one value per feature
     scale: str | None
+    missing: str | None  # statistic that replaced missing values, where there were any
+    uninformative: NDArray[np.int64]  # columns that are constant or empty
     arguments: list[str]  # names of the optional arguments of ``fit`` that were given
+    notes: list[str]  # sentences on the data, given as warnings too
 
     @property
     def matrix(self) -> Any:
@@ -104,14 +108,14 @@ class Data:
         return replace(self, table=table, y=y, groups=groups, sample_weight=weights)
 
 
-def accepted_by(criterion: Criterion, device: str) -> Accepts:
-    """The input that a selector with this criterion can use."""
+def accepted_by(criterion: Criterion, device: str, missing: str | None = None) -> Accepts:
+    """The input that a selector with this criterion can use; ``missing``: how the selector fills missing values."""
     remedy = REMEDY
-    if "missing" in criterion.get_params(deep=False) and not criterion.allow_nan:
+    if missing is None and "missing" in criterion.get_params(deep=False) and not criterion.allow_nan:
         fill = f"criterion={type(criterion).__name__}(missing='median')"
         remedy = f"fill missing values inside the folds with {fill}, or {REMEDY}"
     return Accepts(
-        nan=criterion.allow_nan,
+        nan=criterion.allow_nan or missing is not None,
         no_target=not criterion.needs_target,
         stores=criterion.streams and device == "cpu",
         widths=criterion.widths,
@@ -142,16 +146,19 @@ def prepare(
 
     ``saved`` are the settings of a run to resume. With ``stores=False`` a table in a store is loaded.
     """
-    accepts = accepted_by(criterion, selector.device)
+    # BIF and SFFS have some of these parameters, or none.
+    options = {"categorical_features": None, "feature_groups": None, "keep": None, "scale": None, "missing": None}
+    options |= selector.get_params(deep=False)
+    # A criterion that fills or uses missing values itself gets them; a table in a store is not copied.
+    takes_missing = is_stored(X) or (criterion.allow_nan and options["missing"] == "auto")
+    missing = None if takes_missing else options["missing"]
+    accepts = accepted_by(criterion, selector.device, missing)
     X, is_category = selector._numbered(X)
     X, y = selector._checked(X, y, replace(accepts, stores=accepts.stores and stores))
     n_rows, n_features = X.shape
     groups = checked_groups(groups, n_rows)
     weights = checked_weights(sample_weight, n_rows)
     names = getattr(selector, "feature_names_in_", None)
-    # BIF and SFFS have some of these parameters, or none.
-    options = {"categorical_features": None, "feature_groups": None, "keep": None, "scale": None}
-    options |= selector.get_params(deep=False)
     categorical = categorical_columns(options["categorical_features"], is_category, names, n_features)
     groups_of_features, keep = options["feature_groups"], options["keep"]
     units = units_of(
@@ -161,12 +168,40 @@ def prepare(
         names=names,
     )
     n_selected_units(selector, units)
+    complete = filled(X, missing, categorical=categorical, weights=weights, names=names)
+    missing = None if complete is X else "median" if missing == "auto" else missing
+    has_missing = "missing" in selector.get_params(deep=False)
+    uninformative = uninformative_columns(X, allow_nan=accepts.nan) if has_missing else np.empty(0, np.int64)
+    if len(uninformative):
+        say(selector.verbose, f"{some_columns(uninformative, n_features, names)} are constant or empty and rank last.")
     # A resumed run keeps the scale that "auto" chose when it began.
-    scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], X)
-    table = unit_table(scaled(X, scale, categorical, weights), units, categorical=categorical, names=names)
-    arguments = [name for name, value in (("groups", groups), ("sample_weight", weights)) if value is not None]
+    scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], complete)
+    table = unit_table(scaled(complete, scale, categorical, weights), units, categorical=categorical, names=names)
+    arguments = ["groups"] * (groups is not None) + ["sample_weight"] * (weights is not None)
     is_classification = None if y is None else _is_classification(y, criterion)
-    return Data(X, table, y, is_classification, groups, weights, names, categorical, scale, arguments)
+    found = []
+    if getattr(criterion, "task", "auto") == "auto" and is_classification is not None:
+        found.append(note_on_task(y, is_classification=is_classification))
+    if groups is None and y is not None and has_missing and not isinstance(X, Stored):  # a store is read once
+        found.append(note_on_replicates(X))
+    notes = [note for note in found if note is not None]
+    for note in notes:
+        warn(note)
+    return Data(
+        X,
+        table,
+        y,
+        is_classification,
+        groups,
+        weights,
+        names,
+        categorical,
+        scale,
+        missing,
+        uninformative,
+        arguments,
+        notes,
+    )
 
 
 def _is_classification(y: NDArray[Any], criterion: Criterion) -> bool | None:
@@ -187,8 +222,11 @@ def categorical_columns(
     return mask
 
 
-def bind(criterion: Criterion, data: Any, *, cv: Any, scoring: Any, device: str) -> Any:
-    """The criterion bound to the data, on its device."""
+def bind(criterion: Criterion, data: Any, *, cv: Any, scoring: Any, device: str, warm_up: int | None = None) -> Any:
+    """The criterion bound to the data, on its device.
+
+    With ``warm_up``, the largest probe size, a GPU loads X and compiles its kernels while the CPU prepares the run.
+    """
     options = {"groups": data.groups, "scoring": scoring}
     if data.sample_weight is not None:
         if "sample_weight" not in signature(criterion.bind).parameters:
@@ -199,7 +237,13 @@ def bind(criterion: Criterion, data: Any, *, cv: Any, scoring: Any, device: str)
         options["sample_weight"] = data.sample_weight
         require_two_weighted(data.y, data.sample_weight)
     bound = criterion.bind(data.matrix, data.y, cv, **options)
-    return bound if device == "cpu" else to_device(bound, device)
+    if data.is_classification is not None and len(bound.folds.splits) and not bound.folds.is_loo:
+        cause = "cv" if data.groups is None else "groups"
+        require_trainable(bound.folds.splits, data.y, data.is_classification, cause)
+    bound = bound if device == "cpu" else to_device(bound, device)
+    if warm_up is not None and isinstance(bound, OnDevice):
+        bound.warm_up(min(warm_up, data.matrix.shape[1]))
+    return bound
 
 
 def map_for(criterion: Criterion, X: Any, score: Any, n_jobs: int | None) -> Map:
@@ -222,49 +266,6 @@ def n_threads_for(device: str, n_jobs: int | None) -> int | None:
     return threads_beside_device() if n_jobs is None and find(device) is not None else n_jobs
 
 
-def row_groups_for(selector: Any, score: Any, data: Data, scoring: Any) -> RowGroups | None:
-    """Groups of rows whose contribution to J the ledger keeps; None where J is not a mean over rows."""
-    shares = getattr(score, "row_shares", None) if selector.row_effects else None
-    if shares is None or data.y is None:
-        return None
-    units = {"neg_mean_squared_error": np.var, "neg_mean_absolute_error": np.std}
-    unit_of = units.get(scoring) if isinstance(scoring, str) else None
-    return RowGroups.of(shares, data.y, data.groups, 1.0 if unit_of is None else float(unit_of(data.y)))
-
-
-def warm_up(selector: Any, score: Any, data: Data, row_groups: RowGroups | None, max_probe_size: int) -> None:
-    """Let a GPU load X and compile its kernels while the CPU prepares the run."""
-    if isinstance(score, OnDevice) and selector.n_jobs in (None, 1):
-        score.warm_up(min(max_probe_size, data.matrix.shape[1]), None if row_groups is None else row_groups.group_of)
-
-
-def start_p_values(selector: Any, data: Data, seed: int, score: Any) -> Callable[[], NDArray[np.float64] | None]:
-    """A function that returns the univariate p-values of the units; beside a GPU they are computed at once."""
-    if not selector.row_effects:
-        return lambda: None
-    start = start_in_background if isinstance(score, OnDevice) else partial
-    return start(_unit_p_values, data, seed, n_threads_for(selector.device, selector.n_jobs))
-
-
-def _unit_p_values(data: Data, seed: int, n_threads: int | None) -> NDArray[np.float64] | None:
-    """The p-value of each unit: the smallest one of its columns, times their number (Bonferroni)."""
-    if data.is_classification is None or isinstance(data.matrix, Stored):  # a store would be read once more
-        return None
-    weights, columns = data.sample_weight, data.table.columns
-    p_values = univariate_p_values(
-        data.matrix,
-        data.y,
-        of_classes=data.is_classification,
-        seed=seed,
-        together=data.groups,
-        counted=None if weights is None or weights.all() else np.flatnonzero(weights),
-        map=threads(n_threads),
-    )
-    least = np.minimum.reduceat(p_values[columns.indices], columns.offsets[:-1])
-    # Rounded as a ledger stores them, so that a resumed run has the same ones.
-    return np.minimum(least * columns.sizes, 1.0).astype(np.float32).astype(np.float64)
-
-
 def usual_block_size(criterion: Criterion, score: Any) -> int:
     """Probes in a block: enough to keep a GPU busy, else the criterion's choice."""
     return DEVICE_BLOCK_SIZE if isinstance(score, OnDevice) else criterion.block_size
@@ -282,8 +283,6 @@ def new_settings(
     block_size: int,
     cv: Any,
     scoring: Any,
-    row_groups: RowGroups | None,
-    p_values: NDArray[np.float64] | None,
     inclusion: float | None = None,
     schedule: Schedule | None = None,
 ) -> Settings:
@@ -314,10 +313,9 @@ def new_settings(
         version=__version__,
         command=COMMAND.get(),
         scale=data.scale,
+        missing=data.missing,
+        uninformative=data.uninformative,
         uneven=uneven_widths(data.X, selector.scale) if checks_widths else None,
-        univariate_p_values=p_values,
-        row_shares=None if row_groups is None else row_groups.shares,
-        row_unit=1.0 if row_groups is None else row_groups.unit,
     )
 
 
@@ -327,55 +325,48 @@ def run_with(
     rows: NDArray[np.int64] | None,
     criterion: Criterion,
     score: Any,
-    row_groups: RowGroups | None,
     settings: Settings,
     stop: Rule,
 ) -> Run:
-    """Score probes until ``stop`` says enough, from where the ledger ends."""
+    """Score probes until ``stop`` says enough, from where the ledger ends; ``rows`` are the rows that are used."""
+    settings = settings if rows is None else replace(settings, rows_used=len(rows))
     if selector.ledger is not None:
         folds = [*score.folds.identity, *([] if rows is None else [(rows,)])]
-        settings = settings.with_data(data.X, data.y, folds, data.sample_weight, row_groups)
+        settings = settings.with_data(data.X, data.y, folds, data.sample_weight)
     on_device, table = isinstance(score, OnDevice), data.take(rows).table
     error_score = getattr(criterion, "error_score", "raise")
     watched: Any = nullcontext()
     if selector.verbose:
         title, effort = type(selector).__name__, settings.effort
         watched = live_progress(selector.verbose, settings.unit_names(), title=title, stop=stop, effort=effort)
-    with settings.open_ledger(selector.ledger) as ledger, watched as progress, _named_features(settings):
-        run = run_probes(
-            settings.first_plan(),
-            table.score_of_units(score),
-            stop=stop,
-            map=map_for(criterion, table.matrix, score, selector.n_jobs),
-            ledger=ledger,
-            block_size=settings.block_size,
-            check_every=settings.check_every,
-            schedule=settings.schedule,
-            error_score=None if error_score == "raise" else float(error_score),
-            progress=progress,
-            settings=settings,
-            row_groups=row_groups,
-            blocks_at_once=_blocks_at_once(settings, stop) if on_device else 1,
-        )
+    with settings.open_ledger(selector.ledger) as ledger, watched as progress:
+        try:
+            run = run_probes(
+                settings.first_plan(),
+                table.score_of_units(score),
+                stop=stop,
+                map=map_for(criterion, table.matrix, score, selector.n_jobs),
+                ledger=ledger,
+                block_size=settings.block_size,
+                check_every=settings.check_every,
+                schedule=settings.schedule,
+                error_score=None if error_score == "raise" else float(error_score),
+                progress=progress,
+                settings=settings,
+                blocks_at_once=_blocks_at_once(settings, stop) if on_device else 1,
+            )
+        except ProbeError as error:
+            error.features = _names_in_probe(settings, error.failure.probe)
+            raise
     if selector.verbose and getattr(score, "exact_share", 0.0) > MANY_EXACT_TESTS:
         say(selector.verbose, TIES.format(score.exact_share))
-    group_of = None if row_groups is None else row_groups.group_of
-    if group_of is not None and rows is not None:  # rows that are not in the sample are in no group
-        sampled, group_of = group_of, np.full(data.shape[0], -1)
-        group_of[rows] = sampled
-    return replace(run, ranked_by=getattr(selector, "coefficient", "regression"), row_groups=group_of)
+    return replace(run, ranked_by=getattr(selector, "coefficient", "regression"))
 
 
-@contextmanager
-def _named_features(settings: Settings) -> Iterator[None]:
-    """Name the features of a probe on which the criterion fails."""
-    try:
-        yield
-    except ProbeError as error:
-        features = settings.units.plan(settings.first_plan()).probe(error.failure.probe)[:MAX_NAMED]
-        names = settings.feature_names
-        error.features = [str(f if names is None else repr(names[f])) for f in features.tolist()]
-        raise
+def _names_in_probe(settings: Settings, probe: int) -> list[str]:
+    """The first features of a probe on which the criterion fails, for the error message."""
+    features, names = settings.units.plan(settings.first_plan()).probe(probe)[:MAX_NAMED], settings.feature_names
+    return [str(f if names is None else repr(names[f])) for f in features.tolist()]
 
 
 def _blocks_at_once(settings: Settings, stop: Rule) -> int:
@@ -387,9 +378,45 @@ def _blocks_at_once(settings: Settings, stop: Rule) -> int:
     return max(1, n_probes // settings.block_size)
 
 
+def _warn_if_flat(run: Run) -> None:
+    """Warn where J is the same, or nearly the same, for all probes, so that nothing can be ranked by it."""
+    J = run.ledger.values()
+    if len(J) < FEWEST_COMPARED or run.units.n_units < FEWEST_COMPARED or run.ledger.failures is not None:
+        return
+    low, high = float(J.min()), float(J.max())
+    if low == high:
+        warn(f"J is {low:.6g} for all probes: the scores are tied, and the ranking is the order of the columns")
+        return
+    n_rows = min(run.settings.shape[0], MANY_ROWS)
+    same = np.unique(J, return_counts=True)[1].max() / len(J)
+    is_share = -1 <= low <= high <= 1  # not an error in the units of y
+    is_coarse = same > 0.5 and high - low < FLAT
+    if is_share and (is_coarse or (n_rows >= FEW_ROWS and J.std() < 0.5 / n_rows)):
+        warn(
+            f"J hardly varies between probes (from {low:.5g} to {high:.5g}), so the ranking is mostly noise: models "
+            "predict nearly the same, often the largest class, from all features; for rare classes use Tournament with "
+            "its default scoring, or scoring='roc_auc'"
+        )
+
+
+def note_on_order(data: Data, ranking: NDArray[np.int64]) -> list[str]:
+    """A sentence, also given as a warning, where rows seem to be in the order of time; none with ``groups``."""
+    if data.groups is not None or data.is_classification is None or data.y is None or isinstance(data.X, Stored):
+        return []
+    if any(REPLICATES in note for note in data.notes):  # replicates in adjacent rows look like a slow change
+        return []
+    top = np.argsort(ranking, kind="stable")[:N_COMPARED_IN_ORDER]
+    note = note_on_time_order(data.X, data.y, is_classification=data.is_classification, columns=top)
+    if note is None:
+        return []
+    warn(note)
+    return [note]
+
+
 def warn_about(run: Run, name: str) -> None:
     """Warn about an interrupted run, failed probes, and features that were in a single probe."""
     failures, n_probes = run.ledger.failures, run.tally.n_probes
+    _warn_if_flat(run)
     if run.interrupted:
         warn(f"{name} was {run.stop_reason}: this is the ranking so far", ConvergenceWarning)
     best = np.argsort(run.ranking(), kind="stable")[:LEADING]

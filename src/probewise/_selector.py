@@ -11,16 +11,19 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
+from . import inference
 from .criteria import Criterion
 from .engine.probes import Subsets
 from .engine.run import Run
-from .engine.settings import DEFAULT_FDR
 from .engine.tally import positions
-from .engine.units import Units, one_hot
+from .engine.units import Units, UnitTable, one_hot
 from .evaluation.sizes import MISSING_CATEGORY
+from .inference import Discoveries
+from .inference.discoveries import q_values
 from .validation import tables
-from .validation.errors import warn
-from .validation.parameters import SHARE, check_parameter, named_columns, number_of, plain_labels, warn_of_another_order
+from .validation.contents import warn_of_id_columns
+from .validation.errors import ParameterError, warn
+from .validation.parameters import named_columns, number_of, plain_labels, warn_of_another_order
 from .validation.stores import Stored, as_dense, is_stored, readable_type
 from .validation.tables import scaled
 
@@ -41,6 +44,8 @@ else:
     from sklearn.base import BaseEstimator
     from sklearn.feature_selection import SelectorMixin
 
+DEFAULT_FDR = 0.1
+N_CANDIDATES = 20  # best features of a ranking that are tested in addition to those that `needed` finds itself
 ANY_NUMBERS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
 
 
@@ -95,6 +100,8 @@ class Selector(SelectorMixin, BaseEstimator):
             if isinstance(X, np.ndarray) and X.dtype != readable_type(X.dtype):
                 X = Stored(X) if accepts.stores else X.astype(readable_type(X.dtype))
         names = getattr(self, "feature_names_in_", None)
+        if reset:
+            warn_of_id_columns(X, names)
         if accepts.widths is not None:
             tables.require_widths(X, names, accepts.widths, allow_nan=accepts.nan, remedy=accepts.remedy)
         elif not accepts.nan:
@@ -205,11 +212,20 @@ class Selector(SelectorMixin, BaseEstimator):
 
 
 class RunResultsMixin:
-    """Results that `DAF` and `Tournament` read from ``run_``."""
+    """Results that `DAF` and `Tournament` read from ``run_``, and tests of features on the data of ``fit``."""
 
     run_: Run
     criterion_: Criterion
     ranking_: NDArray[np.int64]
+    n_jobs: int | None
+    _tests: dict[str, Discoveries]
+
+    @property
+    def feature_importances_(self) -> NDArray[np.float64]:
+        """The scores as shares with sum 1; features with a negative score, or none, have 0."""
+        check_is_fitted(self, "run_")
+        scores = np.maximum(np.nan_to_num(self.run_.scores()), 0.0)
+        return scores / scores.sum() if scores.any() else scores
 
     @property
     def n_probes_(self) -> int:
@@ -229,25 +245,63 @@ class RunResultsMixin:
 
     @property
     def std_errors_(self) -> NDArray[np.float64]:
-        """Standard errors of the scores, over other rows and probes where known, else over other probes."""
+        """Standard errors of the scores over other random probes of the same rows; not over new samples."""
         return self.run_.std_errors()
 
-    @property
-    def p_values_(self) -> NDArray[np.float64]:
-        """The p-value of each feature: univariate and conditional tests combined."""
-        return self.run_.require_rows("p_values_", self.run_.p_values())
+    # ---- inference
 
     def stands_out(self, fdr: float = DEFAULT_FDR) -> NDArray[np.bool_]:
-        """Mask of the features that are related to the target at this false discovery rate.
+        """Mask of the features that are related to the target at this false discovery rate (`inference.associated`).
 
         Parameters
         ----------
         fdr : float, default=0.1
             The expected share of false discoveries among the returned features that is allowed.
         """
+        return self._tested("associated").at(fdr).mask
+
+    def needed(self, fdr: float = DEFAULT_FDR) -> NDArray[np.bool_]:
+        """Mask of the features that are needed given all others, at this false discovery rate (`inference.needed`).
+
+        Of a cluster of similar features, the one that represents it is in the mask.
+
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            As in `stands_out`.
+        """
+        return self._tested("needed").at(fdr).mask
+
+    @property
+    def p_values_(self) -> NDArray[np.float64]:
+        """p-value of each feature: is it related to the target? NaN for features of ``keep``."""
+        return self._tested("associated").p_values
+
+    @property
+    def q_values_(self) -> NDArray[np.float64]:
+        """q-value of each feature: the smallest false discovery rate at which it is related to the target."""
+        return self._tested("associated").q_values
+
+    def _tested(self, test: str) -> Discoveries:
+        """A test of all features, by its name in `inference`, on the data of ``fit``; it runs when first needed."""
         check_is_fitted(self, "run_")
-        check_parameter("fdr", fdr, SHARE)
-        return self.run_.require_rows("stands_out", self.run_.stands_out(fdr))
+        if test not in self._tests:
+            data = getattr(self, "_data", None)
+            if data is None:
+                raise ParameterError(
+                    f"a loaded selector has no data to test features on: call probewise.inference.{test}(X, y), or "
+                    "test the features before the selector is saved"
+                )
+            options = {"groups": data.groups, "sample_weight": data.sample_weight, "n_jobs": self.n_jobs}
+            self._tests[test] = discoveries_of_units(
+                test, data.table, data.y, data.is_classification, self.run_, **options
+            )
+        return self._tests[test]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state without the data of ``fit``; results of tests are kept."""
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return {name: value for name, value in state.items() if name != "_data"}
 
     # ---- support
 
@@ -266,6 +320,51 @@ class RunResultsMixin:
         is_category = np.isin(np.arange(X.shape[1]), () if settings.categorical is None else settings.categorical)
         X = scaled(X, settings.scale, is_category)
         return one_hot(X, is_category, names) if is_category.any() else (X, None)
+
+
+def discoveries_of_units(
+    test: str,
+    table: UnitTable,
+    y: Any,
+    is_classification: bool | None,
+    run: Run,
+    *,
+    groups: Any = None,
+    sample_weight: Any = None,
+    n_jobs: int | None = None,
+) -> Discoveries:
+    """A test of `inference`, by name, for each feature. The best features of the run are candidates of ``needed``.
+
+    A unit with several columns has their smallest p-value times their number (Bonferroni); q-values are then adjusted
+    over units (Benjamini and Hochberg).
+    """
+    units, columns = table.units, table.columns
+    if is_classification is None:
+        raise ParameterError("features can only be tested against one column of classes or numbers: y is none")
+    if isinstance(table.matrix, Stored):
+        raise ParameterError(
+            f"features are tested in memory, and X is in a store: call probewise.inference.{test}(X[:, columns], y) "
+            "for columns that fit into memory"
+        )
+    options: dict[str, Any] = {"groups": groups, "sample_weight": sample_weight, "n_jobs": n_jobs}
+    options |= {"task": "classification" if is_classification else "regression", "random_state": run.plan.seed}
+    tested = np.ones(table.matrix.shape[1], dtype=bool)
+    if test == "needed":
+        # The levels of a category add up to 1, so that none is needed given the others: the first one is left out.
+        tested[columns.indices[columns.offsets[:-1]][columns.sizes > units.members.sizes]] = False
+        best = units.unit_of[run.best(N_CANDIDATES)]
+        candidates = [column for unit in best[best >= 0] for column in columns[unit].tolist() if tested[column]]
+        options["candidates"] = (np.cumsum(tested) - 1)[candidates]
+    matrix = table.matrix if tested.all() else table.matrix[:, tested]
+    found: Discoveries = getattr(inference, test)(matrix, y, **options)
+    if units.are_features and len(columns.indices) == len(columns):
+        return found
+    p_values = np.ones(len(tested))
+    p_values[tested] = found.p_values
+    n_tested = np.add.reduceat(tested[columns.indices].astype(np.int64), columns.offsets[:-1])
+    p_values = np.minimum.reduceat(p_values[columns.indices], columns.offsets[:-1]) * n_tested
+    p_values = np.minimum(p_values, 1.0)
+    return Discoveries(units.per_feature(p_values), units.per_feature(q_values(p_values)))
 
 
 def _without_underflow(fit: Any) -> Any:

@@ -16,12 +16,10 @@ from ._probing import (
     bind,
     criterion_or_default,
     new_settings,
+    note_on_order,
     prepare,
-    row_groups_for,
     run_with,
-    start_p_values,
     usual_block_size,
-    warm_up,
     warn_about,
 )
 from ._selector import Accepts, RunResultsMixin, Selector
@@ -39,8 +37,8 @@ STANDS_OUT, SIZE_CURVE = "stands_out", "size_curve"
 
 PARAMETERS = {
     "coefficient": COEFFICIENTS,
-    "max_probe_size": (whole_number(1), None),
-    "inclusion": (SHARE, None),
+    "max_probe_size": (None, whole_number(1)),
+    "inclusion": (None, SHARE),
     "fdr": (SHARE,),
     "check_every": (whole_number(1),),
     **SHARED_PARAMETERS,
@@ -94,6 +92,10 @@ class DAF(RunResultsMixin, Selector):
         "rank" gives ranks. "auto" is "standard" for tables in memory of up to 1 GiB in which the standard deviation of
         a column is more than ten times, or less than a tenth of, the median one. Distances and penalties depend on the
         width of columns, so with None wide columns count more. Scaling copies X.
+    missing : {"auto", "mean", "median"} or None, default="auto"
+        Replacement for missing values of a dense table in memory: the mean or median of their column. "auto" is the
+        median, with a warning, unless the criterion takes missing values itself. None refuses missing values. A missing
+        category is a level of its own. Constant and empty columns rank last.
     fdr : float, default=0.1
         False discovery rate for ``n_features_to_select="stands_out"``. May be changed after ``fit``.
     stop : Rule, default=None
@@ -106,8 +108,7 @@ class DAF(RunResultsMixin, Selector):
     scoring : str, callable or None, default=None
         The score that J is: a scikit-learn name, or a scorer from ``make_scorer``. Built-in criteria take scores of
         predictions (labels, numbers, or decisions between two classes) such as "balanced_accuracy", "f1", "roc_auc" or
-        "neg_mean_absolute_error"; an estimator takes all scores. Standard errors over rows need a score that is a mean
-        over rows. None: accuracy, R^2, or the estimator's own.
+        "neg_mean_absolute_error"; an estimator takes all scores. None: accuracy, R^2, or the estimator's own.
     device : str, default="cpu"
         Where the criterion runs: "cuda" is a GPU, "cuda:1" the second GPU; "auto" is a GPU if there is one and the
         criterion can use it; "torch-cpu" runs the GPU's code on the CPU. All but "cpu" need torch, the extra ``gpu``.
@@ -118,9 +119,6 @@ class DAF(RunResultsMixin, Selector):
         if it had never stopped.
     random_state : int, RandomState or None, default=None
         An int makes the result repeatable.
-    row_effects : bool, default=True
-        Whether to store the contribution of up to 64 groups of rows to each probe (128 bytes a probe) and to compute
-        p-values: both are needed for standard errors over rows and for `stands_out`.
     verbose : int or callable, default=0
         1 shows live progress, in a terminal or a notebook; a function is called from time to time with a line of text.
 
@@ -133,10 +131,10 @@ class DAF(RunResultsMixin, Selector):
     support_ : array of shape (n_features,)
         Mask of the selected features.
     std_errors_ : array of shape (n_features,)
-        Standard errors of the scores, over other rows and other probes where J is a mean over rows, else over other
-        probes (Welch's).
-    p_values_ : array of shape (n_features,)
-        The p-value of each feature: univariate and conditional tests combined.
+        Standard errors of the scores over other random probes of the same rows (Welch's); not over new samples.
+    p_values_, q_values_ : array of shape (n_features,)
+        Is the feature related to the target? From `probewise.inference.associated`, computed when first used. The
+        methods `stands_out` and `needed` name the related features and those needed given the others.
     size_curve_ : SizeCurve
         With ``n_features_to_select="size_curve"``.
     n_probes_ : int
@@ -151,6 +149,8 @@ class DAF(RunResultsMixin, Selector):
         ``run_.coefficient(name)``, ``run_.certainty()``, ``run_.interactions()`` and more are computed from these.
     criterion_ : Criterion
         The criterion used.
+    notes_ : list of str
+        What may be wrong with the rows or the target, such as replicates; also given as warnings.
 
     Notes
     -----
@@ -189,6 +189,7 @@ class DAF(RunResultsMixin, Selector):
     keep: Any = None
     categorical_features: Any = "from_dtype"
     scale: str | None = None
+    missing: str | None = "auto"
     fdr: float = 0.1
     stop: Any = None
     check_every: int = 400
@@ -198,7 +199,6 @@ class DAF(RunResultsMixin, Selector):
     n_jobs: int | None = None
     ledger: Any = None
     random_state: Any = None
-    row_effects: bool = True
     verbose: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> DAF:
@@ -208,17 +208,14 @@ class DAF(RunResultsMixin, Selector):
         weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the score only.
         """
         check_parameters(self, PARAMETERS)
-        if self.n_features_to_select == STANDS_OUT and not self.row_effects:
-            raise ParameterError("row_effects=False computes no p-values: use n_features_to_select='size_curve'")
         stop = as_rule(DEFAULT_STOP if self.stop is None else self.stop)
         saved = saved_settings(self.ledger)
         criterion = as_criterion(self.criterion, X)
         data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, saved=saved)
         seed = seed_of(self.random_state, saved and saved.seed)
-        score = bind(criterion, data, cv=self.cv, scoring=self.scoring, device=self.device)
-        row_groups = row_groups_for(self, score, data, self.scoring)
         max_probe_size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
-        warm_up(self, score, data, row_groups, max_probe_size)
+        warm_up = max_probe_size if self.n_jobs in (None, 1) else None
+        score = bind(criterion, data, cv=self.cv, scoring=self.scoring, device=self.device, warm_up=warm_up)
         settings = new_settings(
             self,
             data,
@@ -231,12 +228,11 @@ class DAF(RunResultsMixin, Selector):
             block_size=largest_divisor(self.check_every, usual_block_size(criterion, score)),
             cv=self.cv,
             scoring=self.scoring,
-            row_groups=row_groups,
-            p_values=start_p_values(self, data, seed, score)(),
         )
-        self.run_ = run_with(self, data, None, criterion, score, row_groups, settings, stop)
-        self.criterion_, self.fit_arguments_ = criterion, data.arguments
+        self.run_ = run_with(self, data, None, criterion, score, settings, stop)
+        self.criterion_, self.fit_arguments_, self._data, self._tests = criterion, data.arguments, data, {}
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
+        self.notes_ = [*data.notes, *note_on_order(data, self.ranking_)]
         warn_about(self.run_, type(self).__name__)
         if self.stop is None and not self.run_.interrupted and "settled" not in self.stop_reason_:
             warn(
@@ -248,7 +244,7 @@ class DAF(RunResultsMixin, Selector):
 
     @property
     def _accepts(self) -> Accepts:
-        return accepted_by(criterion_or_default(self.criterion), self.device)
+        return accepted_by(criterion_or_default(self.criterion), self.device, self.missing)
 
     # ---- number of features
 
@@ -265,7 +261,7 @@ class DAF(RunResultsMixin, Selector):
         elif self.n_features_to_select == STANDS_OUT and not self.stands_out(self.fdr).any():
             warn(
                 f"no feature stands out at a false discovery rate of {self.fdr:g}: the best one is selected and may be "
-                "noise; use more probes, a larger fdr, or a number of features"
+                "noise; use a larger fdr, or a number of features"
             )
 
     def _get_support_mask(self) -> NDArray[np.bool_]:

@@ -19,9 +19,9 @@ from .information import Codes
 from .kernels import columns as kernels
 from .kernels import intervals, levels
 from .validation.errors import ParameterError
-from .validation.parameters import is_whole
+from .validation.parameters import discrete_columns, is_whole
 from .validation.stores import Stored, readable_type
-from .validation.tables import SQUARED, discrete_columns, number_categories, require_finite, require_widths, validated
+from .validation.tables import SQUARED, number_categories, require_finite, require_widths, validated
 
 Floats = NDArray[np.float64]
 SUPERVISED = {"optimal": intervals.optimal, "greedy": intervals.greedy, "mdl": intervals.mdl}

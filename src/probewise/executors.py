@@ -366,11 +366,6 @@ def threads_beside_device() -> int:
     return min(8, int(joblib.cpu_count()))  # more threads gain little
 
 
-def start_in_background(function: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-    """Start the function in a thread, with one BLAS thread; the returned function waits for its result."""
-    return ThreadPoolExecutor(1).submit(one_blas_thread()(function), *arguments).result
-
-
 def keep_in_flight(n_threads: int, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
     """A map of this process that keeps several items in flight, so that a GPU does not wait for the CPU."""
     waiting: deque[Any] = deque()

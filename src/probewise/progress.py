@@ -12,6 +12,8 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import numpy as np
+
 from .display import shown, span
 from .engine.tally import positions
 from .stopping import Rule, State
@@ -250,7 +252,10 @@ class Throttled(RateLimited[State]):
 
 
 def top_names(state: State, names: Sequence[str] | None, top: int = TOP) -> list[str]:
-    scores = state.tally.daf0()
+    """The best features of the current round by DAF0; features that were dropped are not shown."""
+    every = state.tally.daf0()
+    scores = np.full(len(every), np.nan)
+    scores[state.active] = every[state.active]
     best = positions(scores).argsort()[:top]
     return [shown(names[feature]) if names is not None else str(feature) for feature in best.tolist()]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import ceil
-from typing import ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,12 +84,15 @@ class State:
         Has ``mean`` (of J), ``covers(n_probes)`` and ``daf0()``.
     looks : tuple of Look
         The last two looks, the later one last.
+    active : array of int
+        The features, or units, that take part in the current round.
     """
 
     n_probes: int
     seconds: float
     tally: TallySoFar
     looks: tuple[Look, ...] = ()
+    active: Any = ...  # all of them
 
     @property
     def look(self) -> Look | None:
@@ -313,7 +316,7 @@ class RelativeChange(_ChangeRule):
 class Settled(Rule):
     """Stops when odd and even blocks agree on this share of the top features at two looks in a row.
 
-    The two halves of the ledger are independent runs, so features that both rank on top are not there by chance. With
+    The two halves of the ledger are independent runs, so features on top of both do not owe it to chance probes. With
     ``top`` at or above the number of features, two looks are enough.
 
     With ``confidence`` the rule stops at the first look at which, with at least this probability, at least this share

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_sample_weight
 
 from ._probing import (
     SHARED_PARAMETERS,
@@ -18,18 +20,17 @@ from ._probing import (
     criterion_or_default,
     n_threads_for,
     new_settings,
+    note_on_order,
     prepare,
-    row_groups_for,
     run_with,
-    start_p_values,
     usual_block_size,
-    warm_up,
     warn_about,
 )
 from ._selector import Accepts, RunResultsMixin, Selector
 from .criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
 from .criteria.base import folds_of_groups
 from .criteria.device import OnDevice
+from .criteria.scoring import FOR_NUMBERS
 from .engine.ledger import LedgerError
 from .engine.schedule import Schedule
 from .engine.settings import Settings, saved_settings
@@ -55,11 +56,13 @@ MIN_ROWS_TO_PROTECT = 200  # with fewer rows, filters that see pairs protect noi
 RELIEF_CELLS = 4e9  # rows times sampled rows times features, up to which ReliefF takes seconds
 MAX_PAIRED, BEST_ALONE = 1000, 300  # EFS compares all pairs of so many features, else pairs of the best ones
 FOLDS = 3
+RARE = 0.4  # share of the rows, relative to an equal share, below which a class is rare
+FEWEST_OF_CLASS = 5  # with many tiny classes, equal weights of classes ranked worse
 MAX_ROWS = 2000  # more rows would cost time in proportion, or its square, and hardly change the ranking
 
 PARAMETERS = {
-    "n_probes": (whole_number(1), "auto"),
-    "time_limit": (number(above=0), None),
+    "n_probes": ("auto", whole_number(1)),
+    "time_limit": (None, number(above=0)),
     **SHARED_PARAMETERS,
 }
 
@@ -88,18 +91,20 @@ class Tournament(RunResultsMixin, Selector):
         The budget. "auto" is 12,000 for up to 150 rows and falls with more rows to 2,000; a resumed run keeps its own.
     time_limit : float or None, default=None
         Seconds after which the run ends with the ranking so far.
-    feature_groups, keep, categorical_features
+    feature_groups, keep, categorical_features, missing
         As in `DAF`.
     scale : {"auto", "standard", "rank"} or None, default="auto"
         As in `DAF`. "auto" standardizes tables in memory of up to 1 GiB whose columns have very different widths.
     cv : "auto", "loo", int, splitter or iterable of splits, default="auto"
         Folds for the criterion. "auto" leaves out one row at a time where the criterion gives probabilities, and uses
         3 folds otherwise; with ``groups``, always 3 folds of whole groups. Of more than 2,000 rows a stratified sample
-        of 2,000 is used, unless ``cv`` is a list of splits or X is in a store.
+        of 2,000 is used, unless ``cv`` is a list of splits or X is in a store. It has as many rows of rare classes as
+        possible, up to half of an equal share.
     scoring : str or None, default=None
         None is "probability" for criteria that give probabilities and fill no missing values, else the criterion's
-        default.
-    device, n_jobs, ledger, random_state, row_effects, verbose
+        default. With None and without ``sample_weight``, all classes have the same weight if a class has less than 0.4
+        of an equal share of the rows (20% of the rows if there are two classes).
+    device, n_jobs, ledger, random_state, verbose
         As in `DAF`.
 
     Attributes
@@ -109,11 +114,13 @@ class Tournament(RunResultsMixin, Selector):
     scores_ : array of shape (n_features,)
         The coefficient of each feature of the last round; NaN for features that were dropped before it.
         ``run_.coefficient("regression")`` has the coefficients of all features.
-    std_errors_, p_values_ : array of shape (n_features,)
-        As in `DAF`, estimated in the first round, in which all features take part.
+    std_errors_, p_values_, q_values_ : array of shape (n_features,)
+        As in `DAF`.
+    class_weight_ : "balanced" or None
+        "balanced" if a class is rare and all classes have the same weight.
     run_ : Run
         The finished run: settings, ledger, rounds, and what can be computed from them.
-    n_probes_, stop_reason_, history_, criterion_
+    n_probes_, stop_reason_, history_, criterion_, notes_
         As in `DAF`; ``history_["dropped_in_round"]`` is the round after which each feature was dropped, 0 for those
         of the last round.
 
@@ -136,13 +143,13 @@ class Tournament(RunResultsMixin, Selector):
     keep: Any = None
     categorical_features: Any = "from_dtype"
     scale: str | None = "auto"
+    missing: str | None = "auto"
     cv: Any = "auto"
     scoring: Any = None
     device: str = "cpu"
     n_jobs: int | None = None
     ledger: Any = None
     random_state: Any = None
-    row_effects: bool = True
     verbose: Any = 0
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Tournament:
@@ -155,10 +162,11 @@ class Tournament(RunResultsMixin, Selector):
         rows = self._sample_of_rows(data, seed)
         used = data.take(rows)
         cv, scoring = self._folds_and_scoring(criterion, used)
-        score = bind(criterion, used, cv=cv, scoring=scoring, device=self.device)
-        row_groups = row_groups_for(self, score, used, scoring)
-        warm_up(self, score, used, row_groups, MAX_PROBE_SIZE)
-        p_values = start_p_values(self, data, seed, score)
+        self.class_weight_ = "balanced" if self._has_rare_class(data, scoring) else None
+        if self.class_weight_ is not None:
+            used = replace(used, sample_weight=compute_sample_weight("balanced", used.y))
+        warm_up = MAX_PROBE_SIZE if self.n_jobs in (None, 1) else None
+        score = bind(criterion, used, cv=cv, scoring=scoring, device=self.device, warm_up=warm_up)
         n_probes = self._budget(data.shape[0], saved)
         schedule, block_size = self._schedule(used, criterion, score, n_probes, saved)
         settings = new_settings(
@@ -173,15 +181,14 @@ class Tournament(RunResultsMixin, Selector):
             block_size=block_size,
             cv=cv,
             scoring=scoring,
-            row_groups=row_groups,
-            p_values=p_values(),
         )
         stop = MaxProbes(n_probes) if self.time_limit is None else MaxProbes(n_probes) | MaxTime(self.time_limit)
-        self.run_ = run_with(self, data, rows, criterion, score, row_groups, settings, stop)
-        self.criterion_, self.fit_arguments_ = criterion, data.arguments
+        self.run_ = run_with(self, data, rows, criterion, score, settings, stop)
+        self.criterion_, self.fit_arguments_, self._data, self._tests = criterion, data.arguments, data, {}
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
+        self.notes_ = [*data.notes, *note_on_order(data, self.ranking_)]
         warn_about(self.run_, type(self).__name__)
-        if self.n_probes_ < n_probes and not self.run_.interrupted:
+        if self.run_.ledger.n_probes < n_probes and not self.run_.interrupted:
             warn(
                 f"the time limit was reached after {self.n_probes_:,} of {n_probes:,} probes: more probes may change "
                 "the ranking",
@@ -192,26 +199,45 @@ class Tournament(RunResultsMixin, Selector):
     @property
     def _accepts(self) -> Accepts:
         if isinstance(self.criterion, str) and self.criterion == "auto":
-            return accepted_by(default_criterion(1), self.device)
-        return accepted_by(criterion_or_default(self.criterion), self.device)
+            return accepted_by(default_criterion(1), self.device, self.missing)
+        return accepted_by(criterion_or_default(self.criterion), self.device, self.missing)
 
     def _criterion_for(self, X: Any) -> Criterion:
         if isinstance(self.criterion, str) and self.criterion == "auto":
             shape = getattr(X, "shape", None) or np.asarray(X).shape
-            return default_criterion(shape[0] if shape else 0)
+            task = "regression" if isinstance(self.scoring, str) and self.scoring in FOR_NUMBERS else "auto"
+            return default_criterion(shape[0] if shape else 0, task=task)
         return as_criterion(self.criterion, X)
 
     def _sample_of_rows(self, data: Data, seed: int) -> NDArray[np.int64] | None:
-        """A sample of many rows that has each class, or each range of y, in its share; None where all are used."""
+        """A sample of many rows, without those of weight 0; None where all rows are used.
+
+        Each class, or each range of y, has its share of the sample, but a class has at least half of an equal share, or
+        all of its rows.
+        """
         n_rows, has_splits = data.shape[0], np.iterable(self.cv) and not isinstance(self.cv, str)
         if n_rows <= MAX_ROWS or data.y is None or isinstance(data.matrix, Stored) or has_splits:
             return None
-        order = np.lexsort((np.random.default_rng(seed).permutation(n_rows), data.y))
-        return np.sort(order[np.arange(MAX_ROWS) * n_rows // MAX_ROWS])
+        rows = np.arange(n_rows) if data.sample_weight is None else np.flatnonzero(data.sample_weight)
+        if len(rows) <= MAX_ROWS:
+            return rows
+        order = rows[np.lexsort((np.random.default_rng(seed).permutation(len(rows)), data.y[rows]))]
+        sizes = np.array([len(rows)])
+        if data.is_classification:
+            sizes = np.unique(data.y[rows], return_counts=True)[1]
+        drawn, least = MAX_ROWS * sizes / len(rows), np.minimum(sizes, MAX_ROWS // (2 * len(sizes)))
+        if (is_rare := drawn < least).any():
+            drawn = np.where(is_rare, least, (MAX_ROWS - least[is_rare].sum()) * sizes / sizes[~is_rare].sum())
+            blocks = np.split(order, np.cumsum(sizes)[:-1])
+            parts = [block[np.arange(n) * len(block) // n] for block, n in zip(blocks, drawn.astype(int), strict=True)]
+            return np.sort(np.concatenate(parts))
+        return np.sort(order[np.arange(MAX_ROWS) * len(rows) // MAX_ROWS])
 
     def _folds_and_scoring(self, criterion: Criterion, data: Data) -> tuple[Any, Any]:
         """``cv`` and ``scoring`` with their "auto" values replaced."""
-        gives_probabilities = isinstance(criterion, KNN | Linear | NaiveBayes | Average) and not _fills(criterion)
+        # No probability score exists for missing values that are filled in each fold.
+        fills = any(map(attrgetter("allow_nan"), getattr(criterion, "parts", (criterion,))))
+        gives_probabilities = isinstance(criterion, KNN | Linear | NaiveBayes | Average) and not fills
         cv, scoring = self.cv, self.scoring
         if isinstance(cv, str) and cv == "auto":
             cv = "loo" if gives_probabilities and data.shape[0] <= MAX_ROWS else FOLDS
@@ -220,6 +246,13 @@ class Tournament(RunResultsMixin, Selector):
         if scoring is None and gives_probabilities and data.is_classification:
             scoring = "probability"
         return cv, scoring
+
+    def _has_rare_class(self, data: Data, scoring: Any) -> bool:
+        """Whether a class is so rare that the default score would hardly count it; weights of the user come first."""
+        if self.scoring is not None or scoring != "probability" or data.sample_weight is not None:
+            return False
+        sizes = np.unique(np.asarray(data.y), return_counts=True)[1]
+        return bool(max(sizes.min(), FEWEST_OF_CLASS) * len(sizes) < RARE * data.shape[0])
 
     def _budget(self, n_rows: int, saved: Settings | None) -> int:
         """The requested number of probes; else that of the run in the ledger, or the default."""
@@ -279,11 +312,6 @@ class Tournament(RunResultsMixin, Selector):
         if n_features > MAX_PAIRED:
             limits = {"threshold": ("top", BEST_ALONE), "normalize": "undetermined"}
         return [EFS(N_PROTECTED, n_jobs=n_jobs, **limits), relief, JMI(N_PROTECTED, n_jobs=n_jobs), *univariate]
-
-
-def _fills(criterion: Criterion) -> bool:
-    """Whether the criterion fills missing values in each fold, for which no probability score exists."""
-    return any(getattr(part, "missing", None) is not None for part in getattr(criterion, "parts", (criterion,)))
 
 
 def default_criterion(n_rows: int, **options: Any) -> Average:

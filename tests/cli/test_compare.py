@@ -124,20 +124,13 @@ def test_the_better_method_is_named_if_the_difference_is_significant(tmp_path, c
 def test_a_resumed_study_ends_as_if_never_stopped(data, tmp_path, compare, refuse):
     study, options = tmp_path / "study.jsonl", [data, "--target", "label", *QUICK, "-q", "--n-jobs", 1]
     compare(*options, "--trials", 2, "--random-state", 4, "--ledger", study)
-    assert "add --resume to continue its run" in refuse("compare", *options, "--ledger", study)
     tables = {}
-    for name, more in {"resumed": ["--ledger", study, "--resume"], "whole": ["--random-state", 4]}.items():
+    for name, more in {"resumed": ["--ledger", study], "whole": ["--random-state", 4]}.items():
         compare(*options, "--trials", 4, *more, "--out", tmp_path / f"{name}.csv")
         tables[name] = pl.read_csv(tmp_path / f"{name}.csv").drop("seconds")
     assert tables["resumed"].equals(tables["whole"])
-    message = refuse("compare", *options, "--ledger", study, "--resume", "--ignore", "f03")
+    message = refuse("compare", *options, "--ledger", study, "--ignore", "f03")
     assert "holds another study: its shape is [90, 30], not [90, 29]" in message
-
-
-def test_resume_starts_a_study_that_does_not_exist(data, tmp_path, compare):
-    new = [data, "--target", "label", "--methods", "fsdd", "--trials", 2, "--sizes", 2, "--n-jobs", 1, "--resume"]
-    assert "starting a new one" in compare(*new, "--ledger", tmp_path / "no").err
-    assert "starting" not in compare(*new, "--ledger", tmp_path / "no").err
 
 
 def test_an_interrupt_gives_the_trials_so_far_and_the_study_can_be_resumed(data, tmp_path, succeed, monkeypatch):
@@ -153,7 +146,7 @@ def test_an_interrupt_gives_the_trials_so_far_and_the_study_can_be_resumed(data,
     monkeypatch.setattr(DAF, "fit", interrupted)
     printed = succeed(*options, "--trials", "9", code=3)
     assert "interrupted after 2 of 9 trials: these are the results so far" in printed.err
-    resumed = succeed(*options, "--trials", 2, "--resume", "-q")
+    resumed = succeed(*options, "--trials", 2, "-q")
     assert resumed.out == printed.out
     assert len(fits) == 3
 
@@ -187,7 +180,7 @@ def test_ctrl_c_gives_the_trials_so_far_and_the_study_can_be_resumed(data, tmp_p
     assert "accuracy, naive_bayes" in out
     assert "Traceback" not in err
     trials = int(re.search(r"interrupted after (\d+) of 500 trials: these are the results so far", err)[1])
-    more = ["--trials", trials, "--resume", "--out", tmp_path / "t.csv", "-q", "--n-jobs", 1]
+    more = ["--trials", trials, "--out", tmp_path / "t.csv", "-q", "--n-jobs", 1]
     assert compare(*options, *more).out == out
     assert (pl.read_csv(tmp_path / "t.csv").filter(pl.col("selector") == "daf")["probes"] == 1000).all()
 

@@ -182,11 +182,6 @@ REFUSED_OPTIONS = {
         "--method 'magic' is not known: choose one of tournament, daf, bif, cfs",
     ),
     "rank, probes for a filter": ([*RANK, "--method", "fsdd"], "--n-probes: FSDD has no such parameter; leave it out"),
-    "rank, a stopping rule for a tournament": (
-        [*RANK, "--stop", "Settled(5)"],
-        "--stop: Tournament has no such parameter; leave it out",
-    ),
-    "rank, an unknown stopping rule": ([*DAF, "--stop", "Never()"], "stop='Never()' is not a stopping rule"),
     "rank, an unknown criterion": ([*RANK, "--criterion", "magic"], "criterion='magic' is not known"),
     "rank, an unknown task": ([*RANK, "--task", "guess"], "task='guess': choose 'auto', 'classification'"),
     "rank, text as numbers": ([*RANK, "--task", "regression"], "regression needs numbers"),
@@ -211,9 +206,7 @@ REFUSED_OPTIONS = {
     "rank, no workers": ([*RANK, "--n-jobs", "0"], "n_jobs=0 must be"),
     "rank, an unknown option": ([*RANK, "--wrong"], "--wrong"),
     # ledger
-    "rank, a ledger that is a table": ([*RANK, "--ledger", "good.csv"], "good.csv exists already: add --resume"),
-    "rank, resuming a table": ([*RANK, "--ledger", "good.csv", "--resume"], "good.csv is not a Probewise ledger"),
-    "rank, resume without a ledger": ([*RANK, "--resume"], "--resume needs --ledger FILE"),
+    "rank, resuming a table": ([*RANK, "--ledger", "good.csv"], "good.csv is not a Probewise ledger"),
     "rank, a ledger in a missing folder": ([*RANK, "--ledger", "none/l"], "does not exist"),
     # compare
     "compare, no such file": (["compare", "missing.csv", "--target", "label"], "there is no file missing.csv"),
@@ -241,19 +234,17 @@ REFUSED_OPTIONS = {
     "compare, out as .docx": ([*COMPARE, "--out", "table.docx"], "table.docx has no format that can be written"),
     "compare, a plot as text": ([*COMPARE, "--plot", "p.txt"], "p.txt: name it"),
     "compare, a plot to a missing folder": ([*COMPARE, "--plot", "none/p.png"], "does not exist"),
-    "compare, a run that is a table": ([*COMPARE, "--ledger", "good.csv"], "good.csv exists already: add --resume"),
     "compare, a run in a missing folder": ([*COMPARE, "--ledger", "none/r"], "does not exist"),
-    "compare, resume without a run": ([*COMPARE, "--resume"], "--resume needs --ledger FILE"),
     "compare, resuming a table": (
-        [*COMPARE, "--ledger", "good.csv", "--resume"],
+        [*COMPARE, "--ledger", "good.csv"],
         "good.csv is not the ledger of a Probewise study",
     ),
     "compare, resuming an old run": (
-        [*COMPARE, "--ledger", "old.run", "--resume"],
+        [*COMPARE, "--ledger", "old.run"],
         "old.run has study format 99; this version",
     ),
     "compare, resuming an odd run": (
-        [*COMPARE, "--ledger", "odd.run", "--resume"],
+        [*COMPARE, "--ledger", "odd.run"],
         "odd.run is damaged in line 1: remove",
     ),
     "compare, fractions": (

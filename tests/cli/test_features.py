@@ -65,7 +65,7 @@ def test_the_ranking_is_the_same_as_in_python(patients, rank, options, parameter
     daf, frame = fitted(patients, **parameters), ranking()
     assert frame["feature"].to_list() == daf.feature_names_in_[np.argsort(daf.ranking_, kind="stable")].tolist()
     assert frame["rank"].to_list() == sorted(daf.ranking_)
-    np.testing.assert_allclose(np.sort(frame["p_value"].to_numpy()), np.sort(daf.p_values_), rtol=1e-9)
+    np.testing.assert_allclose(np.sort(frame["q_related"].to_numpy()), np.sort(daf.q_values_), rtol=1e-9)
     if daf.n_features_to_select == "stands_out":
         assert set(frame.filter(pl.col("selected"))["feature"]) == set(daf.get_feature_names_out())
         assert "selected" in printed.out
@@ -92,7 +92,7 @@ def test_select_writes_whole_groups_and_the_requested_number(rank):
 
 def test_select_writes_the_features_that_stand_out(rank):
     printed = rank("--ignore smokes --n-features-to-select stands_out --select best.csv")
-    selected = ranking().filter(pl.col("stands_out"))["feature"].to_list()
+    selected = ranking().filter(pl.col("related"))["feature"].to_list()
     assert "red" in selected
     assert pl.read_csv("best.csv").columns == [*selected, "label"]
     assert f"the table of the best {len(selected)} features is in best.csv" in printed.err

@@ -9,11 +9,11 @@ import probewise
 from probewise import __version__
 from probewise.cli import app, inputs, options
 from probewise.io import convert_table, read_table
-from probewise.stopping import MaxProbes, MaxTime, MinCoverage, RelativeChange, Settled
+from probewise.stopping import MaxProbes, MaxTime
 from probewise.study import Study
 
 # Options that set no parameter: they choose the command's input, method and output.
-OWN = {"data", "method", "top", "out", "select", "report", "resume", "quiet"}
+OWN = {"data", "method", "top", "out", "select", "report", "quiet", "no_inference"}
 # Parameters of the criteria, which the command passes to the criterion.
 CRITERIA = {"task", "missing"}
 FIT = {"sample_weight", "groups"}
@@ -84,33 +84,7 @@ def test_durations(text, seconds):
     assert options.seconds_in(text) == seconds
 
 
-@pytest.mark.parametrize(
-    ("text", "rule"),
-    [
-        ("Settled(20, confidence=0.9)", Settled(20, confidence=0.9)),
-        ("MinCoverage(30)|RelativeChange()", MinCoverage(30) | RelativeChange()),
-        ("Settled(5) & (MaxProbes(9) | MaxTime(0.5))", Settled(5) & (MaxProbes(9) | MaxTime(0.5))),
-    ],
-)
-def test_a_stopping_rule_is_written_as_in_python(text, rule):
-    assert inputs.stopping_rule(text, None, None) == rule
-    assert inputs.stopping_rule(text, 70, 2.0) == rule | MaxProbes(70) | MaxTime(2.0)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "Settled",
-        "Settled(",
-        "Sleep(3)",
-        "Settled(0)",
-        "Settled(x)",
-        "__import__('os')",
-        "1 + 1",
-        "Settled(1, 2, 3, 4)",
-    ],
-)
-def test_other_text_is_not_a_stopping_rule(text):
-    with pytest.raises(ValueError, match=r"is not a stopping rule.*for example 'Settled\(20\) \| MaxTime\(60\)'"):
-        inputs.stopping_rule(text, None, None)
+def test_limits_make_a_stopping_rule():
+    assert inputs.stopping_rule(None, None) is None
+    assert inputs.stopping_rule(70, None) == MaxProbes(70)
+    assert inputs.stopping_rule(70, 2.0) == MaxProbes(70) | MaxTime(2.0)

@@ -9,7 +9,7 @@ import pytest
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 
 from probewise import BIF, DAF
-from probewise.criteria import KNN, Linear
+from probewise.criteria import Linear
 from probewise.io import TableError, read_table
 from probewise.stopping import MaxProbes
 
@@ -85,8 +85,8 @@ def test_scores_are_the_same_as_in_python(data, scores, options, parameters, fit
     X, y, weights, groups = samples()
     ignored = [name for name in ("weight", "patient") if name not in options and "9" not in options]
     by_command = scores(data, "--target", "class", *options, *(f"--ignore={name}" for name in ignored), *SHORT)
-    criterion = (Linear if "linear" in options else KNN)(missing="mean" if "mean" in options else "median")
-    daf = DAF(criterion=criterion, stop=MaxProbes(60), random_state=0, **parameters)
+    missing, criterion = "mean" if "mean" in options else "median", "linear" if "linear" in options else "knn"
+    daf = DAF(criterion=criterion, missing=missing, stop=MaxProbes(60), random_state=0, **parameters)
     of_rows = {"sample_weight": weights, "groups": groups}
     daf.fit(X, np.array(["well", "ill"])[y], **{name: of_rows[name] for name in fit})
     np.testing.assert_allclose(by_command, daf.scores_, rtol=1e-12)
@@ -121,13 +121,13 @@ def test_a_run_is_resumed_with_the_same_options_only(data, tmp_path, succeed, re
     command = ["rank", data, "--target", "class", "--missing", "median", "--ledger", tmp_path / "l", *SHORT[:2], "-q"]
     options = ["--sample-weight", "weight", "--groups", "patient", "--scoring", "roc_auc"]
     succeed(*command, *options, "--n-probes", "40")
-    succeed(*command, *options, "--n-probes", "80", "--resume")
+    succeed(*command, *options, "--n-probes", "80")
     for changed, words in (
         (["--ignore", "weight", *options[2:]], "its sample_weight is"),
         ([*options[:2], "--ignore", "patient", *options[4:]], "its folds is"),
         (options[:4], "its scoring is"),
     ):
-        assert words in refuse(*command, *changed, "--n-probes", "90", "--resume")
+        assert words in refuse(*command, *changed, "--n-probes", "90")
 
 
 def test_a_report_has_the_command_and_the_code_that_repeat_it(data, tmp_path, succeed):
@@ -148,12 +148,14 @@ def test_a_report_has_the_command_and_the_code_that_repeat_it(data, tmp_path, su
 def test_missing_values_are_filled_with_a_note_or_refused_with_a_remedy(data, succeed, refuse):
     options = ["rank", data, "--target", "class", "--ignore", "weight", "--ignore", "patient", "--n-probes", "50"]
     filled = succeed(*options)
-    assert "missing values in 7 of 8 features are filled with the median" in filled.err
+    assert "missing values in 7 of 8 columns (" in filled.err
     requested = succeed(*options, "--missing", "median")
     assert requested.out == filled.out
     assert "are filled" not in requested.err
-    for more in (["--missing", "error"], ["--criterion", "svm"]):
-        assert "values are missing or infinite in 7 of 8 feature columns" in refuse(*options, *more)
+    for more in (["--missing", "error"], ["--method", "bif"]):
+        assert "values are missing or infinite in 7 of 8 feature columns" in refuse(
+            *options[: -2 * ("bif" in more) or None], *more
+        )
 
 
 def test_rows_without_a_target_are_left_out_with_a_note(frame, tmp_path, succeed):
@@ -172,7 +174,7 @@ def test_rows_without_a_target_are_left_out_with_a_note(frame, tmp_path, succeed
     ("options", "message"),
     [
         (["--missing", "mode"], "missing='mode' must be 'mean', 'median' or 'error'"),
-        (["--missing", "mean", "--criterion", "svm"], "--missing mean has no meaning for criterion='svm'"),
+        (["--method", "bif", "--missing", "mean", "--criterion", "svm"], "--missing mean has no meaning for criterion"),
         (["--scoring", "f3"], "scoring='f3'"),
         (["--scoring", "f1"], "use scoring='f1_macro', or make_scorer(f1_score, pos_label='well')"),
         (["--sample-weight", "wieght"], "column 'wieght' in the table: did you mean 'weight'?"),

@@ -42,7 +42,7 @@ def by_sklearn(estimator, X, y, subsets, cv=3, **options):
 @pytest.mark.parametrize("n_neighbors", [1, 3, 7])
 def test_accuracy_equals_sklearn(n_classes, n_neighbors):
     X, y = table(n=max(120, 3 * n_classes), n_classes=n_classes)
-    ours = KNN(n_neighbors).bind(X, y, cv=3)(SUBSETS)
+    ours = KNN(n_neighbors, task="classification").bind(X, y, cv=3)(SUBSETS)
     reference = KNeighborsClassifier(n_neighbors, algorithm="brute")
     np.testing.assert_allclose(ours, by_sklearn(reference, X, y, SUBSETS), rtol=1e-12)
 

@@ -39,7 +39,7 @@ layouts = pytest.mark.parametrize("make", [np.asarray, np.asfortranarray, sp.csr
 @pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])
 def test_accuracy_equals_sklearn(make, n_classes, alpha):
     X, y = table(n_classes=n_classes)
-    ours = Linear(alpha).bind(make(X), y)(SUBSETS)
+    ours = Linear(alpha, task="classification").bind(make(X), y)(SUBSETS)
     np.testing.assert_allclose(ours, by_sklearn(RidgeClassifier(alpha), X, y), rtol=1e-12)
 
 

@@ -24,10 +24,9 @@ from probewise import BIF, DAF, SFFS
 from probewise.criteria import KNN, SVM, Linear, NaiveBayes, Separability, Tree
 from probewise.criteria.base import Target
 from probewise.criteria.predictions import FROM_COUNTS, PredictionScorer
-from probewise.criteria.scoring import NO_GROUPS, Measure
+from probewise.criteria.scoring import ScoredTests
 from probewise.engine.probes import ProbePlan, Subsets
 from probewise.kernels import scores as kernels
-from probewise.report.sentences import notes_on_run
 from probewise.stopping import MaxProbes
 
 PAIRS = {
@@ -181,9 +180,8 @@ def test_ties_count_one_half_in_roc_auc(weighted):
         decisions = rng.integers(0, 4, n).astype(float)
         weights = rng.integers(1, 4, n).astype(float) if weighted else np.empty(0)
         expected = roc_auc_score(truth, decisions, sample_weight=weights if weighted else None)
-        tests = Measure("roc_auc", kernels.ROC_AUC, weights).tests(truth, weights, 2)
-        none = NO_GROUPS.outcomes(1).of_subsets(0)
-        assert tests.score_one(decisions, none) == pytest.approx(expected, rel=1e-12)
+        tests = ScoredTests(kernels.ROC_AUC, truth.astype(float), weights, 2, np.array([0, n]))
+        assert tests.score(decisions[None])[0] == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_default_score_is_accuracy():
@@ -333,14 +331,6 @@ def test_a_score_without_weights_is_refused():
     X, y = table()
     with pytest.raises(ValueError, match=r"sample_weight: scoring=.* takes no weights"):
         KNN().bind(X, y, scoring=CUSTOM["function"], sample_weight=np.ones(len(y)))
-
-
-def test_a_score_that_is_no_mean_over_rows_gives_only_J():
-    X, y = table(n=60)
-    run = DAF(scoring=CUSTOM["scorer"], stop=MaxProbes(100), random_state=0).fit(X, y).run_
-    assert run.ledger.n_row_groups == 0
-    assert "errors describe other probes" in notes_on_run(run, [])[-1]
-    assert not notes_on_run(DAF(scoring="accuracy", stop=MaxProbes(100)).fit(X, y).run_, [])
 
 
 def test_separability_predicts_nothing():

@@ -25,7 +25,6 @@ torch.set_num_threads(1)
 
 from probewise.criteria import linear_device as linear  # noqa: E402
 from probewise.criteria.base_device import Batch  # noqa: E402
-from probewise.criteria.scoring_device import WITHOUT  # noqa: E402
 
 LEAD = 1e-4
 SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 12)
@@ -149,7 +148,7 @@ def test_columns_that_others_give_are_told_in_float64(n_classes):
     device = bound.to("cpu")
     tensors = torch.from_numpy(subsets.indices), torch.from_numpy(subsets.offsets)
     batch = Batch(subsets.indices, subsets.offsets, *tensors, subsets.sizes)
-    alone, pivots = device._scores_in(torch.float32, batch, np.arange(8), WITHOUT).T
+    alone, pivots = device._scores_in(torch.float32, batch, np.arange(8)).T
     assert (pivots < device.least_pivot).any()
     assert np.abs(alone - bound(subsets)).max() > 1e-3
     np.testing.assert_allclose(device(subsets.indices, subsets.offsets), bound(subsets), rtol=0, atol=1e-6)

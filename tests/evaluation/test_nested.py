@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import naive
-from probewise import DAF, FSDD
+from probewise import DAF, FSDD, Tournament
 from probewise.criteria import Linear
 from probewise.evaluation import nested_score, size_curve
-from probewise.evaluation.nested import NestedScore
+from probewise.evaluation.nested import NestedScore, _probes_of_a_copy
 from probewise.evaluation.sizes import SizeCurve
 from probewise.stopping import MaxProbes
 
@@ -23,12 +23,12 @@ def table(n_rows=40, n_features=12, seed=0):
 def test_an_honest_score_is_made_of_folds_that_rank_anew():
     X, y = table(60, 60)
     fitted = DAF(criterion=Linear(), stop=MaxProbes(200), random_state=0).fit(X, y)
-    score = nested_score(fitted, X, y, seconds=0.0, shuffled=True)
+    score = nested_score(fitted, X, y, repeats=1, shuffled=True)
     nested = size_curve(fitted, X, y, nested=True)
     np.testing.assert_allclose(score.curve.scores, nested.scores)
     expected = []
     for fold in range(5):
-        enough = naive.suggested_size(nested.sizes, np.delete(nested.scores, fold, axis=0))
+        enough = naive.best_size(nested.sizes, np.delete(nested.scores, fold, axis=0))
         expected.append(nested.scores[fold, nested.sizes.tolist().index(enough)])
     assert score.scores.tolist() == expected
     assert score.guess == 0.5
@@ -48,8 +48,8 @@ def test_where_guessing_does_as_well_no_feature_is_used():
     assert none.sizes.tolist() == [0, 0, 0]
     assert (none.mean, none.std_error, none.beats_guessing) == (0.6, 0.01, False)
     some = NestedScore(curve_of([0.5, 0.9], [0.55, 0.91], [0.4, 0.4]), 3)
-    assert some.sizes.tolist() == [0, 0, 5]  # for the first two the others differ too much
-    assert some.scores.tolist() == [0.6, 0.6, 0.4]
+    assert some.sizes.tolist() == [5, 0, 5]  # the smoothed mean of the other two folds is 0.61, 0.6 and 0.80
+    assert some.scores.tolist() == [0.9, 0.6, 0.4]
     unknown = NestedScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5], guess=None), 3)
     assert (unknown.sizes > 0).all()
 
@@ -59,13 +59,19 @@ def test_sizes_are_chosen_by_folds_that_test_on_rows_trained_on():
     assert NestedScore(curve_of(*first, *second), 3).sizes.tolist() == [1, 1, 1, 5, 5, 5]
 
 
-def test_more_time_deals_out_more_folds():
+def test_repeats_are_fixed():
+    """The number of folds, and of probes of a copy, follows from the data and the run, never from the clock."""
     X, y = table(20, 5)
     fitted = FSDD().fit(X, y)
-    once, often = (nested_score(fitted, X, y, seconds=seconds) for seconds in (0.0, 1e9))
-    assert (len(once.scores), len(often.scores)) == (5, 20)
-    assert often.curve.scores[:5].tolist() == once.curve.scores.tolist()
-    assert len(nested_score(fitted, X, y, seconds=1e9, groups=np.arange(20) // 2).scores) == 5
+    once, usual = nested_score(fitted, X, y, repeats=1), nested_score(fitted, X, y)
+    assert (len(once.scores), len(usual.scores)) == (5, 15)
+    assert usual.curve.scores[:5].tolist() == once.curve.scores.tolist()
+    assert len(nested_score(fitted, X, y, repeats=3, groups=np.arange(20) // 2).scores) == 5
+    daf = DAF(stop=MaxProbes(2000), random_state=0).fit(X, y)
+    assert _probes_of_a_copy(daf) == 1000
+    assert _probes_of_a_copy(Tournament(n_probes=300, time_limit=60, random_state=0).fit(X, y)) == 30
+    with pytest.raises(ValueError, match="repeats=0 must be"):
+        nested_score(fitted, X, y, repeats=0)
 
 
 def test_rows_that_belong_together_are_shuffled_together():
@@ -73,8 +79,8 @@ def test_rows_that_belong_together_are_shuffled_together():
     random, patients = np.random.default_rng(0), np.arange(100) // 4
     X = random.standard_normal((25, 40))[patients] + random.standard_normal((100, 40)) / 10
     y = (patients % 2)[np.argsort(random.permutation(25))[patients] * 4]
-    score = nested_score(FSDD().fit(X, y), X, y, seconds=0.0, shuffled=True, groups=patients)
-    blind = nested_score(FSDD().fit(X, y), X, y, seconds=0.0)
+    score = nested_score(FSDD().fit(X, y), X, y, repeats=1, shuffled=True, groups=patients)
+    blind = nested_score(FSDD().fit(X, y), X, y, repeats=1)
     assert blind.mean > 0.9 > 0.7 > max(score.mean, score.shuffled)
 
 
@@ -90,7 +96,7 @@ def test_honest_scores_of_noise_are_near_guessing():
     for seed in range(8):
         random = np.random.default_rng(seed)
         X, y = random.standard_normal((50, 6)), random.permutation(np.arange(50) < 15)
-        found.append(nested_score(FSDD().fit(X, y), X, y, seconds=0.0))
+        found.append(nested_score(FSDD().fit(X, y), X, y, repeats=1))
     off = np.array([score.mean - score.guess for score in found])
     assert off.mean() > -0.03
     assert (np.abs(off) <= 2 * np.array([score.std_error for score in found])).sum() >= 7

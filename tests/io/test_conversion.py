@@ -376,10 +376,10 @@ def test_command_with_ledger_selection_and_report(tmp_path, capsys, monkeypatch)
     command += ["--n-features-to-select", "3", "--quiet"]
     assert run([*command, "--n-probes", "400", "--ignore", "gene 0"]) == 0
     assert pl.read_csv("best.csv").shape == (60, 4)
-    assert run([*command, "--n-probes", "800", "--ignore", "gene 0", "--resume", "--report", "report.json"]) == 0
+    assert run([*command, "--n-probes", "800", "--ignore", "gene 0", "--report", "report.json"]) == 0
     assert "gene 1" in (tmp_path / "report.json").read_text()
     capsys.readouterr()
-    assert run(["rank", "wide.npy", "--ledger", "run.ledger", "--resume", "--n-probes", "800"]) == 2
+    assert run(["rank", "wide.npy", "--ledger", "run.ledger", "--n-probes", "800"]) == 2
     assert "holds another run" in last_line(capsys)
 
 

@@ -424,7 +424,7 @@ def test_a_study_of_nested_brackets(tmp_path, capfd, stored):
     path = tmp_path / "deep.run"
     path.write_bytes(stored["run"].splitlines()[0] + b"\n" + b"[" * 10**5 + b"\n")
     assert "deep.run is damaged" in reported(capfd, path)
-    options = ["--methods", "fsdd,all", "--trials", "2", "--sizes", "1,2", "--ledger", path, "--resume"]
+    options = ["--methods", "fsdd,all", "--trials", "2", "--sizes", "1,2", "--ledger", path]
     table = tmp_path / "t.csv"
     pl.DataFrame({"a": [1, 2] * 12, "b": [3, 1] * 12, "label": ["x", "y"] * 12}).write_csv(table)
     assert "deep.run is damaged in line 2" in error_line(capfd, "compare", table, "--target", "label", *options)

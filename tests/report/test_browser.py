@@ -158,7 +158,7 @@ def test_names_and_ranking_can_be_exported(chromium, wide, hostile, tmp_path):
     ranking = pl.read_csv(tmp_path / "ranking.csv")
     assert ranking.height == 20_000
     assert ranking["feature"][:3].to_list() == names.splitlines()
-    assert {"rank", "score", "std_error", "higher_in", "difference_low", "stands_out"} <= set(ranking.columns)
+    assert {"rank", "score", "std_error", "higher_in", "difference_low", "related", "needed"} <= set(ranking.columns)
     assert console_messages(chromium) == []
 
 

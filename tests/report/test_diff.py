@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import spearmanr
 
-from probewise import DAF
+from probewise import DAF, Tournament
 from probewise.cli import run
 from probewise.report.diff import compare_runs
 from probewise.stopping import MaxProbes
@@ -73,3 +73,20 @@ def test_different_tables_are_refused(saved_run, tmp_path):
     DAF(stop=MaxProbes(50), ledger=tmp_path / "x.ledger", random_state=0).fit(X, np.arange(20) % 2)
     with pytest.raises(ValueError, match="no feature names in common"):
         compare_runs(saved_run[1], tmp_path / "x.ledger")
+
+
+def test_lines_are_short(tmp_path, capsys):
+    """Tournaments store packed arrays, such as the protected features, which nobody can read."""
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((250, 2000)), np.arange(250) % 2
+    for seed in (0, 1):
+        X[0, 0] = seed
+        Tournament(n_probes=100, random_state=seed, ledger=tmp_path / f"{seed}.ledger").fit(X, y)
+    assert run(["diff", str(tmp_path / "0.ledger"), str(tmp_path / "1.ledger")]) == 0
+    printed = capsys.readouterr().out
+    assert "seed" in printed
+    assert max(map(len, printed.splitlines())) <= 200
+    assert "==" not in printed
+    assert all(
+        len(str(part["first"])) <= 61 for part in compare_runs(tmp_path / "0.ledger", tmp_path / "1.ledger")["settings"]
+    )

@@ -235,4 +235,4 @@ def test_noise_has_no_suggested_size():
     assert "No number of features predicts convincingly better than guessing; which one" in page
     assert ">suggested<" not in page
     assert "suggested" not in plain
-    assert "the first round, in which all features took part" in page
+    assert "A feature is related to the target if" in page

@@ -57,7 +57,7 @@ def difference_of_sums(X, y):
 def daf(criterion, probes=20):
     stop = MaxProbes(probes)
     return lambda **options: DAF(
-        criterion=criterion, stop=stop, check_every=10, max_probe_size=3, random_state=0, **options
+        missing=None, criterion=criterion, stop=stop, check_every=10, max_probe_size=3, random_state=0, **options
     )
 
 
@@ -774,7 +774,7 @@ ONE_PROBE = {"stop": MaxProbes(1), "check_every": 1, "max_probe_size": 1, "rando
 def many():
     y = np.tile(np.arange(MANY), 2)
     noise = np.random.default_rng(0).standard_normal((2 * MANY, 2))
-    return noise + np.c_[np.zeros(2 * MANY), y], y
+    return noise + np.c_[np.zeros(2 * MANY), y], y.astype(str)  # text: so many numbers would be a quantity
 
 
 @pytest.mark.parametrize("name", sorted(MANY_REFUSED))

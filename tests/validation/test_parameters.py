@@ -21,7 +21,7 @@ from probewise import (
 )
 from probewise.datasets import make_madelon
 from probewise.discretize import Discretizer
-from probewise.io.reading import _rows_by_id
+from probewise.io.second_file import rows_by_id
 from probewise.validation.parameters import grouped, named_columns
 
 COUNTS = Counter()
@@ -64,7 +64,7 @@ def test_labels_by_id_read_the_ids_only_a_few_times():
     COUNTS.clear()
     ids, keys = Ids(["a", "b"]), ["a", "b", *["unknown"] * 300]
     source = SimpleNamespace(texts=lambda index: keys, names=["id"], path="labels.csv")
-    assert _rows_by_id(source, 0, ids) == [0, 1]
+    assert rows_by_id(source, 0, ids) == [0, 1]
     assert COUNTS["reads"] < 10
 
 

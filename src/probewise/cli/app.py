@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import __version__
+from .._selector import DEFAULT_FDR
 from ..validation.parameters import completed_file, writable_path
 from . import inputs
 from . import options as o
@@ -24,7 +25,6 @@ from .console import (
     give_comparison,
     give_ranking,
     interrupt_afterwards,
-    is_resumed,
     print_demo,
     print_diff,
     print_line,
@@ -32,7 +32,7 @@ from .console import (
     warnings_as_lines,
     write_reports,
 )  # fmt: skip
-from .inputs import TableOptions, table_to_rank
+from .inputs import PROBING, TableOptions, table_to_rank
 
 EXAMPLES = """Examples:
 
@@ -53,7 +53,6 @@ probewise convert wide.parquet wide.npy --target label --dtype float32
 Exit codes: 0, success; 2, an error, with its reason in one line; 3, stopped early (Ctrl-C, a full disk, a lost
 cluster) with the result so far; 130, interrupted before there was a result."""
 INTERRUPTED = 130
-PROBING = ("tournament", "daf")
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 app = typer.Typer(
@@ -170,15 +169,15 @@ def rank(
     task: o.Task = None,
     n_probes: o.NProbes = None,
     time_limit: o.TimeLimit = None,
-    stop: o.Stop = None,
     n_features_to_select: o.NFeaturesToSelect = None,
+    fdr: o.Fdr = DEFAULT_FDR,
+    no_inference: o.NoInference = False,
     top: o.Top = TOP,
     out: o.Out = None,
     select: o.Select = None,
     report: o.Report = None,
     quiet: o.Quiet = False,
     ledger: o.Ledger = None,
-    resume: o.Resume = False,
     random_state: o.RandomState = None,
     n_jobs: o.NJobs = -1,
     device: o.Device = None,
@@ -191,7 +190,7 @@ def rank(
     """
     from ..engine.settings import recording_command, saved_settings
     from ..io import require_ranking_path, require_table_path
-    from ..report import require_report_path
+    from ..report.summary import require_report_path
 
     reading = TableOptions(
         data,
@@ -206,7 +205,7 @@ def rank(
         groups,
         categorical_features,
     )
-    resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: saved_settings(file) is not None)
+    resumed = saved_settings(ledger) is not None
     name, reports = inputs.method_of(method, ledger, resumed=resumed), report or []
     if out == DASH and DASH in reports:
         raise ValueError("--out - and --report -: only one of them can go to standard output")
@@ -225,9 +224,10 @@ def rank(
             inputs=[*reading.files, *map(Path, filter(inputs.is_file_of_groups, feature_groups or ()))],
             runs=[ledger],
         )
-        table, filling = table_to_rank(reading, name, criterion=criterion, missing=missing, device=device, quiet=quiet)
+        table = table_to_rank(reading, name, missing=missing, quiet=quiet)
         seed = 0 if random_state is None and not resumed else random_state
         usual: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed, "scale": "auto", "verbose": 0 if quiet else 1}
+        usual["fdr"], rate = fdr, None if no_inference else fdr
         if name not in PROBING:
             usual["n_features_to_select"] = min(top, len(table.feature_names))
         selector = inputs.make_selector(
@@ -241,12 +241,11 @@ def rank(
                 "cv": cv,
                 "n_probes": n_probes,
                 "time_limit": time_limit,
-                "stop": stop,
                 "ledger": ledger,
                 "device": device,
             },
             task=task,
-            missing=filling,
+            missing=missing,
             usual=usual,
         )
         with recording_command(_without_ledger(context.obj)):
@@ -254,7 +253,7 @@ def rank(
         with interrupt_afterwards() as interrupts:
             give_ranking(
                 selector, table, top=top, out=out, select=select, all_selected=n_features_to_select is not None,
-                task=task, quiet=quiet,
+                fdr=rate, quiet=quiet,
             )  # fmt: skip
         code = STOPPED_EARLY if name in PROBING and selector.run_.interrupted else 0
         if reports:
@@ -264,6 +263,7 @@ def rank(
                 reading,
                 table,
                 command=shlex.join(["probewise", *context.obj]),
+                fdr=rate,
                 quiet=quiet,
                 is_interrupted=bool(interrupts),
             )
@@ -276,7 +276,7 @@ def _without_ledger(arguments: Sequence[str]) -> list[str]:
     for word in rest:
         if word == "--ledger":
             next(rest, None)
-        elif word != "--resume" and not word.startswith("--ledger="):
+        elif not word.startswith("--ledger="):
             left.append(word)
     return left
 
@@ -302,7 +302,6 @@ def compare(
     plot: o.Plot = None,
     quiet: o.Quiet = False,
     ledger: o.Ledger = None,
-    resume: o.Resume = False,
     random_state: o.RandomState = None,
     n_jobs: o.NJobs = -1,
 ) -> int:
@@ -316,7 +315,7 @@ def compare(
     from ..io import require_ranking_path
     from ..plots import require_picture_path
 
-    resumed = is_resumed(ledger, resume=resume, quiet=quiet, has_run=lambda file: file.stat().st_size > 0)
+    resumed = ledger is not None and ledger.exists() and ledger.stat().st_size > 0
     reading = TableOptions(data, target, target_file, id_column, ignore, features_in, decimal, feature_names)
     compared = inputs.selectors_named(methods, n_probes=n_probes, time_limit=time_limit)
     numbers = None if sizes is None else inputs.whole_numbers("sizes", sizes)
@@ -375,7 +374,7 @@ def report(
     With the table the report also says how many features are enough, which features are similar, and how they rank
     on their own.
     """
-    from ..report import require_report_path
+    from ..report.summary import require_report_path
 
     reading = TableOptions(
         data or "", target, target_file, id_column, ignore, features_in, decimal, feature_names, sample_weight, groups,
@@ -392,7 +391,7 @@ def report(
         inputs = [] if data is None else reading.files
         check_outputs({"out": (require_report_path, paths)}, inputs=inputs, runs=[run])
         table = None if data is None else reading.read(allow_missing=True, quiet=quiet)
-        return write_reports(run, paths, reading, table, quiet=quiet)
+        return write_reports(run, paths, reading, table, fdr=DEFAULT_FDR, quiet=quiet)
 
 
 @app.command(epilog="Example: probewise diff monday.ledger tuesday.ledger")

@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..report.ranking_table import INTERVAL_ENDS, TOP, cell, columns_of_selector, decimals_of, display_columns
+from ..report.ranking_table import (
+    INTERVAL_ENDS,
+    TOP,
+    cell,
+    columns_of_selector,
+    decimals_of,
+    direction_of_selector,
+    discoveries_of,
+    display_columns,
+    target_of_selector,
+)
 from ..validation.tables import columns_not_finite
 
 if TYPE_CHECKING:
@@ -26,6 +36,7 @@ if TYPE_CHECKING:
     from ..bif import BIF
     from ..daf import DAF
     from ..datasets import KnownTruth
+    from ..inference import Discoveries
     from ..io import Table
     from ..study import StudyResult
     from ..tournament import Tournament
@@ -33,11 +44,10 @@ if TYPE_CHECKING:
 
 # Columns of the ranking that only files have, and those that only a wide terminal has room for.
 FILE_COLUMNS = ("dropped_in_round", "rank_low", "rank_high", "in_top", "lower_in", "fold_change", *INTERVAL_ENDS)
-WIDE_COLUMNS, WIDE = ("stands_out", "higher_in", "difference", "correlation"), 101
+WIDE_COLUMNS, WIDE = ("q_related", "needed", "q_needed", "higher_in", "difference", "correlation"), 101
 SIZES_SHOWN = 6
 SIGNIFICANT = 0.05
 NARROWEST = 64
-MANY_CLASSES = 25
 STOPPED_EARLY = 3  # exit code
 STANDARD_OUTPUT, DASH = "standard output", Path("-")
 
@@ -111,20 +121,6 @@ def standard_output(path: Path | None, ending: str, *, quiet: bool) -> Iterator[
             sys.stdout.write(file.read_text(encoding="utf-8"))
 
 
-def is_resumed(file: Path | None, *, resume: bool, quiet: bool, has_run: Callable[[Path], bool]) -> bool:
-    """Whether a stored run is continued; with --resume, a run that does not exist yet is started."""
-    if file is None:
-        if resume:
-            raise ValueError("--resume needs --ledger FILE, the file that keeps the run")
-        return False
-    if file.exists() and not resume:
-        raise ValueError(f"{file} exists already: add --resume to continue its run, or choose another file")
-    found = file.exists() and has_run(file)
-    if resume and not found and not quiet:
-        print_line(f"there is no run in {file} yet: starting a new one")
-    return found
-
-
 # ---- rankings and reports
 
 
@@ -166,17 +162,17 @@ def give_ranking(
     out: Path | None,
     select: Path | None,
     all_selected: bool,
-    task: str | None,
+    fdr: float | None,
     quiet: bool,
 ) -> None:
-    """Write and print the ranking.
+    """Write and print the ranking. Features are tested at the rate ``fdr``, unless it is None.
 
     ``select`` is the file for a table of the best features: all selected ones with ``all_selected``, else the top.
     """
     from ..io import write_ranking, write_table
-    from ..report.ranking_table import direction_of_selector
 
-    columns = columns_of_selector(selector, table.feature_names, certainty=out is not None)
+    tests = {} if fdr is None else discoveries_of(selector, fdr)
+    columns = columns_of_selector(selector, table.feature_names, certainty=out is not None, tests=tests)
     columns |= direction_of_selector(selector, table.frame(), table.y)
     best = _best_columns(selector, None if all_selected else top)
     try:
@@ -188,11 +184,8 @@ def give_ranking(
         print_ranking(columns, top)
     if quiet:
         return
-    n_classes = classes_like_a_quantity(table.y) if task is None else None
-    if n_classes is not None:
-        print_line(f"the target is read as {n_classes} classes; use --task regression if it is a quantity")
     if hasattr(selector, "run_"):
-        print_line(summary_of(selector, table.feature_names))
+        print_line(summary_of(selector, table.feature_names, tests))
     _print_leaking_features(selector, table)
     if out is not None:
         print_line(f"all {len(selector.ranking_):,} features are in {shown(out)}")
@@ -201,8 +194,7 @@ def give_ranking(
 
 
 def _print_leaking_features(selector: Any, table: Table) -> None:
-    from ..report.ranking_table import target_of_selector
-    from ..report.sections import leaking_columns
+    from ..report.leakage import leaking_columns
     from ..report.sentences import leakage_sentence
 
     order = np.argsort(selector.ranking_, kind="stable")
@@ -211,14 +203,6 @@ def _print_leaking_features(selector: Any, table: Table) -> None:
         names = [table.feature_names[column] for column in leaking]
         flags = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
         print_line(f"possible target leakage: {leakage_sentence(names)} ({flags}), then rank again")
-
-
-def classes_like_a_quantity(y: Any) -> int | None:
-    """The number of classes, if there are so many whole numbers that they may be a quantity; else None."""
-    labels = np.unique(y)
-    if np.asarray(y).dtype.kind not in "iuf" or len(labels) < MANY_CLASSES:
-        return None
-    return len(labels) if (labels == np.round(labels)).all() else None
 
 
 def _best_columns(selector: Any, top: int | None) -> Any:
@@ -238,11 +222,12 @@ def write_reports(
     table: Table | None,
     *,
     command: str | None = None,
+    fdr: float | None = None,
     quiet: bool,
     is_interrupted: bool = False,
 ) -> int:
     """Write the reports that are complete before Ctrl-C, and return the exit code."""
-    from ..report import save, summarize
+    from ..report.summary import save, summarize
 
     of_table: dict[str, Any] = {}
     if table is not None:
@@ -254,7 +239,8 @@ def write_reports(
         if is_interrupted:
             raise KeyboardInterrupt
         with warnings_as_lines(0 if quiet else 1):
-            summary = summarize(run, **of_table, command=command)
+            tests = {"inference": False} if fdr is None else {"fdr": fdr}
+            summary = summarize(run, **of_table, **tests, command=command)
             for path in paths:
                 save(summary, path)
                 n_written += 1
@@ -285,18 +271,16 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
     _print_table([name.replace("_", " ") for name in names], rows, name_column=1)
 
 
-def summary_of(selector: Any, names: Sequence[str]) -> str:
+def summary_of(selector: Any, names: Sequence[str], tests: Mapping[str, Discoveries]) -> str:
     """Sentences on the features, on the run, and on the reason why it stopped."""
-    from ..engine.settings import DEFAULT_FDR
-    from ..report.sentences import notes_on_run, stands_out_sentence
+    from ..report.sentences import inference_sentence, notes_on_run
 
-    rate = getattr(selector, "fdr", DEFAULT_FDR)
-    stands_out = selector.run_.stands_out(rate)
-    sentences = [] if stands_out is None else [stands_out_sentence(int(stands_out.sum()), len(names), rate)]
-    sentences += notes_on_run(selector.run_, names)
     run = selector.run_
-    if run.row_groups is not None and (n_used := int((run.row_groups >= 0).sum())) < len(run.row_groups):
-        sentences.append(f"Scored on {n_used:,} of {len(run.row_groups):,} rows")
+    n_named = {name: int(found.mask.sum()) for name, found in tests.items()}
+    sentences = []
+    if tests:
+        sentences.append(inference_sentence(n_named["related"], n_named["needed"], tests["related"].fdr))
+    sentences += notes_on_run(run, names)
     seconds = run.ledger.seconds
     speed = f", {selector.n_probes_ / seconds:,.0f} per second" if seconds else ""
     sentences.append(f"{selector.n_probes_:,} probes in {seconds:.1f} s{speed}, seed {run.plan.seed}")
@@ -344,8 +328,8 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
     top = f"Tournament puts {len(by_tournament)} of the {len(informative)} informative features in its top {TOP}"
     _print_plain(f"{top}, DAF {len(by_daf)}, BIF {len(by_bif)}.")
     _print_plain(f"Found by Tournament, missed by BIF: {missed or 'none'}.")
-    _print_plain(f"Tournament: {summary_of(tournament, data.feature_names)}")
-    _print_plain(f"DAF: {summary_of(daf, data.feature_names)}")
+    _print_plain(f"Tournament: {summary_of(tournament, data.feature_names, discoveries_of(tournament))}")
+    _print_plain(f"DAF: {summary_of(daf, data.feature_names, {})}")
 
 
 def give_comparison(result: Any, *, out: Path | None, plot: Path | None, quiet: bool) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import sys
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -19,8 +18,8 @@ import numpy as np
 import probewise
 
 from .. import _MODULE_OF
+from ..validation.contents import STRATEGIES
 from ..validation.parameters import check_parameter, whole_number
-from ..validation.tables import columns_not_finite
 from .console import print_line
 
 if TYPE_CHECKING:
@@ -29,9 +28,8 @@ if TYPE_CHECKING:
 
 METHODS = {name.lower(): name for name, home in _MODULE_OF.items() if home != "forest"}
 RANKING_METHODS = ["tournament", "daf", *(name for name in METHODS if name not in ("tournament", "daf", "sffs"))]
-RULES = ("MaxTime", "MaxProbes", "MinCoverage", "OrderChange", "ValueChange", "RelativeChange", "Settled")
-FILLINGS, ERROR = ("mean", "median"), "error"
-FILLED_BY = (None, "auto", "knn", "linear")  # criteria that can fill missing values
+ERROR = "error"  # --missing error: missing values are refused
+PROBING = ("tournament", "daf")
 READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
 
 
@@ -74,7 +72,7 @@ class TableOptions:
         from ..io import read_table
         from ..progress import live_line
 
-        with live_line(0 if quiet else 1) as progress, _without_panics(self.files):
+        with nullcontext() if quiet else live_line(1) as progress, _without_panics(self.files):
             table = read_table(self.path, **self._arguments(allow_missing=allow_missing), progress=progress)
         for note in () if quiet else table.notes:
             print_line("".join(note))
@@ -113,24 +111,12 @@ class TableOptions:
         return "\n".join(lines)
 
 
-def table_to_rank(
-    options: TableOptions, method: str, *, criterion: str | None, missing: str | None, device: str | None, quiet: bool
-) -> tuple[Table, str | None]:
-    """The table, and how its missing values are filled: as requested, or with the median if the criterion can."""
-    if missing not in (None, *FILLINGS, ERROR):
+def table_to_rank(options: TableOptions, method: str, *, missing: str | None, quiet: bool) -> Table:
+    """The table, with missing values unless they are refused or the method cannot use them."""
+    if missing not in (None, *STRATEGIES, ERROR):
         raise ValueError(f"missing={missing!r} must be 'mean', 'median' or 'error'")
-    makes_probes = method in ("daf", "tournament")
-    takes_missing = missing in FILLINGS or (makes_probes and criterion == "tree") or method == "fsdd"
-    fills = makes_probes and missing is None and criterion in FILLED_BY and device in (None, "cpu", "auto")
-    fills &= options.path.suffix.lower() != ".npy"  # checking a mapped table would read all of it once more
-    table = options.read(allow_missing=missing != ERROR and (takes_missing or fills), quiet=quiet)
-    n_missing = len(columns_not_finite(table.X)) if fills else 0
-    if n_missing and not quiet:
-        print_line(
-            f"missing values in {n_missing:,} of {table.X.shape[1]:,} features are filled with the median of the "
-            "training rows of each fold (missing='median'); use --missing error to refuse them"
-        )
-    return table, "median" if n_missing else missing if missing in FILLINGS else None
+    takes_missing = missing in STRATEGIES or (missing is None and method in (*PROBING, "fsdd"))
+    return options.read(allow_missing=takes_missing, quiet=quiet)
 
 
 @contextmanager
@@ -197,16 +183,21 @@ def make_selector(
     options : mapping of str to object
         Values of the flags by the names of the parameters; None means that a flag was not given. A flag that is not a
         parameter of the selector is refused.
-    task, missing : str or None
-        Parameters of the criterion.
+    task : str or None
+        Parameter of the criterion.
+    missing : str or None
+        Parameter of the selector, or of its criterion.
     usual : mapping of str to object
         Parameters that every method takes if it has them, such as n_jobs.
     """
     selector = getattr(probewise, METHODS[method])()
     known = selector.get_params(deep=False)
     stated = {name: value for name, value in options.items() if value is not None}
-    if "stop" in known and (rule := stopping_rule(**{name: stated.pop(name, None) for name in LIMITS})) is not None:
-        stated["stop"] = rule
+    if "stop" in known:
+        rule = stopping_rule(stated.pop("n_probes", None), stated.pop("time_limit", None))
+        stated |= {} if rule is None else {"stop": rule}
+    if missing is not None and "missing" in known:
+        stated["missing"], missing = None if missing == ERROR else missing, None
     of_rows = {"sample_weight": table.sample_weight, "groups": table.groups, "task": task, "missing": missing}
     if "criterion" not in known:
         stated |= {name: value for name, value in of_rows.items() if value is not None}
@@ -256,42 +247,14 @@ def _folds(cv: Any, table: Table, task: str | None) -> Any:
 
 # ---- stopping rules
 
-LIMITS = ("stop", "n_probes", "time_limit")
 
-
-def stopping_rule(stop: str | None, n_probes: int | None, time_limit: float | None) -> Rule | None:
+def stopping_rule(n_probes: int | None, time_limit: float | None) -> Rule | None:
     """The rule that stops at the first of these limits; None if there is none."""
     from ..stopping import MaxProbes, MaxTime
 
-    rules = [] if stop is None else [_parsed_rule(stop)]
-    rules += [] if n_probes is None else [MaxProbes(n_probes)]
+    rules: list[Rule] = [] if n_probes is None else [MaxProbes(n_probes)]
     rules += [] if time_limit is None else [MaxTime(time_limit)]
     return reduce(or_, rules) if rules else None
-
-
-def _parsed_rule(text: str) -> Rule:
-    """The rule that a text such as "Settled(20) | MaxTime(60)" describes; the text is parsed, never executed."""
-    try:
-        return _rule_of(ast.parse(text.strip(), mode="eval").body)
-    except (SyntaxError, TypeError, ValueError, RecursionError) as error:
-        raise ValueError(
-            f"stop={text!r} is not a stopping rule ({error}): use {', '.join(RULES)}, joined by | or &, "
-            "for example 'Settled(20) | MaxTime(60)'"
-        ) from None
-
-
-def _rule_of(node: ast.expr) -> Rule:
-    from .. import stopping
-
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        return _rule_of(node.left) | _rule_of(node.right)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitAnd):
-        return _rule_of(node.left) & _rule_of(node.right)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in RULES:
-        named = {keyword.arg: ast.literal_eval(keyword.value) for keyword in node.keywords if keyword.arg}
-        rule: Rule = getattr(stopping, node.func.id)(*map(ast.literal_eval, node.args), **named)
-        return rule
-    raise ValueError(f"{ast.unparse(node)} is not known")
 
 
 # ---- columns
@@ -340,7 +303,7 @@ def _columns_named(numbers: Mapping[str, int], parameter: str, items: Sequence[s
 
 def selectors_named(methods: str, *, n_probes: int | None, time_limit: float | None) -> dict[str, Any]:
     """The selectors to compare; None means no selection. Limits apply to the methods that have them."""
-    rule = stopping_rule(None, n_probes, time_limit)
+    rule = stopping_rule(n_probes, time_limit)
     selectors: dict[str, Any] = {
         name: None if name == "all" else getattr(probewise, METHODS[name])()
         for name in names_in("methods", methods, ("all", *METHODS))

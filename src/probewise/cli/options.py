@@ -61,8 +61,8 @@ Decimal = Annotated[str | None, table_option(metavar="MARK", help=
 FeatureNames = Annotated[str | None, table_option(metavar="FILE", help=
     "A text file with one name per line, for formats without column names: svmlight, NPZ and NPY.")]
 Missing = Annotated[str | None, table_option(metavar="mean|median|error", help=
-    "Fill missing values with the mean or median of the training rows of each fold, or stop with an error. Default: "
-    "median, if the criterion can do it.")]
+    "Fill missing values with the mean or median of their column, or stop with an error. Default: median, for the "
+    "methods that fill them.")]
 SampleWeight = Annotated[str | None, table_option(metavar="COL", help=
     "The column of sample weights; it is not a feature.")]
 Groups = Annotated[str | None, table_option(metavar="COL", help=
@@ -91,18 +91,22 @@ Cv = Annotated[str | None, method_option(metavar="N|loo", help=
     "The number of cross-validation folds, or loo for leave-one-out. Default: loo up to 2,000 rows, else 3; for daf, "
     "3.")]
 Task = Annotated[str | None, method_option(metavar="classification|regression", help=
-    "The kind of target. Default: regression if the target has fractions, else classification.")]
+    "The kind of target. Default: regression if the target has fractions or many distinct whole numbers, else "
+    "classification.")]
 NProbes = Annotated[int | None, method_option(metavar="N", show_default=False, help=
     "The number of probes to score. A tournament plans its rounds by it. Default: 2,000 to 12,000, depending on the "
     "number of rows.")]
 TimeLimit = Annotated[float | None, method_option(metavar="TIME", parser=seconds_in, help=
     "Stop after this time: seconds, or a duration such as 5m or 1h30m. A resumed run continues to count.")]
-Stop = Annotated[str | None, method_option(metavar="RULE", help=
-    "When daf stops: rules of probewise.stopping, such as 'Settled(20) | MaxTime(60)' (the default), "
-    "'MinCoverage(100)' or 'Settled(20, confidence=0.95)'.")]
 NFeaturesToSelect = Annotated[str | None, method_option(metavar="N|stands_out|size_curve", help=
     "How many features to select. For daf also stands_out: the features that are related to the target; or size_curve: "
     "as many as predict best. Default: as many as --top.")]
+
+Fdr = Annotated[float, method_option(metavar="SHARE", help=
+    "The false discovery rate of the tests of features: the accepted share of false ones among the features that are "
+    "called related to the target, or needed.")]
+NoInference = Annotated[bool, method_option("--no-inference", help=
+    "Do not test which features are related to the target, and which are needed given the others.")]
 
 # ---- the trials of a comparison
 
@@ -130,8 +134,7 @@ Quiet = Annotated[bool, output_option("--quiet", "-q", help="Print results only:
 # ---- the run
 
 Ledger = Annotated[Path | None, run_option(metavar="FILE", help=
-    "Keep the run in this file, so that it can be resumed.")]
-Resume = Annotated[bool, run_option("--resume", help="Continue the run in the ledger, or start it if it is new.")]
+    "Keep the run in this file. If it holds a run of the same command already, that run is continued.")]
 RandomState = Annotated[int | None, run_option(metavar="SEED", show_default=False, help=
     "The same seed gives the same result. Default: 0; a resumed run keeps its seed.")]
 NJobs = Annotated[int, run_option(metavar="N", help=

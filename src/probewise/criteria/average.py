@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,20 @@ from .base import BoundCriterion, Criterion, Floats, Folds
 MOST_THREADS = 16  # two per batch, for all batches that a device works on at a time
 
 
-def _combined(name: str, combine: Callable[[list[Any]], Any]) -> Any:
+def _combined(name: str, combine: Callable[[Iterable[Any]], Any]) -> Any:
     """A property that combines an attribute of all parts."""
-    return property(lambda self: combine([getattr(part, name) for part in self.parts]))
+    return property(lambda self: combine(map(attrgetter(name), self.parts)))
 
 
-def _common_widths(widths: list[tuple[float, float] | None]) -> tuple[float, float] | None:
-    limits = [pair for pair in widths if pair is not None]
-    return (max(low for low, _ in limits), min(high for _, high in limits)) if limits else None
+def _common_widths(widths: Iterable[tuple[float, float] | None]) -> tuple[float, float] | None:
+    limits = list(filter(None, widths))
+    if not limits:
+        return None
+    lows, highs = zip(*limits, strict=True)
+    return max(lows), min(highs)
 
 
+@dataclass(eq=False, repr=False)
 class Average(Criterion):
     """The mean of the J of several criteria, bound to the same data, folds and score.
 
@@ -48,8 +53,7 @@ class Average(Criterion):
     array([0.686, 0.815])
     """
 
-    def __init__(self, parts: Any) -> None:
-        self.parts = parts
+    parts: Any
 
     block_size = _combined("block_size", min)
     prefer = _combined("prefer", min)  # "processes" comes before "threads"
@@ -62,18 +66,23 @@ class Average(Criterion):
     @property
     def task(self) -> str:
         """Task of the first part that is not "auto"."""
-        return next((part.task for part in self.parts if getattr(part, "task", "auto") != "auto"), "auto")
+        for part in self.parts:
+            if (task := getattr(part, "task", "auto")) != "auto":
+                return str(task)
+        return "auto"
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundAverage:
-        if not len(self.parts) or not all(isinstance(part, Criterion) for part in self.parts):
+        if not len(self.parts):
             raise ParameterError(f"parts={self.parts!r}: give one or more criteria, such as (KNN(10), Linear())")
         options = {"groups": groups, "scoring": scoring}
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
         bound: list[BoundCriterion] = []
         for part in self.parts:
+            if not isinstance(part, Criterion):
+                raise ParameterError(f"parts={self.parts!r}: give one or more criteria, such as (KNN(10), Linear())")
             bound.append(part.bind(X, y, cv, **options))
             folds = bound[-1].folds
             # All parts take the same splits: an iterator can be read once, and a splitter without a seed is random.
@@ -98,17 +107,8 @@ class BoundAverage:
         return np.mean([part(subsets) for part in self.parts], axis=0)
 
     @property
-    def row_shares(self) -> Floats | None:
-        """Row shares of the first part, if all parts have the same."""
-        shares: list[Any] = [getattr(part, "row_shares", None) for part in self.parts]
-        return shares[0] if all(own is not None and np.array_equal(own, shares[0]) for own in shares) else None
-
-    @property
     def exact_share(self) -> float:
         return max(getattr(part, "exact_share", 0.0) for part in self.parts)
-
-    def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
-        return mean_outcomes([part.outcomes(subsets, group_of) for part in self.parts])  # type: ignore[attr-defined]
 
     def to(self, device: str) -> DeviceAverage:
         """Scorer on a torch device: a function of (indices, offsets)."""
@@ -124,12 +124,3 @@ class DeviceAverage:
 
     def __call__(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
         return np.mean(list(self.map(lambda part: part(indices, offsets), self.parts)), axis=0)
-
-    def outcomes(self, *arguments: Any) -> tuple[Floats, NDArray[np.float32]]:
-        return mean_outcomes(list(self.map(lambda part: part.outcomes(*arguments), self.parts)))
-
-
-def mean_outcomes(of_parts: list[tuple[Floats, NDArray[np.float32]]]) -> tuple[Floats, NDArray[np.float32]]:
-    """Mean over parts of J and of the outcomes of groups."""
-    scores, means = zip(*of_parts, strict=True)
-    return np.mean(scores, axis=0), np.asarray(np.mean(means, axis=0, dtype=np.float64), np.float32)

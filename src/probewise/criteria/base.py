@@ -29,6 +29,8 @@ MOST_CLASSES = 1000
 LIBRARIES = frozenset(("builtins", "numpy", "scipy", "sklearn", "probewise"))
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 FOR_QUANTITIES = "a criterion for regression such as KNN(task='regression')"
+FEW_CLASSES, MANY_VALUES, BORDERLINE = 10, 20, 50  # distinct whole numbers: classes, quantities, and either
+ROWS_OF_A_CLASS = 10
 FEWEST_SORTED = 12  # numbers that are in order by chance once in 200 million tables
 
 
@@ -131,14 +133,14 @@ class Target:
 
     @classmethod
     def of(cls, y: Any, task: str = "auto") -> Target:
-        """Target of a task; "auto" is regression if scikit-learn finds y continuous."""
+        """Target of a task; "auto" is regression if y is continuous or looks like a quantity in whole numbers."""
         if task not in ("auto", "classification", "regression"):
             raise ValueError(f"task={task!r}: choose 'auto', 'classification' or 'regression'")
         y = np.asarray(y)
         kind = kind_of_target(y)
         if kind not in ("binary", "multiclass", "continuous"):
             raise ValueError(f"Unknown label type: y is {kind}; give one class label or one number per row")
-        if task == "regression" or (task == "auto" and kind == "continuous"):
+        if task == "regression" or (task == "auto" and (kind == "continuous" or is_whole_quantity(y))):
             return cls(_numbers(y), None)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -156,6 +158,32 @@ class Target:
                 "method for numbers such as DAF, BIF or ReliefF"
             )
         return cls.of(y, "classification")
+
+
+def is_whole_quantity(y: NDArray[Any]) -> bool:
+    """Whether whole numbers look like a quantity: more than 20 of them, or more than 10 and a tenth of the rows.
+
+    Labels that count the classes, 0, 1, 2, ... or 1, 2, 3, ..., with ten rows or more of each class, are classes.
+    """
+    if y.dtype.kind not in "iuf":
+        return False
+    values, counts = np.unique(y, return_counts=True)
+    if len(values) <= max(FEW_CLASSES, min(MANY_VALUES, len(y) // 10)):
+        return False
+    are_labels = values[0] in (0, 1) and values[-1] - values[0] == len(values) - 1
+    return not (are_labels and counts.min() >= ROWS_OF_A_CLASS)
+
+
+def note_on_task(y: Any, *, is_classification: bool) -> str | None:
+    """A sentence that says how whole numbers were read, where they may be either classes or a quantity."""
+    y = np.asarray(y)
+    n_values = len(np.unique(y)) if y.ndim == 1 and y.dtype.kind in "iuf" else 0
+    if not FEW_CLASSES < n_values <= BORDERLINE or (y != np.round(y)).any():
+        return None
+    read = f"y has {n_values} distinct whole numbers and is read as"
+    if is_classification:
+        return f"{read} classes; if it is a quantity, use task='regression' of the criterion (rank --task regression)"
+    return f"{read} a quantity; if these are classes, give them as text (y.astype(str); rank --task classification)"
 
 
 def require_few_classes(classes: NDArray[Any] | None, method: str, remedy: str) -> None:
@@ -210,8 +238,12 @@ class Folds:
         if isinstance(cv, str) and cv == "loo":
             if len(y) < 2:
                 raise ParameterError(f"cv={cv!r} needs at least 2 rows, n_samples={len(y)}")
-            if is_classification:
-                _require_repeated_classes(y)
+            n_single = int((np.unique(y, return_counts=True)[1] == 1).sum()) if is_classification else 0
+            if 2 * n_single > len(y):
+                raise ParameterError(
+                    f"{n_single:,} of {len(y):,} rows are the only ones of their class, so no model can learn their "
+                    f"class from the other rows: merge rare classes, or, if y is a quantity, use {FOR_QUANTITIES}"
+                )
             folds = cls(LeaveOneOutSplits(len(y)), len(y))
         else:
             folds = cls(_splits(cv, y, is_classification, groups), len(y))
@@ -281,11 +313,11 @@ class Folds:
         return ((np.empty(0, np.int64), np.array([self.n_rows])),) if self.is_loo else self.splits
 
 
+@dataclass(frozen=True)
 class LeaveOneOutSplits(Sequence[Split]):
     """Splits that leave out one row each, computed on access: together they contain n_rows squared numbers."""
 
-    def __init__(self, n_rows: int) -> None:
-        self.n_rows = n_rows
+    n_rows: int
 
     def __len__(self) -> int:
         return self.n_rows
@@ -339,12 +371,22 @@ def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:
         )
 
 
-def _require_repeated_classes(y: NDArray[Any]) -> None:
-    n_single = int((np.unique(y, return_counts=True)[1] == 1).sum())
-    if 2 * n_single > len(y):
+def require_trainable(splits: Sequence[Split], y: NDArray[Any], is_classification: bool, cause: str) -> None:
+    """Refuse folds from which no model can learn: with one value of y to train on, or without the tested classes.
+
+    ``cause`` is the parameter to change.
+    """
+    what = "class" if is_classification else "value of y"
+    for number, (train, _) in enumerate(splits):
+        if len(values := np.unique(y[train])) == 1:
+            raise ParameterError(
+                f"{cause}: fold {number} is trained on rows of a single {what} ({values.tolist()[0]!r}), from which no "
+                f"model can learn: use {cause} that leave two or more in every training fold"
+            )
+    if is_classification and not any(np.isin(y[test], y[train]).any() for train, test in splits):
         raise ParameterError(
-            f"{n_single:,} of {len(y):,} rows are the only ones of their class, so no model can learn their class "
-            f"from the other rows: merge rare classes, or, if y is a quantity, use {FOR_QUANTITIES}"
+            f"{cause}: no fold is trained on the classes that it is tested on, so nothing can be predicted; use "
+            f"{cause} that do not coincide with the classes"
         )
 
 

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from ..kernels.device.columns import Streams, by_size, padded, send_array
 from .base import Floats
-from .scoring import OutcomesByGroup
-from .scoring_device import WITHOUT, DeviceMeasure, Groups
+from .scoring import ScoresPredictions
+from .scoring_device import DeviceMeasure
 
 # Subsets are padded to the next of these sizes: few tables, and little padding in each.
 SIZE_STEPS = np.unique([*range(8, 256, 8), *range(256, 1024, 32), *np.round(1024 * 1.25 ** np.arange(40))]).astype(int)
@@ -44,13 +44,12 @@ class DeviceScorer(ABC):
     def __init__(self, bound: Any, device: str) -> None:
         self.bound, self.device = bound, device
         self.streams = Streams(device)
-        if isinstance(bound, OutcomesByGroup):
+        if isinstance(bound, ScoresPredictions):
             self.measure = DeviceMeasure(bound, device)
         try:
             self._prepare()
         except torch.OutOfMemoryError as error:
             raise MemoryError(f"{device} has too little free memory for X: {REMEDY}") from error
-        self._last_groups: tuple[Any, Groups] = None, WITHOUT
         self.streams.synchronize()
 
     @abstractmethod
@@ -58,19 +57,11 @@ class DeviceScorer(ABC):
         """Send the tensors that every call needs."""
 
     def __call__(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
-        return self._scores_and_means(indices, offsets, WITHOUT)[:, 0]
-
-    def outcomes(self, indices: NDArray[np.int32], offsets: NDArray[np.int64], group_of: NDArray[Any]) -> Any:
-        """J, and the mean outcomes (subsets, groups) of groups of rows; see `OutcomesByGroup.outcomes`."""
-        table = self._scores_and_means(indices, offsets, self._groups(group_of))
-        return table[:, 0], table[:, 1:].astype(np.float32)
-
-    def _scores_and_means(self, indices: NDArray[np.int32], offsets: NDArray[np.int64], groups: Groups) -> Floats:
-        """J and mean outcomes; out of memory, the two halves of the subsets, whose bits do not depend on each other."""
+        """J of each subset; out of memory, the two halves of the subsets, whose bits do not depend on each other."""
         try:
             with self.streams():
                 batch = Batch(indices, offsets, self._send(indices), self._send(offsets), np.diff(offsets))
-                return np.asarray(self._scores(batch, groups))
+                return np.asarray(self._scores(batch))
         except torch.OutOfMemoryError as error:
             if len(offsets) <= 2:
                 raise MemoryError(f"{self.device} has too little free memory for a single probe: {REMEDY}") from error
@@ -84,35 +75,25 @@ class DeviceScorer(ABC):
             (indices[: stop - start], offsets[: middle + 1] - start),
             (indices[stop - start :], offsets[middle:] - stop),
         )
-        return np.concatenate([self._scores_and_means(*half, groups) for half in halves])
-
-    def _groups(self, group_of: NDArray[Any]) -> Groups:
-        """Groups on the device; those of the last call are still there."""
-        last, groups = self._last_groups
-        if last is not group_of:
-            groups = self.measure.groups(self.bound.groups_of_tests(group_of))
-            self.streams.synchronize()
-            self._last_groups = group_of, groups
-        return groups
+        return np.concatenate([self(*half) for half in halves])
 
     @abstractmethod
-    def _scores(self, batch: Batch, groups: Groups) -> Floats:
-        """J and mean outcomes (subsets, 1 + groups)."""
+    def _scores(self, batch: Batch) -> Floats:
+        """J of each subset."""
 
     def _measured(
         self,
         batch: Batch,
         chosen: NDArray[np.int64],
-        groups: Groups,
         predict: Callable[[Tensor], tuple[Tensor, Tensor]],
         at_a_time: Callable[[int], int],
     ) -> Floats:
-        """J, mean outcomes and accuracy of the arithmetic (subsets, 2 + groups) of the chosen subsets.
+        """J, and the accuracy of the arithmetic (subsets, 2), of the chosen subsets.
 
         ``predict`` takes a table of subsets and returns predictions (subsets, tests), and a number per subset that says
         how accurate the arithmetic was.
         """
-        tables = [np.empty((0, 2 + groups.of_tests.n_groups))]
+        tables = [np.empty((0, 2))]
         step = max(1, BATCH_BYTES // (8 * self.measure.n_tests))
         for start in range(0, len(chosen), step):
             subsets = chosen[start : start + step]
@@ -120,8 +101,7 @@ class DeviceScorer(ABC):
             for positions, table in self.tables(batch, subsets, at_a_time):
                 predicted, accuracy = (part[: len(positions)] for part in predict(table))
                 results[positions, :-1], results[positions, -1] = predicted, accuracy.double()
-            measured = self.measure(results[:, :-1], groups)
-            tables.append(torch.cat([measured, results[:, -1:]], dim=1).cpu().numpy())
+            tables.append(torch.stack([self.measure(results[:, :-1]), results[:, -1]], dim=1).cpu().numpy())
         return np.concatenate(tables)
 
     def _send(self, values: Any) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
@@ -21,7 +20,7 @@ from ..validation.errors import ParameterError
 from ..validation.stores import Stored, as_dense, column_blocks
 from ..validation.tables import SQUARED, canonical, columns_not_finite, some_columns
 from .base import Floats, Folds, Target
-from .scoring import GroupsOfTests, Measure, Outcomes, OutcomesByGroup
+from .scoring import Measure, ScoresPredictions
 
 Probes = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int64]]  # XT, rows of XT per subset, offsets
 STRATEGIES = ("mean", "median")
@@ -68,18 +67,14 @@ class SubsetColumns:
         if self.is_sparse:
             kernels.take_sparse(self.X.data, self.X.indices, self.X.indptr, self.place, subset, out)
         else:
-            matrix, places, centers = self.held(subset)
+            matrix, places, centers = self.X, subset, self.centers
+            if self.is_stored:
+                matrix, places = self.X.gather(subset)
+                centers = np.empty(matrix.shape[1])
+                centers[places] = self.centers[subset]
+                matrix = read_only(matrix)
             shifts = centers[places] if centred else np.zeros(len(places))
             kernels.take_dense(matrix, self.rows, places, np.argsort(places), shifts, out)
-
-    def held(self, subset: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[np.int32], Floats]:
-        """Dense matrix in memory with the columns of a subset, the position of each in it, and its columns' centers."""
-        if not self.is_stored:
-            return self.X, subset, self.centers
-        matrix, places = self.X.gather(subset)
-        centers = np.empty(matrix.shape[1])
-        centers[places] = self.centers[subset]
-        return read_only(matrix), places, centers
 
 
 def column_centers(X: Any, *, missing: bool = False) -> tuple[Floats, NDArray[np.bool_]]:
@@ -135,14 +130,12 @@ class FeatureMajor:
     centred: bool = True
     places: NDArray[np.int64] | None = None
 
-    def scored(
-        self, subsets: Subsets, groups: GroupsOfTests, score: Callable[[Probes, Outcomes, Floats], None]
-    ) -> tuple[Floats, Floats]:
-        """J and mean outcomes of subsets, which ``score`` computes for the probes of a batch."""
-        scores, by_group = np.empty(len(subsets)), groups.outcomes(len(subsets))
+    def scored(self, subsets: Subsets, score: Callable[[Probes], Floats]) -> Floats:
+        """J of subsets, which ``score`` computes for the probes of a batch."""
+        scores = np.empty(len(subsets))
         for part, XT, indices, offsets in self.batches(subsets):
-            score((XT, indices, offsets), by_group.of_subsets(part), scores[part])
-        return scores, by_group.means
+            scores[part] = score((XT, indices, offsets))
+        return scores
 
     def batches(self, subsets: Subsets) -> Iterator[tuple[slice, NDArray[Any], NDArray[np.int32], NDArray[np.int64]]]:
         """Batches of subsets, as (which subsets, XT, their features as rows of XT, offsets)."""
@@ -183,9 +176,6 @@ class FeatureMajor:
         return {name: value for name, value in self.__dict__.items() if name != "XT"}
 
 
-ColumnLines = FeatureMajor  # the old name, until all criteria use the new one
-
-
 def about_middles(X: Any) -> Any:
     """Sparse X in CSC format; columns with mostly nonzero values far from 0 minus their median, or squares lose digits.
 
@@ -206,8 +196,6 @@ def about_middles(X: Any) -> Any:
 
 def require_fillable(X: Any, missing: Any) -> None:
     """Refuse an unknown strategy for missing values, and missing values in sparse X."""
-    if missing is None:
-        return
     if missing not in STRATEGIES:
         raise ParameterError(f"missing={missing!r}: choose 'mean', 'median', or None, which refuses NaN")
     if sp.issparse(X):
@@ -263,7 +251,7 @@ class Missing:
 
 
 @dataclass(frozen=True)
-class BoundToColumns(OutcomesByGroup):
+class BoundToColumns(ScoresPredictions):
     """Base of bound criteria that gather columns and fill missing values; rows are in the order of the columns."""
 
     columns: SubsetColumns
@@ -271,34 +259,3 @@ class BoundToColumns(OutcomesByGroup):
     folds: Folds
     measure: Measure
     missing: Missing
-
-    def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        """J of the subset with each candidate added; for a complete one independent of the other candidates."""
-        scores, is_incomplete = np.empty(len(candidates)), self.missing.number[candidates] >= 0
-        for chosen in (is_incomplete, ~is_incomplete):
-            if chosen.any():
-                scores[chosen] = self._plus_each(subset, candidates[chosen])
-        return scores
-
-    def _plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        return super().plus_each(subset, candidates)
-
-
-@dataclass(frozen=True)
-class BoundLeftOut(OutcomesByGroup):
-    """Base of bound criteria that score all probes of a batch in one compiled call from feature-major X."""
-
-    lines: FeatureMajor
-    target: Target
-    folds: Folds
-    measure: Measure
-
-    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        return self.lines.scored(subsets, groups, self._score)
-
-    @abstractmethod
-    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None: ...
-
-    @property
-    def columns(self) -> SubsetColumns:
-        return self.lines.columns

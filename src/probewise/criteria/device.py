@@ -51,14 +51,6 @@ class OnDevice:
     def __call__(self, subsets: Subsets) -> Floats:
         return self.scorer(subsets.indices, subsets.offsets)
 
-    @property
-    def row_shares(self) -> Floats | None:
-        return getattr(self.bound, "row_shares", None)
-
-    def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
-        """J and the mean outcomes of groups of rows; see `OutcomesByGroup.outcomes`."""
-        return self.scorer.outcomes(subsets.indices, subsets.offsets, group_of)
-
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added."""
         return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
@@ -70,14 +62,14 @@ class OnDevice:
 
         return IN_FLIGHT if memory(str(find(self.device))) >= MUCH_MEMORY else FEW_IN_FLIGHT
 
-    def warm_up(self, largest: int, group_of: NDArray[Any] | None) -> None:
+    def warm_up(self, largest: int) -> None:
         """Send X and compile for subsets of all sizes in the background; an error here will occur again later."""
 
         def score_samples() -> None:
             sizes = np.unique(np.linspace(1, largest, 12, dtype=int)).tolist()
             subsets = Subsets.of([range(size) for size in sizes])
             with suppress(Exception):
-                self(subsets) if group_of is None else self.outcomes(subsets, group_of)
+                self(subsets)
 
         threading.Thread(target=score_samples, daemon=True).start()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -16,12 +17,13 @@ from ..kernels.products import ROWS
 from ..validation.errors import ParameterError
 from ..validation.tables import SQUARED
 from .base import Criterion, Floats
-from .columns import BoundToColumns, ColumnLines, Missing, Probes, SubsetColumns, refuse_filling, require_fillable
-from .scoring import GroupsOfTests, Outcomes, ScoredTests, bind_target
+from .columns import BoundToColumns, FeatureMajor, Missing, Probes, SubsetColumns, refuse_filling, require_fillable
+from .scoring import bind_target
 
 FEWEST_ROWS = 500  # for which comparing each pair of rows once pays
 
 
+@dataclass(eq=False, repr=False)
 class KNN(Criterion):
     """Cross-validated score of a k-nearest-neighbor vote (or mean) with Euclidean distances.
 
@@ -47,7 +49,7 @@ class KNN(Criterion):
     n_neighbors : int, default=3
         Number of neighbors that vote; the papers use 3.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if y is continuous, that is, has fractions.
+        "auto" is regression if y has fractions or many distinct whole numbers.
     missing : {"mean", "median"} or None, default=None
         Replacement for NaN in dense X: mean or median of the column among the training rows of each fold, as a
         ``SimpleImputer`` before the classifier would fill it (0 if all training values are missing). Subsets with such
@@ -68,15 +70,16 @@ class KNN(Criterion):
     goes_by_width = True
     widths = SQUARED
 
-    def __init__(self, n_neighbors: int = 3, *, task: str = "auto", missing: str | None = None) -> None:
-        self.n_neighbors = n_neighbors
-        self.task = task
-        self.missing = missing
+    n_neighbors: int = 3
+    _: KW_ONLY
+    task: str = "auto"
+    missing: str | None = None
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundKNN:
-        require_fillable(X, self.missing)
+        if self.missing is not None:
+            require_fillable(X, self.missing)
         estimators = f"KNeighborsClassifier({self.n_neighbors})", f"KNeighborsRegressor({self.n_neighbors})"
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
         most = folds.smallest_train
@@ -109,57 +112,53 @@ class BoundKNN(BoundToColumns):
     """Rows are in fold order if each is tested once; otherwise the tested rows follow all rows."""
 
     n_neighbors: int
+    counts: Counter[str] = field(default_factory=Counter, repr=False)  # tests, and tests with exact distances
 
-    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        scores, by_group = np.empty(len(subsets)), groups.outcomes(len(subsets))
+    def __call__(self, subsets: Subsets) -> Floats:
+        if not len(self.missing.columns):
+            return self.XT.scored(subsets, self._scores)
         is_incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
-        if not is_incomplete.all():
-            complete = subsets.only(~is_incomplete) if is_incomplete.any() else subsets
-            scores[~is_incomplete], by_group.means[~is_incomplete] = self.XT.scored(complete, groups, self._score)
+        scores = np.empty(len(subsets))
+        scores[~is_incomplete] = self.XT.scored(subsets.only(~is_incomplete), self._scores)
         for k in np.flatnonzero(is_incomplete).tolist():
-            scores[k] = self._score_filled(subsets[k], by_group.of_subsets(k))
-        return scores, by_group.means
+            scores[k] = self._score_filled(subsets[k])
+        return scores
 
-    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
+    def _scores(self, probes: Probes) -> Floats:
         XT, indices, offsets = probes
-        columns = self._with_extents(XT)
+        columns, scores = self._with_extents(XT), np.empty(len(offsets) - 1)
         for part in self.scored_tests.pieces(len(scores)):
-            predicted = np.empty((len(scores[part]), len(self.scored_tests.truth)))
+            predicted = np.empty((part.stop - part.start, len(self.scored_tests.truth)))
             own = indices, offsets[part.start : part.stop + 1]
             n_exact = kernels.vote_probes(
                 columns, own, self.layout, self.n_neighbors, self.truth, self.precision, predicted
             )
             self.counts["exact"] += n_exact
             self.counts["tests"] += predicted.size
-            self.scored_tests.score(predicted, by_group.of_subsets(part), scores[part])
+            scores[part] = self.score(predicted)
+        return scores
 
-    def _score_filled(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
+    def _score_filled(self, subset: NDArray[np.int32]) -> float:
         """J of one subset with missing values: each fold fills them differently and has its own distances."""
-        values, scores = np.empty((self.folds.n_rows, len(subset))), np.empty(len(self.folds.splits))
+        values, predicted = np.empty((self.folds.n_rows, len(subset))), np.empty((1, len(self.scored_tests.truth)))
         self.columns.take(subset, values)
         rows, places = np.nonzero(np.isnan(values))
         which = self.missing.number[subset[places]]
         tests, trains, train = self.layout[:3]
         probe = np.arange(len(subset), dtype=np.int32), np.array([0, len(subset)])
         precision = np.array([np.finfo(np.float32).eps, np.finfo(np.float32).tiny], np.float32)
-        for fold in range(len(scores)):
+        for fold in range(len(self.folds.splits)):
             values[rows, places] = self.missing.fills[fold, which]
             XT = np.ascontiguousarray(values.T if self.XT.places is None else values.T[:, self.XT.places])
-            own = slice(tests[fold] - tests[0], tests[fold + 1] - tests[0])
+            own = predicted[:, tests[fold] - tests[0] : tests[fold + 1] - tests[0]]
             layout = Layout(tests[fold : fold + 2], trains[fold : fold + 2], train, False, False)
-            predicted = np.empty((1, own.stop - own.start))
-            columns = XT, *extents(XT)
-            kernels.vote_probes(columns, probe, layout, self.n_neighbors, self.truth, precision, predicted)
-            known = self.measure.tests(
-                self.scored_tests.truth[own], self.scored_tests.weights[own], self.target.n_classes
-            )
-            scores[fold] = known.score_one(predicted[0], by_group.of_tests(own))
-        return float(scores.mean())
+            kernels.vote_probes((XT, *extents(XT)), probe, layout, self.n_neighbors, self.truth, precision, own)
+        return float(self.score(predicted)[0])
 
     @cached_property
-    def XT(self) -> ColumnLines:
+    def XT(self) -> FeatureMajor:
         places = None if self.folds.is_partition else np.append(np.arange(self.folds.n_rows), self.folds.order)
-        return ColumnLines(self.columns, self.columns.dtype, centred=False, places=places)
+        return FeatureMajor(self.columns, self.columns.dtype, centred=False, places=places)
 
     @cached_property
     def precision(self) -> NDArray[Any]:
@@ -194,14 +193,6 @@ class BoundKNN(BoundToColumns):
         targets = self.target.values[rows].astype(np.float64)
         return targets, keys, keepers, self.target.n_classes, self.measure.code
 
-    @cached_property
-    def scored_tests(self) -> ScoredTests:
-        return self.measure.tests_of(self.folds, self.target.values, self.target.n_classes)
-
-    @cached_property
-    def counts(self) -> dict[str, int]:
-        return {"exact": 0, "tests": 0}
-
     @property
     def exact_share(self) -> float:
         """Share of the tests so far that needed exact distances, which takes several times as long."""
@@ -209,14 +200,10 @@ class BoundKNN(BoundToColumns):
 
     def _with_extents(self, XT: NDArray[Any]) -> tuple[Any, ...]:
         """XT and its `extents`, which are computed once if XT is kept."""
-        known: tuple[Any, ...] | None = self._extents.get("of")
+        known: tuple[Any, ...] | None = self.__dict__.get("_extents")
         if known is None or known[0] is not XT:
-            known = self._extents["of"] = XT, *extents(XT)
+            known = self.__dict__["_extents"] = XT, *extents(XT)
         return known
-
-    @cached_property
-    def _extents(self) -> dict[str, tuple[Any, ...]]:
-        return {}
 
     def __getstate__(self) -> dict[str, Any]:
         """State without the extents, which another process computes itself."""

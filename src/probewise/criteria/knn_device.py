@@ -18,7 +18,6 @@ from ..kernels.scores import PROBABILITY, ROC_AUC
 from ..kernels.votes import TYPICAL
 from .base import Floats, Folds
 from .base_device import BATCH_BYTES, Batch, DeviceScorer, at_a_time
-from .scoring_device import Groups
 
 MOST_NEIGHBORS = 32
 MOST_IN_GRID = 65_535  # subsets at a time: CUDA's limit on the second dimension of a grid
@@ -85,9 +84,8 @@ class DeviceKNN(DeviceScorer):
             parts = RowsByFold.of(bound.folds, together=False, tile=tile)
             self.filled = [Search(self, part, fills) for part, fills in zip(parts, self.missing.fills, strict=True)]
 
-    def _scores(self, batch: Batch, groups: Groups) -> Floats:
-        n_groups = groups.of_tests.n_groups
-        scores = torch.empty((len(batch.sizes), 1 + n_groups), dtype=torch.float64, device=self.device)
+    def _scores(self, batch: Batch) -> Floats:
+        scores = torch.empty(len(batch.sizes), dtype=torch.float64, device=self.device)
         incomplete = np.zeros(len(batch.sizes), bool)
         if self.filled:
             incomplete = self.missing.in_each(batch.indices, batch.offsets)
@@ -97,7 +95,7 @@ class DeviceKNN(DeviceScorer):
             step = int(np.clip(step, 1, MOST_IN_GRID))
             for start in range(0, len(positions), step):
                 chunk = positions[start : start + step]
-                scores[self._send(chunk)] = self.measure(self._predicted(searches, batch, chunk), groups)
+                scores[self._send(chunk)] = self.measure(self._predicted(searches, batch, chunk))
         return scores.cpu().numpy()
 
     def _predicted(self, searches: list[Search], batch: Batch, chosen: NDArray[np.int64]) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,12 +16,13 @@ from ..kernels import ridge, ridge_sums
 from ..validation.errors import ParameterError
 from ..validation.tables import SQUARED
 from .base import Criterion, Floats
-from .columns import BoundToColumns, ColumnLines, Missing, Probes, SubsetColumns, about_middles, require_fillable
-from .scoring import GroupsOfTests, Outcomes, ScoredTests, bind_target
+from .columns import BoundToColumns, FeatureMajor, Missing, Probes, SubsetColumns, about_middles, require_fillable
+from .scoring import ScoredTests, bind_target
 
 NO_WEIGHT = 1e-200  # stands for a weight of 0, relative to the largest: the row is predicted and changes nothing
 
 
+@dataclass(eq=False, repr=False)
 class Linear(Criterion):
     """Cross-validated score of a ridge classifier (accuracy) or ridge regression (R^2).
 
@@ -45,7 +46,7 @@ class Linear(Criterion):
     alpha : float, default=1.0
         Penalty on the squared weights, above 0; in the units of the data, so scale columns of different units.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if y is continuous, that is, has fractions.
+        "auto" is regression if y has fractions or many distinct whole numbers.
     missing : {"mean", "median"} or None, default=None
         Replacement for NaN in dense X: mean or median of the column among the training rows of each fold, as a
         ``SimpleImputer`` before the ridge model would fill it (0 if all training values are missing). Subsets with such
@@ -64,17 +65,18 @@ class Linear(Criterion):
     streams = True
     widths = SQUARED
 
-    def __init__(self, alpha: float = 1.0, *, task: str = "auto", missing: str | None = None) -> None:
-        self.alpha = alpha
-        self.task = task
-        self.missing = missing
+    alpha: float = 1.0
+    _: KW_ONLY
+    task: str = "auto"
+    missing: str | None = None
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundLinear:
         if not self.alpha > 0:
             raise ParameterError(f"alpha={self.alpha!r} must be above 0; a small value is nearly least squares")
-        require_fillable(X, self.missing)
+        if self.missing is not None:
+            require_fillable(X, self.missing)
         estimators = ("RidgeClassifier()", "Ridge()")
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
         X = about_middles(X) if sp.issparse(X) else X
@@ -92,35 +94,44 @@ class BoundLinear(BoundToColumns):
 
     alpha: float
 
-    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        scores, by_group = np.empty(len(subsets)), groups.outcomes(len(subsets))
+    def __call__(self, subsets: Subsets) -> Floats:
+        if self.has_sums or len(self.missing.columns):
+            scores = self._scores_by_kind(subsets)
+        else:
+            scores = self.XT.scored(subsets, self._scores)
+        for k in np.flatnonzero(np.isnan(scores)).tolist():
+            scores[k] = self._score_by_qr(subsets[k])
+        return scores
+
+    def _scores_by_kind(self, subsets: Subsets) -> Floats:
+        """J of subsets by sums of folds, with missing values, or neither; NaN where too few digits are left."""
+        scores = np.empty(len(subsets))
         is_incomplete = self.missing.in_each(subsets.indices, subsets.offsets)
         by_sums = ~is_incomplete & (subsets.sizes < self.folds.n_rows) & self.has_sums
         rest = ~is_incomplete & ~by_sums
         if by_sums.any():
-            scores[by_sums], by_group.means[by_sums] = self._scores_by_sums(subsets.only(by_sums), groups)
+            scores[by_sums] = self._scores_by_sums(subsets.only(by_sums))
         if rest.any():
-            scores[rest], by_group.means[rest] = self.XT.scored(subsets.only(rest), groups, self._score)
+            scores[rest] = self.XT.scored(subsets.only(rest), self._scores)
         for k in np.flatnonzero(is_incomplete).tolist():
-            scores[k] = self._score_filled(subsets[k], by_group.of_subsets(k))
-        for k in np.flatnonzero(np.isnan(scores)).tolist():
-            by_group.means[k] = 0.0
-            scores[k] = self._score_by_qr(subsets[k], by_group.of_subsets(k))
-        return scores, by_group.means
+            scores[k] = self._score_filled(subsets[k])
+        return scores
 
-    def _score(self, probes: Probes, by_group: Outcomes, scores: Floats) -> None:
+    def _scores(self, probes: Probes) -> Floats:
+        """J of probes; NaN where too few digits are left."""
         XT, indices, offsets = probes
+        scores = np.empty(len(offsets) - 1)
         for part in self.scored_tests.pieces(len(scores), len(self.fit.targets)):
-            decisions = np.empty((len(scores[part]), len(self.scored_tests.truth), len(self.fit.targets)))
+            decisions = np.empty((part.stop - part.start, len(self.scored_tests.truth), len(self.fit.targets)))
             own = offsets[part.start : part.stop + 1]
             are_sure = ridge.decide(XT, indices, own, self._problems, self.fit, decisions)
-            self._score_decisions(decisions, by_group.of_subsets(part), scores[part])
-            scores[part][~are_sure] = np.nan
+            scores[part] = np.where(are_sure, self._scores_of_decisions(decisions), np.nan)
+        return scores
 
-    def _score_decisions(self, decisions: Floats, by_group: Outcomes, scores: Floats) -> None:
+    def _scores_of_decisions(self, decisions: Floats) -> Floats:
         predicted = np.empty(decisions.shape[:2])
         ridge_sums.predict(decisions, self.folds.borders, self._tests_for_kernels, predicted)
-        self.scored_tests.score(predicted, by_group, scores)
+        return self.score(predicted)
 
     @cached_property
     def has_sums(self) -> bool:
@@ -137,16 +148,14 @@ class BoundLinear(BoundToColumns):
         XT = next(self.XT.batches(everything))[1]
         return ridge_sums.moments(XT, self.folds.borders, self.fit)
 
-    def _scores_by_sums(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        scores, by_group = np.empty(len(subsets)), groups.outcomes(len(subsets))
+    def _scores_by_sums(self, subsets: Subsets) -> Floats:
+        scores, numbers = np.empty(len(subsets)), np.arange(len(subsets))
         for part in self.scored_tests.pieces(len(subsets)):
-            numbers = np.arange(len(subsets))
             own = subsets.only((numbers >= part.start) & (numbers < part.stop))
             predicted, are_sure = np.empty((len(own), self.folds.n_rows)), np.ones(len(own), bool)
             self._predict_by_sums(own, predicted, are_sure)
-            self.scored_tests.score(predicted, by_group.of_subsets(part), scores[part])
-            scores[part][~are_sure] = np.nan
-        return scores, by_group.means
+            scores[part] = np.where(are_sure, self.score(predicted), np.nan)
+        return scores
 
     def _predict_by_sums(self, subsets: Subsets, predicted: Floats, are_sure: NDArray[np.bool_]) -> None:
         borders, tests, X = self.folds.borders, self._tests_for_kernels, self.columns.X
@@ -163,7 +172,7 @@ class BoundLinear(BoundToColumns):
                 are_sure[part],
             )  # fmt: skip
 
-    def _score_filled(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
+    def _score_filled(self, subset: NDArray[np.int32]) -> float:
         """J of a subset with missing values, which each fold fills differently; NaN if too few digits are left."""
         decisions = np.empty((1, len(self.scored_tests.truth), len(self.fit.targets)))
         probe, start, is_sure = (np.arange(len(subset), dtype=np.int32), np.array([0, len(subset)])), 0, True
@@ -171,20 +180,16 @@ class BoundLinear(BoundToColumns):
             own = decisions[:, start : start + problem.n_tested]
             is_sure &= bool(ridge.decide(np.ascontiguousarray(values.T), *probe, [problem], self.fit, own)[0])
             start += problem.n_tested
-        score = np.full(1, np.nan)
-        if is_sure:
-            self._score_decisions(decisions, by_group.of_subsets(None), score)
-        return float(score[0])
+        return float(self._scores_of_decisions(decisions)[0]) if is_sure else np.nan
 
-    def _score_by_qr(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
+    def _score_by_qr(self, subset: NDArray[np.int32]) -> float:
         """J from a QR factorization of the columns, which loses half as many digits and takes far longer."""
-        decisions, score = [], np.empty(1)
+        decisions = []
         for problem, values in zip(self._splits_as_problems, self._filled(subset), strict=True):
             train, test = np.split(problem.rows, problem.borders[1:2])
             targets, roots = self.fit.targets[:, train], self.fit.roots[train]
             decisions.append(ridge.by_qr(values[train], targets, roots, self.alpha, values[test]))
-        self._score_decisions(np.concatenate(decisions)[None], by_group.of_subsets(None), score)
-        return float(score[0])
+        return float(self._scores_of_decisions(np.concatenate(decisions)[None])[0])
 
     def _filled(self, subset: NDArray[np.int32]) -> Iterator[Floats]:
         """The columns of a subset (rows, features), with missing values filled for each fold in turn."""
@@ -196,8 +201,8 @@ class BoundLinear(BoundToColumns):
             yield values
 
     @cached_property
-    def XT(self) -> ColumnLines:
-        return ColumnLines(self.columns)
+    def XT(self) -> FeatureMajor:
+        return FeatureMajor(self.columns)
 
     @cached_property
     def fit(self) -> ridge.Fit:

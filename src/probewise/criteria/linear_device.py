@@ -25,7 +25,6 @@ from ..kernels.ridge_sums import SLOPE
 from ..kernels.scores import PROBABILITY, ROC_AUC
 from .base import Floats
 from .base_device import FOLDS_AT_A_TIME, Batch, DeviceScorer, at_a_time, some_folds, stack_folds, take_test_rows
-from .scoring_device import Groups
 
 ROWS_AT_A_TIME = 4096
 # Pivots, as shares of the diagonal, below which float32 has too few digits left: for a decision, or for a number.
@@ -235,17 +234,17 @@ class DeviceLinear(DeviceScorer):
             grams[fold] = gram
         return grams
 
-    def _scores(self, batch: Batch, groups: Groups) -> Floats:
-        """J and mean outcomes: in float32 where that is accurate, else in float64, else on the CPU."""
-        spreads, scores = self._least_spreads(batch), np.empty((len(batch.sizes), 2 + groups.of_tests.n_groups))
+    def _scores(self, batch: Batch) -> Floats:
+        """J: in float32 where that is accurate, else in float64, else on the CPU."""
+        spreads, scores = self._least_spreads(batch), np.empty((len(batch.sizes), 2))
         fits_float32 = spreads >= (LEAST_FLOAT64_PIVOT if self.table is not None else self.least_pivot)
         subsets = np.flatnonzero(fits_float32)
-        scores[subsets] = self._scores_in(torch.float32, batch, subsets, groups)
+        scores[subsets] = self._scores_in(torch.float32, batch, subsets)
         subsets = np.flatnonzero(~(fits_float32 & (scores[:, -1] >= self.least_pivot)))
-        scores[subsets] = self._scores_in(torch.float64, batch, subsets, groups)
+        scores[subsets] = self._scores_in(torch.float64, batch, subsets)
         for subset in subsets[~(scores[subsets, -1] * spreads[subsets] >= LEAST_FLOAT64_PIVOT)].tolist():
-            scores[subset, :-1] = exact_score(self.bound, batch, subset, groups)
-        return scores[:, :-1]
+            scores[subset, 0] = exact_score(self.bound, batch, subset)
+        return scores[:, 0]
 
     def _least_spreads(self, batch: Batch) -> Floats:
         """Least spread of the features of each subset; see `least_spread`."""
@@ -254,10 +253,10 @@ class DeviceLinear(DeviceScorer):
             spreads[is_filled] = np.minimum.reduceat(self.least_spread[batch.indices], batch.offsets[:-1][is_filled])
         return spreads
 
-    def _scores_in(self, dtype: torch.dtype, batch: Batch, subsets: NDArray[np.int64], groups: Groups) -> Floats:
-        """J, mean outcomes and the least pivot of the given subsets, computed in ``dtype``."""
+    def _scores_in(self, dtype: torch.dtype, batch: Batch, subsets: NDArray[np.int64]) -> Floats:
+        """J and the least pivot of the given subsets, computed in ``dtype``."""
         at_a_time = partial(self._at_a_time, dtype=dtype)
-        return self._measured(batch, subsets, groups, partial(self._predicted, dtype=dtype), at_a_time)
+        return self._measured(batch, subsets, partial(self._predicted, dtype=dtype), at_a_time)
 
     def _at_a_time(self, width: int, dtype: torch.dtype) -> int:
         n_folds, n_outputs = min(self.n_splits, FOLDS_AT_A_TIME), self.task.outputs.shape[1]
@@ -341,11 +340,11 @@ class DeviceLeftOutLinear(DeviceScorer):
         self.sides = (self.outputs - (self.outputs @ self.shares)[:, None]) * self.roots
         self.exclusions = self.task.exclusions(bound.known, self.device).T if self.task.n_classes else None
 
-    def _scores(self, batch: Batch, groups: Groups) -> Floats:
-        scores = self._measured(batch, np.arange(len(batch.sizes)), groups, self._predicted, self._at_a_time)
+    def _scores(self, batch: Batch) -> Floats:
+        scores = self._measured(batch, np.arange(len(batch.sizes)), self._predicted, self._at_a_time)
         for subset in np.flatnonzero(~(scores[:, -1] >= LEAST_FLOAT64_PIVOT)).tolist():
-            scores[subset, :-1] = exact_score(self.bound, batch, subset, groups)
-        return scores[:, :-1]
+            scores[subset, 0] = exact_score(self.bound, batch, subset)
+        return scores[:, 0]
 
     def _at_a_time(self, width: int) -> int:
         n_bytes = 8 * (3 * width * (width + self.n_rows) + (6 * len(self.outputs) + 4) * self.n_rows)
@@ -380,10 +379,6 @@ def least_spread(scatters: Tensor, squares: Tensor) -> Tensor:
     return torch.where(least < LEAST_FLOAT64_PIVOT, least, shares)
 
 
-def exact_score(bound: Any, batch: Batch, subset: int, groups: Groups) -> Floats:
-    """J and mean outcomes of a subset from the CPU, for subsets that need more digits than float64 has."""
-    subsets = Subsets.of([batch.indices[batch.offsets[subset] : batch.offsets[subset + 1]]])
-    if not groups.of_tests.n_groups:
-        return np.asarray(bound(subsets))
-    scores, means = bound._scores(subsets, groups.of_tests)
-    return np.concatenate([scores, means[0]])
+def exact_score(bound: Any, batch: Batch, subset: int) -> float:
+    """J of a subset from the CPU, for subsets that need more digits than float64 has."""
+    return float(bound(Subsets.of([batch.indices[batch.offsets[subset] : batch.offsets[subset + 1]]]))[0])

@@ -14,8 +14,8 @@ from ..kernels import bayes as kernels
 from ..validation.errors import ParameterError
 from ..validation.stores import as_dense
 from ..validation.tables import SQUARED, canonical
-from .base import Criterion, Floats, Folds, Target
-from .scoring import GroupsOfTests, Measure, OutcomesByGroup, bind_target
+from .base import Criterion, Floats, Folds, Target, kind_of_target
+from .scoring import Measure, ScoresPredictions, bind_target
 
 Integers = NDArray[np.int64]
 MEMORY_LIMIT = 2**30  # bytes of models
@@ -70,6 +70,7 @@ class NaiveBayes(Criterion):
 
     block_size = 100
     streams = True
+    task = "classification"
     widths = SQUARED
 
     def __init__(self, *, var_smoothing: float = 1e-9) -> None:
@@ -78,7 +79,7 @@ class NaiveBayes(Criterion):
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundNaiveBayes:
-        if not Target.of(y).is_classification:
+        if kind_of_target(np.asarray(y)).startswith("continuous"):
             raise ParameterError(
                 "y is continuous and NaiveBayes needs classes: give class labels, or use criterion='knn' or 'linear'"
             )
@@ -96,7 +97,7 @@ class NaiveBayes(Criterion):
 
 
 @dataclass(frozen=True)
-class BoundNaiveBayes(OutcomesByGroup):
+class BoundNaiveBayes(ScoresPredictions):
     """X, and the models of all features, one for each fold, if these fit in memory."""
 
     X: Any
@@ -106,13 +107,12 @@ class BoundNaiveBayes(OutcomesByGroup):
     var_smoothing: float
     models: list[kernels.Model] | None = None
 
-    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        tests = self.measure.tests_of(self.folds, self.target.values, self.target.n_classes)
+    def __call__(self, subsets: Subsets) -> Floats:
         labels = self.target.values[self.folds.order]
         parts = [slice(0, len(labels))] if self.folds.is_loo else self.folds.parts
-        scores, by_group = np.empty(len(subsets)), groups.outcomes(len(subsets))
+        scores = np.empty(len(subsets))
         n_columns = 1 if self.models else int(subsets.sizes.max(initial=1))
-        for some in tests.pieces(len(subsets), n_columns):
+        for some in self.scored_tests.pieces(len(subsets), n_columns):
             offsets, models = subsets.offsets[some.start : some.stop + 1], self.models
             indices: Any = subsets.indices[offsets[0] : offsets[-1]]
             if models is None:
@@ -123,8 +123,8 @@ class BoundNaiveBayes(OutcomesByGroup):
             for model, part in zip(models, parts, strict=True):
                 options = self.var_smoothing, self.measure.code, part.start
                 kernels.predict(model, indices, offsets, labels[part], *options, predicted)
-            tests.score(predicted, by_group.of_subsets(some), scores[some])
-        return scores, by_group.means
+            scores[some] = self.score(predicted)
+        return scores
 
     @property
     def weights(self) -> Floats:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn import config_context
-from sklearn.base import ClassifierMixin, RegressorMixin, clone, is_classifier, is_regressor
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.metrics import check_scoring
 from sklearn.pipeline import Pipeline
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -19,16 +18,10 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import has_fit_parameter
 
 from ..engine.probes import Subsets
-from ..kernels.scores import F1_MACRO
 from ..validation.parameters import check_parameter, number
 from .base import Criterion, Floats, Folds, Target, require_few_classes, stable_text
-from .predictions import NO_WEIGHTS, require_score_for
-from .scoring import FOR_CLASSES, FOR_NUMBERS, GroupsOfTests, Measure, Outcomes, OutcomesByGroup, refuse_one_row
-
-MEANS_OVER_ROWS = {
-    name: (FOR_CLASSES | FOR_NUMBERS)[name]
-    for name in ("accuracy", "balanced_accuracy", "r2", "neg_mean_squared_error", "neg_mean_absolute_error")
-}
+from .predictions import require_score_for
+from .scoring import refuse_one_row
 
 ERROR_SCORE = (number(), "raise")
 
@@ -83,6 +76,8 @@ class Scorer(Criterion):
 
     @property
     def task(self) -> str:
+        if is_classifier(self.estimator):
+            return "classification"
         return "regression" if is_regressor(self.estimator) else "auto"
 
     def bind(
@@ -107,8 +102,8 @@ class Scorer(Criterion):
 
 
 @dataclass(frozen=True)
-class BoundScorer(OutcomesByGroup):
-    """Outcomes of rows are known if the score is one of ``MEANS_OVER_ROWS``."""
+class BoundScorer:
+    """An estimator bound to the data."""
 
     estimator: Any
     X: Any
@@ -117,36 +112,19 @@ class BoundScorer(OutcomesByGroup):
     scoring: Any
     weights: Floats | None = None
 
-    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        by_group = groups.outcomes(len(subsets))
-        scores = [self._score(subset, by_group.of_subsets(k)) for k, subset in enumerate(subsets)]
-        return np.array(scores, dtype=np.float64), by_group.means
+    def __call__(self, subsets: Subsets) -> Floats:
+        return np.array([self._score(subset) for subset in subsets], dtype=np.float64)
 
-    @cached_property
-    def measure(self) -> Measure:  # type: ignore[override]
-        """The score by name; one without outcomes of rows counts as F1, which is no mean over rows."""
-        default = type(self.estimator).score if hasattr(self.estimator, "score") else None
-        name = {ClassifierMixin.score: "accuracy", RegressorMixin.score: "r2"}.get(default, "other")
-        name = name if self.scoring is None else str(self.scoring)
-        is_known = name in MEANS_OVER_ROWS and self.weights is None and self.y.ndim == 1
-        return Measure(name, MEANS_OVER_ROWS[name] if is_known else F1_MACRO, np.empty(0))
-
-    @cached_property
-    def target(self) -> Target:  # type: ignore[override]
-        return Target.of(self.y, "classification" if self.measure.is_of_labels else "regression")
-
-    def _score(self, subset: NDArray[np.int32], by_group: Outcomes) -> float:
-        """Mean score of the folds, as `cross_val_score` computes it, and the outcomes of the test rows."""
+    def _score(self, subset: NDArray[np.int32]) -> float:
+        """Mean score of the folds, as `cross_val_score` computes it."""
         columns, scores = self.X[:, subset], []
         rows = columns.tocsr() if sp.issparse(columns) else columns
         with config_context(enable_metadata_routing=False):
             scorer, weight_name = check_scoring(self.estimator, self.scoring), _weight_name(self.estimator)
-            for (train, test), tests in zip(self.folds.splits, self.folds.parts, strict=True):
+            for train, test in self.folds.splits:
                 options = {} if self.weights is None or weight_name is None else {weight_name: self.weights[train]}
                 fitted = clone(self.estimator).fit(rows[train], self.y[train], **options)
                 scores.append(self._score_fold(scorer, fitted, rows[test], test))
-                if len(by_group.groups):
-                    self._add_outcomes(test, fitted.predict(rows[test]), by_group.of_tests(tests))
         return float(np.mean(scores))
 
     def _score_fold(self, scorer: Any, fitted: Any, rows: Any, test: NDArray[np.int64]) -> float:
@@ -164,13 +142,6 @@ class BoundScorer(OutcomesByGroup):
                 ) from error
             return scorer(fitted, rows, self.y[test])
 
-    def _add_outcomes(self, test: NDArray[np.int64], predicted: NDArray[Any], by_group: Outcomes) -> None:
-        order = np.argsort(test, kind="stable")
-        truth, predicted = self.y[test][order], predicted[order]
-        if self.measure.is_of_labels:
-            truth, predicted = np.zeros(len(test)), (truth != predicted).astype(np.float64)
-        self.measure.tests(truth, NO_WEIGHTS, 0).score_one(np.asarray(predicted, np.float64), by_group)
-
 
 class Tree(Criterion):
     """Cross-validated score of a decision tree: accuracy for classes, R^2 for numbers.
@@ -186,7 +157,7 @@ class Tree(Criterion):
     min_samples_leaf : int, default=1
         Fewest rows of a leaf; larger is smoother and faster.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if y is continuous, that is, contains fractions.
+        "auto" is regression if y has fractions or many distinct whole numbers.
 
     Examples
     --------

@@ -1,8 +1,6 @@
-"""Scores of the built-in criteria: the measure by name, weights of rows, and the outcome of each row.
+"""Scores of the built-in criteria: the measure by name, weights of rows, and scores of predictions.
 
-Words: a "test" is a prediction for a test row of a fold. The "outcome" of a row is its contribution to a score that is
-a mean over rows: 1 if its class is predicted and 0 if not, the probability of its own class, minus its squared or
-absolute error, or (R^2) 1 minus its squared error divided by the mean squared deviation of the rows scored with it.
+A "test" is a prediction for a test row of a fold.
 """
 
 from __future__ import annotations
@@ -110,57 +108,16 @@ class Measure:
             return self.code == kernels.PREDICTION and self.of_predictions.target.is_classification
         return self.code in (kernels.ACCURACY, kernels.BALANCED_ACCURACY, kernels.F1_MACRO)
 
-    def of_rows(self, rows: Any) -> Floats:
-        """Weights of some rows."""
-        return self.weights[rows] if self.is_weighted else self.weights
-
     @property
     def is_mean_over_rows(self) -> bool:
         return self.code not in (kernels.F1_MACRO, kernels.ROC_AUC, kernels.PREDICTION)
 
-    def shares(self, rows: NDArray[np.int64], target: Target) -> Floats:
-        """Share of each of these rows in their common score, for a score that is a mean over rows."""
-        weights = self.weights[rows] if self.is_weighted else np.ones(len(rows))
-        if self.code != kernels.BALANCED_ACCURACY:
-            return weights / weights.sum()
-        codes = target.values[rows]
-        by_class = np.bincount(codes, weights, minlength=target.n_classes)
-        return weights / np.where(by_class > 0, by_class, 1.0)[codes] / np.count_nonzero(by_class)
-
-    def tests(self, truth: Any, weights: Floats, n_classes: int, borders: Any = None) -> ScoredTests:
-        """Tests; those from one border to the next, or all of them, have a score together."""
-        borders = np.array([0, len(truth)] if borders is None else borders, np.int64)
-        return ScoredTests(self.code, np.asarray(truth, np.float64), weights, n_classes, borders)
-
     def tests_of(self, folds: Folds, truth: NDArray[Any], n_classes: int) -> ScoredTests:
         """All tests, scored fold by fold; together for leave-one-out, or if J is a mean over all tests."""
-        borders = None if folds.is_loo or self.is_probability else folds.borders
-        return self.tests(truth[folds.order], self.of_rows(folds.order), n_classes, borders)
-
-
-class GroupsOfTests(NamedTuple):
-    """Group of each test's row, and the test's share in the mean of its group; empty if no groups are requested."""
-
-    group: NDArray[np.int64]
-    share: Floats
-    n_groups: int
-
-    def outcomes(self, n_subsets: int) -> Outcomes:
-        return Outcomes(self.group, self.share, np.zeros((n_subsets, self.n_groups)))
-
-
-class Outcomes(NamedTuple):
-    """Arguments of kernels: groups and shares of tests, and the mean outcomes (subsets, groups) to add to."""
-
-    groups: NDArray[np.int64]
-    shares: Floats
-    means: Floats
-
-    def of_subsets(self, subsets: Any) -> Outcomes:
-        return self._replace(means=self.means[subsets])
-
-    def of_tests(self, tests: slice) -> Outcomes:
-        return Outcomes(self.groups[tests], self.shares[tests], self.means)
+        together = folds.is_loo or self.is_probability
+        borders = np.array([0, len(folds.order)] if together else folds.borders, np.int64)
+        weights = self.weights[folds.order] if self.is_weighted else self.weights
+        return ScoredTests(self.code, np.asarray(truth[folds.order], np.float64), weights, n_classes, borders)
 
 
 class ScoredTests(NamedTuple):
@@ -172,66 +129,48 @@ class ScoredTests(NamedTuple):
     n_classes: int
     borders: NDArray[np.int64]
 
-    def score(self, predicted: Floats, by_group: Outcomes, scores: Floats) -> None:
-        """Write scores, and add to outcomes of groups, from predictions (subsets, tests)."""
-        kernels.score_probes(
-            self.code, self.truth, predicted, self.weights, self.n_classes, self.borders, *by_group, scores
-        )
-
-    def score_one(self, predicted: Floats, by_group: Outcomes) -> float:
-        """Score of one subset, whose mean outcomes are a vector."""
-        score = np.empty(1)
-        self.score(predicted[None], by_group.of_subsets(None), score)
-        return float(score[0])
+    def score(self, predicted: Floats) -> Floats:
+        """Scores of predictions (subsets, tests)."""
+        scores = np.empty(len(predicted))
+        tests = self.truth, predicted, self.weights, self.n_classes, self.borders
+        kernels.score_probes(self.code, *tests, scores)
+        return scores
 
     def pieces(self, n_subsets: int, n_outputs: int = 1) -> Iterator[slice]:
         """Slices of subsets whose predictions are kept at a time."""
         step = max(1, MOST_PREDICTIONS // max(1, len(self.truth) * n_outputs))
-        return (slice(start, min(start + step, n_subsets)) for start in range(0, n_subsets, step))
+        for start in range(0, n_subsets, step):
+            yield slice(start, min(start + step, n_subsets))
 
 
-NO_GROUPS = GroupsOfTests(np.empty(0, np.int64), np.empty(0), 0)
-
-
-class OutcomesByGroup(ABC):
-    """Base of bound criteria: J, and mean outcomes of groups of rows if J is a mean over rows.
-
-    A criterion defines `_scores`. A row that is tested several times has the mean of its outcomes.
-    """
+class ScoresPredictions(ABC):
+    """Base of bound criteria that make predictions for tests and score them."""
 
     target: Target
     folds: Folds
     measure: Measure
 
     @abstractmethod
-    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
-        """J, and the mean outcomes (subsets, groups)."""
-
-    def __call__(self, subsets: Subsets) -> Floats:
-        if self.measure.of_predictions is None:
-            return self._scores(subsets, NO_GROUPS)[0]
-        # With one group per test and scores that are no mean over rows, "outcomes" are the predictions.
-        n_tests = sum(map(len, self.tests))
-        each_test = GroupsOfTests(np.arange(n_tests), np.ones(n_tests), n_tests)
-        piece = np.arange(len(subsets)) // max(1, MOST_PREDICTIONS // n_tests)
-        scores = [np.empty(0)]
-        for number in range(piece.max(initial=-1) + 1):
-            predictions = self._scores(subsets.only(piece == number), each_test)[1]
-            scores.append(self.scores_of(self._decoded(predictions)))
-        return np.concatenate(scores)
+    def __call__(self, subsets: Subsets) -> Floats: ...
 
     def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
         """J of the subset with each candidate added."""
         return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
 
+    def score(self, predicted: Floats) -> Floats:
+        """Scores of predictions (subsets, tests) as kernels make them."""
+        if self.measure.of_predictions is None:
+            return self.scored_tests.score(predicted)
+        return self.scores_of(self._decoded(predicted))
+
     def scores_of(self, predictions: Floats) -> Floats:
-        """Scores of predictions (subsets, tests): means over the folds."""
+        """Scores of predictions (subsets, tests) by a score that is not built in: means over the folds."""
         assert self.measure.of_predictions is not None
-        scores, start = [], 0
+        scores, start, weights = [], 0, self.measure.weights
         for rows in self.tests:
             predicted = predictions[:, start : start + len(rows)]
-            fold = self.target.values[rows], predicted, self.measure.of_rows(rows)
-            scores.append(self.measure.of_predictions.scores(*fold))
+            fold_weights = weights[rows] if self.measure.is_weighted else weights
+            scores.append(self.measure.of_predictions.scores(self.target.values[rows], predicted, fold_weights))
             start += len(rows)
         return np.asarray(np.mean(scores, axis=0))
 
@@ -239,23 +178,9 @@ class OutcomesByGroup(ABC):
         """Predictions of kernels as class codes of the target, decisions or numbers."""
         return predictions
 
-    def outcomes(self, subsets: Subsets, group_of: NDArray[Any]) -> tuple[Floats, NDArray[np.float32]]:
-        """J, with the same bits as from a plain call, and the mean outcome (subsets, groups) of each group of rows.
-
-        ``group_of`` is the group of each row, from 0, or -1 for none; each group needs a row with a share. Means are
-        weighted by shares: if every row has a group, J is the sum over groups of (share of the group) x (mean outcome).
-        """
-        scores, means = self._scores(subsets, self.groups_of_tests(group_of))
-        return scores, means.astype(np.float32)
-
     @cached_property
-    def row_shares(self) -> Floats | None:
-        """Weights of the rows of X, with sum 1, by which J is a mean over rows; None if it is not such a mean.
-
-        A row that is never tested has weight 0.
-        """
-        rows, shares = np.concatenate(self.tests), self._test_shares
-        return None if shares is None else np.bincount(rows, shares, self.folds.n_rows).astype(np.float64)
+    def scored_tests(self) -> ScoredTests:
+        return self.measure.tests_of(self.folds, self.target.values, self.target.n_classes)
 
     @cached_property
     def tests(self) -> Sequence[NDArray[np.int64]]:
@@ -263,22 +188,6 @@ class OutcomesByGroup(ABC):
         if self.folds.is_loo or self.measure.is_probability:
             return (self.folds.order,)
         return tuple(np.sort(test) for _, test in self.folds.splits)
-
-    @cached_property
-    def _test_shares(self) -> Floats | None:
-        """Share of each test in J."""
-        if not self.measure.is_mean_over_rows:
-            return None
-        return np.concatenate([self.measure.shares(rows, self.target) for rows in self.tests]) / len(self.tests)
-
-    def groups_of_tests(self, group_of: NDArray[Any]) -> GroupsOfTests:
-        """Groups of tests from the groups of rows."""
-        shares = self._test_shares
-        if shares is None:
-            raise ParameterError(f"scoring={self.measure.name!r} is not a mean over rows")
-        group = np.asarray(group_of, np.int64)[np.concatenate(self.tests)]
-        totals = np.bincount(group + 1, shares)
-        return GroupsOfTests(group, shares / np.where(totals > 0, totals, 1.0)[group + 1], len(totals) - 1)
 
 
 def bind_target(

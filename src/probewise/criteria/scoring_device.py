@@ -1,24 +1,18 @@
-"""Scores on a device: J and mean outcomes of groups of rows, from predictions for the tests."""
+"""Scores on a device, from predictions for the tests."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from ..kernels.device.scores import DeviceTests, Parts
+from ..kernels.device.scores import DeviceTests
 from ..kernels.scores import BALANCED_ACCURACY
-from .scoring import NO_GROUPS, GroupsOfTests, ScoredTests
-
-
-class Groups(NamedTuple):
-    """Groups of tests; on the device, the tests of each group and the share of each test in the mean of its group."""
-
-    of_tests: GroupsOfTests
-    parts: Parts | None = None
-    share: Tensor | None = None
+from .base import Floats, Target
+from .scoring import Measure
 
 
 class DeviceMeasure:
@@ -26,14 +20,13 @@ class DeviceMeasure:
 
     def __init__(self, bound: Any, device: str) -> None:
         measure, target, rows = bound.measure, bound.target, bound.folds.order
-        self.on_cpu: ScoredTests = measure.tests_of(bound.folds, target.values, target.n_classes)
         self.bound, self.device, self.code, self.n_tests = bound, device, measure.code, len(rows)
         self.mean = 0.0 if target.n_classes else target.values.mean()
         values = target.values if target.n_classes else target.values - self.mean
-        weights = measure.of_rows(rows) if measure.is_weighted else np.ones(len(rows))
+        weights = measure.weights[rows] if measure.is_weighted else np.ones(len(rows))
         shares = weights
         if measure.code == BALANCED_ACCURACY:
-            shares = np.concatenate([measure.shares(part, target) for part in bound.tests])
+            shares = np.concatenate([_shares_of_classes(measure, target, part) for part in bound.tests])
         sizes = np.array([len(part) for part in bound.tests])
         self.tests = DeviceTests.of(measure.code, values[rows], weights, sizes, shares, device)
 
@@ -42,31 +35,20 @@ class DeviceMeasure:
         """Class codes, or numbers minus their mean."""
         return self.tests.truth
 
-    def groups(self, groups: GroupsOfTests) -> Groups:
-        if not groups.n_groups:
-            return Groups(groups)
-        parts = Parts.of(groups.group, groups.n_groups, self.device)
-        return Groups(groups, parts, torch.from_numpy(groups.share).to(self.device))
-
-    def __call__(self, predicted: Tensor, groups: Groups) -> Tensor:
-        """J and mean outcomes of groups (subsets, 1 + groups), from predictions (subsets, tests).
-
-        Scores that are no mean over rows are computed on the CPU.
-        """
+    def __call__(self, predicted: Tensor) -> Tensor:
+        """Scores (subsets,) of predictions (subsets, tests); those that are no mean over rows come from the CPU."""
         measure = self.bound.measure
-        if measure.of_predictions is not None:
-            return self._send_scores(self.bound.scores_of(predicted.cpu().numpy() + self.mean))
-        if not measure.is_mean_over_rows:
-            scores = np.empty(len(predicted))
-            self.on_cpu.score(predicted.double().cpu().numpy(), NO_GROUPS.outcomes(len(predicted)), scores)
-            return self._send_scores(scores)
-        scores = self.tests.scores(predicted)[:, None]
-        if groups.parts is None:
-            return scores
-        return torch.cat([scores, groups.parts.total(groups.share * self.tests.outcomes(predicted))], dim=1)
-
-    def _send_scores(self, scores: Any) -> Tensor:
-        return torch.from_numpy(scores[:, None]).to(self.device)
+        if measure.of_predictions is None and measure.is_mean_over_rows:
+            return self.tests.scores(predicted)
+        values = predicted.double().cpu().numpy()
+        by_name = measure.of_predictions is not None
+        scores = self.bound.scores_of(values + self.mean) if by_name else self.bound.scored_tests.score(values)
+        return torch.from_numpy(scores).to(self.device)
 
 
-WITHOUT = Groups(NO_GROUPS)
+def _shares_of_classes(measure: Measure, target: Target, rows: NDArray[np.int64]) -> Floats:
+    """Share of each row in the balanced accuracy of these rows."""
+    weights = measure.weights[rows] if measure.is_weighted else np.ones(len(rows))
+    codes = target.values[rows]
+    by_class = np.bincount(codes, weights, minlength=target.n_classes)
+    return weights / np.where(by_class > 0, by_class, 1.0)[codes] / np.count_nonzero(by_class)

@@ -15,7 +15,7 @@ from ..engine.probes import Subsets
 from ..validation.errors import ParameterError
 from ..validation.stores import as_dense
 from ..validation.tables import SQUARED, canonical
-from .base import Criterion, Floats, Folds, Target, require_few_classes
+from .base import Criterion, Floats, Folds, Target, kind_of_target, require_few_classes
 from .naive_bayes import CELLS_AT_A_TIME, MEMORY_LIMIT, dense_columns, moments
 
 ScoreFunction = Callable[[Floats, Floats, NDArray[np.int64]], float]  # of values, means and class sizes
@@ -126,13 +126,13 @@ class Separability(Criterion):
         return partial(MEASURES[self.measure], shrinkage=float(self.shrinkage))
 
     def _codes(self, y: Any) -> NDArray[np.int64]:
-        target = None if y is None else Target.of(y)
-        if target is None or target.classes is None:
+        if y is None or kind_of_target(np.asarray(y)).startswith("continuous"):
             reason = "y=None" if y is None else "y is continuous"
             raise ParameterError(
                 f"{reason} and measure={self.measure!r} needs classes: give class labels, or measure='clusters', "
                 "which needs none"
             )
+        target = Target.of(y, "classification")
         if self.measure == "bhattacharyya":
             remedy = "use KNN, or measure='mahalanobis' or 'divergence'"
             require_few_classes(target.classes, "measure='bhattacharyya', which compares every pair of them,", remedy)

@@ -21,7 +21,7 @@ from ..validation.tables import SQUARED
 from .base import Criterion, Floats, Folds, Target, require_few_classes
 from .naive_bayes import dense_columns
 from .scorer import BoundScorer, Scorer
-from .scoring import GroupsOfTests, Measure
+from .scoring import Measure
 
 C_GRID = (0.01, 0.1, 1.0, 10.0)
 GAMMA_GRID = (0.25, 1.0, 4.0)  # multiples of gamma="scale" on the features used for tuning
@@ -53,7 +53,7 @@ class SVM(Criterion):
         ``C`` and ``gamma`` are then not used; the bound criterion has the chosen values as attributes. Among equal
         scores the smaller C wins, then the smaller gamma.
     task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if y is continuous, that is, has fractions.
+        "auto" is regression if y has fractions or many distinct whole numbers.
 
     References
     ----------
@@ -139,6 +139,6 @@ class BoundSVM(BoundScorer):
     C: float = 1.0
     gamma: Any = "scale"
 
-    def _scores(self, subsets: Subsets, groups: GroupsOfTests) -> tuple[Floats, Floats]:
+    def __call__(self, subsets: Subsets) -> Floats:
         with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
-            return super()._scores(subsets, groups)
+            return super().__call__(subsets)

@@ -1,11 +1,11 @@
 """Certainty of a ranking: intervals of coefficients and ranks, and the probability of being in the true top k.
 
-The true coefficient is that of infinitely many probes of the same data; an estimate is the truth plus normal noise with
+The intervals describe other random probes of the same rows, not new samples: the true coefficient is that of
+infinitely many probes of the same rows, and an estimate is the truth plus normal noise with
 a known standard error. Features on top are there partly by chance, so the prior distribution of the truths is estimated
 from all coefficients together (empirical Bayes); with it, the coefficient of a feature gives the posterior of its
 truth. The true rank of a feature is one more than the number of truths above its own. No random numbers are used.
 
-The last functions adjust p-values for multiple testing: Holm, and Benjamini and Hochberg.
 """
 
 from __future__ import annotations
@@ -379,24 +379,3 @@ def _share(name: str, value: float, *, most: bool = False) -> float:
     if not 0 < value <= 1 or (value == 1 and not most):
         raise ValueError(f"{name}={value!r} must be above 0 and {'at most' if most else 'below'} 1")
     return float(value)
-
-
-def holm(p_values: Floats) -> Floats:
-    """Holm's adjusted p-values, along the first axis; scipy has no such function."""
-    order = np.argsort(p_values, axis=0, kind="stable")
-    factors = np.arange(len(p_values), 0, -1).reshape(-1, *[1] * (p_values.ndim - 1))
-    stepped = np.maximum.accumulate(np.take_along_axis(p_values, order, axis=0) * factors, axis=0)
-    adjusted = np.empty_like(p_values)
-    np.put_along_axis(adjusted, order, np.minimum(stepped, 1), axis=0)
-    return adjusted
-
-
-def discoveries(p_values: Floats, rate: float) -> NDArray[np.bool_]:
-    """Mask of the discoveries at this false discovery rate (Benjamini and Hochberg, 1995).
-
-    ``scipy.stats.false_discovery_control(p) <= rate`` refuses NaN and rounds differently at the threshold, which
-    changed 4 in 100,000 results.
-    """
-    ordered = np.sort(p_values)
-    under = np.flatnonzero(ordered <= rate * np.arange(1, len(ordered) + 1) / len(ordered))
-    return p_values <= ordered[under[-1]] if len(under) else np.zeros(len(ordered), dtype=bool)

@@ -54,13 +54,12 @@ def settings_digest(rows: Mapping[str, str]) -> str:
     return hashlib.blake2b(repr(sorted(rows.items(), key=repr)).encode(), digest_size=12).hexdigest()
 
 
-def block_checksum(start: int, seconds: float, values: bytes, failures: str | None, rows: bytes | None) -> int:
+def block_checksum(start: int, seconds: float, values: bytes, failures: str | None) -> int:
     """Checksum of a block, 0 to 2**32 - 1; -1 where the values cannot be a block."""
     try:
         header = struct.pack("<qd", start, seconds)
         if len(values) % 8 == 0 and math.isfinite(seconds) and np.isfinite(np.frombuffer(values, "<f8")).all():
-            checksum = zlib.crc32((failures or "").encode(), zlib.crc32(values, zlib.crc32(header)))
-            return zlib.crc32(rows or b"", checksum)
+            return zlib.crc32((failures or "").encode(), zlib.crc32(values, zlib.crc32(header)))
     except (TypeError, AttributeError, struct.error):
         pass
     return -1

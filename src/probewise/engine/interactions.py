@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtri, stdtr
 
 from ..display import small_table
-from .certainty import holm
 from .ledger import Ledger
 from .probes import ProbePlan
 from .replay import adjusted
@@ -310,3 +309,13 @@ def columns_of(X: Any, columns: Columns) -> Floats:
     """Some columns of a table of numbers, dense; a table in a store reads no others."""
     X = np.asarray(X) if isinstance(X, list) else X
     return np.asarray(X.tocsc()[:, columns].toarray() if sp.issparse(X) else X[:, columns], dtype=np.float64)
+
+
+def holm(p_values: Floats) -> Floats:
+    """Holm's adjusted p-values, along the first axis; scipy has no such function."""
+    order = np.argsort(p_values, axis=0, kind="stable")
+    factors = np.arange(len(p_values), 0, -1).reshape(-1, *[1] * (p_values.ndim - 1))
+    stepped = np.maximum.accumulate(np.take_along_axis(p_values, order, axis=0) * factors, axis=0)
+    adjusted = np.empty_like(p_values)
+    np.put_along_axis(adjusted, order, np.minimum(stepped, 1), axis=0)
+    return adjusted

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels import sums
 from ..validation.errors import ParameterError
 from .fingerprints import block_checksum, settings_digest
 
@@ -30,13 +29,10 @@ FORMAT = 1
 SETTINGS_TABLE = "CREATE TABLE settings (name TEXT PRIMARY KEY, value TEXT NOT NULL)"
 BLOCKS_TABLE = (
     "CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL, failures TEXT, "
-    "rows BLOB, checksum INTEGER NOT NULL)"
+    "checksum INTEGER NOT NULL)"
 )
-INSERT_BLOCK = "INSERT INTO blocks VALUES (?, ?, ?, ?, ?, ?)"
+INSERT_BLOCK = "INSERT INTO blocks VALUES (?, ?, ?, ?, ?)"
 CHECKSUM, STOPPED = "checksum", "stopped"
-MAX_ROW_GROUPS = 64
-ROW_LEVELS, LAST_LEVEL = (4.0, 3), 2**16 - 1  # see `packed_rows`
-ROW_GROUPS = "row_groups"  # the setting with the number of groups of rows
 CHECKPOINT_SECONDS = 10.0
 NOT_A_DATABASE = 26  # SQLITE_NOTADB
 
@@ -66,9 +62,6 @@ class Failures:
 
 class Ledger:
     """J of every probe, in order, in memory and, given a path, in a file with the settings of the run.
-
-    Where the setting ``row_groups`` is a number, the ledger also stores the contribution of that many groups of rows to
-    each J, with 16 bits each.
 
     A block is one row of a table, written in one transaction: after a crash the file has every block that was appended,
     complete. An open file is locked; a second process gets an error at once.
@@ -104,7 +97,6 @@ class Ledger:
         self._blocks = array("q")
         self._seconds = array("d")
         self._failures: list[Failures] = []
-        self._rows = bytearray()
         self._connection: sqlite3.Connection | None = None
         if self.path is None:
             self.settings = {**(settings or {}), **(notes or {})}
@@ -139,17 +131,6 @@ class Ledger:
         """J of probes start, ..., stop - 1."""
         return np.array(self._values[start:stop], dtype=np.float64)
 
-    @property
-    def n_row_groups(self) -> int:
-        """Number of groups of rows whose contribution is stored; 0 where it is not stored."""
-        return int(self.settings.get(ROW_GROUPS) or 0)
-
-    def rows(self, start: int = 0, stop: int | None = None) -> NDArray[np.float32]:
-        """Contributions of the groups of rows to J of probes start, ..., stop - 1: array (probes, groups)."""
-        width, stop = self.n_row_groups, self.n_probes if stop is None else stop
-        levels = np.frombuffer(self._rows, "<u2", (stop - start) * width, 2 * start * width).reshape(-1, width)
-        return unpacked_rows(levels)
-
     def until(self, n_probes: int) -> Ledger:
         """The first ``n_probes`` as a ledger in memory."""
         part = Ledger(settings=self.settings)
@@ -161,21 +142,13 @@ class Ledger:
         block = bisect_left(self._blocks, n_probes)
         return self._seconds[block] if block < len(self._seconds) else self.seconds
 
-    def append(self, values: Any, *, seconds: float, failures: Failures | None = None, rows: Any = None) -> None:
-        """Add a block: J of the next probes, the working time at its end, and the failed probes among them.
-
-        ``rows`` are the contributions of the groups of rows, if the ledger stores them; they may be packed already.
-        """
+    def append(self, values: Any, *, seconds: float, failures: Failures | None = None) -> None:
+        """Add a block: J of the next probes, the working time at its end, and the failed probes among them."""
         block = np.ascontiguousarray(values, dtype="<f8")
-        packed = b"" if rows is None else packed_rows(rows).tobytes()
-        if len(packed) != 2 * len(block) * self.n_row_groups:
-            raise ValueError(
-                f"rows must have {self.n_row_groups} numbers for each probe, as in the settings of the ledger"
-            )
         if self._connection is not None:
             text = None if failures is None else json.dumps(asdict(failures))
             try:
-                _write_block(self._connection, (self.n_probes, float(seconds), block.tobytes(), text, packed or None))
+                _write_block(self._connection, (self.n_probes, float(seconds), block.tobytes(), text))
             except sqlite3.Error as error:
                 raise LedgerWriteError(
                     f"the ledger {self.path} cannot be written ({error}); it has {self.n_probes:,} probes: free "
@@ -183,7 +156,7 @@ class Ledger:
                 ) from error
             if time.monotonic() - self._checkpointed > CHECKPOINT_SECONDS:
                 self._checkpoint(self._connection)
-        self._remember(block, seconds, failures, packed)
+        self._remember(block, seconds, failures)
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
         """Move SQLite's write-ahead log into the file, so that a copy of the file alone is nearly complete."""
@@ -215,8 +188,7 @@ class Ledger:
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_connection": None}
 
-    def _remember(self, block: NDArray[np.float64], seconds: float, failures: Failures | None, rows: bytes) -> None:
-        self._rows += rows
+    def _remember(self, block: NDArray[np.float64], seconds: float, failures: Failures | None) -> None:
         self._values.frombytes(block.astype("=f8", copy=False).tobytes())
         self._blocks.append(self.n_probes)
         self._seconds.append(seconds)
@@ -286,9 +258,6 @@ class Ledger:
         stopped = stored.get(STOPPED) or {}
         if not isinstance(stopped, dict) or not isinstance(stopped.get("reason", ""), str):
             raise self._damaged("its stop reason cannot be read")
-        n_groups = stored.get(ROW_GROUPS) or 0
-        if not isinstance(n_groups, int) or not 0 <= n_groups <= MAX_ROW_GROUPS:
-            raise self._damaged("its number of row groups is impossible")
         return stored
 
     def _refuse_another_run(self, stored: dict[str, Any], requested: dict[str, Any]) -> None:
@@ -303,15 +272,13 @@ class Ledger:
             raise LedgerError(f"the ledger {self.path} holds another run: {'; '.join(parts)}{remedy}")
 
     def _read(self, connection: sqlite3.Connection) -> None:
-        blocks = connection.execute("SELECT start, seconds, j, failures, rows, checksum FROM blocks ORDER BY start")
+        blocks = connection.execute("SELECT start, seconds, j, failures, checksum FROM blocks ORDER BY start")
         for *block, checksum in blocks:
-            start, seconds, blob, text, rows = block
+            start, seconds, blob, text = block
             if start != self.n_probes or checksum != block_checksum(*block) or checksum < 0:
                 raise self._damaged(f"the checksum of the block at probe {self.n_probes:,} is wrong")
-            if 4 * len(rows or b"") != len(blob) * self.n_row_groups:
-                raise self._damaged(f"the block at probe {self.n_probes:,} has the wrong number of row values")
             failures = None if text is None else self._failed(text)
-            self._remember(np.frombuffer(blob, dtype="<f8"), seconds, failures, rows or b"")
+            self._remember(np.frombuffer(blob, dtype="<f8"), seconds, failures)
 
     def _failed(self, text: str) -> Failures:
         stored = self._loaded(text)
@@ -385,30 +352,11 @@ def _write_settings(connection: sqlite3.Connection, rows: Mapping[str, str]) -> 
     connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", list(rows.items()))
 
 
-def _write_block(connection: sqlite3.Connection, block: tuple[int, float, bytes, str | None, bytes | None]) -> None:
+def _write_block(connection: sqlite3.Connection, block: tuple[int, float, bytes, str | None]) -> None:
     checksum = block_checksum(*block)
     if checksum < 0:
         raise LedgerError(f"the block at probe {block[0]:,} cannot be stored: J and seconds must be finite numbers")
     connection.execute(INSERT_BLOCK, (*block, checksum))
-
-
-def packed_rows(rows: Any) -> NDArray[np.uint16]:
-    """Numbers from -3 to 1 in steps of 1/16,384; smaller numbers become -3, so that outliers do not dominate.
-
-    The contribution of a row to an accuracy or a probability is between 0 and 1, and to R^2 at most 1.
-    """
-    if getattr(rows, "dtype", None) == np.uint16:
-        return np.asarray(rows)
-    scale, shift = ROW_LEVELS
-    values = np.ascontiguousarray(rows, dtype=np.float32)
-    levels = np.empty(values.shape, np.uint16)
-    sums.round_to_levels(values.reshape(-1), float(shift), LAST_LEVEL / scale, levels.reshape(-1))
-    return levels.astype("<u2", copy=False)
-
-
-def unpacked_rows(levels: NDArray[np.uint16]) -> NDArray[np.float32]:
-    scale, shift = ROW_LEVELS
-    return levels.astype(np.float32) * np.float32(scale / LAST_LEVEL) - np.float32(shift)
 
 
 def _shortened(value: Any) -> str:

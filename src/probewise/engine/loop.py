@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from ..executors import ClusterError, Map, serial
 from ..kernels.jit import notice
 from ..stopping import VALUE, Rule, State
-from .ledger import Failures, Ledger, LedgerError, LedgerWriteError, packed_rows
+from .ledger import Failures, Ledger, LedgerError, LedgerWriteError
 from .probes import ProbePlan, Subsets
 from .replay import NextPlan, RunningStats
 from .run import Run
-from .settings import RowGroups, Settings
+from .settings import Settings
 
 Floats = NDArray[np.float64]
 Score = Callable[[Subsets], Floats]
@@ -70,15 +70,13 @@ def run_probes(
     progress: Progress | None = None,
     schedule: NextPlan | None = None,
     settings: Settings | None = None,
-    row_groups: RowGroups | None = None,
     blocks_at_once: int = 1,
 ) -> Run:
     """Score probes, from where the ledger ends, until ``stop`` holds at a block border or the user presses Ctrl-C.
 
     ``schedule`` is called at every look and returns the plan for the following probes, a function of the plan and the
-    ledger so far; blocks of the previous plan that are still being scored are dropped. With ``row_groups``, the ledger
-    also stores the contribution of each group of rows, which ``score.outcomes`` returns. ``blocks_at_once`` is the
-    number of blocks scored in one call. The result depends on the plan, the criterion and the rule, but not on
+    ledger so far; blocks of the previous plan that are still being scored are dropped. ``blocks_at_once`` is the number
+    of blocks scored in one call. The result depends on the plan, the criterion and the rule, but not on
     ``blocks_at_once`` or ``map`` (except for `MaxTime`). Where the criterion fails, J is ``error_score``; if that is
     None, a `ProbeError` is raised. A ledger that can no longer be written ends the run as Ctrl-C does, and so does a
     lost cluster if the ledger is in memory only.
@@ -86,7 +84,8 @@ def run_probes(
     if check_every % block_size:
         raise ValueError(f"block_size={block_size} must divide check_every={check_every}")
     ledger = Ledger() if ledger is None else ledger
-    _refuse_another_error_score(ledger, error_score)
+    if ledger.failures is not None and ledger.failures.error_score != error_score:
+        _refuse_another_error_score(ledger, error_score)
     watch = stop.watch | {VALUE} if progress else stop.watch
     options: dict[str, Any] = {"block_size": block_size, "check_every": check_every, "schedule": schedule}
     stats = RunningStats(plan, ledger, watch=watch, **options)
@@ -100,12 +99,13 @@ def run_probes(
                 plan = stats.plan
                 # Blocks after the end of a round would be dropped.
                 round_end = getattr(schedule, "end_of_round", lambda plan: None)(plan)
-                ends = [end for end in (stop.max_probes, round_end) if end is not None]
-                spans = _blocks_after(ledger.n_probes, block_size * blocks_at_once, min(ends, default=None))
-                results = _in_blocks(map(_BlockScorer(plan, score, row_groups), spans), block_size)
+                end = min(filter(None, (stop.max_probes, round_end)), default=None)
+                spans = _blocks_after(ledger.n_probes, block_size * blocks_at_once, end)
+                results = map(_BlockScorer(plan, score), spans)
+                results = results if blocks_at_once == 1 else _in_blocks(results, block_size)
             scored = next(results)
-            values, failures = _to_keep(scored, error_score)
-            ledger.append(values, seconds=working_time() - started, failures=failures, rows=scored.rows)
+            values, failures = _with_failures(scored, error_score) if scored.failures else (scored.values, None)
+            ledger.append(values, seconds=working_time() - started, failures=failures)
             state = stats.update(scored.subsets)
             if progress:
                 progress(state)
@@ -124,19 +124,16 @@ def run_probes(
 
 
 def _refuse_another_error_score(ledger: Ledger, error_score: float | None) -> None:
-    """Raise an error where the ledger has failed probes with another ``error_score``."""
-    if ledger.failures is not None and ledger.failures.error_score != error_score:
-        stored, requested = ledger.failures.error_score, "raise" if error_score is None else error_score
-        raise LedgerError(
-            f"the ledger {ledger.path} holds failed probes: its error_score is {stored!r}, not {requested!r}. "
-            "Use the same error_score to resume the run, or choose another file."
-        )
+    assert ledger.failures is not None
+    stored, requested = ledger.failures.error_score, "raise" if error_score is None else error_score
+    raise LedgerError(
+        f"the ledger {ledger.path} holds failed probes: its error_score is {stored!r}, not {requested!r}. "
+        "Use the same error_score to resume the run, or choose another file."
+    )
 
 
-def _to_keep(scored: Scored, error_score: float | None) -> tuple[Floats, Failures | None]:
+def _with_failures(scored: Scored, error_score: float | None) -> tuple[Floats, Failures]:
     """The J to store, and the failed probes among them."""
-    if not scored.failures:
-        return scored.values, None
     first = scored.failures[0]
     if error_score is None:
         raise ProbeError(first)
@@ -180,7 +177,7 @@ def _blocks_after(n_probes: int, block_size: int, limit: int | None) -> Iterator
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores of consecutive probes: J, failures, packed contributions of row groups, and the probes themselves.
+    """Scores of consecutive probes: J, failures, and the probes themselves.
 
     The probes are not sent between processes, because drawing them again takes less time.
     """
@@ -188,7 +185,6 @@ class Scored:
     start: int
     values: Floats
     failures: tuple[Failure, ...] = ()
-    rows: NDArray[np.uint16] | None = None
     subsets: Subsets | None = None
 
     def part(self, start: int, stop: int) -> Scored:
@@ -198,7 +194,7 @@ class Scored:
             offsets = subsets.offsets[block.start : block.stop + 1]
             subsets = Subsets(subsets.indices[offsets[0] : offsets[-1]], offsets - offsets[0])
         failures = tuple(failure for failure in self.failures if start <= failure.probe < stop)
-        return Scored(start, self.values[block], failures, None if self.rows is None else self.rows[block], subsets)
+        return Scored(start, self.values[block], failures, subsets)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"subsets": None}
@@ -221,50 +217,44 @@ class _BlockScorer:
 
     plan: ProbePlan
     score: Any
-    rows: RowGroups | None = None
 
     def __call__(self, block: Block) -> Scored:
         start, stop = block
         try:
-            values, rows, subsets = self._values(start, stop)
+            values, subsets = self._values(start, stop)
         except Exception:
             scored = self._one_by_one(start, stop)
             if not scored.failures:  # no single probe causes the error
                 raise
             return scored
-        failed = np.flatnonzero(~np.isfinite(values)).tolist()
+        is_finite = np.isfinite(values)
+        if is_finite.all():
+            return Scored(start, values, (), subsets)
+        failed = np.flatnonzero(~is_finite).tolist()
         failures = tuple(self._failure(start + i, f"J is {values[i]}") for i in failed)
-        return Scored(start, values, failures, rows, subsets)
+        return Scored(start, values, failures, subsets)
 
-    def _values(self, start: int, stop: int) -> tuple[Floats, NDArray[np.uint16] | None, Subsets]:
-        subsets, rows = self.plan.draw(start, stop), None
-        if self.rows is None:
-            scores = self.score(subsets)
-        else:
-            scores, rows = self.score.outcomes(subsets, self.rows.group_of)
-            rows = packed_rows(rows / np.float32(self.rows.unit))
-        values = np.asarray(scores, dtype=np.float64)
+    def _values(self, start: int, stop: int) -> tuple[Floats, Subsets]:
+        subsets = self.plan.draw(start, stop)
+        values = np.asarray(self.score(subsets), dtype=np.float64)
         if values.shape != (stop - start,):
             raise ValueError(f"the criterion returned {values.shape} values for {stop - start} subsets")
-        return np.where(np.abs(values) > MAX_J, np.copysign(np.inf, values), values), rows, subsets
+        return np.where(np.abs(values) > MAX_J, np.copysign(np.inf, values), values), subsets
 
     def _one_by_one(self, start: int, stop: int) -> Scored:
         values, failures = np.full(stop - start, np.nan), list[Failure]()
-        rows = None if self.rows is None else packed_rows(np.zeros((stop - start, len(self.rows.shares))))
         for probe in range(start, stop):
             try:
-                (value,), probe_rows, _ = self._values(probe, probe + 1)
+                (value,), _ = self._values(probe, probe + 1)
             except Exception as error:
                 words = " ".join(f"{type(error).__name__}: {error}".split())
                 trace = "" if failures else traceback.format_exc()
                 failures.append(self._failure(probe, words[:MAX_ERROR_LENGTH], trace))
                 continue
             values[probe - start] = value
-            if rows is not None and probe_rows is not None:
-                rows[probe - start] = probe_rows[0]
             if not math.isfinite(value):
                 failures.append(self._failure(probe, f"J is {value}"))
-        return Scored(start, values, tuple(failures), rows)
+        return Scored(start, values, tuple(failures))
 
     def _failure(self, probe: int, error: str, trace: str = "") -> Failure:
         return Failure(probe, len(self.plan.probe(probe)), error, trace)

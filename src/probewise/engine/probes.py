@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from operator import attrgetter
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -144,6 +145,6 @@ def concatenated(batches: list[Subsets]) -> Subsets:
     """Concatenate batches."""
     if len(batches) == 1:
         return batches[0]
-    sizes = [np.zeros(1, np.int64), *(batch.sizes for batch in batches)]
-    indices = [np.empty(0, np.int32), *(batch.indices for batch in batches)]
+    sizes = [np.zeros(1, np.int64), *map(attrgetter("sizes"), batches)]
+    indices = [np.empty(0, np.int32), *map(attrgetter("indices"), batches)]
     return Subsets(np.concatenate(indices), np.cumsum(np.concatenate(sizes)))

@@ -80,11 +80,7 @@ class RoundProbes:
     values: Floats
     sizes: NDArray[np.int64]
     subsets: Subsets | None
-
-    @cached_property
-    def probed(self) -> slice | NDArray[np.int32]:
-        """The features that are in at least one probe; all features where the probes are not stored."""
-        return slice(None) if self.subsets is None else np.unique(self.subsets.indices)
+    probed: slice | NDArray[np.int32]  # features that are in a probe; all features where probes are not stored
 
     def is_of(self, part: Round, values: Floats) -> bool:
         same = self.part.start == part.start and np.array_equal(self.part.active, part.active)
@@ -134,6 +130,12 @@ class Design:
         self.roots = np.sqrt(self.shared_by)
         self.n_active = np.array([len(part.active) for part in self.plan.rounds])
         self.n_active_of = np.repeat(self.n_active.astype(np.float64), self.lengths)
+        # The features, and the columns, of all probes; None where they are not stored.
+        stored = [part.subsets for part in self.read if part.subsets is not None]
+        self._subsets = concatenated(stored) if len(stored) == len(self.read) else None
+        self._column_subsets = None
+        if self._subsets is not None:
+            self._column_subsets = Subsets(self.column_of[self._subsets.indices], self._subsets.offsets)
         self._on_device = None if device is None else self._on(device)
 
     def _read_rounds(self, read_before: list[RoundProbes]) -> Iterator[RoundProbes]:
@@ -157,19 +159,9 @@ class Design:
             room -= len(subsets.indices)
             if room >= 0:
                 stored.append(subsets)
-        subsets_of_round = concatenated(stored) if room >= 0 else None
-        return RoundProbes(part, ledger_values, np.concatenate(values), np.concatenate(sizes), subsets_of_round)
-
-    @cached_property
-    def _subsets(self) -> Subsets | None:
-        """The features of all probes; None where they are not stored."""
-        parts = [part.subsets for part in self.read if part.subsets is not None]
-        return concatenated(parts) if len(parts) == len(self.read) else None
-
-    @cached_property
-    def _column_subsets(self) -> Subsets | None:
-        """The columns of all probes; None where they are not stored."""
-        return None if self._subsets is None else Subsets(self.column_of[self._subsets.indices], self._subsets.offsets)
+        of_round = concatenated(stored) if room >= 0 else None
+        probed = slice(None) if of_round is None else np.unique(of_round.indices)
+        return RoundProbes(part, ledger_values, np.concatenate(values), np.concatenate(sizes), of_round, probed)
 
     def _on(self, device: str) -> Any:
         if self._subsets is None:
@@ -243,8 +235,11 @@ class Design:
         else:
             out = np.empty(len(self.values))
             for probes, subsets in self._batches():
-                parts = [(0, len(subsets))] if self.map is in_turn else pieces(subsets.offsets)
-                list(self.map(partial(_times, subsets, w, out[probes]), parts))
+                part, lists = out[probes], (subsets.indices, subsets.offsets)
+                if self.map is in_turn:
+                    kernels.times(*lists, 0, len(subsets), w, part)
+                else:
+                    list(self.map(partial(_times, *lists, w, part), pieces(subsets.offsets)))
         weights, ends = self.roots * w, self.n_columns[::-1].tolist()
         sums = [weights[start:end].sum() for start, end in zip([0, *ends], ends, strict=False)]
         means = np.cumsum(sums)[::-1] / self.n_active  # mean weight of the features of each round
@@ -290,8 +285,8 @@ class Design:
         return PENALTIES[int(np.argmin(errors))]
 
 
-def _times(subsets: Subsets, w: Floats, out: Floats, probes: tuple[int, int]) -> None:
-    kernels.times(subsets.indices, subsets.offsets, *probes, w, out)
+def _times(indices: Any, offsets: Any, w: Floats, out: Floats, probes: tuple[int, int]) -> None:
+    kernels.times(indices, offsets, *probes, w, out)
 
 
 def pieces(starts: NDArray[np.int64]) -> list[tuple[int, int]]:

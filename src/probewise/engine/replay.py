@@ -48,27 +48,16 @@ def mean_by_size(plan: ProbePlan, ledger: Ledger, start: int, stop: int) -> Floa
         sizes = plan.sizes(low, high)
         counts += np.bincount(sizes, minlength=len(counts))
         sums_of_j += np.bincount(sizes, ledger.values(low, high), minlength=len(counts))
-    group = _group_sizes(counts)
+    group = ((np.cumsum(counts) - counts) // MIN_PROBES_PER_MEAN).astype(np.int64)
     with np.errstate(invalid="ignore"):
         return (np.bincount(group, sums_of_j) / np.bincount(group, counts))[group]
-
-
-def size_groups(plan: ProbePlan, n_probes: int) -> NDArray[np.int64]:
-    """For each size, the number of the group of sizes that share a mean, among the first probes."""
-    counts = np.zeros(plan.largest + 1)
-    for low, high in batches(plan, 0, n_probes):
-        counts += np.bincount(plan.sizes(low, high), minlength=len(counts))
-    return _group_sizes(counts)
-
-
-def _group_sizes(counts: Floats) -> NDArray[np.int64]:
-    return ((np.cumsum(counts) - counts) // MIN_PROBES_PER_MEAN).astype(np.int64)
 
 
 def batches(plan: ProbePlan, start: int, stop: int) -> Iterator[tuple[int, int]]:
     """Divide a replay into batches, which bounds its memory."""
     batch = max(1, min(BATCH_PROBES, BATCH_FEATURES // plan.largest))
-    return ((low, min(low + batch, stop)) for low in range(start, stop, batch))
+    for low in range(start, stop, batch):
+        yield low, min(low + batch, stop)
 
 
 def size_adjusted_tally(plan: ProbePlan, ledger: Ledger) -> Tally:
@@ -103,7 +92,7 @@ class RunningStats:
         self.plan, self.ledger, self.schedule = plan, ledger, schedule
         self.first_plan = plan
         self.block_size, self.check_every, self.watch = block_size, check_every, watch
-        self.tops = sorted(item for item in watch if isinstance(item, int))
+        self.tops = sorted(item for item in watch if isinstance(item, int)) if watch else []
         self.sheet = self.whole = TallySheet(plan.n_features)
         self.odd = TallySheet(plan.n_features if self.tops else 0)
         self.n_known = 0
@@ -140,7 +129,8 @@ class RunningStats:
             self.odd.add(subsets, values)
         self.n_known = stop
         if stop % self.check_every == 0:
-            self.looks = (*self.looks[-1:], self.look())
+            if self.watch:
+                self.looks = (*self.looks[-1:], self.look())
             if self.schedule is not None:
                 self._start_round(self.schedule(self.plan, self.ledger, stop))
         return self.state()
@@ -158,7 +148,13 @@ class RunningStats:
         self.coefficients[:] = np.nan
 
     def state(self) -> State:
-        return State(self.n_known, self.ledger.seconds_at(self.n_known), self.whole.view(), self.looks)
+        return State(
+            self.n_known,
+            self.ledger.seconds_at(self.n_known),
+            self.whole.view(),
+            self.looks,
+            self.plan.rounds[-1].active,
+        )
 
     def look(self) -> Look:
         """Measure the watched quantities against the previous look."""

@@ -1,4 +1,4 @@
-"""A finished run of probes: coefficients, ranking, standard errors, p-values and convergence."""
+"""A finished run of probes: coefficients, ranking, standard errors and convergence."""
 
 from __future__ import annotations
 
@@ -10,25 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..stability import cw_rel
 from ..stopping import ORDER, VALUE, Look
 from ..validation.errors import ParameterError
 from ..validation.parameters import check_parameter, whole_number
-from .certainty import Certainty, discoveries, moderated_errors
+from .certainty import Certainty, moderated_errors
 from .interactions import Group, Interactions, columns_of, correlations, interactions_between
 from .ledger import Ledger
 from .probes import ProbePlan
 from .regression import Regression
 from .replay import RunningStats, replay, size_adjusted_tally, size_scaled_tally
-from .row_effects import ROW_ERROR_INFLATION, RowEffects, WhichRows, combined_p_values, group_effects, which_rows
 from .schedule import TournamentPlan, ranked
-from .settings import DEFAULT_FDR, Settings
+from .settings import Settings
 from .tally import COEFFICIENTS, Tally, positions
 from .units import Units
 
 Floats = NDArray[np.float64]
-USUAL_QUANTILE = 0.9  # quantile of the known standard errors that replaces an unknown one
-MAX_CANDIDATES = 5000  # best features that can be in the top of a simulated half of the rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +47,6 @@ class Run:
         Whether something other than the stopping rule ended the run.
     ranked_by : str
         The coefficient by which features are ranked; the default in all methods.
-    row_groups : array of shape (n_samples,) or None
-        The group of each row whose contribution to J is stored; -1 for rows that J does not count.
     """
 
     plan: ProbePlan
@@ -62,7 +56,6 @@ class Run:
     stop_reason: str | None = None
     interrupted: bool = False
     ranked_by: str = "daf0"
-    row_groups: NDArray[np.int64] | None = None
     _coefficients: dict[str, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -143,9 +136,16 @@ class Run:
         return np.where(self.dropped_in_round() == 0, scores, np.nan) if self.in_rounds else scores
 
     def ranking(self) -> NDArray[np.int64]:
-        """Ranks, 1 is best: features of ``keep`` first, then units by their coefficient; a group shares a rank."""
+        """Ranks, 1 is best: features of ``keep`` first, then units by their coefficient; a group shares a rank.
+
+        Units whose columns are all constant or empty come last.
+        """
         units, scores = self.units, self.unit_coefficient()[0]
         positions_of_units = ranked(self.plan, scores) if self.in_rounds else positions(scores)
+        if self.settings.uninformative is not None and len(self.settings.uninformative):
+            is_informative = ~np.isin(units.members.indices, self.settings.uninformative)
+            is_last = ~np.logical_or.reduceat(is_informative, units.members.offsets[:-1])
+            positions_of_units = np.argsort(np.lexsort((positions_of_units, is_last)))
         if units.are_features:
             return positions_of_units + 1
         n_kept, ranking = len(units.kept), units.per_feature(positions_of_units, -1) + 1
@@ -165,131 +165,32 @@ class Run:
 
     # ---- certainty
 
-    def certainty(self, coefficient: str | None = None, *, over: str = "rows") -> Certainty:
+    def certainty(self, coefficient: str | None = None) -> Certainty:
         """Confidence intervals of scores and ranks, and the probability of each feature to be in the true top k.
 
-        Features that were not probed, or dropped before the last round, are NaN; features of a group count one by one.
+        They describe other random probes of the same rows, not new samples: the truth is what infinitely many probes of
+        these rows would give. Features that were not probed, or dropped before the last round, are NaN; features of a
+        group count one by one.
 
         Parameters
         ----------
         coefficient : str or None, default=None
             None is the coefficient of the ranking. "regression" is shrunken: its intervals describe how stable the
             number is, not how large the effect is. For "daf2", J is scaled by the deviations found so far.
-        over : {"rows", "probes"}, default="rows"
-            "rows": the truth is what infinitely many probes of infinitely many rows would give. "probes", and where
-            the contribution of rows is not stored: infinitely many probes of these rows.
         """
-        check_parameter("over", over, "rows", "probes")
         name = self.ranked_by if coefficient is None else coefficient
         scores, errors = self.unit_coefficient(name)
         if self.in_rounds:
             scores = np.where(self.plan.last_rounds() == len(self.plan.rounds) - 1, scores, np.nan)
         elif name in ("daf0", "daf1"):
             errors = moderated_errors(self.tally, name)
-        if over == "rows" and self.row_effects is not None:
-            errors = np.hypot(errors, self._unit_row_errors(name))
         names = self.settings.feature_names
         return Certainty(self.units.per_feature(scores), self.units.per_feature(errors), names)
 
-    def std_errors(self, coefficient: str | None = None, *, over: str = "rows") -> Floats:
-        """Standard errors of the scores over other rows and probes where known, else over other probes.
-
-        They are NaN for a feature that was in a single probe.
-        """
-        check_parameter("over", over, "rows", "probes")
+    def std_errors(self, coefficient: str | None = None) -> Floats:
+        """Standard errors of the scores over other random probes of the same rows; NaN after a single probe."""
         errors = self.unit_coefficient(coefficient)[1]
-        if over == "rows" and self.row_effects is not None:
-            errors = np.hypot(self._unit_row_errors(coefficient or self.ranked_by), errors)
         return np.where(self.feature_tally.counts == 1, np.nan, self.units.per_feature(errors))
-
-    @cached_property
-    def row_effects(self) -> RowEffects | None:
-        """Effects of units on groups of rows while all units took part; None where the ledger does not store them."""
-        shares = self.settings.row_shares
-        if shares is None or self.ledger.n_probes < 2:
-            return None
-        return RowEffects.of(self.plan, self.ledger, shares, self._n_first_round, self.settings.row_unit)
-
-    @property
-    def _n_first_round(self) -> int:
-        """Number of probes of the first round, in which all units took part."""
-        return min([self.ledger.n_probes, *(later.start for later in self.plan.rounds[1:2])])
-
-    def _unit_row_errors(self, name: str) -> Floats:
-        """Standard errors of a coefficient over other rows."""
-        effects = self.row_effects
-        if effects is None:
-            return np.full(self.plan.n_features, np.nan)
-        errors = ROW_ERROR_INFLATION * effects.row_errors
-        is_known = np.isfinite(errors)
-        if is_known.any():  # a unit that early probes missed gets a usual error
-            errors = np.where(is_known, errors, np.quantile(errors[is_known], USUAL_QUANTILE))
-        if name in ("daf1", "daf2", "daf2_centered"):  # these coefficients have another unit
-            with np.errstate(divide="ignore", invalid="ignore"):
-                errors = errors * (self.unit_coefficient(name)[1] / self.unit_coefficient("daf0")[1])
-        return errors
-
-    def expected_stability(self, top: int = 20) -> float:
-        """Expected agreement (CW_rel, 0 to 1) of the top features from two halves of the rows, from this run alone.
-
-        A `Study` of repeated halves measures it. Features of a group count as one; a tournament's first round is used.
-        """
-        check_parameter("top", top, whole_number(1, self.units.n_units - 1))
-        effects, row_shares = self.require_rows("expected_stability", self.row_effects), self.settings.row_shares
-        assert row_shares is not None
-        candidates = np.sort(np.argsort(-np.nan_to_num(effects.effects, nan=-np.inf))[: max(MAX_CANDIDATES, 10 * top)])
-        by_group = np.nan_to_num(group_effects(self.plan, self.ledger, candidates, self._n_first_round))
-        # Half of the rows train worse models, and other probes are drawn: both are simulated as noise.
-        learned = np.sqrt(2 * (ROW_ERROR_INFLATION**2 - 1)) * effects.row_errors[candidates]
-        noise = np.nan_to_num(np.hypot(learned, effects.probe_errors[candidates]))
-        random, n_groups, halves = np.random.default_rng(self.plan.seed), len(row_shares), []
-        for _ in range(20):
-            shares = np.where(random.permutation(n_groups) < n_groups // 2, row_shares, 0.0)
-            drawn = by_group @ (shares / shares.sum()) + noise * random.standard_normal(len(candidates))
-            halves.append(candidates[np.argsort(-drawn)[:top]])
-        return cw_rel(halves, self.plan.n_features)
-
-    def which_rows(self, top: int = 20, *, labels: Any = None) -> WhichRows:
-        """The effect of the best ``top`` features on each group of rows; with class labels, groups are sorted by class.
-
-        In a tournament these are the effects in the first round.
-        """
-        check_parameter("top", top, whole_number(1))
-        self.require_rows("which_rows", self.row_effects if self.row_groups is not None else None)
-        assert self.row_groups is not None
-        best = self.best()
-        best = best[self.units.unit_of[best] >= 0][:top]
-        units, inverse = np.unique(self.units.unit_of[best], return_inverse=True)
-        effects = group_effects(self.plan, self.ledger, units, self._n_first_round)[inverse]
-        return which_rows(self.settings.row_unit * effects, self.row_groups, self.names(best), labels)
-
-    # ---- p-values
-
-    @cached_property
-    def unit_p_values(self) -> Floats | None:
-        """The p-value of each unit: univariate and conditional tests combined; None where neither is known."""
-        univariate = self.settings.univariate_p_values
-        conditional = None if self.row_effects is None else self.row_effects.p_values
-        return None if univariate is None and conditional is None else combined_p_values(univariate, conditional)
-
-    def p_values(self) -> Floats | None:
-        """The p-value of each feature; None where it is not known."""
-        return None if self.unit_p_values is None else self.units.per_feature(self.unit_p_values)
-
-    def stands_out(self, fdr: float = DEFAULT_FDR) -> NDArray[np.bool_] | None:
-        """Mask of the discoveries at this false discovery rate; None where p-values are not known."""
-        if self.unit_p_values is None:
-            return None
-        return self.units.per_feature(discoveries(self.unit_p_values, fdr), False)
-
-    def require_rows(self, name: str, value: Any) -> Any:
-        """The value; an error where it is None because the run stored nothing about rows."""
-        if value is None:
-            raise AttributeError(
-                f"{name} is not known: this run stored nothing about rows (row_effects=False, or a criterion or score "
-                "that gives J only)"
-            )
-        return value
 
     # ---- pairs of features
 

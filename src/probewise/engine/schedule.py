@@ -20,6 +20,7 @@ from .regression import Design, Regression
 from .tally import positions
 
 Floats = NDArray[np.float64]
+NO_UNITS: NDArray[np.int32] = np.empty(0, np.int32)
 # The share of features that stay after a round, and the number of features in the last round.
 KEPT_SHARE, N_LAST = 0.7, 20
 # The first round, with all features, decides max_first: it gets a quarter of the budget. On held-out rows a third is as
@@ -72,12 +73,15 @@ class TournamentPlan(ProbePlan):
         return concatenated(parts)
 
     def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
-        rounds = [self._round_plan(part).sizes(*at) for part, *at in self._by_round(start, stop)]
-        return np.concatenate([np.empty(0, np.int64), *rounds])
+        sizes = [np.empty(0, np.int64)]
+        for part, low, high in self._by_round(start, stop):
+            sizes.append(self._round_plan(part).sizes(low, high))
+        return np.concatenate(sizes)
 
     def _by_round(self, start: int, stop: int) -> Iterator[tuple[Round, int, int]]:
         """Yield each round that these probes belong to, with its part of the range."""
-        for part, end in zip(self.rounds, [*(part.start for part in self.later), stop], strict=True):
+        for number, part in enumerate(self.rounds):
+            end = self.later[number].start if number < len(self.later) else stop
             low, high = max(start, part.start), min(stop, end)
             if low < high:
                 yield part, low, high
@@ -104,7 +108,7 @@ class Schedule:
     n_probes: int  # the budget
     ends: tuple[int, ...]  # probes after which features are dropped
     # Units that stay while more than ``protected_above`` units are left.
-    protected: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    protected: NDArray[np.int32] = field(default_factory=NO_UNITS.copy)
     protected_above: int = 0
     n_threads: int | None = None  # for the regressions between rounds; any number gives the same bits
     device: str | None = None  # where the sums of the regressions are computed; None: on the CPU

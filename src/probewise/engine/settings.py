@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .fingerprints import fingerprint
-from .ledger import MAX_ROW_GROUPS, ROW_GROUPS, Ledger, LedgerError, has_run
+from .ledger import Ledger, LedgerError, has_run
 from .probes import MIN_EXPECTED_SIZE, ProbePlan, Subsets
 from .schedule import Schedule, TournamentPlan
 from .units import Units
@@ -25,13 +25,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 DEFAULT_PROBE_SIZE = 200
 COMMAND: ContextVar[list[str] | None] = ContextVar("COMMAND", default=None)
-DEFAULT_FDR = 0.1
 UNNAMED = " (unnamed)"  # ends the description of a function or object that has no name
 MAX_BLOCK_FEATURES = 2**30  # features in all probes of a block
 MAX_FEATURES = 10**7  # a damaged file may claim more, which would only exhaust the memory
 DAMAGE = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError)
-ROW_GROUPS_STREAM = 0x0520  # seed of the division of rows into groups
-MIN_GROUPS = 5  # for a standard error over groups
 
 
 @contextmanager
@@ -42,41 +39,6 @@ def recording_command(command: list[str]) -> Iterator[None]:
         yield
     finally:
         COMMAND.reset(token)
-
-
-@dataclass(frozen=True, eq=False)
-class RowGroups:
-    """Groups of rows whose contributions to J a run stores."""
-
-    group_of: Ints  # group of each row; -1 for a row that J does not count
-    shares: Floats  # weight of each group in J
-    unit: float = 1.0  # unit of the stored contributions, which makes them about 1
-
-    @classmethod
-    def of(cls, row_shares: Floats, y: Any, together: Any = None, unit: float = 1.0) -> RowGroups | None:
-        """One group per row; more than 64 rows are dealt into 64 groups with similar targets, always in the same way.
-
-        Rows with the same value in ``together`` are in one group. None where there are too few groups for a standard
-        error.
-        """
-        counts = np.flatnonzero(row_shares > 0)
-        clusters = np.arange(len(counts)) if together is None else _numbered(np.asarray(together)[counts])
-        first = np.unique(clusters, return_index=True)[1]
-        target = _numbered(np.asarray(y)[counts[first]])
-        random = np.random.default_rng(ROW_GROUPS_STREAM)
-        order = np.lexsort((random.random(len(first)), target))
-        dealt = np.empty(len(first), np.int64)
-        dealt[order] = np.arange(len(first)) % MAX_ROW_GROUPS
-        if len(first) < MIN_GROUPS:
-            return None
-        group_of = np.full(len(row_shares), -1)
-        group_of[counts] = np.arange(len(first))[clusters] if len(first) <= MAX_ROW_GROUPS else dealt[clusters]
-        shares = np.bincount(group_of[counts], row_shares[counts]).astype(np.float64)
-        return cls(group_of, shares, unit)
-
-
-def _numbered(labels: NDArray[Any]) -> Ints:
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +65,11 @@ class Settings:
     cv: str | None = None  # description
     version: str | None = None  # version of Probewise that started the run
     command: list[str] | None = None  # command-line arguments, if the command line started the run
-    row_shares: Floats | None = None  # weight in J of each group of rows whose contribution is stored
-    row_unit: float = 1.0  # unit of the stored contributions
-    rows: str | None = None  # fingerprint of the group of each row
     scale: str | None = None  # transformation of the columns
+    missing: str | None = None  # statistic that replaced missing values, where there were any
+    uninformative: NDArray[Any] | None = None  # constant or empty columns, which rank last
+    rows_used: int | None = None  # size of the sample of rows that probes are scored on; None: all rows
     uneven: tuple[float, float] | None = None  # smallest and largest standard deviation, where wide columns dominate
-    univariate_p_values: Floats | None = None  # p-value of each unit, by the permutation test
 
     @classmethod
     def of_features(cls, n_features: int) -> Settings:
@@ -133,7 +94,7 @@ class Settings:
             return self.schedule.effort(self.first_plan(), n_probes)
         return float(n_probes), 0.0
 
-    def with_data(self, X: Any, y: Any, splits: Any, sample_weight: Any, rows: RowGroups | None) -> Settings:
+    def with_data(self, X: Any, y: Any, splits: Any, sample_weight: Any) -> Settings:
         """Add the fingerprints of the data, which reads all of it."""
         return replace(
             self,
@@ -141,7 +102,6 @@ class Settings:
             target=None if y is None else fingerprint(y),
             folds=fingerprint(*(part for split in splits for part in split)),
             sample_weight=None if sample_weight is None else fingerprint(sample_weight),
-            rows=None if rows is None else fingerprint(rows.group_of),
         )
 
     # ---- writing
@@ -149,7 +109,7 @@ class Settings:
     def open_ledger(self, path: str | PathLike[str] | None) -> Ledger:
         """Open the ledger at ``path``, or one in memory; a file that exists must hold a run with these settings."""
         if path is None:
-            return Ledger(settings={ROW_GROUPS: None if self.row_shares is None else len(self.row_shares)})
+            return Ledger()
         unnamed = [text for text in (self.criterion, self.scoring) if text is not None and UNNAMED in text]
         if unnamed:
             raise LedgerError(
@@ -173,10 +133,10 @@ class Settings:
             "sample_weight": self.sample_weight,
             "units": None,
             "categorical": None if self.categorical is None else self.categorical.tolist() or None,
-            ROW_GROUPS: None if self.row_shares is None else len(self.row_shares),
-            "rows": self.rows,
             "scale": self.scale,
         }
+        if self.missing is not None:
+            identity["missing"] = self.missing
         if self.schedule is not None:
             schedule = self.schedule
             identity["tournament"] = [schedule.n_probes, *schedule.ends]
@@ -204,12 +164,12 @@ class Settings:
             notes["protected_units"] = _packed(self.schedule.protected)
         if self.command is not None:
             notes["command"] = self.command
-        if self.row_shares is not None:
-            notes["row_shares"], notes["row_unit"] = self.row_shares.tolist(), self.row_unit
+        if self.uninformative is not None and len(self.uninformative):
+            notes["uninformative"] = _packed(self.uninformative)
         if self.uneven is not None:
             notes["uneven"] = list(self.uneven)
-        if self.univariate_p_values is not None:
-            notes["univariate_p_values"] = _packed(self.univariate_p_values, "<f4")
+        if self.rows_used is not None:
+            notes["rows_used"] = self.rows_used
         return notes
 
     @property
@@ -265,7 +225,7 @@ def _read(stored: Mapping[str, Any]) -> dict[str, Any]:
         "criterion": str(stored.get("criterion")),
         "units": units,
         "schedule": _read_schedule(stored, units),
-        **_read_rows(stored, units),
+        **_read_rows(stored),
     }
 
 
@@ -314,31 +274,27 @@ def _read_schedule(stored: Mapping[str, Any], units: Units) -> Schedule | None:
     return Schedule(n_probes, tuple(ends), protected, above)
 
 
-def _read_rows(stored: Mapping[str, Any], units: Units) -> dict[str, Any]:
-    n_groups, shares, p_values = stored.get(ROW_GROUPS), stored.get("row_shares"), stored.get("univariate_p_values")
-    unit = float(stored.get("row_unit", 1.0))
-    _require(math.isfinite(unit), unit > 0)
-    if n_groups is not None:
-        shares = np.array(shares, dtype=np.float64)
-        _require(shares.shape == (n_groups,), (shares > 0).all(), abs(shares.sum() - 1) < 1e-6)
-    if p_values is not None:
-        p_values = _unpacked(p_values, "<f4").astype(np.float64)
-        _require(p_values.shape == (units.n_units,), ((p_values >= 0) & (p_values <= 1)).all())
-    _require(stored.get("scale") in (None, "standard", "rank"))
-    uneven = None if stored.get("uneven") is None else tuple(float(width) for width in stored["uneven"])
-    _require(uneven is None or len(uneven) == 2)
-    others = {"rows": stored.get("rows"), "scale": stored.get("scale"), "uneven": uneven}
-    return {"row_shares": shares, "row_unit": unit, "univariate_p_values": p_values, **others}
+def _read_rows(stored: Mapping[str, Any]) -> dict[str, Any]:
+    scale, uneven, used = stored.get("scale"), stored.get("uneven"), stored.get("rows_used")
+    missing = stored.get("missing")
+    _require(scale in (None, "standard", "rank"), uneven is None or len(uneven) == 2)
+    _require(missing in (None, "mean", "median"))
+    _require(used is None or (isinstance(used, int) and 1 <= used <= stored["shape"][0]))
+    uneven = None if uneven is None else tuple(float(width) for width in uneven)
+    return {"scale": scale, "missing": missing, "uneven": uneven, "rows_used": used}
 
 
 def _read_notes(stored: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     names, command = stored.get("feature_names"), stored.get("command")
+    uninformative = _unpacked(stored.get("uninformative", ""))
     categorical = np.array(stored.get("categorical") or [], dtype=np.int64)
     _require(names is None or (len(names) == n_features and all(isinstance(name, str) for name in names)))
     _require(categorical.ndim == 1, ((categorical >= 0) & (categorical < n_features)).all())
+    _require(((uninformative >= 0) & (uninformative < n_features)).all())
     _require(command is None or all(isinstance(word, str) for word in command))
     version = None if stored.get("version") is None else str(stored["version"])
-    return {"feature_names": names, "categorical": categorical, "command": command, "version": version}
+    words = {"feature_names": names, "command": command, "version": version}
+    return {**words, "categorical": categorical, "uninformative": uninformative}
 
 
 def _packed(values: NDArray[Any], dtype: str = "<i4") -> str:

@@ -29,7 +29,7 @@ class Units:
 
     n_features: int
     members: Subsets  # the features of each unit
-    kept: Columns = field(default_factory=lambda: NO_COLUMNS)  # features that are in all_features probe (``keep``)
+    kept: Columns = field(default_factory=NO_COLUMNS.copy)  # features that are in all_features probe (``keep``)
 
     @classmethod
     def of_features(cls, n_features: int) -> Units:
@@ -118,7 +118,7 @@ class UnitTable:
     matrix: Any
     units: Units
     columns: Subsets  # the columns of each unit
-    kept: Columns = field(default_factory=lambda: NO_COLUMNS)  # columns that are in all_features probe
+    kept: Columns = field(default_factory=NO_COLUMNS.copy)  # columns that are in all_features probe
 
     def score_of_units(self, score: Any) -> Any:
         """Turn a criterion bound to the matrix into a function of subsets of units."""
@@ -137,9 +137,6 @@ class UnitScore:
 
     def __call__(self, subsets: Subsets) -> Any:
         return self.score(expanded(subsets, self.columns, self.kept))
-
-    def outcomes(self, subsets: Subsets, group_of: NDArray[np.int64]) -> Any:
-        return self.score.outcomes(expanded(subsets, self.columns, self.kept), group_of)
 
 
 def unit_table(

@@ -1,20 +1,26 @@
-"""Nested cross-validation: rank, choose the number of features and train on some rows, then score on other rows."""
+"""Nested cross-validation: rank, choose the number of features and train on some rows, then score other rows."""
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.metrics import confusion_matrix, roc_auc_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from ..engine.ledger import Ledger
-from ..engine.permutation_test import shuffled_target
-from .sizes import CONVINCING, FOLDS, Columns, Floats, SizeCurve, size_curve, suggested_size
+from ..criteria.base import Target
+from ..validation.parameters import check_parameter, whole_number
+from .sizes import CONVINCING, FOLDS, Columns, Floats, SizeCurve, size_curve
 
-MIN_SECONDS = 1.0
 MIN_PROBES = 1000  # of a nested run; with fewer it would be another method
-MAX_REPETITIONS = 4  # of five folds; more add little, because they share their rows
+REPEATS, FEW_ROWS = 3, 500  # more repeats add little, because they share their rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +34,8 @@ class NestedScore:
     n_folds : int
         Number of folds in each repetition.
     sizes : array of int64
-        For each fold, the number of features that the other folds of the repetition suggest; they test on rows that
-        this fold trains on. 0 where they suggest that guessing, without any feature, is as good.
+        For each fold, the best number of features in the other folds of the repetition, which test on rows that this
+        fold trains on. 0 where guessing, without any feature, is as good.
     scores : array of float64
         Score of each fold with that number of features; the score of guessing where it is 0.
     mean, std_error : float
@@ -60,7 +66,7 @@ class NestedScore:
     def sizes(self) -> Columns:
         repetitions = self.curve.scores.reshape(-1, self.n_folds, len(self.curve.sizes))
         others = (np.delete(scores, fold, axis=0) for scores in repetitions for fold in range(self.n_folds))
-        return np.array([_suggested_size(replace(self.curve, scores=scores)) for scores in others])
+        return np.array([_best_size(replace(self.curve, scores=scores)) for scores in others])
 
     @property
     def scores(self) -> Floats:
@@ -86,12 +92,14 @@ class NestedScore:
         return None if self.guess is None else bool(self.mean - CONVINCING * self.std_error > self.guess)
 
 
-def _suggested_size(curve: SizeCurve) -> int:
-    """The suggested number of features; it may be 0 where the score of guessing is known."""
-    sizes, means, errors = curve.sizes, curve.mean, curve.std_error
-    if curve.guess is None:
-        return suggested_size(sizes, means, errors)
-    return suggested_size(np.append(0, sizes), np.append(curve.guess, means), np.append(0.0, errors))
+def _best_size(curve: SizeCurve) -> int:
+    """The number of features with the best score, smoothed over neighboring sizes; 0 where guessing is as good.
+
+    The one-standard-error rule would choose too few features here, because the error of four folds is large.
+    """
+    means = np.convolve(np.pad(curve.mean, 1, mode="edge"), (0.25, 0.5, 0.25), mode="valid")
+    best = int(np.argmax(means))
+    return 0 if curve.guess is not None and means[best] <= curve.guess else int(curve.sizes[best])
 
 
 def nested_score(
@@ -99,7 +107,7 @@ def nested_score(
     X: Any,
     y: Any,
     *,
-    seconds: float | None = None,
+    repeats: int | None = None,
     shuffled: bool = False,
     groups: Any = None,
     sample_weight: Any = None,
@@ -112,9 +120,9 @@ def nested_score(
         A fitted selector.
     X, y : array-like
         The data of ``fit``.
-    seconds : float or None, default=None
-        Time for repetitions after the first five folds, which are always made; with little time the nested runs have
-        fewer probes. None: as long as ``fit`` took, at least 1.
+    repeats : int or None, default=None
+        How often the rows are divided into five folds. None: three times for up to 500 rows, else once; with
+        ``groups``, always once. The result does not depend on the speed of the machine.
     shuffled : bool, default=False
         Whether to score the procedure on a shuffled target as well: what it reaches on noise.
     groups, sample_weight : array-like or None, default=None
@@ -125,32 +133,111 @@ def nested_score(
     NestedScore
         With ``mean``, ``std_error``, ``guess`` and ``beats_guessing``.
     """
-    rows = {"groups": groups, "sample_weight": sample_weight}
-    run = getattr(selector, "run_", None)
-    if seconds is None:
-        seconds = max(MIN_SECONDS, 0.0 if run is None else run.ledger.seconds)
-    options = {**rows, "n_probes": None if run is None else _probes_of_a_copy(run.ledger, seconds)}
-    score = _repeated(seconds, selector, X, y, **options)
+    if repeats is None:
+        is_short = len(y) <= FEW_ROWS and getattr(selector, "time_limit", None) is None
+        repeats = REPEATS if is_short else 1
+    check_parameter("repeats", repeats, whole_number(1))
+    options = {"groups": groups, "sample_weight": sample_weight, "n_probes": _probes_of_a_copy(selector)}
+    score = _repeated(repeats, selector, X, y, **options)
     if not shuffled:
         return score
     group_of = None if groups is None else np.unique(groups, return_inverse=True)[1]
     other = shuffled_target(np.asarray(y), group_of, np.random.default_rng(0))
-    return replace(score, shuffled=_repeated(0.0, selector, X, other, **options).mean)
+    return replace(score, shuffled=_repeated(1, selector, X, other, **options).mean)
 
 
-def _repeated(seconds: float, selector: Any, X: Any, y: Any, **options: Any) -> NestedScore:
-    """Nested curves with different folds, repeated while there is time; whole groups have only one division."""
-    started = time.perf_counter()
-    curve = size_curve(selector, X, y, nested=True, **options)
-    scores = [curve.scores]
-    for seed in range(1, MAX_REPETITIONS if options["groups"] is None else 1):
-        if (time.perf_counter() - started) * (seed + 1) / seed > seconds:
-            break
-        scores.append(size_curve(selector, X, y, nested=True, seed=seed, **options).scores)
-    return NestedScore(replace(curve, scores=np.concatenate(scores)), len(curve.scores))
+def shuffled_target(target: NDArray[Any], group: NDArray[np.int64] | None, random: np.random.Generator) -> NDArray[Any]:
+    """Shuffle whole groups (numbered from 0) where each has a single target, else the rows within each group."""
+    if group is None:
+        return target[random.permutation(len(target))]
+    first = np.unique(group, return_index=True)[1]
+    if (target == target[first][group]).all():
+        return target[first][random.permutation(len(first))][group]
+    order, shuffled_order = np.argsort(group, kind="stable"), np.lexsort((random.random(len(group)), group))
+    out = np.empty_like(target)
+    out[order] = target[shuffled_order]
+    return out
 
 
-def _probes_of_a_copy(ledger: Ledger, seconds: float) -> int:
-    """Number of probes of a nested run: those of the run itself if five copies fit into the time, else fewer."""
-    share = min(1.0, seconds / max(FOLDS * ledger.seconds, 1e-9))
-    return max(min(MIN_PROBES, ledger.n_probes), int(share * ledger.n_probes))
+def _repeated(repeats: int, selector: Any, X: Any, y: Any, **options: Any) -> NestedScore:
+    """Nested curves with different folds; whole groups have only one division into folds."""
+    n_repeats = repeats if options["groups"] is None else 1
+    curves = [size_curve(selector, X, y, nested=True, seed=seed, **options) for seed in range(n_repeats)]
+    scores = np.concatenate([curve.scores for curve in curves])
+    return NestedScore(replace(curves[0], scores=scores), len(curves[0].scores))
+
+
+def _probes_of_a_copy(selector: Any) -> int | None:
+    """Number of probes of a nested run, from that of the run itself; fewer if the run had a time limit."""
+    run = getattr(selector, "run_", None)
+    if run is None:
+        return None
+    if getattr(selector, "time_limit", None) is not None:
+        return max(1, run.ledger.n_probes // (2 * FOLDS))  # all copies together take half as long as the run
+    return max(min(MIN_PROBES, run.ledger.n_probes), run.ledger.n_probes // FOLDS)
+
+
+# ---- held-out predictions
+
+PENALTIES = np.logspace(-3, 4, 15)
+MODELS = {True: "logistic regression with equal weights of the classes", False: "ridge regression"}
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutPredictions:
+    """Predictions of each row by models of other rows; ``decisions`` are those of two classes, else None."""
+
+    target: Target
+    size: int
+    predicted: NDArray[Any]  # class codes or numbers
+    decisions: Floats | None = None
+
+    @cached_property
+    def confusion(self) -> NDArray[np.int64]:
+        """Number of rows by true class and predicted class."""
+        return confusion_matrix(self.target.values, self.predicted, labels=np.arange(self.target.n_classes))
+
+    @property
+    def recall(self) -> Floats:
+        """Share of the rows of each class that are predicted correctly."""
+        return np.diag(self.confusion) / self.confusion.sum(axis=1)
+
+    @cached_property
+    def auc(self) -> tuple[float, float] | None:
+        """Area under the ROC curve of two classes, and its standard error (Hanley and McNeil, 1982)."""
+        if self.decisions is None:
+            return None
+        area = float(roc_auc_score(self.target.values, self.decisions))
+        n_second = int(self.target.values.sum())
+        n_first = len(self.target.values) - n_second
+        first, second = area / (2 - area), 2 * area**2 / (1 + area)
+        spread = (n_second - 1) * (first - area**2) + (n_first - 1) * (second - area**2)
+        return area, float(np.sqrt((area * (1 - area) + spread) / (n_first * n_second)))
+
+    @property
+    def rmse(self) -> float:
+        """Root mean squared error, in the units of y."""
+        return float(np.sqrt(np.mean((self.target.values - self.predicted) ** 2)))
+
+
+def held_out_predictions(curve: SizeCurve, X: Any, target: Target) -> HeldOutPredictions | None:
+    """Predictions with the suggested number of features, which each fold of a nested curve ranked on its own.
+
+    None where the curve has no columns, or its folds do not test each row once.
+    """
+    tested = np.concatenate([test for (_, test), _ in curve.chosen]) if curve.chosen else np.empty(0, int)
+    if not np.array_equal(np.sort(tested), np.arange(len(target.values))):
+        return None
+    place = curve.sizes.tolist().index(curve.suggested)
+    model: Any = LogisticRegression(class_weight="balanced", max_iter=2000)
+    model = model if target.is_classification else RidgeCV(PENALTIES)
+    predicted, decisions = np.empty(len(tested), target.values.dtype), np.empty(len(tested))
+    for (train, test), subsets in curve.chosen:
+        part = X[:, subsets[place]]
+        part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+        fitted = make_pipeline(imputer, StandardScaler(), model).fit(part[train], target.values[train])
+        predicted[test] = fitted.predict(part[test])
+        if target.n_classes == 2:
+            decisions[test] = fitted.decision_function(part[test])
+    return HeldOutPredictions(target, curve.suggested, predicted, decisions if target.n_classes == 2 else None)

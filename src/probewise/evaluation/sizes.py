@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,6 +65,8 @@ class SizeCurve:
         Number of test rows divided by number of training rows in a fold.
     check : SizeCurve or None
         For a curve that is not nested, a nested curve that shows what holds on held-out rows.
+    chosen : sequence of (split, list of arrays)
+        For each fold its rows, and the columns of the criterion's matrix at each size.
 
     References
     ----------
@@ -90,6 +93,7 @@ class SizeCurve:
     guess_error: float = np.nan
     test_to_train: float = 0.0
     check: SizeCurve | None = None
+    chosen: Sequence[tuple[Split, list[Columns]]] = ()
 
     def __repr__(self) -> str:
         marks = {self.best: "best", self.suggested: "suggested"}
@@ -209,7 +213,8 @@ def size_curve(
         return columns_at_sizes(copy, curve_sizes.tolist())
 
     matrix, splits = selector._criterion_input(numbers), splits_for(cv, target, groups, seed=seed)
-    scorer = SubsetScorer.like(criterion, numbers, target, getattr(selector, "scoring", None))
+    missing = getattr(selector, "missing", None)
+    scorer = SubsetScorer.like(criterion, numbers, target, getattr(selector, "scoring", None), missing)
     return curve_along(
         choose, matrix, y, target, curve_sizes, splits, scorer, nested=nested, sample_weight=sample_weight
     )
@@ -256,12 +261,11 @@ def curve_along(
     """
     X, columns = matrix
     X = X.tocsc() if sp.issparse(X) else X
-    scores = np.array(
-        [scorer.scores(X, y, split, columns_of_each(choose(split[0]), columns), sample_weight) for split in splits]
-    )
+    chosen = [(split, columns_of_each(choose(split[0]), columns)) for split in splits]
+    scores = np.array([scorer.scores(X, y, split, subsets, sample_weight) for split, subsets in chosen])
     guess, chance = scorer.guessing(y, target, splits, sample_weight)
     share = float(np.mean([len(test) / len(train) for train, test in splits]))
-    return SizeCurve(sizes, scores, scorer.measure(target), scorer.words, nested, guess, chance, share)
+    return SizeCurve(sizes, scores, scorer.measure(target), scorer.words, nested, guess, chance, share, chosen=chosen)
 
 
 def criterion_of(selector: Any, X: Any = None) -> Criterion | None:
@@ -342,10 +346,11 @@ def ranked_on_rows(
         settings |= {"n_features_to_select": None if isinstance(n_features, str) else n_features}
         n_probes = selector.n_probes_ if n_probes is None else n_probes
         settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": selector.run_.plan.seed}
-        settings |= {"row_effects": False}  # only the ranking is needed
     copy.set_params(**{name: value for name, value in settings.items() if name in known})
     arguments = {name: values[rows] for name, values in of_rows.items() if has_fit_parameter(copy, name)}
-    copy.fit(rows_of(X, rows), y[rows], **arguments)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has warned
+        copy.fit(rows_of(X, rows), y[rows], **arguments)
     if str(getattr(copy, "stop_reason_", "")).startswith("interrupted"):
         raise KeyboardInterrupt  # the copy has a partial ranking, but a curve must be complete
     return copy

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.impute import SimpleImputer
@@ -19,7 +20,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from ..criteria import TALL, Criterion, Function, Scorer, Separability, in_prose
+from ..criteria import TALL, Average, Criterion, Function, Scorer, Separability, in_prose
 from ..criteria.base import Folds, Split, Target
 from ..engine.probes import Subsets
 from ..validation.errors import ParameterError
@@ -43,12 +44,20 @@ class SubsetScorer:
     scoring: Any = None
 
     @classmethod
-    def like(cls, criterion: Criterion | None, X: Any, target: Target, scoring: Any = None) -> SubsetScorer:
-        """The run's criterion if it is cross-validated; else k-NN, or ridge for many rows, on scaled columns."""
+    def like(
+        cls, criterion: Criterion | None, X: Any, target: Target, scoring: Any = None, missing: str | None = None
+    ) -> SubsetScorer:
+        """The run's criterion if it is cross-validated; else k-NN, or ridge for many rows, on scaled columns.
+
+        Missing values are filled inside the folds, as ``missing`` of the selector says.
+        """
+        has_missing = bool(len(columns_not_finite(X)))
+        if criterion is not None and has_missing and not criterion.allow_nan:
+            criterion = with_missing(criterion, missing)
         if criterion is not None and not isinstance(criterion, Separability | Function):
             words = f"the criterion of the run, {in_prose(criterion)}"
             return cls(criterion, words, getattr(criterion, "scoring", None) or scoring)
-        is_tall, has_missing = X.shape[0] > TALL, bool(len(columns_not_finite(X)))
+        is_tall = X.shape[0] > TALL
         models = (RidgeClassifier(), RidgeCV()) if is_tall else (KNeighborsClassifier(3), KNeighborsRegressor(3))
         steps = [StandardScaler(with_mean=not sp.issparse(X)), models[0 if target.is_classification else 1]]
         words = f"{'a ridge model' if is_tall else '3 nearest neighbors'}, on scaled columns"
@@ -91,6 +100,16 @@ class SubsetScorer:
         except ValueError:  # the score is not defined for guessing
             return None, np.nan
         return (float(score), np.nan) if np.isfinite(score) else (None, np.nan)
+
+
+def with_missing(criterion: Criterion, missing: str | None) -> Criterion | None:
+    """The criterion with missing values filled inside the folds; None where it cannot fill them."""
+    if isinstance(criterion, Average):
+        parts = [with_missing(part, missing) for part in criterion.parts]
+        return None if None in parts else Average(tuple(parts))
+    if "missing" not in criterion.get_params(deep=False):
+        return None
+    return clone(criterion).set_params(missing="mean" if missing == "mean" else "median")
 
 
 def splits_for(cv: Any, target: Target, groups: Any = None, *, seed: int = 0) -> list[Split]:

@@ -16,7 +16,8 @@ from ..discretize import SUPERVISED, cut_points, encode, require_method
 from ..engine.tally import positions
 from ..executors import Map, threads
 from ..information import Codes
-from ..validation.tables import SQUARED, discrete_columns, number_categories
+from ..validation.parameters import discrete_columns
+from ..validation.tables import SQUARED, number_categories
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

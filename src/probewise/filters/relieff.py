@@ -17,8 +17,8 @@ from ..criteria.base import MOST_CLASSES, Target
 from ..executors import Map, threads
 from ..kernels import relief as kernels
 from ..validation.errors import ParameterError
-from ..validation.parameters import is_whole, number_of, random_of
-from ..validation.tables import discrete_columns, number_categories
+from ..validation.parameters import discrete_columns, is_whole, number_of, random_of
+from ..validation.tables import number_categories
 
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from ..validation.stores import Stored
 from .formats import MatrixSource, has_features_in_rows, open_source
 from .input_files import STANDARD_INPUT, lines_of, local_path, no_such_file
+from .second_file import columns_of_second_file, roles_in_second
 from .table import N_SHOWN, Progress, Source, Table, TableError, first_few, pl, unknown_name
 from .table_validation import Rows, require_decimal, require_names, require_rows, validated_table
 from .text import TextOptions, target_is_row
@@ -70,7 +71,7 @@ def read_table(
         are always read in this way; an annotation of the samples, such as "tissue: liver", can be the target.
     sample_weight, groups : str, default=None
         The column (the row, with features in rows) of sample weights, or of labels of rows that belong together; it is
-        not a feature.
+        not a feature. A column of ``target_file`` with this name is used first.
     categorical_features : iterable of str, default=()
         Features that are categories, by name or index: text, or numbers that stand for categories. X contains their
         codes, and the table their levels.
@@ -103,9 +104,11 @@ def read_table(
         raise TableError("the table and the target_file cannot both be standard input: give a file for one of them")
     by_role = {role: name for role, name in (("sample_weight", sample_weight), ("groups", groups)) if name is not None}
     names = None if feature_names is None else names_in(feature_names)
+    in_second = {} if second is None else roles_in_second(second, by_role, target)
+    by_role = {role: name for role, name in by_role.items() if role not in in_second}
     request = _Request(
-        target, list(ignore), second, drop_unlabeled, id_column, by_role, tuple(categorical_features), names, decimal,
-        allow_missing, progress,
+        target, list(ignore), second, drop_unlabeled, id_column, by_role, in_second, tuple(categorical_features), names,
+        decimal, allow_missing, progress,
     )  # fmt: skip
     if features_in == "columns" and not has_features_in_rows(path):
         return _read_by_columns(path, request)
@@ -138,6 +141,7 @@ class _Request:
     drop_unlabeled: bool
     id_column: str | None
     by_role: dict[str, str]  # names of the columns of sample_weight and groups
+    in_second: dict[str, str]  # those that are columns of the second file
     categorical_features: tuple[str, ...]
     feature_names: list[str] | None
     decimal: str | None
@@ -148,12 +152,16 @@ class _Request:
     def target_in_table(self) -> str | None:
         return self.target if self.target_file is None else None
 
-    def target_from_file(self, ids: list[str] | None, n_rows: int, *, features_in_rows: bool = False) -> pl.Series:
+    def from_second_file(
+        self, ids: list[str] | None, n_rows: int, *, features_in_rows: bool = False
+    ) -> tuple[pl.Series, dict[str, pl.Series]]:
+        """The target, and the sample weights and groups that are in the second file."""
         assert self.target_file is not None
-        return _read_target(
-            self.target_file, self.target, ids, n_rows, id_column=self.id_column, features_in_rows=features_in_rows,
-            drop_unlabeled=self.drop_unlabeled,
+        labels, *others = columns_of_second_file(
+            self.target_file, [self.target, *self.in_second.values()], ids, n_rows, id_column=self.id_column,
+            features_in_rows=features_in_rows, drop_unlabeled=self.drop_unlabeled,
         )  # fmt: skip
+        return labels, dict(zip(self.in_second, others, strict=True))
 
     def validated(self, rows: Rows, names: list[str]) -> Table:
         return validated_table(rows, names, allow_missing=self.allow_missing, drop_unlabeled=self.drop_unlabeled)
@@ -185,10 +193,10 @@ def _read_by_columns(path: Path, request: _Request) -> Table:
             name = source.names[id_index] or str(id_index)
             notes = (*notes, f"column {name!r} has a different text in every row: it is read as id_column={name!r}")
     ids = None if id_index is None else source.texts(id_index)
-    labels = _target_from_file(source, request, ids) if target is None else source.column(target)
+    labels, in_second = _from_second_file(source, request, ids) if target is None else (source.column(target), {})
     require_names(source.names, features, labels.name)
     X, levels = _with_codes(source, features, categorical) if categorical else (source.matrix(np.array(features)), {})
-    columns = {role: source.column(index) for role, index in by_role.items()}
+    columns = in_second | {role: source.column(index) for role, index in by_role.items()}
     rows = Rows(X, labels, columns, ids, "data row {0:,}".format)
     table = request.validated(rows, [source.names[index] for index in features])
     id_column = "id" if id_index is None else request.id_column or source.names[id_index] or "id"
@@ -256,10 +264,12 @@ def _guess_id_column(source: Source, features: Sequence[int]) -> int | None:
     return candidates[0] if candidates and len(features) > 1 else None
 
 
-def _target_from_file(source: Source, request: _Request, ids: list[str] | None) -> pl.Series:
-    """The target of the second file; an error says so if that file names the columns of the table, not its rows."""
+def _from_second_file(
+    source: Source, request: _Request, ids: list[str] | None
+) -> tuple[pl.Series, dict[str, pl.Series]]:
+    """Columns of the second file; an error says so if that file names the columns of the table, not its rows."""
     try:
-        return request.target_from_file(ids, source.n_rows)
+        return request.from_second_file(ids, source.n_rows)
     except TableError:
         assert request.target_file is not None
         second = open_source(request.target_file, TextOptions(all_columns=True))
@@ -322,13 +332,14 @@ def _read_by_rows(path: Path, request: _Request) -> Table:
     if not samples or not features:
         raise TableError(f"{path} has no {'rows left as features' if samples else 'columns left as samples'}")
     ids = [source.names[index] for index in samples]
+    in_second: dict[str, pl.Series] = {}
     if target is None:
-        labels = request.target_from_file(ids, len(ids), features_in_rows=True)
+        labels, in_second = request.from_second_file(ids, len(ids), features_in_rows=True)
     else:
         labels = source.row(target, samples).alias(names[target])
     require_names(names, features, labels.name, "row")
     X = np.asfortranarray(source.matrix(np.array(samples), np.array(features)).T)
-    columns = {role: source.row(row, samples).alias(names[row]) for role, row in by_role.items()}
+    columns = in_second | {role: source.row(row, samples).alias(names[row]) for role, row in by_role.items()}
     rows = Rows(X, labels, columns, ids, lambda row: f"sample {ids[row - 1]!r}")
     table = request.validated(rows, [names[row] for row in features])
     return replace(table, id_column=request.id_column or "sample", notes=(*source.notes, *table.notes))
@@ -349,85 +360,3 @@ def _require_one_role(roles: dict[str, int | None], request: _Request, ignored: 
     for (role, index), (other, other_index) in combinations(roles.items(), 2):
         if index == other_index:
             raise TableError(f"{what} {names[role]!r} cannot be both the {role} and the {other}")
-
-
-def _read_target(
-    path: Path,
-    target: str | None,
-    ids: list[str] | None,
-    n_rows: int,
-    *,
-    id_column: str | None,
-    features_in_rows: bool = False,
-    drop_unlabeled: bool = False,
-) -> pl.Series:
-    """The target for each row of the table; rows are matched by ids, or by their order if the file has no ids."""
-    source = open_source(path, TextOptions(all_columns=True))
-    require_rows(source)
-    key = None
-    if ids is not None:
-        key = _column_of_ids(source, ids, id_column, features_in_rows=features_in_rows, may_lack_ids=drop_unlabeled)
-    index = _column_of_target(source, target, key)
-    labels = source.column(index)
-    if key is not None and ids is not None:
-        return labels.gather(pl.Series(_rows_by_id(source, key, ids, may_lack_ids=drop_unlabeled), dtype=pl.UInt32))
-    if len(labels) != n_rows:
-        lacks_header = len(labels) == n_rows - 1
-        remedy = "does it lack a header?" if lacks_header else "name a column of ids (id_column=...)"
-        raise TableError(f"{path} has {len(labels):,} rows and the table {n_rows:,}: {remedy}")
-    return labels
-
-
-def _column_of_target(source: Source, target: str | None, key: int | None) -> int:
-    name = target or source.target
-    if name is not None:
-        return source.column_index(name, "target")
-    others = [index for index in range(len(source.names)) if index != key]
-    if len(others) != 1:
-        names = first_few([source.names[index] for index in others])
-        raise TableError(f"choose the target column of {source.path} (target=...): it has {names}")
-    return others[0]
-
-
-def _column_of_ids(
-    source: Source, ids: list[str], name: str | None, *, features_in_rows: bool, may_lack_ids: bool
-) -> int | None:
-    """The column with all ids, or with most of them if some may be missing; None if rows are in the same order."""
-    if name is not None:
-        if features_in_rows or name in source.names:
-            return source.column_index(name, "id")
-        if len(source.names) == 1:
-            raise TableError(f"{source.path} has only one column: id_column={name!r} needs ids in it, too")
-        return 0
-    wanted = set(ids)
-    most, best = len(wanted) / 2, None
-    for index in range(len(source.names)):
-        n_known = len(wanted.intersection(source.texts(index)))
-        if n_known == len(wanted):
-            return index
-        if n_known > most:
-            most, best = n_known, index
-    if best is not None and may_lack_ids:
-        return best
-    if len(source.names) == 1 or not features_in_rows:
-        return None
-    raise TableError(
-        f"no column of {source.path} contains the names of all samples, {first_few(ids)}: name the column that should "
-        "(id_column=...)"
-    )
-
-
-def _rows_by_id(source: Source, key: int, ids: list[str], *, may_lack_ids: bool = False) -> list[int | None]:
-    """The row of each id; None for an id that is missing, if that is allowed."""
-    rows: dict[str, int] = {}
-    wanted = set(ids)
-    for row, name in enumerate(source.texts(key)):
-        if rows.setdefault(name, row) != row and name in wanted:
-            raise TableError(f"the id {name!r} is in rows {rows[name] + 1:,} and {row + 1:,} of {source.path}")
-    missing = [name for name in ids if name not in rows]
-    if missing and not may_lack_ids:
-        raise TableError(
-            f"{len(missing):,} of {len(ids):,} ids are not in column {source.names[key]!r} of {source.path}: "
-            f"{first_few(missing)}; add them or leave these rows out (drop_unlabeled=True)"
-        )
-    return [rows.get(name) for name in ids]

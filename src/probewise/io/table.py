@@ -40,6 +40,7 @@ Progress = Callable[[str], None]
 N_SHOWN = 3  # items of a list that a message shows
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?", ".")
 MISSING_LABELS = ("", "na", "n/a", "nan", "?", ".")  # "none" and "null" may be class labels
+HEXADECIMAL = re.compile("[0-9a-fA-F]{6,}")  # of ids
 NUMBER_WITH_COMMA = re.compile(r"\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*")
 NUMBER_WITH_POINT = re.compile(r"\s*[+-]?\d*\.\d+([eE][+-]?\d+)?\s*")
 THOUSANDS = re.compile(r"\s*[+-]?[1-9]\d{0,2},\d{3}\s*")
@@ -257,12 +258,13 @@ def guess_decimal(cells: Iterable[str]) -> str:
 
 
 def are_ids(text: pl.Series) -> bool:
-    """Whether the cells are all different, and none is missing or a number."""
+    """Whether the cells are all different, and none is missing or a number; hexadecimal ids may look like numbers."""
     lower = text.str.strip_chars().str.to_lowercase()
     if len(text) < 2 or lower.null_count() or lower.is_in(MISSING).any() or text.n_unique() < len(text):
         return False
     numbers = lower.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
-    return not numbers.is_not_null().any()
+    is_hexadecimal = bool(lower.str.contains(f"^{HEXADECIMAL.pattern}$").all())
+    return not (numbers.is_not_null().all() if is_hexadecimal else numbers.is_not_null().any())
 
 
 def _differ_only_as_text(values: pl.Series, numbers: pl.Series) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .input_files import CHARACTERS_AT_A_TIME, lines_of
 from .table import (
+    HEXADECIMAL,
     MISSING,
     NUMBER_WITH_COMMA,
     NUMBER_WITH_POINT,
@@ -68,6 +69,7 @@ class TextSource(Source):
     is_integer: NDArray[np.bool_] = field(default_factory=lambda: np.ones(0, bool))
     possible_ids: list[int] = field(default_factory=list)  # columns that begin with text
     decimal: str = "."
+    has_row_names: bool = False  # R's header has no name for the first column, which names the rows
 
     @property
     def n_rows(self) -> int:
@@ -83,6 +85,8 @@ class TextSource(Source):
         return pl.concat(self.column_texts[index]).str.strip_chars().alias(self.names[index])
 
     def id_columns(self, columns: Sequence[int]) -> list[int]:
+        if self.has_row_names and 0 in columns:
+            return [0]
         candidates = set(columns) & self.bad_cells.keys()
         return [index for index in self.possible_ids if index in candidates and are_ids(self.text(index))]
 
@@ -121,6 +125,8 @@ class TextSource(Source):
         lower = first_row.str.strip_chars().str.to_lowercase()
         is_number = with_decimal_point(lower, self.decimal).cast(pl.Float64, strict=False).is_not_null()
         with_text = (~(is_number | lower.is_in(MISSING))).arg_true().to_list()
+        if 0 not in with_text and len(lower) and HEXADECIMAL.fullmatch(lower[0] or ""):
+            with_text = [0, *with_text]  # an id such as 12345678 looks like a number
         self.possible_ids.extend([index for index in with_text if index not in self.text_columns][:MAX_ID_COLUMNS])
 
     def _parse_remaining(self, cells: pl.Series, positions: NDArray[Any]) -> NDArray[np.float64]:
@@ -196,11 +202,14 @@ def read_separated(path: Path, separator: str, options: TextOptions, progress: P
         filled = [line for line in sample if line.strip()]
         separator = _guess_separator(header, filled, separator)
         names, rows = split(header, separator), list(csv.reader(filled, delimiter=separator))
-        if [len(row) for row in rows[:2]] == [len(names) + 1] * 2:
-            names = ["", *names]  # R writes no name for its column of row names
+        has_row_names = [len(row) for row in rows[:2]] == [len(names) + 1] * 2
+        if has_row_names:
+            names = ["", *names]
         content = chain(sample, lines)
         _require_columns(names, options, (line.split(separator, 1)[0].strip(' "') for line in content))
         source = empty_source(path, names, options, guess_decimal(chain.from_iterable(rows)))
+        if has_row_names and not options.features_in_rows:
+            source = replace(source, has_row_names=True, text_columns={0, *source.text_columns})
         add_lines(source, content, separator)
     if not options.features_in_rows and _look_like_data(names, source):
         raise TableError(f"the first line of {path}, {first_few(names, str)}, looks like data: add a header above it")
@@ -210,6 +219,8 @@ def read_separated(path: Path, separator: str, options: TextOptions, progress: P
 def _guess_separator(header: str, lines: list[str], usual: str) -> str:
     """The usual separator, or another that splits the header and the first rows into more columns."""
     others = [other for other in SEPARATORS if other != usual and other in header]
+    if not others and len(split(header, usual)) == 1 and " " in header and _splits_alike(header, lines, " "):
+        return " "  # as R's write.table writes by default
     if len(split(header, usual)) > 1:  # otherwise any separator in the header will do
         others = [other for other in others if other in "".join(lines[:1])]
         others = [other for other in others if _splits_alike(header, lines, other)]

@@ -16,10 +16,10 @@ ACCURACY, BALANCED_ACCURACY, F1_MACRO, ROC_AUC, R2, SQUARED_ERROR, PROBABILITY, 
 ERRORS = R2, SQUARED_ERROR, ABSOLUTE_ERROR  # scores made of errors of numbers
 
 
-def score_probes(measure, truth, predicted, weights, n_classes, borders, groups, shares, means, scores):
+def score_probes(measure, truth, predicted, weights, n_classes, borders, scores):
     """Write the score of each probe: the mean over folds, which are the tests from border to border.
 
-    ``predicted`` is (probes, tests). If there are groups of rows, their outcomes are added to ``means``.
+    ``predicted`` is (probes, tests).
     """
     tests = measure, truth, predicted, weights, borders
     if measure in (BALANCED_ACCURACY, F1_MACRO, ROC_AUC):
@@ -28,26 +28,23 @@ def score_probes(measure, truth, predicted, weights, n_classes, borders, groups,
         _score_by_errors(*tests, scores)
     else:
         _score_by_rows(*tests, scores)
-    if len(groups):
-        add = _add_errors if measure in ERRORS else _add_outcomes
-        add(*tests, groups, shares, means)
 
 
 @njit_cached
 def _score_by_rows(measure, truth, predicted, weights, borders, scores):
-    """Mean outcome of a fold: accuracy or probability."""
+    """Accuracy or mean probability of a fold."""
     for probe in range(len(predicted)):
         score = 0.0
         for fold in range(len(borders) - 1):
-            outcomes, total = 0.0, 0.0
+            won, total = 0.0, 0.0
             for row in range(borders[fold], borders[fold + 1]):
                 weight, prediction = _weight(weights, row), predicted[probe, row]
                 total += weight
                 if measure != ACCURACY:
-                    outcomes += weight * prediction
+                    won += weight * prediction
                 elif prediction == truth[row]:
-                    outcomes += weight
-            score += outcomes / total
+                    won += weight
+            score += won / total
         scores[probe] = score / (len(borders) - 1)
 
 
@@ -78,42 +75,6 @@ def _score_by_classes(measure, truth, predicted, weights, borders, n_classes, sc
             else:
                 score += _mean_over_classes(measure, truth[tests], predicted[probe, tests], fold_weights, n_classes)
         scores[probe] = score / (len(borders) - 1)
-
-
-@njit_cached
-def _add_outcomes(measure, truth, predicted, weights, borders, groups, shares, means):
-    """means[probe, g] += share x outcome of each test in group g (-1: no group).
-
-    For scores that are no mean over rows, the outcomes are the predictions: with one group per test, ``means`` returns
-    them.
-    """
-    are_predictions = measure in (PROBABILITY, PREDICTION, ROC_AUC)
-    for probe in range(len(predicted)):
-        for row in range(borders[0], borders[-1]):
-            if groups[row] >= 0:
-                prediction = predicted[probe, row]
-                outcome = prediction if are_predictions else np.float64(prediction == truth[row])
-                means[probe, groups[row]] += shares[row] * outcome
-
-
-@njit_cached
-def _add_errors(measure, truth, predicted, weights, borders, groups, shares, means):
-    """`_add_outcomes` for numbers: minus squared or absolute errors, or contributions to R^2."""
-    for fold in range(len(borders) - 1):
-        tests = slice(borders[fold], borders[fold + 1])
-        fold_weights = weights[tests] if len(weights) else weights
-        level, slope = 0.0, -1.0
-        if measure == R2:
-            scatter, total = _scatter(truth[tests], fold_weights)
-            level, slope = 1.0, -total / scatter if scatter > 0.0 else 0.0
-        for probe in range(len(predicted)):
-            if slope == 0.0:  # all true numbers are equal: each row has the score of the fold
-                level = _r2(truth[tests], predicted[probe, tests], fold_weights)
-            for row in range(tests.start, tests.stop):
-                if groups[row] >= 0:
-                    error = truth[row] - predicted[probe, row]
-                    outcome = -abs(error) if measure == ABSOLUTE_ERROR else level + slope * error**2
-                    means[probe, groups[row]] += shares[row] * outcome
 
 
 @njit_helper

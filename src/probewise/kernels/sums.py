@@ -21,26 +21,6 @@ def add_probes(table, totals, indices, offsets, values):
             table[feature, 2] += square
 
 
-@njit_cached
-def add_rows(table, place, indices, offsets, rows):
-    """Add each probe's numbers, and 1 in the last column, to the table row at the place of each of its features."""
-    for probe in range(len(rows)):
-        for position in range(offsets[probe], offsets[probe + 1]):
-            row = place[indices[position]]
-            if row >= 0:
-                for group in range(rows.shape[1]):
-                    table[row, group] += rows[probe, group]
-                table[row, -1] += 1.0
-
-
-@njit_cached
-def round_to_levels(values, shift, per_unit, out):
-    """out = (value + shift) * per_unit as the nearest whole number from 0 to 65,535; 0 for NaN."""
-    for i in range(len(values)):
-        level = (np.float64(values[i]) + shift) * per_unit
-        out[i] = np.uint16(np.rint(min(level, 65535.0))) if level > 0 else np.uint16(0)
-
-
 @njit_inline
 def _difference(inside, with_it, n_probes, total):
     """DAF0 of a feature in so many of the probes, with that sum of values: NaN where it is in none or in all."""

@@ -1,4 +1,4 @@
-"""Displays of a run: scores of the top features, convergence, interactions, and effects on samples."""
+"""Displays of a run: scores of the top features, convergence and interactions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from ..display import shown
 from ..engine.interactions import ALPHA, MIN_PROBES
-from ..engine.row_effects import WhichRows
 from ..study import deviation
 from ..validation.parameters import check_parameter, whole_number
 from .drawing import (
@@ -251,59 +250,6 @@ class InteractionDisplay(AxesDisplay):
         """Whether each contrast is significant at 5% for all pairs together (Holm)."""
         with np.errstate(invalid="ignore"):
             return self.p_values < ALPHA
-
-
-@dataclass(eq=False, repr=False)
-class RowsDisplay(AxesDisplay):
-    """Heat map of the effects of the top features on groups of samples.
-
-    Blue: the samples of the group are predicted better in probes with the feature than without it; orange: worse.
-    Adjacent columns that differ from the rest of their class may be a subgroup.
-
-    Parameters
-    ----------
-    row_effects : WhichRows
-        The result of ``which_rows`` of a fitted `DAF` or `Tournament`.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        The axes and their figure, after ``plot``.
-
-    Examples
-    --------
-    >>> from probewise import DAF
-    >>> from probewise.datasets import make_madelon
-    >>> from probewise.plots import RowsDisplay
-    >>> from probewise.stopping import MaxProbes
-    >>> data = make_madelon(60, 30, random_state=0)
-    >>> daf = DAF(stop=MaxProbes(500), random_state=0).fit(data.X, data.y)
-    >>> RowsDisplay.from_estimator(daf, data.y, top=5).row_effects.effects.shape
-    (5, 60)
-    """
-
-    row_effects: WhichRows
-
-    @classmethod
-    def from_estimator(cls, selector: Any, y: Any = None, *, top: int = 15, ax: Axes | None = None) -> RowsDisplay:
-        """Draw the first ``top`` features; with y, the target of ``fit``, the samples of a class are adjacent."""
-        require_fitted(selector, "run_", remedy=NEEDS_DAF)
-        return cls(selector.run_.which_rows(top, labels=y)).plot(ax)
-
-    def _figsize(self) -> tuple[float, float]:
-        return 2.5 + 0.12 * self.row_effects.effects.shape[1], 1.6 + ROW_HEIGHT * len(self.row_effects.names)
-
-    def _draw(self, ax: Axes) -> None:
-        names, blocks = self.row_effects.names, self.row_effects.blocks
-        _draw_heat_map(ax, self.row_effects.effects, "J with the feature − J without")
-        ax.set_yticks(range(len(names)), _labels(names))
-        centers = [(start + end - 1) / 2 for _, start, end in blocks]
-        ax.set_xticks(centers, _labels([label for label, *_ in blocks]))
-        for _, start, _ in blocks[1:]:
-            ax.axvline(start - 0.5, color="black", linewidth=1)
-        is_grouped = any(len(rows) > 1 for rows in self.row_effects.rows)
-        ax.set(xlabel="groups of samples" if is_grouped else "samples", ylabel="feature")
-        ax.set_title("blue: predicted better with the feature; orange: worse", fontsize="small")
 
 
 def _draw_heat_map(ax: Axes, values: Floats, label: str) -> None:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..validation.parameters import completed_file, writable_path
-
 if TYPE_CHECKING:
     from .html import render_html as render_html
     from .markdown import render_markdown as render_markdown
+    from .summary import render_json as render_json
+    from .summary import require_report_path as require_report_path
+    from .summary import save as save
     from .summary import summarize as summarize
 
 __all__ = [
@@ -28,8 +27,8 @@ __all__ = [
     "write_report",
 ]
 
-_MODULES = {"render_html": "html", "render_markdown": "markdown", "summarize": "summary"}
-FORMATS = {".html": "render_html", ".htm": "render_html", ".md": "render_markdown", ".json": "render_json"}
+_MODULES = {"render_html": "html", "render_markdown": "markdown"}
+_MODULES |= dict.fromkeys(("render_json", "require_report_path", "save", "summarize"), "summary")
 
 
 def __getattr__(name: str) -> Any:
@@ -62,8 +61,10 @@ def write_report(selector: Any, path: str | PathLike[str], X: Any = None, y: Any
         raise TypeError(
             f"path is of type {type(path).__name__}: give a file name, write_report(selector, 'report.html')"
         )
-    path = require_report_path(path)
-    return save(__getattr__("summarize")(selector, X, y, **options), path)
+    summary = import_module(".summary", __name__)
+    path = summary.require_report_path(path)
+    written: Path = summary.save(summary.summarize(selector, X, y, **options), path)
+    return written
 
 
 def show_report(selector: Any, X: Any = None, y: Any = None, **options: Any) -> Any:
@@ -72,7 +73,7 @@ def show_report(selector: Any, X: Any = None, y: Any = None, **options: Any) -> 
     return html.InlinePage(html.render_html(__getattr__("summarize")(selector, X, y, **options)))
 
 
-def to_frame(selector: Any, backend: str | None = None) -> Any:
+def to_frame(selector: Any, backend: str | None = None, *, inference: bool = True) -> Any:
     """The ranking of a fitted selector as a data frame, best feature first.
 
     Parameters
@@ -81,50 +82,16 @@ def to_frame(selector: Any, backend: str | None = None) -> Any:
         A fitted selector.
     backend : {"pandas", "polars"} or None, default=None
         The library; None: the one that ``set_output`` chose, else the one that is installed.
+    inference : bool, default=True
+        Whether to test the features of a `DAF` or `Tournament`, if that has not been done yet.
 
     Returns
     -------
     DataFrame
         Columns ``feature``, ``rank``, ``score`` and ``selected``; for methods that use probes also ``std_error``,
         ``above_average`` (the score minus the average score), ``probed`` (number of probes with the feature),
-        ``rank_low`` and ``rank_high`` (95% interval of the rank), ``in_top`` (probability of being in the true top),
-        and ``p_value`` and ``stands_out`` where they are known.
+        and, for `DAF`, ``rank_low`` and ``rank_high`` (95% interval of the rank) and ``in_top`` (probability of being
+        in the top), which describe other random probes of the same rows. ``related``, ``needed`` and their q-values
+        say whether the feature is related to the target and needed given the others (`probewise.inference`).
     """
-    return import_module(".ranking_table", __name__).frame_of(selector, backend)
-
-
-def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:
-    """Write a report.
-
-    Parameters
-    ----------
-    summary : dict of str to object
-        The result of `summarize`.
-    path : path-like
-        The file; its ending decides the format: .html, .md or .json.
-
-    Returns
-    -------
-    Path
-        The path of the file.
-    """
-    path = require_report_path(path)
-    name = FORMATS[path.suffix.lower()]
-    render: Callable[[dict[str, Any]], str] = render_json if name == "render_json" else __getattr__(name)
-    text = render(summary)
-    with completed_file(path) as file:
-        file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
-    return path
-
-
-def render_json(summary: dict[str, Any]) -> str:
-    """Render a summary as one line of JSON with all features."""
-    return json.dumps(summary, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
-
-
-def require_report_path(path: str | PathLike[str]) -> Path:
-    """Check that `save` can write to the path: known format, installed libraries, existing folder."""
-    path = writable_path(path, list(FORMATS), "a report cannot be written to {}: name it .html, .md or .json")
-    if FORMATS[path.suffix.lower()] == "render_html":
-        import_module(".html", __name__).require_libraries()
-    return path
+    return import_module(".ranking_table", __name__).frame_of(selector, backend, inference=inference)

@@ -16,7 +16,12 @@ from .summary import findings_of
 TOPS = (5, 10, 20, 50, 100, 200)
 N_SHOWN = 20
 FINGERPRINTS = ("data", "target", "folds", "units", "protected", "sample_weight")
-NOT_SETTINGS = ("feature_names", "stop_reason", "seconds")
+# Packed arrays and other values that follow from the settings above, or are shown elsewhere.
+NOT_SETTINGS = (
+    *("feature_names", "stop_reason", "seconds", "protected_units", "unit_members", "unit_sizes", "unit_always"),
+    *("row_shares", "row_unit", "rows", "univariate_p_values", "uninformative", "uneven", "command"),
+)
+LONGEST = 60  # characters of a setting
 
 
 def compare_runs(first: str | PathLike[str], second: str | PathLike[str], *, top: int = N_SHOWN) -> dict[str, Any]:
@@ -87,10 +92,11 @@ def _different_settings(one: dict[str, Any], other: dict[str, Any]) -> list[dict
 
 
 def _shown(name: str, value: Any) -> Any:
-    """A setting as a reader sees it; fingerprints and long lists are truncated."""
-    if value is not None and (name in FINGERPRINTS or (isinstance(value, list) and len(value) > N_SHOWN)):
-        return f"{str(value)[:8]}…"
-    return value if value is None or isinstance(value, str | int | float) else str(value)
+    """A setting as a reader sees it; fingerprints and long values are truncated."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    longest = 8 if name in FINGERPRINTS else LONGEST
+    return str(value) if len(str(value)) <= longest else f"{str(value)[:longest]}…"
 
 
 def _statistics_of_J(ledger: Ledger) -> dict[str, Any]:

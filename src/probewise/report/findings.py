@@ -24,7 +24,6 @@ from ..criteria.base import Target
 from ..engine.fingerprints import fingerprint
 from ..engine.ledger import Ledger
 from ..engine.run import Run
-from ..engine.settings import DEFAULT_FDR
 from ..evaluation.sizes import criterion_of
 from ..stopping import MaxProbes, Rule
 from ..tournament import N_NEIGHBORS, default_criterion
@@ -82,15 +81,6 @@ class Findings:
         if self.selector is None:
             return None if self.run is None else self.run.settings.criterion
         return None if self.criterion is None else self.criterion.describe()
-
-    @cached_property
-    def stands_out(self) -> NDArray[np.bool_] | None:
-        """Whether each feature is significant at the false discovery rate; None if the run has no p-values."""
-        return None if self.run is None else self.run.stands_out(self.fdr)
-
-    @property
-    def fdr(self) -> float:
-        return getattr(self.selector, "fdr", DEFAULT_FDR)
 
     @property
     def command(self) -> str | None:

@@ -25,16 +25,14 @@ from .ranking_table import (
     display_columns,
     typeset_cell,
 )
-from .sentences import count, evidence_in_words, number, one_line, p_value, percent, predicts
+from .sentences import cluster_notes, count, evidence_in_words, number, one_line, p_value, percent, predicts
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("charts.js", "plots.js", "table.js", "page.js")
 N_ROWS, N_DRAWN, N_DIRECTIONS, N_TOP_FEATURES = 25, 30, 200, 10
-DRAWN_SECTIONS = (
-    *("values", "sizes", "convergence", "univariate", "redundancy", "interactions", "row_effects", "study"),
-)
+DRAWN_SECTIONS = (*("values", "sizes", "convergence", "univariate", "redundancy", "interactions", "study"),)
 FIRST_COLUMNS = (
-    *("rank", "feature", "score", "above_average", "std_error", "stands_out", "higher_in", "lower_in"),
+    *("rank", "feature", "score", "above_average", "std_error", "related", "needed", "higher_in", "lower_in"),
     *("difference", "fold_change", "correlation"),
 )
 NOTEBOOK_COLUMNS = ("rank", "feature", "score", "above_average", "std_error")
@@ -78,6 +76,7 @@ def render_html(summary: dict[str, Any]) -> str:
         shown=_shown_columns(labels),
         rows_shown=N_ROWS,
         predicts=predicts(summary),
+        cluster_notes=cluster_notes(summary["inference"]) if summary["inference"] else [],
     )
     return page
 

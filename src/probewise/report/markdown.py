@@ -9,7 +9,7 @@ from typing import Any
 from ..display import span
 from ..engine.interactions import IN_WORDS
 from .ranking_table import INTERVAL_ENDS, decimals_of, direction_in_words, display_columns, typeset_cell
-from .sentences import count, evidence_in_words, number, one_line, p_value, percent, predicts
+from .sentences import cluster_notes, count, evidence_in_words, number, one_line, p_value, percent, predicts
 
 N_ROWS, N_DIRECTIONS = 30, 10
 
@@ -84,6 +84,7 @@ def _ranking(summary: dict[str, Any]) -> list[str]:
     for row, name in enumerate(columns["feature"][:N_DIRECTIONS]):
         direction = direction_in_words(columns, row, one_line)
         notes += [f"{one_line(name)}: {direction}"] if direction else []
+    notes += [summary["inference"]["explanation"], *cluster_notes(summary["inference"])] if summary["inference"] else []
     parts = ["## The ranking", text(summary["header"]["description"]), bullets(notes)]
     parts += [table(list(labels.values()), rows), f"and {n_more:,} more" if n_more else ""]
     return [part for part in parts if part]
@@ -123,6 +124,21 @@ def _sizes(summary: dict[str, Any]) -> list[str]:
         text(f"Scored by {sizes['scored_by']}, cross-validated in {sizes['folds']} folds; the ranking was {how}."),
         table(["features", sizes["measure"], "std error", ""], rows),
     ]
+
+
+def _predictions(summary: dict[str, Any]) -> list[str]:
+    found, title = summary["predictions"], "## How well does it predict?"
+    how = f"Held-out predictions of {found['model']} with {count(found['size'], 'feature')}"
+    if "rmse" in found:
+        units = f"in the units of {summary['header']['target'] or 'the target'}"
+        return [title, text(f"{how}: root mean squared error {found['rmse']:.3g} {units}, R² {found['r2']:.2f}.")]
+    auc = "" if found["auc"] is None else f" AUC {found['auc']:.3f} ± {found['auc_error']:.3f};"
+    scores = f"{auc} balanced accuracy {percent(found['balanced_accuracy'])}; base rate {percent(found['base_rate'])}"
+    rows = [
+        [name, *numbers, percent(recall)]
+        for name, numbers, recall in zip(found["classes"], found["confusion"], found["recall"], strict=True)
+    ]
+    return [title, text(f"{how}:{scores}."), table(["true class", *found["classes"], "recall"], rows)]
 
 
 def _convergence(summary: dict[str, Any]) -> list[str]:
@@ -185,6 +201,7 @@ SECTIONS = {
     "ranking": _ranking,
     "study": _study,
     "sizes": _sizes,
+    "predictions": _predictions,
     "convergence": _convergence,
     "univariate": _univariate,
     "redundancy": _redundancy,

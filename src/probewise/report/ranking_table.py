@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,12 @@ from scipy.special import ndtri
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_is_fitted
 
-from .._selector import frame_library
+from .._selector import DEFAULT_FDR, frame_library
 from ..criteria.base import Target
 from ..engine.interactions import columns_of
-from ..engine.settings import DEFAULT_FDR
+from ..inference import Discoveries
 from ..stopping import TopKConfidence, as_rule
+from ..validation.errors import ParameterError
 from ..validation.parameters import check_parameter
 
 if TYPE_CHECKING:
@@ -33,7 +34,11 @@ INTENSITY_RANGE = 50.0  # intensities and counts span more than this, their loga
 Z_95 = float(ndtri(0.975))
 LIBRARIES = ("pandas", "polars")
 INTERVAL_ENDS = ("difference_low", "difference_high", "correlation_low", "correlation_high")
-DECIMALS = {"in_top": 2, "p_value": 4, **dict.fromkeys(("difference", "correlation", "fold_change", *INTERVAL_ENDS), 2)}
+DECIMALS = {
+    "in_top": 2,
+    **dict.fromkeys(("q_related", "q_needed"), 4),
+    **dict.fromkeys(("difference", "correlation", "fold_change", *INTERVAL_ENDS), 2),
+}
 LABELS = {
     "rank": "rank",
     "feature": "feature",
@@ -41,10 +46,12 @@ LABELS = {
     "above_average": "above average",
     "std_error": "std error",
     "probed": "probed",
-    "p_value": "p-value",
+    "related": "related",
+    "q_related": "related, q-value",
+    "needed": "needed",
+    "q_needed": "needed, q-value",
     "selected": "selected",
     "dropped_in_round": "dropped in round",
-    "stands_out": "stands out",
     "rank_low": "rank, 95% CI: from",
     "rank_high": "to",
     "in_top": "probability of top {top}",
@@ -60,11 +67,13 @@ LABELS = {
 }
 
 
-def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool = False) -> dict[str, Any]:
+def columns_of_selector(
+    selector: Any, names: Sequence[str], *, certainty: bool = False, tests: Mapping[str, Discoveries] | None = None
+) -> dict[str, Any]:
     """Columns of the ranking of a fitted selector, as in `ranking_columns`.
 
-    ``certainty=True`` adds the rank intervals and the probability of being in the top, which takes a while for many
-    features.
+    ``certainty=True`` adds rank intervals and the probability of being in the top for a `DAF`, which takes a while for
+    many features. ``tests`` are the tests to show, from `discoveries_of`.
     """
     run = getattr(selector, "run_", None)
     columns = ranking_columns(
@@ -73,15 +82,15 @@ def columns_of_selector(selector: Any, names: Sequence[str], *, certainty: bool 
         names,
         std_errors=getattr(selector, "std_errors_", None),
         run=run,
-        fdr=getattr(selector, "fdr", DEFAULT_FDR),
         top=top_size(run, getattr(selector, "stop", None)) if certainty and run is not None else None,
+        tests=tests,
     )
     if run is not None and isinstance(selector.n_features_to_select, str):
         columns["selected"] = selector.support_[np.argsort(selector.ranking_, kind="stable")]
     return in_label_order(columns)
 
 
-def frame_of(selector: Any, backend: str | None) -> Any:
+def frame_of(selector: Any, backend: str | None, *, inference: bool) -> Any:
     """The ranking as a data frame of this library; None: the library of ``set_output``, else an installed one."""
     check_is_fitted(selector, "ranking_")
     check_parameter("backend", backend, *LIBRARIES, None)
@@ -90,7 +99,8 @@ def frame_of(selector: Any, backend: str | None) -> Any:
     if not installed:
         needed = backend or "pandas or polars"
         raise ImportError(f"a data frame needs {needed}: pip install {backend or 'polars'}")
-    columns = columns_of_selector(selector, selector._names(np.arange(len(selector.ranking_))), certainty=True)
+    names, tests = selector._names(np.arange(len(selector.ranking_))), discoveries_of(selector) if inference else {}
+    columns = columns_of_selector(selector, names, certainty=True, tests=tests)
     columns["selected"] = selector.support_[np.argsort(selector.ranking_, kind="stable")]
     return import_module(installed[0]).DataFrame({"feature": columns["feature"], **columns})
 
@@ -102,8 +112,8 @@ def ranking_columns(
     *,
     std_errors: NDArray[np.float64] | None = None,
     run: Run | None = None,
-    fdr: float = DEFAULT_FDR,
     top: int | None = None,
+    tests: Mapping[str, Discoveries] | None = None,
 ) -> dict[str, Any]:
     """Columns of a ranking, best feature first, with the keys of `LABELS`; columns that are not known are left out."""
     order = np.argsort(ranking, kind="stable")
@@ -111,18 +121,29 @@ def ranking_columns(
     if std_errors is not None:  # a dropped feature has no score and thus no error
         values["std_error"] = np.where(np.isnan(scores), np.nan, std_errors)
     columns: dict[str, Any] = {"rank": ranking[order], "feature": [names[column] for column in order.tolist()]}
+    for name, found in (tests or {}).items():
+        values |= {name: found.mask, f"q_{name}": found.q_values}
     if run is not None:
         coefficients = run.coefficient()[0]
         values |= {
             "above_average": scores - np.nanmean(coefficients) if np.isfinite(scores).any() else None,
             "probed": run.feature_tally.counts,
-            "p_value": run.p_values(),
-            "stands_out": run.stands_out(fdr),
         }
-        columns |= {} if top is None else _certainty_columns(run, ranking, top)
         if run.in_rounds:
             columns["dropped_in_round"] = [number or None for number in run.dropped_in_round()[order].tolist()]
+        elif top is not None:
+            columns |= _certainty_columns(run, ranking, top)
     return columns | {name: column[order] for name, column in values.items() if column is not None}
+
+
+def discoveries_of(selector: Any, fdr: float = DEFAULT_FDR) -> dict[str, Discoveries]:
+    """Which features of a fitted `DAF` or `Tournament` are related and needed; empty where they cannot be tested."""
+    if not hasattr(selector, "run_"):
+        return {}
+    try:
+        return {"related": selector._tested("associated").at(fdr), "needed": selector._tested("needed").at(fdr)}
+    except ParameterError:  # without the data, without a single target, or with a table in a store
+        return {}
 
 
 def display_columns(columns: dict[str, Any]) -> dict[str, Any]:
@@ -137,8 +158,8 @@ def in_label_order(columns: dict[str, Any]) -> dict[str, Any]:
 def _certainty_columns(run: Run, ranking: NDArray[np.int64], top: int) -> dict[str, Any]:
     """The 95% interval of each feature's rank and its probability of being in the top, best feature first.
 
-    None or NaN for features that were not probed up to the last round. No columns at all if the ranking is not the
-    order of the coefficient, for example with groups of features.
+    They describe other random probes of the same rows. None or NaN for features that were not probed. No columns at all
+    if the ranking is not the order of the coefficient, for example with groups of features.
     """
     certainty, order = run.certainty(), np.argsort(ranking, kind="stable")
     if not certainty.is_of(ranking):
@@ -152,8 +173,8 @@ def _certainty_columns(run: Run, ranking: NDArray[np.int64], top: int) -> dict[s
 def top_size(run: Run, stop: Any = None) -> int:
     """Number of features in the top that the rank certainty and the convergence refer to.
 
-    It is the smallest top that the stopping rule watches, 20 by default, and at most a quarter of the features in the
-    last round: two rankings of a few features always share most of a larger top.
+    It is the smallest top that the stopping rule watches, 20 by default, and at most a quarter of the features: two
+    rankings of a few features always share most of a larger top.
     """
     watched = () if stop is None else as_rule(stop).watch
     tops = (item.top if isinstance(item, TopKConfidence) else item for item in watched if not isinstance(item, str))
@@ -311,7 +332,7 @@ def cell(name: str, value: Any, decimals: int, *, blank: str = "-") -> str:
         return blank
     if isinstance(value, int | np.integer):
         return f"{value:,}"
-    if name == "p_value" and value < 0.0001:
+    if name in ("q_related", "q_needed") and value < 0.0001:
         return "<0.0001"
     return f"{value:.{DECIMALS.get(name, decimals)}f}"
 

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import gammaln
-from scipy.stats import rankdata
 
+from .._selector import discoveries_of_units
 from ..bif import BIF
 from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
-from ..criteria.base import Target
+from ..criteria.base import note_on_task
 from ..engine.interactions import (
     MIN_PROBES,
     SIMILAR,
@@ -24,10 +23,13 @@ from ..engine.interactions import (
     redundancy_sentence,
 )
 from ..engine.probes import Subsets
-from ..engine.units import one_hot
+from ..engine.units import one_hot, unit_table
 from ..evaluation import nested_score as evaluate_nested
 from ..evaluation import sizes as size_curve
+from ..evaluation.nested import MODELS, held_out_predictions
 from ..filters.fsdd import FSDD
+from ..inference import Discoveries
+from ..validation.errors import ParameterError
 from ..validation.stores import column_slices
 from ..validation.tables import columns_not_finite, extremes
 from .findings import Data, Findings, Floats
@@ -35,12 +37,19 @@ from .ranking_table import json_numbers
 from .sentences import one_line
 
 NO_DATA, NO_TARGET = "the data were not given", "there is no target to predict"
+EXPLANATION = (
+    "A feature is related to the target if the two go together more than chance would explain; every near copy of a "
+    "related feature is related too. A feature is needed if it adds to all other features; near copies are tested as a "
+    "cluster, which one of them represents. The q-value is the smallest false discovery rate at which a feature is "
+    "named: the expected share of false ones among the named features."
+)
+MAX_CONFUSED = 10  # classes of a confusion matrix
+IMBALANCED = 0.4  # share of the rarest class, relative to an equal share
 N_NAMED = 10  # columns with missing values, and constant columns
 MAX_CHECKS = 200
 N_CORRELATED = 30
 N_DRAWN, MAX_CLASSES, MAX_POINTS, MAX_SAMPLES = 12, 6, 40, 200
 N_INTERACTING, N_STRONGEST = 20, 10
-N_WITH_ROW_EFFECTS, MAX_LISTED_ROWS = 15, 2000
 SHUFFLED_SECONDS = 5.0  # runs up to this long are repeated with shuffled targets
 REFIT_CELLS = 4_000_000  # filters are refitted in each fold for tables up to this size
 UNIVARIATE_CELLS = 500_000_000
@@ -115,26 +124,39 @@ def interactions(findings: Findings, data: Data | None = None) -> dict[str, Any]
     }
 
 
-def row_effects(findings: Findings, data: Data | None = None) -> dict[str, Any]:
-    """Effect of each top feature on each group of samples; groups of a class and similar groups are adjacent."""
-    assert findings.run is not None
-    if findings.run.row_effects is None:
-        raise Unavailable("this run recorded no effects on single samples, or its criterion gives one number for all")
-    if findings.selector is None:
-        raise Unavailable("a ledger does not store which samples form a group (report a fitted selector instead)")
-    labels = data.y if data is not None and data.is_classification else None
-    result = findings.run.which_rows(N_WITH_ROW_EFFECTS, labels=labels)
-    n_rows = [len(rows) for rows in result.rows]
+# ---- from the data
+
+
+def inference(findings: Findings, data: Data | None, fdr: float | None) -> dict[str, Any]:
+    """Which features are related to the target and which are needed given the others, tested on the data of the run."""
+    if fdr is None:
+        raise Unavailable("the tests of features were switched off")
+    try:
+        tests = {"related": _tested("associated", findings, data), "needed": _tested("needed", findings, data)}
+    except ParameterError as reason:
+        raise Unavailable(str(reason)) from None
+    tests = {name: found.at(fdr) for name, found in tests.items()}
     return {
-        "features": list(result.names),
-        "effects": json_numbers(result.effects),
-        "rows": [rows.tolist() for rows in result.rows] if sum(n_rows) <= MAX_LISTED_ROWS else None,
-        "n_rows": n_rows,
-        "classes": [str(label) for label in result.classes] if result.blocks else None,
+        "tests": tests,
+        "fdr": fdr,
+        **{f"n_{name}": int(found.mask.sum()) for name, found in tests.items()},
+        "clusters": [findings.names_of(cluster) for cluster in tests["needed"].clusters],
+        "explanation": EXPLANATION,
     }
 
 
-# ---- from the data
+def _tested(test: str, findings: Findings, data: Data | None) -> Discoveries:
+    """A test on the data of the selector, or on the given data."""
+    run, selector = findings.run, findings.selector
+    assert run is not None
+    if selector is not None and (test in selector._tests or getattr(selector, "_data", None) is not None):
+        found: Discoveries = selector._tested(test)
+        return found
+    if data is None:
+        raise Unavailable("features are tested on the data of the run, which were not given")
+    table = unit_table(data.X, run.units, categorical=np.isin(np.arange(data.X.shape[1]), findings.categorical))
+    is_classification = None if data.target is None else data.is_classification
+    return discoveries_of_units(test, table, data.y, is_classification, run, **data.fit_arguments)
 
 
 def description(findings: Findings, data: Data) -> dict[str, Any]:
@@ -142,7 +164,10 @@ def description(findings: Findings, data: Data) -> dict[str, Any]:
     X, target = data.X, data.target
     (low, high), missing = extremes(X, allow_nan=True), _missing_cells(X)
     columns = {"missing": np.flatnonzero(missing), "constant": np.flatnonzero(low == high)}
+    task = getattr(findings.criterion, "task", "auto")
+    note = None if target is None or task != "auto" else note_on_task(data.y, is_classification=data.is_classification)
     result: dict[str, Any] = {
+        "note_on_task": note,
         "rows": int(X.shape[0]),
         "features": int(X.shape[1]),
         "sparse": bool(sp.issparse(X)),
@@ -265,6 +290,38 @@ def nested_score(findings: Findings, data: Data) -> dict[str, Any]:
     }
 
 
+def predictions(findings: Findings, curve: size_curve.SizeCurve | None, data: Data | None) -> dict[str, Any]:
+    """Held-out predictions with the suggested number of features: AUC, recall and confusion, or RMSE in units of y."""
+    if curve is None or data is None or data.target is None or findings.selector is None:
+        raise Unavailable(NO_DATA if data is None else "it needs the score on held-out samples")
+    target = data.target
+    if target.n_classes > MAX_CONFUSED:
+        raise Unavailable(f"there are more than {MAX_CONFUSED} classes")
+    try:
+        found = held_out_predictions(curve, findings.selector._criterion_input(data.X)[0], target)
+    except ValueError as reason:
+        raise Unavailable(str(reason)) from None
+    if found is None:
+        raise Unavailable("the folds do not test each sample once")
+    shared = {"size": found.size, "model": MODELS[target.is_classification]}
+    if target.classes is None:
+        rows, spread = _evenly_spaced(len(target.values), MAX_SAMPLES), float(target.values.std())
+        pairs = {"measured": json_numbers(target.values[rows]), "predicted": json_numbers(found.predicted[rows])}
+        return {**shared, "rmse": found.rmse, "std": spread, "r2": 1 - (found.rmse / spread) ** 2, **pairs}
+    counts = np.bincount(target.values)
+    return {
+        **shared,
+        "classes": [str(label) for label in target.classes],
+        "confusion": found.confusion.tolist(),
+        "recall": json_numbers(found.recall),
+        "balanced_accuracy": float(found.recall.mean()),
+        "auc": None if found.auc is None else found.auc[0],
+        "auc_error": None if found.auc is None else found.auc[1],
+        "base_rate": float(counts.max() / counts.sum()),
+        "is_imbalanced": bool(counts.min() * len(counts) < IMBALANCED * counts.sum()),
+    }
+
+
 def _is_quick_filter(findings: Findings, data: Data) -> bool:
     """Whether the selector is a filter that can be refitted in each fold in little time."""
     if findings.selector is None or "criterion" in findings.selector.get_params(deep=False):
@@ -316,7 +373,9 @@ def _curve_of_ranking(findings: Findings, data: Data | None) -> size_curve.SizeC
     if len(findings.categorical):  # the criterion scored them one-hot encoded
         matrix = one_hot(data.X, np.isin(np.arange(data.X.shape[1]), findings.categorical))
     scoring = None if scoring == "probability" else scoring  # readers expect the share of correct predictions
-    scorer = size_curve.SubsetScorer.like(findings.criterion, data.X, data.target, scoring)
+    scorer = size_curve.SubsetScorer.like(
+        findings.criterion, data.X, data.target, scoring, getattr(selector, "missing", None)
+    )
     return size_curve.curve_along(lambda _: subsets, matrix, data.y, data.target, sizes, splits, scorer, nested=False)
 
 
@@ -324,7 +383,7 @@ def univariate(findings: Findings, data: Data) -> dict[str, Any]:
     """Ranks of single features (BIF, FSDD), compared with the ranking.
 
     "missed" are features at the top of this ranking that rank low in all univariate ones; "univariate_only" are at the
-    top of all univariate ones and rank low here. If p-values are known, both must stand out.
+    top of all univariate ones and rank low here.
     """
     if data.target is None or data.y is None:
         raise Unavailable(NO_TARGET)
@@ -347,9 +406,8 @@ def univariate(findings: Findings, data: Data) -> dict[str, Any]:
         raise Unavailable("the table is too large, or the method itself is univariate")
     top = min(N_UNIVARIATE, max(1, len(findings.order) // 4))
     all_ranks, here = np.array(list(ranks.values())), np.argsort(findings.order) + 1
-    stands_out = np.ones(len(here), dtype=bool) if findings.stands_out is None else findings.stands_out
-    missed = (here <= top) & (all_ranks.min(axis=0) > 3 * top) & stands_out
-    univariate_only = (here > 3 * top) & (all_ranks.max(axis=0) <= top) & stands_out
+    missed = (here <= top) & (all_ranks.min(axis=0) > 3 * top)
+    univariate_only = (here > 3 * top) & (all_ranks.max(axis=0) <= top)
     return {
         "ranks": ranks,
         "methods": methods,
@@ -370,50 +428,3 @@ def _univariate_criterion(findings: Findings, data: Data) -> Criterion | None:
     if isinstance(criterion, Linear | NaiveBayes) or is_quick_knn:
         return criterion
     return NaiveBayes() if data.is_classification else Linear(task="regression")
-
-
-# ---- target leakage
-
-N_CHECKED = 20  # features from the top of the ranking
-EXPECTED_BY_CHANCE = 0.001  # largest expected number of features of the table that determine the target by chance
-SAME_ORDER = 0.999  # Spearman's correlation with a numeric target
-SAMPLES_PER_VALUE = 5  # on average; rarer values identify samples, not classes
-
-
-def leaking_columns(X: Any, target: Target, order: NDArray[np.int64]) -> list[int]:
-    """Columns among the best-ranked ones that determine the target.
-
-    None is reported if there are so few samples that a column could do so by chance, nor a column that is half empty.
-    """
-    first = order[:N_CHECKED]
-    values = columns_of(X, first)
-    return [column for column, cells in zip(first.tolist(), values.T, strict=True) if _leaks(cells, target, len(order))]
-
-
-def _leaks(cells: NDArray[np.float64], target: Target, n_features: int) -> bool:
-    is_known = np.isfinite(cells)
-    cells, y = cells[is_known], target.values[is_known]
-    n_values = len(np.unique(y))
-    if 2 * len(cells) < len(is_known) or n_values < max(2, target.n_classes) or np.ptp(cells) == 0:
-        return False
-    if n_features * _chance_of_sorted_order(y, target.n_classes) >= EXPECTED_BY_CHANCE:
-        return False
-    if target.classes is None:
-        return bool(abs(np.corrcoef(rankdata(cells), rankdata(y))[0, 1]) >= SAME_ORDER)
-    return _separates_classes(cells, y, n_values)
-
-
-def _separates_classes(cells: NDArray[np.float64], codes: NDArray[Any], n_classes: int) -> bool:
-    """Whether no value occurs in two classes, and each class covers one interval or there are few values."""
-    values, value_of_sample = np.unique(cells, return_inverse=True)
-    class_of_value = np.unique(np.column_stack([value_of_sample, codes]), axis=0)[:, 1]
-    one_interval_each = np.count_nonzero(np.diff(class_of_value)) == n_classes - 1
-    few_values = SAMPLES_PER_VALUE * len(values) <= len(cells)
-    return len(class_of_value) == len(values) and bool(one_interval_each or few_values)
-
-
-def _chance_of_sorted_order(y: NDArray[Any], n_classes: int) -> float:
-    """Probability that samples in random order are sorted by y (ascending or descending), or by class in any order."""
-    sizes = np.unique(y, return_counts=True)[1]
-    orders = gammaln(n_classes + 1) if n_classes else np.log(2)
-    return float(np.exp(orders + gammaln(sizes + 1).sum() - gammaln(len(y) + 1)))

@@ -16,7 +16,8 @@ N_LISTED = 8  # numbers and names listed in a note
 SETTLED = 0.9  # share of the top that two halves of a run have in common
 IMBALANCED = 0.75  # share of the samples in the largest class
 CERTIFIED = "certified: "
-RARE_CLASSES = "Accuracy says little about rare classes: scoring='balanced_accuracy' gives all classes the same weight"
+CONVINCING = 2  # standard errors above guessing
+RARE_CLASSES = "Accuracy says little about rare classes: see the recall of each class"
 EVIDENCE = {
     "probes": "shown by the probes",
     "columns": "highly correlated",
@@ -67,24 +68,54 @@ def evidence_in_words(kinds: Sequence[str]) -> str:
 
 
 def verdict(summary: dict[str, Any]) -> list[str]:
-    """Which features matter, how many are enough, and which ones leak the target; each item is a paragraph."""
+    """Warnings, which features matter, how many are enough, and which ones leak the target; one paragraph each.
+
+    All sentences follow from `predicts` and the numbers of related and needed features, so that none contradicts
+    another.
+    """
     leaking = summary["leakage"]
     warning = [f"Possible target leakage: {leakage_sentence(leaking)}, then rank again."] if leaking else []
-    return [_which_features(summary), _how_many_features(summary), *warning]
+    notes = [f"Check the data first: {note}." for note in summary["warnings"]]
+    return [*notes, _which_features(summary), _how_many_features(summary), *warning]
 
 
 def predicts(summary: dict[str, Any]) -> bool:
-    """Whether some number of features predicts better than guessing, as far as that is known."""
+    """Whether some number of features predicts better than guessing, as far as that is known.
+
+    With a rare class, accuracy can hardly beat guessing, and the area under the ROC curve decides.
+    """
+    if (found := _rare_class_predictions(summary)) is not None:
+        return bool(found["auc"] - CONVINCING * found["auc_error"] > 0.5)
     return (summary["nested_score"] or summary["sizes"] or {}).get("beats_guessing") is not False
 
 
-def stands_out_sentence(n_standing_out: int, n_features: int, fdr: float, target: str = "the target") -> str:
-    """The number of features that are significantly related to the target, without the full stop."""
-    related = f"related to {target} more than chance would explain"
-    if not n_standing_out:
-        return f"No feature is {related} (0 of {n_features:,} features at a false discovery rate of {fdr:g})"
-    they = "stands out: it is" if n_standing_out == 1 else "stand out: they are"
-    return f"{n_standing_out:,} of {n_features:,} features {they} {related} (false discovery rate {fdr:g})"
+def _rare_class_predictions(summary: dict[str, Any]) -> dict[str, Any] | None:
+    """Held-out predictions where one of two classes is rare and accuracy is the score; else None."""
+    found, score = summary["predictions"], summary["nested_score"]
+    if found is None or score is None or score["measure"] != "accuracy":
+        return None
+    return found if found.get("is_imbalanced") and found["auc"] is not None else None
+
+
+def inference_sentence(n_related: int, n_needed: int, fdr: float, target: str = "the target") -> str:
+    """The numbers of features that are related to the target and that are needed, without the last full stop."""
+    related = f"related to {target} at a false discovery rate of {percent(fdr)}"
+    if not n_related and not n_needed:
+        return f"No feature is {related}"
+    first = f"{count(n_related, 'feature')} {'is' if n_related == 1 else 'are'} {related}"
+    if not n_needed:
+        return f"{first}. None is shown to be needed given the others"
+    return f"{first}. {n_needed:,} {'is' if n_needed == 1 else 'are'} needed given the others"
+
+
+def cluster_notes(tests: dict[str, Any]) -> list[str]:
+    """A sentence for each cluster of similar features of which one is needed, up to eight of them."""
+    notes = []
+    for names in tests["clusters"][:N_LISTED]:
+        first = [one_line(name) for name in names[: N_LEADERS + 1]]
+        others = listed(first[1:]) if len(names) <= len(first) else f"{', '.join(first[1:])}, …"
+        notes.append(f"One of {len(names):,} similar features is needed: {first[0]} represents it; others are {others}")
+    return notes
 
 
 def leakage_sentence(names: Sequence[str]) -> str:
@@ -100,20 +131,19 @@ def _which_features(summary: dict[str, Any]) -> str:
     features, scores = ranking["columns"]["feature"], ranking["columns"]["score"]
     first = [name for name, score in zip(features, scores, strict=True) if score is not None] or features
     leaders = f"{_named(first[:N_LEADERS])} {'ranks' if len(first) == 1 else 'rank'} first"
-    n_features, n_standing_out = summary["data"]["features"], ranking["n_standing_out"]
-    target = one_line(summary["header"]["target"] or "the target")
-    if n_standing_out is None:
-        untested = " Whether this is more than chance was not tested." if summary["run"]["probes"] else ""
-        return f"Of {n_features:,} features, {leaders} for predicting {target}.{untested}"
-    sentence = stands_out_sentence(n_standing_out, n_features, ranking["fdr"], target)
-    if not n_standing_out:
-        if (summary["nested_score"] or {}).get("beats_guessing"):
+    target, tests = one_line(summary["header"]["target"] or "the target"), summary["inference"]
+    if tests is not None:
+        sentence = inference_sentence(tests["n_related"], tests["n_needed"], tests["fdr"], target)
+        for kind in ("needed", "related"):
+            names = [name for name, yes in zip(features, ranking["columns"][kind], strict=True) if yes]
+            if names:
+                best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names[:N_LEADERS])}"
+                return f"{sentence}. {best}.{_how_settled(summary)}"
+        is_measured = summary["nested_score"] is not None or (summary["sizes"] or {}).get("nested")
+        if is_measured and predicts(summary):
             return f"{sentence}, but together features predict better than guessing. {leaders}."
         return f"{sentence}. {leaders}, but something always does: do not read meaning into it."
-    stands_out = ranking["columns"]["stands_out"]
-    names = [name for name, stands in zip(features, stands_out, strict=True) if stands][:N_LEADERS]
-    best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names)}"
-    return f"{sentence}. {best}.{_how_settled(summary)}"
+    return f"Of {summary['data']['features']:,} features, {leaders} for predicting {target}.{_how_settled(summary)}"
 
 
 def _how_settled(summary: dict[str, Any]) -> str:
@@ -142,14 +172,36 @@ def _how_many_features(summary: dict[str, Any]) -> str:
             f"{n_enough} {verb} about as well as more features do. "
             f"The score on held-out samples was not measured: {omitted['nested_score']}."
         )
-    if score["beats_guessing"] is False:
-        is_imbalanced = score["measure"] == "accuracy" and (score["guess"] or 0) >= IMBALANCED
-        hint = f" {RARE_CLASSES}." if is_imbalanced else ""
-        words = f"{_score_in_words(score)}{_comparison_in_words(score)}"
+    tests, target = summary["inference"], one_line(summary["header"]["target"] or "the target")
+    found, words = _rare_class_predictions(summary), f"{_score_in_words(score)}{_comparison_in_words(score)}"
+    if found is not None:
+        words = (
+            f"AUC = {number(found['auc'], 2)} ± {number(found['auc_error'], 2)} on held-out samples (0.50 when "
+            f"guessing); accuracy says little, because {percent(found['base_rate'])} of the samples are of one class"
+        )
+    if not predicts(summary):
+        hint = (
+            f" {RARE_CLASSES}."
+            if found is None and score["measure"] == "accuracy" and (score["guess"] or 0) >= IMBALANCED
+            else ""
+        )
+        if tests is not None and tests["n_related"]:
+            return (
+                f"Although features are related to {target}, no number of them predicts it convincingly better than "
+                f"guessing, which may take more samples: {words}.{hint}"
+            )
         return f"No number of features predicts convincingly better than guessing: {words}.{hint}"
+    if found is not None:
+        return f"{n_enough} {'is' if sizes['suggested'] == 1 else 'are'} enough: {words}."
     verb = "is" if sizes["suggested"] == 1 else "are"
     how = "with features chosen inside each fold"
-    return f"{n_enough} {verb} enough: {_score_in_words(score)}, {how}{_comparison_in_words(score)}."
+    error = summary["predictions"]
+    units = (
+        f" The root mean squared error is {error['rmse']:.3g} in the units of {target}."
+        if error and "rmse" in error
+        else ""
+    )
+    return f"{n_enough} {verb} enough: {_score_in_words(score)}, {how}{_comparison_in_words(score)}.{units}"
 
 
 def _score_in_words(score: dict[str, Any]) -> str:
@@ -175,7 +227,7 @@ def _comparison_in_words(score: dict[str, Any]) -> str:
 
 
 def notes_on_run(run: Run, names: Sequence[str]) -> list[str]:
-    """Sentences on groups of features, kept and categorical features, tests and rounds, without full stops."""
+    """Sentences on groups of features, kept and categorical features, scales and rounds, without full stops."""
     settings, sizes = run.settings, run.units.members.sizes
     n_groups, n_grouped = int((sizes > 1).sum()), int(sizes[sizes > 1].sum())
     notes = []
@@ -190,13 +242,8 @@ def notes_on_run(run: Run, names: Sequence[str]) -> list[str]:
             f"The features have very different scales (standard deviations from {low:.3g} to {high:.3g}), and the "
             "criterion uses distances, which large values dominate: consider scale='standard'"
         )
-    if settings.scoring is not None and settings.row_shares is None and settings.univariate_p_values is not None:
-        notes.append(
-            f"Standard errors describe other probes, not new samples: scoring by {settings.scoring} does not show what "
-            "each sample contributes"
-        )
-    if run.row_effects is not None and settings.univariate_p_values is None:
-        notes.append("The univariate permutation test was skipped because the table is not in memory")
+    if settings.rows_used is not None:
+        notes.append(f"Scored on a sample of {settings.rows_used:,} of {settings.shape[0]:,} rows")
     if run.in_rounds:
         n_active = _abridged([len(part.active) for part in run.plan.rounds])
         ends = _abridged([part.start for part in run.plan.rounds[1:]])

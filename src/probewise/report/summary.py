@@ -1,7 +1,8 @@
-"""The summary of a run: one dict of JSON values with everything a report shows."""
+"""The summary of a run: one dict of JSON values with everything a report shows, and the files it is written to."""
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import __version__
-from .._selector import Selector
+from .._selector import DEFAULT_FDR, Selector
 from ..engine.ledger import Ledger
 from ..engine.run import Run
 from ..engine.tally import COEFFICIENTS
+from ..inference import Discoveries
 from ..validation.errors import ParameterError
+from ..validation.parameters import completed_file, writable_path
 from . import sections
 from .findings import (
     Data,
@@ -30,6 +33,9 @@ from .findings import (
     findings_of_ledger,
     findings_of_selector,
 )
+from .html import render_html, require_libraries
+from .leakage import leaking_columns
+from .markdown import render_markdown
 from .ranking_table import LABELS, direction_columns, in_label_order, json_numbers, ranking_columns
 from .sentences import notes_on_run, verdict
 
@@ -75,6 +81,8 @@ def summarize(
     coefficient: str | None = None,
     groups: Any = None,
     sample_weight: Any = None,
+    inference: bool = True,
+    fdr: float = DEFAULT_FDR,
 ) -> dict[str, Any]:
     """Summarize a run as one dict of JSON values.
 
@@ -99,6 +107,10 @@ def summarize(
         The coefficient that ranks the run in a ledger; None: the default of its method. Ignored for a selector.
     groups, sample_weight : array-like of shape (n_samples,), default=None
         The arguments given to ``fit``; the score on held-out samples uses them.
+    inference : bool, default=True
+        Whether to test which features are related to the target, and which are needed given the others.
+    fdr : float, default=0.1
+        The false discovery rate of these tests.
 
     Returns
     -------
@@ -121,12 +133,14 @@ def summarize(
     data = None if X is None else checked_data(findings, X, y, groups=groups, sample_weight=sample_weight)
     if feature_names is not None:
         findings = replace(findings, names=checked_names(feature_names, len(findings.names)))
-    computed, omitted = _computed_sections(findings, data)
+    computed, omitted = _computed_sections(findings, data, fdr if inference else None)
     univariate_ranks = (computed["univariate"] or {}).pop("ranks", {})
+    tests = (computed["inference"] or {}).pop("tests", {})
     summary: dict[str, Any] = {
         "format": FORMAT,
         "header": _header(findings, source, target),
         **computed,
+        "warnings": list(getattr(findings.selector, "notes_", ())),
         "leakage": _leaking_features(findings, data),
         "study": None,
         "features": None if findings.run is None else _features(findings, findings.run),
@@ -138,7 +152,7 @@ def summarize(
         "versions": _versions(findings.version),
         "created": datetime.now().astimezone().isoformat(timespec="minutes"),
         "omitted": omitted,
-        "ranking": _ranking(findings, data, univariate_ranks),
+        "ranking": _ranking(findings, data, univariate_ranks, tests),
     }
     if findings.study is not None:
         from .study import comparison, verdict_on_study
@@ -176,8 +190,10 @@ def findings_of(run: Any, *, coefficient: str | None = None) -> Findings:
         return findings_of_ledger(ledger, coefficient)
 
 
-def _computed_sections(findings: Findings, data: Data | None) -> tuple[dict[str, Any], dict[str, str]]:
-    """The computed sections, None where one is unavailable, and the reasons."""
+def _computed_sections(
+    findings: Findings, data: Data | None, fdr: float | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The computed sections, None where one is unavailable, and the reasons; ``fdr=None``: no tests of features."""
     omitted: dict[str, str] = {}
 
     def compute(name: str, section: Callable[..., dict[str, Any]], *arguments: Any, needs_data: bool = False) -> Any:
@@ -196,13 +212,14 @@ def _computed_sections(findings: Findings, data: Data | None) -> tuple[dict[str,
     return {
         "data": compute("data", sections.description, data, needs_data=True) or shape,
         "values": compute("values", sections.values, data, needs_data=True),
+        "inference": compute("inference", sections.inference, data, fdr) if has_run else None,
         "nested_score": score,
         "sizes": None if is_study else compute("sizes", sections.score_by_size, curve, data),
+        "predictions": None if is_study else compute("predictions", sections.predictions, curve, data),
         "convergence": compute("convergence", sections.convergence) if has_run else None,
         "univariate": compute("univariate", sections.univariate, data, needs_data=True),
         "redundancy": compute("redundancy", sections.redundancy, data, needs_data=True),
         "interactions": compute("interactions", sections.interactions, data) if has_run else None,
-        "row_effects": compute("row_effects", sections.row_effects, data) if has_run else None,
     }, omitted
 
 
@@ -225,20 +242,25 @@ def _header(findings: Findings, source: str | None, target: str | None) -> dict[
 def _leaking_features(findings: Findings, data: Data | None) -> list[str] | None:
     if data is None or data.target is None or findings.study is not None:
         return None
-    return [findings.names[column] for column in sections.leaking_columns(data.X, data.target, findings.order)]
+    return [findings.names[column] for column in leaking_columns(data.X, data.target, findings.order)]
 
 
-def _ranking(findings: Findings, data: Data | None, univariate_ranks: dict[str, NDArray[np.int64]]) -> dict[str, Any]:
+def _ranking(
+    findings: Findings,
+    data: Data | None,
+    univariate_ranks: dict[str, NDArray[np.int64]],
+    tests: dict[str, Discoveries],
+) -> dict[str, Any]:
     """The whole ranking as columns, best feature first, and the labels of the columns."""
-    run, order, stands_out = findings.run, findings.order, findings.stands_out
+    order = findings.order
     columns = ranking_columns(
         findings.ranking,
         findings.scores,
         findings.names,
         std_errors=findings.std_errors,
-        run=run,
-        fdr=findings.fdr,
+        run=findings.run,
         top=findings.top,
+        tests=tests,
     )
     score = "score" if findings.coefficient == "regression" else findings.score_name
     labels = LABELS | {"score": findings.score_name, "above_average": f"{score}, above average"}
@@ -257,8 +279,6 @@ def _ranking(findings: Findings, data: Data | None, univariate_ranks: dict[str, 
         "columns": {name: _as_list(values) for name, values in columns.items()},
         "labels": {name: labels[name] for name in columns},
         "column_numbers": order.tolist(),
-        "n_standing_out": None if stands_out is None else int(stands_out.sum()),
-        "fdr": findings.fdr,
     }
 
 
@@ -296,3 +316,49 @@ def _versions(version_of_run: str) -> dict[str, str]:
     versions = {"probewise": __version__, "python": platform.python_version()}
     versions |= {name: metadata.version(name) for name in ("numpy", "scipy", "scikit-learn", "numba")}
     return versions if version_of_run == __version__ else {"probewise (run)": version_of_run, **versions}
+
+
+# ---- files
+
+
+def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:
+    """Write a report.
+
+    Parameters
+    ----------
+    summary : dict of str to object
+        The result of `summarize`.
+    path : path-like
+        The file; its ending decides the format: .html, .md or .json.
+
+    Returns
+    -------
+    Path
+        The path of the file.
+    """
+    path = require_report_path(path)
+    text = FORMATS[path.suffix.lower()](summary)
+    with completed_file(path) as file:
+        file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
+    return path
+
+
+def render_json(summary: dict[str, Any]) -> str:
+    """Render a summary as one line of JSON with all features."""
+    return json.dumps(summary, ensure_ascii=False, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def require_report_path(path: str | PathLike[str]) -> Path:
+    """Check that `save` can write to the path: known format, installed libraries, existing folder."""
+    path = writable_path(path, list(FORMATS), "a report cannot be written to {}: name it .html, .md or .json")
+    if FORMATS[path.suffix.lower()] is render_html:
+        require_libraries()
+    return path
+
+
+FORMATS: dict[str, Callable[[dict[str, Any]], str]] = {
+    ".html": render_html,
+    ".htm": render_html,
+    ".md": render_markdown,
+    ".json": render_json,
+}

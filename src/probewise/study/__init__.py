@@ -27,7 +27,7 @@ from sklearn.utils.validation import column_or_1d
 
 from .. import __version__
 from ..criteria.base import kind_of_target
-from ..engine.certainty import holm
+from ..engine.interactions import holm
 from ..evaluation.sizes import spaced_sizes
 from ..executors import ClusterError, Map, executor
 from ..progress import live_line

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from ..engine.certainty import holm
+from ..engine.interactions import holm
 from ..stability import anhi, ati, cw_rel, nogueira
 from .trial_ledger import Record, TrialLedger
 

@@ -78,7 +78,8 @@ def check_parameter(name: str, value: Any, *alternatives: Any) -> None:
     for allowed in alternatives:
         if allowed.allows(value) if isinstance(allowed, Constraint) else _is_same(value, allowed):
             return
-    words = [each.description if isinstance(each, Constraint) else repr(each) for each in alternatives]
+    ordered = sorted(alternatives, key=lambda each: not isinstance(each, Constraint))
+    words = [each.description if isinstance(each, Constraint) else repr(each) for each in ordered]
     raise ParameterError(f"{name}={value!r} must be {choice(words)}")
 
 
@@ -119,8 +120,9 @@ def seed_of(random_state: Any, stored: Any) -> int:
     """The seed of a run: by ``random_state``; if that is None, the seed stored with the run, or a new one."""
     if random_state is None:
         return secrets.randbits(32) if stored is None else int(stored)
-    generator = random_of(random_state)
-    return int(random_state) if is_whole(random_state) else int(generator.randint(2**31 - 1))
+    if is_whole(random_state, 0, 2**32 - 1):
+        return int(random_state)
+    return int(random_of(random_state).randint(2**31 - 1))
 
 
 def random_of(random_state: Any) -> np.random.RandomState:
@@ -149,6 +151,24 @@ def named_columns(columns: Any, parameter: str, names: Names, n_features: int) -
         repeated = int(np.flatnonzero(np.bincount(numbers) > 1)[0])
         raise ParameterError(f"{parameter} names column {_name_of(repeated, by_name)} twice: name it once")
     return np.array(sorted(numbers), dtype=np.int32)
+
+
+def discrete_columns(
+    discrete_features: Any, n_features: int, names: NDArray[Any] | None, detected: NDArray[np.bool_] | None
+) -> NDArray[np.bool_]:
+    """Mask of the discrete columns: by True, False, a mask, numbers or names; "auto" means the detected ones."""
+    if isinstance(discrete_features, str) and discrete_features == "auto":
+        return np.zeros(n_features, dtype=bool) if detected is None else detected
+    if isinstance(discrete_features, bool | np.bool_):
+        return np.full(n_features, bool(discrete_features))
+    try:
+        columns = named_columns(discrete_features, "discrete_features", names, n_features)
+    except ParameterError:
+        raise ParameterError(
+            f"discrete_features={discrete_features!r} with {n_features} features: give 'auto', True, False, a mask of "
+            f"{n_features} booleans, column numbers from 0 to {n_features - 1}, or, for a frame, column names"
+        ) from None
+    return np.isin(np.arange(n_features), columns)
 
 
 def grouped(feature_groups: Any, names: NDArray[Any] | None, n_features: int) -> list[Columns]:
@@ -309,7 +329,8 @@ def _kind(label: Any) -> str:
 
 def warn_of_another_order(X: Any, y: Any) -> None:
     """Warn if X and y are pandas objects with the same index in a different order: rows are matched by position."""
-    if not all(type(part).__module__.split(".")[0] == "pandas" for part in (X, y)) or X.index.equals(y.index):
+    modules = {type(X).__module__.split(".")[0], type(y).__module__.split(".")[0]}
+    if modules != {"pandas"} or X.index.equals(y.index):
         return
     try:
         same_rows = X.index.is_unique and X.index.sort_values().equals(y.index.sort_values())

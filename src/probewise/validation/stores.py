@@ -43,6 +43,7 @@ class Stored:
         n_columns = source.shape[1] if self.places is None else len(self.places)
         self.shape = int(source.shape[0]), int(n_columns)
         self.dtype = readable_type(source.dtype)
+        self.extremes: dict[bool, Any] = {}  # of the columns, by whether NaN is ignored; they are read once
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -193,7 +194,8 @@ def row_blocks(X: Any) -> Iterator[NDArray[Any]]:
     row_bytes = max(1, X.dtype.itemsize * int(np.prod(X.shape[1:])))
     if not isinstance(X, Stored) and not lies_by_columns(X):
         step = max(1, ROW_BYTES // row_bytes)
-        yield from (np.ascontiguousarray(X[start : start + step]) for start in range(0, len(X), step))
+        for start in range(0, len(X), step):
+            yield np.ascontiguousarray(X[start : start + step])
         return
     step = max(1, TRANSPOSED_BYTES // row_bytes)
     buffer = np.empty((min(step, len(X)), X.shape[1]), X.dtype)

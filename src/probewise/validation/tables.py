@@ -14,7 +14,7 @@ from sklearn.utils import gen_batches
 from sklearn.utils.validation import validate_data
 
 from .errors import ParameterError
-from .parameters import named_columns, plain_labels
+from .parameters import plain_labels
 from .stores import Stored, column_slices, lies_by_columns, readable_type, row_blocks
 
 TAKE_CATEGORIES = ", or use a method that takes categories, such as DAF, Tournament, ReliefF, EFS or MRMR"
@@ -195,14 +195,13 @@ def some_columns(columns: NDArray[np.int64], n_columns: int, names: NDArray[Any]
     return f"{len(columns)} of {n_columns} columns ({', '.join(shown)}{more})"
 
 
-def require_finite(X: Any, names: NDArray[Any] | None, remedy: str = REMEDY) -> None:
-    _refuse_not_finite(columns_not_finite(X), "NaN or infinity", X.shape[1], names, remedy)
+def require_finite(X: Any, names: NDArray[Any] | None, remedy: str = REMEDY, *, allow_nan: bool = False) -> None:
+    _refuse_not_finite(columns_not_finite(X, allow_nan=allow_nan), allow_nan, X.shape[1], names, remedy)
 
 
-def _refuse_not_finite(
-    bad: NDArray[np.int64], what: str, n_columns: int, names: NDArray[Any] | None, remedy: str
-) -> None:
+def _refuse_not_finite(bad: NDArray[np.int64], allow_nan: bool, n_columns: int, names: Any, remedy: str) -> None:
     if len(bad):
+        what = "infinity" if allow_nan else "NaN or infinity"
         raise ParameterError(f"Input X contains {what} in {some_columns(bad, n_columns, names)}: {remedy}")
 
 
@@ -229,8 +228,7 @@ def require_widths(
     if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
         return
     low, high = extremes(X, allow_nan=allow_nan)
-    what = "infinity" if allow_nan else "NaN or infinity"
-    _refuse_not_finite(_not_finite(low, high, allow_nan=allow_nan), what, X.shape[1], names, remedy)
+    _refuse_not_finite(_not_finite(low, high, allow_nan=allow_nan), allow_nan, X.shape[1], names, remedy)
     require_width(low, high, names, widths)
 
 
@@ -267,10 +265,14 @@ def extremes(X: Any, *, allow_nan: bool = False) -> tuple[NDArray[np.float64], N
     least, largest = (np.fmin, np.fmax) if allow_nan else (np.minimum, np.maximum)
     start = np.nan if allow_nan else np.inf
     low, high = np.full(X.shape[1], start), np.full(X.shape[1], -start)
+    known = X.extremes if isinstance(X, Stored) else {}
+    if allow_nan in known:
+        return known[allow_nan]
     if isinstance(X, Stored) or lies_by_columns(X):
         for part in column_slices(X):
             columns = X[:, part]
             low[part], high[part] = least.reduce(columns, axis=0), largest.reduce(columns, axis=0)
+        known[allow_nan] = low, high
         return low, high
     for rows in row_blocks(X):
         low, high = least(low, least.reduce(rows, axis=0)), largest(high, largest.reduce(rows, axis=0))
@@ -322,24 +324,6 @@ def kinds_of_columns(X: Any) -> NDArray[Any] | None:
     return None
 
 
-def discrete_columns(
-    discrete_features: Any, n_features: int, names: NDArray[Any] | None, detected: NDArray[np.bool_] | None
-) -> NDArray[np.bool_]:
-    """Mask of the discrete columns: by True, False, a mask, numbers or names; "auto" means the detected ones."""
-    if isinstance(discrete_features, str) and discrete_features == "auto":
-        return np.zeros(n_features, dtype=bool) if detected is None else detected
-    if isinstance(discrete_features, bool | np.bool_):
-        return np.full(n_features, bool(discrete_features))
-    try:
-        columns = named_columns(discrete_features, "discrete_features", names, n_features)
-    except ParameterError:
-        raise ParameterError(
-            f"discrete_features={discrete_features!r} with {n_features} features: give 'auto', True, False, a mask of "
-            f"{n_features} booleans, column numbers from 0 to {n_features - 1}, or, for a frame, column names"
-        ) from None
-    return np.isin(np.arange(n_features), columns)
-
-
 # ---- scaling
 
 LARGEST_COPY = 2**30  # bytes, up to which "auto" makes a scaled copy
@@ -358,16 +342,16 @@ def scale_for(scale: str | None, X: Any) -> str | None:
         return scale
     if isinstance(X, Stored) or not _can_be_copied(X):
         return None
-    return None if not sp.issparse(X) and _are_similar(_positive_deviations(X)) else "standard"
+    if sp.issparse(X):
+        return "standard"
+    deviations = _positive_deviations(X)
+    ratios = np.abs(np.log(deviations / np.median(deviations))) if len(deviations) else np.zeros(1)
+    return None if ratios.max() < np.log(SIMILAR) else "standard"
 
 
 def _can_be_copied(X: Any) -> bool:
     n_bytes = X.nnz * 8 if sp.issparse(X) else X.shape[0] * X.shape[1] * max(4, X.dtype.itemsize)
     return bool(n_bytes <= LARGEST_COPY)
-
-
-def _are_similar(deviations: Floats) -> bool:
-    return not len(deviations) or bool(np.abs(np.log(deviations / np.median(deviations))).max() < np.log(SIMILAR))
 
 
 def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = None, weights: Any = None) -> Any:
@@ -415,9 +399,11 @@ def _column_batches(X: Any) -> Iterator[slice]:
 
 def _moments(X: Any, weights: Any = None) -> tuple[Floats, Floats]:
     """Means and standard deviations of the columns, without missing values."""
-    parts = [_moments_of(np.asarray(X[:, columns], dtype=np.float64), weights) for columns in _column_batches(X)]
-    means, deviations = zip(*parts, strict=True)
-    return np.concatenate(means), np.concatenate(deviations)
+    means, deviations = np.empty(X.shape[1]), np.empty(X.shape[1])
+    for columns in _column_batches(X):
+        part = np.asarray(X[:, columns], dtype=np.float64)
+        means[columns], deviations[columns] = _moments_of(part, weights)
+    return means, deviations
 
 
 def _moments_of(part: Floats, weights: Any) -> tuple[Floats, Floats]:

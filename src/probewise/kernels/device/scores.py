@@ -92,15 +92,6 @@ class DeviceTests:
         whole = sum(by_part.T) if by_part.shape[1] <= MOST_PARTS else total(by_part)
         return whole / torch.full_like(whole, by_part.shape[1])  # a GPU does not divide exactly by a Python number
 
-    def outcomes(self, predicted: Tensor) -> Tensor:
-        """Outcome of each test (subsets, tests), for a score that is a mean over rows."""
-        outcomes = self._by_test(predicted)
-        if self.measure != R2:
-            return outcomes
-        scale = torch.where(self._scatter > 0, self.whole / self._scatter, 0.0)
-        level = torch.where(self._scatter > 0, 1.0, self._r2(predicted))
-        return level[:, self.part_of] + scale[self.part_of] * outcomes
-
     def _by_test(self, predicted: Tensor) -> Tensor:
         if self.measure in (R2, SQUARED_ERROR):
             return -((self.truth - predicted) ** 2)

@@ -52,7 +52,7 @@ function drawRanking() {
     x: columns[measure][row],
     y: index,
     xError: columns.std_error ? 2 * (columns.std_error[row] || 0) : undefined,
-    hollow: columns.stands_out ? !columns.stands_out[row] : false,
+    hollow: columns.related ? !columns.related[row] : false,
     text: text(row),
   }));
   const rules = measure === "above_average" ? [{ x: 0, text: "average feature", above: true, width: 2, dash: "" }] : [];
@@ -178,30 +178,6 @@ function drawInteractions() {
   drawHeatMap("plot-interactions", features, contrast, fill, 4, ["worth less together", "worth more together", steps]);
 }
 
-function drawRowEffects() {
-  const { features, effects, rows, n_rows, classes } = report.row_effects;
-  const [fill, steps] = signedFill(effects);
-  const starts = classes ? classes.flatMap((label, k) => (k && label === classes[k - 1] ? [] : [k])) : [];
-  const ends = [...starts.slice(1), n_rows.length];
-  const ticks = starts.map((start, k) => [(start + ends[k] - 1) / 2, short(classes[start], 12), classes[start]]);
-  const named = (group) => {
-    const which = rows ? `${rows[group].length > 1 ? "samples" : "sample"} ${short(rows[group].join(", "), 40)}` : `${whole(n_rows[group])} samples`;
-    return classes ? `${which} (${short(classes[group], 20)})` : which;
-  };
-  const cells = effects.flatMap((ofFeature, row) =>
-    ofFeature.flatMap((value, column) => (value === null ? [] : [{ x: column, y: row, fill: fill(value), text: [short(features[row], 40), named(column), written(value, 4)] }])),
-  );
-  chart(byId("plot-rows"), {
-    height: 70 + 19 * features.length,
-    font: isNarrow() ? 10 : 11,
-    x: { ticks, range: [-0.5, n_rows.length - 0.5], bare: true },
-    y: { ticks: namedTicks(features, isNarrow() ? 12 : 22), range: [-0.5, features.length - 0.5], reversed: true, bare: true },
-    cells,
-    rules: starts.slice(1).map((start) => ({ x: start - 0.5, width: 2, dash: "" })),
-    scale: { from: "worse with the feature", to: "better", fills: steps.map(fill) },
-  });
-}
-
 // ---- a study
 
 function drawStudy() {
@@ -234,6 +210,5 @@ function drawAll() {
   if (report.univariate) drawUnivariate();
   if (report.redundancy) drawRedundancy();
   if (report.interactions) drawInteractions();
-  if (report.row_effects) drawRowEffects();
   if (report.study) drawStudy();
 }

@@ -17,9 +17,9 @@ function makeTable() {
     const value = columns[key][row];
     if (value === null) return "–";
     if (typeof value === "string") return value;
-    if (key === "stands_out" || key === "selected") return value ? "yes" : "";
+    if (["related", "needed", "selected"].includes(key)) return value ? "yes" : "";
+    if (key.startsWith("q_") && value < 0.0001) return "<0.0001";
     if (key === "rank_low") return value === columns.rank_high[row] ? whole(value) : `${whole(value)} to ${whole(columns.rank_high[row])}`;
-    if (key === "p_value" && value < 0.0001) return "<0.0001";
     return integers.includes(key) ? whole(value) : written(value, decimals[key]);
   }
 
@@ -90,7 +90,7 @@ function makeTable() {
     button.tabIndex = 0;
     head.replaceChildren(button);
     button.addEventListener("click", () => {
-      const startsUp = ["rank", "feature", "higher_in", "lower_in", "rank_low", "p_value", "bif", "fsdd"].includes(key);
+      const startsUp = ["rank", "feature", "higher_in", "lower_in", "rank_low", "q_related", "q_needed", "bif", "fsdd"].includes(key);
       sorted = { key, up: sorted.key === key ? !sorted.up : startsUp };
       sortView();
       page = 0;

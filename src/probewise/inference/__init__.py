@@ -1,0 +1,11 @@
+"""Tests of features: which ones are related to the target, which are needed given the others, which act in pairs.
+
+The tests use the data only; nothing here depends on probes or on a ranking.
+"""
+
+from .association import associated
+from .conditional import needed
+from .discoveries import Discoveries
+from .interactions import Pairs, pairs
+
+__all__ = ["Discoveries", "Pairs", "associated", "needed", "pairs"]

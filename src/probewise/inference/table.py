@@ -1,0 +1,72 @@
+"""Validated input of the tests: X by batches of columns, the target, weights, groups and strata of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_array, check_consistent_length
+
+from ..criteria.base import Target
+from ..validation.errors import ParameterError
+from ..validation.parameters import checked_weights, plain_labels, require_two_weighted
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+MIN_ROWS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Rows with a positive weight: X, class codes or numbers, weights, and codes of groups and strata."""
+
+    X: Any  # dense or CSC, of all rows
+    rows: Ints | None  # rows that are used; None: all rows
+    target: NDArray[Any]
+    n_classes: int  # 0 for numbers
+    weights: Floats | None
+    groups: Ints | None
+    strata: Ints
+
+    @classmethod
+    def of(cls, X: Any, y: Any, *, groups: Any, sample_weight: Any, strata: Any, task: str) -> Table:
+        X = check_array(
+            X, accept_sparse="csc", ensure_all_finite="allow-nan", dtype="numeric", ensure_min_samples=MIN_ROWS
+        )
+        y = plain_labels(y)
+        check_consistent_length(X, y, groups, strata)
+        weights = checked_weights(sample_weight, len(y))
+        require_two_weighted(y, weights)
+        rows = None if weights is None or weights.all() else np.flatnonzero(weights)
+        used = slice(None) if rows is None else rows
+        target = Target.of(y[used], task)
+        if weights is not None:
+            weights = None if np.ptp(weights[used]) == 0 else weights[used] / weights[used].mean()
+        groups = None if groups is None else _codes("groups", groups)[used]
+        strata = np.zeros(len(target.values), np.int64) if strata is None else _codes("strata", strata)[used]
+        return cls(X, rows, target.values, target.n_classes, weights, groups, strata)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.target)
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.X.shape[1])
+
+    def columns(self, which: Any) -> Floats:
+        """(columns, rows): the values of some columns, each contiguous in memory."""
+        part = self.X[:, which]
+        part = part.toarray() if sp.issparse(part) else part
+        part = part if self.rows is None else part[self.rows]
+        return np.ascontiguousarray(part.T, dtype=np.float64)
+
+
+def _codes(name: str, labels: Any) -> Ints:
+    labels = np.asarray(labels)
+    if labels.ndim != 1:
+        raise ParameterError(f"{name} has {labels.ndim} dimensions: give one label for each row")
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)

@@ -1,0 +1,106 @@
+"""The second file of a table: its target, sample weights and groups, matched to the rows by ids or by order."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .formats import open_source
+from .table import Source, TableError, first_few, pl
+from .table_validation import require_rows
+from .text import TextOptions
+
+
+def roles_in_second(second: Path, by_role: dict[str, str], target: str | None) -> dict[str, str]:
+    """The columns of sample weights and groups that the second file has."""
+    if not by_role:
+        return {}
+    names = open_source(second, TextOptions(all_columns=True)).names
+    roles = {role: name for role, name in by_role.items() if name in names}
+    for role, name in roles.items():
+        if list(roles.values()).count(name) > 1 or name == target:
+            raise TableError(f"column {name!r} of {second} cannot be both the {role} and the target or another role")
+    return roles
+
+
+def columns_of_second_file(
+    path: Path,
+    names: list[str | None],
+    ids: list[str] | None,
+    n_rows: int,
+    *,
+    id_column: str | None,
+    features_in_rows: bool = False,
+    drop_unlabeled: bool = False,
+) -> list[pl.Series]:
+    """Columns for each row of the table, the target first; rows are matched by ids, or by order if there are none."""
+    source = open_source(path, TextOptions(all_columns=True))
+    require_rows(source)
+    key = None
+    if ids is not None:
+        key = _column_of_ids(source, ids, id_column, features_in_rows=features_in_rows, may_lack_ids=drop_unlabeled)
+    target, *others = names
+    columns = [_column_of_target(source, target, key), *(source.names.index(name) for name in others if name)]
+    series = [source.column(index) for index in columns]
+    if key is not None and ids is not None:
+        rows = pl.Series(rows_by_id(source, key, ids, may_lack_ids=drop_unlabeled), dtype=pl.UInt32)
+        return [values.gather(rows) for values in series]
+    if source.n_rows != n_rows:
+        lacks_header = source.n_rows == n_rows - 1
+        remedy = "does it lack a header?" if lacks_header else "name a column of ids (id_column=...)"
+        raise TableError(f"{path} has {source.n_rows:,} rows and the table {n_rows:,}: {remedy}")
+    return series
+
+
+def _column_of_target(source: Source, target: str | None, key: int | None) -> int:
+    name = target or source.target
+    if name is not None:
+        return source.column_index(name, "target")
+    others = [index for index in range(len(source.names)) if index != key]
+    if len(others) != 1:
+        names = first_few([source.names[index] for index in others])
+        raise TableError(f"choose the target column of {source.path} (target=...): it has {names}")
+    return others[0]
+
+
+def _column_of_ids(
+    source: Source, ids: list[str], name: str | None, *, features_in_rows: bool, may_lack_ids: bool
+) -> int | None:
+    """The column with all ids, or with most of them if some may be missing; None if rows are in the same order."""
+    if name is not None:
+        if features_in_rows or name in source.names:
+            return source.column_index(name, "id")
+        if len(source.names) == 1:
+            raise TableError(f"{source.path} has only one column: id_column={name!r} needs ids in it, too")
+        return 0
+    wanted = set(ids)
+    most, best = len(wanted) / 2, None
+    for index in range(len(source.names)):
+        n_known = len(wanted.intersection(source.texts(index)))
+        if n_known == len(wanted):
+            return index
+        if n_known > most:
+            most, best = n_known, index
+    if best is not None and may_lack_ids:
+        return best
+    if len(source.names) == 1 or not features_in_rows:
+        return None
+    raise TableError(
+        f"no column of {source.path} contains the names of all samples, {first_few(ids)}: name the column that should "
+        "(id_column=...)"
+    )
+
+
+def rows_by_id(source: Source, key: int, ids: list[str], *, may_lack_ids: bool = False) -> list[int | None]:
+    """The row of each id; None for an id that is missing, if that is allowed."""
+    rows: dict[str, int] = {}
+    wanted = set(ids)
+    for row, name in enumerate(source.texts(key)):
+        if rows.setdefault(name, row) != row and name in wanted:
+            raise TableError(f"the id {name!r} is in rows {rows[name] + 1:,} and {row + 1:,} of {source.path}")
+    missing = [name for name in ids if name not in rows]
+    if missing and not may_lack_ids:
+        raise TableError(
+            f"{len(missing):,} of {len(ids):,} ids are not in column {source.names[key]!r} of {source.path}: "
+            f"{first_few(missing)}; add them or leave these rows out (drop_unlabeled=True)"
+        )
+    return [rows.get(name) for name in ids]

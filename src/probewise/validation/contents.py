@@ -1,0 +1,180 @@
+"""Contents of a table: missing values, constant columns, replicates, rows in time order, and columns of ids."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
+from sklearn.utils import gen_batches
+
+from .errors import warn
+from .stores import Stored
+from .tables import columns_not_finite, extremes, require_finite, some_columns
+
+STRATEGIES = ("mean", "median")
+CELLS_AT_A_TIME = 2**20
+Floats = NDArray[np.float64]
+MIN_ROWS = 20
+# ---- replicates
+MIN_COLUMNS = 10  # with fewer columns, rows may be equal by chance
+N_QUERIES, MAX_CELLS, MAX_COLUMNS = 300, 2**24, 1000
+N_NEIGHBORS = 20
+REPLICATES = "rows are nearly equal to another row"
+CLOSE = 0.6  # times the expected distance to the nearest row
+SHARE_CLOSE = 0.25  # of the rows, above what chance explains
+# ---- time order
+SIGNIFICANT = 3.3  # standard normal; p = 0.001
+SHARE_SMOOTH = 0.5  # of the first features
+N_BINS = 10
+# ---- columns
+UNITS = "patient|subject|donor|individual|participant|animal|mouse|rat|family|batch|plate|replicate|case|site|well"
+ID_NAME = re.compile(r"(^|[\s_.-])(id|uuid|guid|barcode|accession)$", re.IGNORECASE)
+GROUP_NAME = re.compile(rf"(^|[\s_.-])({UNITS})([\s_.-]?(id|no|nr|num|number|code|name))?$", re.IGNORECASE)
+
+
+def filled(
+    X: Any,
+    missing: str | None,
+    *,
+    categorical: NDArray[np.bool_],
+    weights: NDArray[np.float64] | None = None,
+    names: NDArray[Any] | None = None,
+) -> Any:
+    """A copy of X with missing values replaced by the mean or median of their column, or X if none is missing.
+
+    "auto" is the median, with a warning. The statistics are those of the rows with a weight; a column without values
+    is filled with 0. Missing categories stay, because they are levels of their own.
+    """
+    if missing is None or X.dtype.kind != "f":
+        return X
+    if sp.issparse(X) or isinstance(X, Stored):
+        require_finite(X, names, f"fill them first, because missing={missing!r} only fills dense tables in memory")
+        return X
+    require_finite(X, names, allow_nan=True)
+    incomplete = columns_not_finite(X)
+    incomplete = incomplete[~categorical[incomplete]]
+    if not len(incomplete):
+        return X
+    if missing == "auto":
+        empty = np.flatnonzero(np.isnan(X).all(axis=0))
+        words = f"; {some_columns(empty, X.shape[1], names)} are empty and rank last" if len(empty) else ""
+        warn(
+            f"missing values in {some_columns(incomplete, X.shape[1], names)} are filled with the median of the "
+            f"column (missing='median'); missing=None refuses them{words}"
+        )
+    X, counts = X.copy(order="K"), slice(None) if weights is None else weights > 0
+    imputer = SimpleImputer(strategy="median" if missing == "auto" else missing, keep_empty_features=True)
+    for part in gen_batches(len(incomplete), max(1, CELLS_AT_A_TIME // len(X))):
+        columns = incomplete[part]
+        X[:, columns] = imputer.fit(X[:, columns][counts]).transform(X[:, columns])
+    return X
+
+
+def uninformative_columns(X: Any, *, allow_nan: bool) -> NDArray[np.int64]:
+    """Columns that are constant or have no values; none where that is true of all columns."""
+    low, high = extremes(X, allow_nan=allow_nan)
+    columns = np.flatnonzero((low == high) | np.isnan(low))
+    return columns if len(columns) < len(low) else columns[:0]
+
+
+def warn_of_id_columns(X: Any, names: NDArray[Any] | None) -> None:
+    """Warn of features whose names and whole numbers say that they identify rows, or groups of rows."""
+    if names is None or len(X.shape) != 2:
+        return
+    named = [column for column, name in enumerate(names) if GROUP_NAME.search(name) or ID_NAME.search(name)]
+    for column in named[:MAX_COLUMNS]:
+        values = X[:, [column]]
+        values = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64).ravel()
+        n_values = len(np.unique(values))
+        if not np.isfinite(values).all() or (values != np.round(values)).any() or n_values <= 2:
+            continue
+        name = str(names[column])
+        if n_values == len(values):
+            warn(f"column {name!r} looks like an id and is ranked as a number: leave it out (rank --ignore {name})")
+        else:
+            warn(
+                f"column {name!r} has {n_values:,} values in {len(values):,} rows and looks like groups of rows: give "
+                f"it as groups to fit and leave it out of X (rank --groups {name}); now it is ranked as a number"
+            )
+
+
+def note_on_replicates(X: Any) -> str | None:
+    """A sentence where many rows are equal, or much closer to another row than neighbors usually are.
+
+    The number of rows within a distance d grows as d to the power of the intrinsic dimension. The distances to the
+    tenth and to the twentieth neighbor give this dimension, and so the distance to expect of the nearest row.
+    """
+    n_rows, n_columns = X.shape
+    if sp.issparse(X) or n_rows < MIN_ROWS or n_columns < MIN_COLUMNS:
+        return None
+    n_used = int(np.clip(MAX_CELLS // n_rows, 1, min(n_columns, MAX_COLUMNS)))
+    Z = np.asarray(X[:, np.linspace(0, n_columns - 1, n_used).astype(int)], dtype=np.float64)
+    is_known = np.isfinite(Z)
+    count = np.maximum(is_known.sum(axis=0), 1)
+    Z = np.where(is_known, Z - np.where(is_known, Z, 0.0).sum(axis=0) / count, 0.0)
+    deviation = np.sqrt((Z**2).sum(axis=0) / count)
+    Z = (Z[:, deviation > 0] / deviation[deviation > 0]).astype(np.float32)
+    if Z.shape[1] < MIN_COLUMNS:
+        return None
+    queries, squares = np.unique(np.linspace(0, n_rows - 1, N_QUERIES).astype(int)), (Z**2).sum(axis=1)
+    squared = squares[queries, None] + squares - 2 * Z[queries] @ Z.T
+    squared[np.arange(len(queries)), queries] = np.inf
+    squared[squared < 1e-5 * squares.mean()] = 0.0  # rounding
+    k = min(N_NEIGHBORS, n_rows // 3)
+    distances = np.sqrt(np.sort(np.partition(squared, k - 1, axis=1)[:, :k], axis=1))
+    near, half, far = distances[:, 0], distances[:, k // 2 - 1], distances[:, k - 1]
+    if np.median(half) == 0:  # values that repeat: rows are equal by chance
+        return None
+    dimension = np.log(k / (k // 2)) / np.log(max(float(np.median(far[half > 0] / half[half > 0])), 1 + 1e-6))
+    share = float((near < CLOSE * far * k ** (-1 / dimension)).mean())
+    if share < SHARE_CLOSE + 2 * CLOSE**dimension:
+        return None
+    return (
+        f"{share:.0%} of the {REPLICATES}: if they are replicates or copies, give groups (rank "
+        "--groups COLUMN), which keeps them in one fold; without groups, scores are too good"
+    )
+
+
+def note_on_time_order(
+    X: Any, y: NDArray[Any], *, is_classification: bool, columns: NDArray[np.int64] | None = None
+) -> str | None:
+    """A sentence where y and the first features change slowly from row to row, as in a time series.
+
+    Each is compared with its mean or median: a runs test counts how often it crosses it. Features are compared with
+    their mean among rows of similar y, because rows sorted by class are no time series.
+    """
+    n_rows = len(y)
+    values = np.unique(y, return_inverse=True)[1]
+    if n_rows < MIN_ROWS or (not is_classification and abs(np.diff(values).clip(-1, 1).sum()) > 0.9 * n_rows):
+        return None  # rows sorted by a numeric y have their own warning
+    bins = values if is_classification else np.argsort(np.argsort(y, kind="stable")) * N_BINS // n_rows
+    if _runs(values if is_classification else y > np.median(y)) < SIGNIFICANT:
+        return None
+    features = X if columns is None else X.tocsc()[:, columns].toarray() if sp.issparse(X) else X[:, columns]
+    features, counts = np.asarray(features, dtype=np.float64), np.bincount(bins)[:, None]
+    means = np.array([np.bincount(bins, column) for column in np.nan_to_num(features).T]).T / np.maximum(counts, 1)
+    is_smooth = np.array([_runs(column > np.median(column)) for column in (features - means[bins]).T]) > SIGNIFICANT
+    if is_smooth.mean() < SHARE_SMOOTH:
+        return None
+    return (
+        f"the target and {is_smooth.sum()} of the first {len(is_smooth)} features change slowly from row to row (runs "
+        "test): if the rows are in the order of time, neighboring rows are not independent; give blocks of time as "
+        "groups, such as groups=np.arange(len(y)) // 20, or cv=TimeSeriesSplit()"
+    )
+
+
+def _runs(labels: NDArray[Any]) -> float:
+    """How many standard errors more often than by chance neighboring rows have the same label.
+
+    Wald and Wolfowitz's runs test; for more than two classes with the variance of the sum over classes.
+    """
+    n = len(labels)
+    shares = np.unique(labels, return_counts=True)[1] / n
+    same = float(np.mean(labels[1:] == labels[:-1]))
+    expected = float((shares**2).sum())
+    variance = (expected + expected**2 - 2 * float((shares**3).sum())) / n
+    return (same - expected) / np.sqrt(variance) if variance > 0 else 0.0

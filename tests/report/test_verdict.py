@@ -1,0 +1,60 @@
+"""The verdict over a table of combinations: no sentence contradicts another, and the facts decide."""
+
+from itertools import product
+
+import pytest
+
+from probewise.report.sentences import predicts, verdict
+
+SCORE = {"measure": "accuracy", "score": 0.83, "std_error": 0.05, "guess": 0.75, "shuffled": None}
+SIZES = {"size": [1, 4], "score": [0.8, 0.83], "suggested": 4, "nested": True, "guess": 0.75, "measure": "accuracy"}
+RARE = {"is_imbalanced": True, "auc_error": 0.03, "base_rate": 0.95}
+PREDICTIONS = {"none": None, "no rare class": {"is_imbalanced": False, "auc": 0.9}, "AUC 0.9": RARE | {"auc": 0.9}}
+PREDICTIONS |= {"AUC 0.52": RARE | {"auc": 0.52}, "numbers": {"rmse": 1.5, "r2": 0.9}}
+
+
+def summary(related, needed, beats, predictions, leakage, notes):
+    columns = {"feature": ["a", "b", "c"], "score": [3.0, 2.0, None]}
+    columns |= {"related": [k < (related or 0) for k in range(3)], "needed": [k < (needed or 0) for k in range(3)]}
+    tests = None if related is None else {"n_related": related, "n_needed": needed, "fdr": 0.1}
+    return {
+        "ranking": {"columns": columns},
+        "header": {"target": "state"},
+        "data": {"features": 3},
+        "inference": tests,
+        "nested_score": None if beats is None else SCORE | {"beats_guessing": beats},
+        "sizes": SIZES | {"beats_guessing": beats, "nested": beats is not None},
+        "predictions": PREDICTIONS[predictions],
+        "convergence": None,
+        "run": {"stop_reason": None},
+        "omitted": {"nested_score": "the data were not given"},
+        "leakage": leakage,
+        "warnings": notes,
+    }
+
+
+@pytest.mark.parametrize(("related", "needed"), [(None, 0), (0, 0), (2, 0), (2, 1)])
+@pytest.mark.parametrize("beats", [None, True, False])
+@pytest.mark.parametrize("predictions", sorted(PREDICTIONS))
+def test_no_sentence_contradicts_another(related, needed, beats, predictions):
+    for leakage, notes in product(([], ["c"]), ([], ["40% of the rows are nearly equal to another row"])):
+        facts = summary(related, needed, beats, predictions, leakage, notes)
+        paragraphs = verdict(facts)
+        text = " ".join(paragraphs)
+        assert all(paragraph.endswith(".") for paragraph in paragraphs)
+        assert ("enough" in text) == (predicts(facts) and beats is not None)
+        assert ("better than guessing:" in text or "guessing, which may" in text) == (not predicts(facts))
+        if "AUC" in predictions and beats is not None:
+            assert predicts(facts) == (predictions == "AUC 0.9")
+            assert "AUC = 0." in text
+        elif beats is not None:
+            assert predicts(facts) == beats
+            assert "83% ± 5% accuracy" in text
+        if related:
+            assert "No feature is" not in text
+            assert ("Although features are related" in text) == (not predicts(facts))
+        if related == 0:
+            assert ("but together features predict better" in text) == (beats is not None and predicts(facts))
+            assert ("do not read meaning into it" in text) == (beats is None or not predicts(facts))
+        assert text.startswith("Check the data first: 40% of the rows") == bool(notes)
+        assert ("Possible target leakage: c" in text) == bool(leakage)
