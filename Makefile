@@ -8,10 +8,10 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-all test-device check journey bench docs clean
+.PHONY: help demo test test-uncompiled test-slow test-all test-device check journey bench docs clean
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # One stamp per set of extras, renewed when pyproject.toml changes.
 $(VENV)/.venv-made:
@@ -31,6 +31,9 @@ TESTS ?= not exhaustive and not slow
 
 test: $(VENV)/.installed-dev  ## run the tests, on two cores
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m '$(TESTS)'
+
+test-uncompiled: $(VENV)/.installed-dev  ## run small tests with kernels as Python functions, as for debuggers
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q -m '$(TESTS)' tests/engine/test_probes.py tests/kernels/test_ridge.py
 
 test-slow: $(VENV)/.installed-dev  ## run those that take seconds each: pages of the docs, kill -9, browser, clusters
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'slow and not exhaustive'

@@ -1,71 +1,80 @@
-"""Figures of the reproductions: panels with lines, ours and the published points."""
+"""Figures of the reproductions: panels with our lines and the published points, and surfaces."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from probewise.plots import line_style, matplotlib_figure
 
-PANEL_WIDTH, PANEL_HEIGHT, PANELS_ABREAST = 4.2, 3.0, 2
-MARKED = 200  # points of a line, at most, that are marked
+PANEL_WIDTH, PANEL_HEIGHT, PER_ROW = 4.4, 3.0, 2
+MARKED = 60  # lines with more points have no markers
 
 
 class Line(NamedTuple):
-    """A curve of a panel; ``published`` ones are drawn as points, without a line."""
+    """A curve, and the published points of the same method, which are drawn in its color without a line."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
-    published: bool = False
+    published_x: Sequence[float] = ()
+    published_y: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
 class Panel:
-    """One pair of axes with its lines."""
+    """One pair of axes."""
 
     title: str
     x: str
     y: str
     lines: Sequence[Line]
-    log: bool = False  # the x axis
+    log_x: bool = False
+    log_y: bool = False
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A surface z over x and y, drawn in three dimensions; x and y are equally spaced, as they are in the papers."""
+
+    title: str
+    x: tuple[str, Sequence[float]]
+    y: tuple[str, Sequence[float]]
+    z: tuple[str, Any]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure: its name in the paper, and its panels; or, in their place, a function that saves it to a file."""
+    """A figure of a paper with its panels; the legend is below the panels, so that it covers no curve."""
 
     name: str
-    panels: Sequence[Panel] = ()
-    save: Callable[[Path], None] | None = None
-    drawn: str = ""  # the file of one that was drawn before, and is left as it is
+    panels: Sequence[Panel | Surface]
 
-    @property
-    def file(self) -> str:
-        if self.drawn:
-            return self.drawn
-        ending = "svg" if self.save is None else "png"
-        return f"{self.name.split(',')[0].lower().replace(' ', '-')}.{ending}"
+    def draw(self, folder: Path) -> Path:
+        """Write the figure as SVG without a date."""
+        import matplotlib
 
-    def draw(self, path: Path) -> None:
-        """Write it to a file, panels without a date."""
-        if self.drawn:
-            return
-        if self.save is not None:
-            self.save(path)
-            return
-        n_abreast = min(PANELS_ABREAST, len(self.panels))
-        n_rows = -(-len(self.panels) // n_abreast)
-        figure = matplotlib_figure()(figsize=(PANEL_WIDTH * n_abreast, PANEL_HEIGHT * n_rows), layout="constrained")
-        grid = figure.subplots(n_rows, n_abreast, squeeze=False).ravel()
-        for axes, panel in zip(grid, self.panels, strict=False):
-            _draw(axes, panel)
-        for axes in grid[len(self.panels) :]:
-            axes.set_visible(False)
-        figure.suptitle(self.name)
-        figure.savefig(path, metadata={"Date": None})
+        n_columns = min(PER_ROW, len(self.panels))
+        n_rows = -(-len(self.panels) // n_columns)
+        with matplotlib.rc_context({"svg.hashsalt": self.name}):
+            size = (PANEL_WIDTH * n_columns, PANEL_HEIGHT * n_rows + 0.5)
+            figure = matplotlib_figure()(figsize=size, layout="constrained")
+            for number, panel in enumerate(self.panels, start=1):
+                flat = isinstance(panel, Panel)
+                axes: Any = figure.add_subplot(n_rows, n_columns, number, projection=None if flat else "3d")
+                (_draw if flat else _draw_surface)(axes, panel)
+            labeled: dict[str, Any] = {}
+            for axes in figure.axes:
+                labeled |= {label: handle for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
+            if len(labeled) > 1:
+                figure.legend(labeled.values(), labeled, loc="outside lower center", ncols=4, frameon=False)
+            path = folder / f"{self.name.lower().replace(' ', '-')}.svg"
+            figure.savefig(path, metadata={"Date": None})
+        return path
 
 
 def _draw(axes: Any, panel: Panel) -> None:
@@ -73,10 +82,20 @@ def _draw(axes: Any, panel: Panel) -> None:
         style = line_style(line.name, place) | {"markersize": 3}
         if len(line.x) > MARKED:
             style["marker"] = ""
-        if line.published:
-            style["linestyle"] = ""
         axes.plot(line.x, line.y, **style)
-    axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y, xscale="log" if panel.log else "linear")
+        if len(line.published_x):
+            name, color = f"{line.name}, published", style["color"]
+            axes.plot(line.published_x, line.published_y, "o", mfc="none", color=color, markersize=6, label=name)
+    axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
+    axes.set(xscale="log" if panel.log_x else "linear", yscale="log" if panel.log_y else "linear")
     axes.grid(alpha=0.3)
-    if len(panel.lines) > 1:
-        axes.legend(fontsize="x-small", frameon=False)
+
+
+def _draw_surface(axes: Any, surface: Surface) -> None:
+    (x_name, x), (y_name, y), (z_name, z) = surface.x, surface.y, surface.z
+    grid = np.meshgrid(np.arange(len(x)), np.arange(len(y)), indexing="ij")
+    axes.plot_surface(*grid, np.asarray(z), cmap="viridis", edgecolor="0.3", linewidth=0.3)
+    axes.set_xticks(range(len(x)), [f"{value:g}" for value in x], fontsize=6)
+    axes.set_yticks(range(len(y)), [f"{value:g}" for value in y], fontsize=6)
+    axes.set(title=surface.title, xlabel=x_name, ylabel=y_name, zlabel=z_name)
+    axes.view_init(elev=28, azim=-125)

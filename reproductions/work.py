@@ -1,146 +1,94 @@
-"""Units of work of the reproductions, which are kept in a file: ended, a run goes on with those that are missing."""
+"""Units of work that are stored as soon as they finish: an interrupted run continues with the missing units."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
+
+import numpy as np
 
 from probewise import __version__
 from probewise.datasets import Dataset
+from probewise.engine.fingerprints import fingerprint
 from probewise.executors import executor
 from probewise.study import TrialLedger
 
-Progress = Callable[[str], None] | None
-
-
-def kept(folder: Path | None, name: str) -> Path | None:
-    """The file of that name where finished units are kept; None where nothing is."""
-    if folder is None:
-        return None
-    (folder / "runs").mkdir(parents=True, exist_ok=True)
-    return folder / "runs" / f"{name}.jsonl"
-
-
-def unit_seconds(folder: Path | None) -> float:
-    """How long the units kept there took, all together: more than the clock says where there were more workers."""
-    runs = [] if folder is None else sorted((folder / "runs").glob("*.jsonl"))
-    records = (json.loads(line) for run in runs for line in run.read_text(encoding="utf-8").splitlines()[1:])
-    return sum(record.get("seconds", 0.0) for record in records)
-
-
-class Elapsed:
-    """Seconds by the clock of all calls that had a part in a run, of one that was killed up to its last line.
-
-    Those of ``parts`` made alone are counted apart.
-    """
-
-    def __init__(self, folder: Path | None, progress: Progress = None, parts: Sequence[str] = ()) -> None:
-        run = kept(folder, "-".join(["seconds", *parts]).lower().replace(" ", "-"))
-        self.file = None if run is None else run.with_suffix(".txt")
-        self.progress = progress
-        text = self.file.read_text() if self.file is not None and self.file.exists() else ""
-        self.before = max(map(float, text.split()), default=0.0)  # digits lost to a kill only make one smaller
-        self.started = time.perf_counter()
-
-    @property
-    def seconds(self) -> float:
-        return self.before + time.perf_counter() - self.started
-
-    def __call__(self, line: str) -> None:
-        """Write down the seconds, and pass the line on."""
-        if self.file is not None:
-            with self.file.open("a") as file:
-                file.write(f"\n{self.seconds:.1f}")
-        if self.progress:
-            self.progress(line)
-
-
-def least_seconds(work: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> float:
-    """Shortest of three run times."""
-    taken = []
-    for _ in range(3):
-        started = clock()
-        work()
-        taken.append(clock() - started)
-    return min(taken)
-
-
-def _timed(work: Callable[[Any], Any], unit: Any) -> tuple[Any, float]:
-    """Work of one worker: the result of a unit, and its run time."""
-    started = time.perf_counter()
-    return work(unit), time.perf_counter() - started
-
 
 @dataclass(frozen=True)
-class Reproduction:
-    """Arguments of a paper's ``run``: a profile, and how to work. The numbers are the same for any ``n_jobs``."""
+class Work:
+    """How a reproduction runs: its profile, its data, the folder of finished units, workers, seed and progress."""
 
     settings: Any
-    data: Callable[[str], Dataset]  # loads a data set by its name
-    folder: Path | None = None  # where finished units are kept
+    data: Callable[[str], Dataset]
+    folder: Path
+    quick: bool = True
     n_jobs: int | None = None
     seed: int = 0
-    progress: Progress = None
-    device: str = "cpu"  # where probes are scored
-    only: Sequence[str] = ()  # parts of the paper to be made; all, where none is named
+    device: str = "cpu"
+    progress: Callable[[str], None] | None = None
 
-    def includes(self, part: str) -> bool:
-        return not self.only or part in self.only
+    @property
+    def runs(self) -> Path:
+        path = self.folder / "runs"
+        path.mkdir(parents=True, exist_ok=True)
+        return path
 
-    def conduct(
-        self,
-        name: str,
-        work: Callable[[Any], Any],
-        units: Iterable[Hashable],
-        settings: Mapping[str, Any],
-        title: str,
-        before: Callable[[Any], None] | None = None,
+    def units(
+        self, name: str, function: Callable[[Any], Any], units: Iterable[Hashable], data: Any, **settings: Any
     ) -> dict[Any, Any]:
-        """work(unit) for each unit, those in the file of that name excepted, which are read from it.
+        """Results of function(unit) for each unit; units that are in the file of that name are read from it.
 
-        A unit is a number, text or tuple of these, and what comes of it plain JSON; each is a pure function of the unit
-        and the settings, so the results are the same for any number of workers, interrupted or not. A file of other
-        settings is refused. ``seconds`` of the units are in the file. ``before`` is called here with each unit in turn,
-        before any worker has one.
+        A unit is a number, a text or a tuple of these, and its result is plain JSON. Each result is a pure function of
+        the unit, the data, the seed and the settings, so the results are the same for any number of workers,
+        interrupted or not. A file made with other settings is refused. Each line contains the seconds of its unit.
         """
         units = list(units)
-        with TrialLedger(kept(self.folder, name), is_study=False) as file:
-            file.begin(json.loads(json.dumps(settings, default=str)), notes={"version": __version__})
+        header = {"seed": self.seed, "data": fingerprint(*data), **json.loads(json.dumps(settings, default=list))}
+        with TrialLedger(self.runs / f"{name}.jsonl", is_study=False) as file:
+            file.begin(header, notes={"version": __version__})
             done = {record["unit"]: record["result"] for record in file.trials.values()}
             missing = [unit for unit in units if json.dumps(unit) not in done]
-            if before is not None:
-                for now, unit in enumerate(missing, start=1):
-                    before(unit)
-                    self.tell(f"{title}: {now} of {len(missing)} prepared")
-            found: Any = executor(self.n_jobs, prefer="processes")(partial(_timed, work), missing)
+            self.tell(f"{name}: {len(units) - len(missing)} of {len(units)} units are finished")
+            results: Any = executor(self.n_jobs, prefer="processes")(partial(_timed, function), missing)
             started = time.perf_counter()
-            with closing(found):
-                for now, (unit, (result, seconds)) in enumerate(zip(missing, found, strict=True), start=1):
-                    key, result = json.dumps(unit), json.loads(json.dumps(result))  # as it would be read again
-                    file.append({"trial": len(file.trials), "unit": key, "seconds": seconds, "result": result})
+            with closing(results):
+                for now, (unit, (result, seconds)) in enumerate(zip(missing, results, strict=True), start=1):
+                    key, result = json.dumps(unit), json.loads(json.dumps(result, default=_plain))
+                    file.append(
+                        {"trial": len(file.trials), "unit": key, "seconds": round(seconds, 2), "result": result}
+                    )
                     done[key] = result
                     left = (time.perf_counter() - started) / now * (len(missing) - now)
-                    self.tell(f"{title}: {len(units) - len(missing) + now} of {len(units)}, about {left:.0f} s left")
+                    self.tell(f"{name}: {len(units) - len(missing) + now} of {len(units)}, about {left:.0f} s left")
         return {unit: done[json.dumps(unit)] for unit in units}
 
     def tell(self, line: str) -> None:
-        """Where it stands."""
         if self.progress:
             self.progress(line)
 
 
-@contextmanager
-def folder_of(reproduction: Reproduction) -> Iterator[Path]:
-    """Where it is kept, or, where it is not, a temporary folder."""
-    if reproduction.folder is not None:
-        yield reproduction.folder
-        return
-    with TemporaryDirectory() as temporary:
-        yield Path(temporary)
+def _timed(function: Callable[[Any], Any], unit: Any) -> tuple[Any, float]:
+    started = time.perf_counter()
+    return function(unit), time.perf_counter() - started
+
+
+def _plain(value: Any) -> Any:
+    return value.tolist() if isinstance(value, np.ndarray | np.generic) else list(value)
+
+
+def seeds(seed: int, trial: int) -> dict[str, int]:
+    """Seeds of the split, the selector and the classifier in a trial, the same as those of `probewise.study`."""
+    words = np.random.SeedSequence([seed, trial]).generate_state(3).tolist()
+    return dict(zip(("split", "selector", "classifier"), words, strict=True))
+
+
+def unit_seconds(folder: Path) -> float:
+    """Computing time of all stored units."""
+    lines = (line for run in sorted((folder / "runs").glob("*.jsonl")) for line in run.read_text().splitlines()[1:])
+    return sum(record.get("seconds", 0.0) for record in map(json.loads, lines))

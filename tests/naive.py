@@ -2,7 +2,8 @@
 
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from itertools import combinations, pairwise, product
+from itertools import combinations, pairwise, permutations, product
+from statistics import NormalDist
 
 import numpy as np
 
@@ -375,12 +376,16 @@ def bernoulli_probe(seed, probe, n_features, inclusion):
     return chosen
 
 
+def to_12_digits(score):
+    return lambda subset: float(f"{score(subset):.12g}")
+
+
 def floating_search(score, n_features, size, floating=True):
     """Pudil et al. 1994: add the best; then drop as long as that beats the best known of its size.
 
-    "strict": and the larger subset, and never the feature just added.
+    "strict": and the larger subset, and never the feature just added. J is rounded to 12 digits.
     """
-    best, current = {}, []
+    best, current, score = {}, [], to_12_digits(score)
     while len(current) < size:
         before = current
         current = max(([*current, f] for f in range(n_features) if f not in current), key=lambda s: score(sorted(s)))
@@ -401,6 +406,7 @@ def floating_search(score, n_features, size, floating=True):
 
 def backward_search(score, n_features, size, floating=True):
     """The mirror image: drop the least missed; then add back as long as that beats the best known of its size."""
+    score = to_12_digits(score)
     best, current = {n_features: (score(list(range(n_features))), list(range(n_features)))}, list(range(n_features))
     while len(current) > size:
         current = max(([g for g in current if g != f] for f in current), key=score)
@@ -745,19 +751,20 @@ def nogueira_variance(subsets, n_features):
 
 
 def relevance_feedback(X, y, score, initial, query, rounds, returned, nearest=False):
-    """EFS 2004, sec. 5.1: train, return the top rows, let the user label them, again; the precision of every round, and
-    that of as many rows not labelled yet. Or the rows nearest to the query among those of a positive score."""
-    labelled, precisions, new = list(initial), [], []
-    centre = np.mean([X[row] for row in initial if y[row] == query], axis=0)
+    """EFS 2004, sec. 5.1: train, return the top rows that are not labeled, let the user label them, and repeat.
+
+    Gives the precision of every round. With ``nearest``: the rows nearest to the query among those of a positive score.
+    """
+    labeled, precisions = sorted(initial), []
+    center = np.mean([X[row] for row in initial if y[row] == query], axis=0)
     for _ in range(rounds + 1):
-        scores = score(X[labelled], [y[row] == query for row in labelled], X)
-        keys = [(s <= 0, np.linalg.norm(X[row] - centre)) if nearest else (-s,) for row, s in enumerate(scores)]
+        scores = score(X[labeled], [y[row] == query for row in labeled], X)
+        keys = [(s <= 0, np.linalg.norm(X[row] - center)) if nearest else (-s,) for row, s in enumerate(scores)]
         ranked = sorted(range(len(X)), key=lambda row: (*keys[row], row))
-        unseen = [row for row in ranked if row not in labelled][:returned]
-        precisions.append(sum(y[row] == query for row in ranked[:returned]) / returned)
-        new.append(sum(y[row] == query for row in unseen) / len(unseen) if unseen else np.nan)
-        labelled = sorted(set(labelled) | set(ranked[:returned]))
-    return precisions, new
+        unseen = [row for row in ranked if row not in labeled][:returned]
+        precisions.append(sum(y[row] == query for row in unseen) / len(unseen) if unseen else np.nan)
+        labeled = sorted(set(labeled) | set(unseen))
+    return precisions
 
 
 def fsdd(X, y, beta=2.0):
@@ -929,3 +936,167 @@ def direction(x, y):
     g = (1 - 3 / (4 * freedom - 1)) * (np.mean(one) - np.mean(other)) / np.sqrt(inside / freedom)
     error = np.sqrt((n + k) / (n * k) + g**2 / (2 * freedom))
     return high, low, g, g - 1.959963984540054 * error, g + 1.959963984540054 * error
+
+
+# ---- inference
+
+
+def association_p_values(X, y, weights=None):
+    """Share of all permutations of (y, weight) whose statistic is at least the observed one, for each column."""
+    n_rows = len(y)
+    weights = np.ones(n_rows) if weights is None else weights
+
+    def normal(ranks):
+        scores = np.array([NormalDist().inv_cdf((rank + 0.5) / n_rows) for rank in ranks])
+        return (scores - scores.mean()) / scores.std()
+
+    line = normal(np.arange(n_rows))
+    functions = [line, line**2, line > 0.8, line < -0.8]
+    functions = [(f - np.mean(f)) / (np.std(f) or 1.0) for f in functions]
+    classes = np.unique(y)
+    if len(classes) == n_rows:
+        targets, shares = [normal(np.argsort(np.argsort(y)))], [1.0]
+    else:
+        targets = [(y == label).astype(float) for label in classes]
+        shares = [1 - np.mean(y == label) for label in classes]
+        if len(classes) == 2:
+            targets, shares = targets[1:], [1.0]
+    targets = [weights * (t - np.average(t, weights=weights)) for t in targets]
+
+    def statistic(ranks, order):
+        squares = []
+        for function in functions:
+            values = function[ranks]
+            total = 0.0
+            for target, share in zip(targets, shares, strict=True):
+                error = np.sqrt((values**2).sum() * (target**2).sum() / (n_rows - 1))
+                total += share * (values @ target[order] / error) ** 2 if error > 1e-9 else 0.0
+            squares.append(total)
+        return max(squares[0], max(squares[1:]) - 5.0)
+
+    out = []
+    for column in X.T:
+        ranks = np.argsort(np.argsort(column))
+        observed = statistic(ranks, np.arange(n_rows))
+        null = [statistic(ranks, np.array(order)) for order in permutations(range(n_rows))]
+        out.append(np.mean(np.array(null) >= observed - 1e-9))
+    return np.array(out)
+
+
+def conditional_sums(fitted, residuals, orders, targets, steps):
+    """Sums over rows of functions of fitted + permuted residuals, times each target."""
+    out = np.empty((len(orders), len(fitted), 2 + len(steps), len(targets)))
+    for draw, order in enumerate(orders):
+        for member in range(len(fitted)):
+            values = fitted[member] + residuals[member][order]
+            functions = [values, np.abs(values), *((values > step).astype(float) for step in steps)]
+            for f, function in enumerate(functions):
+                for t, target in enumerate(targets):
+                    out[draw, member, f, t] = sum(a * b for a, b in zip(function, target, strict=True))
+    return out
+
+
+def forward_selection(values, target, cost, most):
+    """Greedy least squares with a price of 1.8 log(atoms) for a term: every step fits all candidates from scratch."""
+    n_rows, n_atoms = values.shape
+
+    def left_by(atoms):
+        if not atoms:
+            return float(target @ target)
+        fit = values[:, atoms] @ np.linalg.lstsq(values[:, atoms], target, rcond=None)[0]
+        return float(((target - fit) ** 2).sum())
+
+    chosen, best, n_best = [], n_rows * np.log(left_by([]) / n_rows), 0
+    while len(chosen) < most and len(chosen) - n_best < 4:
+        left = left_by(chosen)
+        gains = [
+            -np.inf if atom in chosen else left - left_by([*chosen, atom]) - cost[atom] * left / n_rows
+            for atom in range(n_atoms)
+        ]
+        if max(gains) <= 0:
+            break
+        chosen.append(int(np.argmax(gains)))
+        price = len(chosen) * 1.8 * np.log(n_atoms) + cost[chosen].sum()
+        value = n_rows * np.log(left_by(chosen) / n_rows) + price
+        if value < best:
+            best, n_best = value, len(chosen)
+    return chosen[:n_best]
+
+
+def strongest_pair(columns, targets):
+    """The two columns whose product, without the columns and their squares, is most correlated with the target."""
+    best, strongest = -1.0, None
+    for one, two in combinations(range(columns.shape[1]), 2):
+        a, b = columns[:, one], columns[:, two]
+        others = np.column_stack([np.ones_like(a), a, b, a**2, b**2])
+        product = a * b - others @ np.linalg.lstsq(others, a * b, rcond=None)[0]
+        correlation = abs(np.corrcoef(product, targets[0])[0, 1])
+        if correlation > best:
+            best, strongest = correlation, (one, two)
+    return strongest
+
+
+def c45(X, y, confidence=0.25, min_leaf=2):
+    """Quinlan 1993 for numbers: a leaf's label, or (feature, threshold, left, right); the literal recursion."""
+    from scipy.optimize import brentq
+    from scipy.stats import binom
+
+    labels = sorted(set(y))
+
+    def entropy(rows):
+        shares = [sum(y[row] == label for row in rows) / len(rows) for label in labels]
+        return -sum(share * np.log2(share) for share in shares if share > 0)
+
+    def majority(rows):
+        return max(labels, key=lambda label: (sum(y[row] == label for row in rows), -labels.index(label)))
+
+    def pessimistic(rows):
+        errors = sum(y[row] != majority(rows) for row in rows)
+        if errors == len(rows):
+            return float(len(rows))
+        return len(rows) * brentq(lambda rate: binom.cdf(errors, len(rows), rate) - confidence, 1e-12, 1 - 1e-12)
+
+    def best_split(rows, feature):
+        values = sorted({X[row][feature] for row in rows})
+        least, found, n_thresholds = max(min_leaf, min(25, int(0.1 * len(rows) / len(labels)))), None, 0
+        for low, high in pairwise(values):
+            left = [row for row in rows if X[row][feature] <= low]
+            right = [row for row in rows if X[row][feature] > low]
+            if min(len(left), len(right)) < least:
+                continue
+            n_thresholds += 1
+            share = len(left) / len(rows)
+            gain = entropy(rows) - share * entropy(left) - (1 - share) * entropy(right)
+            if found is None or gain > found[0] + 1e-12:
+                found = gain, share, (low + high) / 2, left, right
+        if found is None:
+            return None
+        gain = found[0] - np.log2(n_thresholds) / len(rows)
+        share = found[1]
+        return gain, gain / (-share * np.log2(share) - (1 - share) * np.log2(1 - share)), *found[2:]
+
+    def grown(rows):
+        """The subtree and its pessimistic errors after pruning."""
+        leaf = majority(rows), (pessimistic(rows) if confidence < 1 else np.inf)
+        splits = {feature: best_split(rows, feature) for feature in range(len(X[0]))}
+        useful = {feature: split for feature, split in splits.items() if split is not None and split[0] > 0}
+        if len(rows) < 2 * min_leaf or len({y[row] for row in rows}) == 1 or not useful:
+            return leaf
+        mean = sum(split[0] for split in useful.values()) / len(useful)
+        allowed = [feature for feature, split in useful.items() if split[0] >= mean - 1e-9]
+        feature = max(allowed, key=lambda each: (useful[each][1], -each))
+        _, _, threshold, left, right = useful[feature]
+        children = grown(left), grown(right)
+        errors = children[0][1] + children[1][1]
+        if confidence < 1 and leaf[1] <= errors + 0.1:
+            return leaf
+        return (feature, float(threshold), children[0][0], children[1][0]), errors
+
+    return grown(list(range(len(X))))[0]
+
+
+def c45_predict(tree, row):
+    while isinstance(tree, tuple):
+        feature, threshold, left, right = tree
+        tree = left if row[feature] <= threshold else right
+    return tree

@@ -1,4 +1,4 @@
-"""Relevance feedback: the loop equals its naive twin, does not depend on workers, and feedback improves precision."""
+"""Relevance feedback: sessions with ask and tell, and the simulation, which equals its naive twin."""
 
 import dataclasses
 from itertools import pairwise
@@ -15,7 +15,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 import naive
-from probewise.feedback import relevance_feedback
+from probewise.feedback import FeedbackSession, relevance_feedback
 from probewise.forest import AdaptiveRandomForestClassifier
 
 
@@ -58,11 +58,11 @@ def test_the_loop_equals_the_twin(initial, rounds, returned, ranked_by):
     assert result.precision.shape == result.seconds.shape == result.n_features.shape == (rounds + 1, 4)
     for column, query in enumerate(result.queries):
         start, nearest = result.initial_rows, ranked_by == "distance"
-        expected, new = naive.relevance_feedback(X, y, center_score, start, query, rounds, returned, nearest)
+        expected = naive.relevance_feedback(X, y, center_score, start, query, rounds, returned, nearest)
         np.testing.assert_allclose(result.precision[:, column], expected)
-        np.testing.assert_allclose(result.new_precision[:, column], new)
     assert (result.selection_seconds + result.training_seconds <= result.seconds).all()
-    np.testing.assert_allclose(result.mean_precision, result.precision.mean(axis=1))
+    both = np.isfinite(result.precision)
+    assert (result.precision[both] <= result.possible[both]).all()
 
 
 def test_the_same_number_of_rows_of_each_class_is_labeled_from_the_start():
@@ -76,29 +76,127 @@ def test_the_same_number_of_rows_of_each_class_is_labeled_from_the_start():
 
 def test_feedback_finds_the_rows_of_separate_classes():
     X, y = images(apart=3.0)
-    result = relevance_feedback(X, y, AdaptiveRandomForestClassifier(20), rounds=4, random_state=0)
-    assert result.mean_precision[0] < result.mean_precision[-1]
-    assert result.mean_precision[-1] > 0.97
+    result = relevance_feedback(X, y, AdaptiveRandomForestClassifier(20), rounds=4, returned=5, random_state=0)
+    assert result.precision[-1].mean() > 0.9
+    assert (result.possible[:5] == 1).all()
     assert (result.seconds > 0).all()
     assert (result.n_features == 12).all()
 
 
-def test_precision_of_noise_is_chance_except_for_labeled_rows():
-    """Labeled rows may be returned again, and count; with pure noise nothing else is better than chance."""
+def test_precision_of_noise_is_chance():
+    """Labeled rows are never returned, so noise gives the frequency of the class in every round."""
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((2000, 5)), np.arange(2000) % 4
-    result = relevance_feedback(X, y, KNeighborsClassifier(1), initial=15, rounds=0, returned=200, random_state=0)
-    nearest = KNeighborsClassifier(1).fit(X[result.initial_rows], y[result.initial_rows])
-    for column, query in enumerate(result.queries):
-        alike = np.flatnonzero(nearest.predict(X) == query)[:200]
-        assert result.precision[0, column] == pytest.approx(np.mean(y[alike] == query))
-    assert result.mean_precision[0] == pytest.approx(0.25, abs=0.05)
+    result = relevance_feedback(X, y, KNeighborsClassifier(1), initial=15, rounds=3, returned=100, random_state=0)
+    assert result.precision.mean() == pytest.approx(0.25, abs=0.03)
 
 
 def test_ties_are_ranked_by_row_number():
     X, y = np.zeros((60, 2)), np.repeat([0, 1, 2], 20)
-    result = relevance_feedback(X, y, DecisionTreeClassifier(), returned=25, rounds=2, random_state=0)
-    assert result.precision.tolist() == [[20 / 25, 5 / 25, 0.0]] * 3
+    result = relevance_feedback(X, y, DecisionTreeClassifier(), initial=5, returned=15, rounds=3, random_state=0)
+    assert result.precision[:3].tolist() == [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    assert np.isnan(result.precision[3]).all()
+
+
+def test_relative_precision_counts_rounds_with_something_to_find():
+    X, y = np.zeros((60, 2)), np.repeat([0, 1, 2], 20)
+    result = relevance_feedback(X, y, DecisionTreeClassifier(), returned=15, rounds=3, random_state=0)
+    np.testing.assert_allclose(result.relative_precision, [1.0, 0.5, 1 / 3])
+
+
+# ---- sessions
+
+
+def answered(session, relevant, rounds, n_rows=10):
+    """Rows of each round."""
+    found = []
+    for _ in range(rounds):
+        rows = session.ask(n_rows)
+        session.tell(rows, relevant[rows])
+        found.append(rows.tolist())
+    return found
+
+
+@pytest.mark.parametrize("ranked_by", ["score", "distance"])
+def test_no_labeled_row_is_returned_and_all_rows_are_in_the_end(ranked_by):
+    X, y = images()
+    session = FeedbackSession(X, ranked_by=ranked_by, classifier=GaussianNB(), random_state=0)
+    found = answered(session, y == 1, 20)
+    flat = [row for rows in found for row in rows]
+    assert sorted(flat) == list(range(160))
+    assert session.ask(5).tolist() == []
+    assert repr(session) == "FeedbackSession(160 labeled rows, 40 relevant)"
+
+
+def test_a_session_finds_what_a_person_means():
+    X, y = images(apart=4.0, d=60)
+    session = FeedbackSession(X, random_state=0)
+    found = answered(session, y == 2, 5)
+    shares = [np.mean(y[rows] == 2) for rows in found]
+    assert shares[0] < 0.6
+    assert min(shares[3:]) >= 0.8
+    assert 2 in session.features_
+
+
+@pytest.mark.parametrize("ranked_by", ["score", "distance"])
+@pytest.mark.parametrize("stop", [0, 1, 3])
+def test_a_resumed_session_continues_with_the_same_rows(tmp_path, stop, ranked_by):
+    X, y = images()
+    whole = answered(FeedbackSession(X, ranked_by=ranked_by, random_state=3), y == 1, 5)
+    session = FeedbackSession(X, ranked_by=ranked_by, random_state=3)
+    before = answered(session, y == 1, stop)
+    session.save(tmp_path / "session.json")
+    assert [path.name for path in tmp_path.iterdir()] == ["session.json"]
+    after = answered(FeedbackSession.resume(tmp_path / "session.json", X), y == 1, 5 - stop)
+    assert before + after == whole
+
+
+def test_the_first_rows_are_random_and_one_relevant_row_gives_its_neighbors():
+    X, _ = images()
+    first = FeedbackSession(X, random_state=0).ask(160)
+    assert sorted(first) == list(range(160))
+    assert first.tolist() != FeedbackSession(X, random_state=1).ask(160).tolist()
+    nearest = FeedbackSession(X, random_state=0).tell([7], [True]).ask(3)
+    distances = np.linalg.norm(X - X[7], axis=1)
+    assert nearest.tolist() == np.argsort(distances)[1:4].tolist()
+    assert 7 not in FeedbackSession(X, random_state=0).tell([7], [False]).ask(159)
+
+
+def test_a_later_answer_replaces_an_earlier_one():
+    X, _ = images()
+    changed = FeedbackSession(X, random_state=0).tell([0, 1, 2], [1, 1, 0]).tell([1], [0])
+    assert changed.labels.tolist() == [True, False, False]
+    same = FeedbackSession(X, random_state=0).tell([2, 1, 0], [0, 0, 1])
+    assert changed.ask(9).tolist() == same.ask(9).tolist()
+
+
+def test_what_a_session_refuses(tmp_path):
+    X, _ = images()
+    session = FeedbackSession(X, random_state=0)
+    for rows, labels, message in (
+        ([1, 2], [1], "give one label for each row"),
+        ([160], [1], "whole numbers from 0 to 159"),
+        ([-1], [1], "whole numbers from 0 to 159"),
+        ([1.5], [1], "whole numbers"),
+        ([1], ["cat"], "labels must be True or False"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            session.tell(rows, labels)
+    with pytest.raises(ValueError, match="n_rows=0"):
+        session.ask(0)
+    with pytest.raises(ValueError, match="selector='mrmr'"):
+        FeedbackSession(X, selector="mrmr")
+    with pytest.raises(ValueError, match="classifier='svm'"):
+        FeedbackSession(X, classifier="svm")
+    session.save(tmp_path / "a.json")
+    with pytest.raises(ValueError, match="saved with another table"):
+        FeedbackSession.resume(tmp_path / "a.json", X[:, 1:])
+    (tmp_path / "b.json").write_text("[]")
+    with pytest.raises(ValueError, match="not a saved feedback session"):
+        FeedbackSession.resume(tmp_path / "b.json", X)
+
+
+# ---- the simulation
 
 
 def test_the_selector_is_fitted_on_the_labeled_rows_in_every_round():
@@ -112,13 +210,12 @@ def test_the_selector_is_fitted_on_the_labeled_rows_in_every_round():
     plain = relevance_feedback(X, y, GaussianNB(), rounds=4, random_state=0)
     chosen = relevance_feedback(X, y, GaussianNB(), selector=SelectKBest(score, k=3), rounds=4, random_state=0)
     assert (chosen.n_features == 3).all()
-    assert chosen.mean_n_features.tolist() == [3.0] * 5
-    assert chosen.mean_precision[-1] > plain.mean_precision[-1]
+    assert chosen.relative_precision.mean() > plain.relative_precision.mean()
     assert len(calls) == 20
     assert calls[::5] == [(20, 5)] * 4
     for query in range(4):
         rows, positives = zip(*calls[5 * query : 5 * query + 5], strict=True)
-        assert all(a <= b <= a + 20 for a, b in pairwise(rows))
+        assert all(b == a + 20 for a, b in pairwise(rows))
         assert positives[-1] > positives[0]
 
 
@@ -150,15 +247,6 @@ def test_a_query_does_not_depend_on_the_others():
     assert every.queries.tolist() == ["bus", "cat", "dog", "elephant"]
     assert two.queries.tolist() == ["dog", "bus"]
     np.testing.assert_array_equal(two.precision, every.precision[:, [2, 0]])
-
-
-def test_the_random_state_of_the_classifier_is_kept():
-    X, y = images()
-    model = DecisionTreeClassifier(splitter="random", random_state=1)
-    first, second = (
-        relevance_feedback(X, y, model, initial=40, rounds=1, random_state=seed).precision for seed in (0, 1)
-    )
-    np.testing.assert_array_equal(first, second)
 
 
 def test_sparse_tables_and_unchanged_input():
@@ -202,9 +290,9 @@ def test_one_class_is_an_error():
 
 @pytest.mark.slow
 @pytest.mark.shared_data
-def test_feedback_improves_precision_on_real_images(real_data):
-    data = real_data("msrcv1")
-    result = relevance_feedback(data["X"], data["y"], AdaptiveRandomForestClassifier(), rounds=4, random_state=0)
-    assert result.precision.shape == (5, 7)
-    assert result.mean_precision[0] > 0.7
-    assert result.mean_precision[-1] > result.mean_precision[0] + 0.05
+def test_feedback_finds_real_images(real_data):
+    data = real_data("coil20")
+    options = {"rounds": 2, "queries": [3, 11], "random_state": 0}
+    result = relevance_feedback(data["X"], data["y"], AdaptiveRandomForestClassifier(), **options)
+    assert result.precision.shape == (3, 2)
+    assert result.relative_precision.mean() > 0.5  # a class has a twentieth of the rows

@@ -1,4 +1,4 @@
-"""Somol and Grim 2011: the data sets of table I, and how the paper treats each."""
+"""Somol and Grim 2011: the data sets of table I and how the paper treats each of them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from probewise.criteria import KNN, Criterion, Linear
 from probewise.datasets import Dataset
+from probewise.engine.loop import run_probes
+from probewise.engine.run import Run
+from probewise.engine.tally import positions
+from probewise.stopping import MaxProbes
 
 from ..linear_svm import LinearSVM
 
@@ -22,7 +27,7 @@ INFORMATIVE_CORRELATION = 0.4
 
 @dataclass(frozen=True)
 class Setup:
-    """How the paper treats a data set: J, the largest probe, and the two classifiers, J's own first."""
+    """Treatment of a data set: J, the largest probe, and the two classifiers, first the one meant by J."""
 
     file: str
     figure: int
@@ -32,17 +37,17 @@ class Setup:
     has_search: bool = False
 
 
-NEIGHBOURS = {"3-NN": KNeighborsClassifier(3), "SVM (rbf)": SVC()}
+NEIGHBORS = {"3-NN": KNeighborsClassifier(3), "SVM (rbf)": SVC()}
 SETUPS = {
     "Reuters": Setup("reuters", 2, Linear(), 200, {"SVM (linear)": LinearSVM(), "1-NN": KNeighborsClassifier(1)}),
-    "Gisette": Setup("gisette_valid", 3, KNN(3), 200, NEIGHBOURS),
-    "Madelon": Setup("madelon", 4, KNN(3), 150, NEIGHBOURS, has_search=True),
-    "Spambase": Setup("spambase", 5, KNN(3), 57, NEIGHBOURS, has_search=True),
+    "Gisette": Setup("gisette_valid", 3, KNN(3), 200, NEIGHBORS),
+    "Madelon": Setup("madelon", 4, KNN(3), 150, NEIGHBORS, has_search=True),
+    "Spambase": Setup("spambase", 5, KNN(3), 57, NEIGHBORS, has_search=True),
 }
 
 
 def prepared(dataset: Dataset) -> tuple[Any, NDArray[Any]]:
-    """The rows the papers use, Spambase scaled to 0..1."""
+    """The rows that the papers use; Spambase is scaled to [0, 1]."""
     X, y = dataset.X, dataset.y
     if dataset.name == "madelon" and dataset.train_index is not None:
         X, y = X[dataset.train_index], y[dataset.train_index]
@@ -53,7 +58,27 @@ def prepared(dataset: Dataset) -> tuple[Any, NDArray[Any]]:
 
 
 def informative(madelon: Dataset) -> NDArray[np.int64]:
-    """The columns of Madelon that go with another column: the informative ones, found without labels."""
+    """The informative columns of Madelon, found without labels: those that correlate with another column."""
     correlation = np.abs(np.corrcoef(np.asarray(madelon.X, dtype=np.float64).T))
     np.fill_diagonal(correlation, 0)
     return np.flatnonzero(correlation.max(axis=0) > INFORMATIVE_CORRELATION)
+
+
+def first_probes(run: Run, n_probes: int) -> Run:
+    """The run as it was after its first probes; nothing is scored again."""
+
+    def nothing_to_score(subsets: Any) -> Any:
+        raise RuntimeError("the ledger has fewer probes than asked for")
+
+    return run_probes(run.plan, nothing_to_score, stop=MaxProbes(n_probes), ledger=run.ledger.until(n_probes))
+
+
+def best_first(run: Run, coefficient: str = "daf0") -> NDArray[np.int64]:
+    """All features, in the order of a coefficient."""
+    return np.argsort(positions(run.coefficient(coefficient)[0]))
+
+
+def accuracy(model: Any, X: Any, y: NDArray[Any], subset: Any, train: Any, test: Any) -> float:
+    """Accuracy on the test rows with the features of the subset."""
+    here = X[:, np.sort(subset)]
+    return float(np.mean(clone(model).fit(here[train], y[train]).predict(here[test]) == y[test]))

@@ -1,373 +1,487 @@
-"""Somol and Grim 2011: DAF against best individual features, and against floating search, on four data sets."""
+"""Somol and Grim 2011: DAF against best individual features and floating search on four data sets."""
 
 from __future__ import annotations
 
-import shutil
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from threading import Event
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.neighbors import KNeighborsClassifier
 
 from probewise.bif import BIF
-from probewise.criteria import SVM
 from probewise.daf import DAF
-from probewise.engine.fingerprints import fingerprint
-from probewise.engine.replay import adjusted
+from probewise.engine.probes import Subsets
+from probewise.engine.run import Run
 from probewise.sffs import SFFS
+from probewise.stability import anhi, ati, cw_rel
 from probewise.stopping import MaxProbes
-from probewise.study import Study, TrialLedger, Trials, select, split_rows
+from probewise.study import select, split_rows
 
-from ..base import Outcome, Place, cells
-from ..linear_svm import LinearSVM
-from ..replays import Ledgers, Replay
-from ..work import Progress, Reproduction, folder_of, kept
-from .claims import BERNOULLI, NAME, Found, claims_of
-from .claims import over_sets as over_sets
-from .data import SETUPS, informative, prepared
-from .numbers import curves, notes, of_features, pictures, protocol, shape
-from .remarks import FULL, remark_claims, remark_numbers, remarks
-from .remarks import TITLE as REMARKS
-from .remarks import Effort as RemarkEffort
+from ..judge import Evidence, Rule, jackknifed, judge, rules
+from ..pictures import Line, Panel, Picture
+from ..results import Numbers, Outcome, cells
+from ..work import Work, seeds
+from .data import SETUPS, accuracy, best_first, first_probes, informative, prepared
+from .svm import PAPERS_PROBES, svm_as_j
 
-TITLE = (
-    "Somol, Grim: Fast dependency-aware feature selection in very-high-dimensional pattern recognition problems, 2011"
-)
-COEFFICIENTS = {
-    "DAF0": "daf0",
-    "DAF1": "daf1",
-    "DAF2": "daf2",
-    "DAF0 centred": "daf0_centered",
-    "DAF2 centred": "daf2_centered",
+NAME = "daf-2011"
+TITLE = "Fast dependency-aware feature selection in very-high-dimensional pattern recognition problems"
+COEFFICIENTS = {"DAF0": "daf0", "DAF1": "daf1", "DAF2": "daf2"}
+OF_PAPER = {"Reuters": 148_000, "Gisette": 46_400, "Madelon": 25_000, "Spambase": 160_000}  # table II
+STABILITY = {"CW_rel": cw_rel, "ATI": ati, "ANHI": anhi}
+N_FEATURES = {"Reuters": 9946, "Gisette": 5000, "Madelon": 500, "Spambase": 57}
+SHOWN = ("DAF0", "BIF", "SFFS")  # methods whose subsets are kept
+TOP = 20
+WIDE = (10, 20, 50, 100, 200, 500, 1000)
+FULL_SIZES = {
+    "Reuters": WIDE,
+    "Gisette": (2, 5, *WIDE),
+    "Madelon": (1, 2, 3, 5, 7, 10, 15, 20, 30, 50),
+    "Spambase": (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 28, 35, 45, 57),
 }
-SVM_AS_J = "SVM as J"
-STUDIES = {  # of each set, in the paper's order
-    "Reuters": ("Reuters", "Reuters twice", "Reuters tau", SVM_AS_J),
-    "Gisette": ("Gisette",),
-    "Madelon": ("Madelon", "Figure 6", "Figure 7"),
-    "Spambase": ("Spambase",),
-}
-PARTS = (*(title for titles in STUDIES.values() for title in titles), REMARKS)
-
-
-@dataclass(frozen=True)
-class Effort:
-    """How much of a data set's experiment is done.
-
-    ``trials`` where it is not as many as for the others; ``bernoulli``: whether probes of eq. 4 are made, too, with the
-    same mean size.
-    """
-
-    probes: int
-    sizes: tuple[int, ...]
-    trials: int | None = None
-    bernoulli: bool = True
+KEPT = {name: sizes for rule in rules(NAME) for name, sizes in rule.sizes.items()} | {"Madelon": (10, 15, 20, 30)}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """A profile: splits, probes and subset sizes of each set, those of figures 6 and 7, and of what is said of Reuters.
+    """Splits, probes and subset sizes of each set, and the effort of the other experiments; 0 leaves one out."""
 
-    For Reuters ``wide_taus`` are largest probes, each with as many probes as put a word into ``wide_held`` of them;
-    ``svm_probes`` those of the linear SVM as J, on the first split.
-    """
-
-    trials: int
-    parts: Mapping[str, Effort]
-    figure_6: tuple[int, ...]
-    taus: tuple[int, ...]
-    tau_probes: int
-    tau_trials: int
-    twice_trials: int = 2
-    wide_taus: tuple[int, ...] = ()
-    wide_held: int = 0
-    wide_trials: int = 0
-    svm_probes: int = 0
-    remarks: RemarkEffort | None = None
+    splits: int
+    probes: Mapping[str, int]
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: FULL_SIZES)
+    counts: tuple[int, ...] = ()  # figure 6
+    taus: tuple[int, ...] = ()  # figure 7, with 8,000 probes each
+    twice_splits: int = 0
+    wide_taus: tuple[int, ...] = ()  # Reuters, each word in 100 probes
+    wide_splits: int = 0
+    remark_splits: int = 0
+    svm_splits: int = 0
+    svm_probes: int = PAPERS_PROBES
 
 
-WIDE = (10, 20, 50, 100, 200, 500, 1000)
-FEW = (1, 2, 3, 5, 7, 10, 15, 20)
-ALL_57 = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 28, 35, 45, 57)
 PROFILES = {
-    "quick": Settings(
-        trials=4,
-        parts={
-            "Reuters": Effort(20_000, (20, 100, 500), trials=2, bernoulli=False),
-            "Gisette": Effort(10_000, (5, 10, 20, 50, 100, 200, 500), trials=2),
-            "Madelon": Effort(5_000, FEW),
-            "Spambase": Effort(800, (1, 2, 3, 5, 8, 12, 16)),
-        },
-        figure_6=(200, 500, 1_000, 2_000, 5_000),
-        taus=(2, 10, 50, 150, 500),
-        tau_probes=2_000,
-        tau_trials=2,
-    ),
+    "quick": Settings(5, {"Madelon": 2_000}, counts=(200, 500, 2_000)),
     "full": Settings(
-        trials=20,
-        parts={
-            "Reuters": Effort(148_000, WIDE),
-            "Gisette": Effort(46_400, (2, 5, *WIDE)),
-            "Madelon": Effort(25_000, (*FEW, 30, 50), bernoulli=False),
-            "Spambase": Effort(160_000, ALL_57),
-        },
-        figure_6=(400, 1_000, 2_500, 5_000, 10_000, 16_667, 25_000),
+        20,
+        OF_PAPER,
+        counts=(400, 1_000, 2_500, 5_000, 10_000, 16_667, 25_000),
         taus=(2, 5, 10, 20, 50, 100, 150, 300, 500),
-        tau_probes=8_000,
-        tau_trials=20,
-        twice_trials=20,
-        wide_taus=(20, 200, 1_000, 3_000, 10_000),
-        wide_held=100,
-        wide_trials=5,
-        svm_probes=16_000,
-        remarks=FULL,
+        twice_splits=20,
+        wide_taus=(20, 200, 1_000, 3_000, 9_946),
+        wide_splits=5,
+        remark_splits=5,
+        svm_splits=5,
     ),
 }
 
-
-def run(reproduction: Reproduction) -> Outcome:
-    """The studies of the data sets in the settings: those of figures 2 to 5 first, the shorter ones before others."""
-    settings, found = reproduction.settings, Found(device=reproduction.device)
-    ours: dict[Place, float] = {}
-    with folder_of(reproduction) as folder:
-        names = [name for name in settings.parts if any(map(reproduction.includes, STUDIES[name]))]
-        sets = {name: Experiments.of(name, reproduction, folder) for name in names}
-        studies = [(each, title) for each in sets.values() for title in each.studies if reproduction.includes(title)]
-        in_turn = sorted(studies, key=lambda one: (one[1] not in SETUPS, settings.parts[one[0].name].probes))
-        with runs_ahead(in_turn, reproduction) as wait_for:
-            if "Reuters" in sets and settings.svm_probes and reproduction.includes(SVM_AS_J):
-                found.svm = svm_control(sets["Reuters"], reproduction, folder)
-            for each, title in in_turn:
-                wait_for(title)
-                each.conduct(title, replace(reproduction, folder=folder), found)
-        for each in sets.values():
-            each.clear()
-    for each in sets.values():
-        ours |= shape(each.name, each.X, each.y)
-    found.results = {title: found.results[title] for _, title in studies}
-    if "Madelon" in found.results:
-        found.truth = informative(reproduction.data("madelon"))
-    ours |= protocol(settings.trials, found) | curves(found.results) | of_features(found)
-    claims = claims_of(found)
-    if settings.remarks and reproduction.includes(REMARKS):
-        remarked = remarks(settings.remarks, reproduction)
-        ours |= remark_numbers(remarked)
-        claims += remark_claims(remarked)
-    return Outcome(cells(NAME, ours, notes(ours)), claims, pictures=pictures(found.results))
+Found = Mapping[int, Mapping[str, Any]]  # results by split
 
 
-# ---- the experiments
+def run(work: Work) -> Outcome:
+    """Figures 2 to 7, the remarks, and the linear SVM in J."""
+    settings = work.settings
+    ours: Numbers = {}
+    studies: dict[str, Found] = {}
+    for name in settings.probes:
+        X, y = prepared(work.data(SETUPS[name].file))
+        ours |= shape(name, X, y)
+        Experiment(name, X, y, work).run(studies)
+    if "Madelon" in studies:
+        truth = informative(work.data("madelon"))
+        ours["Section V", "Madelon", "informative features"] = len(truth)
+        ours["Section V", "Madelon", "features without power"] = N_FEATURES["Madelon"] - len(truth)
+        hits = {method: hits_of(studies["Madelon"], method, truth) for method in SHOWN}
+        ours |= {("Informative features among the top 20", "Madelon", m): each for m, each in hits.items()}
+    found = Judge(studies, settings)
+    evidence = found.evidence()
+    if "Madelon" in studies:
+        short = found.short("Madelon")
+        evidence["Madelon's features"] = {
+            "DAF0 finds 15 of 20": Evidence(hits["DAF0"] - 15, short=short),
+            "BIF finds fewer than 10": Evidence(10 - hits["BIF"], short=short),
+        }
+    if settings.svm_splits:
+        studies["SVM as J"] = svm_as_j(work)
+        evidence["better than BIF, SVM as J"] = {"Reuters": svm_evidence(studies["SVM as J"], settings, ours)}
+    ours |= numbers(studies, settings)
+    claims = judge(rules(NAME), evidence, quick=work.quick)
+    return Outcome(NAME, cells(NAME, ours), claims, pictures(studies, settings))
+
+
+# ---- experiments
 
 
 @dataclass(frozen=True)
-class Experiments:
-    """A data set, and its studies by title: figures 2 to 5; for Madelon 6 and 7; for Reuters what is said of it."""
+class Experiment:
+    """The studies of one data set, stored by split."""
 
     name: str
     X: Any
     y: NDArray[Any]
-    studies: dict[str, Study]
-    folders: tuple[Path, ...]  # of ledgers
+    work: Work
 
-    @classmethod
-    def of(cls, name: str, reproduction: Reproduction, folder: Path) -> Experiments:
-        setup, settings = SETUPS[name], reproduction.settings
-        X, y = prepared(reproduction.data(setup.file))
-        effort, tau = settings.parts[name], min(setup.tau, X.shape[1])
-        trials = effort.trials or settings.trials
-        ledgers = Ledgers(folder / "runs" / f"ledgers-{setup.file}")
-        longer = Ledgers(folder / "runs" / f"ledgers-{setup.file}-longer", ledgers.folder)
-        by_size = Ledgers(folder / "runs" / f"ledgers-{setup.file}-by-size")
-        daf = DAF(
-            criterion=setup.criterion,
-            max_probe_size=tau,
-            stop=MaxProbes(effort.probes),
-            device=reproduction.device,
-        )
-        own = dict([next(iter(setup.classifiers.items()))])
-        studies: dict[str, Study] = {}
-
-        def study(
-            title: str,
-            selectors: dict[str, Any],
-            classifiers: Mapping[str, Any] = own,
-            trials: int = trials,
-        ) -> None:
-            file = kept(folder, title.lower().replace(" ", "-"))
-            seed, workers = reproduction.seed, reproduction.n_jobs
-            studies[title] = Study(
-                selectors,
-                classifiers,
-                trials=trials,
-                sizes=effort.sizes,
-                random_state=seed,
-                n_jobs=workers,
-                ledger=file,
+    def run(self, studies: dict[str, Found]) -> None:
+        settings, name = self.work.settings, self.name
+        sizes, probes = settings.sizes[name], settings.probes[name]
+        studies[name] = self._units(name, self.compare, settings.splits, sizes=sizes, probes=probes)
+        if name == "Madelon" and settings.counts:
+            studies["Figure 6"] = self._units("Figure 6", self.by_count, settings.splits, counts=settings.counts)
+        if name == "Madelon" and settings.taus:
+            taus = dict.fromkeys(settings.taus, 8_000)
+            studies["Figure 7"] = self._units(
+                "Figure 7", partial(self.by_tau, taus), settings.splits, taus=settings.taus
             )
+        if name == "Reuters" and settings.twice_splits:
+            studies["Reuters twice"] = self._units(
+                "Reuters twice", self.twice, settings.twice_splits, probes=2 * probes
+            )
+        if name == "Reuters" and settings.wide_splits:
+            taus = {tau: 200 * self.X.shape[1] // (tau + 1) for tau in settings.wide_taus}
+            found = self._units(
+                "Reuters tau", partial(self.by_tau, taus), settings.wide_splits, taus=settings.wide_taus
+            )
+            studies["Reuters tau"] = found
+        if name == "Madelon" and settings.remark_splits:
+            studies["Agreement"] = self._units("Agreement", self.agreement, settings.remark_splits)
+        if name == "Spambase" and settings.remark_splits:
+            studies["Over-fitting"] = self._units("Over-fitting", self.optimism, settings.remark_splits)
 
-        def first(run: DAF, ledgers: Ledgers, *counts: int) -> dict[str, Any]:
-            return {f"{count:,} probes": Replay(run, ledgers=ledgers, n_probes=count) for count in counts}
+    def _units(self, title: str, function: Any, splits: int, **options: Any) -> Found:
+        return self.work.units(title.lower().replace(" ", "-"), function, range(splits), (self.X, self.y), **options)
 
-        def by_tau(probes: Mapping[int, int]) -> dict[str, Any]:
-            runs = {tau: replaced(daf, max_probe_size=tau, stop=MaxProbes(count)) for tau, count in probes.items()}
-            return {f"tau = {tau}": Replay(run, ledgers=by_size) for tau, run in runs.items()}
+    def _split(self, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        words = seeds(self.work.seed, split)
+        return *split_rows(self.y, 0.5, words["split"]), words["selector"]
 
-        selectors: dict[str, Any] = {
-            each: Replay(daf, ledgers=ledgers, coefficient=coefficient) for each, coefficient in COEFFICIENTS.items()
-        }
-        if effort.bernoulli:
-            share = (tau + 1) / 2 / X.shape[1]
-            selectors[BERNOULLI] = Replay(replaced(daf, inclusion=share, max_probe_size=None), ledgers=ledgers)
-        selectors["BIF"] = BIF(criterion=setup.criterion)
-        if setup.has_search:
-            selectors["SFFS"] = SFFS(criterion=setup.criterion)
-        study(name, selectors, setup.classifiers)
-        if name == "Madelon":
-            study("Figure 6", first(daf, ledgers, *settings.figure_6))
-            if settings.taus:
-                taus = dict.fromkeys(settings.taus, settings.tau_probes)
-                study("Figure 7", by_tau(taus), trials=settings.tau_trials)
-        if name == "Reuters":
-            if settings.twice_trials:
-                twice = replaced(daf, stop=MaxProbes(2 * effort.probes))
-                counts = effort.probes, 2 * effort.probes
-                study("Reuters twice", first(twice, longer, *counts), trials=settings.twice_trials)
-            held = settings.wide_held * 2 * X.shape[1]
-            wide = {min(tau, X.shape[1]): held // (min(tau, X.shape[1]) + 1) for tau in settings.wide_taus}
-            if wide:
-                study("Reuters tau", by_tau(wide), trials=settings.wide_trials)
-        return cls(name, X, y, studies, (ledgers.folder, longer.folder, by_size.folder))
-
-    def conduct(self, title: str, reproduction: Reproduction, found: Found) -> None:
-        """A study, and what the runs of figures 2 to 5 counted: into what was found."""
-        study, tell = self.studies[title], reproduction.progress
-        verbose = (lambda line: tell(f"{title}, {line}")) if tell else 0
-        found.results[title] = replace(study, verbose=verbose).compare(self.X, self.y)
-        if len(found.results[title].trials) < study.trials:
+    def _daf(self, train: Any, n_probes: int, seed: int, tau: int | None = None, ledger: Path | None = None) -> Run:
+        """A run of DAF on the training rows; with a ledger, an interrupted run is continued."""
+        setup = SETUPS[self.name]
+        options = {"max_probe_size": min(tau or setup.tau, self.X.shape[1]), "device": self.work.device}
+        daf = DAF(criterion=setup.criterion, stop=MaxProbes(n_probes), random_state=seed, ledger=ledger, **options)
+        run = daf.fit(self.X[train], self.y[train]).run_
+        if run.interrupted:
             raise KeyboardInterrupt
-        if title == self.name:
-            found.runs[title] = self._counted(study, reproduction)
+        return run
 
-    def clear(self) -> None:
-        """Away with the ledgers."""
-        for each in self.folders:
-            shutil.rmtree(each, ignore_errors=True)
+    def _tested(self, order: NDArray[np.int64], train: Any, test: Any) -> list[float]:
+        """Accuracy of J's classifier by size."""
+        model = next(iter(SETUPS[self.name].classifiers.values()))
+        sizes = self.work.settings.sizes[self.name]
+        return [accuracy(model, self.X, self.y, order[:size], train, test) for size in sizes]
 
-    def _counted(self, study: Study, reproduction: Reproduction) -> list[dict[str, float]]:
-        plain = Trials({"DAF0": study.selectors["DAF0"]}, {}, np.array(study.sizes), 0.5, reproduction.seed)
-        work, name = partial(counts, plain, self.X, self.y), f"counts-{SETUPS[self.name].file}"
-        settings = plain.settings(self.X, self.y)
-        found = reproduction.conduct(name, work, range(study.trials), settings, f"{self.name}, counts")
-        return list(found.values())
+    def compare(self, split: int) -> dict[str, Any]:
+        """Figures 2 to 5: accuracy by method, classifier and size, and subsets of some sizes."""
+        setup, sizes = SETUPS[self.name], self.work.settings.sizes[self.name]
+        train, test, seed = self._split(split)
+        ledger = self.work.runs / f"{setup.file}-{split}.sqlite"
+        started = time.perf_counter()
+        run = self._daf(train, self.work.settings.probes[self.name], seed, ledger=ledger)
+        seconds = {"DAF0": time.perf_counter() - started}
+        subsets: dict[str, Sequence[Any]] = {}
+        for method, coefficient in COEFFICIENTS.items():
+            order = best_first(run, coefficient)
+            subsets[method] = [np.sort(order[:size]) for size in sizes]
+        searches = {"BIF": BIF(criterion=setup.criterion)}
+        searches |= {"SFFS": SFFS(criterion=setup.criterion)} if setup.has_search else {}
+        for method, selector in searches.items():
+            started = time.perf_counter()
+            subsets[method] = select(selector, self.X[train], self.y[train], list(sizes))
+            seconds[method] = time.perf_counter() - started
+        found = {
+            method: {
+                name: [accuracy(model, self.X, self.y, subset, train, test) for subset in each]
+                for name, model in setup.classifiers.items()
+            }
+            for method, each in subsets.items()
+        }
+        kept = {
+            method: {str(size): subsets[method][sizes.index(size)] for size in KEPT[self.name] if size in sizes}
+            for method in SHOWN
+            if method in subsets
+        }
+        held = float(run.tally.counts.mean())
+        ledger.unlink(missing_ok=True)
+        return {"accuracy": found, "subsets": kept, "seconds": seconds, "held": held}
 
-    def make_runs(self, title: str, is_over: Event, progress: Progress = None) -> None:
-        """Make the missing runs of a study in sequence: a GPU has no room for several processes."""
-        study = self.studies[title]
-        selectors = {name: each for name, each in study.selectors.items() if isinstance(each, Replay)}
-        trials = Trials(selectors, {}, np.array(study.sizes), study.test_size, study.random_state)
-        with TrialLedger(study.ledger) as file:
-            missing = [trial for trial in range(study.trials) if trial not in file.trials]
-        for trial in missing:
-            train, _ = trials.split(self.y, trial)
-            for selector in selectors.values():
-                if is_over.is_set():
-                    return
-                trials.seeded(selector, trial).make(self.X[train], self.y[train])
-            if progress:
-                progress(f"{title}: runs of split {trial}")
+    def by_count(self, split: int) -> dict[str, list[float]]:
+        """Figure 6: accuracy by number of probes."""
+        train, test, seed = self._split(split)
+        run = self._daf(train, max(self.work.settings.counts), seed)
+        counts = self.work.settings.counts
+        return {str(count): self._tested(best_first(first_probes(run, count)), train, test) for count in counts}
+
+    def twice(self, split: int) -> dict[str, Any]:
+        """Reuters with the paper's number of probes and twice as many: accuracy, and subsets for the stability."""
+        train, test, seed = self._split(split)
+        n_probes = self.work.settings.probes[self.name]
+        run = self._daf(train, 2 * n_probes, seed)
+        orders = {str(count): best_first(first_probes(run, count)) for count in (n_probes, 2 * n_probes)}
+        found: dict[str, Any] = {count: self._tested(order, train, test) for count, order in orders.items()}
+        kept = {c: {str(size): np.sort(o[:size]) for size in KEPT[self.name]} for c, o in orders.items()}
+        return found | {"subsets": kept}
+
+    def by_tau(self, probes: Mapping[int, int], split: int) -> dict[str, list[float]]:
+        """Accuracy by largest probe size."""
+        train, test, seed = self._split(split)
+        runs = ((tau, self._daf(train, count, seed, tau)) for tau, count in probes.items())
+        return {str(tau): self._tested(best_first(run), train, test) for tau, run in runs}
+
+    def agreement(self, split: int) -> dict[str, float]:
+        """Correlation of DAF0 in two runs of other probes: by probes per feature, and by largest probe."""
+        train, _, seed = self._split(split)
+
+        def of(held: int, tau: int) -> float:
+            n_probes = held * 2 * self.X.shape[1] // (tau + 1)
+            runs = [self._daf(train, n_probes, seed + k, tau) for k in (0, 1)]
+            return float(np.corrcoef([run.tally.daf0() for run in runs])[0, 1])
+
+        by_held = {f"{held} probes": of(held, SETUPS[self.name].tau) for held in (10, 30, 100, 300)}
+        return by_held | {f"tau {tau}": of(100, tau) for tau in (10, 50, 150, 500)}
+
+    def optimism(self, split: int) -> dict[str, float]:
+        """By method, J minus accuracy on the test half, mean over 5, 10 and 20 features; DAF with 2,000 probes."""
+        train, test, seed = self._split(split)
+        criterion, sizes = SETUPS[self.name].criterion, [5, 10, 20]
+        X, y, model = self.X, self.y, KNeighborsClassifier(3)
+        order = best_first(self._daf(train, 2_000, seed))
+        chosen = {
+            "DAF0": [order[:size] for size in sizes],
+            "SFFS": select(SFFS(criterion=criterion), X[train], y[train], sizes),
+        }
+        bound, found = criterion.bind(X[train], y[train]), {}
+        for method, subsets in chosen.items():
+            right = [accuracy(model, X, y, subset, train, test) for subset in subsets]
+            found[method] = 100 * float(np.mean(bound(Subsets.of(subsets))) - np.mean(right))
+        return found
 
 
-@contextmanager
-def runs_ahead(
-    studies: Sequence[tuple[Experiments, str]], reproduction: Reproduction
-) -> Iterator[Callable[[str], Any]]:
-    """A function that waits for the runs of a study, which a GPU makes in turn while others are judged."""
-    if reproduction.device == "cpu":
-        yield lambda title: None
-        return
-    is_over = Event()
-    with ThreadPoolExecutor(1) as pool:
-        made = {title: pool.submit(each.make_runs, title, is_over, reproduction.progress) for each, title in studies}
-        try:
-            yield lambda title: made[title].result()
-        finally:
-            is_over.set()
+# ---- evidence
 
 
-def replaced(daf: DAF, **parameters: Any) -> DAF:
-    return cast(DAF, clone(daf).set_params(**parameters))
+@dataclass(frozen=True)
+class Judge:
+    """Evidence for the rules from the studies that were run."""
+
+    studies: Mapping[str, Found]
+    settings: Settings
+
+    def short(self, name: str) -> str:
+        """Why the search was shorter than the paper's, if it was."""
+        probes = self.settings.probes.get(name, 0)
+        return "" if probes >= OF_PAPER[name] else f"{probes:,} probes instead of {OF_PAPER[name]:,}"
+
+    def values(self, study: str, key: Sequence[str], sizes: Sequence[int], name: str) -> NDArray[np.float64]:
+        """Percent by split, mean over the sizes; ``key`` leads to the list by size."""
+        places, found = [self.settings.sizes[name].index(size) for size in sizes], []
+        for result in self.studies[study].values():
+            here: Any = result
+            for each in key:
+                here = here[each]
+            found.append(100 * np.mean([here[place] for place in places]))
+        return np.array(found)
+
+    def lead(self, name: str, first: str, second: str, classifier: int, sizes: Sequence[int]) -> NDArray[np.float64]:
+        model = list(SETUPS[name].classifiers)[classifier]
+        one, other = (self.values(name, ("accuracy", each, model), sizes, name) for each in (first, second))
+        return one - other
+
+    def steadier(self, name: str, first: str, second: str, sizes: Sequence[int]) -> NDArray[np.float64]:
+        """Pseudo-values of the difference in CW_rel, mean over the sizes."""
+        results, n_features = list(self.studies[name].values()), N_FEATURES[name]
+
+        def difference(splits: Sequence[int]) -> float:
+            measured = []
+            for size in sizes:
+                pair = [[np.array(results[k]["subsets"][m][str(size)]) for k in splits] for m in (first, second)]
+                measured.append(cw_rel(pair[0], n_features) - cw_rel(pair[1], n_features))
+            return float(np.mean(measured))
+
+        return jackknifed(difference, len(results))
+
+    def evidence(self) -> dict[str, dict[str, Evidence]]:
+        by_id = {rule.id: rule for rule in rules(NAME)}
+        found: dict[str, dict[str, Evidence]] = {}
+
+        def add(claim: str, column: str, values: Any, short: str = "", text: str = "") -> None:
+            found.setdefault(claim, {})[column] = Evidence(values, short=short, text=text)
+
+        def sizes(claim: str, name: str) -> Sequence[int]:
+            rule: Rule = by_id[claim]
+            return rule.sizes[name]
+
+        here = [name for name in SETUPS if name in self.studies]
+        for name in here:
+            short = self.short(name)
+            for number, claim in enumerate(("better than BIF, classifier of J", "better than BIF, other classifier")):
+                add(claim, name, self.lead(name, "DAF0", "BIF", number, sizes(claim, name)), short)
+            claim = "no need to norm"
+            leads = [self.lead(name, "DAF0", other, 0, sizes(claim, name)) for other in ("DAF1", "DAF2")]
+            add(claim, name, min(leads, key=np.mean), short)
+            claim = "more stable on Madelon" if name == "Madelon" else "as stable as BIF"
+            add(claim, name, self.steadier(name, "DAF0", "BIF", sizes(claim, name)), short)
+        claim = "especially in high dimension"
+        for column in by_id[claim].columns if len(here) == len(SETUPS) else ():
+            pair = [
+                np.mean([self.lead(name, "DAF0", "BIF", c, sizes(claim, name)) for c in (0, 1)], axis=0)
+                for name in column.split(" - ")
+            ]
+            add(claim, column, pair[0] - pair[1])
+        if "Spambase" in here:
+            self._spambase(add, sizes)
+        for study, claims in (
+            ("Figure 6", {"two hours suffice": {"Madelon": ("16667", "25000")}}),
+            (
+                "Figure 7",
+                {
+                    "tau hardly matters": {"tau 50 - 150": ("50", "150"), "tau 300 - 150": ("300", "150")},
+                    "tau too low": {"Madelon": ("150", "2")},
+                },
+            ),
+            ("Reuters twice", {"twice the time": {"Reuters": ("296000", "148000")}}),
+            ("Reuters tau", {"tau too high": {"Reuters, 1000": ("200", "1000"), "Reuters, 9946": ("200", "9946")}}),
+        ):
+            name = "Reuters" if study.startswith("Reuters") else "Madelon"
+            for claim, columns in claims.items():
+                for column, keys in columns.items():
+                    if study in self.studies and keys[0] in next(iter(self.studies[study].values())):
+                        one, other = (self.values(study, (key,), sizes(claim, name), name) for key in keys)
+                        add(claim, column, one - other)
+        if "Agreement" in self.studies:
+            results = list(self.studies["Agreement"].values())
+            for column, keys in (
+                ("300 - 10 probes", ("300 probes", "10 probes")),
+                ("tau 10 - 150", ("tau 10", "tau 150")),
+            ):
+                add("many contexts", column, np.array([each[keys[0]] - each[keys[1]] for each in results]))
+        self._times(add)
+        return found
+
+    def _spambase(self, add: Any, sizes: Any) -> None:
+        claim, short = "SFFS optimizes better", self.short("Spambase")
+        add(claim, "Spambase", self.lead("Spambase", "SFFS", "DAF0", 0, sizes(claim, "Spambase")), short)
+        claim = "DAF generalizes better than SFFS"
+        add(claim, "Spambase", self.lead("Spambase", "DAF0", "SFFS", 1, sizes(claim, "Spambase")), short)
+        claim = "SFFS is less stable"
+        for method in ("DAF0", "BIF"):
+            add(claim, f"{method} - SFFS", self.steadier("Spambase", method, "SFFS", sizes(claim, "Spambase")), short)
+        if "Over-fitting" in self.studies:
+            gaps = [each["SFFS"] - each["DAF0"] for each in self.studies["Over-fitting"].values()]
+            add("SFFS over-fits", "Spambase", np.array(gaps))
+
+    def _times(self, add: Any) -> None:
+        for method, name in (("BIF", "Reuters"), ("SFFS", "Spambase"), ("SFFS", "Madelon")):
+            if name in self.studies:
+                seconds = np.mean([result["seconds"][method] for result in self.studies[name].values()])
+                add("times", f"{method}, {name}", None, text=f"{seconds:.1f} s per split")
 
 
-def counts(trials: Trials, X: Any, y: NDArray[Any], trial: int) -> dict[str, float]:
-    """Probes per feature in a trial's DAF run, seconds of scoring, and seconds for all three coefficients."""
-    train, _ = trials.split(y, trial)
-    replay = trials.seeded(trials.selectors["DAF0"], trial).fit(X[train], y[train])
-    run, started = replay.run_, time.perf_counter()
-    for coefficient in ("daf0", "daf1", "daf2"):
-        replace(run, _coefficients={}).coefficient(coefficient)
-    return {
-        "held": float(run.tally.counts.mean()),
-        "least held": float(run.tally.counts.min()),
-        "n_probes": run.ledger.n_probes,
-        "seconds": run.ledger.seconds,
-        "coefficients seconds": time.perf_counter() - started,
-    }
+def svm_evidence(found: Found, settings: Settings, ours: Numbers) -> Evidence:
+    """The lead of DAF0 over BIF with the SVM in J."""
+    rule = next(rule for rule in rules(NAME) if rule.id == "better than BIF, SVM as J")
+    sizes = settings.sizes["Reuters"]
+    for method in ("DAF0", "BIF"):
+        for place, size in enumerate(sizes):
+            values = [each["accuracy"][method][place] for each in found.values()]
+            ours["Reuters, linear SVM in J", method, str(size)] = 100 * np.array(values)
+    places = [sizes.index(size) for size in rule.sizes["Reuters"]]
+    leads = [
+        100 * np.mean([e["accuracy"]["DAF0"][k] - e["accuracy"]["BIF"][k] for k in places]) for e in found.values()
+    ]
+    probes = min(each["n_probes"] for each in found.values())
+    ours["Reuters, linear SVM in J, summary", "DAF0 minus BIF, mean of 50 to 500 words", "points"] = leads
+    ours["Reuters, linear SVM in J, summary", "probes", "number"] = probes
+    short = "" if probes >= PAPERS_PROBES else f"{probes:,} probes instead of {PAPERS_PROBES:,}"
+    return Evidence(np.array(leads), short=short)
 
 
-def svm_control(reuters: Experiments, reproduction: Reproduction, folder: Path) -> dict[str, Any]:
-    """Reuters with the linear SVM as J, its C tuned once on all words of the split; ridge with as many probes."""
-    X, y, sizes = reuters.X, reuters.y, reproduction.settings.parts["Reuters"].sizes
-    n_probes, seed = reproduction.settings.svm_probes, reproduction.seed
-    work = partial(svm_trial, X, y, sizes, n_probes, seed, folder / "runs" / "svm.sqlite", reproduction)
-    settings = {"data": fingerprint(X), "target": fingerprint(y), "probes": n_probes, "seed": seed, "sizes": sizes}
-    alone = replace(reproduction, n_jobs=None, folder=folder)
-    found: dict[str, Any] = alone.conduct("svm", work, [0], settings, SVM_AS_J)[0]
+# ---- numbers and figures
+
+
+def shape(name: str, X: Any, y: NDArray[Any]) -> Numbers:
+    sizes = np.unique(y, return_counts=True)[1]
+    found: Numbers = {("Table I", name, "features"): X.shape[1], ("Table I", name, "classes"): len(sizes)}
+    found["Table I", name, "samples"] = len(y)
+    if name == "Reuters":
+        found["Section V", name, "largest class"], found["Section V", name, "smallest class"] = max(sizes), min(sizes)
     return found
 
 
-def svm_trial(
-    X: Any, y: NDArray[Any], sizes: Sequence[int], n_probes: int, seed: int, ledger: Path, how: Reproduction, trial: int
-) -> dict[str, Any]:
-    split_seed, daf_seed = np.random.SeedSequence([seed, trial]).generate_state(2).tolist()
-    train, test = split_rows(y, 0.5, split_seed)
-    tuned = SVM("linear", tune=True).bind(X[train], y[train]).C
-    svm, tau = SVM("linear", C=tuned), min(SETUPS["Reuters"].tau, X.shape[1])
-    same = {
-        "max_probe_size": tau,
-        "stop": MaxProbes(n_probes),
-        "random_state": daf_seed,
-        "n_jobs": how.n_jobs,
-    }
-    selectors = {
-        "DAF0, SVM as J": DAF(criterion=svm, ledger=ledger, verbose=how.progress or 0, **same),
-        "DAF0, ridge as J": DAF(criterion=SETUPS["Reuters"].criterion, **same),
-        "BIF, SVM as J": BIF(criterion=svm, n_jobs=how.n_jobs),
-        "BIF, ridge as J": BIF(criterion=SETUPS["Reuters"].criterion),
-    }
-    accuracy, seconds = {}, {}
-    for name, selector in selectors.items():
-        started = time.perf_counter()
-        subsets = select(selector, X[train], y[train], list(sizes))
-        seconds[name] = time.perf_counter() - started
-        judges = [LinearSVM(tuned).fit(X[train][:, subset], y[train]) for subset in subsets]
-        right = [judge.predict(X[test][:, subset]) == y[test] for judge, subset in zip(judges, subsets, strict=True)]
-        accuracy[name] = [float(np.mean(each)) for each in right]
-    runs = [selectors[f"DAF0, {each} as J"].run_ for each in ("SVM", "ridge")]
-    of_like_size = [np.concatenate([values for _, values in adjusted(run.plan, run.ledger)]) for run in runs]
-    ledger.unlink(missing_ok=True)
-    return {
-        "C": tuned,
-        "n_probes": n_probes,
-        "sizes": list(sizes),
-        "accuracy": accuracy,
-        "seconds": seconds,
-        "agreement": float(np.corrcoef(of_like_size)[0, 1]),
-    }
+def hits_of(found: Found, method: str, truth: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Informative features among the top 20, by split."""
+    subsets = [result["subsets"][method][str(TOP)] for result in found.values()]
+    return np.array([len(np.intersect1d(subset, truth)) for subset in subsets], dtype=np.float64)
+
+
+def numbers(studies: Mapping[str, Found], settings: Settings) -> Numbers:
+    """Table II, the curves of figures 2 to 7, and the stability."""
+    found: Numbers = {("Section V", "all sets", "random splits"): settings.splits}
+    for name in (name for name in SETUPS if name in studies):
+        setup, results = SETUPS[name], list(studies[name].values())
+        probes, held = settings.probes[name], float(np.mean([result["held"] for result in results]))
+        found |= {("Table II", name, "largest probe"): setup.tau, ("Table II", name, "J evaluations"): probes}
+        found["Table II", name, "mean probes with a feature"] = held
+        found["Table II", name, "mean probes without it"] = probes - held
+        for letter, model in zip("ab", setup.classifiers, strict=True):
+            for method in results[0]["accuracy"]:
+                values = 100 * np.array([result["accuracy"][method][model] for result in results])
+                where = f"Figure {setup.figure}{letter}, accuracy of {model}, {name}"
+                found |= {(where, method, str(size)): values[:, k] for k, size in enumerate(settings.sizes[name])}
+        for method in results[0]["subsets"]:
+            for size in results[0]["subsets"][method]:
+                subsets = [np.array(result["subsets"][method][size]) for result in results]
+                for label, measure in STABILITY.items():
+                    where = f"Figure {setup.figure}, {label}, {name}"
+                    found[where, method, size] = measure(subsets, N_FEATURES[name]) if len(subsets) > 1 else np.nan
+    for study, name in (
+        ("Figure 6", "Madelon"),
+        ("Figure 7", "Madelon"),
+        ("Reuters tau", "Reuters"),
+        ("Reuters twice", "Reuters"),
+    ):
+        for key in [key for key in next(iter(studies.get(study, {0: {}}).values())) if key != "subsets"]:
+            values = 100 * np.array([result[key] for result in studies[study].values()])
+            for k, size in enumerate(settings.sizes[name]):
+                found[f"{study}, accuracy", f"{int(key):,}", str(size)] = values[:, k]
+    for key in ("148000", "296000") if "Reuters twice" in studies else ():
+        for size in KEPT["Reuters"]:
+            subsets = [np.array(result["subsets"][key][str(size)]) for result in studies["Reuters twice"].values()]
+            found["Stability by number of probes, CW_rel, Reuters", f"{int(key):,}", str(size)] = cw_rel(subsets, 9946)
+    for key in next(iter(studies.get("Agreement", {0: {}}).values())):
+        values = [result[key] for result in studies["Agreement"].values()]
+        found["Correlation of DAF0 in two runs, Madelon", key, "correlation"] = values
+    for method in next(iter(studies.get("Over-fitting", {0: {}}).values())):
+        values = [result[method] for result in studies["Over-fitting"].values()]
+        found["J minus test accuracy, Spambase", method, "points"] = values
+    return found
+
+
+def pictures(studies: Mapping[str, Found], settings: Settings) -> list[Picture]:
+    """Figures 2 to 7."""
+    drawn = []
+    for name in (name for name in SETUPS if name in studies):
+        results, panels = list(studies[name].values()), []
+        for model in SETUPS[name].classifiers:
+            lines = [
+                Line(m, settings.sizes[name], 100 * np.mean([r["accuracy"][m][model] for r in results], axis=0))
+                for m in results[0]["accuracy"]
+            ]
+            panels.append(Panel(f"{name}, {model}", "number of features", "accuracy (%)", lines, log_x=True))
+        drawn.append(Picture(f"Figure {SETUPS[name].figure}", panels))
+    for study, title in (("Figure 6", "probes"), ("Figure 7", "tau")):
+        if study in studies:
+            results = list(studies[study].values())
+            lines = [
+                Line(
+                    f"{title} {int(key):,}", settings.sizes["Madelon"], 100 * np.mean([r[key] for r in results], axis=0)
+                )
+                for key in results[0]
+            ]
+            drawn.append(
+                Picture(study, [Panel("Madelon, 3-NN", "number of features", "accuracy (%)", lines, log_x=True)])
+            )
+    return drawn

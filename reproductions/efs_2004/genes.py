@@ -1,72 +1,75 @@
-"""Wu, Zhang 2004: tables 1 and 3 and figure 2: EFS against DFE, CFS and all features on genes."""
+"""Wu and Zhang 2004, tables 1 and 3 and figure 2: EFS against DFE, CFS and all genes."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import StratifiedKFold
-from sklearn.preprocessing import minmax_scale
 from sklearn.tree import DecisionTreeClassifier
 
-from probewise.engine.fingerprints import fingerprint
 from probewise.filters.cfs import CFS
 from probewise.filters.dfe import DFE
 from probewise.filters.efs import EFS
+from probewise.information import extended_balanced_gain
 from probewise.study import select, split_rows
 
-from ..base import Place
+from ..judge import Evidence
 from ..pictures import Line, Panel, Picture
-from ..work import Reproduction
+from ..results import Numbers, published
+from ..work import Work, seeds
 
 NAME = "efs-2004"
 METHODS = ("Full Space", "EFS", "DFE", "CFS")
-GREEDY, BY_UNCERTAINTY = "EFS, greedy cuts", "Symmetrical uncertainty"
-GENE_METHODS = (*METHODS, GREEDY, BY_UNCERTAINTY)
-SEEN = ", test rows seen"  # by the selectors
+MODELS = ("RF", "CART")
+N_TEST = {"Leukemia": 34, "Lymphoma": 36}
 THRESHOLD = ("top", 900)
-FIGURE_TREES = 120
-GENES = {
-    "Leukemia": "leukemia",
-    "Lymphoma": "lymphoma",
-    "Leukemia, random splits": "leukemia",
-    f"Leukemia{SEEN}": "leukemia",
-    f"Lymphoma{SEEN}": "lymphoma",
-}
-N_TEST = {"Lymphoma": 36, "Leukemia, random splits": 34, f"Lymphoma{SEEN}": 36}
+FIGURE_TREES, FIGURE_SIZES, FEW = 120, (1, 5, 20, 50, 200, 1000), 50
 SEARCHES = {
     "best first": CFS(),
     "adds only": CFS(search="hill_climbing"),
     "adds or removes, from none": CFS(search="add_or_remove"),
     "adds or removes, from all": CFS(search="add_or_remove", start="full"),
 }
-BY_SEARCH = "CFS by search"
-IN_LOG10 = math.log10(math.e)  # entropies by log10, over the natural logarithm of kappa
-
 Floats = NDArray[np.float64]
 
 
-def selector(method: str) -> Any:
-    """Selector of sections 5.1 and 5.2, for genes."""
-    return {
-        "EFS": EFS(threshold=THRESHOLD),
-        "DFE": DFE(),
-        "CFS": CFS(),
-        GREEDY: EFS(threshold=THRESHOLD, discretization="greedy"),
-        BY_UNCERTAINTY: ByUncertainty(),
-    }.get(method)
+def genes(work: Work, ours: Numbers, evidence: dict[str, dict[str, Evidence]]) -> list[Picture]:
+    """Tables 1 and 3 and figure 2 into ``ours``, and the evidence for their claims."""
+    panels = []
+    for name in work.settings.splits:
+        source = work.data(name.lower())
+        X, y = np.ascontiguousarray(source.X, dtype=np.float64), source.y
+        official = None if source.train_index is None else (source.train_index, source.test_index)
+        function = partial(gene_split, X, y, official, N_TEST[name], work.settings, work.seed)
+        units: list[Any] = [("random", k) for k in range(work.settings.splits[name])]
+        units += [("official", k) for k in range(work.settings.official if official else 0)]
+        options = {"folds": work.settings.folds, "sizes": work.settings.sizes, "trees": work.settings.trees}
+        found = work.units(name.lower(), function, units, (X, y), **options)
+        random = [each for (kind, _), each in found.items() if kind == "random"]
+        ours |= table_3(f"{name}, random splits", random)
+        if official:
+            ours |= table_3(name, [each for (kind, _), each in found.items() if kind == "official"])
+        else:
+            ours |= table_3(name, random)
+        judged(name, random, N_TEST[name] / (len(y) - N_TEST[name]), evidence)
+        panels += figure_2(name, random, ours)
+        train = official[0] if official else split_rows(y, N_TEST[name], seeds(work.seed, 0)["split"])[0]
+        facts(name, X[train], y[train], ours, evidence)
+    return [Picture("Figure 2", panels)]
+
+
+# ---- table 3
 
 
 class ByUncertainty(DFE):
-    """Ranks features by symmetrical uncertainty with the class, of the cut points that `DFE` takes."""
+    """Ranks features by symmetrical uncertainty with the class, with the cut points of `DFE`."""
 
     def fit(self, X: Any, y: Any) -> ByUncertainty:
         codes, classes, map = self._encoded(X, y, self.discretization)
@@ -74,240 +77,175 @@ class ByUncertainty(DFE):
         return self
 
 
-# ---- table 3
+def selector(method: str) -> Any:
+    return {"EFS": EFS(threshold=THRESHOLD), "DFE": DFE(), "CFS": CFS()}.get(method)
 
 
-def genes(name: str, reproduction: Reproduction) -> list[dict[str, Any]]:
-    """The trials of a gene set, each a record of what `gene_trial` finds."""
-    source, settings, seed = reproduction.data(GENES[name]), reproduction.settings, reproduction.seed
-    X, y = np.ascontiguousarray(source.X, dtype=np.float64), source.y
-    official = None if name in N_TEST else (source.train_index, source.test_index)
-    chosen = {"folds": settings.folds, "sizes": settings.sizes, "trees": settings.trees}
-    found = reproduction.conduct(
-        name.lower().replace(", ", "-").replace(" ", "-"),
-        partial(gene_trial, X, y, official, N_TEST.get(name, 0), settings, seed, name.endswith(SEEN)),
-        range(settings.repeats[name]),
-        {"data": fingerprint(X), "target": fingerprint(y), "seed": seed, **chosen},
-        f"{name}, trials",
-    )
-    return list(found.values())
-
-
-def gene_trial(
-    X: Floats, y: NDArray[Any], official: Any, n_test: int, settings: Any, seed: int, seen: bool, trial: int
+def gene_split(
+    X: Floats, y: NDArray[Any], official: Any, n_test: int, settings: Any, seed: int, unit: tuple[str, int]
 ) -> dict[str, Any]:
-    """One split: for every method and classifier the accuracy, numbers of features, trees and nodes of a tree, seconds.
+    """One split: by method and classifier accuracy, features, trees and seconds; accuracy by number of genes.
 
-    Seconds are the processor's, of selection and of training. If ``seen``, selectors are given the test rows, too.
+    A repetition of the official split has other folds and other forests.
     """
-    split_seed, fold_seed, model_seed = np.random.SeedSequence([seed, trial]).generate_state(3).tolist()
-    train, test = official if official is not None else split_rows(y, n_test, split_seed)
-    numbers = choose(X[train], y[train], settings, fold_seed, (X, y) if seen else None)
-    rows = np.arange(len(y)) if seen else train
+    words = seeds(seed, unit[1])
+    train, test = official if unit[0] == "official" else split_rows(y, n_test, words["split"])
+    chosen = choose(X[train], y[train], settings, words["selector"])
     record: dict[str, Any] = {}
-    for method in GENE_METHODS:
-        fitted, started = selector(method), time.process_time()
-        subsets = columns_of(fitted, X[rows], y[rows], [size for size, _ in numbers[method].values()])
+    for method in METHODS:
+        started = time.process_time()
+        subsets = columns_of(method, X[train], y[train], [size for size, _ in chosen[method].values()])
         selecting = time.process_time() - started
-        if method == "EFS":
-            record["threshold"] = fitted.threshold_
-        for columns, (classifier, (_, trees)) in zip(subsets, numbers[method].items(), strict=True):
+        for columns, (model, (_, trees)) in zip(subsets, chosen[method].items(), strict=True):
             started = time.process_time()
-            model = classifier_of(classifier, trees, model_seed).fit(X[train][:, columns], y[train])
-            training = time.process_time() - started
-            accuracy = float(np.mean(model.predict(X[test][:, columns]) == y[test]))
-            record[f"{method} {classifier}"] = [accuracy, len(columns), trees, nodes_of(model), selecting, training]
+            fitted = model_of(model, trees, words["classifier"]).fit(X[train][:, columns], y[train])
+            taken = selecting + time.process_time() - started
+            accuracy = float(np.mean(fitted.predict(X[test][:, columns]) == y[test]))
+            record[f"{method} {model}"] = [accuracy, len(columns), trees, taken]
+
+    def by_genes(order: NDArray[np.int64], model: str) -> float:
+        fitted = model_of(model, FIGURE_TREES, words["classifier"]).fit(X[train][:, order], y[train])
+        return float(np.mean(fitted.predict(X[test][:, order]) == y[test]))
+
+    order = np.argsort(DFE().fit(X[train], y[train]).ranking_)
+    sizes = [*FIGURE_SIZES, X.shape[1]]
+    record["by genes"] = {model: [by_genes(order[:size], model) for size in sizes] for model in MODELS}
+    uncertain = np.argsort(ByUncertainty().fit(X[train], y[train]).ranking_)[:FEW]
+    record["by uncertainty"] = {model: by_genes(uncertain, model) for model in MODELS}
     return record
 
 
-def nodes_of(model: Any) -> float:
-    """Mean number of nodes of a tree."""
-    return float(np.mean([tree.tree_.node_count for tree in getattr(model, "estimators_", [model])]))
-
-
-def classifier_of(name: str, trees: int, seed: int) -> Any:
+def model_of(name: str, trees: int, seed: int) -> Any:
     model = RandomForestClassifier(trees) if name == "RF" else DecisionTreeClassifier()
     return model.set_params(random_state=seed)
 
 
-def columns_of(selector: Any, X: Floats, y: NDArray[Any], sizes: Sequence[int]) -> list[NDArray[np.int64]]:
-    """The features selected at each size; all of them without a selector, CFS's own number whatever the size."""
-    if selector is None or isinstance(selector, CFS):
-        sizes = [X.shape[1]] * len(sizes)
-    return [np.arange(X.shape[1])] * len(sizes) if selector is None else select(selector, X, y, sizes)
+def columns_of(method: str, X: Floats, y: NDArray[Any], sizes: Sequence[int]) -> list[NDArray[np.int64]]:
+    """The features at each size; all features without a selector, and CFS's own number at any size."""
+    if method == "Full Space":
+        return [np.arange(X.shape[1])] * len(sizes)
+    return select(selector(method), X, y, [X.shape[1]] * len(sizes) if method == "CFS" else list(sizes))
 
 
-def choose(
-    X: Floats, y: NDArray[Any], settings: Any, seed: int, seen: tuple[Floats, NDArray[Any]] | None = None
-) -> dict[str, dict[str, tuple[int, int]]]:
-    """Number of features and of trees for every method and classifier, by cross-validation on these rows.
-
-    Features are selected on the folds' training rows, or once on those ``seen``.
-    """
-    by_size: dict[str, list[Any]] = {method: [] for method in GENE_METHODS}
-    known: dict[tuple[int, bytes], list[int]] = {}
+def choose(X: Floats, y: NDArray[Any], settings: Any, seed: int) -> dict[str, dict[str, tuple[int, int]]]:
+    """Number of features and of trees for each method and classifier, by cross-validation on these rows."""
     folds = list(StratifiedKFold(settings.folds, shuffle=True, random_state=seed).split(X, y))
-    for method in GENE_METHODS:
+    known: dict[tuple[int, bytes], list[int]] = {}
+    chosen = {}
+    for method in METHODS:
         sizes = settings.sizes[:1] if method in ("Full Space", "CFS") else settings.sizes
-        once = None if seen is None else columns_of(selector(method), *seen, sizes)
+        total = np.zeros((len(sizes), 1 + len(settings.trees)))
         for fold, (train, test) in enumerate(folds):
-            subsets = once or columns_of(selector(method), X[train], y[train], sizes)
-            for subset in subsets:
+            for place, subset in enumerate(columns_of(method, X[train], y[train], sizes)):
                 key = (fold, subset.tobytes())
                 if key not in known:  # methods often agree
                     known[key] = right(X[:, subset], y, train, test, settings.trees, seed)
-            by_size[method].append([known[fold, subset.tobytes()] for subset in subsets])
-    chosen = {}
-    for method, counts in by_size.items():
-        total = np.sum(counts, axis=0)  # (sizes, CART and each number of trees)
-        cart, forest = (int(np.argmax(total[:, column])) for column in (0, -1))
+                total[place] += known[key]
+        cart, forest = int(np.argmax(total[:, 0])), int(np.argmax(total[:, -1]))
         trees = settings.trees[int(np.argmax(total[forest, 1:]))]
         chosen[method] = {"RF": (settings.sizes[forest], trees), "CART": (settings.sizes[cart], 1)}
     return chosen
 
 
-def right(
-    X: Floats, y: NDArray[Any], train: NDArray[Any], test: NDArray[Any], trees: Sequence[int], seed: int
-) -> list[int]:
-    """Rows classified rightly by CART, and by forests of these numbers of trees: parts of one forest."""
-    cart = classifier_of("CART", 1, seed).fit(X[train], y[train])
-    forest = classifier_of("RF", max(trees), seed).fit(X[train], y[train])
+def right(X: Floats, y: NDArray[Any], train: Any, test: Any, trees: Sequence[int], seed: int) -> list[int]:
+    """Rows classified correctly by CART, and by forests of each number of trees, which are parts of one forest."""
+    cart = model_of("CART", 1, seed).fit(X[train], y[train])
+    forest = model_of("RF", max(trees), seed).fit(X[train], y[train])
     votes = np.cumsum([tree.predict_proba(X[test]) for tree in forest.estimators_], axis=0)
     said = [forest.classes_[votes[number - 1].argmax(axis=1)] for number in trees]
     return [int(np.sum(answer == y[test])) for answer in (cart.predict(X[test]), *said)]
 
 
-def table_1(name: str, trials: Sequence[Mapping[str, Any]]) -> dict[Place, list[float]]:
-    found = [trial["threshold"] for trial in trials]
-    scaled = ("Table 1", "threshold, entropies in log10 over ln kappa", name)
-    return {("Table 1", "threshold", name): found, scaled: [IN_LOG10 * value for value in found]}
-
-
-def table_3(name: str, trials: Sequence[Mapping[str, Any]]) -> dict[Place, list[float]]:
-    found: dict[Place, list[float]] = {}
-    for method in GENE_METHODS:
-        for classifier in ("RF", "CART"):
-            records = np.array([trial[f"{method} {classifier}"] for trial in trials])
-            accuracy, size, trees, nodes, selecting, training = records.T
-            columns = {"accuracy": 100 * accuracy, "features": size, "trees": trees, "seconds": selecting + training}
-            columns |= {"seconds of selection": selecting, "seconds of training": training, "nodes of a tree": nodes}
-            for column, values in columns.items():
-                if (classifier, column) != ("CART", "trees"):
-                    found["Table 3", f"{name} {method}", f"{classifier} {column}"] = values.tolist()
+def table_3(name: str, records: Sequence[Mapping[str, Any]]) -> Numbers:
+    found: Numbers = {}
+    for method in METHODS if records else ():
+        for model in MODELS:
+            accuracy, size, trees, taken = np.array([record[f"{method} {model}"] for record in records]).T
+            columns = {"accuracy": 100 * accuracy, "features": size, "seconds": taken}
+            columns |= {"trees": trees} if model == "RF" else {}
+            found |= {("Table 3", f"{name} {method}", f"{model} {column}"): v for column, v in columns.items()}
     return found
 
 
-def scaled_apart(reproduction: Reproduction) -> dict[Place, list[float]]:
-    """Leukemia's official split, all genes, the test part brought to [0, 1] and the training part not."""
-    if "Leukemia" not in reproduction.settings.repeats:
-        return {}
-    source = reproduction.data("leukemia")
-    X, y, train, test = np.asarray(source.X, dtype=np.float64), source.y, source.train_index, source.test_index
-    odd, found = minmax_scale(X[test]), {}
-    for name in ("RF", "CART"):
-        models = [classifier_of(name, 30, seed).fit(X[train], y[train]) for seed in range(5)]
-        accuracy = [100 * float(np.mean(model.predict(odd) == y[test])) for model in models]
-        found["Table 3", "Leukemia Full Space, test rows scaled apart", f"{name} accuracy"] = accuracy
-    return found
+def judged(
+    name: str, records: Sequence[Mapping[str, Any]], ratio: float, evidence: dict[str, dict[str, Evidence]]
+) -> None:
+    """Evidence of one set for the claims on genes."""
+
+    def add(claim: str, column: str, values: Any) -> None:
+        evidence.setdefault(claim, {})[column] = Evidence(100 * np.array(values), ratio)
+
+    for model in MODELS:
+        column = f"{name} {model}"
+        accuracy = {method: np.array([record[f"{method} {model}"][0] for record in records]) for method in METHODS}
+        add("EFS beats DFE", column, accuracy["EFS"] - accuracy["DFE"])
+        add("DFE beats CFS", column, accuracy["DFE"] - accuracy["CFS"])
+        add("EFS beats all genes", column, accuracy["EFS"] - accuracy["Full Space"])
+        add("size of the gain", column, accuracy["EFS"] - accuracy["Full Space"])
+        few = np.array([record["by genes"][model][FIGURE_SIZES.index(FEW)] for record in records])
+        add("few genes", column, few - [record["by genes"][model][-1] for record in records])
+        add("gain beats uncertainty", column, few - [record["by uncertainty"][model] for record in records])
+        times = [np.mean([record[f"{method} {model}"][3] for record in records]) for method in ("Full Space", "EFS")]
+        text = f"{times[0] / times[1]:.2f} times"
+        evidence.setdefault("two orders of magnitude", {})[column] = Evidence(text=text)
+    forest, tree = (np.array([record[f"EFS {model}"][0] for record in records]) for model in MODELS)
+    add("forest beats CART", name, forest - tree)
 
 
-# ---- figure 2: accuracy by number of genes
+def figure_2(name: str, records: Sequence[Mapping[str, Any]], ours: Numbers) -> list[Panel]:
+    sizes = [*FIGURE_SIZES, {"Leukemia": 7129, "Lymphoma": 4026}[name]]
+    lines = []
+    for model in MODELS:
+        accuracy = 100 * np.array([record["by genes"][model] for record in records])
+        ours |= {("Figure 2", f"{name} {model}", str(size)): accuracy[:, k] for k, size in enumerate(sizes)}
+        ours["Figure 2", f"{name} {model}, by symmetrical uncertainty", str(FEW)] = [
+            100 * record["by uncertainty"][model] for record in records
+        ]
+        lines.append(Line({"RF": "random forest", "CART": "CART"}[model], sizes, accuracy.mean(axis=0)))
+    return [Panel(f"{name}, best genes by balanced gain", "number of genes", "accuracy (%)", lines, log_x=True)]
 
 
-@dataclass(frozen=True)
-class Curves:
-    """Accuracy in percent by number of genes, and the balanced gain of every gene, largest first."""
-
-    sizes: list[int]
-    accuracy: dict[str, list[float]]
-    gains: list[float]
+# ---- table 1, the proofs, and the searches of CFS
 
 
-def figure_2(name: str, reproduction: Reproduction) -> Curves:
-    """Leukemia's official split, or Lymphoma's first, genes ranked by balanced gain on the training part."""
-    source, settings, seed = reproduction.data(GENES[name]), reproduction.settings, reproduction.seed
-    X, y = np.ascontiguousarray(source.X, dtype=np.float64), source.y
-    train, test = one_split(name, source, seed)
-    ranked = DFE().fit(X[train], y[train])
-    order = np.argsort(ranked.ranking_)
-    sizes = np.unique(np.geomspace(1, X.shape[1], settings.figure_points).round().astype(int)).tolist()
-    points = reproduction.conduct(
-        f"figure-2-{GENES[name]}",
-        partial(point, X[:, order], y, train, test, settings.figure_repeats, seed),
-        sizes,
-        {"data": fingerprint(X), "seed": seed, "repeats": settings.figure_repeats, "trees": FIGURE_TREES},
-        f"figure 2, {name}, points",
+def facts(name: str, X: Floats, y: NDArray[Any], ours: Numbers, evidence: dict[str, dict[str, Evidence]]) -> None:
+    """What is counted once, on one training part."""
+    known = published(NAME)
+    goal, epsilon = known["Table 1", "threshold", name], float(np.sort(DFE().fit(X, y).scores_)[-THRESHOLD[1]])
+    ours["Table 1", "threshold", name] = epsilon
+    ours["Table 1", "threshold, entropies in log10 divided by ln kappa", name] = epsilon * np.log10(np.e)
+    fact = Evidence(fact=abs(epsilon / goal - 1) < 0.05, text=f"{epsilon:.4f}, published {goal:g}")
+    evidence.setdefault("threshold of table 1", {})[name] = fact
+    n_genes = {search: int(cfs.fit(X, y).get_support().sum()) for search, cfs in SEARCHES.items()}
+    ours |= {("CFS by search", name, search): number for search, number in n_genes.items()}
+    goal = known["Table 3", f"{name} CFS", "RF features"]
+    near = any(abs(number - goal) <= 3 for search, number in n_genes.items() if "removes" in search)
+    text = ", ".join(f"{search} {number}" for search, number in n_genes.items())
+    evidence.setdefault("genes of CFS", {})[name] = Evidence(fact=near, text=f"{text}; published {goal:g}")
+    if name == "Leukemia":
+        evidence["what is proved"] = proofs(X, y)
+
+
+def proofs(X: Floats, y: NDArray[Any]) -> dict[str, Evidence]:
+    """Theorems 1 and 2 and lemmas 1 and 2, on 500 pairs of genes and the first 50 genes."""
+    cuts, random = DFE().fit(X, y).cut_points_, np.random.default_rng(0)
+    pairs = random.integers(0, X.shape[1], (500, 2))
+    codes = {k: np.searchsorted(cuts[k], X[:, k]) for k in np.unique(pairs).tolist()}
+    apart = max(
+        abs(extended_balanced_gain(codes[i], codes[j]) - extended_balanced_gain(codes[j], codes[i]))
+        for i, j in pairs.tolist()
     )
-    accuracy = {kind: [points[size][place] for size in sizes] for place, kind in enumerate(("RF", "CART"))}
-    return Curves(sizes, accuracy, np.sort(ranked.scores_)[::-1].tolist())
-
-
-def one_split(name: str, source: Any, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The official split, or the first of the trials' random ones."""
-    if name not in N_TEST:
-        return source.train_index, source.test_index
-    return split_rows(source.y, N_TEST[name], int(np.random.SeedSequence([seed, 0]).generate_state(3)[0]))
-
-
-def point(X: Floats, y: NDArray[Any], train: Any, test: Any, repeats: int, seed: int, size: int) -> list[float]:
-    """Percent with the first genes, by forests and by CART, means over repetitions."""
-    here, scores = X[:, :size], []
-    for repetition in range(repeats):
-        word = int(np.random.SeedSequence([seed, repetition]).generate_state(1)[0])
-        models = [classifier_of(name, FIGURE_TREES, word).fit(here[train], y[train]) for name in ("RF", "CART")]
-        scores.append([np.mean(model.predict(here[test]) == y[test]) for model in models])
-    return (100 * np.mean(scores, axis=0)).tolist()
-
-
-def picture(figures: Mapping[str, Curves]) -> Picture:
-    panels = []
-    for data, curves in figures.items():
-        gains = Line(data, list(range(1, len(curves.gains) + 1)), curves.gains)
-        panels.append(Panel(f"{data}, balanced gain", "rank of the gene", "balanced gain", [gains], log=True))
-        names = {"RF": "Random forest", "CART": "CART"}
-        lines = [Line(names[kind], curves.sizes, values) for kind, values in curves.accuracy.items()]
-        panels.append(Panel(f"{data}, accuracy", "number of genes", "accuracy (%)", lines, log=True))
-    return Picture("Figure 2", panels)
-
-
-def figure_cells(name: str, curves: Curves) -> dict[Place, list[float]]:
+    steps = [EFS(size, threshold=-1.0).fit(X, y) for size in (1, 2, 5, 10, 20, 50)]
+    moved = 0
+    for before, after in pairwise(steps):
+        left = np.setdiff1d(np.arange(X.shape[1]), after.order_)
+        moved += int(np.sum(after.scores_[left] > before.scores_[left] + 1e-12))
+        moved += int(np.sum(after.redundancy_[left] < before.redundancy_[left] - 1e-12))
+    bounded = EFS(50, threshold=THRESHOLD).fit(X, y)
+    worth = steps[-1].order_[steps[-1].importances_ >= bounded.threshold_]
+    lost = len(np.setdiff1d(worth, bounded.order_))
     return {
-        ("Figure 2", f"{name} {kind}, accuracy by number of genes", str(size)): [value]
-        for kind, values in curves.accuracy.items()
-        for size, value in zip(curves.sizes, values, strict=True)
+        "theorem 1": Evidence(fact=apart == 0, text=f"largest difference {apart:g}"),
+        "lemmas 1 and 2": Evidence(fact=moved == 0, text=f"{moved} exceptions"),
+        "theorem 2": Evidence(fact=lost == 0, text=f"{lost} genes lost"),
     }
-
-
-# ---- CFS by its searches
-
-
-def by_search(reproduction: Reproduction) -> dict[Place, list[float]]:
-    """Genes, merit and accuracy of CFS for each of its searches, on training rows and on all rows."""
-    found: dict[Place, list[float]] = {}
-    for name in ("Leukemia", "Lymphoma"):
-        if name not in reproduction.settings.repeats:
-            continue
-        source, seed = reproduction.data(GENES[name]), reproduction.seed
-        X, y = np.ascontiguousarray(source.X, dtype=np.float64), source.y
-        records = reproduction.conduct(
-            f"cfs-{GENES[name]}",
-            partial(searched, X, y, *one_split(name, source, seed), seed),
-            [(search, seen) for seen in (False, True) for search in SEARCHES],
-            {"data": fingerprint(X), "target": fingerprint(y), "seed": seed},
-            f"{name}, searches of CFS",
-        )
-        for (search, seen), record in records.items():
-            row = f"{name}, {search}{SEEN if seen else ''}"
-            for column, value in zip(("genes", "merit", "RF accuracy", "CART accuracy"), record, strict=True):
-                found[BY_SEARCH, row, column] = [value]
-    return found
-
-
-def searched(X: Floats, y: NDArray[Any], train: Any, test: Any, seed: int, unit: tuple[str, bool]) -> list[float]:
-    search, seen = unit
-    rows = np.arange(len(y)) if seen else train
-    fitted = clone(SEARCHES[search]).fit(X[rows], y[rows])
-    genes = fitted.get_support(indices=True)
-    models = [classifier_of(kind, 30, seed).fit(X[train][:, genes], y[train]) for kind in ("RF", "CART")]
-    accuracy = [100 * float(np.mean(model.predict(X[test][:, genes]) == y[test])) for model in models]
-    return [len(genes), float(fitted.merits_[-1]), *accuracy]

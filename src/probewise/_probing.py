@@ -12,7 +12,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.utils import check_consistent_length
 
 from . import __version__
 from ._selector import Accepts, n_selected_units
@@ -38,7 +37,15 @@ from .validation.contents import (
     uninformative_columns,
 )
 from .validation.errors import ParameterError, warn
-from .validation.parameters import PATH, Constraint, checked_weights, grouped, named_columns, require_two_weighted
+from .validation.parameters import (
+    PATH,
+    Constraint,
+    checked_groups,
+    checked_weights,
+    grouped,
+    named_columns,
+    require_two_weighted,
+)
 from .validation.stores import CANNOT_TRAVEL, Stored, is_stored
 from .validation.tables import REMEDY, scale_for, scaled, some_columns, uneven_widths
 
@@ -149,7 +156,7 @@ def prepare(
     X, is_category = selector._numbered(X)
     X, y = selector._checked(X, y, replace(accepts, stores=accepts.stores and stores))
     n_rows, n_features = X.shape
-    check_consistent_length(X, groups)
+    groups = checked_groups(groups, n_rows)
     weights = checked_weights(sample_weight, n_rows)
     names = getattr(selector, "feature_names_in_", None)
     categorical = categorical_columns(options["categorical_features"], is_category, names, n_features)
@@ -171,7 +178,6 @@ def prepare(
     scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], complete)
     table = unit_table(scaled(complete, scale, categorical, weights), units, categorical=categorical, names=names)
     arguments = ["groups"] * (groups is not None) + ["sample_weight"] * (weights is not None)
-    groups = None if groups is None else np.asarray(groups)
     is_classification = None if y is None else _is_classification(y, criterion)
     found = []
     if getattr(criterion, "task", "auto") == "auto" and is_classification is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from .inference import Discoveries
 from .inference.discoveries import q_values
 from .validation import tables
 from .validation.contents import warn_of_id_columns
-from .validation.errors import ParameterError
+from .validation.errors import ParameterError, warn
 from .validation.parameters import named_columns, number_of, plain_labels, warn_of_another_order
 from .validation.stores import Stored, as_dense, is_stored, readable_type
 from .validation.tables import scaled
@@ -29,6 +30,8 @@ from .validation.tables import scaled
 if TYPE_CHECKING:  # scikit-learn has no types, and mypy accepts any argument of a dataclass whose base it cannot see
 
     class SelectorMixin:
+        fit: Any
+
         def __sklearn_tags__(self) -> Any: ...
         def transform(self, X: Any) -> Any: ...
 
@@ -70,6 +73,11 @@ class Selector(SelectorMixin, BaseEstimator):
 
     _accepts: Any = Accepts()
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "fit" in vars(cls):
+            cls.fit = _without_underflow(cls.fit)
+
     def __sklearn_tags__(self) -> Any:
         tags, accepts = super().__sklearn_tags__(), self._accepts
         tags.target_tags.required = not accepts.no_target
@@ -99,6 +107,8 @@ class Selector(SelectorMixin, BaseEstimator):
         elif not accepts.nan:
             tables.require_finite(X, names, accepts.remedy)
         self._n_selected(X.shape[1])
+        if not isinstance(X, Stored) and _are_constant(X):
+            warn(f"all {X.shape[1]} columns of X are constant: no feature can be related to y, and all are tied")
         return X, y
 
     def _checked_store(self, X: Any, y: Any, with_target: bool, reset: bool) -> tuple[Any, Any]:
@@ -355,6 +365,22 @@ def discoveries_of_units(
     p_values = np.minimum.reduceat(p_values[columns.indices], columns.offsets[:-1]) * n_tested
     p_values = np.minimum(p_values, 1.0)
     return Discoveries(units.per_feature(p_values), units.per_feature(q_values(p_values)))
+
+
+def _without_underflow(fit: Any) -> Any:
+    """``fit`` with its own error state: underflow to zero is harmless, even where the caller's np.errstate raises."""
+
+    @wraps(fit)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        with np.errstate(under="ignore"):
+            return fit(*args, **kwargs)
+
+    return wrapped
+
+
+def _are_constant(X: Any) -> bool:
+    """Whether all rows of X, two or more, are equal; the first difference ends the search."""
+    return X.shape[0] > 1 and all((X[[row]] != X[[0]]).sum() == 0 for row in range(1, X.shape[0]))
 
 
 def n_selected_units(selector: Any, units: Units) -> int:

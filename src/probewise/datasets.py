@@ -19,8 +19,8 @@ from .validation.parameters import random_of
 FOLDER_VARIABLE = "PROBEWISE_DATA"
 SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 MFEAT_VIEWS = ("fourier", "factors", "karhunen", "pixel", "zernike", "morphological")
-# Names on OpenML, all of version 1; the columns of several parts are concatenated.
-OPENML = {
+# Names on OpenML, all of version 1, or numbers of data sets; the columns of several parts are concatenated.
+OPENML: dict[str, tuple[str | int, ...]] = {
     "authorship": ("analcatdata_authorship",),
     "iris": ("iris",),
     "madelon": ("madelon",),
@@ -28,6 +28,7 @@ OPENML = {
     "satimage": ("satimage",),
     "spambase": ("spambase",),
     "spectrometer": ("spectrometer",),
+    "vowel": (307,),
     "wine": ("wine",),
 }
 
@@ -252,7 +253,8 @@ def _from_file(name: str, path: Path) -> Dataset:
 def _from_openml(name: str) -> Dataset:
     from sklearn.datasets import fetch_openml
 
-    parts = [fetch_openml(part, version=1, as_frame=False) for part in OPENML[name]]
+    asked = [{"data_id": part} if isinstance(part, int) else {"name": part, "version": 1} for part in OPENML[name]]
+    parts = [fetch_openml(**part, as_frame=False) for part in asked]
     tables = []
     for part in parts:
         numeric = [

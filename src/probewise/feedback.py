@@ -1,28 +1,211 @@
-"""Relevance feedback: a search for the rows of a class, improved in rounds as the user labels the returned rows."""
+"""Relevance feedback: find the rows that a person means by labeling a few rows at a time."""
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.pipeline import make_pipeline
-from sklearn.utils import check_X_y
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import check_array, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 
 from .criteria.scorer import seeded
+from .engine.fingerprints import fingerprint
 from .executors import executor
-from .validation.parameters import is_whole, random_of
+from .filters.efs import EFS
+from .forest import AdaptiveRandomForestClassifier
+from .validation.errors import ParameterError
+from .validation.parameters import is_whole, random_of, seed_of
+
+FORMAT = "probewise feedback 1"
+DEFAULT_FEATURES = 20
+
+
+class FeedbackSession:
+    """A search that learns from a person: `ask` for rows to look at, `tell` which of them are relevant, and repeat.
+
+    No target is needed. Once there are relevant and irrelevant rows, the selector and the classifier are fitted to the
+    labeled rows, and `ask` returns the unlabeled rows with the highest scores. A labeled row is never returned again.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        The table, such as images by features. Scale columns of different units first.
+    selector : estimator or None, default="efs"
+        A scikit-learn selector; None uses all features. "efs" is ``EFS`` with 20 features and MDL cut points.
+    classifier : estimator, default="arf"
+        A scikit-learn classifier with ``decision_function`` or ``predict_proba``. "arf" is
+        `AdaptiveRandomForestClassifier`, which trains on all relevant rows and on cluster centers of the others.
+    ranked_by : {"score", "distance"}, default="score"
+        "distance" ranks rows that are predicted relevant before the others, and within each by the distance to the mean
+        of the first relevant rows in the selected features, as the paper does.
+    random_state : int, RandomState or None, default=None
+        Seed of the first rows, and of every ``random_state`` of the classifier and selector that is None. What `ask`
+        returns is a function of X, the seed and the labels, so a resumed session continues with the same rows.
+
+    Attributes
+    ----------
+    rows : array of int
+        The labeled rows, in the order of their first label.
+    labels : array of bool
+        Their labels; True is relevant.
+    features_ : array of int
+        The columns that the last `ask` selected; empty if nothing was fitted yet.
+
+    References
+    ----------
+    Y. Wu, A. Zhang, *Feature selection for classifying high-dimensional numerical data*, CVPR 2004, sec. 2.3 and 5.3.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from probewise.feedback import FeedbackSession
+    >>> X, y = load_digits(return_X_y=True)
+    >>> session = FeedbackSession(X, random_state=0)
+    >>> for _ in range(4):
+    ...     rows = session.ask(20)
+    ...     session.tell(rows, y[rows] == 3)  # a person would look at the pictures
+    FeedbackSession(20 labeled rows, 1 relevant)
+    FeedbackSession(40 labeled rows, 9 relevant)
+    FeedbackSession(60 labeled rows, 29 relevant)
+    FeedbackSession(80 labeled rows, 49 relevant)
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        *,
+        selector: Any = "efs",
+        classifier: Any = "arf",
+        ranked_by: str = "score",
+        random_state: Any = None,
+    ) -> None:
+        self.X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
+        if ranked_by not in ("score", "distance"):
+            raise ParameterError(f"ranked_by={ranked_by!r} must be 'score' or 'distance'")
+        if isinstance(selector, str):
+            if selector != "efs":
+                raise ParameterError(f"selector={selector!r}: give 'efs', a scikit-learn selector, or None")
+            selector = EFS(min(DEFAULT_FEATURES, self.X.shape[1]), discretization="mdl")
+        if isinstance(classifier, str):
+            if classifier != "arf":
+                raise ParameterError(f"classifier={classifier!r}: give 'arf' or a scikit-learn classifier")
+            classifier = AdaptiveRandomForestClassifier()
+        self.model = make_pipeline("passthrough" if selector is None else selector, classifier)
+        self.ranked_by = ranked_by
+        self.seed = seed_of(random_state, None)
+        self._labels: dict[int, bool] = {}
+        self.features_: NDArray[np.int64] = np.empty(0, np.int64)
+        self.seconds_ = (0.0, 0.0, 0.0)  # of the last ask: selection, training, all
+
+    def __repr__(self) -> str:
+        return f"FeedbackSession({len(self._labels)} labeled rows, {sum(self._labels.values())} relevant)"
+
+    @property
+    def rows(self) -> NDArray[np.int64]:
+        return np.array(list(self._labels), dtype=np.int64)
+
+    @property
+    def labels(self) -> NDArray[np.bool_]:
+        return np.array(list(self._labels.values()), dtype=bool)
+
+    def tell(self, rows: Any, labels: Any) -> FeedbackSession:
+        """Learn from answers: for each row, whether it is relevant. A later answer replaces an earlier one."""
+        rows, labels = np.atleast_1d(np.asarray(rows)), np.atleast_1d(np.asarray(labels))
+        if rows.shape != labels.shape or rows.ndim != 1:
+            raise ParameterError(f"labels has shape {labels.shape}, but rows {rows.shape}: give one label for each row")
+        if len(rows) and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= self.X.shape[0]):
+            raise ParameterError(f"rows must be whole numbers from 0 to {self.X.shape[0] - 1}, as `ask` returns them")
+        if not np.isin(labels, (0, 1)).all():
+            raise ParameterError("labels must be True or False (or 1 and 0), one for each row")
+        self._labels.update(zip(rows.tolist(), labels.astype(bool).tolist(), strict=True))
+        return self
+
+    def ask(self, n_rows: int = 20) -> NDArray[np.int64]:
+        """Rows to look at next, the most promising first; fewer if fewer are left, and never a labeled row.
+
+        Without a relevant row the rows are drawn at random; with relevant rows only, they are the nearest to the mean
+        of those. Ties go to the lower row number.
+        """
+        if not is_whole(n_rows, 1):
+            raise ParameterError(f"n_rows={n_rows!r} must be a whole number of at least 1")
+        return self._ranked()[:n_rows]
+
+    def _ranked(self) -> NDArray[np.int64]:
+        """All unlabeled rows, the most promising first."""
+        start = perf_counter()
+        unlabeled = np.setdiff1d(np.arange(self.X.shape[0]), self.rows)
+        seed = int(np.random.SeedSequence([self.seed, len(self._labels)]).generate_state(1)[0])
+        if not self.labels.any() or not len(unlabeled):
+            return np.random.default_rng(seed).permutation(unlabeled)
+        if self.labels.all():
+            order = np.argsort(_distances(self.X, self.rows)[unlabeled], kind="stable")
+            return unlabeled[order]
+        order = np.argsort(self.rows)  # the answers, and not their order, decide
+        rows, labels = self.rows[order], self.labels[order].astype(np.int64)
+        fitted: Pipeline = seeded(self.model, seed % 2**31)
+        selected = fitted[:-1].fit_transform(self.X[rows], labels)
+        selecting = perf_counter() - start
+        fitted[-1].fit(selected, labels)
+        training = perf_counter() - start - selecting
+        has_support = hasattr(fitted[0], "get_support")
+        self.features_ = fitted[0].get_support(indices=True) if has_support else np.arange(selected.shape[1])
+        if self.ranked_by == "distance":
+            columns = fitted[:-1].transform(self.X)
+            first = self.rows[self.labels][: self._n_query]
+            keys: tuple[Any, ...] = (_distances(columns, first), fitted[-1].predict(columns) != 1)
+            ranked = np.lexsort([key[unlabeled] for key in keys])
+        else:
+            ranked = np.argsort(-_scores(fitted, self.X)[unlabeled], kind="stable")
+        self.seconds_ = (selecting, training, perf_counter() - start)
+        return unlabeled[ranked]
+
+    @property
+    def _n_query(self) -> int:
+        """Number of relevant rows before the first irrelevant row that follows them: the query of "distance"."""
+        return max(1, int(np.argmin(np.append(self.labels[self.labels.argmax() :], False))))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the seed and the answers to a file, as JSON; the table and the estimators are not written."""
+        state = {"format": FORMAT, "seed": self.seed, "data": fingerprint(self.X), "ranked_by": self.ranked_by}
+        state |= {"rows": self.rows.tolist(), "labels": self.labels.astype(int).tolist()}
+        part = Path(f"{os.fspath(path)}.part")
+        part.write_text(json.dumps(state) + "\n", encoding="utf-8")
+        part.replace(path)
+
+    @classmethod
+    def resume(
+        cls, path: str | PathLike[str], X: Any, *, selector: Any = "efs", classifier: Any = "arf"
+    ) -> FeedbackSession:
+        """Continue a saved session with the same table, and the same estimators if they were not the defaults."""
+        try:
+            state = json.loads(Path(path).read_text(encoding="utf-8"))
+            if state["format"] != FORMAT:
+                raise ValueError(state["format"])
+            options = {"ranked_by": state["ranked_by"], "random_state": int(state["seed"])}
+            session = cls(X, selector=selector, classifier=classifier, **options)
+            if state["data"] != fingerprint(session.X):
+                raise ParameterError(f"{path} was saved with another table: give the X of that session")
+            return session.tell(state["rows"], state["labels"])
+        except ParameterError:
+            raise
+        except (ValueError, KeyError, TypeError) as error:
+            raise ParameterError(f"{path} is not a saved feedback session: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)
 class FeedbackResult:
-    """Precision and time of the search for each query class, round by round.
+    """Precision of the search for each query class, round by round, among rows that were not labeled before.
 
     Row 0 of each array is the search before any feedback, row r the search after r rounds.
 
@@ -30,37 +213,34 @@ class FeedbackResult:
     ----------
     queries : array of shape (n_queries,)
         The class of each query.
-    precision, seconds, n_features : array of shape (rounds + 1, n_queries)
-        Fraction of the returned rows that belong to the query's class; time to select features, train and rank; number
-        of features of the trained classifier.
-    new_precision, selection_seconds, training_seconds : array of shape (rounds + 1, n_queries)
-        Precision among as many rows that were not labeled yet; time of feature selection alone, and of training alone.
-    mean_precision, mean_seconds, mean_n_features : array of shape (rounds + 1,)
-        Means over queries. Table 2 of the paper shows the last mean precision.
+    precision : array of shape (rounds + 1, n_queries)
+        Fraction of the returned rows that belong to the query's class; NaN if no unlabeled row is left.
+    possible : array of shape (rounds + 1, n_queries)
+        The largest precision that is possible: 1 until fewer rows of the class are left than are returned.
+    seconds, selection_seconds, training_seconds : array of shape (rounds + 1, n_queries)
+        Time to select features, train and rank; of selection alone, and of training alone.
+    n_features : array of shape (rounds + 1, n_queries)
+        Number of features of the trained classifier.
     initial_rows : array of int
         The rows labeled from the start, the same for every query.
     """
 
     queries: NDArray[Any]
     precision: NDArray[np.float64]
-    seconds: NDArray[np.float64]
+    possible: NDArray[np.float64]
     n_features: NDArray[np.int64]
-    initial_rows: NDArray[np.int64]
-    new_precision: NDArray[np.float64]
     selection_seconds: NDArray[np.float64]
     training_seconds: NDArray[np.float64]
+    seconds: NDArray[np.float64]
+    initial_rows: NDArray[np.int64]
 
     @property
-    def mean_precision(self) -> NDArray[np.float64]:
-        return self.precision.mean(axis=1)
-
-    @property
-    def mean_seconds(self) -> NDArray[np.float64]:
-        return self.seconds.mean(axis=1)
-
-    @property
-    def mean_n_features(self) -> NDArray[np.float64]:
-        return self.n_features.mean(axis=1)
+    def relative_precision(self) -> NDArray[np.float64]:
+        """For each query, mean of precision / possible over the rounds with something to find; NaN if there is none."""
+        counts = self.possible > 0
+        share = np.divide(self.precision, self.possible, out=np.zeros_like(self.precision), where=counts)
+        with np.errstate(invalid="ignore"):
+            return share.sum(axis=0) / counts.sum(axis=0)
 
 
 def relevance_feedback(
@@ -77,12 +257,12 @@ def relevance_feedback(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> FeedbackResult:
-    """Simulate relevance feedback: precision of the search for each class, before and after each round of feedback.
+    """Simulate relevance feedback: a `FeedbackSession` for each class, with a user who is replaced by y.
 
     For each query class, the labeled rows are positive (of that class) or negative (of any other class). In every round
-    the selector, if any, and the classifier are fitted on the labeled rows, all rows of X are ranked, and the first
-    ``returned`` rows are returned. The user, simulated by y, labels them, and they join the labeled rows of the query.
-    Precision is the fraction of returned rows that belong to the query's class.
+    the selector, if any, and the classifier are fitted on the labeled rows, the unlabeled rows of X are ranked, and the
+    first ``returned`` rows are returned. The user, simulated by y, labels them, and they join the labeled rows of the
+    query. Precision is the fraction of returned rows that belong to the query's class.
 
     Parameters
     ----------
@@ -121,9 +301,9 @@ def relevance_feedback(
     (``ranked_by="distance"``); the default here is the score. The paper chose the number of features by
     cross-validation; here the selector decides.
 
-    The paper leaves some details open. Here, rows that are labeled already may be returned again, because each query is
-    run on the whole data set; they count in ``precision`` but not in ``new_precision``. The precision to report is the
-    one after the last round, feature selection is part of every round, and initial rows are drawn at random.
+    The paper runs each query on the whole data set, so that rows may be returned that are labeled already, and does not
+    say whether they count. Here they are not returned: their precision would be memory. Feature selection is part of
+    every round, and initial rows are drawn at random.
 
     References
     ----------
@@ -138,8 +318,8 @@ def relevance_feedback(
     >>> result = relevance_feedback(X, y, GaussianNB(), initial=2, rounds=3, random_state=0)
     >>> result.precision.shape
     (4, 3)
-    >>> result.mean_precision[-1] >= result.mean_precision[0]
-    np.True_
+    >>> result.relative_precision.round(2)
+    array([1.  , 0.95, 0.96])
     """
     X, y = check_X_y(X, y, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     check_classification_targets(y)
@@ -153,54 +333,48 @@ def relevance_feedback(
     initial_rows = np.sort(
         np.concatenate([random.choice(np.flatnonzero(y == label), initial, replace=False) for label in classes])
     )
-    drawn = random.randint(2**31 - 1, size=(len(classes), rounds + 1)).tolist()
-    seeds = dict(zip(classes.tolist(), drawn, strict=True))
-    model = make_pipeline("passthrough" if selector is None else selector, classifier)
-    search = partial(_search, X, y, model, initial_rows, returned, ranked_by == "distance")
+    seeds = dict(zip(classes.tolist(), random.randint(2**31 - 1, size=len(classes)).tolist(), strict=True))
+    options = {"selector": selector, "classifier": classifier, "ranked_by": ranked_by}
+    search = partial(_search, X, y, options, initial_rows, rounds, returned)
     # Processes, because fitting trees and selectors to a few rows mostly runs Python code, which holds the GIL.
     map = executor(n_jobs, prefer="processes")
     searches = list(map(search, [(label, seeds[label]) for label in query_classes.tolist()]))
-    precision, seconds, n_features, *others = (np.array(part) for part in np.transpose(searches, (2, 1, 0)))
-    return FeedbackResult(query_classes, precision, seconds, n_features.astype(np.int64), initial_rows, *others)
+    precision, possible, n_features, *seconds = (np.array(part) for part in np.transpose(searches, (2, 1, 0)))
+    selecting, training, whole = seconds
+    counts = n_features.astype(np.int64)
+    return FeedbackResult(query_classes, precision, possible, counts, selecting, training, whole, initial_rows)
 
 
 def _search(
     X: Any,
     y: NDArray[Any],
-    model: Any,
+    options: dict[str, Any],
     initial_rows: NDArray[np.int64],
+    rounds: int,
     returned: int,
-    by_distance: bool,
-    query: tuple[Any, list[int]],
-) -> list[tuple[float, float, int, float, float, float]]:
-    """For each round: precision, seconds, number of features, new precision, seconds of selection, of training."""
-    label, seeds = query
-    is_positive = (y == label).astype(np.int64)
-    labeled, rounds = initial_rows, []
-    query_rows = initial_rows[is_positive[initial_rows] == 1]
-    for seed in seeds:
-        fitted, start = seeded(model, seed), perf_counter()
-        selected = fitted[:-1].fit_transform(X[labeled], is_positive[labeled])
-        selecting = perf_counter() - start
-        fitted[-1].fit(selected, is_positive[labeled])
-        training = perf_counter() - start - selecting
-        if by_distance:
-            ranked = _ranked_by_distance(fitted, X, query_rows)
-        else:
-            ranked = np.argsort(-_scores(fitted, X), kind="stable")
-        seconds, top = perf_counter() - start, ranked[:returned]
-        new = ranked[~np.isin(ranked, labeled)][:returned]
-        precisions = [is_positive[rows].mean() if len(rows) else np.nan for rows in (top, new)]
-        rounds.append((precisions[0], seconds, selected.shape[1], precisions[1], selecting, training))
-        labeled = np.union1d(labeled, top)
-    return rounds
+    query: tuple[Any, int],
+) -> list[tuple[float, ...]]:
+    """For each round: precision, possible precision, number of features, seconds of selection, training and all."""
+    label, seed = query
+    is_positive = y == label
+    session = FeedbackSession(X, random_state=seed, **options)
+    found: list[tuple[float, ...]] = []
+    first = initial_rows[np.argsort(~is_positive[initial_rows], kind="stable")]  # the query, then the others
+    session.tell(first, is_positive[first])
+    for _ in range(rounds + 1):
+        n_left = int(is_positive.sum() - session.labels.sum())
+        rows = session.ask(returned)
+        precision = float(is_positive[rows].mean()) if len(rows) else np.nan
+        possible = min(1.0, n_left / len(rows)) if len(rows) else np.nan
+        found.append((precision, possible, len(session.features_), *session.seconds_))
+        session.tell(rows, is_positive[rows])
+    return found
 
 
-def _ranked_by_distance(model: Any, X: Any, query_rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows that are predicted positive, then the others, each by distance to the mean of the query's rows."""
-    selected = model[:-1].transform(X)
-    center = np.asarray(selected[query_rows].mean(axis=0)).reshape(1, -1)
-    return np.lexsort((euclidean_distances(selected, center)[:, 0], model[-1].predict(selected) != 1))
+def _distances(X: Any, rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Euclidean distance of every row to the mean of the given rows."""
+    center = np.asarray(X[rows].mean(axis=0)).reshape(1, -1)
+    return euclidean_distances(X, center)[:, 0]
 
 
 def _scores(model: Any, X: Any) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from ._probing import accepted_by, bind, criterion_or_default, map_for, prepare,
 from ._selector import Accepts, Selector
 from .criteria import as_criterion
 from .engine.probes import Subsets
-from .engine.tally import Tally, positions
+from .engine.tally import Tally, positions, rounded
 from .engine.units import Units
 from .executors import Map
 from .progress import Verbose, live_line
@@ -83,7 +83,8 @@ class SFFS(Selector):
 
     Notes
     -----
-    Ties go to the lower column. Ctrl-C ends the search with the path so far and a ``ConvergenceWarning``.
+    J is rounded to 12 digits, and ties go to the lower column. Ctrl-C ends the search with the path so far and a
+    ``ConvergenceWarning``.
 
     References
     ----------
@@ -182,7 +183,7 @@ class Evaluation:
         self.started = time.perf_counter()
 
     def __call__(self, members: Members, features: list[int], *, adding: bool) -> NDArray[np.float64]:
-        """J of ``members`` with, or without, each of the features."""
+        """J of ``members`` with, or without, each of the features, to 12 digits."""
         function = partial(_plus_each if adding else _minus_each, self.score, members)
         batches = [features[batch] for batch in gen_batches(len(features), self.block_size)]
         values = []
@@ -194,7 +195,7 @@ class Evaluation:
                 self.progress(f"SFFS: {self.best}; {state.n_probes:,} subsets, {state.seconds:.1f} s")
             if self.rule is not None and self.rule(state):
                 raise StopSearch(self.rule.reason(state))
-        return np.concatenate(values)
+        return rounded(np.concatenate(values))
 
 
 def _plus_each(score: Any, members: Members, candidates: list[int]) -> NDArray[np.float64]:
@@ -222,7 +223,7 @@ def search(
 
     try:
         if not forward:
-            path[n_features] = float(evaluate.score(Subsets.of([members]))[0]), members
+            path[n_features] = float(rounded(evaluate.score(Subsets.of([members])))[0]), members
         while len(members) != size:
             before = set(members)
             members, value = _step(evaluate, members, n_features, forward)

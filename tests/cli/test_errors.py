@@ -70,6 +70,9 @@ FILES = {
     "table.xls": b"PK\x03\x04",
     "table": csv(),
     "labels.csv": "id,label\n1,yes\n2,no\n",
+    "long.csv": csv(c=["9" * 140_000, *["1"] * (ROWS - 1)]),
+    "wide.csv": csv().encode("utf-16-le"),
+    "big.csv": csv().encode("utf-16-be"),
     "not.ledger": csv(),
     "empty.ledger": b"",
     "not.run": '{"probewise study": 1',
@@ -79,7 +82,11 @@ FILES = {
 }
 REFUSED_TABLES = {
     "missing.csv": "there is no file missing.csv",
-    "folder": "folder has an unknown format: name it .csv",
+    "folder": "folder is a folder: give a file",
+    ".": ". is a folder: give a file",
+    "long.csv": "long.csv cannot be read as separated text (a cell is longer than 131,072 characters): is a quote left",
+    "wide.csv": "wide.csv has zero bytes, as UTF-16 text without a byte order mark: save it as UTF-8",
+    "big.csv": "big.csv has zero bytes, as UTF-16 text without a byte order mark: save it as UTF-8",
     "table.xlsx": "table.xlsx",  # damaged, or the extra is not there
     "table.xls": "table.xls has an unknown format: name it .csv",
     "table": "table has an unknown format: name it .csv",

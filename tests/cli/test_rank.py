@@ -16,8 +16,9 @@ import polars as pl
 import pytest
 
 import probewise
-from probewise import BIF, DAF, Tournament
-from probewise.cli import run
+from probewise import BIF, DAF, Tournament, report
+from probewise.cli import console, run
+from probewise.cli.console import print_ranking
 from probewise.datasets import make_madelon
 from probewise.io import read_table
 from probewise.stopping import MaxProbes, MaxTime
@@ -386,6 +387,64 @@ def test_ctrl_c_before_the_first_probe_is_reported(data, succeed, monkeypatch):
     printed = succeed("rank", data, "--target", "label", code=130)
     assert printed.out == ""
     assert "interrupted before there was a result" in printed.err
+
+
+@pytest.mark.parametrize(("n_written", "where"), [(0, "summarize"), (1, "save")])
+def test_ctrl_c_while_reports_are_written_leaves_the_ranking(data, tmp_path, succeed, monkeypatch, n_written, where):
+    calls, original = [], getattr(report, where)
+
+    def interrupting(*arguments, **named):
+        calls.append(arguments)
+        if len(calls) > n_written:
+            raise KeyboardInterrupt
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(report, where, interrupting, raising=False)
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    options = ["--target", "label", "--n-probes", 60, "--out", tmp_path / "ranking.csv"]
+    printed = succeed("rank", data, *options, "--report", paths[0], "--report", paths[1], code=3)
+    assert len(table_rows(printed.out)) == 20
+    missing = ", ".join(map(str, paths[n_written:]))
+    assert printed.err.splitlines()[-1] == f"probewise: interrupted before there was a report in {missing}"
+    assert "before there was a result" not in printed.err
+    assert [path.exists() for path in paths] == [n_written > 0, False]
+    assert (tmp_path / "ranking.csv").exists()
+
+
+def test_ctrl_c_while_the_ranking_is_printed_waits_until_it_is_complete(data, tmp_path, succeed, monkeypatch):
+    def interrupting(columns, top):
+        signal.raise_signal(signal.SIGINT)
+        print_ranking(columns, top)
+
+    monkeypatch.setattr(console, "print_ranking", interrupting)
+    with sigint_enabled():
+        options = ["--target", "label", "--n-probes", 60, "--report", tmp_path / "report.json"]
+        printed = succeed("rank", data, *options, code=3)
+    assert len(table_rows(printed.out)) == 20
+    assert "interrupted before there was a report in" in printed.err.splitlines()[-1]
+
+
+def test_ctrl_c_while_a_stored_run_is_reported(data, tmp_path, succeed, rank, monkeypatch):
+    def interrupting(*arguments, **named):
+        raise KeyboardInterrupt
+
+    rank(data, "--target", "label", "--n-probes", 60, "--ledger", tmp_path / "run.ledger")
+    monkeypatch.setattr(report, "summarize", interrupting, raising=False)
+    printed = succeed("report", tmp_path / "run.ledger", "--out", tmp_path / "a.json", code=130)
+    assert printed.err == "probewise: interrupted before there was a result\n"
+
+
+def test_ctrl_c_while_modules_are_imported_prints_one_line(tmp_path):
+    (tmp_path / "typer.py").write_text("raise KeyboardInterrupt")
+    ran = subprocess.run(
+        [*COMMAND, "rank"],
+        env={**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 130
+    assert ran.stderr == "probewise: interrupted before there was a result\n"
 
 
 # ---- demo

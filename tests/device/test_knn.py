@@ -22,7 +22,7 @@ torch = pytest.importorskip("torch", reason="torch is not installed: make test-d
 
 from probewise import BIF, DAF, SFFS  # noqa: E402
 from probewise.cli import run  # noqa: E402
-from probewise.criteria import KNN, knn_device  # noqa: E402
+from probewise.criteria import KNN, Linear, knn_device  # noqa: E402
 from probewise.criteria.base import Folds  # noqa: E402
 from probewise.criteria.device import to_device  # noqa: E402
 from probewise.criteria.knn_device import RowsByFold  # noqa: E402
@@ -292,3 +292,81 @@ def test_folds_begin_tiles_where_that_adds_few_rows():
     assert (np.diff(np.flatnonzero(np.diff(part.groups.clip(-1)) > 0) + 1) % 64 == 0).all()
     (few,) = RowsByFold.of(Folds.of(20, np.arange(600) % 2, is_classification=True), together=True, tile=64)
     assert len(few.rows) == 600
+
+
+def test_no_grid_exceeds_the_limits_of_cuda(monkeypatch):
+    """On 100 rows that are mostly zero, 262,144 undecided pairs made one grid: "invalid argument"."""
+    quick = pytest.importorskip("probewise.kernels.device.neighbors_quick", reason="triton is not installed")
+    bound = KNN(3).bind(np.zeros((100, 30)), np.arange(100) % 2, 3)
+    device = bound.to("cpu")
+    rows = device.searches[0].rows
+    neighbors = quick.QuickNeighbors(rows, rows.groups.numpy(), device.searches[0].queries.numpy(), 3, False)
+    grids, pairs = [], []
+
+    def run(program):
+        grids.append(program.grid)
+        if program.kernel is quick.kernels.select_nearest:
+            pairs.extend(program.arguments[4].tolist())
+
+    monkeypatch.setattr(quick.Program, "run", run)
+    monkeypatch.setattr(neighbors, "_compile", lambda programs: None)
+    monkeypatch.setattr(quick.SubsetSearch, "_undecided_pairs", lambda self: torch.arange(self.is_undecided.numel()))
+    subsets = Subsets.of([[0, 1]] * 4000)
+    features, starts = torch.from_numpy(subsets.indices), torch.from_numpy(subsets.offsets)
+    neighbors.nearest(features, starts, subsets.sizes, np.arange(4000))
+    assert pairs == list(range(400_000))
+    assert all(grid[0] < 2**31 and max(grid[1:], default=1) <= 65_535 and min(grid) > 0 for grid in grids)
+
+
+@pytest.mark.parametrize("criterion", [KNN(3), Linear()])
+def test_out_of_memory_halves_the_batch_and_keeps_the_bits(criterion, monkeypatch):
+    data = make_madelon(90, 20, random_state=0)
+    scorer = criterion.bind(data.X, data.y, 3).to("cpu")
+    subsets, scores, tried, limit = ProbePlan(20, 9, seed=1).draw(0, 50), scorer._scores, [], {}
+    expected = scorer(subsets.indices, subsets.offsets)
+
+    def failing(batch, groups):
+        tried.append(len(batch.sizes))
+        if len(batch.sizes) > limit["most"]:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return scores(batch, groups)
+
+    monkeypatch.setattr(scorer, "_scores", failing)
+    for limit["most"] in (49, 12, 1):
+        np.testing.assert_array_equal(scorer(subsets.indices, subsets.offsets), expected)
+    assert {50, 25, 13, 1} <= set(tried)
+    limit["most"] = 0
+    with pytest.raises(MemoryError, match="cpu has too little free memory for a single probe: use device='cpu', fewer"):
+        scorer(subsets.indices, subsets.offsets)
+
+
+def test_other_failures_of_a_device_say_what_to_do(monkeypatch):
+    scorer = KNN(3).bind(np.eye(12), np.arange(12) % 2, 3).to("cpu")
+
+    def failing(batch, groups):
+        raise RuntimeError("Triton Error [CUDA]: invalid argument")
+
+    monkeypatch.setattr(scorer, "_scores", failing)
+    with pytest.raises(RuntimeError, match=r"cpu failed \(Triton Error .*\): use device='cpu'"):
+        scorer(np.array([0], np.int32), np.array([0, 1]))
+
+
+def test_batches_are_in_proportion_to_the_data_and_to_the_environment(monkeypatch):
+    monkeypatch.setattr(columns, "free_bytes", lambda device: 2**40)
+    assert columns.batch_bytes("cuda:0", 1000) == 2**28
+    assert columns.batch_bytes("cuda:0", 2**30) == 2**32
+    monkeypatch.setenv("PROBEWISE_BATCH_MIB", "8192")
+    assert columns.batch_bytes("cuda:0", 1000) == 2**33
+    monkeypatch.setattr(columns, "free_bytes", lambda device: 2**30)
+    assert columns.batch_bytes("cuda:0", 1000) == 2**27
+    monkeypatch.setenv("PROBEWISE_BATCH_MIB", "much")
+    with pytest.raises(ValueError, match="PROBEWISE_BATCH_MIB='much' must be a whole number of MiB"):
+        columns.batch_bytes("cuda:0", 1000)
+
+
+def test_small_batches_have_the_bits_of_large_ones(monkeypatch):
+    data = make_madelon(90, 20, random_state=0)
+    bound, subsets = KNN(3).bind(data.X, data.y, 3), ProbePlan(20, 9, seed=1).draw(0, 300)
+    expected = bound.to("cpu")(subsets.indices, subsets.offsets)
+    monkeypatch.setattr(knn_device, "batch_bytes", lambda device, data_bytes: 2**16)
+    np.testing.assert_array_equal(bound.to("cpu")(subsets.indices, subsets.offsets), expected)

@@ -10,9 +10,13 @@ __all__ = ["main", "run"]
 
 def main() -> None:
     """Run the ``probewise`` command and exit."""
-    app = _app()
-    gc.freeze()  # imported modules stay: do not search them for garbage while kernels are compiled
-    app.main()
+    try:
+        app = _app()
+        gc.freeze()  # imported modules stay: do not search them for garbage while kernels are compiled
+        app.main()
+    except KeyboardInterrupt:  # while modules are imported; `run` catches the others
+        print("probewise: interrupted before there was a result", file=sys.stderr)
+        raise SystemExit(130) from None
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -13,16 +13,18 @@ import typer
 
 from .. import __version__
 from .._selector import DEFAULT_FDR
-from ..validation.parameters import writable_path
+from ..validation.parameters import completed_file, writable_path
 from . import inputs
 from . import options as o
 from .console import (
     DASH,
+    STOPPED_EARLY,
     TOP,
     check_outputs,
     fitted,
     give_comparison,
     give_ranking,
+    interrupt_afterwards,
     print_demo,
     print_diff,
     print_line,
@@ -50,7 +52,7 @@ probewise convert wide.parquet wide.npy --target label --dtype float32
 
 Exit codes: 0, success; 2, an error, with its reason in one line; 3, stopped early (Ctrl-C, a full disk, a lost
 cluster) with the result so far; 130, interrupted before there was a result."""
-STOPPED_EARLY, INTERRUPTED = 3, 130
+INTERRUPTED = 130
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 app = typer.Typer(
@@ -86,7 +88,7 @@ def run(arguments: Sequence[str]) -> int:
         print_line(f"{error.strerror}: {error.filename}" if error.filename else str(error))
     except MemoryError as error:
         print_line(f"there is not enough memory for this table: use fewer columns or rows ({error or 'out of memory'})")
-    if code == INTERRUPTED:
+    if code == INTERRUPTED:  # typer turns Ctrl-C into this code
         print_line("interrupted before there was a result")
     return code
 
@@ -248,14 +250,24 @@ def rank(
         )
         with recording_command(_without_ledger(context.obj)):
             fitted(selector, table)
-        give_ranking(
-            selector, table, top=top, out=out, select=select, all_selected=n_features_to_select is not None, fdr=rate,
-            quiet=quiet,
-        )  # fmt: skip
+        with interrupt_afterwards() as interrupts:
+            give_ranking(
+                selector, table, top=top, out=out, select=select, all_selected=n_features_to_select is not None,
+                fdr=rate, quiet=quiet,
+            )  # fmt: skip
+        code = STOPPED_EARLY if name in PROBING and selector.run_.interrupted else 0
         if reports:
-            command = shlex.join(["probewise", *context.obj])
-            write_reports(selector, reports, reading, table, command=command, fdr=rate, quiet=quiet)
-    return STOPPED_EARLY if name in PROBING and selector.run_.interrupted else 0
+            code |= write_reports(
+                selector,
+                reports,
+                reading,
+                table,
+                command=shlex.join(["probewise", *context.obj]),
+                fdr=rate,
+                quiet=quiet,
+                is_interrupted=bool(interrupts),
+            )
+    return code
 
 
 def _without_ledger(arguments: Sequence[str]) -> list[str]:
@@ -332,7 +344,8 @@ def compare(
         )
         with warnings_as_lines(study.verbose):
             result = study.compare(table.frame(), table.y)
-        give_comparison(result, out=out, plot=plot, quiet=quiet)
+        with interrupt_afterwards():
+            give_comparison(result, out=out, plot=plot, quiet=quiet)
     return STOPPED_EARLY if len(result.trials) < trials else 0
 
 
@@ -355,7 +368,7 @@ def report(
     groups: o.Groups = None,
     categorical_features: o.CategoricalFeatures = None,
     quiet: o.Quiet = False,
-) -> None:
+) -> int:
     """Write the report of a stored run: one page that needs no other files.
 
     With the table the report also says how many features are enough, which features are similar, and how they rank
@@ -378,7 +391,7 @@ def report(
         inputs = [] if data is None else reading.files
         check_outputs({"out": (require_report_path, paths)}, inputs=inputs, runs=[run])
         table = None if data is None else reading.read(allow_missing=True, quiet=quiet)
-        write_reports(run, paths, reading, table, fdr=DEFAULT_FDR, quiet=quiet)
+        return write_reports(run, paths, reading, table, fdr=DEFAULT_FDR, quiet=quiet)
 
 
 @app.command(epilog="Example: probewise diff monday.ledger tuesday.ledger")
@@ -398,7 +411,8 @@ def diff(
         comparison = compare_runs(first, second, top=top)
         print_diff(comparison, first.name, second.name)
         if out is not None:
-            out.write_text(render_json(comparison), encoding="utf-8")
+            with completed_file(out) as file:
+                file.write_text(render_json(comparison), encoding="utf-8")
 
 
 @app.command(epilog="Example: probewise convert wide.parquet wide.npy --target label --dtype float32")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import shlex
+import signal
 import sys
 import tempfile
 import warnings
@@ -47,6 +48,7 @@ WIDE_COLUMNS, WIDE = ("q_related", "needed", "q_needed", "higher_in", "differenc
 SIZES_SHOWN = 6
 SIGNIFICANT = 0.05
 NARROWEST = 64
+STOPPED_EARLY = 3  # exit code
 STANDARD_OUTPUT, DASH = "standard output", Path("-")
 
 
@@ -128,6 +130,30 @@ def fitted(selector: Any, table: Table) -> Any:
         return selector.fit(table.frame(), table.y, **{name: v for name, v in of_rows.items() if v is not None})
 
 
+@contextmanager
+def interrupt_afterwards() -> Iterator[list[bool]]:
+    """Put off Ctrl-C until the end of the block, which yields a list with an entry if it was pressed.
+
+    Ctrl-C pressed twice interrupts the block.
+    """
+    pressed: list[bool] = []
+
+    def note(signum: int, frame: Any) -> None:
+        if pressed:
+            raise KeyboardInterrupt
+        pressed.append(True)
+
+    try:
+        before = signal.signal(signal.SIGINT, note)
+    except ValueError:  # only the main thread receives signals
+        yield pressed
+        return
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def give_ranking(
     selector: Any,
     table: Table,
@@ -198,7 +224,9 @@ def write_reports(
     command: str | None = None,
     fdr: float | None = None,
     quiet: bool,
-) -> None:
+    is_interrupted: bool = False,
+) -> int:
+    """Write the reports that are complete before Ctrl-C, and return the exit code."""
     from ..report.summary import save, summarize
 
     of_table: dict[str, Any] = {}
@@ -206,13 +234,24 @@ def write_reports(
         of_table = {"X": table.frame(), "y": table.y, "target": table.target, "feature_names": table.feature_names}
         of_table |= {"source": reading.path.name, "groups": table.groups, "sample_weight": table.sample_weight}
         of_table["reading"] = reading.code(allow_missing=bool(len(columns_not_finite(table.X))))
-    with warnings_as_lines(0 if quiet else 1):
-        tests = {"inference": False} if fdr is None else {"fdr": fdr}
-        summary = summarize(run, **of_table, **tests, command=command)
-        for path in paths:
-            save(summary, path)
-            if not quiet:
-                print_line(f"the report is in {shown(path)}")
+    n_written = 0
+    try:
+        if is_interrupted:
+            raise KeyboardInterrupt
+        with warnings_as_lines(0 if quiet else 1):
+            tests = {"inference": False} if fdr is None else {"fdr": fdr}
+            summary = summarize(run, **of_table, **tests, command=command)
+            for path in paths:
+                save(summary, path)
+                n_written += 1
+                if not quiet:
+                    print_line(f"the report is in {shown(path)}")
+    except KeyboardInterrupt:
+        if command is None and not n_written:  # without a ranking there is no result
+            raise
+        print_line(f"interrupted before there was a report in {', '.join(map(shown, paths[n_written:]))}")
+        return STOPPED_EARLY
+    return 0
 
 
 def shown(path: Path) -> str:

@@ -15,14 +15,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
-from sklearn.utils import check_consistent_length
 from sklearn.utils.multiclass import type_of_target
 
 from ..engine.fingerprints import fingerprint
 from ..engine.probes import Subsets
 from ..engine.settings import UNNAMED
 from ..validation.errors import ParameterError, warn
-from ..validation.parameters import require_finite_target
+from ..validation.parameters import checked_groups, require_finite_target
 from ..validation.tables import SQUARED
 
 Floats = NDArray[np.float64]
@@ -235,7 +234,7 @@ class Folds:
     @classmethod
     def of(cls, cv: Any, y: NDArray[Any], *, is_classification: bool, groups: Any = None) -> Folds:
         """Splits as scikit-learn makes them, stratified for classes; ``cv``: a number, splitter, iterable or "loo"."""
-        check_consistent_length(y, groups)
+        groups = checked_groups(groups, len(y))
         if isinstance(cv, str) and cv == "loo":
             if len(y) < 2:
                 raise ParameterError(f"cv={cv!r} needs at least 2 rows, n_samples={len(y)}")

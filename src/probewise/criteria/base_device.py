@@ -21,6 +21,7 @@ SIZE_STEPS = np.unique([*range(8, 256, 8), *range(256, 1024, 32), *np.round(1024
 FOLDS_AT_A_TIME = 16
 BATCH_BYTES = 2**28  # memory for the tensors of a batch
 MOST_SUBSETS = 256
+REMEDY = "use device='cpu', fewer processes on this GPU, or fewer rows or features"
 
 
 class Batch(NamedTuple):
@@ -45,7 +46,10 @@ class DeviceScorer(ABC):
         self.streams = Streams(device)
         if isinstance(bound, ScoresPredictions):
             self.measure = DeviceMeasure(bound, device)
-        self._prepare()
+        try:
+            self._prepare()
+        except torch.OutOfMemoryError as error:
+            raise MemoryError(f"{device} has too little free memory for X: {REMEDY}") from error
         self.streams.synchronize()
 
     @abstractmethod
@@ -53,9 +57,25 @@ class DeviceScorer(ABC):
         """Send the tensors that every call needs."""
 
     def __call__(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
-        with self.streams():
-            batch = Batch(indices, offsets, self._send(indices), self._send(offsets), np.diff(offsets))
-            return np.asarray(self._scores(batch))
+        """J of each subset; out of memory, the two halves of the subsets, whose bits do not depend on each other."""
+        try:
+            with self.streams():
+                batch = Batch(indices, offsets, self._send(indices), self._send(offsets), np.diff(offsets))
+                return np.asarray(self._scores(batch))
+        except torch.OutOfMemoryError as error:
+            if len(offsets) <= 2:
+                raise MemoryError(f"{self.device} has too little free memory for a single probe: {REMEDY}") from error
+        except RuntimeError as error:
+            raise RuntimeError(f"{self.device} failed ({error}): {REMEDY}") from error
+        # The error, and with it all tensors of the failed batch, is gone here.
+        self.streams.free_cache()
+        middle = len(offsets) // 2
+        start, stop = int(offsets[0]), int(offsets[middle])
+        halves = (
+            (indices[: stop - start], offsets[: middle + 1] - start),
+            (indices[stop - start :], offsets[middle:] - stop),
+        )
+        return np.concatenate([self(*half) for half in halves])
 
     @abstractmethod
     def _scores(self, batch: Batch) -> Floats:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..kernels.device import has_triton, score_kernels
-from ..kernels.device.columns import memory, send, send_array
+from ..kernels.device.columns import batch_bytes, send, send_array
 from ..kernels.device.neighbors import BYTES_PER_PAIR, MANY_ROWS, TILE_ROWS, Rows, nearest, soft_votes, vote
 from ..kernels.device.scores import total
 from ..kernels.neighbors import tie_keys
@@ -20,7 +20,7 @@ from .base import Floats, Folds
 from .base_device import BATCH_BYTES, Batch, DeviceScorer, at_a_time
 
 MOST_NEIGHBORS = 32
-NEIGHBOR_SHARE = 1 / 48  # share of the memory for the neighbors, candidates and votes of a batch
+MOST_IN_GRID = 65_535  # subsets at a time: CUDA's limit on the second dimension of a grid
 
 
 class RowsByFold(NamedTuple):
@@ -77,7 +77,7 @@ class DeviceKNN(DeviceScorer):
         tile = TILE_ROWS[bound.folds.n_rows > MANY_ROWS] if has_triton(self.device) else 1
         parts = RowsByFold.of(bound.folds, together=bound.folds.is_partition, once=once, tile=tile)
         self.searches = [Search(self, part) for part in parts]
-        self.neighbor_bytes = int(NEIGHBOR_SHARE * memory(self.device))
+        self.neighbor_bytes = batch_bytes(self.device, sum(search.rows.XT.nbytes for search in self.searches))
         self.missing: Any = getattr(bound, "missing", None)
         self.filled: list[Search] = []
         if self.missing is not None and len(self.missing.columns):
@@ -91,7 +91,8 @@ class DeviceKNN(DeviceScorer):
             incomplete = self.missing.in_each(batch.indices, batch.offsets)
         for searches, chosen in ((self.searches, ~incomplete), (self.filled, incomplete)):
             positions = np.flatnonzero(chosen)
-            step = max(1, self.neighbor_bytes // (self.measure.n_tests * (40 * self.k + 100)))
+            step = self.neighbor_bytes // (self.measure.n_tests * (40 * self.k + 100))
+            step = int(np.clip(step, 1, MOST_IN_GRID))
             for start in range(0, len(positions), step):
                 chunk = positions[start : start + step]
                 scores[self._send(chunk)] = self.measure(self._predicted(searches, batch, chunk))

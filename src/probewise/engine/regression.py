@@ -31,6 +31,7 @@ PENALTIES = tuple(4.0**power for power in range(-3, 6))  # in units of the mean 
 PENALTY_FOLDS = 4  # to choose the penalty
 TOLERANCE, MAX_STEPS = 1e-6, 200  # for conjugate gradients; the tolerance is far below the standard errors
 MAX_STORED_INDICES = 2**25  # features of all probes that are stored; larger runs draw their probes again
+SAME = 1e-13  # relative differences of J that are rounding errors
 INDICES_PER_PIECE = 2**18  # for one thread
 PENALTY_INDICES = 2**23  # features of the first probes that are used to choose the penalty
 
@@ -111,6 +112,9 @@ class Design:
         self.plan, self.ledger, self.map = plan, ledger, threads(n_threads)
         self.read: list[RoundProbes] = list(self._read_rounds(before.read if before else []))
         self.values = np.concatenate([part.values for part in self.read])
+        J = np.concatenate([part.ledger_values for part in self.read])
+        if np.abs(self.values).max(initial=0.0) <= SAME * np.abs(J).max(initial=0.0):  # a ranking of rounding errors
+            self.values[:] = 0.0
         self.sizes = np.concatenate([part.sizes for part in self.read]).astype(np.float64)
         self.lengths = [len(part.values) for part in self.read]
         self.round_of = np.repeat(np.arange(len(self.read)), self.lengths)

@@ -226,6 +226,11 @@ def positions(scores: Floats) -> NDArray[np.int64]:
     return ranks
 
 
+def rounded(values: Floats) -> Floats:
+    """J to 12 digits: sums of the same numbers in another order are ties."""
+    return np.array([float(f"{value:.12g}") for value in values.tolist()])
+
+
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = numerator / denominator

@@ -17,7 +17,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 STEPS = np.array([-1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2])  # normal scores at which a step may lie
 N_SHAPES = 1 + len(STEPS)
-EBIC = 0.5  # gamma of the extended BIC
+# The price of a term is that of the extended BIC with gamma = 0.9 - log(n) / (2 log(p)) for p atoms; it is consistent
+# from 1 - log(n) / (2 log(p)) on. With a lower price, models of few rows contain noise, and noise is then named.
+TERM_PRICE = 1.8
 SHAPE_COST = 10.0  # of a shape in the BIC, on top of the cost of a line
 PATIENCE = 4  # steps without a better model after which the search ends
 N_MARGINAL, N_RESIDUAL = 40, 40  # candidates by lines, by shapes, and by what a first model leaves
@@ -66,7 +68,7 @@ class Atoms:
         Each step adds the atom that explains most, net of its cost. The model with the smallest extended BIC is kept.
         """
         n_rows, n_atoms = self.values.shape
-        price = np.log(n_rows) + 2 * EBIC * np.log(n_atoms)
+        price = TERM_PRICE * np.log(n_atoms)
         products, norms = self.values.T @ target, self.norms.copy()
         left = float(target @ target)
         chosen: list[int] = []
@@ -139,8 +141,8 @@ class AdditiveFit:
             candidates += [*model, *np.argsort(-left, kind="stable")[:N_RESIDUAL].tolist()]
         for evidence in (strength[:, 0], strength[:, 1:].max(axis=1)):
             candidates += np.argsort(-evidence, kind="stable")[:N_MARGINAL].tolist()
-        varies = np.asarray(columns.std(axis=0) > 0)
-        chosen = np.array([column for column in dict.fromkeys(candidates) if varies[column]], dtype=np.int64)
+        varying = set(np.flatnonzero(columns.std(axis=0) > 0).tolist())
+        chosen = np.array([column for column in dict.fromkeys(candidates) if column in varying], dtype=np.int64)
         fit = cls(table, columns, targets, np.sqrt(weights), chosen, lines, [])
         return fit._with_atoms(shapes(columns[:, chosen]), _twice(np.repeat(chosen, N_SHAPES)))
 
@@ -166,7 +168,7 @@ class AdditiveFit:
 
         ``support`` are columns whose lines enter every model.
         """
-        is_out = np.isin(self.atoms.owners, without).any(axis=1)
+        is_out: NDArray[np.bool_] = np.isin(self.atoms.owners, without).any(axis=1)  # type: ignore[assignment]
         left = []
         for target, model in zip(self.targets, self.models, strict=True):
             others = [atom for atom in model if not is_out[atom]]

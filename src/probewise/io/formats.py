@@ -39,8 +39,6 @@ EXCEL_CELLS_AT_A_TIME = 2**21
 def open_source(path: Path, options: TextOptions, progress: Progress | None = None) -> Source:
     """The columns of a file; the options say which columns of a text file stay text."""
     ending = _ending(path)
-    if path.is_dir():
-        raise TableError(f"{path} is a folder: give a file")
     if not path.exists() and path != STANDARD_INPUT:
         raise no_such_file(path)
     if options.features_in_rows and ending not in WITH_FEATURES_IN_ROWS:
@@ -74,6 +72,8 @@ def open_lazily(path: Path, options: TextOptions, progress: Progress | None = No
 
 
 def _ending(path: Path) -> str:
+    if path.is_dir():
+        raise TableError(f"{path} is a folder: give a file")
     if path == STANDARD_INPUT:
         return ".csv"
     endings = [ending.lower() for ending in path.suffixes]

@@ -29,6 +29,7 @@ MAX_FILES_COMPARED = 10_000
 CHARACTERS_AT_A_TIME = 2**24
 QUIET_SECONDS = 1.0  # time before progress is shown
 MAX_LINE_LENGTH = 2**28
+SAMPLE_BYTES = 64
 DECOMPRESSORS: dict[str, Callable[[Any], Any]] = {
     ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
     ".bz2": bz2.BZ2File,
@@ -70,7 +71,10 @@ def lines_of(path: Path, progress: Progress | None = None) -> Iterator[Iterator[
         opened: Any = nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else path.open("rb")
         with opened as raw:
             stream = _decompressed(raw, path)
-            encoding = "utf-16" if stream.peek(2)[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+            start = stream.peek(SAMPLE_BYTES)[:SAMPLE_BYTES]
+            encoding = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+            if encoding == "utf-8-sig" and b"\0" in start.strip(b"\0"):
+                raise TableError(f"{path} has zero bytes, as UTF-16 text without a byte order mark: save it as UTF-8")
             text = io.TextIOWrapper(stream, encoding=encoding, newline="")
             try:
                 lines = _with_limited_length(text, path)
@@ -86,7 +90,10 @@ def lines_of(path: Path, progress: Progress | None = None) -> Iterator[Iterator[
             raise
         raise TableError(f"{path} cannot be decompressed ({error}): is the file complete?") from error
     except csv.Error as error:
-        raise TableError(f"{path} cannot be read as separated text ({error}): is a quote left open?") from error
+        reason = str(error)
+        if "field limit" in reason:
+            reason = f"a cell is longer than {csv.field_size_limit():,} characters"
+        raise TableError(f"{path} cannot be read as separated text ({reason}): is a quote left open?") from error
 
 
 def _decompressed(raw: Any, path: Path) -> Any:

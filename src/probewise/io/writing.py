@@ -9,8 +9,8 @@ from typing import Any
 
 import scipy.sparse as sp
 
-from ..validation.parameters import writable_path
-from .table import Table, TableError, pl
+from ..validation.parameters import completed_file, writable_path
+from .table import Table, TableError, first_line, pl
 
 RANKING_FORMATS = (".csv", ".tsv", ".xlsx", ".parquet", ".json")
 TABLE_FORMATS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
@@ -61,6 +61,17 @@ def require_table_path(path: str | PathLike[str]) -> Path:
 
 
 def _write(frame: pl.DataFrame, path: Path) -> None:
+    try:
+        with completed_file(path) as file:
+            _write_new(frame, file)
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        # polars and xlsxwriter have errors of their own, without a number, for a full disk
+        raise TableError(f"{path} cannot be written ({first_line(error)}): is the disk full?") from error
+
+
+def _write_new(frame: pl.DataFrame, path: Path) -> None:
     ending = path.suffix.lower()
     if ending == ".parquet":
         frame.write_parquet(path)

@@ -1,19 +1,23 @@
 """Compilation of the kernels by numba: decorators, the disk cache, and a notice while kernels are compiled.
 
-One private attribute of numba is used: the source stamp of a cached kernel. numba compares only the file of the kernel
-itself and would load machine code made from an older version of a helper in another file. The cache it keeps correct is
-worth it: a first `probewise rank` on 100 x 2,000 takes 13.5 s of CPU time, later ones 2.6 s.
+Private attributes of numba are used: the method that stores a kernel, which would end a run on a full disk, and the
+source stamp of a cached kernel. numba compares only the file of the kernel itself and would load machine code made from
+an older version of a helper in another file. The cache that they keep correct is worth it: a first `probewise rank` on
+100 x 2,000 takes 13.5 s of CPU time, later ones 2.6 s.
 """
 
 import hashlib
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core import event
+import numpy as np
+from numba.core import config, event
+from numba.extending import intrinsic
 
 log = logging.getLogger("probewise")
 CACHED = "Compiling the numerical kernels for this machine. This takes up to half a minute and is done once."
@@ -21,6 +25,7 @@ NOT_CACHED = (
     "Compiling the numerical kernels. This takes up to half a minute in every run because there is no writable "
     "cache folder: set the environment variable NUMBA_CACHE_DIR to one."
 )
+IS_DISABLED = bool(vars(config)["DISABLE_JIT"])  # NUMBA_DISABLE_JIT=1, for debuggers and coverage
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
@@ -65,14 +70,31 @@ SOURCE_STAMP = _digest_of_sources()
 
 
 def njit_cached(function: Callable[..., Any]) -> Any:
-    """Compile a kernel on its first call, cache it on disk where possible, and release the GIL in it."""
+    """Compile a kernel on its first call, cache it on disk where possible, and release the GIL in it.
+
+    With NUMBA_DISABLE_JIT=1 it stays a Python function, which ignores overflow as compiled code does.
+    """
+    if IS_DISABLED:
+        return np.errstate(all="ignore")(function)
     try:
         compiled = numba.njit(cache=True, **OPTIONS)(function)
     except RuntimeError:  # there is no writable folder
         notice.is_cached = False
         return numba.njit(**OPTIONS)(function)
-    compiled._cache._cache_file._source_stamp = SOURCE_STAMP
+    cache = compiled._cache
+    cache._cache_file._source_stamp = SOURCE_STAMP
+    cache.save_overload = _ignoring_full_disk(cache.save_overload)
     return compiled
+
+
+def _ignoring_full_disk(save: Callable[..., None]) -> Callable[..., None]:
+    """A kernel that cannot be stored is compiled again by the next process."""
+
+    def save_if_possible(*arguments: Any) -> None:
+        with suppress(OSError):
+            save(*arguments)
+
+    return save_if_possible
 
 
 def njit_helper(function: Callable[..., Any]) -> Any:
@@ -83,6 +105,11 @@ def njit_helper(function: Callable[..., Any]) -> Any:
 def njit_fastsum(function: Callable[..., Any]) -> Any:
     """Compile a helper in which the compiler may reorder sums, so that it can use vector instructions."""
     return numba.njit(fastmath={"reassoc", "contract"}, **OPTIONS)(function)
+
+
+def intrinsic_like(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator of an intrinsic, with the Python function that is called in its place under NUMBA_DISABLE_JIT=1."""
+    return (lambda definition: plain) if IS_DISABLED else intrinsic
 
 
 # Inlined before compilation. Best for a large helper with one caller: it is optimized only once.

@@ -25,6 +25,7 @@ GROUPS = 8  # groups of rows whose minima give the columns of a tile their limit
 FEWEST_IN_PAIRS = 8  # features: with fewer, neighbors are so near that rounding leaves many open
 AHEAD = 4  # features
 EXACT = 2.0**24  # whole numbers up to this are exact in float32
+MOST_EXPONENT = (126, 1022)  # of a scale that is finite in float32 and in float64: values may be subnormal
 MANY_CLOSE = 64  # candidates of an open test, from which it pays to look for equal rows
 UNKNOWN = -1
 FARTHEST = np.iinfo(np.int64).max
@@ -94,7 +95,7 @@ def workspace(n_columns, n_train, k, kind):
         np.empty(stride, kind),
         np.empty((GROUPS + k + 1, PAIR_COLUMNS), kind),
         np.empty(n_columns),
-        np.empty(k, np.int64),
+        np.zeros(k, np.int64),  # rows that exist, even if distances are NaN
         np.empty(k),
         np.empty(k, np.int64),
         np.empty(n_columns, np.int64),
@@ -108,7 +109,7 @@ def workspace(n_columns, n_train, k, kind):
 def load_subset(columns, features, precision, n_keys, values, squares, lowered):
     """The values of a subset, less the features' centers and times a power of two, with squares and error bound."""
     XT, centers, reach, is_whole = columns
-    scale = _scale(reach, is_whole, features)
+    scale = _scale(reach, is_whole, features, MOST_EXPONENT[0 if XT.itemsize == 4 else 1])
     n, stride, factor = XT.shape[1], len(squares), XT.dtype.type(scale if scale > 0.0 else 1.0)
     squares[:] = 0
     for first in range(0, len(features), CHUNK):
@@ -131,7 +132,7 @@ def load_subset(columns, features, precision, n_keys, values, squares, lowered):
 
 
 @njit_helper
-def _scale(reach, is_whole, features):
+def _scale(reach, is_whole, features, most_exponent):
     """The power of two that brings the largest value near 1; 0 stands for 1 where whole numbers are exact already."""
     widest, whole = 0.0, True
     for f in features:
@@ -139,7 +140,7 @@ def _scale(reach, is_whole, features):
         whole &= is_whole[f]
     if whole and 4.0 * len(features) * widest * widest <= EXACT:
         return 0.0
-    return 2.0 ** -np.float64(math.frexp(widest)[1])
+    return 2.0 ** np.float64(min(-math.frexp(widest)[1], most_exponent))
 
 
 @njit_helper

@@ -14,9 +14,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
-from .jit import njit_cached, njit_helper, njit_inline
+from .jit import intrinsic_like, njit_cached, njit_helper, njit_inline
 from .vectors import address_in, plus, repeated
 
 LANES, VECTORS, ROWS = 8, 2, 4  # ROWS x VECTORS sums of LANES numbers fit in the registers
@@ -62,7 +61,12 @@ def _scale(start, low, divisor, tile, n_rows):
 
 
 def _block_adder(capped):
-    @intrinsic
+    def plain(left, i, left_stride, right, j, right_stride, n_columns, sums, at, sums_stride):
+        row = at // sums_stride
+        diffs = np.abs(left[:, i : i + ROWS, None] - right[:, None, j : j + OTHERS])
+        sums[row : row + ROWS, j : j + OTHERS] += (np.minimum(diffs, 1.0) if capped else diffs).sum(axis=0)
+
+    @intrinsic_like(plain)
     def add_block(typing_context, left, i, left_stride, right, j, right_stride, n_columns, sums, at, sums_stride):
         """Add the diffs of ROWS rows from i on and OTHERS rows from j on to the sums that start at ``at``."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from ..validation.parameters import writable_path
+from ..validation.parameters import completed_file, writable_path
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +69,8 @@ class PanelsDisplay(ABC):
         self.plot(matplotlib_figure()(figsize=self._figsize()))
         if title:
             self.figure_.suptitle(literal(title))
-        self.figure_.savefig(path, dpi=150)
+        with completed_file(path) as file:
+            self.figure_.savefig(file, dpi=150)
 
     def _figsize(self) -> tuple[float, float]:
         return WIDTH, HEIGHT * self._n_panels()

@@ -22,7 +22,7 @@ from ..engine.run import Run
 from ..engine.tally import COEFFICIENTS
 from ..inference import Discoveries
 from ..validation.errors import ParameterError
-from ..validation.parameters import writable_path
+from ..validation.parameters import completed_file, writable_path
 from . import sections
 from .findings import (
     Data,
@@ -336,7 +336,9 @@ def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:
         The path of the file.
     """
     path = require_report_path(path)
-    path.write_text(FORMATS[path.suffix.lower()](summary), encoding="utf-8", errors="backslashreplace", newline="\n")
+    text = FORMATS[path.suffix.lower()](summary)
+    with completed_file(path) as file:
+        file.write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
     return path
 
 

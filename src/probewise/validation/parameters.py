@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Real
 from os import PathLike
@@ -248,6 +251,28 @@ def writable_path(
     return path
 
 
+@contextmanager
+def completed_file(path: Path) -> Iterator[Path]:
+    """Yield a new file that replaces ``path`` when it is complete; after an error, an older file is as before."""
+    try:
+        if (path.exists() and not path.is_file()) or not os.access(path.parent, os.W_OK):  # a pipe; only the file
+            yield path
+            return
+        path = path.resolve()  # the file that a link points to
+        part = path.with_name(f".{path.stem[:64]}-{os.getpid()}{path.suffix}")
+        try:
+            yield part
+            if path.exists():
+                shutil.copymode(path, part)
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+    except OSError as error:
+        if error.errno is not None:
+            error.filename = str(path)
+        raise
+
+
 def choice(items: Sequence[str]) -> str:
     """The items in words: "a, b or c"."""
     return " or ".join(filter(None, (", ".join(items[:-1]), items[-1])))
@@ -338,6 +363,33 @@ def checked_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | No
             f"Give a number of 0 or more for each of the {n_rows} rows, not all 0"
         ) from error
     return weights
+
+
+def checked_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
+    """The group of each row as an array, or None if there are none; refused unless each row has one label."""
+    if groups is None:
+        return None
+    remedy = f"give one label for each of the {n_rows} rows"
+    try:
+        labels = np.asarray(groups)
+    except ValueError:  # lists of different lengths
+        labels = np.empty((0, 0))
+    if labels.ndim != 1:
+        shape = f" (shape {labels.shape})" if labels.size else ""
+        raise ParameterError(f"groups has {labels.ndim} dimensions{shape}: {remedy}")
+    if len(labels) != n_rows:
+        raise ParameterError(f"groups has inconsistent numbers of samples, {len(labels)}: {remedy}")
+    missing = [row for row, label in enumerate(labels) if labels.dtype.kind in "Of" and _is_missing(label)]
+    if missing:
+        raise ParameterError(
+            f"groups has no label (None or NaN) in {len(missing)} rows (first: row {missing[0]}): {remedy}"
+        )
+    kinds = {_kind(label) for label in labels} if labels.dtype.kind == "O" else set()
+    if len(kinds) > 1:
+        raise ParameterError(
+            f"groups has labels of several kinds ({', '.join(sorted(kinds))}): {remedy}, all of one kind"
+        )
+    return labels
 
 
 def require_two_weighted(y: NDArray[Any], weights: NDArray[np.float64] | None) -> None:

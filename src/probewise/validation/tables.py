@@ -429,7 +429,7 @@ def _is_standard(X: Any, weights: Any) -> bool:
 
 
 def _divided_by_largest(X: Any) -> Any:
-    largest = np.asarray(abs(X).max(axis=0).toarray()).ravel()
+    largest = np.asarray(abs(X).max(axis=0).toarray(), dtype=np.float64).ravel()  # 1 / 1e-40 overflows in float32
     if (np.abs(largest[largest > 0] - 1) < 1e-6).all():
         return X
     factors = sp.diags_array(1 / np.where(largest > 0, largest, 1.0))

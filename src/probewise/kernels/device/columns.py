@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,9 @@ from torch import Tensor
 PIECE_BYTES = 2**26  # bytes of X sent at a time
 BATCH_SHARE = 0.4  # share of the free memory that a batch may take: threads share a GPU
 CPU_BYTES = 2**28  # memory of a batch on the CPU
+# Memory of each of the batches in flight: a multiple of the data, and at least enough to keep a GPU busy.
+BATCH_PER_DATA, LEAST_BATCH_BYTES, BATCHES_IN_FLIGHT = 4, 2**28, 8
+BATCH_VARIABLE = "PROBEWISE_BATCH_MIB"
 ALIGN = 128  # each row of XT is padded to a multiple, because a GPU reads aligned segments of memory
 TORCH_DTYPES = (np.float32, np.float64, np.int8, np.int16, np.int32, np.int64, np.uint8)
 _loading = threading.Lock()
@@ -29,6 +33,15 @@ def free_bytes(device: str) -> int:
     free, _ = torch.cuda.mem_get_info(device)
     cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return int(BATCH_SHARE * (free + cached))
+
+
+def batch_bytes(device: str, data_bytes: int) -> int:
+    """Memory of one batch: in proportion to the data, or as the environment says, and within the free memory."""
+    stated = os.environ.get(BATCH_VARIABLE, "")
+    if stated and not stated.isdigit():
+        raise ValueError(f"{BATCH_VARIABLE}={stated!r} must be a whole number of MiB")
+    most = int(stated) * 2**20 if stated else max(LEAST_BATCH_BYTES, BATCH_PER_DATA * data_bytes)
+    return max(1, min(most, free_bytes(device) // BATCHES_IN_FLIGHT))
 
 
 def require_room(n_bytes: int, device: str, name: str) -> None:
@@ -122,6 +135,12 @@ class Streams:
             self._local.stream = torch.cuda.Stream(self.device)
         with torch.cuda.device(self.device), torch.cuda.stream(self._local.stream):
             yield
+
+    def free_cache(self) -> None:
+        """Wait for the work of all threads, and return unused memory to the GPU."""
+        self.synchronize()
+        if self.device.startswith("cuda"):
+            torch.cuda.empty_cache()
 
     def synchronize(self) -> None:
         """Wait until everything sent has arrived, so that other threads can use it."""

@@ -46,6 +46,7 @@ ROUNDING = 2.0**-17  # error of float32 sums of products, as a share of both squ
 HALF_RANGE = 2.0**-16  # a column with a smaller share of the largest range would lose digits in half precision
 HALF_MAX = 2.0**12  # the largest value after scaling
 EXACT_BYTES = 2**28
+MOST_IN_GRID = 65_535  # CUDA's limit on the second dimension of a grid
 # The features of a subset are read in two pieces whose sizes are powers of two: (first, second), for up to their sum.
 PIECES = ((32, 0), (64, 0), (64, 32), (128, 0), (128, 32), (128, 64), (256, 0))
 # Modes of the search: every row is a group of its own; the rows of each tile are of one group; any groups.
@@ -214,7 +215,8 @@ class SubsetSearch:
         n_pairs = self.is_undecided.numel() if self.soft else len(pairs)
         if n_pairs:
             self._rank_candidates(pairs, n_pairs).run()
-            undecided, step = self._undecided_pairs(), max(1, EXACT_BYTES // (8 * self.quick.width))
+            undecided = self._undecided_pairs()
+            step = min(MOST_IN_GRID, max(1, EXACT_BYTES // (8 * self.quick.width)))
             for chunk in torch.split(undecided, step) if len(undecided) else ():
                 for program in self._search_all_rows(chunk):
                     program.run()

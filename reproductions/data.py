@@ -1,0 +1,187 @@
+"""Data recipes: where each data set comes from, how it is built, and the checksum of the result.
+
+A checksum is that of the numbers, not of a file: rows are sorted, so that it does not depend on their order or on the
+format of the source.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import datasets as of_sklearn
+
+from probewise.datasets import SPARSE_PARTS, Dataset, load
+
+GITHUB = "https://raw.githubusercontent.com"
+OPENML = "https://www.openml.org"
+SECONDS = 60  # to wait for a server
+
+Arrays = dict[str, Any]
+
+
+class DataError(ValueError):
+    """A data set that is missing, cannot be fetched, or is not the one of the experiments."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The address of a data set, its raw files there, the function that builds it from them, and its checksum."""
+
+    address: str
+    checksum: str
+    files: tuple[str, ...] = ()
+    build: Callable[..., Arrays] | None = None
+
+
+def from_openml(name: str) -> Arrays:
+    try:
+        with warnings.catch_warnings(action="ignore"):  # each retry gives a warning
+            found = load(name, Path(), openml=True)
+    except OSError as error:
+        raise DataError(f"{RECIPES[name].address} cannot be fetched ({error}); repeat the command later") from error
+    return {"X": found.X, "y": found.y}
+
+
+def from_sklearn(name: str) -> Arrays:
+    X, y = getattr(of_sklearn, f"load_{name}")(return_X_y=True)
+    return {"X": X, "y": y}
+
+
+def from_mat(name: str, path: Path) -> Arrays:
+    """Files of scikit-feature (X, Y) and of MSRC-v1 (a cell array X of blocks with features in columns, Y)."""
+    from scipy.io import loadmat
+
+    file = loadmat(path)
+    X = file["X"]
+    if X.dtype == object:
+        X = np.hstack([np.asarray(block, dtype=np.float64) for block in X.ravel()])
+    return {"X": X, "y": file["Y"].ravel()}
+
+
+def from_golub(name: str, train: Path, test: Path, labels: Path) -> Arrays:
+    """Leukemia: two tables of genes by patients, in which columns of calls alternate with values, and the labels."""
+    values = {}
+    for path in (train, test):
+        with path.open(newline="") as lines:
+            rows = list(csv.reader(lines))
+        patients = {place: int(text) for place, text in enumerate(rows[0]) if text.strip().isdigit()}
+        table = np.array([[int(row[place]) for place in patients] for row in rows[1:]])
+        values |= dict(zip(patients.values(), table.T, strict=True))
+    with labels.open(newline="") as lines:
+        diagnosis = {int(row["patient"]): row["cancer"] for row in csv.DictReader(lines)}
+    order = sorted(values)
+    y = np.array([diagnosis[patient] == "AML" for patient in order], dtype=np.int64)
+    parts = {"train_index": np.arange(38), "test_index": np.arange(38, 72)}
+    return {"X": np.array([values[patient] for patient in order]), "y": y, **parts}
+
+
+def github(repository: str) -> str:
+    return f"{GITHUB}/{repository}/master"
+
+
+GOLUB = ("data_set_ALL_AML_train.csv", "data_set_ALL_AML_independent.csv", "actual.csv")
+RECIPES = {
+    "authorship": Recipe(f"{OPENML}/d/458", "9d42cb5db895219e", build=from_openml),
+    "coil20": Recipe(github("jundongl/scikit-feature"), "d516d2e4a79f066f", ("skfeature/data/COIL20.mat",), from_mat),
+    "gisette_valid": Recipe("https://archive.ics.uci.edu/dataset/170/gisette", "a6aeb60faab72da9"),
+    "iris": Recipe("https://scikit-learn.org", "a15f296d4a6dc9ad", build=from_sklearn),
+    "leukemia": Recipe(github("tkhan11/Gene-Expression-Classification"), "f1dace950ae5f8c4", GOLUB, from_golub),
+    "lymphoma": Recipe("https://github.com/hankuipeng/Cluster_GeneExpression", "1e3be604097a1527"),
+    "madelon": Recipe(f"{OPENML}/d/1485", "bcf5c2a8524254b1", build=from_openml),
+    "mfeat": Recipe(f"{OPENML}/search?q=mfeat", "52fc8814b51b7de6", build=from_openml),
+    "msrcv1": Recipe(github("h10666/GRNet"), "d99f5ea5101b0ae6", ("data/MSRCV1.mat",), from_mat),
+    "reuters": Recipe("https://www.daviddlewis.com/resources/testcollections/reuters21578", "4389a1db897b77d8"),
+    "satimage": Recipe(f"{OPENML}/d/182", "b634ca10842e35d8", build=from_openml),
+    "spambase": Recipe(f"{OPENML}/d/44", "463887a0d62737bc", build=from_openml),
+    "spectrometer": Recipe(f"{OPENML}/d/313", "fff28720d6a84298", build=from_openml),
+    "vowel": Recipe(f"{OPENML}/d/307", "1d7300dd73da9295", build=from_openml),
+    "wine": Recipe("https://scikit-learn.org", "8ccef6509fd03abe", build=from_sklearn),
+}
+SETS = {
+    "daf-2011": ("reuters", "gisette_valid", "madelon", "spambase"),
+    "daf-2013": ("reuters", "madelon"),
+    "efs-2004": ("leukemia", "lymphoma", "msrcv1", "coil20", "mfeat"),
+    "fsdd-2008": ("wine", "vowel", "authorship", "spectrometer", "iris", "mfeat", "satimage", "spambase"),
+}
+
+
+def checksum(X: Any, y: Any) -> str:
+    """Digest of the rows, sorted, as float32, and of the class sizes."""
+    rows = X.tocsr() if sp.issparse(X) else np.asarray(X, dtype=np.float32)
+    dense = rows.toarray().astype(np.float32) if sp.issparse(rows) else rows
+    digest = hashlib.sha256(str((dense.shape, sorted(np.unique(y, return_counts=True)[1].tolist()))).encode())
+    for row in sorted(row.tobytes() for row in np.ascontiguousarray(dense)):
+        digest.update(row)
+    return digest.hexdigest()[:16]
+
+
+def prepare(paper: str, folder: Path) -> Iterator[str]:
+    """Verify the data sets of a paper and build the missing ones, with a line for each; raises if one is missing."""
+    failed = []
+    for name in SETS[paper]:
+        try:
+            yield f"{name}: {one_set(name, folder)}"
+        except DataError as error:
+            failed.append(name)
+            yield f"{name}: {error}"
+    if failed:
+        raise DataError(f"{len(failed)} of {len(SETS[paper])} data sets are missing: {', '.join(failed)}")
+
+
+def one_set(name: str, folder: Path) -> str:
+    """Verify a data set, or build and verify it; what was done, in words."""
+    recipe, path = RECIPES[name], folder / f"{name}.npz"
+    if path.exists():
+        found = load(name, folder)
+        require_same(name, found.X, found.y, f"{path} is not the data set of the experiments")
+        return f"{path.name} is complete ({found.X.shape[0]:,} x {found.X.shape[1]:,})"
+    if recipe.build is None:
+        raise DataError(
+            f"there is no {path} and no recipe builds it; the source is {recipe.address}, and reproductions/README.md "
+            "says how the file was made"
+        )
+    arrays = recipe.build(name, *(fetched(recipe, file, folder / "raw") for file in recipe.files))
+    require_same(name, arrays["X"], arrays["y"], f"what {recipe.address} gives is not the data set of the experiments")
+    folder.mkdir(parents=True, exist_ok=True)
+    save(path, Dataset(name, **arrays))
+    return f"built from {recipe.address}"
+
+
+def fetched(recipe: Recipe, file: str, raw: Path) -> Path:
+    """A raw file, downloaded unless it is in the folder of raw files."""
+    path, address = raw / Path(file).name, f"{recipe.address}/{file}"
+    if not path.exists():
+        raw.mkdir(parents=True, exist_ok=True)
+        try:
+            with urlopen(address, timeout=SECONDS) as answer:
+                content = answer.read()
+        except OSError as error:
+            raise DataError(f"{address} cannot be fetched ({error}); download it and save it as {path}") from error
+        part = path.with_suffix(".part")
+        part.write_bytes(content)
+        part.replace(path)
+    return path
+
+
+def require_same(name: str, X: Any, y: Any, complaint: str) -> None:
+    found, recipe = checksum(X, y), RECIPES[name]
+    if found != recipe.checksum:
+        raise DataError(f"{complaint}: its checksum is {found}, not {recipe.checksum}; the source is {recipe.address}")
+
+
+def save(path: Path, data: Dataset) -> None:
+    arrays = {"X": data.X, "y": data.y, "train_index": data.train_index, "test_index": data.test_index}
+    if sp.issparse(data.X):
+        rows = data.X.tocsr()
+        del arrays["X"]
+        arrays |= dict(zip(SPARSE_PARTS, (rows.data, rows.indices, rows.indptr, np.array(rows.shape)), strict=True))
+    np.savez_compressed(path, **{key: value for key, value in arrays.items() if value is not None})

@@ -1,0 +1,244 @@
+"""Outcome of a reproduction: published numbers beside ours, judged claims, files, and the article of the docs site."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import platform
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from probewise import __version__
+
+from .judge import Judged, count, rules, younger
+from .pictures import Picture
+
+HERE = Path(__file__).parent
+DOCS = HERE.parent / "docs" / "papers"
+COLUMNS = ("where", "row", "column", "published", "ours", "deviation")
+CLAIM_COLUMNS = ("claim", "verdict", "column", "verdict of the column", "ours")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba")
+FIRST = 5  # claims that are shown first
+
+Place = tuple[str, str, str]  # where, row, column
+Numbers = dict[Place, Any]  # a number, or the numbers of the repetitions
+
+
+def folder_of(paper: str) -> Path:
+    return HERE / paper.replace("-", "_")
+
+
+def published(paper: str) -> dict[Place, float]:
+    """The numbers of the paper's tables and text, in their order there."""
+    with (folder_of(paper) / "published.csv").open(encoding="utf-8", newline="") as lines:
+        return {(line["where"], line["row"], line["column"]): float(line["value"]) for line in csv.DictReader(lines)}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number as published and as it came out here, with its standard deviation over repetitions."""
+
+    published: float | None = None
+    ours: float | None = None
+    deviation: float | None = None
+
+    @classmethod
+    def of(cls, known: float | None, values: Any) -> Cell:
+        if values is None:
+            return cls(known)
+        values = np.atleast_1d(np.asarray(values, dtype=np.float64))
+        return cls(known, float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else None)
+
+    def __str__(self) -> str:
+        """Published / ours ± deviation; only one number where there is only one."""
+        spread = "" if self.deviation is None else f" ± {shown(self.deviation)}"
+        parts = [shown(self.published)] if self.published is not None else []
+        return " / ".join(parts + ([shown(self.ours) + spread] if self.ours is not None else []))
+
+
+def cells(paper: str, ours: Numbers) -> dict[Place, Cell]:
+    """A cell for each published number, then one for each of our other numbers."""
+    known = published(paper)
+    return {place: Cell.of(known.get(place), ours.get(place)) for place in dict.fromkeys([*known, *ours])}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Results of a reproduction: cells, judged claims, figures, settings."""
+
+    paper: str
+    cells: dict[Place, Cell]
+    claims: list[Judged]
+    pictures: list[Picture] = field(default_factory=list)
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write results.csv, claims.csv, settings.json and the figures."""
+        texts = {
+            "results.csv": _table(
+                COLUMNS, ([*place, *map(_exact, vars(cell).values())] for place, cell in self.cells.items())
+            ),
+            "claims.csv": _table(
+                CLAIM_COLUMNS,
+                (
+                    [claim.rule.id, claim.verdict, column, claim.verdicts[column], claim.shown[column]]
+                    for claim in self.claims
+                    for column in claim.rule.columns
+                ),
+            ),
+            "settings.json": json.dumps(self.settings, indent=2, default=str) + "\n",
+        }
+        for name, text in texts.items():
+            (folder / name).write_text(text, encoding="utf-8")
+        return [*(folder / name for name in texts), *(picture.draw(folder) for picture in self.pictures)]
+
+
+def stored(paper: str) -> Outcome:
+    """The outcome in the results folder of a paper, for its article."""
+    folder = folder_of(paper) / "results"
+
+    def number(text: str) -> float | None:
+        return float(text) if text else None
+
+    with (folder / "results.csv").open(encoding="utf-8", newline="") as lines:
+        found = {tuple(row[:3]): Cell(*map(number, row[3:])) for row in list(csv.reader(lines))[1:]}
+    with (folder / "claims.csv").open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    claims = [
+        Judged(
+            rule,
+            {row["column"]: row["verdict of the column"] for row in rows if row["claim"] == rule.id},
+            {row["column"]: row["ours"] for row in rows if row["claim"] == rule.id},
+        )
+        for rule in rules(paper)
+    ]
+    settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+    return Outcome(paper, found, claims, settings=settings)  # type: ignore[arg-type]
+
+
+# ---- for readers
+
+
+def print_outcome(outcome: Outcome) -> None:
+    """Print the count of verdicts, then the claims, the most important first and with their evidence."""
+    screen = Console(soft_wrap=True)
+    screen.print(f"{outcome.paper}: {count(outcome.claims)}", highlight=False)
+    for number, claim in enumerate(outcome.claims):
+        if number == FIRST:
+            screen.print("\nThe other claims:")
+        screen.print(f"  {claim.verdict:<14} {claim.rule.sentence}", highlight=False, markup=False)
+        for column in claim.rule.columns if number < FIRST else ():
+            found = f"{claim.verdicts[column]} ({claim.shown[column] or 'not measured'})"
+            screen.print(f"                   {column}: {found}", highlight=False, markup=False)
+
+
+def matrix(cells: Mapping[Place, Cell], where: str) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of the table at a place."""
+    here = {place[1:]: str(cell) for place, cell in cells.items() if place[0] == where}
+    columns = list(dict.fromkeys(column for _, column in here))
+    if all(column.isdigit() for column in columns):
+        columns.sort(key=int)
+    rows = dict.fromkeys(row for row, _ in here)
+    return [where, *columns], [[row, *(here.get((row, column), "") for column in columns)] for row in rows]
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = ["", *(map(_line, [header, ["---"] * len(header), *rows])), ""]
+    return "\n".join(lines)
+
+
+def article(paper: str) -> str:
+    """The article: the template with every placeholder replaced by what is stored in the results.
+
+    Placeholders are {{where | row | column}} for one of our numbers, {{published: where | row | column}} for one of the
+    paper's, {{table: where}} for a table, {{count}}, {{claims}}, {{younger rules}} and {{departures}}.
+    """
+    outcome, folder = stored(paper), folder_of(paper)
+    parts = {
+        "count": count(outcome.claims),
+        "claims": _claims(outcome.claims),
+        "younger rules": markdown(
+            ("claim", "verdict before", "verdict now"),
+            [(c.rule.id, c.rule.was, c.verdict) for c in outcome.claims if c.rule in younger(rules(paper))],
+        ),
+        "departures": "\n".join(f"- {line}" for line in (folder / "departures.txt").read_text().splitlines()),
+    }
+
+    def filled(match: re.Match[str]) -> str:
+        key = match[1].strip()
+        if key in parts:
+            return parts[key]
+        if key.startswith("table:"):
+            return markdown(*matrix(outcome.cells, key.removeprefix("table:").strip()))
+        whose = "published" if key.startswith("published:") else "ours"
+        place = tuple(part.strip() for part in key.removeprefix("published:").split("|"))
+        value = getattr(outcome.cells.get(place), whose, None)  # type: ignore[call-overload]
+        if value is None:
+            raise ValueError(f"{folder.name}/article.md: {{{{{key}}}}} is not in results.csv")
+        return f"{value:g}" if whose == "published" else shown(value)
+
+    return re.sub(r"\{\{(.+?)\}\}", filled, (folder / "article.md").read_text(encoding="utf-8"))
+
+
+def write_article(paper: str, folder: Path = DOCS) -> list[Path]:
+    """Write the article and its figures for the docs site."""
+    page = folder / f"{paper}.md"
+    page.write_text(article(paper), encoding="utf-8")
+    figures = sorted((folder_of(paper) / "results").glob("*.svg"))
+    copies = [folder / f"{paper}-{figure.name}" for figure in figures]
+    for figure, copy in zip(figures, copies, strict=True):
+        copy.write_bytes(figure.read_bytes())
+    return [page, *copies]
+
+
+def _claims(claims: Sequence[Judged]) -> str:
+    rows = []
+    for claim in claims:
+        columns = [f"{c}: {claim.verdicts[c]} ({claim.shown[c] or 'not measured'})" for c in claim.rule.columns]
+        if len(set(claim.verdicts.values())) == 1:
+            columns = [f"{c}: {claim.shown[c] or 'not measured'}" for c in claim.rule.columns]
+        rule = f"{claim.rule.sentence} *{claim.rule.where}*"
+        rows.append((rule, f"**{claim.verdict}**", f"{claim.rule.statistic}. {'; '.join(columns)}"))
+    return markdown(("sentence", "verdict", "statistic and result"), rows)
+
+
+def _line(texts: Iterable[str]) -> str:
+    return f"| {' | '.join(texts)} |"
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def shown(value: float | None) -> str:
+    """A number for a reader: two decimals, more for small numbers; a dash if there is none."""
+    if value is None or value != value:
+        return "-"
+    if float(value).is_integer():
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def _exact(value: float | None) -> str:
+    return "" if value is None or value != value else f"{value:.10g}"
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that the numbers depend on."""
+    return {
+        "probewise": __version__,
+        "python": platform.python_version(),
+        **{name: version(name) for name in LIBRARIES},
+    }

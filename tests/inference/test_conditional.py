@@ -1,0 +1,157 @@
+"""`needed`: features that add to all others, clusters of similar features, and nothing on noise."""
+
+import numpy as np
+import pytest
+
+import naive
+from probewise.inference import associated, needed, pairs
+from probewise.inference.additive import STEPS, AdditiveFit, Atoms
+from probewise.inference.table import Table
+from probewise.kernels import permutations as kernels
+
+
+def blocks(random, n_rows, n_columns, correlation=0.7, size=10):
+    shared = np.repeat(random.standard_normal((n_rows, n_columns // size)), size, axis=1)
+    return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * random.standard_normal((n_rows, n_columns))
+
+
+def test_sums_of_copies_equal_their_twin():
+    random = np.random.default_rng(0)
+    fitted, residuals, targets = (random.standard_normal((k, 30)) for k in (2, 2, 3))
+    orders = np.stack([random.permutation(30) for _ in range(4)])
+    out = np.empty((4, 2, 2 + len(STEPS), 3))
+    kernels.conditional_sums(fitted, residuals, orders, targets, STEPS, out)
+    np.testing.assert_allclose(out, naive.conditional_sums(fitted, residuals, orders, targets, STEPS), atol=1e-12)
+
+
+def test_forward_selection_equals_its_twin():
+    random = np.random.default_rng(2)
+    values = random.standard_normal((80, 30))
+    values -= values.mean(axis=0)
+    target = values[:, 4] + 0.7 * values[:, 9] + 0.4 * random.standard_normal(80)
+    target -= target.mean()
+    cost = np.where(np.arange(30) < 20, 0.0, 10.0)
+    atoms = Atoms(values, np.column_stack([np.arange(30)] * 2), cost)
+    assert atoms.forward(target, 10) == naive.forward_selection(values, target, cost, 10)
+
+
+def test_only_needed_features_are_named():
+    """Columns 10 to 19 are noisy copies of columns 0 to 9: five of them are related to y, and none is needed."""
+    n_true = n_false = n_copies_related = 0
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        X = random.standard_normal((300, 120))
+        X[:, 10:20] = X[:, :10] + 1.5 * random.standard_normal((300, 10))
+        y = X[:, :5] @ [1, -1, 1, -1, 1] + random.standard_normal(300)
+        named = needed(X, y, random_state=seed).mask
+        n_true, n_false = n_true + named[:5].sum(), n_false + named[5:].sum()
+        n_copies_related += associated(X, y, random_state=seed).mask[10:15].sum()
+    assert n_true == 30
+    assert n_false <= 0.2 * (n_true + n_false)  # the expected share is 0.1
+    assert n_copies_related >= 20
+
+
+@pytest.mark.parametrize("task", ["numbers", "classes", "three classes"])
+def test_shapes_are_found_for_every_kind_of_target(task):
+    random = np.random.default_rng(1)
+    X = random.standard_normal((500, 80))
+    signal = 3 * np.exp(-(X[:, 3] ** 2)) + 1.2 * X[:, 7] + 0.5 * random.standard_normal(500)
+    y = {"numbers": signal, "classes": signal > np.median(signal)}.get(task)
+    y = np.digitize(signal, np.quantile(signal, [1 / 3, 2 / 3])) if y is None else y
+    assert {3, 7} <= set(np.flatnonzero(needed(X, y, random_state=0).mask))
+
+
+def test_a_cluster_is_named_where_single_columns_cannot_be():
+    random = np.random.default_rng(3)
+    X = blocks(random, 150, 200, correlation=0.95)
+    y = X[:, 13] + X[:, 57] + 0.8 * random.standard_normal(150)
+    found = needed(X, y, random_state=0)
+    clusters = {frozenset(cluster.tolist()) for cluster in found.clusters}
+    assert clusters == {frozenset(range(10, 20)), frozenset(range(50, 60))}
+    assert all(found.mask[cluster[0]] for cluster in found.clusters)
+
+
+NOISE = {
+    "numbers": lambda random, n: random.standard_normal(n),
+    "skewed": lambda random, n: random.lognormal(0, 2, n),
+    "classes": lambda random, n: random.integers(0, 2, n),
+    "rare": lambda random, n: (np.arange(n) < 6).astype(int),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", NOISE)
+def test_noise_is_named_as_rarely_as_stated(kind):
+    named = []
+    for seed in range(40):
+        random = np.random.default_rng([seed, *kind.encode()])
+        named.append(needed(blocks(random, 80, 200), NOISE[kind](random, 80), random_state=seed).mask.any())
+    assert np.mean(named) <= 0.1 + 2 * np.sqrt(0.1 * 0.9 / 40)
+
+
+def test_any_number_of_threads_gives_the_same_bits():
+    random = np.random.default_rng(0)
+    X = blocks(random, 100, 60)
+    y = X[:, 0] + random.standard_normal(100)
+    one, two = (needed(X, y, random_state=3, n_jobs=n) for n in (1, 2))
+    assert np.array_equal(one.p_values, two.p_values)
+    assert np.array_equal(one.q_values, two.q_values)
+
+
+def test_candidates_are_tested_too():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((60, 400))
+    y = random.standard_normal(60)
+    without = needed(X, y, random_state=0).p_values
+    column = int(np.flatnonzero(without == 1)[0])
+    assert needed(X, y, candidates=[column], random_state=0).p_values[column] < 1
+    with pytest.raises(ValueError, match="candidates holds 400"):
+        needed(X, y, candidates=[400])
+
+
+def test_groups_weights_missing_values_and_constant_columns():
+    random = np.random.default_rng(0)
+    patients = np.repeat(np.arange(50), 2)
+    X = random.standard_normal((100, 40)) + random.standard_normal((50, 40))[patients]
+    y = X[:, 2] + 0.5 * random.standard_normal(100)
+    X[random.random(X.shape) < 0.1], X[:, 5] = np.nan, 1.0
+    weights = random.uniform(0, 2, 100)
+    found = needed(X, y, groups=patients, sample_weight=weights, random_state=0)
+    assert found.mask[2]
+    assert found.p_values[5] == 1
+
+
+def test_pairs_equal_their_twin():
+    random = np.random.default_rng(4)
+    X = random.standard_normal((120, 12))
+    y = X[:, 2] * X[:, 5] + 0.3 * random.standard_normal(120)
+    found = pairs(X, y, random_state=0)
+    assert found.pairs[0].tolist() == [2, 5]
+    fit = AdditiveFit.of(Table.of(X, y, groups=None, sample_weight=None, strata=None, task="auto"), [])
+    left = fit.residuals(np.empty(0, int), np.empty(0, int))
+    assert naive.strongest_pair(fit.columns, left) == (2, 5)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "two classes", "three classes"])
+def test_products_are_found_among_many_columns_and_their_features_are_needed(kind):
+    random = np.random.default_rng(0)
+    X = random.standard_normal((300, 1000))
+    product = X[:, 4] * X[:, 9] + 0.3 * random.standard_normal(300)
+    y = {"numbers": product, "two classes": product > 0}.get(kind)
+    y = np.digitize(product, [-0.3, 0.3]) if y is None else y
+    assert pairs(X, y, random_state=0).pairs[0].tolist() == [4, 9]
+    assert {4, 9} <= set(np.flatnonzero(needed(X, y, random_state=0).mask))
+
+
+@pytest.mark.parametrize("kind", NOISE)
+def test_no_pairs_on_noise(kind):
+    named = []
+    for seed in range(40):
+        random = np.random.default_rng([seed, *kind.encode()])
+        named.append(len(pairs(random.standard_normal((80, 100)), NOISE[kind](random, 80), random_state=seed).pairs))
+    assert np.mean(np.array(named) > 0) <= 0.1 + 2 * np.sqrt(0.1 * 0.9 / 40)
+
+
+def test_a_single_column_has_no_pairs():
+    X = np.arange(20.0)[:, None]
+    assert len(pairs(X, X[:, 0] > 9, random_state=0).pairs) == 0

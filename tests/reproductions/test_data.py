@@ -1,0 +1,137 @@
+"""Data recipes: checksums of the real files, builders on raw files made from them, and one sentence for each fault."""
+
+import csv
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.io import savemat
+from sklearn.datasets import load_iris
+
+from probewise.datasets import OPENML, load
+from reproductions import PAPERS, data
+from reproductions.data import RECIPES, SETS, DataError, checksum, from_golub, from_mat, one_set, prepare, save
+
+
+def test_every_data_set_of_a_paper_has_a_recipe_and_a_checksum():
+    assert set(SETS) == set(PAPERS)
+    assert {name for names in SETS.values() for name in names} == set(RECIPES)
+    assert all(len(recipe.checksum) == 16 and recipe.address.startswith("https://") for recipe in RECIPES.values())
+    assert {name for name, recipe in RECIPES.items() if recipe.build is data.from_openml} <= set(OPENML)
+
+
+def test_a_checksum_does_not_depend_on_order_type_or_format():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3, (20, 4)), np.arange(20) % 3
+    order = rng.permutation(20)
+    same = [checksum(X, y), checksum(X[order].astype(float), y[order]), checksum(sp.csr_array(X), y.astype(str))]
+    assert len(set(same)) == 1
+    X[3, 2] += 1
+    assert checksum(X, y) != same[0]
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("name", sorted(RECIPES))
+def test_the_real_files_are_those_of_the_experiments(real_data, name):
+    found = real_data(name)
+    X = (
+        found["X"]
+        if "X" in found
+        else sp.csr_matrix((found["data"], found["indices"], found["indptr"]), found["shape"])
+    )
+    assert checksum(X, found["y"]) == RECIPES[name].checksum
+
+
+@pytest.mark.shared_data
+def test_builders_make_the_real_data_sets_from_raw_files(real_data, tmp_path):
+    coil = real_data("coil20")
+    savemat(tmp_path / "COIL20.mat", {"X": coil["X"].astype(float), "Y": coil["y"][:, None]})
+    built = from_mat("coil20", tmp_path / "COIL20.mat")
+    assert checksum(built["X"], built["y"]) == RECIPES["coil20"].checksum
+    golub = real_data("leukemia")
+    for name, patients in (("train.csv", range(1, 39)), ("test.csv", range(39, 73))):
+        with (tmp_path / name).open("w", newline="") as lines:
+            table = csv.writer(lines)
+            table.writerow(["Gene Description", *(word for p in patients for word in (p, "call"))])
+            for gene, values in enumerate(golub["X"][[p - 1 for p in patients]].T):
+                table.writerow([f"gene {gene}", *(word for value in values for word in (value, "A"))])
+    names = np.where(golub["y"] == 1, "AML", "ALL")
+    (tmp_path / "actual.csv").write_text("patient,cancer\n" + "".join(f"{k},{n}\n" for k, n in enumerate(names, 1)))
+    built = from_golub("leukemia", *(tmp_path / name for name in ("train.csv", "test.csv", "actual.csv")))
+    assert checksum(built["X"], built["y"]) == RECIPES["leukemia"].checksum
+    assert built["train_index"].tolist() == golub["train_index"].tolist()
+
+
+def test_a_set_is_built_verified_and_saved(tmp_path):
+    assert one_set("iris", tmp_path) == "built from https://scikit-learn.org"
+    assert one_set("iris", tmp_path) == "iris.npz is complete (150 x 4)"
+    np.testing.assert_allclose(load("iris", tmp_path).X, load_iris().data)
+
+
+def test_faults_are_one_sentence_with_the_address(tmp_path, monkeypatch):
+    X, y = load_iris(return_X_y=True)
+    X[0, 0] += 1
+    np.savez(tmp_path / "iris.npz", X=X, y=y)
+    with pytest.raises(DataError, match=r"iris.npz is not the data set of the experiments: its checksum is .*https://"):
+        one_set("iris", tmp_path)
+
+    def offline(*arguments, **options):
+        raise OSError("no network")
+
+    monkeypatch.setattr(data, "urlopen", offline)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
+    with pytest.raises(DataError, match=r"COIL20.mat cannot be fetched \(no network\); download it and save it as"):
+        one_set("coil20", tmp_path)
+    with pytest.raises(DataError, match=r"openml.org/d/307 cannot be fetched \(no network\)"):
+        one_set("vowel", tmp_path)
+    with pytest.raises(DataError, match=r"no recipe builds it; the source is https://www\.daviddlewis"):
+        one_set("reuters", tmp_path)
+    lines = []
+    with pytest.raises(DataError, match="2 of 2 data sets are missing: reuters, madelon"):
+        lines.extend(prepare("daf-2013", tmp_path))
+
+
+def test_raw_files_are_fetched_once(tmp_path, monkeypatch):
+    class Answer:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *exception):
+            pass
+
+        def read(self):
+            return b"raw"
+
+    asked = []
+    monkeypatch.setattr(data, "urlopen", lambda address, timeout: asked.append(address) or Answer())
+    for _ in range(2):
+        path = data.fetched(RECIPES["coil20"], "skfeature/data/COIL20.mat", tmp_path / "raw")
+    assert path.read_bytes() == b"raw"
+    assert asked == ["https://raw.githubusercontent.com/jundongl/scikit-feature/master/skfeature/data/COIL20.mat"]
+
+
+def test_sparse_tables_are_saved_sparse(tmp_path):
+    X = sp.csr_matrix(np.eye(4))
+    save(tmp_path / "text.npz", data.Dataset("text", X, np.arange(4)))
+    found = load("text", tmp_path)
+    assert sp.issparse(found.X)
+    np.testing.assert_array_equal(found.X.toarray(), np.eye(4))
+
+
+def test_openml_gives_numeric_columns(tmp_path, monkeypatch):
+    asked = []
+
+    def fetch_openml(*, as_frame, **which):
+        asked.append(which)
+        table = np.array([[1, "a"], [2, "b"]], dtype=object)
+        names, categories = ["x", "color"], {"color": ["a", "b"]}
+        return type(
+            "Bunch", (), {"data": table, "feature_names": names, "categories": categories, "target": ["0", "1"]}
+        )
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    assert load("vowel", tmp_path, openml=True).X.tolist() == [[1.0], [2.0]]
+    assert load("mfeat", tmp_path, openml=True).X.shape == (2, 6)
+    assert asked[:2] == [{"data_id": 307}, {"name": "mfeat-fourier", "version": 1}]
+    with pytest.raises(ValueError, match="leukemia cannot be loaded"):
+        load("leukemia", tmp_path, openml=True)
