@@ -19,7 +19,7 @@ from .engine.tally import positions
 from .engine.units import Units, UnitTable, one_hot
 from .evaluation.sizes import MISSING_CATEGORY
 from .inference import Discoveries
-from .inference.discoveries import q_values
+from .inference.base import q_values
 from .validation import tables
 from .validation.contents import warn_of_id_columns
 from .validation.errors import ParameterError, warn

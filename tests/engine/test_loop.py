@@ -192,7 +192,7 @@ class Relabelled:
 
     def __init__(self, plan, labels):
         self.plan, self.labels = plan, labels
-        self.n_features = plan.n_features
+        self.n_features, self.rounds = plan.n_features, plan.rounds
 
     def draw(self, start, stop):
         subsets = self.plan.draw(start, stop)

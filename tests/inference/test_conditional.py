@@ -6,7 +6,7 @@ import pytest
 import naive
 from probewise.inference import associated, needed, pairs
 from probewise.inference.additive import STEPS, AdditiveFit, Atoms
-from probewise.inference.table import Table
+from probewise.inference.base import Table
 from probewise.kernels import permutations as kernels
 
 

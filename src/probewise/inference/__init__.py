@@ -4,8 +4,8 @@ The tests use the data only; nothing here depends on probes or on a ranking.
 """
 
 from .association import associated
+from .base import Discoveries
 from .conditional import needed
-from .discoveries import Discoveries
 from .interactions import Pairs, pairs
 
 __all__ = ["Discoveries", "Pairs", "associated", "needed", "pairs"]

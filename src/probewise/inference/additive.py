@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
 from .association import CELLS_PER_BATCH, column_functions, rank_functions
+from .base import Table
 from .permutations import target_scores
-from .table import Table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -18,9 +18,8 @@ from sklearn.utils import gen_batches
 from ..executors import Map, in_turn, one_blas_thread, threads
 from ..kernels import permutations as kernels
 from ..validation.parameters import SHARE, check_parameter, seed_of
-from .discoveries import Discoveries, q_values
+from .base import Discoveries, Table, q_values
 from .permutations import Permutations, target_scores, weighted_scores
-from .table import Table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

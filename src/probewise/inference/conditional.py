@@ -23,10 +23,9 @@ from ..kernels import permutations as kernels
 from ..validation.parameters import SHARE, check_parameter, named_columns, seed_of
 from .additive import N_SHAPES, STEPS, AdditiveFit
 from .association import tail_p_values
-from .discoveries import Discoveries, q_values
+from .base import Discoveries, Table, q_values
 from .interactions import scan
 from .permutations import Permutations
-from .table import Table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,18 +1,19 @@
-"""Validated input of the tests: X by batches of columns, the target, weights, groups and strata of rows."""
+"""Input and result of the tests: the validated table, and p-values, q-values and named features."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.stats import false_discovery_control
 from sklearn.utils import check_array, check_consistent_length
 
 from ..criteria.base import Target
 from ..validation.errors import ParameterError
-from ..validation.parameters import checked_weights, plain_labels, require_two_weighted
+from ..validation.parameters import SHARE, check_parameter, checked_weights, plain_labels, require_two_weighted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -70,3 +71,44 @@ def _codes(name: str, labels: Any) -> Ints:
     if labels.ndim != 1:
         raise ParameterError(f"{name} has {labels.ndim} dimensions: give one label for each row")
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Discoveries:
+    """p-values and q-values of all columns, and the columns named at a false discovery rate.
+
+    Attributes
+    ----------
+    p_values, q_values : array of shape (n_features,)
+        q-values are p-values adjusted by the method of Benjamini and Hochberg.
+    clusters : list of arrays of int
+        Neighborhoods of columns that are so similar that they are named as one; the first column represents the
+        neighborhood.
+    fdr : float
+        The allowed expected share of false discoveries.
+    mask : array of bool of shape (n_features,)
+        The named columns.
+    """
+
+    p_values: Floats
+    q_values: Floats
+    fdr: float = 0.1
+    clusters: list[Ints] = field(default_factory=list)
+
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        return np.asarray(self.q_values <= self.fdr)
+
+    def at(self, fdr: float) -> Discoveries:
+        """The same tests at another false discovery rate."""
+        check_parameter("fdr", fdr, SHARE)
+        return replace(self, fdr=fdr)
+
+    def __repr__(self) -> str:
+        n_named = int(self.mask.sum())
+        return f"Discoveries({n_named:,} of {len(self.p_values):,} features at a false discovery rate of {self.fdr:g})"
+
+
+def q_values(p_values: Floats) -> Floats:
+    """p-values adjusted by the method of Benjamini and Hochberg."""
+    return np.asarray(false_discovery_control(p_values)) if len(p_values) else p_values
