@@ -135,7 +135,7 @@ def _strong_pairs(columns: NDArray[np.float32], targets: Floats, block: slice) -
     correlations = first.T @ others / n_rows
     variances = 1 + correlations**2  # of the product of two normal variables
     strength = np.zeros_like(correlations)
-    for target, deviation in zip(targets.astype(np.float32), np.sqrt(scale * n_rows), strict=True):
+    for target, deviation in zip(targets.astype(np.float32), np.sqrt(np.maximum(scale * n_rows, 1e-30)), strict=True):
         sums = (first * (target / np.float32(deviation))[:, None]).T @ others
         strength += sums**2
     strength /= variances
