@@ -1,6 +1,7 @@
 """``probewise compare`` end to end: printed tables, files, plots, resumed studies and Ctrl-C."""
 
 import contextlib
+import errno
 import os
 import re
 import signal
@@ -18,7 +19,7 @@ import probewise
 from probewise import BIF, DAF
 from probewise.io import read_table
 from probewise.stopping import MaxProbes
-from probewise.study import CLASSIFIERS, Study
+from probewise.study import CLASSIFIERS, Study, trial_ledger
 
 COMMAND = [sys.executable, "-m", "probewise"]
 ENVIRONMENT = {**os.environ, "PYTHONWARNINGS": "error", "COLUMNS": "80"}
@@ -224,3 +225,26 @@ def test_sparse_tables_are_compared_without_making_them_dense(tmp_path, compare)
     path = tmp_path / "text.svmlight"
     dump_svmlight_file(sp.csr_matrix(X), y, str(path))
     compare(path, "--methods", "fsdd,all", "--trials", "2", "--sizes", "1,3", "-q", "--n-jobs", "1")
+
+
+def test_a_full_disk_gives_the_trials_so_far(data, tmp_path, succeed, monkeypatch):
+    """Every write after the third fails: the header and two trials are in the file."""
+    n_writes, write = [], os.write
+
+    def full(file, content):
+        if bytes(content[:1]) == b"{":
+            n_writes.append(len(content))
+        if len(n_writes) > 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(file, content)
+
+    ledger = tmp_path / "study.ledger"
+    options = ["--methods", "fsdd", "--trials", 5, "--sizes", "1,2", "--n-jobs", 1, "-q"]
+    with monkeypatch.context() as patch:
+        patch.setattr(trial_ledger.os, "write", full)
+        printed = succeed("compare", data, "--target", "label", *options, "--ledger", ledger, code=3)
+    assert "interrupted after 2 of 5 trials ([Errno 28] No space left on device" in printed.err
+    assert str(ledger) in printed.err
+    assert len(ledger.read_text().splitlines()) == 3
+    succeed("compare", data, "--target", "label", *options, "--ledger", ledger, "--resume")
+    assert len(ledger.read_text().splitlines()) == 6

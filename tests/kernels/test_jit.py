@@ -41,6 +41,15 @@ def test_without_a_folder_to_write_kernels_are_compiled_every_time():
     assert "there is no writable cache folder" in ran(CODE, **own).stderr
 
 
+@pytest.mark.slow
+def test_a_full_disk_does_not_end_a_run(tmp_path):
+    """A limit on the size of files stands for a full disk."""
+    limit = "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+    limit += "resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))\n"
+    ran(limit + CODE, NUMBA_CACHE_DIR=str(tmp_path))
+    assert not any(path.suffix == ".nbc" for path in tmp_path.rglob("*"))
+
+
 def test_a_processor_named_by_the_user_gets_no_instructions_that_it_lacks(monkeypatch):
     try:
         monkeypatch.setenv("NUMBA_CPU_NAME", "generic")

@@ -9,8 +9,7 @@ from tests import naive
 from probewise import DAF, FSDD, MRMR, Tournament
 from probewise.criteria.base import Target
 from probewise.report import ranking_table, render_html, render_markdown, summarize
-from probewise.report.leakage import leaking_columns
-from probewise.report.ranking_table import direction_columns, direction_in_words
+from probewise.report.ranking_table import direction_columns, direction_in_words, leaking_columns
 from probewise.report.sentences import leakage_sentence
 from probewise.stopping import MaxProbes
 

@@ -63,7 +63,8 @@ def test_every_selector_can_be_summarized(name, madelon):
 def test_sections_without_data_are_omitted(saved_run):
     summary = summarize(saved_run[0])
     assert summary["sizes"] is summary["univariate"] is summary["redundancy"] is None
-    assert set(summary["omitted"]) == {"data", "sizes", "nested_score", "univariate", "redundancy", "values"}
+    omitted = {"data", "sizes", "nested_score", "univariate", "redundancy", "values", "predictions"}
+    assert set(summary["omitted"]) == omitted
     assert "the data were not given" in summary["verdict"][1]
     assert summary["data"] == {"rows": None, "features": 40}
     assert summary["interactions"] is not None

@@ -194,7 +194,7 @@ def give_ranking(
 
 
 def _print_leaking_features(selector: Any, table: Table) -> None:
-    from ..report.leakage import leaking_columns
+    from ..report.ranking_table import leaking_columns
     from ..report.sentences import leakage_sentence
 
     order = np.argsort(selector.ranking_, kind="stable")

@@ -214,10 +214,18 @@ def size_curve(
 
     matrix, splits = selector._criterion_input(numbers), splits_for(cv, target, groups, seed=seed)
     missing = getattr(selector, "missing", None)
-    scorer = SubsetScorer.like(criterion, numbers, target, getattr(selector, "scoring", None), missing)
+    scorer = SubsetScorer.like(criterion, numbers, target, scoring_for(selector, target, splits), missing)
     return curve_along(
         choose, matrix, y, target, curve_sizes, splits, scorer, nested=nested, sample_weight=sample_weight
     )
+
+
+def scoring_for(selector: Any, target: Target, splits: Sequence[Split]) -> Any:
+    """The scoring of the selector; for two classes of which one is rare, the area under the ROC curve."""
+    if getattr(selector, "class_weight_", None) is None or target.n_classes != 2:
+        return getattr(selector, "scoring", None)
+    has_both = all(len(np.unique(target.values[part])) == 2 for split in splits for part in split)
+    return "roc_auc" if has_both else None
 
 
 def warn_if_groups_missing(selector: Any, groups: Any) -> None:

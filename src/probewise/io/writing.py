@@ -64,9 +64,10 @@ def _write(frame: pl.DataFrame, path: Path) -> None:
     try:
         with completed_file(path) as file:
             _write_new(frame, file)
-    except OSError:
-        raise
-    except Exception as error:  # polars and xlsxwriter have errors of their own for a full disk
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        # polars and xlsxwriter have errors of their own, without a number, for a full disk
         raise TableError(f"{path} cannot be written ({first_line(error)}): is the disk full?") from error
 
 

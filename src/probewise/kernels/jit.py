@@ -1,14 +1,16 @@
 """Compilation of the kernels by numba: decorators, the disk cache, and a notice while kernels are compiled.
 
-One private attribute of numba is used: the source stamp of a cached kernel. numba compares only the file of the kernel
-itself and would load machine code made from an older version of a helper in another file. The cache it keeps correct is
-worth it: a first `probewise rank` on 100 x 2,000 takes 13.5 s of CPU time, later ones 2.6 s.
+Private attributes of numba are used: the method that stores a kernel, which would end a run on a full disk, and the
+source stamp of a cached kernel. numba compares only the file of the kernel itself and would load machine code made from
+an older version of a helper in another file. The cache that they keep correct is worth it: a first `probewise rank` on
+100 x 2,000 takes 13.5 s of CPU time, later ones 2.6 s.
 """
 
 import hashlib
 import logging
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +81,20 @@ def njit_cached(function: Callable[..., Any]) -> Any:
     except RuntimeError:  # there is no writable folder
         notice.is_cached = False
         return numba.njit(**OPTIONS)(function)
-    compiled._cache._cache_file._source_stamp = SOURCE_STAMP
+    cache = compiled._cache
+    cache._cache_file._source_stamp = SOURCE_STAMP
+    cache.save_overload = _ignoring_full_disk(cache.save_overload)
     return compiled
+
+
+def _ignoring_full_disk(save: Callable[..., None]) -> Callable[..., None]:
+    """A kernel that cannot be stored is compiled again by the next process."""
+
+    def save_if_possible(*arguments: Any) -> None:
+        with suppress(OSError):
+            save(*arguments)
+
+    return save_if_possible
 
 
 def njit_helper(function: Callable[..., Any]) -> Any:

@@ -15,6 +15,7 @@ N_LEAKING = 3  # features named in the warning about target leakage
 N_LISTED = 8  # numbers and names listed in a note
 SETTLED = 0.9  # share of the top that two halves of a run have in common
 IMBALANCED = 0.75  # share of the samples in the largest class
+MEASURES = {"roc_auc": "AUC"}  # names of scores in sentences
 CERTIFIED = "certified: "
 CONVINCING = 2  # standard errors above guessing
 RARE_CLASSES = "Accuracy says little about rare classes: see the recall of each class"
@@ -205,7 +206,7 @@ def _how_many_features(summary: dict[str, Any]) -> str:
 
 
 def _score_in_words(score: dict[str, Any]) -> str:
-    value, error, measure = score["score"], score["std_error"], score["measure"]
+    value, error, measure = score["score"], score["std_error"], MEASURES.get(score["measure"], score["measure"])
     if measure == "accuracy":
         return f"{percent(value)}{'' if error is None else f' ± {percent(error)}'} accuracy on held-out samples"
     return f"cross-validated {measure} = {number(value, 2)}{'' if error is None else f' ± {number(error, 2)}'}"

@@ -34,9 +34,8 @@ from .findings import (
     findings_of_selector,
 )
 from .html import render_html, require_libraries
-from .leakage import leaking_columns
 from .markdown import render_markdown
-from .ranking_table import LABELS, direction_columns, in_label_order, json_numbers, ranking_columns
+from .ranking_table import LABELS, direction_columns, in_label_order, json_numbers, leaking_columns, ranking_columns
 from .sentences import notes_on_run, verdict
 
 FORMAT = 1

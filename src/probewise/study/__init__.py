@@ -35,7 +35,7 @@ from ..validation.errors import ParameterError, warn
 from ..validation.parameters import check_parameter, is_whole, plain_labels, random_of, seed_of, whole_number
 from ..validation.tables import canonical, explained, require_plain
 from .result import STABILITY, StudyResult, corrected_t_test, deviation
-from .trial_ledger import Record, StudyError, TrialLedger, is_trial_ledger
+from .trial_ledger import NotWrittenError, Record, StudyError, TrialLedger, is_trial_ledger
 from .trials import Indices, Trials, WorkerWarnings, select, split_rows
 
 __all__ = [
@@ -186,7 +186,7 @@ class Study:
                         left = seconds / n_done * (len(missing) - n_done)
                         position = f"{n_before + n_done} of {self.trials} trials"
                         progress(f"study: {position}, {seconds:.0f} s, about {left:.0f} s left")
-        except (KeyboardInterrupt, ClusterError) as error:
+        except (KeyboardInterrupt, ClusterError, NotWrittenError) as error:
             n_finished = sum(number < self.trials for number in ledger.trials)
             if not n_finished:
                 raise

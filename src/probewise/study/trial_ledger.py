@@ -35,6 +35,10 @@ def is_trial_ledger(path: str | PathLike[str]) -> bool:
         return file.read(len(SIGNATURE)) == SIGNATURE
 
 
+class NotWrittenError(OSError):
+    """A trial cannot be written to the ledger, because the disk is full or gone."""
+
+
 class TrialLedger:
     """Finished trials in a file of JSON lines: a header with the settings, then one line for each trial.
 
@@ -144,9 +148,12 @@ class TrialLedger:
         if self._file is None:
             return
         data = memoryview(json.dumps(line).encode() + b"\n")
-        while data:
-            data = data[os.write(self._file, data) :]
-        os.fsync(self._file)
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+            os.fsync(self._file)
+        except OSError as error:
+            raise NotWrittenError(error.errno, error.strerror, str(self.path)) from error
 
 
 def _require_settings(settings: Any, feature_names: Any) -> None:

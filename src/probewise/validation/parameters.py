@@ -268,7 +268,8 @@ def completed_file(path: Path) -> Iterator[Path]:
         finally:
             part.unlink(missing_ok=True)
     except OSError as error:
-        error.filename = str(path)
+        if error.errno is not None:
+            error.filename = str(path)
         raise
 
 

@@ -1,0 +1,259 @@
+"""Features named at a false discovery rate of 0.1, on tables with a known truth and on tables of noise.
+
+python -m benchmarks discover [--only truth|protocol|noise|calibration] [--jobs N] [--small]
+
+For each kind of table: the mean number of named features, the share of them that is false, the share of the ten true
+features that is found, and both by neighborhood (a named feature counts as true if it, or a true feature with an
+absolute correlation of 0.5 or more with it, is true). Peers are used where they are installed (ipss, boruta).
+"""
+
+import importlib.util
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy.stats import false_discovery_control
+from sklearn.feature_selection import f_classif, f_regression
+
+from benchmarks.measure import print_table
+from probewise.inference import associated, needed
+
+FDR, TABLES, SMALL = 0.1, 20, 2
+PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "calibration.svg"
+SHAPES = {
+    "linear": lambda x: x,
+    "bump": lambda x: np.exp(-(x**2)),
+    "step": lambda x: (x > 0.7).astype(float),
+}
+TRUTH = (
+    ("independent", "linear", "number"),
+    ("independent", "linear", "class"),
+    ("toeplitz", "linear", "number"),
+    ("blocks", "linear", "number"),
+    ("blocks", "linear", "class"),
+    ("toeplitz", "bump", "number"),
+    ("toeplitz", "bump", "class"),
+    ("toeplitz", "step", "class"),
+    ("independent", "pair", "number"),
+)
+
+
+# ---- tables
+
+
+def design(random, kind, n_rows, n_columns):
+    """Columns: independent, autocorrelated (0.5), or in blocks of 20 with a correlation of 0.7."""
+    X = random.standard_normal((n_rows, n_columns))
+    if kind == "toeplitz":
+        for column in range(1, n_columns):
+            X[:, column] = 0.5 * X[:, column - 1] + np.sqrt(0.75) * X[:, column]
+    elif kind == "blocks":
+        X = np.sqrt(0.7) * np.repeat(random.standard_normal((n_rows, n_columns // 20)), 20, axis=1) + np.sqrt(0.3) * X
+    return (X - X.mean(axis=0)) / X.std(axis=0)
+
+
+def table(kind, shape, response, seed):
+    """X, y and the ten true columns; the signal-to-noise ratio of numbers is 2, the logit slope of classes 3."""
+    random = np.random.default_rng([seed, *f"{kind}{shape}{response}".encode()])
+    n_rows, n_columns = {"linear": (200, 1000), "pair": (500, 200)}.get(shape, (500, 500))
+    X = design(random, kind, n_rows, n_columns)
+    truth = random.choice(n_columns, 10, replace=False)
+    if shape == "pair":
+        signal = sum(X[:, a] * X[:, b] for a, b in truth.reshape(-1, 2))
+    else:
+        signs = np.ones(10) if shape == "bump" else random.choice([-1, 1], 10)
+        signal = sum(sign * SHAPES[shape](X[:, column]) for sign, column in zip(signs, truth, strict=True))
+    signal = (signal - signal.mean()) / signal.std()
+    if response == "number":
+        return X, signal * np.sqrt(2) + random.standard_normal(n_rows), truth
+    return X, (random.random(n_rows) < 1 / (1 + np.exp(-3 * signal))).astype(int), truth
+
+
+def protocol(response, seed):
+    """The protocol of the authors of IPSS: 500 x 500, correlation 0.5, 5 to 15 bumps, random strength of the signal."""
+    random = np.random.default_rng([seed, *f"protocol{response}".encode()])
+    X = design(random, "toeplitz", 500, 500)
+    truth = random.choice(500, random.integers(5, 16), replace=False)
+    signal = sum(np.exp(-(X[:, column] ** 2)) for column in truth)
+    signal = (signal - signal.mean()) / signal.std()
+    if response == "number":
+        return X, signal * np.sqrt(random.uniform(0.5, 2)) + random.standard_normal(500), truth
+    return X, (random.random(500) < 1 / (1 + np.exp(-random.uniform(1, 3) * signal))).astype(int), truth
+
+
+def noise(kind, seed):
+    """X and y without any relation, and the options of the test."""
+    random, options = np.random.default_rng([seed, *kind.encode()]), {}
+    n_rows, n_columns = (200, 300) if kind.startswith("rare") else (60, 500)
+    X, y = random.standard_normal((n_rows, n_columns)), random.integers(0, 2, n_rows)
+    patients = np.repeat(np.arange(20), 3)
+    if "number" in kind:
+        y = random.standard_normal(n_rows)
+    if "skewed" in kind:
+        y = random.lognormal(0, 2, n_rows)
+    if "Cauchy" in kind:
+        X, y = random.standard_cauchy(X.shape), random.standard_cauchy(n_rows)
+    if "rare" in kind:
+        y = np.zeros(n_rows, int)
+        y[random.choice(n_rows, 4 if "2%" in kind else 10, replace=False)] = 1
+    if "lognormal" in kind:
+        X = random.lognormal(0, 1.5, X.shape)
+    if "five classes" in kind:
+        y = random.integers(0, 5, n_rows)
+    if "blocks" in kind:
+        X = design(random, "blocks", n_rows, n_columns)
+    if "weights" in kind:
+        options["sample_weight"] = np.where(np.arange(n_rows) < 5, 50.0, 1.0)
+    if "binary" in kind:
+        X = (random.random(X.shape) < random.uniform(0.02, 0.5, n_columns)).astype(float)
+    if "counts" in kind:
+        X = random.poisson(random.uniform(0.05, 3, n_columns), X.shape).astype(float)
+    if "missing" in kind:
+        X[random.random(X.shape) < random.uniform(0, 0.4, n_columns)] = np.nan
+    if "groups" in kind:
+        X += 2 * random.standard_normal((20, n_columns))[patients]
+        y, options["groups"] = random.integers(0, 2, 20)[patients], patients
+        if "mixed" in kind:
+            y[::7] = 1 - y[::7]
+    if "strata" in kind:
+        batch = random.integers(0, 3, n_rows)
+        X += batch[:, None] * random.standard_normal(n_columns)
+        y, options["strata"] = (random.random(n_rows) < 0.2 + 0.3 * batch).astype(int), batch
+    if "survival" in kind:
+        times, censored = random.exponential(1, n_rows), random.exponential(1.5, n_rows)
+        order = np.argsort(np.minimum(times, censored))
+        events = (times <= censored)[order]
+        y = np.empty(n_rows)
+        y[order] = events - np.cumsum(events / (n_rows - np.arange(n_rows)))
+    return X, y, options
+
+
+NOISE = (
+    "two classes", "five classes", "numbers", "skewed numbers", "Cauchy numbers", "rare class, 2%",
+    "rare class, 5%, lognormal columns", "weights", "weights, numbers", "blocks", "blocks, numbers", "binary columns",
+    "counts, numbers", "binary columns, skewed numbers", "missing values", "missing values, numbers", "groups",
+    "mixed groups", "strata", "survival residuals",
+)  # fmt: skip
+
+
+# ---- methods
+
+
+def _ipss(selector):
+    def method(X, y, seed):
+        from ipss import ipss
+
+        found = ipss(X, y, selector=selector)["q_values"]
+        return [column for column, q_value in found.items() if q_value <= FDR]
+
+    return method
+
+
+def _boruta(X, y, seed):
+    from boruta import BorutaPy
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+
+    forest = (RandomForestClassifier if y.dtype.kind in "iu" else RandomForestRegressor)(max_depth=5)
+    return BorutaPy(forest, n_estimators="auto", random_state=0, max_iter=50).fit(X, y).support_
+
+
+def _f_test(X, y, seed):
+    return false_discovery_control((f_classif if y.dtype.kind in "iu" else f_regression)(X, y)[1]) <= FDR
+
+
+def methods():
+    """Ours, and the peers that are installed."""
+    known = {
+        "needed": lambda X, y, seed: needed(X, y, fdr=FDR, random_state=seed).mask,
+        "associated": lambda X, y, seed: associated(X, y, fdr=FDR, random_state=seed).mask,
+        "F test, Benjamini-Hochberg": _f_test,
+    }
+    if importlib.util.find_spec("ipss"):
+        known |= {"IPSS, L1": _ipss("l1"), "IPSS, boosting": _ipss("gb")}
+    if importlib.util.find_spec("boruta"):
+        known["Boruta"] = _boruta
+    return known
+
+
+def judged(X, truth, named):
+    """Number named, false share, found share, and both shares by neighborhood."""
+    named = np.asarray(named)
+    named = np.flatnonzero(named) if named.dtype == bool else named.astype(int)
+    near = np.abs(X.T @ X[:, truth]) / len(X) >= 0.5
+    near[truth, np.arange(len(truth))] = True
+    if not len(named):
+        return 0, 0.0, 0.0, 0.0, 0.0
+    true, found = np.isin(named, truth).mean(), np.isin(truth, named).mean()
+    return len(named), 1 - true, found, 1 - near[named].any(axis=1).mean(), near[named].any(axis=0).mean()
+
+
+def _one(make, arguments, name, seed):
+    warnings.simplefilter("ignore")
+    X, y, truth = make(*arguments, seed)
+    start = time.perf_counter()
+    named = methods()[name](X, y, seed)
+    return *judged(X, truth, named), time.perf_counter() - start
+
+
+def _rows(make, kinds, n_tables, jobs):
+    for kind in kinds:
+        for name in methods():
+            cells = Parallel(n_jobs=jobs)(delayed(_one)(make, kind, name, seed) for seed in range(n_tables))
+            named, false, found, near_false, near_found, seconds = np.mean(cells, axis=0)
+            error = np.std([cell[1] for cell in cells]) / np.sqrt(n_tables)
+            shares = f"{false:.2f} ± {error:.2f}", f"{found:.2f}", f"{near_false:.2f}", f"{near_found:.2f}"
+            yield ", ".join(kind), name, f"{named:.1f}", *shares, f"{seconds:.1f}"
+
+
+HEADER = ("table", "method", "named", "false", "found", "false, near", "found, near", "seconds")
+
+
+def _any_named(test, kind, seed):
+    warnings.simplefilter("ignore")
+    X, y, options = noise(kind, seed)
+    return bool(test(X, y, fdr=FDR, random_state=seed, **options).mask.any())
+
+
+def _noise_rows(n_tables, jobs):
+    for kind in NOISE:
+        shares = [
+            np.mean(Parallel(n_jobs=jobs)(delayed(_any_named)(test, kind, seed) for seed in range(n_tables)))
+            for test in (associated, needed)
+        ]
+        yield kind, *(f"{share:.2f}" for share in shares)
+
+
+def draw_calibration(n_tables):
+    """Quantiles of the p-values of `associated` on noise against uniform quantiles."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(5, 4.2))
+    for kind in ("two classes", "skewed numbers", "rare class, 2%", "counts, numbers", "mixed groups"):
+        p_values = []
+        for seed in range(n_tables):
+            X, y, options = noise(kind, seed)
+            p_values.append(associated(X, y, random_state=seed, **options).p_values)
+        observed = np.sort(np.concatenate(p_values))
+        expected = (np.arange(len(observed)) + 0.5) / len(observed)
+        shown = np.unique(np.geomspace(1, len(observed), 300).astype(int)) - 1
+        axes.plot(-np.log10(expected[shown]), -np.log10(observed[shown]), label=kind)
+    axes.plot([0, 4.5], [0, 4.5], color="gray", linestyle="--", linewidth=1)
+    axes.set(xlabel="expected −log10 p", ylabel="observed −log10 p", title="p-values of associated on noise")
+    axes.legend(frameon=False)
+    figure.savefig(PICTURE, bbox_inches="tight", metadata={"Date": None})
+    print(f"drawn: {PICTURE.name}")
+
+
+def main(only=None, small=False, jobs=2):
+    n_tables = SMALL if small else TABLES
+    if only in (None, "truth"):
+        print_table("Tables with ten true features", HEADER, list(_rows(table, TRUTH, n_tables, jobs)))
+    if only in (None, "protocol"):
+        print_table("The protocol of IPSS", HEADER, list(_rows(protocol, (("number",), ("class",)), n_tables, jobs)))
+    if only in (None, "noise"):
+        rows = list(_noise_rows(n_tables if small else 5 * TABLES, jobs))
+        print_table("Share of tables of noise with any named feature", ("noise", "associated", "needed"), rows)
+    if only in (None, "calibration"):
+        draw_calibration(n_tables)
