@@ -21,7 +21,7 @@ from probewise.cli import console, run
 from probewise.cli.console import print_ranking
 from probewise.datasets import make_madelon
 from probewise.io import read_table
-from probewise.report import summary
+from probewise.report import summary as report_summary
 from probewise.stopping import MaxProbes, MaxTime
 
 COMMAND = [sys.executable, "-m", "probewise"]
@@ -392,7 +392,7 @@ def test_ctrl_c_before_the_first_probe_is_reported(data, succeed, monkeypatch):
 
 @pytest.mark.parametrize(("n_written", "where"), [(0, "summarize"), (1, "save")])
 def test_ctrl_c_while_reports_are_written_leaves_the_ranking(data, tmp_path, succeed, monkeypatch, n_written, where):
-    calls, original = [], getattr(summary, where)
+    calls, original = [], getattr(report_summary, where)
 
     def interrupting(*arguments, **named):
         calls.append(arguments)
@@ -400,7 +400,7 @@ def test_ctrl_c_while_reports_are_written_leaves_the_ranking(data, tmp_path, suc
             raise KeyboardInterrupt
         return original(*arguments, **named)
 
-    monkeypatch.setattr(summary, where, interrupting)
+    monkeypatch.setattr(report_summary, where, interrupting)
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
     options = ["--target", "label", "--n-probes", 60, "--out", tmp_path / "ranking.csv"]
     printed = succeed("rank", data, *options, "--report", paths[0], "--report", paths[1], code=3)
@@ -430,7 +430,7 @@ def test_ctrl_c_while_a_stored_run_is_reported(data, tmp_path, succeed, rank, mo
         raise KeyboardInterrupt
 
     rank(data, "--target", "label", "--n-probes", 60, "--ledger", tmp_path / "run.ledger")
-    monkeypatch.setattr(summary, "summarize", interrupting)
+    monkeypatch.setattr(report_summary, "summarize", interrupting)
     printed = succeed("report", tmp_path / "run.ledger", "--out", tmp_path / "a.json", code=130)
     assert printed.err == "probewise: interrupted before there was a result\n"
 

@@ -28,7 +28,7 @@ SELECTORS = [name for name in probewise.__all__ if not name.endswith("Classifier
 
 def game(J, n_features, n_probes, **options):
     """A DAF run in which J is a given function of the set of features."""
-    identity = np.tile(np.arange(n_features, dtype=float), (3, 1))
+    identity = np.arange(n_features) + 0.1 * np.arange(3)[:, None]
     daf = DAF(criterion=lambda X, y: J(set(X[0].astype(int))), stop=MaxProbes(n_probes), random_state=0, **options)
     return daf.fit(identity)
 

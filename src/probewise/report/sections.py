@@ -419,12 +419,15 @@ def univariate(findings: Findings, data: Data) -> dict[str, Any]:
 
 
 def _univariate_criterion(findings: Findings, data: Data) -> Criterion | None:
-    """The criterion of the run if it is fast on single features, else a fast one; None if the table is too large."""
+    """The criterion of the run, or a part of it, if it is fast on single features, else a fast one.
+
+    None if the table is too large.
+    """
     rows, features = data.X.shape
     if rows * features > UNIVARIATE_CELLS or (data.is_classification and data.smallest_class < 2):
         return None
-    criterion = findings.criterion
-    is_quick_knn = isinstance(criterion, KNN) and rows**2 * features <= UNIVARIATE_DISTANCES
-    if isinstance(criterion, Linear | NaiveBayes) or is_quick_knn:
-        return criterion
+    for criterion in getattr(findings.criterion, "parts", (findings.criterion,)):
+        is_quick_knn = isinstance(criterion, KNN) and rows**2 * features <= UNIVARIATE_DISTANCES
+        if isinstance(criterion, Linear | NaiveBayes) or is_quick_knn:
+            return criterion
     return NaiveBayes() if data.is_classification else Linear(task="regression")
