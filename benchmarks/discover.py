@@ -20,7 +20,7 @@ from sklearn.feature_selection import f_classif, f_regression
 from benchmarks.measure import print_table
 from probewise.inference import associated, needed
 
-FDR, TABLES, SMALL = 0.1, 20, 2
+FDR, TABLES, NOISE_TABLES, SMALL = 0.1, 10, 40, 2
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "calibration.svg"
 SHAPES = {
     "linear": lambda x: x,
@@ -253,7 +253,7 @@ def main(only=None, small=False, jobs=2):
     if only in (None, "protocol"):
         print_table("The protocol of IPSS", HEADER, list(_rows(protocol, (("number",), ("class",)), n_tables, jobs)))
     if only in (None, "noise"):
-        rows = list(_noise_rows(n_tables if small else 5 * TABLES, jobs))
+        rows = list(_noise_rows(n_tables if small else NOISE_TABLES, jobs))
         print_table("Share of tables of noise with any named feature", ("noise", "associated", "needed"), rows)
     if only in (None, "calibration"):
         draw_calibration(n_tables)
