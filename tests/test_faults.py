@@ -9,6 +9,7 @@ import threading
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -22,7 +23,7 @@ from probewise.criteria import Function
 from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger, LedgerError
 from probewise.engine.loop import ProbeError
-from probewise.executors import ClusterError, executor
+from probewise.executors import ClusterError, executor, require_complete
 from probewise.stopping import MaxProbes, Rule
 from probewise.study import Study
 
@@ -491,3 +492,13 @@ def test_await_gives_up_on_a_dead_process():
         process.wait()
         with pytest.raises(AssertionError, match="the process ended"):
             await_(lambda: False, process)
+
+
+def test_a_cluster_lost_while_a_size_curve_is_made_is_not_taken_for_ctrl_c():
+    """A lost scheduler ended the fit of a fold, and the report with a KeyboardInterrupt without a word."""
+    fitted = SimpleNamespace(stop_reason_="interrupted after 200 probes: the Dask scheduler is gone")
+    with pytest.raises(ClusterError, match="the Dask scheduler is gone"):
+        require_complete(fitted)
+    with pytest.raises(KeyboardInterrupt):
+        require_complete(SimpleNamespace(stop_reason_="interrupted after 200 probes"))
+    require_complete(SimpleNamespace(stop_reason_="the limit of 200 probes was reached"))

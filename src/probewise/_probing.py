@@ -20,6 +20,7 @@ from .criteria.base import Target, note_on_task, require_trainable, stable_text
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
 from .engine.loop import ProbeError, run_probes
 from .engine.probes import MIN_EXPECTED_SIZE
+from .engine.regression import SAME
 from .engine.run import Run
 from .engine.schedule import Schedule
 from .engine.settings import COMMAND, Settings
@@ -384,7 +385,7 @@ def _warn_if_flat(run: Run) -> None:
     if len(J) < FEWEST_COMPARED or run.units.n_units < FEWEST_COMPARED or run.ledger.failures is not None:
         return
     low, high = float(J.min()), float(J.max())
-    if low == high:
+    if high - low <= SAME * max(abs(low), abs(high)):
         warn(f"J is {low:.6g} for all probes: the scores are tied, and the ranking is the order of the columns")
         return
     n_rows = min(run.settings.shape[0], MANY_ROWS)

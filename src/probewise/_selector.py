@@ -22,7 +22,7 @@ from .inference import Discoveries
 from .inference.base import q_values
 from .validation import tables
 from .validation.contents import warn_of_id_columns
-from .validation.errors import ParameterError, warn
+from .validation.errors import ParameterError
 from .validation.parameters import named_columns, number_of, plain_labels, warn_of_another_order
 from .validation.stores import Stored, as_dense, is_stored, readable_type
 from .validation.tables import scaled
@@ -107,8 +107,6 @@ class Selector(SelectorMixin, BaseEstimator):
         elif not accepts.nan:
             tables.require_finite(X, names, accepts.remedy)
         self._n_selected(X.shape[1])
-        if not isinstance(X, Stored) and _are_constant(X):
-            warn(f"all {X.shape[1]} columns of X are constant: no feature can be related to y, and all are tied")
         return X, y
 
     def _checked_store(self, X: Any, y: Any, with_target: bool, reset: bool) -> tuple[Any, Any]:
@@ -376,11 +374,6 @@ def _without_underflow(fit: Any) -> Any:
             return fit(*args, **kwargs)
 
     return wrapped
-
-
-def _are_constant(X: Any) -> bool:
-    """Whether all rows of X, two or more, are equal; the first difference ends the search."""
-    return X.shape[0] > 1 and all((X[[row]] != X[[0]]).sum() == 0 for row in range(1, X.shape[0]))
 
 
 def n_selected_units(selector: Any, units: Units) -> int:

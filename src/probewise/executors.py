@@ -41,6 +41,13 @@ class ClusterError(ConnectionError):
     """The cluster does not exist, is lost, or cannot do the work."""
 
 
+def require_complete(selector: Any) -> None:
+    """Raise the error that ended a fit early: a partial ranking is of no use in a size curve or a trial."""
+    reason = str(getattr(selector, "stop_reason_", ""))
+    if reason.startswith("interrupted"):
+        raise ClusterError(reason) if ": " in reason else KeyboardInterrupt
+
+
 def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
     """A map over workers; its results come in the order of the items, for any kind and number of workers.
 

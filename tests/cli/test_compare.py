@@ -246,5 +246,5 @@ def test_a_full_disk_gives_the_trials_so_far(data, tmp_path, succeed, monkeypatc
     assert "interrupted after 2 of 5 trials ([Errno 28] No space left on device" in printed.err
     assert str(ledger) in printed.err
     assert len(ledger.read_text().splitlines()) == 3
-    succeed("compare", data, "--target", "label", *options, "--ledger", ledger, "--resume")
+    succeed("compare", data, "--target", "label", *options, "--ledger", ledger)
     assert len(ledger.read_text().splitlines()) == 6

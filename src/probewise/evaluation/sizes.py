@@ -17,6 +17,7 @@ from ..criteria import Criterion, as_criterion
 from ..criteria.base import Split, Target
 from ..display import small_table
 from ..engine.probes import Subsets
+from ..executors import require_complete
 from ..stopping import MaxProbes
 from ..validation.errors import warn
 from ..validation.parameters import is_whole
@@ -359,8 +360,7 @@ def ranked_on_rows(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has warned
         copy.fit(rows_of(X, rows), y[rows], **arguments)
-    if str(getattr(copy, "stop_reason_", "")).startswith("interrupted"):
-        raise KeyboardInterrupt  # the copy has a partial ranking, but a curve must be complete
+    require_complete(copy)
     return copy
 
 

@@ -21,6 +21,7 @@ from ..criteria.base import stable_text
 from ..engine.fingerprints import fingerprint
 from ..engine.loop import working_time
 from ..engine.settings import UNNAMED
+from ..executors import require_complete
 from .trial_ledger import Record
 
 SIZE_PARAMETERS = ("n_features_to_select", "k")
@@ -121,8 +122,7 @@ def select(selector: Any, X: Any, y: Any, sizes: Sequence[int]) -> list[Indices]
     backward = getattr(selector, "direction", None) == "backward"
     _set_size(selector, min(sizes) if backward else max(sizes))
     selector.fit(X, y)
-    if str(getattr(selector, "stop_reason_", "")).startswith("interrupted"):
-        raise KeyboardInterrupt  # the selector kept a partial result, but a trial must be complete
+    require_complete(selector)
     return [_at_size(selector, X, y, size) for size in sizes]
 
 
