@@ -325,11 +325,11 @@ def test_out_of_memory_halves_the_batch_and_keeps_the_bits(criterion, monkeypatc
     subsets, scores, tried, limit = ProbePlan(20, 9, seed=1).draw(0, 50), scorer._scores, [], {}
     expected = scorer(subsets.indices, subsets.offsets)
 
-    def failing(batch, groups):
+    def failing(batch):
         tried.append(len(batch.sizes))
         if len(batch.sizes) > limit["most"]:
             raise torch.OutOfMemoryError("CUDA out of memory")
-        return scores(batch, groups)
+        return scores(batch)
 
     monkeypatch.setattr(scorer, "_scores", failing)
     for limit["most"] in (49, 12, 1):
@@ -343,7 +343,7 @@ def test_out_of_memory_halves_the_batch_and_keeps_the_bits(criterion, monkeypatc
 def test_other_failures_of_a_device_say_what_to_do(monkeypatch):
     scorer = KNN(3).bind(np.eye(12), np.arange(12) % 2, 3).to("cpu")
 
-    def failing(batch, groups):
+    def failing(batch):
         raise RuntimeError("Triton Error [CUDA]: invalid argument")
 
     monkeypatch.setattr(scorer, "_scores", failing)
