@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from types import FunctionType
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold, StratifiedKFold, check_cv
 from sklearn.utils.multiclass import type_of_target
 
@@ -23,6 +22,14 @@ from ..engine.settings import UNNAMED
 from ..validation.errors import ParameterError, warn
 from ..validation.parameters import checked_groups, require_finite_target
 from ..validation.tables import SQUARED
+
+if TYPE_CHECKING:  # mypy accepts any argument of a dataclass whose base it cannot see
+
+    class BaseEstimator:
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+        def set_params(self, **params: Any) -> Any: ...
+else:
+    from sklearn.base import BaseEstimator
 
 Floats = NDArray[np.float64]
 MOST_CLASSES = 1000

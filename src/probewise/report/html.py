@@ -97,6 +97,7 @@ def _shown_columns(labels: dict[str, str]) -> dict[str, str]:
     """Columns of the table and their headings; the ends of intervals are shown next to the value or on hover."""
     first = [name for name in FIRST_COLUMNS if name in labels]
     names = [*first, *(name for name in labels if name not in (*first, "rank_high", *INTERVAL_ENDS))]
+    names = [name for name in names if name not in ("related", "needed")]  # the q-values say so
     shown = display_columns({name: labels[name] for name in names})
     if "rank_low" in shown:
         shown["rank_low"] = "rank (95% CI)"
