@@ -100,7 +100,7 @@ class Discoveries:
         return np.asarray(self.q_values <= self.fdr)
 
     def at(self, fdr: float) -> Discoveries:
-        """The same tests at another false discovery rate."""
+        """Repeat the naming at another false discovery rate."""
         check_parameter("fdr", fdr, SHARE)
         return replace(self, fdr=fdr)
 
