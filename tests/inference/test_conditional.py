@@ -89,6 +89,17 @@ def test_noise_is_named_as_rarely_as_stated(kind):
     assert np.mean(named) <= 0.1 + 2 * np.sqrt(0.1 * 0.9 / 40)
 
 
+def test_replicates_of_noise_are_not_needed():
+    """Three nearly equal rows of each patient are one observation of y."""
+    named = []
+    for seed in range(8):
+        random, patients = np.random.default_rng(seed), np.repeat(np.arange(30), 3)
+        X = random.standard_normal((30, 300))[patients] + 0.3 * random.standard_normal((90, 300))
+        y = random.integers(0, 2, 30)[patients]
+        named.append(needed(X, y, groups=patients, random_state=seed).mask.any())
+    assert sum(named) <= 2
+
+
 def test_any_number_of_threads_gives_the_same_bits():
     random = np.random.default_rng(0)
     X = blocks(random, 100, 60)

@@ -62,21 +62,23 @@ class Atoms:
             self._products[atom] = self.values.T @ self.values[:, atom]
         return self._products[atom]
 
-    def forward(self, target: Floats, most: int) -> list[int]:
+    def forward(self, target: Floats, most: int, n_independent: int | None = None) -> list[int]:
         """The atoms chosen by forward selection; ``target`` is centered like the atoms.
 
         Each step adds the atom that explains most, net of its cost. The model with the smallest extended BIC is kept.
+        ``n_independent`` is the number of independent rows, or of groups of rows; None: all rows.
         """
         n_rows, n_atoms = self.values.shape
+        n_independent = n_rows if n_independent is None else n_independent
         price = TERM_PRICE * np.log(n_atoms)
         products, norms = self.values.T @ target, self.norms.copy()
         left = float(target @ target)
         chosen: list[int] = []
         directions: list[Floats] = []  # inner products of all atoms with each orthonormal direction
-        best, n_best, total_price = n_rows * np.log(left / n_rows), 0, 0.0
+        best, n_best, total_price = n_independent * np.log(left / n_rows), 0, 0.0
         while len(chosen) < most and len(chosen) - n_best < PATIENCE:
             is_new = norms > LEAST_NORM * np.maximum(self.norms, 1e-12)
-            gains = np.where(is_new, products**2 / np.maximum(norms, 1e-12) - self.cost * left / n_rows, -np.inf)
+            gains = np.where(is_new, products**2 / np.maximum(norms, 1e-12) - self.cost * left / n_independent, -np.inf)
             atom = int(np.argmax(gains))
             if gains[atom] <= 0:
                 break
@@ -89,7 +91,7 @@ class Atoms:
             chosen.append(atom)
             left = max(left - step**2, 1e-12 * n_rows)
             total_price += price + self.cost[atom]
-            value = n_rows * np.log(left / n_rows) + total_price
+            value = n_independent * np.log(left / n_rows) + total_price
             if value < best:
                 best, n_best = value, len(chosen)
         return chosen[:n_best]
@@ -136,7 +138,7 @@ class AdditiveFit:
         lines = Atoms(_weighted(columns, weights), _twice(np.arange(n_columns)), np.zeros(n_columns))
         candidates = list(also)
         for target in targets:
-            model = lines.forward(target, _most_terms(table))
+            model = lines.forward(target, _most_terms(table), table.n_independent)
             left = np.abs(lines.values.T @ lines.residual(target, np.array(model)))
             candidates += [*model, *np.argsort(-left, kind="stable")[:N_RESIDUAL].tolist()]
         for evidence in (strength[:, 0], strength[:, 1:].max(axis=1)):
@@ -160,7 +162,7 @@ class AdditiveFit:
             np.concatenate([self.atoms.owners, owners]),
             np.concatenate([self.atoms.cost, np.full(len(owners), SHAPE_COST)]),
         )
-        models = [atoms.forward(target, _most_terms(self.table)) for target in self.targets]
+        models = [atoms.forward(target, _most_terms(self.table), self.table.n_independent) for target in self.targets]
         return replace(self, atoms=atoms, models=models)
 
     def residuals(self, without: Ints, support: Ints) -> Floats:
@@ -177,7 +179,7 @@ class AdditiveFit:
 
 
 def _most_terms(table: Table) -> int:
-    return max(5, table.n_rows // ROWS_PER_TERM)
+    return max(2, table.n_independent // ROWS_PER_TERM)
 
 
 def _weighted(columns: Floats, weights: Floats) -> Floats:

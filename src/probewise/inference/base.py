@@ -55,6 +55,11 @@ class Table:
         return len(self.target)
 
     @property
+    def n_independent(self) -> int:
+        """Number of independent rows: the number of groups, if there are groups."""
+        return self.n_rows if self.groups is None else len(np.unique(self.groups))
+
+    @property
     def n_columns(self) -> int:
         return int(self.X.shape[1])
 
