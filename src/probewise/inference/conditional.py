@@ -75,9 +75,10 @@ def needed(
 
     Notes
     -----
-    The test is exact if the distribution of a candidate given the other columns is known, whatever the model of y
-    (Candès et al. 2018; Liu et al. 2022). Here it is estimated, so error rates are approximate; they are measured in
-    ``benchmarks``. The model of y without a candidate is the model chosen with it, minus its terms.
+    A conditional randomization test is exact if the distribution of a candidate given the other columns is known and
+    the model of y does not use the candidate (Candès et al. 2018; Liu et al. 2022). Here the distribution is estimated,
+    and the model of y is the one chosen with the candidate, minus its terms, so error rates are approximate.
+    ``python -m benchmarks discover`` measures them.
 
     Examples
     --------
