@@ -20,7 +20,6 @@ from probewise.datasets import make_madelon
 from probewise.evaluation import size_curve
 from probewise.plots import (
     ConvergenceDisplay,
-    InteractionDisplay,
     RankingDisplay,
     SizeCurveDisplay,
     StabilityDisplay,
@@ -29,8 +28,6 @@ from probewise.plots import (
     save_study,
 )
 from probewise.plots.drawing import COLORS
-from probewise.report.sections import interactions
-from probewise.report.summary import findings_of
 from probewise.stopping import MaxProbes
 from probewise.study import Study
 
@@ -173,12 +170,11 @@ def test_names_are_not_read_as_mathematics():
 
 def test_displays_draw_into_given_axes(daf, result):
     figure = Figure()
-    axes = figure.subplots(1, 4)
+    axes = figure.subplots(1, 3)
     displays = [
         RankingDisplay.from_estimator(daf, ax=axes[0]),
         SizeCurveDisplay.from_study(result, ax=axes[1]),
         StabilityDisplay.from_study(result, ax=axes[2]),
-        InteractionDisplay.from_estimator(daf, ax=axes[3]),
     ]
     assert all(display.ax_ is ax and display.figure_ is figure for display, ax in zip(displays, axes, strict=True))
     assert all(ax.get_xlabel() and ax.get_ylabel() for ax in axes)
@@ -291,44 +287,10 @@ def test_one_trial_has_no_stability():
         StabilityDisplay.from_study(study({"bif": BIF()}, [1, 2], trials=1))
 
 
-# ---- interactions
-
-
-def test_the_heat_map_and_the_report_have_the_same_numbers(daf):
-    display = InteractionDisplay.from_estimator(daf, top=20)
-    reported = interactions(findings_of(daf))
-    np.testing.assert_allclose(display.contrast, np.array(reported["contrast"], dtype=float))
-    np.testing.assert_allclose(display.std_errors, np.array(reported["std_error"], dtype=float))
-
-
-def test_interactions_and_copies_are_visible():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(300, 20))
-    X[:, 3] = X[:, 2]
-    y = X[:, 0] * X[:, 1] + X[:, 2] > 0
-    daf = DAF(stop=MaxProbes(4000), max_probe_size=6, random_state=0).fit(X, y)
-    display = InteractionDisplay.from_estimator(daf, top=4)
-    place = {int(name): k for k, name in enumerate(display.names)}
-    assert set(place) == {0, 1, 2, 3}
-    assert display.contrast[place[0], place[1]] > 0.1
-    assert display.contrast[place[2], place[3]] < -0.1
-    assert display.is_significant()[place[0], place[1]]
-    assert display.is_significant()[place[2], place[3]]
-    image = display.ax_.images[0]
-    np.testing.assert_array_equal(image.get_array().filled(np.nan), display.contrast)
-    assert image.norm.vmin == -image.norm.vmax
-
-
-def test_pairs_in_few_common_probes_are_not_drawn(table):
-    singles = DAF(criterion="linear", stop=MaxProbes(400), max_probe_size=1, random_state=0).fit(*table)
-    with pytest.raises(ValueError, match=r"use more or larger probes \(there were 400\)"):
-        InteractionDisplay.from_estimator(singles)
-
-
 # ---- errors
 
 
-@pytest.mark.parametrize("display", [RankingDisplay, ConvergenceDisplay, InteractionDisplay])
+@pytest.mark.parametrize("display", [RankingDisplay, ConvergenceDisplay])
 def test_unfitted_selectors_are_refused(display):
     with pytest.raises(NotFittedError, match="DAF instance is not fitted"):
         display.from_estimator(DAF())
@@ -343,8 +305,6 @@ def test_unsuitable_selectors_are_refused(table):
     fsdd, kbest = FSDD().fit(*table), SelectKBest().fit(*table)
     with pytest.raises(ValueError, match="SelectKBest has no ranking_: give a fitted selector of Probewise"):
         RankingDisplay.from_estimator(kbest)
-    with pytest.raises(ValueError, match="FSDD has no run_: give a fitted DAF"):
-        InteractionDisplay.from_estimator(fsdd)
     with pytest.raises(ValueError, match="FSDD has no history_: give a fitted DAF"):
         ConvergenceDisplay.from_estimator(fsdd)
     with pytest.raises(ValueError, match="GaussianNB has no ranking_ and no scores_"):

@@ -4,6 +4,7 @@ import builtins
 import io
 import re
 import sys
+import time
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
@@ -16,7 +17,7 @@ from rich.table import Table
 from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 
-from probewise import DAF, FSDD, SFFS
+from probewise import DAF, FSDD, SFFS, Tournament
 from probewise.criteria import KNN, Average, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
@@ -32,6 +33,7 @@ from probewise.progress import (
     ProgressState,
     RateLimited,
     Throttled,
+    TopFeatures,
     live_line,
     live_progress,
     one_line,
@@ -52,7 +54,7 @@ def state():
 
 def test_names_are_text(state):
     console = Console(file=io.StringIO(), width=200)
-    console.print(panel(ProgressState(state, NAMES, "DAF", 0.5), 1000.0))
+    console.print(panel(ProgressState(state, TopFeatures(NAMES)(state), "DAF", 0.5), 1000.0))
     shown = console.file.getvalue()
     for text in (
         "[/]",
@@ -64,8 +66,32 @@ def test_names_are_text(state):
     ):
         assert text in shown
     assert "x" * 41 not in shown
-    assert one_line(ProgressState(state, NAMES, "DAF", None), 1000.0).count("\n") == 0
-    assert one_line(ProgressState(state, None, "DAF", None), 1000.0).endswith("top: 0, 1, 2, 3")
+    assert one_line(ProgressState(state, TopFeatures(NAMES)(state), "DAF", None), 1000.0).count("\n") == 0
+    assert one_line(ProgressState(state, TopFeatures(None)(state), "DAF", None), 1000.0).endswith("top: 0, 1, 2, 3")
+
+
+def test_a_tournament_shows_its_current_ranking():
+    data = make_madelon(150, 120, random_state=0)
+    states = []
+    tournament = Tournament(n_probes=1200, random_state=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TopFeatures, "__call__", lambda self, state, is_last: states.append(state) or [])
+        tournament.set_params(verbose=1).fit(data.X, data.y)
+    assert states[-1].n_probes == 1200
+    best = np.argsort(tournament.ranking_)[:8]
+    assert TopFeatures(None)(states[-1], is_last=True) == [str(feature) for feature in best]
+    daf0 = np.argsort(-tournament.run_.tally.daf0())[:8]
+    assert daf0.tolist() != best.tolist()  # the sums of all rounds rank features that were dropped
+
+
+def test_the_current_ranking_is_not_computed_all_the_time(state):
+    calls = []
+    slow = replace(state, current_scores=lambda: calls.append(time.sleep(0.01)) or np.arange(4.0))
+    top = TopFeatures(["a", "b", "c", "d"])
+    assert [top(slow)[0] for _ in range(5)] == ["d"] * 5
+    assert len(calls) == 1
+    top(slow, is_last=True)
+    assert len(calls) == 2
 
 
 def test_lines_are_rare_and_speed_is_of_this_session(state):
@@ -135,8 +161,8 @@ def test_the_share_done_is_that_of_the_rule(state):
     assert (Settled() | MaxTime(60)).share_done(state) == 0.5
     assert (Settled() & MaxTime(60)).share_done(state) is None
     assert MaxTime(10).share_done(state) == 1.0
-    assert ProgressState(state, None, "DAF", 0.25).seconds_left == 90
-    assert ProgressState(state, None, "DAF", None).seconds_left is None
+    assert ProgressState(state, [], "DAF", 0.25).seconds_left == 90
+    assert ProgressState(state, [], "DAF", None).seconds_left is None
 
 
 def test_nothing_is_shown_unless_asked(state, capsys):
@@ -154,7 +180,7 @@ def test_one_line_stays(state, capsys):
         progress(state)
         assert capsys.readouterr().err == ""
     stamp, line = re.fullmatch(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (.*)\n", capsys.readouterr().err).groups()
-    assert line == one_line(ProgressState(state, None, "DAF", None), float("nan"))
+    assert line == one_line(ProgressState(state, TopFeatures(None)(state), "DAF", None), float("nan"))
     assert datetime.fromisoformat(stamp) <= datetime.now()
     with live_progress(1):
         pass
@@ -178,7 +204,10 @@ def test_what_is_held_back_is_shown_at_the_end():
 
 def test_what_is_not_known_yet_is_left_out(state):
     first = State(4, 2.0, state.tally, (Look(4, 1.0, value_change=np.nan),))
-    assert one_line(ProgressState(first, None, "DAF", None), np.nan) == "DAF: 4 probes, 2 s, top: 0, 1, 2, 3"
+    assert (
+        one_line(ProgressState(first, TopFeatures(None)(first), "DAF", None), np.nan)
+        == "DAF: 4 probes, 2 s, top: 0, 1, 2, 3"
+    )
 
 
 def test_a_log_says_when_how_far_and_how_long_still(state, capsys):

@@ -18,7 +18,7 @@ from .engine.run import Run
 from .engine.tally import positions
 from .engine.units import Units, UnitTable, one_hot
 from .evaluation.sizes import MISSING_CATEGORY
-from .inference import Discoveries
+from .inference import Discoveries, Pairs
 from .inference.base import q_values
 from .validation import tables
 from .validation.contents import warn_of_id_columns
@@ -217,6 +217,7 @@ class RunResultsMixin:
     ranking_: NDArray[np.int64]
     n_jobs: int | None
     _tests: dict[str, Discoveries]
+    _data: Any  # of ``fit``; not saved with the selector
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
@@ -280,21 +281,37 @@ class RunResultsMixin:
         """q-value of each feature: the smallest false discovery rate at which it is related to the target."""
         return self._tested("associated").q_values
 
+    def interactions(self, fdr: float = DEFAULT_FDR) -> Pairs:
+        """Pairs of features that act together on the target, beyond what each of them does alone (`inference.pairs`).
+
+        Parameters
+        ----------
+        fdr : float, default=0.1
+            As in `stands_out`.
+        """
+        return pairs_of_units(*self._test_data("pairs"), self.run_, fdr, **self._test_options())
+
     def _tested(self, test: str) -> Discoveries:
         """A test of all features, by its name in `inference`, on the data of ``fit``; it runs when first needed."""
         check_is_fitted(self, "run_")
         if test not in self._tests:
-            data = getattr(self, "_data", None)
-            if data is None:
-                raise ParameterError(
-                    f"a loaded selector has no data to test features on: call probewise.inference.{test}(X, y), or "
-                    "test the features before the selector is saved"
-                )
-            options = {"groups": data.groups, "sample_weight": data.sample_weight, "n_jobs": self.n_jobs}
-            self._tests[test] = discoveries_of_units(
-                test, data.table, data.y, data.is_classification, self.run_, **options
-            )
+            data = self._test_data(test)
+            self._tests[test] = discoveries_of_units(test, *data, self.run_, **self._test_options())
         return self._tests[test]
+
+    def _test_data(self, test: str) -> tuple[UnitTable, Any, bool | None]:
+        """The columns of the units, the target, and whether it has classes."""
+        check_is_fitted(self, "run_")
+        data = getattr(self, "_data", None)
+        if data is None:
+            raise ParameterError(
+                f"a loaded selector has no data to test features on: call probewise.inference.{test}(X, y), or "
+                "test the features before the selector is saved"
+            )
+        return data.table, data.y, data.is_classification
+
+    def _test_options(self) -> dict[str, Any]:
+        return {"groups": self._data.groups, "sample_weight": self._data.sample_weight, "n_jobs": self.n_jobs}
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the data of ``fit``; results of tests are kept."""
@@ -337,15 +354,8 @@ def discoveries_of_units(
     over units (Benjamini and Hochberg).
     """
     units, columns = table.units, table.columns
-    if is_classification is None:
-        raise ParameterError("features can only be tested against one column of classes or numbers: y is none")
-    if isinstance(table.matrix, Stored):
-        raise ParameterError(
-            f"features are tested in memory, and X is in a store: call probewise.inference.{test}(X[:, columns], y) "
-            "for columns that fit into memory"
-        )
-    options: dict[str, Any] = {"groups": groups, "sample_weight": sample_weight, "n_jobs": n_jobs}
-    options |= {"task": "classification" if is_classification else "regression", "random_state": run.plan.seed}
+    options = _options_of_test(test, table, is_classification, run)
+    options |= {"groups": groups, "sample_weight": sample_weight, "n_jobs": n_jobs}
     tested = np.ones(table.matrix.shape[1], dtype=bool)
     if test == "needed":
         # The levels of a category add up to 1, so that none is needed given the others: the first one is left out.
@@ -363,6 +373,35 @@ def discoveries_of_units(
     p_values = np.minimum.reduceat(p_values[columns.indices], columns.offsets[:-1]) * n_tested
     p_values = np.minimum(p_values, 1.0)
     return Discoveries(units.per_feature(p_values), units.per_feature(q_values(p_values)))
+
+
+def _options_of_test(test: str, table: UnitTable, is_classification: bool | None, run: Run) -> dict[str, Any]:
+    """Task and seed of a test; an error where features cannot be tested."""
+    if is_classification is None:
+        raise ParameterError("features can only be tested against one column of classes or numbers: y is none")
+    if isinstance(table.matrix, Stored):
+        raise ParameterError(
+            f"features are tested in memory, and X is in a store: call probewise.inference.{test}(X[:, columns], y) "
+            "for columns that fit into memory"
+        )
+    return {"task": "classification" if is_classification else "regression", "random_state": run.plan.seed}
+
+
+def pairs_of_units(
+    table: UnitTable, y: Any, is_classification: bool | None, run: Run, fdr: float, **options: Any
+) -> Pairs:
+    """`inference.pairs` for features; the first feature stands for its group, and pairs within a unit do not count."""
+    options |= _options_of_test("pairs", table, is_classification, run)
+    found = inference.pairs(table.matrix, y, fdr=fdr, **options)
+    units, columns = table.units, table.columns
+    if units.are_features and len(columns.indices) == len(columns):
+        return found
+    feature_of = np.full(table.matrix.shape[1], -1)  # features of ``keep`` have no unit
+    feature_of[columns.indices] = np.repeat(units.members.indices[units.members.offsets[:-1]], columns.sizes)
+    pairs = np.sort(feature_of[found.pairs], axis=1)
+    first = np.sort(np.unique(pairs, axis=0, return_index=True)[1])
+    first = first[(pairs[first, 0] >= 0) & (pairs[first, 0] != pairs[first, 1])]
+    return Pairs(pairs[first], found.q_values[first], fdr)
 
 
 def _without_underflow(fit: Any) -> Any:

@@ -146,7 +146,7 @@ class DAF(RunResultsMixin, Selector):
         Why the run stopped, in words.
     run_ : Run
         The finished run: ``run_.ledger.values()`` are J of probe 0, 1, ...; ``run_.feature_plan.probe(i)`` is probe i;
-        ``run_.coefficient(name)``, ``run_.certainty()``, ``run_.interactions()`` and more are computed from these.
+        ``run_.coefficient(name)``, ``run_.certainty()`` and more are computed from these.
     criterion_ : Criterion
         The criterion used.
     notes_ : list of str

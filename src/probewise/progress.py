@@ -12,8 +12,6 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import numpy as np
-
 from .display import shown, span
 from .engine.tally import positions
 from .stopping import Rule, State
@@ -24,7 +22,8 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 0.25
 LINE_SECONDS = 5.0
 SOON = 1.0  # seconds; after a first block this short the second one comes soon
-TOP = 8
+TOP, LINE_TOP = 8, 5
+PAUSE = 20  # times as long as the current ranking took, before it is computed again
 MIN_PROBE_SHARE = 0.2  # share of the time spent on probes, where the work between them is overestimated
 
 Verbose = int | Callable[[str], None]
@@ -37,7 +36,7 @@ class ProgressState:
     """The values shown during a run; ``share`` is the share that is done, None where not known."""
 
     state: State
-    names: Sequence[str] | None
+    top: list[str]  # features that rank first now
     title: str
     share: float | None
     estimate: TimeEstimate | None = None
@@ -92,8 +91,11 @@ def live_progress(
     limit = None if stop is None else stop.max_probes
     estimate = None if limit is None or effort is None else TimeEstimate(limit, effort)
 
+    top_features = TopFeatures(names)
+
     def progress_state_of(state: State) -> ProgressState:
-        return ProgressState(state, names, title, None if stop is None else stop.share_done(state), estimate)
+        share = None if stop is None else stop.share_done(state)
+        return ProgressState(state, top_features(state, is_last=share == 1), title, share, estimate)
 
     with _displayed(verbose, progress_state_of, title) as display:
 
@@ -251,13 +253,23 @@ class Throttled(RateLimited[State]):
         return (state.n_probes - first.n_probes) / worked if worked > 0 else float("nan")
 
 
-def top_names(state: State, names: Sequence[str] | None, top: int = TOP) -> list[str]:
-    """The best features of the current round by DAF0; features that were dropped are not shown."""
-    every = state.tally.daf0()
-    scores = np.full(len(every), np.nan)
-    scores[state.active] = every[state.active]
-    best = positions(scores).argsort()[:top]
-    return [shown(names[feature]) if names is not None else str(feature) for feature in best.tolist()]
+class TopFeatures:
+    """Names of the features that rank first now.
+
+    The regression of a tournament takes a while for many features, so it is repeated only after twenty times as long.
+    """
+
+    def __init__(self, names: Sequence[str] | None) -> None:
+        self.names, self.best, self.due = names, list[int](), 0.0
+
+    def __call__(self, state: State, *, is_last: bool = False) -> list[str]:
+        started = time.perf_counter()
+        if is_last or started >= self.due:
+            scores = state.tally.daf0() if state.current_scores is None else state.current_scores()
+            self.best = positions(scores).argsort()[:TOP].tolist()
+            now = time.perf_counter()
+            self.due = now + PAUSE * (now - started)
+        return [shown(self.names[feature]) if self.names is not None else str(feature) for feature in self.best]
 
 
 def one_line(progress_state: ProgressState, speed: float) -> str:
@@ -267,7 +279,7 @@ def one_line(progress_state: ProgressState, speed: float) -> str:
         f"{speed:,.0f}/s" if speed == speed else "",
         f"{state.seconds:.0f} s",
         f"{progress_state.share:.0%} done, about {span(left)} left" if left else "",
-        f"top: {', '.join(top_names(state, progress_state.names, 5))}",
+        f"top: {', '.join(progress_state.top[:LINE_TOP])}",
     ]
     return ", ".join(filter(None, parts))
 
@@ -288,7 +300,7 @@ def panel(progress_state: ProgressState, speed: float) -> Table:
     grid = Table.grid()
     grid.add_row(table)
     grid.add_row(f"[dim]{measures}")
-    grid.add_row(Text.assemble(("top now: ", "dim"), ", ".join(top_names(state, progress_state.names))))
+    grid.add_row(Text.assemble(("top now: ", "dim"), ", ".join(progress_state.top)))
     return grid
 
 

@@ -84,15 +84,15 @@ class State:
         Has ``mean`` (of J), ``covers(n_probes)`` and ``daf0()``.
     looks : tuple of Look
         The last two looks, the later one last.
-    active : array of int
-        The features, or units, that take part in the current round.
+    current_scores : callable or None
+        In a tournament, a function that returns the coefficient of each unit now, NaN for dropped units.
     """
 
     n_probes: int
     seconds: float
     tally: TallySoFar
     looks: tuple[Look, ...] = ()
-    active: Any = ...  # all of them
+    current_scores: Callable[[], Any] | None = None
 
     @property
     def look(self) -> Look | None:

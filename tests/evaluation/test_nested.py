@@ -7,7 +7,7 @@ import naive
 from probewise import DAF, FSDD, Tournament
 from probewise.criteria import Linear
 from probewise.evaluation import nested_score, size_curve
-from probewise.evaluation.nested import NestedScore, _probes_of_a_copy
+from probewise.evaluation.nested import NestedScore, probes_of_a_copy
 from probewise.evaluation.sizes import SizeCurve
 from probewise.stopping import MaxProbes
 
@@ -68,8 +68,8 @@ def test_repeats_are_fixed():
     assert usual.curve.scores[:5].tolist() == once.curve.scores.tolist()
     assert len(nested_score(fitted, X, y, repeats=3, groups=np.arange(20) // 2).scores) == 5
     daf = DAF(stop=MaxProbes(2000), random_state=0).fit(X, y)
-    assert _probes_of_a_copy(daf) == 1000
-    assert _probes_of_a_copy(Tournament(n_probes=300, time_limit=60, random_state=0).fit(X, y)) == 30
+    assert probes_of_a_copy(daf) == 1000
+    assert probes_of_a_copy(Tournament(n_probes=300, time_limit=60, random_state=0).fit(X, y)) == 30
     with pytest.raises(ValueError, match="repeats=0 must be"):
         nested_score(fitted, X, y, repeats=0)
 

@@ -68,9 +68,6 @@ def test_results_print_as_small_tables(saved_run, madelon):
     assert lines[0].startswith("Certainty of 40 coefficients")
     assert lines[1].split()[:3] == ["feature", "rank", "coefficient"]
     assert lines[-1] == "and 30 more"
-    pairs = repr(daf.run_.interactions(top=5)).splitlines()
-    assert pairs[0] == "Interactions: 10 pairs of 5 features, by descending |z|"
-    assert len(pairs) == 12
     curve = size_curve(FSDD().fit(*madelon), *madelon, sizes=[1, 2, 5], nested=True)
     lines = repr(curve).splitlines()
     assert lines[0] == "SizeCurve: accuracy by number of features, ranked again in each fold"
@@ -115,14 +112,14 @@ def test_in_a_real_kernel():
         "data = probewise.datasets.make_madelon(60, 20, random_state=0)",
         "daf = probewise.DAF(stop=probewise.stopping.MaxProbes(400), random_state=0, verbose=1).fit(data.X, data.y)",
         "probewise.report.show_report(daf, data.X, data.y)",
-        "daf.run_.interactions(top=3)",
+        "daf.interactions()",
     ]
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in code])
     NotebookClient(book, timeout=120, kernel_name="python3").execute()
     fitted, page, pairs = (cell["outputs"] for cell in book.cells[2:])
     assert "DAF: 400 probes" in fitted[-1]["data"]["text/plain"]
     assert page[0]["data"]["text/html"].startswith("<iframe ")
-    assert pairs[0]["data"]["text/plain"].startswith("Interactions: 3 pairs of 3 features")
+    assert pairs[0]["data"]["text/plain"].startswith("Pairs(")
 
 
 def test_a_report_of_a_sparse_matrix_names_words(tmp_path):

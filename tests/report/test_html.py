@@ -216,7 +216,7 @@ def test_names_are_text_in_markdown(summary):
 
 def test_markdown_of_a_study(study):
     text = render_markdown(summarize(study[0]))
-    assert "## Comparison of methods: 3 splits" in text
+    assert "## Comparison of methods\n\n3 splits" in text
     assert "| bif − fsdd |" in text
 
 

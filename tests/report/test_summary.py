@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from itertools import product
 
 import numpy as np
 import pytest
@@ -16,9 +15,8 @@ from probewise.cli.console import print_comparison
 from probewise.criteria import KNN, NAMES, Average, NaiveBayes, Scorer, in_prose
 from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger
-from probewise.engine.replay import MIN_PROBES_PER_MEAN
 from probewise.evaluation import size_curve
-from probewise.report import render_html, render_json, render_markdown, summarize
+from probewise.report import render_html, render_json, render_markdown, summarize, to_frame
 from probewise.report.study import _on_accuracy, _on_pairs, sentences_on_study
 from probewise.stopping import MaxProbes, Settled
 from probewise.study import Study, StudyError
@@ -63,7 +61,7 @@ def test_every_selector_can_be_summarized(name, madelon):
 def test_sections_without_data_are_omitted(saved_run):
     summary = summarize(saved_run[0])
     assert summary["sizes"] is summary["univariate"] is summary["redundancy"] is None
-    omitted = {"data", "sizes", "nested_score", "univariate", "redundancy", "values", "predictions"}
+    omitted = {"data", "sizes", "nested_score", "univariate", "redundancy", "values", "predictions", "selection"}
     assert set(summary["omitted"]) == omitted
     assert "the data were not given" in summary["verdict"][1]
     assert summary["data"] == {"rows": None, "features": 40}
@@ -93,11 +91,12 @@ def test_a_ledger_and_its_selector_give_the_same_report(saved_run, madelon):
     daf, path = saved_run
     X, y = madelon
     ours, theirs = summarize(daf, X, y), summarize(path, X, y)
+    del ours["ranking"]["columns"]["selected_in"], ours["ranking"]["labels"]["selected_in"]  # needs a selector
     for part in ("data", "convergence", "univariate", "redundancy", "interactions", "ranking"):
         assert ours[part] == theirs[part], part
     together = ", but together features predict better than guessing"  # only a selector can be run again to see this
-    first = ours["verdict"][0].replace(together, "").partition(" rank first")[0]
-    assert first == theirs["verdict"][0].partition(" rank first")[0]
+    first = ours["verdict"][0].replace(together, "").partition(" rank first")[0].partition(" Two ")[0]
+    assert first == theirs["verdict"][0].partition(" rank first")[0].partition(" Two ")[0]
     assert "not measured: the method has to be run again" in theirs["verdict"][1]
     assert theirs["run"]["seed"] == 3
     assert theirs["repeat"]["command"] is None  # it was not started by the command line
@@ -197,71 +196,76 @@ def test_the_verdict_on_noise():
         assert how_many.startswith("No number of features predicts convincingly better than guessing")
 
 
-def naive_contrast(daf, first, second):
-    """Contrast of four means over probes; J is centered by groups of similar probe sizes."""
-    probes = [set(daf.run_.feature_plan.probe(i).tolist()) for i in range(daf.n_probes_)]
-    values = daf.run_.ledger.values()
-    counts = np.bincount([len(probe) for probe in probes])
-    group_of = [int(counts[:size].sum()) // MIN_PROBES_PER_MEAN for size in range(len(counts))]
-    groups = np.array([group_of[len(probe)] for probe in probes])
-    left = values - np.array([values[groups == group].mean() for group in groups])
-    cells = {(a, b): [] for a, b in product((True, False), repeat=2)}
-    for probe, value in zip(probes, left, strict=True):
-        cells[first in probe, second in probe].append(value)
-    error = np.sqrt(sum(np.var(cell) / len(cell) for cell in cells.values()))
-    mean = {key: np.mean(cell) for key, cell in cells.items()}
-    return mean[True, True] - mean[True, False] - mean[False, True] + mean[False, False], error
+def pairs_table(n_rows=250):
+    """0 and 1 act only together, 2 alone, 3 is nearly a copy of 2; the other columns are noise."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((n_rows, 30))
+    y = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * random.standard_normal(n_rows) > 0
+    X[:, 3] = X[:, 2] + 0.2 * random.standard_normal(n_rows)
+    return X, y
 
 
-def test_interactions_are_the_contrast_of_four_means():
-    daf = game(lambda S: len(S & {0, 1, 2}) + 2.0 * ({0, 1} <= S) - 1.5 * ({1, 2} <= S), 6, 1500)
-    part = summarize(daf)["interactions"]
-    assert sorted(part["features"]) == [f"x{k}" for k in range(6)]
-    for i, j in product(range(6), repeat=2):
-        if i == j:
-            assert part["contrast"][i][j] is None
-            continue
-        expected = naive_contrast(daf, int(part["features"][i][1:]), int(part["features"][j][1:]))
-        np.testing.assert_allclose((part["contrast"][i][j], part["std_error"][i][j]), expected, rtol=1e-9)
-    signs = {frozenset((pair["first"], pair["second"])): pair["contrast"] for pair in part["strongest"]}
-    assert signs[frozenset({"x0", "x1"})] > 1
-    assert signs[frozenset({"x1", "x2"})] < -0.7
+def test_related_needed_features_and_pairs_are_in_every_format():
+    X, y = pairs_table()
+    tournament = Tournament(n_probes=600, random_state=0).fit(X, y)
+    summary = summarize(tournament, X, y, target="state")
+    columns, part = summary["ranking"]["columns"], summary["interactions"]
+    named = dict(zip(columns["feature"], columns["needed"], strict=True))
+    assert named["x0"]
+    assert named["x1"]
+    assert named["x2"] or named["x3"]
+    assert part["pairs"][0]["only_together"]
+    assert {part["pairs"][0][key] for key in ("first", "second")} == {"x0", "x1"}
+    assert part["pairs"][0]["q_value"] == tournament.interactions().q_values[0]
+    cluster = dict(zip(columns["feature"], columns["cluster"], strict=True))
+    assert cluster["x2"] == cluster["x3"] in ("x2", "x3")
+    assert cluster["x0"] is None
+    verdict = summary["verdict"][0]
+    assert "related to state at a false discovery rate of 10%" in verdict
+    assert "needed given the others; 1 of these can be exchanged for a neighbor." in verdict
+    assert "x0 and x1 matter only together." in verdict
+    for page in (render_html(summary), render_markdown(summary), render_json(summary)):
+        assert "x0 and x1 matter only together" in page
+        assert "One of 2 similar features is needed" in page or page.startswith("{")
+    halves = summary["selection"]
+    assert f"Two random halves of the samples have {halves['shared']:.1f} of their top 7 features in common" in verdict
+    assert columns["selected_in"][0] == 1
+    for name in ("rank_low", "rank_high", "in_top"):  # they would only describe the last round
+        assert name not in columns
+        assert name not in to_frame(tournament, "polars")
 
 
-@pytest.mark.slow
-def test_pairs_and_groups_are_in_every_format():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((300, 12))
-    y = X[:, 0] * X[:, 1] + X[:, 2] > 0
-    X[:, 3] = X[:, 2] + 0.05 * rng.standard_normal(300)
-    daf = DAF(stop=MaxProbes(3000), max_probe_size=6, random_state=0).fit(X, y)
-    summary = summarize(daf, X, y)
-    part, best = summary["interactions"], daf.run_.redundancy(X)[0].names
-    assert part["pairs"] == 66
-    assert part["groups"] == [
-        {"features": list(best), "evidence": ["both"], "sentence": str(daf.run_.redundancy(X)[0])}
-    ]
-    for pair, reported in zip(daf.run_.interactions().pairs(), part["strongest"], strict=False):
-        assert (reported["first"], reported["second"], reported["kind"]) == (pair.first, pair.second, pair.kind)
-        assert (reported["z"], reported["p_holm"], reported["std_error"]) == (pair.z, pair.p, pair.std_error)
-    sentence = f"{best[0]} and {best[1]} are redundant; {best[0]} alone is enough"
-    for text in (render_html(summary), render_markdown(summary), render_json(summary)):
-        assert sentence in text
-    for text in (render_html(summary), render_markdown(summary)):
-        assert "worth more together" in text
-        assert "&lt;0.001" in text
-        assert "shown by the probes, and highly correlated" in text
-    without = summarize(daf)["interactions"]
-    assert without["groups"][0]["evidence"] == ["probes"]
-    noise = summarize(DAF(stop=MaxProbes(600), random_state=0).fit(X[:, 4:], y), X[:, 4:], y)
-    assert noise["interactions"]["groups"] == []
-    assert "features can replace another" in render_html(noise)
-    assert "No top feature can replace another." in render_markdown(noise)
+def test_the_report_has_three_parts():
+    X, y = pairs_table(100)
+    summary = summarize(Tournament(n_probes=300, random_state=0).fit(X, y), X, y)
+    titles = ["Which features predict best?", "Which features are related or needed?", "How well do they predict?"]
+    for page, mark in ((render_html(summary), ">{}</h2>"), (render_markdown(summary), "\n## {}\n")):
+        places = [page.index(mark.format(title)) for title in titles]
+        assert places == sorted(places)
+    assert summary["inference"]["explanation"].count(". ") == 2  # the two questions in three sentences
+    assert summary["inference"]["explanation"] in render_markdown(summary)
 
 
-def test_pairs_without_common_probes_are_omitted():
-    summary = summarize(game(lambda S: 1.0 if 3 in S else 0.0, 300, 600, max_probe_size=2))
-    assert "fewer than 10 probes" in summary["omitted"]["interactions"]
+def test_pairs_of_noise_are_not_named():
+    random = np.random.default_rng(3)
+    X, y = random.standard_normal((100, 60)), np.arange(100) % 2
+    summary = summarize(Tournament(n_probes=300, random_state=0).fit(X, y), X, y)
+    assert summary["interactions"]["pairs"] == []
+    for page in (render_html(summary), render_markdown(summary)):
+        assert "No pair is named at a false discovery rate of 10%" in page
+    without = summarize(Tournament(n_probes=300, random_state=0).fit(X, y), X, y, inference=False)
+    assert without["omitted"]["interactions"] == "the tests of features were switched off"
+    assert "Which features are related or needed?" not in render_html(without)
+
+
+def test_pairs_of_categories_and_groups_are_pairs_of_features():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((300, 12))
+    X[:, 4] = random.integers(0, 3, 300)
+    y = np.where(X[:, 4] == 1, X[:, 7], -X[:, 7]) > 0
+    options = {"n_probes": 300, "random_state": 0}
+    tournament = Tournament(categorical_features=[4], feature_groups=[[7, 8]], **options).fit(X, y)
+    assert tournament.interactions().pairs[0].tolist() == [4, 7]
 
 
 # ---- from the data

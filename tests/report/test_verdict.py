@@ -16,7 +16,7 @@ PREDICTIONS |= {"AUC 0.52": RARE | {"auc": 0.52}, "numbers": {"rmse": 1.5, "r2":
 def summary(related, needed, beats, predictions, leakage, notes):
     columns = {"feature": ["a", "b", "c"], "score": [3.0, 2.0, None]}
     columns |= {"related": [k < (related or 0) for k in range(3)], "needed": [k < (needed or 0) for k in range(3)]}
-    tests = None if related is None else {"n_related": related, "n_needed": needed, "fdr": 0.1}
+    tests = None if related is None else {"n_related": related, "n_needed": needed, "fdr": 0.1, "clusters": []}
     return {
         "ranking": {"columns": columns},
         "header": {"target": "state"},
@@ -26,6 +26,8 @@ def summary(related, needed, beats, predictions, leakage, notes):
         "sizes": SIZES | {"beats_guessing": beats, "nested": beats is not None},
         "predictions": PREDICTIONS[predictions],
         "convergence": None,
+        "interactions": None,
+        "selection": None,
         "run": {"stop_reason": None},
         "omitted": {"nested_score": "the data were not given"},
         "leakage": leakage,
@@ -58,3 +60,18 @@ def test_no_sentence_contradicts_another(related, needed, beats, predictions):
             assert ("do not read meaning into it" in text) == (beats is None or not predicts(facts))
         assert text.startswith("Check the data first: 40% of the rows") == bool(notes)
         assert ("Possible target leakage: c" in text) == bool(leakage)
+
+
+def test_pairs_clusters_and_stability_are_in_the_verdict():
+    facts = summary(2, 1, True, "none", [], [])
+    facts["inference"]["clusters"] = [["a", "d"]]
+    facts["interactions"] = {"pairs": [{"first": "b", "second": "c", "only_together": False}]}
+    facts["selection"] = {"top": 20, "shared": 6.4, "shared_by_chance": 0.4}
+    assert verdict(facts)[0] == (
+        "2 features are related to state at a false discovery rate of 10%. 1 is needed given the others; it can be "
+        "exchanged for a neighbor. The best one is a. b and c act together. Two random halves of the samples have 6.4 "
+        "of their top 20 features in common (0.4 by chance)."
+    )
+    facts = summary(0, 0, False, "none", [], [])
+    facts["interactions"] = {"pairs": [{"first": "b", "second": "c", "only_together": True}]}
+    assert verdict(facts)[0].endswith("10% on its own. b and c matter only together.")

@@ -159,8 +159,8 @@ def rank(
         str | None,
         o.method_option(
             metavar="NAME",
-            help="tournament (the default) to predict with few features; daf to learn which features matter and how "
-            f"certain that is; or a method without probes: {', '.join(inputs.RANKING_METHODS[2:])}.",
+            help="tournament (the default) to predict with few features; daf to learn how much each feature adds to "
+            f"others; or a method without probes: {', '.join(inputs.RANKING_METHODS[2:])}.",
         ),
     ] = None,
     criterion: o.Criterion = None,

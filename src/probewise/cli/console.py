@@ -26,6 +26,7 @@ from ..report.ranking_table import (
     direction_of_selector,
     discoveries_of,
     display_columns,
+    named_clusters,
     target_of_selector,
 )
 from ..validation.tables import columns_not_finite
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 
 # Columns of the ranking that only files have, and those that only a wide terminal has room for.
 FILE_COLUMNS = ("dropped_in_round", "rank_low", "rank_high", "in_top", "lower_in", "fold_change", *INTERVAL_ENDS)
-WIDE_COLUMNS, WIDE = ("q_related", "needed", "q_needed", "higher_in", "difference", "correlation"), 101
+WIDE_COLUMNS, WIDE = ("q_related", "needed", "q_needed", "cluster", "higher_in", "difference", "correlation"), 101
 SIZES_SHOWN = 6
 SIGNIFICANT = 0.05
 NARROWEST = 64
@@ -279,7 +280,10 @@ def summary_of(selector: Any, names: Sequence[str], tests: Mapping[str, Discover
     n_named = {name: int(found.mask.sum()) for name, found in tests.items()}
     sentences = []
     if tests:
-        sentences.append(inference_sentence(n_named["related"], n_named["needed"], tests["related"].fdr))
+        n_clusters = len(named_clusters(tests))
+        sentences.append(
+            inference_sentence(n_named["related"], n_named["needed"], tests["related"].fdr, n_clusters=n_clusters)
+        )
     sentences += notes_on_run(run, names)
     seconds = run.ledger.seconds
     speed = f", {selector.n_probes_ / seconds:,.0f} per second" if seconds else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,13 +149,9 @@ class RunningStats:
         self.coefficients[:] = np.nan
 
     def state(self) -> State:
-        return State(
-            self.n_known,
-            self.ledger.seconds_at(self.n_known),
-            self.whole.view(),
-            self.looks,
-            self.plan.rounds[-1].active,
-        )
+        scores = getattr(self.schedule, "scores", None)
+        scores = None if scores is None else partial(scores, self.plan, self.ledger)
+        return State(self.n_known, self.ledger.seconds_at(self.n_known), self.whole.view(), self.looks, scores)
 
     def look(self) -> Look:
         """Measure the watched quantities against the previous look."""

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from ..stopping import ORDER, VALUE, Look
 from ..validation.errors import ParameterError
-from ..validation.parameters import check_parameter, whole_number
+from ..validation.parameters import check_parameter
 from .certainty import Certainty, moderated_errors
-from .interactions import Group, Interactions, columns_of, correlations, interactions_between
 from .ledger import Ledger
 from .probes import ProbePlan
 from .regression import Regression
@@ -192,27 +191,6 @@ class Run:
         errors = self.unit_coefficient(coefficient)[1]
         return np.where(self.feature_tally.counts == 1, np.nan, self.units.per_feature(errors))
 
-    # ---- pairs of features
-
-    def interactions(self, top: int = 20) -> Interactions:
-        """Interactions between the best ``top`` features: which pairs help each other, and which are redundant."""
-        check_parameter("top", top, whole_number(2))
-        best = self.best(top)
-        return interactions_between(self, best, self.names(best))
-
-    def redundancy(self, X: Any = None, top: int = 20) -> list[Group]:
-        """Groups of redundant features among the best ``top``, the best of each group first.
-
-        Evidence comes from the probes: a feature adds nothing where the other one is present. With X, an array of the
-        numbers of ``fit``, columns with an absolute correlation of at least 0.9 count too.
-        """
-        if X is not None and np.shape(X)[1] != self.units.n_features:
-            raise ParameterError(
-                f"X has {np.shape(X)[1]:,} columns, but the run has {self.units.n_features:,} features"
-            )
-        interactions = self.interactions(top)
-        return interactions.groups(None if X is None else correlations(columns_of(X, interactions.features)))
-
     # ---- convergence
 
     def looks(self, *, check_every: int | None = None, tops: Sequence[int] = ()) -> list[Look]:
@@ -238,8 +216,3 @@ class Run:
         if self.in_rounds:
             columns["dropped_in_round"] = self.dropped_in_round()
         return columns
-
-    @cached_property
-    def size_adjusted_tally(self) -> Tally:
-        """Sums per feature of J minus its mean over probes of similar size: larger probes score higher anyway."""
-        return size_adjusted_tally(self.feature_plan, self.ledger)

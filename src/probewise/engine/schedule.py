@@ -143,6 +143,13 @@ class Schedule:
             n_probes, active[positions_of_units <= np.partition(positions_of_units, n_kept - 1)[n_kept - 1]]
         )
 
+    def scores(self, plan: ProbePlan, ledger: Ledger) -> Floats:
+        """The coefficient of each unit so far, for a display of progress; NaN for dropped units."""
+        design, active = Design(plan, ledger, n_threads=self.n_threads), plan.rounds[-1].active
+        out = np.full(plan.n_features, np.nan)
+        out[active] = design.of_features(design.solve(RIDGE, tolerance=TOLERANCE) / design.roots, active)
+        return out
+
     def end_of_round(self, plan: ProbePlan) -> int | None:
         """The probe at which the current round ends; None in the last round."""
         return next(iter(self.ends[len(plan.rounds) - 1 :]), None)

@@ -1,6 +1,8 @@
-"""Evaluation of a fitted selector: the size curve and nested cross-validation."""
+"""Evaluation of a fitted selector: size curve, nested cross-validation and selection frequencies."""
 
 from .nested import NestedScore as NestedScore
+from .nested import SelectionFrequency as SelectionFrequency
 from .nested import nested_score as nested_score
+from .nested import selection_frequency as selection_frequency
 from .sizes import SizeCurve as SizeCurve
 from .sizes import size_curve as size_curve

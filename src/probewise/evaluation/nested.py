@@ -1,4 +1,4 @@
-"""Nested cross-validation: rank, choose the number of features and train on some rows, then score other rows."""
+"""Evaluation by repeated fits to some of the rows: nested cross-validation and selection frequencies."""
 
 from __future__ import annotations
 
@@ -12,12 +12,30 @@ from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import confusion_matrix, roc_auc_score
+from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..criteria.base import Target
 from ..validation.parameters import check_parameter, whole_number
-from .sizes import CONVINCING, FOLDS, Columns, Floats, SizeCurve, size_curve
+from ..validation.tables import is_frame
+from .sizes import (
+    CONVINCING,
+    FOLDS,
+    MISSING_CATEGORY,
+    Columns,
+    Floats,
+    SizeCurve,
+    TooFewRows,
+    columns_at_sizes,
+    criterion_of,
+    ranked_on_rows,
+    require_splittable,
+    size_curve,
+    splits_for,
+    warn_if_groups_missing,
+)
 
 MIN_PROBES = 1000  # of a nested run; with fewer it would be another method
 REPEATS, FEW_ROWS = 3, 500  # more repeats add little, because they share their rows
@@ -137,7 +155,7 @@ def nested_score(
         is_short = len(y) <= FEW_ROWS and getattr(selector, "time_limit", None) is None
         repeats = REPEATS if is_short else 1
     check_parameter("repeats", repeats, whole_number(1))
-    options = {"groups": groups, "sample_weight": sample_weight, "n_probes": _probes_of_a_copy(selector)}
+    options = {"groups": groups, "sample_weight": sample_weight, "n_probes": probes_of_a_copy(selector)}
     score = _repeated(repeats, selector, X, y, **options)
     if not shuffled:
         return score
@@ -167,7 +185,7 @@ def _repeated(repeats: int, selector: Any, X: Any, y: Any, **options: Any) -> Ne
     return NestedScore(replace(curves[0], scores=scores), len(curves[0].scores))
 
 
-def _probes_of_a_copy(selector: Any) -> int | None:
+def probes_of_a_copy(selector: Any) -> int | None:
     """Number of probes of a nested run, from that of the run itself; fewer if the run had a time limit."""
     run = getattr(selector, "run_", None)
     if run is None:
@@ -241,3 +259,144 @@ def held_out_predictions(curve: SizeCurve, X: Any, target: Target) -> HeldOutPre
         if target.n_classes == 2:
             decisions[test] = fitted.decision_function(part[test])
     return HeldOutPredictions(target, curve.suggested, predicted, decisions if target.n_classes == 2 else None)
+
+
+# ---- selection frequencies
+
+TOP = 20
+PAIRS, FEW_PAIRS = 5, 2  # divisions into halves: of up to 500 rows, and of more rows or with a time limit
+MIN_PER_HALF = 2  # rows of each class, or groups
+
+
+@dataclass(frozen=True, eq=False)
+class SelectionFrequency:
+    """How often each feature is among the best ``top`` on random halves of the rows.
+
+    Attributes
+    ----------
+    subsets : array of bool of shape (2 * n_pairs, n_features)
+        The features selected on each half; rows 2k and 2k + 1 are the two halves of one division.
+    top : int
+        Number of selected features.
+    frequencies : array of shape (n_features,)
+        Share of the halves on which each feature is selected. Divisions share their rows, so a feature that is good on
+        these rows by chance is selected often, too: tests of features are in `probewise.inference`.
+    shared : float
+        Mean number of features that two halves of one division have in common. They have no row in common, so this is
+        what another sample of half as many rows would confirm.
+    shared_by_chance : float
+        The same number for random subsets.
+    stability : float
+        Kuncheva's index of the two halves, averaged over divisions: 1 for equal selections, 0 for chance.
+
+    References
+    ----------
+    N. Meinshausen, P. Bühlmann, *Stability selection*, JRSS B 72, 2010. R. Shah, R. Samworth, *Variable selection with
+    error control: another look at stability selection*, JRSS B 75, 2013: complementary pairs of halves.
+    """
+
+    subsets: NDArray[np.bool_]
+    top: int
+
+    @property
+    def frequencies(self) -> Floats:
+        return self.subsets.mean(axis=0)
+
+    @property
+    def shared(self) -> float:
+        return float((self.subsets[::2] & self.subsets[1::2]).sum(axis=1).mean())
+
+    @property
+    def shared_by_chance(self) -> float:
+        return float(np.mean(self.subsets.sum(axis=1)) ** 2 / self.subsets.shape[1])
+
+    @property
+    def stability(self) -> float:
+        n_selected = float(np.mean(self.subsets.sum(axis=1)))
+        return (self.shared - self.shared_by_chance) / (n_selected - self.shared_by_chance)
+
+    def __repr__(self) -> str:
+        return (
+            f"SelectionFrequency: two halves of the rows share {self.shared:.1f} of their top {self.top} "
+            f"({self.shared_by_chance:.1f} by chance), stability {self.stability:.2f}"
+        )
+
+
+def selection_frequency(
+    selector: Any,
+    X: Any,
+    y: Any,
+    *,
+    top: int | None = None,
+    n_pairs: int | None = None,
+    groups: Any = None,
+    sample_weight: Any = None,
+) -> SelectionFrequency:
+    """Select features again on random halves of the rows.
+
+    A copy of the selector ranks each half, with a fifth of the probes (at least 1,000). Fewer rows and fewer probes
+    make a ranking less stable, so the list of all rows is usually more stable than this.
+
+    Parameters
+    ----------
+    selector : selector
+        A fitted selector.
+    X, y : array-like
+        The data of ``fit``.
+    top : int or None, default=None
+        Number of features to select. None: ``n_features_to_select`` where it is a number of features, else 20, but at
+        most a quarter of the features.
+    n_pairs : int or None, default=None
+        Number of divisions into two halves, each of which takes two runs. None: 5 for up to 500 rows, else 2.
+    groups, sample_weight : array-like or None, default=None
+        Group and weight of each row, as in ``fit``. Rows of one group are in the same half.
+
+    Returns
+    -------
+    SelectionFrequency
+        With ``frequencies``, ``shared`` and ``stability``.
+
+    Examples
+    --------
+    >>> from probewise import FSDD
+    >>> from probewise.datasets import make_madelon
+    >>> from probewise.evaluation import selection_frequency
+    >>> data = make_madelon(n_samples=400, n_features=100, random_state=0)
+    >>> selection_frequency(FSDD(10).fit(data.X, data.y), data.X, data.y).top
+    10
+    """
+    warn_if_groups_missing(selector, groups)
+    check_is_fitted(selector, "ranking_")
+    require_splittable(selector)
+    n_ranks = int(selector.ranking_.max())
+    if top is None:
+        top = selector.n_features_to_select if isinstance(selector.n_features_to_select, int) else TOP
+        top = min(top, max(1, n_ranks // 4))
+    check_parameter("top", top, whole_number(1, n_ranks))
+    is_short = len(y) <= FEW_ROWS and getattr(selector, "time_limit", None) is None
+    n_pairs = (PAIRS if is_short else FEW_PAIRS) if n_pairs is None else n_pairs
+    check_parameter("n_pairs", n_pairs, whole_number(1))
+    numbers, y = selector._numbers_of(X, MISSING_CATEGORY), np.asarray(y)
+    check_consistent_length(numbers, y, groups, sample_weight)
+    target = Target.of(y, getattr(criterion_of(selector, numbers), "task", "auto"))
+    of_rows = {"groups": groups, "sample_weight": sample_weight}
+    of_rows = {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
+    table, n_probes = X if is_frame(X) else numbers, probes_of_a_copy(selector)
+    subsets = np.zeros((2 * n_pairs, numbers.shape[1]), dtype=bool)
+    for number, rows in enumerate(half for seed in range(n_pairs) for half in halves(target, groups, seed)):
+        copy = ranked_on_rows(selector, table, y, rows, [top], of_rows, n_probes=n_probes, seed=number)
+        subsets[number, columns_at_sizes(copy, [top])[0]] = True
+    return SelectionFrequency(subsets, top)
+
+
+def halves(target: Target, groups: Any, seed: int) -> list[Columns]:
+    """The rows of two random halves, stratified by class; rows of one group are in the same half."""
+    if groups is None:
+        if target.is_classification and np.bincount(target.values).min() < 2 * MIN_PER_HALF:
+            raise TooFewRows(f"a class has fewer than {2 * MIN_PER_HALF} rows, too few for two halves of the rows")
+        return [test for _, test in splits_for(2, target, seed=seed)]
+    if len(np.unique(groups)) < 2 * MIN_PER_HALF:
+        raise TooFewRows(f"there are fewer than {2 * MIN_PER_HALF} groups, too few for two halves of the rows")
+    by_group = StratifiedGroupKFold if target.is_classification else GroupKFold
+    folds = by_group(2, shuffle=True, random_state=seed).split(np.empty((len(target.values), 0)), target.values, groups)
+    return [test for _, test in folds]

@@ -341,10 +341,11 @@ def ranked_on_rows(
     of_rows: dict[str, NDArray[Any]],
     *,
     n_probes: int | None = None,
+    seed: int = 0,
 ) -> Any:
-    """A copy of the selector fitted to some rows, with the same seed and number of probes, and no ledger.
+    """A copy of the selector fitted to some rows, with the same number of probes, and no ledger.
 
-    ``of_rows`` are other arguments of ``fit``, with a value for each row.
+    ``of_rows`` are other arguments of ``fit``, with a value for each row. ``seed`` is added to the seed of the run.
     """
     copy = clone(selector)
     known = copy.get_params(deep=False)
@@ -354,7 +355,7 @@ def ranked_on_rows(
         n_features = selector.n_features_to_select
         settings |= {"n_features_to_select": None if isinstance(n_features, str) else n_features}
         n_probes = selector.n_probes_ if n_probes is None else n_probes
-        settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": selector.run_.plan.seed}
+        settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": selector.run_.plan.seed + seed}
     copy.set_params(**{name: value for name, value in settings.items() if name in known})
     arguments = {name: values[rows] for name, values in of_rows.items() if has_fit_parameter(copy, name)}
     with warnings.catch_warnings():

@@ -1,12 +1,11 @@
 """Displays like those of scikit-learn, drawn with matplotlib."""
 
 from .drawing import line_style, matplotlib_figure, require_picture_path
-from .runs import ConvergenceDisplay, InteractionDisplay, RankingDisplay, expected_change
+from .runs import ConvergenceDisplay, RankingDisplay, expected_change
 from .sizes import SizeCurveDisplay, StabilityDisplay, StudyDisplay, save_study
 
 __all__ = [
     "ConvergenceDisplay",
-    "InteractionDisplay",
     "RankingDisplay",
     "SizeCurveDisplay",
     "StabilityDisplay",

@@ -1,4 +1,4 @@
-"""Displays of a run: scores of the top features, convergence and interactions."""
+"""Displays of a run: scores of the top features, and convergence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..display import shown
-from ..engine.interactions import ALPHA, MIN_PROBES
 from ..study import deviation
 from ..validation.parameters import check_parameter, whole_number
 from .drawing import (
@@ -179,88 +178,6 @@ def expected_change(n_checks: int) -> Floats:
     """
     k = np.arange(1, n_checks)
     return np.append(np.nan, np.sqrt(2 * (1 + 1 / k)) / (k + 1))
-
-
-@dataclass(eq=False, repr=False)
-class InteractionDisplay(AxesDisplay):
-    """Heat map of interactions between the top features.
-
-    The contrast of a pair is the mean J of the probes with both features, minus with only the first, minus with only
-    the second, plus with neither. J is centered by probe size, because larger probes contain more pairs and score
-    better. A dot marks a significant contrast (5% for all pairs together); gray pairs were in too few probes.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The features, best first.
-    contrast, std_errors : ndarray of shape (n_features, n_features)
-        The contrast of each pair and its standard error; NaN if it is not known.
-    p_values : ndarray of shape (n_features, n_features)
-        p-values adjusted for the number of pairs; pairs below 0.05 have a dot.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        The axes and their figure, after ``plot``.
-
-    Examples
-    --------
-    >>> from probewise import DAF
-    >>> from probewise.datasets import make_madelon
-    >>> from probewise.plots import InteractionDisplay
-    >>> from probewise.stopping import MaxProbes
-    >>> data = make_madelon(100, 30, random_state=0)
-    >>> daf = DAF(stop=MaxProbes(1000), random_state=0).fit(data.X, data.y)
-    >>> InteractionDisplay.from_estimator(daf, top=5).contrast.shape
-    (5, 5)
-    """
-
-    names: Sequence[str]
-    contrast: Floats
-    std_errors: Floats
-    p_values: Floats
-
-    @classmethod
-    def from_estimator(cls, daf: Any, *, top: int = 15, ax: Axes | None = None) -> InteractionDisplay:
-        """Draw the pairs among the first ``top`` features of a fitted DAF."""
-        require_fitted(daf, "run_", remedy=NEEDS_DAF)
-        result = daf.run_.interactions(top)
-        if not np.isfinite(result.contrast).any():
-            raise ValueError(
-                f"no pair of the top {len(result.names)} features was in {MIN_PROBES} probes together: "
-                f"use more or larger probes (there were {daf.n_probes_:,})"
-            )
-        return cls(_names(daf, result.features), result.contrast, result.std_error, result.p_adjusted).plot(ax)
-
-    def _figsize(self) -> tuple[float, float]:
-        side = 2.2 + 1.3 * ROW_HEIGHT * len(self.names)
-        return side + 1, side
-
-    def _draw(self, ax: Axes) -> None:
-        _draw_heat_map(ax, self.contrast, "contrast of J")
-        ax.set_aspect("equal")
-        first, second = np.nonzero(self.is_significant())
-        ax.plot(second, first, linestyle="none", marker=".", color="black", markersize=4)
-        ax.set_xticks(range(len(self.names)), _labels(self.names), rotation=90)
-        ax.set_yticks(range(len(self.names)), _labels(self.names))
-        ax.set(xlabel="feature", ylabel="feature")
-        ax.set_title("blue: worth more together; orange: worth less", fontsize="small")
-
-    def is_significant(self) -> NDArray[np.bool_]:
-        """Whether each contrast is significant at 5% for all pairs together (Holm)."""
-        with np.errstate(invalid="ignore"):
-            return self.p_values < ALPHA
-
-
-def _draw_heat_map(ax: Axes, values: Floats, label: str) -> None:
-    """Draw values as colors with a color bar; 0 is white, missing values are gray."""
-    from matplotlib.colors import LinearSegmentedColormap
-
-    colors = LinearSegmentedColormap.from_list("signed", [COLORS[1], "white", COLORS[0]])
-    limit = float(np.nanmax(np.abs(values), initial=0)) or 1.0
-    ax.set_facecolor("0.85")
-    image = ax.imshow(values, cmap=colors, vmin=-limit, vmax=limit, aspect="auto")
-    ax.figure.colorbar(image, ax=ax, shrink=0.8, label=label)
 
 
 def _names(selector: Any, columns: NDArray[np.int64]) -> list[str]:

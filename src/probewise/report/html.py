@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from ..display import span
-from ..engine.interactions import IN_WORDS
 from .ranking_table import (
     DECIMALS,
     INTERVAL_ENDS,
@@ -25,7 +24,17 @@ from .ranking_table import (
     display_columns,
     typeset_cell,
 )
-from .sentences import cluster_notes, count, evidence_in_words, number, one_line, p_value, percent, predicts
+from .sentences import (
+    cluster_notes,
+    count,
+    inference_words,
+    number,
+    one_line,
+    pair_sentence,
+    percent,
+    predicts,
+    selection_sentence,
+)
 
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("charts.js", "plots.js", "table.js", "page.js")
@@ -60,7 +69,7 @@ def render_html(summary: dict[str, Any]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"percent": percent, "number": number, "count": count, "one_line": one_line, "span": span}
-    environment.filters |= {"evidence": evidence_in_words, "p_value": p_value, "kind": IN_WORDS.get}
+    environment.filters |= {"pair": pair_sentence, "selection": selection_sentence}
     environment.filters["cell"] = typeset_cell
     unescaped = jinja2.utils.markupsafe.Markup
     columns, labels = summary["ranking"]["columns"], summary["ranking"]["labels"]
@@ -77,6 +86,7 @@ def render_html(summary: dict[str, Any]) -> str:
         rows_shown=N_ROWS,
         predicts=predicts(summary),
         cluster_notes=cluster_notes(summary["inference"]) if summary["inference"] else [],
+        inference_words=inference_words(summary),
     )
     return page
 

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..display import span
-from ..engine.interactions import IN_WORDS
-from .ranking_table import INTERVAL_ENDS, decimals_of, direction_in_words, display_columns, typeset_cell
-from .sentences import cluster_notes, count, evidence_in_words, number, one_line, p_value, percent, predicts
+from .ranking_table import INTERVAL_ENDS, cell, decimals_of, direction_in_words, display_columns, typeset_cell
+from .sentences import cluster_notes, count, inference_words, number, one_line, percent, predicts, selection_sentence
 
 N_ROWS, N_DIRECTIONS = 30, 10
 
@@ -28,8 +27,10 @@ def render_markdown(summary: dict[str, Any]) -> str:
         The report with the top 30 features of the ranking.
     """
     heading = [f"# {text(summary['header']['title'])}", *map(text, summary["verdict"])]
-    sections = [section for name, section in SECTIONS.items() if summary[name] is not None]
-    parts = [heading, *(section(summary) for section in sections)]
+    parts = [heading]
+    for title, sections in PARTS.items():
+        lines = [section(summary) for name, section in sections.items() if summary[name] is not None]
+        parts += [[f"## {title}"], *lines] if lines else []
     return "\n\n".join(line for part in parts for line in part) + "\n"
 
 
@@ -67,7 +68,7 @@ def _data(summary: dict[str, Any]) -> list[str]:
         facts["constant"] = count(data["constant_columns"], "column")
     if "classes" in data:
         facts["classes"] = ", ".join(f"{each['label']} ({each['rows']:,})" for each in data["classes"][:12])
-    return ["## The data", bullets(f"{name}: {value}" for name, value in facts.items() if value)]
+    return [bullets(f"{name}: {value}" for name, value in facts.items() if value)]
 
 
 def _ranking(summary: dict[str, Any]) -> list[str]:
@@ -84,8 +85,7 @@ def _ranking(summary: dict[str, Any]) -> list[str]:
     for row, name in enumerate(columns["feature"][:N_DIRECTIONS]):
         direction = direction_in_words(columns, row, one_line)
         notes += [f"{one_line(name)}: {direction}"] if direction else []
-    notes += [summary["inference"]["explanation"], *cluster_notes(summary["inference"])] if summary["inference"] else []
-    parts = ["## The ranking", text(summary["header"]["description"]), bullets(notes)]
+    parts = ["### The ranking", text(summary["header"]["description"]), bullets(notes)]
     parts += [table(list(labels.values()), rows), f"and {n_more:,} more" if n_more else ""]
     return [part for part in parts if part]
 
@@ -97,7 +97,7 @@ def _study(summary: dict[str, Any]) -> list[str]:
         for k, name in enumerate(study["classifiers"])
     }
     by_size["stability, Nogueira"] = study["stability"]["nogueira"], sentences["stability"]["nogueira"]
-    parts = [f"## Comparison of methods: {count(study['trials'], 'split')}"]
+    parts = [count(study["trials"], "split")]
     for title, (values, sentence) in by_size.items():
         rows = [[name, *map(number, row)] for name, row in zip(study["selectors"], values, strict=True)]
         parts += [table([title, *study["sizes"]], rows), text(sentence)]
@@ -120,14 +120,14 @@ def _sizes(summary: dict[str, Any]) -> list[str]:
         for size, score, error in zip(sizes["size"], sizes["score"], sizes["std_error"], strict=True)
     ]
     return [
-        "## How many features are enough?",
+        "### How many features are enough?",
         text(f"Scored by {sizes['scored_by']}, cross-validated in {sizes['folds']} folds; the ranking was {how}."),
         table(["features", sizes["measure"], "std error", ""], rows),
     ]
 
 
 def _predictions(summary: dict[str, Any]) -> list[str]:
-    found, title = summary["predictions"], "## How well does it predict?"
+    found, title = summary["predictions"], "### Held-out predictions"
     how = f"Held-out predictions of {found['model']} with {count(found['size'], 'feature')}"
     if "rmse" in found:
         units = f"in the units of {summary['header']['target'] or 'the target'}"
@@ -145,7 +145,7 @@ def _convergence(summary: dict[str, Any]) -> list[str]:
     checks = summary["convergence"]
     shared, top = percent(checks["overlap"][-1]), checks["top"]
     return [
-        "## Convergence",
+        "### Convergence",
         f"After {checks['probes'][-1]:,} probes, two halves of the run agree on {shared} of the top {top}; "
         f"C is {number(checks['order_change'][-1], 2)}, C2 is {checks['value_change'][-1] or 0:.3g}.",
     ]
@@ -157,29 +157,39 @@ def _univariate(summary: dict[str, Any]) -> list[str]:
     missed, univariate_only = (", ".join(part[kind]) or "none" for kind in ("missed", "univariate_only"))
     words = f"Of the top {part['top']} here, also in the top {part['top']} of univariate rankings: {shared}."
     words += f" High here, low in univariate rankings: {missed}. The other way round: {univariate_only}."
-    return ["## Comparison with univariate rankings", text(words)]
+    return ["### Comparison with univariate rankings", text(words)]
 
 
 def _redundancy(summary: dict[str, Any]) -> list[str]:
     pairs = summary["redundancy"]["close_pairs"][:10]
     rows = [[pair["first"], pair["second"], number(pair["correlation"], 4)] for pair in pairs]
-    title = "## Redundancy: nearly identical pairs"
+    title = "### Redundancy: nearly identical pairs"
     return [title, table(["feature", "and", "correlation"], rows)] if rows else []
 
 
+def _inference(summary: dict[str, Any]) -> list[str]:
+    tests = summary["inference"]
+    sentences = [f"{inference_words(summary)}.", tests["explanation"]]
+    notes = bullets(f"{note}." for note in cluster_notes(tests))
+    return ["### Related and needed features", *map(text, sentences), *([notes] if notes else [])]
+
+
+def _selection(summary: dict[str, Any]) -> list[str]:
+    found = summary["selection"]
+    words = f"{selection_sentence(found)}; Kuncheva's stability index is {number(found['stability'], 2)} "
+    words += f"(1: the same features, 0: chance). The method was run again on {found['halves']} random halves."
+    return ["### Would other samples give the same features?", text(words)]
+
+
 def _interactions(summary: dict[str, Any]) -> list[str]:
-    part = summary["interactions"]
-    decimals = decimals_of(summary["ranking"]["columns"])
-    rows = []
-    for pair in part["strongest"]:
-        numbers = [number(pair[key], decimals) for key in ("contrast", "std_error")]
-        rows.append([pair["first"], pair["second"], IN_WORDS[pair["kind"]], *numbers, p_value(pair["p_holm"])])
-    groups = [f"{group['sentence']} ({evidence_in_words(group['evidence'])})" for group in part["groups"]]
-    return [
-        "## Interactions",
-        table(["feature", "and", "effect", "contrast", "std error", "p (Holm)"], rows),
-        bullets(groups) or "No top feature can replace another.",
+    part, title = summary["interactions"], "### Pairs that act together"
+    if not part["pairs"]:
+        return [title, f"No pair is named at a false discovery rate of {percent(part['fdr'])}."]
+    rows = [
+        [pair["first"], pair["second"], cell("related", pair["only_together"], 0), cell("q_needed", pair["q_value"], 4)]
+        for pair in part["pairs"]
     ]
+    return [title, table(["feature", "and", "only together", "q-value"], rows)]
 
 
 def _run(summary: dict[str, Any]) -> list[str]:
@@ -191,20 +201,25 @@ def _run(summary: dict[str, Any]) -> list[str]:
         "stop reason": run["stop_reason"],
         "versions": ", ".join(f"{name} {version}" for name, version in summary["versions"].items()),
     }
-    parts = ["## The run", bullets(f"{name}: {value}" for name, value in facts.items() if value is not None)]
+    parts = [bullets(f"{name}: {value}" for name, value in facts.items() if value is not None)]
     parts += [fenced(repeat["command"], "console")] if repeat["command"] else []
     return parts + ([fenced(repeat["code"], "python")] if repeat["code"] else [])
 
 
-SECTIONS = {
-    "data": _data,
-    "ranking": _ranking,
-    "study": _study,
-    "sizes": _sizes,
-    "predictions": _predictions,
-    "convergence": _convergence,
-    "univariate": _univariate,
-    "redundancy": _redundancy,
-    "interactions": _interactions,
-    "run": _run,
+PARTS = {
+    "The data": {"data": _data},
+    "Which features predict best?": {
+        "ranking": _ranking,
+        "selection": _selection,
+        "convergence": _convergence,
+        "univariate": _univariate,
+    },
+    "Which features are related or needed?": {
+        "inference": _inference,
+        "interactions": _interactions,
+        "redundancy": _redundancy,
+    },
+    "How well do they predict?": {"sizes": _sizes, "predictions": _predictions},
+    "Comparison of methods": {"study": _study},
+    "The run": {"run": _run},
 }

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import gammaln, ndtri
 from scipy.stats import rankdata
@@ -16,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._selector import DEFAULT_FDR, frame_library
 from ..criteria.base import Target
-from ..engine.interactions import columns_of
 from ..inference import Discoveries
 from ..stopping import TopKConfidence, as_rule
 from ..validation.errors import ParameterError
@@ -51,6 +51,8 @@ LABELS = {
     "q_related": "related, q-value",
     "needed": "needed",
     "q_needed": "needed, q-value",
+    "cluster": "cluster of",
+    "selected_in": "selected in halves",
     "selected": "selected",
     "dropped_in_round": "dropped in round",
     "rank_low": "rank, 95% CI: from",
@@ -124,6 +126,8 @@ def ranking_columns(
     columns: dict[str, Any] = {"rank": ranking[order], "feature": [names[column] for column in order.tolist()]}
     for name, found in (tests or {}).items():
         values |= {name: found.mask, f"q_{name}": found.q_values}
+    if (representative := representatives(tests or {})) is not None:
+        columns["cluster"] = [names[column] if column >= 0 else None for column in representative[order].tolist()]
     if run is not None:
         coefficients = run.coefficient()[0]
         values |= {
@@ -145,6 +149,23 @@ def discoveries_of(selector: Any, fdr: float = DEFAULT_FDR) -> dict[str, Discove
         return {"related": selector._tested("associated").at(fdr), "needed": selector._tested("needed").at(fdr)}
     except ParameterError:  # without the data, without a single target, or with a table in a store
         return {}
+
+
+def named_clusters(tests: Mapping[str, Discoveries]) -> list[Columns]:
+    """Clusters of similar features of which one is needed; the first feature represents the cluster."""
+    needed = tests.get("needed")
+    return [] if needed is None else [cluster for cluster in needed.clusters if needed.mask[cluster[0]]]
+
+
+def representatives(tests: Mapping[str, Discoveries]) -> Columns | None:
+    """The column that represents the cluster of each feature, -1 without a cluster; None where there is no cluster."""
+    clusters = named_clusters(tests)
+    if not clusters:
+        return None
+    out = np.full(len(tests["needed"].q_values), -1)
+    for cluster in clusters:
+        out[cluster] = cluster[0]
+    return out
 
 
 def display_columns(columns: dict[str, Any]) -> dict[str, Any]:
@@ -180,6 +201,12 @@ def top_size(run: Run, stop: Any = None) -> int:
     watched = () if stop is None else as_rule(stop).watch
     tops = (item.top if isinstance(item, TopKConfidence) else item for item in watched if not isinstance(item, str))
     return min(min(tops, default=TOP), max(1, len(run.plan.rounds[-1].active) // 4))
+
+
+def columns_of(X: Any, columns: Columns) -> Floats:
+    """Some columns of a table of numbers, dense; a table in a store reads no others."""
+    X = np.asarray(X) if isinstance(X, list) else X
+    return np.asarray(X.tocsc()[:, columns].toarray() if sp.issparse(X) else X[:, columns], dtype=np.float64)
 
 
 # ---- direction of effects
@@ -335,6 +362,8 @@ def cell(name: str, value: Any, decimals: int, *, blank: str = "-") -> str:
         return f"{value:,}"
     if name in ("q_related", "q_needed") and value < 0.0001:
         return "<0.0001"
+    if name == "selected_in":
+        return f"{100 * value:.0f}%"
     return f"{value:.{DECIMALS.get(name, decimals)}f}"
 
 

@@ -1,4 +1,4 @@
-"""Computed sections of a report: data, convergence, interactions, redundancy, scores by size, target leakage.
+"""Computed sections of a report: data, convergence, redundancy, scores by size, held-out predictions, stability.
 
 Each function returns a dict of JSON values, or raises `Unavailable` with the reason why the section cannot be computed.
 """
@@ -11,45 +11,28 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .._selector import discoveries_of_units
 from ..bif import BIF
 from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
 from ..criteria.base import note_on_task
-from ..engine.interactions import (
-    MIN_PROBES,
-    SIMILAR,
-    columns_of,
-    correlations,
-    redundancy_sentence,
-)
 from ..engine.probes import Subsets
-from ..engine.units import one_hot, unit_table
+from ..engine.units import one_hot
 from ..evaluation import nested_score as evaluate_nested
+from ..evaluation import selection_frequency
 from ..evaluation import sizes as size_curve
 from ..evaluation.nested import MODELS, held_out_predictions
 from ..filters.fsdd import FSDD
-from ..inference import Discoveries
-from ..validation.errors import ParameterError
 from ..validation.stores import column_slices
 from ..validation.tables import columns_not_finite, extremes
 from .findings import Data, Findings, Floats
-from .ranking_table import json_numbers
-from .sentences import one_line
+from .ranking_table import columns_of, json_numbers
 
 NO_DATA, NO_TARGET = "the data were not given", "there is no target to predict"
-EXPLANATION = (
-    "A feature is related to the target if the two go together more than chance would explain; every near copy of a "
-    "related feature is related too. A feature is needed if it adds to all other features; near copies are tested as a "
-    "cluster, which one of them represents. The q-value is the smallest false discovery rate at which a feature is "
-    "named: the expected share of false ones among the named features."
-)
 MAX_CONFUSED = 10  # classes of a confusion matrix
 IMBALANCED = 0.4  # share of the rarest class, relative to an equal share
 N_NAMED = 10  # columns with missing values, and constant columns
 MAX_CHECKS = 200
-N_CORRELATED = 30
+N_CORRELATED, SIMILAR = 30, 0.9  # absolute correlation of nearly identical features
 N_DRAWN, MAX_CLASSES, MAX_POINTS, MAX_SAMPLES = 12, 6, 40, 200
-N_INTERACTING, N_STRONGEST = 20, 10
 SHUFFLED_SECONDS = 5.0  # runs up to this long are repeated with shuffled targets
 REFIT_CELLS = 4_000_000  # filters are refitted in each fold for tables up to this size
 UNIVARIATE_CELLS = 500_000_000
@@ -88,75 +71,7 @@ def convergence(findings: Findings) -> dict[str, Any]:
     }
 
 
-def interactions(findings: Findings, data: Data | None = None) -> dict[str, Any]:
-    """Interactions between pairs of top features, and groups of features that can replace each other.
-
-    The contrast of a pair is the mean J of the probes with both features, minus with only the first, minus with only
-    the second, plus with neither. J is centered by probe size first, because larger probes contain more pairs and
-    score better. With data, correlations are further evidence for the groups.
-    """
-    assert findings.run is not None
-    result = findings.run.interactions(N_INTERACTING)
-    top, names = result.features, list(result.names)
-    if np.isfinite(result.contrast).mean() < 0.1:
-        raise Unavailable(
-            f"pairs of top features were together in fewer than {MIN_PROBES} probes (use more or larger probes)"
-        )
-    pairs, measures = result.pairs(), ("first", "second", "contrast", "std_error", "z", "kind")
-    groups = result.groups(None if data is None else _correlations(findings, data, top))
-    return {
-        "features": names,
-        "contrast": json_numbers(result.contrast),
-        "std_error": json_numbers(result.std_error),
-        "pairs": len(pairs),
-        "strongest": [
-            {"p_holm": pair.p, **{name: getattr(pair, name) for name in measures}} for pair in pairs[:N_STRONGEST]
-        ],
-        "groups": [
-            {
-                "features": list(group.names),
-                "evidence": list(group.evidence),
-                "sentence": redundancy_sentence([one_line(name) for name in group.names]),
-            }
-            for group in groups
-        ],
-        "used_correlations": data is not None,
-    }
-
-
 # ---- from the data
-
-
-def inference(findings: Findings, data: Data | None, fdr: float | None) -> dict[str, Any]:
-    """Which features are related to the target and which are needed given the others, tested on the data of the run."""
-    if fdr is None:
-        raise Unavailable("the tests of features were switched off")
-    try:
-        tests = {"related": _tested("associated", findings, data), "needed": _tested("needed", findings, data)}
-    except ParameterError as reason:
-        raise Unavailable(str(reason)) from None
-    tests = {name: found.at(fdr) for name, found in tests.items()}
-    return {
-        "tests": tests,
-        "fdr": fdr,
-        **{f"n_{name}": int(found.mask.sum()) for name, found in tests.items()},
-        "clusters": [findings.names_of(cluster) for cluster in tests["needed"].clusters],
-        "explanation": EXPLANATION,
-    }
-
-
-def _tested(test: str, findings: Findings, data: Data | None) -> Discoveries:
-    """A test on the data of the selector, or on the given data."""
-    run, selector = findings.run, findings.selector
-    assert run is not None
-    if selector is not None and (test in selector._tests or getattr(selector, "_data", None) is not None):
-        found: Discoveries = selector._tested(test)
-        return found
-    if data is None:
-        raise Unavailable("features are tested on the data of the run, which were not given")
-    table = unit_table(data.X, run.units, categorical=np.isin(np.arange(data.X.shape[1]), findings.categorical))
-    is_classification = None if data.target is None else data.is_classification
-    return discoveries_of_units(test, table, data.y, is_classification, run, **data.fit_arguments)
 
 
 def description(findings: Findings, data: Data) -> dict[str, Any]:
@@ -207,7 +122,7 @@ def values(findings: Findings, data: Data) -> dict[str, Any]:
     drawn = drawn[~np.isin(drawn, findings.categorical)]
     values, features = columns_of(data.X, drawn), findings.names_of(drawn)
     if target.classes is None:
-        rows = _evenly_spaced(len(values), MAX_SAMPLES)
+        rows = evenly_spaced(len(values), MAX_SAMPLES)
         y, by_feature = json_numbers(target.values[rows]), json_numbers(values[rows].T)
         return {"features": features, "target": y, "values": by_feature}
     sizes = np.bincount(target.values, minlength=len(target.classes))
@@ -227,10 +142,10 @@ def _box_and_points(values: Floats) -> tuple[list[float] | None, list[float]]:
     if not len(known):
         return None, []
     quartiles = np.quantile(known, (0, 0.25, 0.5, 0.75, 1))
-    return json_numbers(quartiles), json_numbers(known[_evenly_spaced(len(known), MAX_POINTS)])
+    return json_numbers(quartiles), json_numbers(known[evenly_spaced(len(known), MAX_POINTS)])
 
 
-def _evenly_spaced(n: int, most: int) -> Columns:
+def evenly_spaced(n: int, most: int) -> Columns:
     return np.unique(np.linspace(0, n - 1, min(most, n)).round().astype(np.int64))
 
 
@@ -253,26 +168,65 @@ def redundancy(findings: Findings, data: Data) -> dict[str, Any]:
     }
 
 
+def absolute_correlations(values: Floats) -> Floats:
+    """Absolute Pearson correlations of columns, over rows where both are known; NaN for a constant column."""
+    known = np.isfinite(values)
+    if known.all():
+        centered = values - values.mean(axis=0)
+        length = np.sqrt((centered**2).sum(axis=0))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.abs(centered.T @ centered) / np.outer(length, length)
+    out = np.full((values.shape[1], values.shape[1]), np.nan)
+    for first in range(values.shape[1]):
+        for second in range(first + 1):
+            both = values[known[:, first] & known[:, second]][:, [first, second]]
+            if len(both) > 1:
+                out[first, second] = out[second, first] = absolute_correlations(both)[0, 1]
+    return out
+
+
 def _correlations(findings: Findings, data: Data, columns: Columns) -> Floats:
     """|Pearson correlation| of columns; 0 for categorical columns, whose numbers are arbitrary codes."""
-    matrix = correlations(columns_of(data.X, columns))
+    matrix = absolute_correlations(columns_of(data.X, columns))
     is_categorical = np.isin(columns, findings.categorical)
     matrix[is_categorical], matrix[:, is_categorical] = 0.0, 0.0
     matrix[is_categorical, is_categorical] = 1.0
     return matrix
 
 
-def nested_score(findings: Findings, data: Data) -> dict[str, Any]:
-    """Score on held-out samples, with ranking and choice of features repeated inside each fold."""
+def _require_repeatable(findings: Findings, data: Data, function: str) -> None:
+    """Raise `Unavailable` where the selector cannot be fitted again to some of the rows, or would take too long."""
     if findings.selector is None:
         raise Unavailable("the method has to be run again (use rank --report, or report a fitted selector)")
     if data.y is None:
         raise Unavailable(NO_TARGET)
     if findings.run is None and not _is_quick_filter(findings, data):
-        raise Unavailable("it takes as long as five fits (call probewise.evaluation.nested_score)")
+        raise Unavailable(f"it takes as long as five fits (call probewise.evaluation.{function})")
     forgotten = [name for name in getattr(findings.selector, "fit_arguments_", []) if name not in data.fit_arguments]
     if forgotten:
         raise Unavailable(f"fit was given {' and '.join(forgotten)}, which the report needs too")
+
+
+def selection(findings: Findings, data: Data) -> dict[str, Any]:
+    """How often each feature is selected on random halves of the samples, and how stable the selection is."""
+    _require_repeatable(findings, data, "selection_frequency")
+    try:
+        found = selection_frequency(findings.selector, data.original, data.y, **data.fit_arguments)
+    except ValueError as reason:
+        raise Unavailable(str(reason)) from None
+    return {
+        "frequencies": found.frequencies,
+        "top": found.top,
+        "halves": len(found.subsets),
+        "shared": found.shared,
+        "shared_by_chance": found.shared_by_chance,
+        "stability": found.stability,
+    }
+
+
+def nested_score(findings: Findings, data: Data) -> dict[str, Any]:
+    """Score on held-out samples, with ranking and choice of features repeated inside each fold."""
+    _require_repeatable(findings, data, "nested_score")
     try:
         is_quick = findings.run is not None and findings.run.ledger.seconds <= SHUFFLED_SECONDS
         score = evaluate_nested(findings.selector, data.original, data.y, shuffled=is_quick, **data.fit_arguments)
@@ -305,7 +259,7 @@ def predictions(findings: Findings, curve: size_curve.SizeCurve | None, data: Da
         raise Unavailable("the folds do not test each sample once")
     shared = {"size": found.size, "model": MODELS[target.is_classification]}
     if target.classes is None:
-        rows, spread = _evenly_spaced(len(target.values), MAX_SAMPLES), float(target.values.std())
+        rows, spread = evenly_spaced(len(target.values), MAX_SAMPLES), float(target.values.std())
         pairs = {"measured": json_numbers(target.values[rows]), "predicted": json_numbers(found.predicted[rows])}
         return {**shared, "rmse": found.rmse, "std": spread, "r2": 1 - (found.rmse / spread) ** 2, **pairs}
     counts = np.bincount(target.values)

@@ -13,17 +13,13 @@ from .ranking_table import typeset_cell
 N_LEADERS = 3  # features named in the verdict
 N_LEAKING = 3  # features named in the warning about target leakage
 N_LISTED = 8  # numbers and names listed in a note
+N_PAIRS = 2  # pairs named in the verdict
 SETTLED = 0.9  # share of the top that two halves of a run have in common
 IMBALANCED = 0.75  # share of the samples in the largest class
 MEASURES = {"roc_auc": "AUC"}  # names of scores in sentences
 CERTIFIED = "certified: "
 CONVINCING = 2  # standard errors above guessing
 RARE_CLASSES = "Accuracy says little about rare classes: see the recall of each class"
-EVIDENCE = {
-    "probes": "shown by the probes",
-    "columns": "highly correlated",
-    "both": "shown by the probes, and highly correlated",
-}
 
 
 # ---- numbers and names
@@ -35,10 +31,6 @@ def percent(share: float) -> str:
 
 def number(value: float | None, decimals: int = 3) -> str:
     return typeset_cell("", value, decimals)
-
-
-def p_value(p: float | None) -> str:
-    return "–" if p is None else "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def count(amount: int, noun: str) -> str:
@@ -58,11 +50,6 @@ def listed(items: Sequence[str]) -> str:
 
 def _named(names: Sequence[str]) -> str:
     return listed([one_line(name) for name in names])
-
-
-def evidence_in_words(kinds: Sequence[str]) -> str:
-    """The evidence that the features of a group can replace each other."""
-    return EVIDENCE[kinds[0] if len(set(kinds)) == 1 else "both"]
 
 
 # ---- the verdict
@@ -98,15 +85,39 @@ def _rare_class_predictions(summary: dict[str, Any]) -> dict[str, Any] | None:
     return found if found.get("is_imbalanced") and found["auc"] is not None else None
 
 
-def inference_sentence(n_related: int, n_needed: int, fdr: float, target: str = "the target") -> str:
-    """The numbers of features that are related to the target and that are needed, without the last full stop."""
+def inference_sentence(
+    n_related: int, n_needed: int, fdr: float, target: str = "the target", *, n_clusters: int = 0
+) -> str:
+    """The numbers of features that are related to the target and that are needed, without the last full stop.
+
+    ``n_clusters`` is the number of needed features that represent a cluster of similar features.
+    """
     related = f"related to {target} at a false discovery rate of {percent(fdr)}"
     if not n_related and not n_needed:
         return f"No feature is {related}"
     first = f"{count(n_related, 'feature')} {'is' if n_related == 1 else 'are'} {related}"
     if not n_needed:
         return f"{first}. None is shown to be needed given the others"
-    return f"{first}. {n_needed:,} {'is' if n_needed == 1 else 'are'} needed given the others"
+    needed = f"{first}. {n_needed:,} {'is' if n_needed == 1 else 'are'} needed given the others"
+    if not n_clusters:
+        return needed
+    which = f"{n_clusters:,} of these" if n_clusters < n_needed else "it" if n_needed == 1 else "all of these"
+    return f"{needed}; {which} can be exchanged for a neighbor"
+
+
+def pair_sentence(pair: dict[str, Any]) -> str:
+    """The finding about a pair of features, without the full stop."""
+    names = _named([pair["first"], pair["second"]])
+    return f"{names} matter only together" if pair["only_together"] else f"{names} act together"
+
+
+def inference_words(summary: dict[str, Any]) -> str:
+    """`inference_sentence` for the tests of a summary; "" without tests."""
+    tests, target = summary["inference"], one_line(summary["header"]["target"] or "the target")
+    if tests is None:
+        return ""
+    n_clusters = len(tests["clusters"])
+    return inference_sentence(tests["n_related"], tests["n_needed"], tests["fdr"], target, n_clusters=n_clusters)
 
 
 def cluster_notes(tests: dict[str, Any]) -> list[str]:
@@ -134,15 +145,19 @@ def _which_features(summary: dict[str, Any]) -> str:
     leaders = f"{_named(first[:N_LEADERS])} {'ranks' if len(first) == 1 else 'rank'} first"
     target, tests = one_line(summary["header"]["target"] or "the target"), summary["inference"]
     if tests is not None:
-        sentence = inference_sentence(tests["n_related"], tests["n_needed"], tests["fdr"], target)
+        sentence = inference_words(summary)
+        named = [] if summary["interactions"] is None else summary["interactions"]["pairs"][:N_PAIRS]
+        pairs = "".join(f" {pair_sentence(pair)}." for pair in named)
         for kind in ("needed", "related"):
             names = [name for name, yes in zip(features, ranking["columns"][kind], strict=True) if yes]
             if names:
                 best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names[:N_LEADERS])}"
-                return f"{sentence}. {best}.{_how_settled(summary)}"
+                return f"{sentence}. {best}.{pairs}{_how_settled(summary)}"
         is_measured = summary["nested_score"] is not None or (summary["sizes"] or {}).get("nested")
         if is_measured and predicts(summary):
-            return f"{sentence}, but together features predict better than guessing. {leaders}."
+            return f"{sentence}, but together features predict better than guessing. {leaders}.{pairs}"
+        if pairs:
+            return f"{sentence} on its own.{pairs}"
         return f"{sentence}. {leaders}, but something always does: do not read meaning into it."
     return f"Of {summary['data']['features']:,} features, {leaders} for predicting {target}.{_how_settled(summary)}"
 
@@ -152,12 +167,21 @@ def _how_settled(summary: dict[str, Any]) -> str:
         if reason.startswith(CERTIFIED):
             reason = reason.removeprefix(CERTIFIED)
             return f" {reason[0].upper()}{reason[1:]}."
+    if (found := summary["selection"]) is not None:
+        return f" {selection_sentence(found)}."
     checks = summary["convergence"]
     if checks is None:
         return ""
     share, top = checks["overlap"][-1], checks["top"]
     halves = f" Two halves of the probes agree on {percent(share)} of their top {top}"
     return f"{halves}, so more probes would {'hardly' if share >= SETTLED else 'still'} change the ranking."
+
+
+def selection_sentence(found: dict[str, Any]) -> str:
+    """How many features two halves of the samples have in common, without the full stop."""
+    chance = number(found["shared_by_chance"], 1)
+    shared = f"{number(found['shared'], 1)} of their top {found['top']} features in common ({chance} by chance)"
+    return f"Two random halves of the samples have {shared}"
 
 
 def _how_many_features(summary: dict[str, Any]) -> str:

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from .. import __version__
-from ..engine.interactions import ALPHA
 from ..engine.tally import positions
 from ..evaluation.sizes import suggested_size
 from ..study import StudyError, StudyResult, TrialLedger, deviation
@@ -18,6 +17,7 @@ from .findings import Findings, Floats, checked_names
 from .ranking_table import json_numbers
 from .sentences import count, listed, percent
 
+ALPHA = 0.05  # significance level
 NOT_SHOWN = ("shape", "data", "target", "seed")
 STABLE, FAIRLY_STABLE = 0.75, 0.4  # Nogueira's measure; the limits of Fleiss for agreement
 

@@ -23,7 +23,7 @@ from ..engine.tally import COEFFICIENTS
 from ..inference import Discoveries
 from ..validation.errors import ParameterError
 from ..validation.parameters import completed_file, writable_path
-from . import sections
+from . import discoveries, sections
 from .findings import (
     Data,
     Findings,
@@ -134,6 +134,7 @@ def summarize(
         findings = replace(findings, names=checked_names(feature_names, len(findings.names)))
     computed, omitted = _computed_sections(findings, data, fdr if inference else None)
     univariate_ranks = (computed["univariate"] or {}).pop("ranks", {})
+    frequencies = (computed["selection"] or {}).pop("frequencies", None)
     tests = (computed["inference"] or {}).pop("tests", {})
     summary: dict[str, Any] = {
         "format": FORMAT,
@@ -151,7 +152,7 @@ def summarize(
         "versions": _versions(findings.version),
         "created": datetime.now().astimezone().isoformat(timespec="minutes"),
         "omitted": omitted,
-        "ranking": _ranking(findings, data, univariate_ranks, tests),
+        "ranking": _ranking(findings, data, univariate_ranks, tests, frequencies),
     }
     if findings.study is not None:
         from .study import comparison, verdict_on_study
@@ -207,18 +208,21 @@ def _computed_sections(
     has_run, is_study = findings.run is not None, findings.study is not None
     score = None if is_study else compute("nested_score", sections.nested_score, data, needs_data=True)
     curve = None if score is None else score.pop("curve")
+    tests = compute("inference", discoveries.inference, data, fdr) if has_run else None
+    related = None if tests is None else tests["tests"]["related"]
     shape = {"rows": None if findings.shape is None else findings.shape[0], "features": len(findings.names)}
     return {
         "data": compute("data", sections.description, data, needs_data=True) or shape,
         "values": compute("values", sections.values, data, needs_data=True),
-        "inference": compute("inference", sections.inference, data, fdr) if has_run else None,
+        "inference": tests,
+        "interactions": compute("interactions", discoveries.interactions, data, fdr, related) if has_run else None,
         "nested_score": score,
         "sizes": None if is_study else compute("sizes", sections.score_by_size, curve, data),
         "predictions": None if is_study else compute("predictions", sections.predictions, curve, data),
+        "selection": None if is_study else compute("selection", sections.selection, data, needs_data=True),
         "convergence": compute("convergence", sections.convergence) if has_run else None,
         "univariate": compute("univariate", sections.univariate, data, needs_data=True),
         "redundancy": compute("redundancy", sections.redundancy, data, needs_data=True),
-        "interactions": compute("interactions", sections.interactions, data) if has_run else None,
     }, omitted
 
 
@@ -249,6 +253,7 @@ def _ranking(
     data: Data | None,
     univariate_ranks: dict[str, NDArray[np.int64]],
     tests: dict[str, Discoveries],
+    frequencies: NDArray[np.float64] | None,
 ) -> dict[str, Any]:
     """The whole ranking as columns, best feature first, and the labels of the columns."""
     order = findings.order
@@ -266,6 +271,8 @@ def _ranking(
     labels["in_top"] = LABELS["in_top"].format(top=findings.top)
     if data is not None and data.target is not None:
         columns |= direction_columns(data.X, data.target, order, findings.categorical)
+    if frequencies is not None:
+        columns["selected_in"] = frequencies[order]
     columns = in_label_order(columns)
     for name, ranks in univariate_ranks.items():
         columns[name], labels[name] = ranks[order], f"rank by {name.upper()}"

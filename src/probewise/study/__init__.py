@@ -27,14 +27,13 @@ from sklearn.utils.validation import column_or_1d
 
 from .. import __version__
 from ..criteria.base import kind_of_target
-from ..engine.interactions import holm
 from ..evaluation.sizes import spaced_sizes
 from ..executors import ClusterError, Map, executor
 from ..progress import live_line
 from ..validation.errors import ParameterError, warn
 from ..validation.parameters import check_parameter, is_whole, plain_labels, random_of, seed_of, whole_number
 from ..validation.tables import canonical, explained, require_plain
-from .result import STABILITY, StudyResult, corrected_t_test, deviation
+from .result import STABILITY, StudyResult, corrected_t_test, deviation, holm
 from .trial_ledger import NotWrittenError, Record, StudyError, TrialLedger, is_trial_ledger
 from .trials import Indices, Trials, WorkerWarnings, select, split_rows
 

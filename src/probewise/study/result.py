@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr
 
-from ..engine.interactions import holm
 from ..stability import anhi, ati, cw_rel, nogueira
 from .trial_ledger import Record, TrialLedger
 
@@ -234,3 +233,13 @@ def corrected_t_test(differences: NDArray[np.float64], test_to_train: float) -> 
         return (0.0, 1.0) if abs(mean) <= 1e-12 else (float(np.copysign(np.inf, mean)), 0.0)
     t = mean / error
     return t, float(2 * stdtr(n_trials - 1, -abs(t)))
+
+
+def holm(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Holm's adjusted p-values, along the first axis; scipy has no such function."""
+    order = np.argsort(p_values, axis=0, kind="stable")
+    factors = np.arange(len(p_values), 0, -1).reshape(-1, *[1] * (p_values.ndim - 1))
+    stepped = np.maximum.accumulate(np.take_along_axis(p_values, order, axis=0) * factors, axis=0)
+    adjusted = np.empty_like(p_values)
+    np.put_along_axis(adjusted, order, np.minimum(stepped, 1), axis=0)
+    return adjusted

@@ -166,16 +166,15 @@ function drawRedundancy() {
   drawHeatMap("plot-redundancy", features, correlation, (value) => mixed("s1", value), 2, ["0", "1", [0, 0.25, 0.5, 0.75, 1]]);
 }
 
-// A function from values to colors, orange for negative and blue for positive values, and the steps of its scale.
-function signedFill(values) {
-  const limit = Math.max(...values.flat().map((value) => Math.abs(value || 0))) || 1;
-  return [(value) => mixed(value < 0 ? "s2" : "s1", Math.abs(value) / limit), [-limit, -limit / 2, 0, limit / 2, limit]];
-}
+// ---- pairs that act together
 
-function drawInteractions() {
-  const { features, contrast } = report.interactions;
-  const [fill, steps] = signedFill(contrast);
-  drawHeatMap("plot-interactions", features, contrast, fill, 4, ["worth less together", "worth more together", steps]);
+function drawPairs() {
+  const { pairs, drawn } = report.interactions;
+  drawn.values.forEach(([x, y], pair) => {
+    const dots = x.map((value, row) => ({ x: value, y: y[row], size: 3, opacity: 0.75, color: series(drawn.class_of[row]), symbol: SYMBOL_NAMES[drawn.class_of[row] % SYMBOL_NAMES.length], text: [drawn.classes[drawn.class_of[row]]] })).filter((dot) => dot.x !== null && dot.y !== null);
+    const legend = drawn.classes.slice(0, 6).map((name, index) => ({ name: short(name, 16), color: series(index), symbol: SYMBOL_NAMES[index % SYMBOL_NAMES.length], dash: "0 99" }));
+    chart(byId(`plot-pair-${pair}`), { height: 280, font: 11, x: { label: short(pairs[pair].first, 30) }, y: { label: short(pairs[pair].second, 30) }, dots, legend });
+  });
 }
 
 // ---- a study
@@ -209,6 +208,6 @@ function drawAll() {
   if (report.convergence) drawConvergence();
   if (report.univariate) drawUnivariate();
   if (report.redundancy) drawRedundancy();
-  if (report.interactions) drawInteractions();
+  if (report.interactions && report.interactions.drawn) drawPairs();
   if (report.study) drawStudy();
 }

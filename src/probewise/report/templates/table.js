@@ -19,6 +19,7 @@ function makeTable() {
     if (typeof value === "string") return value;
     if (["related", "needed", "selected"].includes(key)) return value ? "yes" : "";
     if (key.startsWith("q_") && value < 0.0001) return "<0.0001";
+    if (key === "selected_in") return `${Math.round(100 * value)}%`;
     if (key === "rank_low") return value === columns.rank_high[row] ? whole(value) : `${whole(value)} to ${whole(columns.rank_high[row])}`;
     return integers.includes(key) ? whole(value) : written(value, decimals[key]);
   }

@@ -1,0 +1,116 @@
+"""Sections of a report on tests of features: which are related, which are needed, and which pairs act together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._selector import discoveries_of_units, pairs_of_units
+from ..engine.units import UnitTable, unit_table
+from ..inference import Discoveries, Pairs
+from ..validation.errors import ParameterError
+from .findings import Data, Findings
+from .ranking_table import columns_of, json_numbers, named_clusters
+from .sections import Unavailable, evenly_spaced
+
+EXPLANATION = (
+    "A feature is related to the target if it goes together with the target more than chance would explain; every near "
+    "copy of a related feature is related, too. A feature is needed if it adds to all other features; near copies are "
+    "tested as one cluster, which one of them represents. The q-value is the smallest false discovery rate (expected "
+    "share of false ones among the named features) at which a feature is named."
+)
+MAX_PRODUCTS = 200e9  # rows x features² / 2 up to which all pairs are tested: about 20 s on two cores
+N_PAIRS, N_DRAWN_PAIRS, MAX_SAMPLES = 20, 4, 300
+
+
+def inference(findings: Findings, data: Data | None, fdr: float | None) -> dict[str, Any]:
+    """Which features are related to the target and which are needed given the others, tested on the data of the run."""
+    try:
+        tests = {
+            "related": _tested("associated", findings, data, fdr),
+            "needed": _tested("needed", findings, data, fdr),
+        }
+    except ParameterError as reason:
+        raise Unavailable(str(reason)) from None
+    clusters = [findings.names_of(cluster) for cluster in named_clusters(tests)]
+    return {
+        "tests": tests,
+        "fdr": fdr,
+        **{f"n_{name}": int(found.mask.sum()) for name, found in tests.items()},
+        "clusters": clusters,
+        "explanation": EXPLANATION,
+    }
+
+
+def interactions(
+    findings: Findings, data: Data | None, fdr: float | None, related: Discoveries | None
+) -> dict[str, Any]:
+    """Pairs of features whose product is related to the target beyond what the two do alone."""
+    rows, features = findings.shape or (0, len(findings.names)) if data is None else data.X.shape
+    if rows * features**2 / 2 > MAX_PRODUCTS:
+        raise Unavailable(f"the pairs of {features:,} features are too many (call probewise.inference.pairs)")
+    try:
+        found = _pairs(findings, data, fdr)
+    except ParameterError as reason:
+        raise Unavailable(str(reason)) from None
+    shown = found.pairs[:N_PAIRS]
+    alone = np.zeros(features, bool) if related is None else related.mask
+    pairs = [
+        {"first": findings.names[one], "second": findings.names[two], "only_together": not (alone[one] or alone[two])}
+        for one, two in shown.tolist()
+    ]
+    q_values = json_numbers(found.q_values[:N_PAIRS])
+    pairs = [pair | {"q_value": q} for pair, q in zip(pairs, q_values, strict=True)]
+    drawn = None if data is None or data.target is None or not len(shown) else _points(data, shown[:N_DRAWN_PAIRS])
+    return {"fdr": fdr, "n_pairs": len(found.pairs), "pairs": pairs, "drawn": drawn}
+
+
+def _points(data: Data, pairs: Any) -> dict[str, Any]:
+    """Values of both features of each pair, and the class of each sample; a numeric target is cut at its median."""
+    assert data.target is not None
+    rows = evenly_spaced(data.X.shape[0], MAX_SAMPLES)
+    if data.target.classes is None:
+        middle = float(np.median(data.target.values))
+        codes, classes = (data.target.values > middle).astype(int), [f"up to {middle:.3g}", f"above {middle:.3g}"]
+    else:
+        codes, classes = data.target.values, [str(label) for label in data.target.classes]
+    values = [[json_numbers(column[rows]) for column in columns_of(data.X, pair).T] for pair in pairs]
+    return {"classes": classes, "class_of": codes[rows].tolist(), "values": values}
+
+
+def _tested(test: str, findings: Findings, data: Data | None, fdr: float | None) -> Discoveries:
+    """A test on the data of the selector, or on the given data."""
+    run, selector = findings.run, findings.selector
+    if fdr is None:
+        raise Unavailable("the tests of features were switched off")
+    assert run is not None
+    if selector is not None and (test in selector._tests or getattr(selector, "_data", None) is not None):
+        found: Discoveries = selector._tested(test)
+        return found.at(fdr)
+    table, is_classification = _given_table(findings, data)
+    assert data is not None
+    return discoveries_of_units(test, table, data.y, is_classification, run, **data.fit_arguments).at(fdr)
+
+
+def _pairs(findings: Findings, data: Data | None, fdr: float | None) -> Pairs:
+    run, selector = findings.run, findings.selector
+    if fdr is None:
+        raise Unavailable("the tests of features were switched off")
+    assert run is not None
+    if selector is not None and getattr(selector, "_data", None) is not None:
+        found: Pairs = selector.interactions(fdr)
+        return found
+    table, is_classification = _given_table(findings, data)
+    assert data is not None
+    return pairs_of_units(table, data.y, is_classification, run, fdr, **data.fit_arguments)
+
+
+def _given_table(findings: Findings, data: Data | None) -> tuple[UnitTable, bool | None]:
+    """The columns of the units in the given data, and whether the target has classes."""
+    if data is None:
+        raise Unavailable("features are tested on the data of the run, which were not given")
+    assert findings.run is not None
+    is_categorical = np.isin(np.arange(data.X.shape[1]), findings.categorical)
+    table = unit_table(data.X, findings.run.units, categorical=is_categorical)
+    return table, None if data.target is None else data.is_classification
