@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from ..criteria.base import Target
 from ..validation.parameters import check_parameter, whole_number
+from ..validation.survival import outcome_array
 from .sizes import CONVINCING, FOLDS, Columns, Floats, SizeCurve, size_curve
 
 MIN_PROBES = 1000  # of a nested run; with fewer it would be another method
@@ -142,7 +143,7 @@ def nested_score(
     if not shuffled:
         return score
     group_of = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    other = shuffled_target(np.asarray(y), group_of, np.random.default_rng(0))
+    other = shuffled_target(outcome_array(y), group_of, np.random.default_rng(0))
     return replace(score, shuffled=_repeated(1, selector, X, other, **options).mean)
 
 

@@ -22,6 +22,7 @@ from ..stopping import MaxProbes
 from ..validation.errors import warn
 from ..validation.parameters import is_whole
 from ..validation.stores import Stored
+from ..validation.survival import outcome_array
 from ..validation.tables import is_frame
 from .subset_scorer import SubsetScorer as SubsetScorer
 from .subset_scorer import TooFewRows as TooFewRows
@@ -197,7 +198,7 @@ def size_curve(
     check_is_fitted(selector, "ranking_")
     if y is None:
         raise ValueError("y=None: the size curve needs a target to predict")
-    numbers, y = selector._numbers_of(X, MISSING_CATEGORY), np.asarray(y)
+    numbers, y = selector._numbers_of(X, MISSING_CATEGORY), outcome_array(y)
     check_consistent_length(numbers, y, groups, sample_weight)
     of_rows = {"groups": groups, "sample_weight": sample_weight}
     of_rows = {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
