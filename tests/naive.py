@@ -1100,3 +1100,39 @@ def c45_predict(tree, row):
         feature, threshold, left, right = tree
         tree = left if row[feature] <= threshold else right
     return tree
+
+
+# ---- survival
+
+
+def martingale_residuals(event, time):
+    """Events minus the sum over earlier times of events divided by the number of rows at risk."""
+    residuals = []
+    for happened, end in zip(event, time, strict=True):
+        expected = 0.0
+        for moment in sorted({t for t in time if t <= end}):
+            n_events = sum(1 for e, t in zip(event, time, strict=True) if e and t == moment)
+            expected += n_events / sum(1 for t in time if t >= moment)
+        residuals.append(float(happened) - expected)
+    return np.array(residuals)
+
+
+def concordance(event, time, risk):
+    """Share of the pairs whose order of events is known that the risk puts in the same order."""
+    agreeing = total = 0.0
+    for i in range(len(time)):
+        for j in range(len(time)):
+            if event[i] and (time[i] < time[j] or (time[i] == time[j] and not event[j])):
+                total += 1
+                agreeing += 1.0 if risk[i] > risk[j] else 0.5 if risk[i] == risk[j] else 0.0
+    return agreeing / total if total else 0.5
+
+
+def cox_log_likelihood(beta, X, event, time, penalty):
+    """Breslow's partial log likelihood minus half the penalty on squared coefficients."""
+    line = X @ beta
+    value = -0.5 * penalty * float(beta @ beta)
+    for i in range(len(time)):
+        if event[i]:
+            value += line[i] - np.log(sum(np.exp(line[j]) for j in range(len(time)) if time[j] >= time[i]))
+    return value

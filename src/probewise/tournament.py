@@ -43,7 +43,7 @@ from .filters.relieff import ReliefF
 from .kernels.device import find
 from .stopping import MaxProbes, MaxTime
 from .validation.errors import warn
-from .validation.parameters import check_parameters, number, seed_of, whole_number
+from .validation.parameters import check_parameters, number, seed_of, survival_in, whole_number
 from .validation.stores import Stored
 from .validation.tables import columns_not_finite
 
@@ -156,7 +156,7 @@ class Tournament(RunResultsMixin, Selector):
         """Play the rounds. ``groups`` and ``sample_weight`` are as in `DAF.fit`."""
         check_parameters(self, PARAMETERS)
         saved = saved_settings(self.ledger)
-        criterion = self._criterion_for(X)
+        criterion = self._criterion_for(X, y)
         data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, saved=saved)
         seed = seed_of(self.random_state, saved and saved.seed)
         rows = self._sample_of_rows(data, seed)
@@ -202,10 +202,12 @@ class Tournament(RunResultsMixin, Selector):
             return accepted_by(default_criterion(1), self.device, self.missing)
         return accepted_by(criterion_or_default(self.criterion), self.device, self.missing)
 
-    def _criterion_for(self, X: Any) -> Criterion:
+    def _criterion_for(self, X: Any, y: Any) -> Criterion:
         if isinstance(self.criterion, str) and self.criterion == "auto":
             shape = getattr(X, "shape", None) or np.asarray(X).shape
             task = "regression" if isinstance(self.scoring, str) and self.scoring in FOR_NUMBERS else "auto"
+            if survival_in(y) is not None:
+                return Linear(task="regression")
             return default_criterion(shape[0] if shape else 0, task=task)
         return as_criterion(self.criterion, X)
 

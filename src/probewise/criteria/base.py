@@ -20,7 +20,8 @@ from ..engine.fingerprints import fingerprint
 from ..engine.probes import Subsets
 from ..engine.settings import UNNAMED
 from ..validation.errors import ParameterError, warn
-from ..validation.parameters import checked_groups, require_finite_target
+from ..validation.parameters import checked_groups, require_finite_target, survival_in
+from ..validation.survival import Survival
 from ..validation.tables import SQUARED
 
 if TYPE_CHECKING:  # mypy accepts any argument of a dataclass whose base it cannot see
@@ -124,10 +125,14 @@ class Criterion(BaseEstimator):
 
 @dataclass(frozen=True)
 class Target:
-    """y as class codes, with the labels in ``classes``, or as numbers, with ``classes`` None."""
+    """y as class codes, with the labels in ``classes``, or as numbers, with ``classes`` None.
+
+    The numbers of a survival outcome are its martingale residuals.
+    """
 
     values: NDArray[Any]
     classes: NDArray[Any] | None
+    survival: Survival | None = None
 
     @property
     def is_classification(self) -> bool:
@@ -143,6 +148,8 @@ class Target:
         """Target of a task; "auto" is regression if y is continuous or looks like a quantity in whole numbers."""
         if task not in ("auto", "classification", "regression"):
             raise ValueError(f"task={task!r}: choose 'auto', 'classification' or 'regression'")
+        if (survival := survival_in(y)) is not None:
+            return cls(survival.residuals(), None, survival)
         y = np.asarray(y)
         kind = kind_of_target(y)
         if kind not in ("binary", "multiclass", "continuous"):

@@ -29,11 +29,11 @@ class Units:
 
     n_features: int
     members: Subsets  # the features of each unit
-    kept: Columns = field(default_factory=NO_COLUMNS.copy)  # features that are in all_features probe (``keep``)
+    kept: Columns = field(default_factory=NO_COLUMNS.copy)  # features that are in every probe (``keep``)
 
     @classmethod
     def of_features(cls, n_features: int) -> Units:
-        """Make all_features feature a unit."""
+        """Make every feature a unit."""
         return cls(n_features, singletons(np.arange(n_features, dtype=np.int32)))
 
     @property
@@ -42,13 +42,13 @@ class Units:
 
     @property
     def n_ranks(self) -> int:
-        """Number of ranks: a group has one rank, and so has all_features feature of ``keep``."""
+        """Number of ranks: a group has one rank, and so has every feature of ``keep``."""
         in_groups = len(self.members.indices) - self.n_units
         return self.n_features - in_groups
 
     @cached_property
     def are_features(self) -> bool:
-        """Whether all_features feature is a unit of its own."""
+        """Whether every feature is a unit of its own."""
         return self.n_units == self.n_features and np.array_equal(self.members.indices, np.arange(self.n_features))
 
     def plan(self, unit_plan: ProbePlan) -> ProbePlan:
@@ -69,7 +69,7 @@ class Units:
         return units
 
     def per_feature(self, values: NDArray[Any], empty: Any = np.nan) -> NDArray[Any]:
-        """Give all_features feature the value of its unit; ``empty`` for features in no unit."""
+        """Give every feature the value of its unit; ``empty`` for features in no unit."""
         if self.are_features:
             return values
         shape = (self.n_features, *values.shape[1:])
@@ -92,9 +92,9 @@ class FeaturePlan(ProbePlan):
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
-        all_features = np.sort(np.concatenate([self.units.members.indices, self.units.kept]))
+        everything = np.sort(np.concatenate([self.units.members.indices, self.units.kept]))
         later = self.unit_plan.rounds[1:]
-        return (Round(0, all_features), *(Round(part.start, self._features(part.active)) for part in later))
+        return (Round(0, everything), *(Round(part.start, self._features(part.active)) for part in later))
 
     def _features(self, units: Columns) -> Columns:
         return np.sort(self.units.features_of(Subsets(units, np.array([0, len(units)]))).indices)
@@ -118,7 +118,7 @@ class UnitTable:
     matrix: Any
     units: Units
     columns: Subsets  # the columns of each unit
-    kept: Columns = field(default_factory=NO_COLUMNS.copy)  # columns that are in all_features probe
+    kept: Columns = field(default_factory=NO_COLUMNS.copy)  # columns that are in every probe
 
     def score_of_units(self, score: Any) -> Any:
         """Turn a criterion bound to the matrix into a function of subsets of units."""
@@ -186,13 +186,13 @@ def one_hot(X: Any, categorical: NDArray[np.bool_], names: NDArray[Any] | None =
 
 
 def singletons(numbers: Columns) -> Subsets:
-    """Make all_features number a subset of its own."""
+    """Make every number a subset of its own."""
     return Subsets(numbers, np.arange(len(numbers) + 1))
 
 
 def expanded(subsets: Subsets, lists: Subsets, kept: Columns) -> Subsets:
-    """Replace each number in the subsets by its list, and put the ``kept`` columns in front of all_features subset."""
-    if len(lists.indices) == len(lists):  # all_features list has one number
+    """Replace each number in the subsets by its list, and put the ``kept`` columns in front of every subset."""
+    if len(lists.indices) == len(lists):  # every list has one number
         indices, offsets = lists.indices[subsets.indices], subsets.offsets
     else:
         sizes = lists.sizes[subsets.indices]

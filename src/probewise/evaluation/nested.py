@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..criteria.base import Target
 from ..validation.parameters import check_parameter, whole_number
+from ..validation.survival import outcome_array
 from ..validation.tables import is_frame
 from .sizes import (
     CONVINCING,
@@ -160,7 +161,7 @@ def nested_score(
     if not shuffled:
         return score
     group_of = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    other = shuffled_target(np.asarray(y), group_of, np.random.default_rng(0))
+    other = shuffled_target(outcome_array(y), group_of, np.random.default_rng(0))
     return replace(score, shuffled=_repeated(1, selector, X, other, **options).mean)
 
 
@@ -376,7 +377,7 @@ def selection_frequency(
     is_short = len(y) <= FEW_ROWS and getattr(selector, "time_limit", None) is None
     n_pairs = (PAIRS if is_short else FEW_PAIRS) if n_pairs is None else n_pairs
     check_parameter("n_pairs", n_pairs, whole_number(1))
-    numbers, y = selector._numbers_of(X, MISSING_CATEGORY), np.asarray(y)
+    numbers, y = selector._numbers_of(X, MISSING_CATEGORY), outcome_array(y)
     check_consistent_length(numbers, y, groups, sample_weight)
     target = Target.of(y, getattr(criterion_of(selector, numbers), "task", "auto"))
     of_rows = {"groups": groups, "sample_weight": sample_weight}

@@ -22,6 +22,7 @@ from ..stopping import MaxProbes
 from ..validation.errors import warn
 from ..validation.parameters import is_whole
 from ..validation.stores import Stored
+from ..validation.survival import outcome_array
 from ..validation.tables import is_frame
 from .subset_scorer import SubsetScorer as SubsetScorer
 from .subset_scorer import TooFewRows as TooFewRows
@@ -32,6 +33,7 @@ Columns = NDArray[np.int64]
 Choose = Callable[[Columns], list[Columns]]
 MISSING_CATEGORY = -1.0  # a missing category is a level of its own
 MAX_SIZE, N_SIZES, FOLDS = 100, 16, 5  # the default sizes and folds
+MAX_SEED = 2**63
 CONVINCING = 2  # standard errors above guessing; one in 17 tables of pure noise passes
 
 
@@ -197,7 +199,7 @@ def size_curve(
     check_is_fitted(selector, "ranking_")
     if y is None:
         raise ValueError("y=None: the size curve needs a target to predict")
-    numbers, y = selector._numbers_of(X, MISSING_CATEGORY), np.asarray(y)
+    numbers, y = selector._numbers_of(X, MISSING_CATEGORY), outcome_array(y)
     check_consistent_length(numbers, y, groups, sample_weight)
     of_rows = {"groups": groups, "sample_weight": sample_weight}
     of_rows = {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
@@ -355,7 +357,7 @@ def ranked_on_rows(
         n_features = selector.n_features_to_select
         settings |= {"n_features_to_select": None if isinstance(n_features, str) else n_features}
         n_probes = selector.n_probes_ if n_probes is None else n_probes
-        settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": selector.run_.plan.seed + seed}
+        settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": (selector.run_.plan.seed + seed) % MAX_SEED}
     copy.set_params(**{name: value for name, value in settings.items() if name in known})
     arguments = {name: values[rows] for name, values in of_rows.items() if has_fit_parameter(copy, name)}
     with warnings.catch_warnings():

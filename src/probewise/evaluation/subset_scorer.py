@@ -26,6 +26,7 @@ from ..engine.probes import Subsets
 from ..validation.errors import ParameterError
 from ..validation.parameters import is_whole
 from ..validation.tables import columns_not_finite
+from .survival import CoxModel, error_of_guessing
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
@@ -51,6 +52,8 @@ class SubsetScorer:
 
         Missing values are filled inside the folds, as ``missing`` of the selector says.
         """
+        if target.survival is not None:
+            return cls(CoxModel(), "a Cox model with a ridge penalty", "concordance")
         has_missing = bool(len(columns_not_finite(X)))
         if criterion is not None and has_missing and not criterion.allow_nan:
             criterion = with_missing(criterion, missing)
@@ -88,6 +91,8 @@ class SubsetScorer:
             total = weights.sum()
             share = float(np.bincount(target.values, weights).max() / total)
             return share, float(np.sqrt(share * (1 - share) * (weights**2).sum()) / total)
+        if target.survival is not None:
+            return 0.5, error_of_guessing(target.survival)
         if self.scoring is None:
             return 0.0, np.nan
         if not isinstance(self.scoring, str):
@@ -122,6 +127,12 @@ def splits_for(cv: Any, target: Target, groups: Any = None, *, seed: int = 0) ->
     if n_rows < 2 * cv:
         raise TooFewRows(f"{n_rows} rows are too few to cross-validate in {cv} folds")
     no_columns = np.empty((n_rows, 0))
+    if target.survival is not None:
+        event = target.survival.event.astype(np.int64)
+        if event.sum() < 2 * cv:
+            raise TooFewRows(f"{event.sum()} events are too few to cross-validate in {cv} folds")
+        if event.sum() <= n_rows - cv:  # each fold has its share of the events
+            target = Target(event, np.array([False, True]))
     if groups is not None:
         n_groups = len(np.unique(groups))
         if n_groups < 2:

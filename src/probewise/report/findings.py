@@ -27,6 +27,7 @@ from ..engine.run import Run
 from ..evaluation.sizes import criterion_of
 from ..stopping import MaxProbes, Rule
 from ..tournament import N_NEIGHBORS, default_criterion
+from ..validation.survival import outcome_array
 from ..validation.tables import number_categories
 from .ranking_table import top_size
 
@@ -214,7 +215,7 @@ def checked_data(findings: Findings, X: Any, y: Any, **fit_arguments: Any) -> Da
         raise ValueError(f"the data have {here}, the data of the run {there}: give the same table")
     if y is not None:
         check_consistent_length(X, y)
-        y = np.asarray(y)
+        y = outcome_array(y)
     for name, expected, values in zip(("X", "y"), findings.fingerprints, (X, y), strict=True):
         if expected is not None and values is not None and fingerprint(values) != expected:
             raise ValueError(f"{name} differs from the data of the run: give the same table, target and columns")

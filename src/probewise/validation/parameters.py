@@ -20,6 +20,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_non_negative
 
 from .errors import ParameterError, warn
+from .survival import Survival
 
 Columns = NDArray[np.int32]
 Names: TypeAlias = NDArray[Any] | dict[str, int] | None  # column names, or the column number of each name
@@ -289,8 +290,19 @@ def require_finite_target(y: NDArray[Any]) -> None:
         )
 
 
+def survival_in(y: Any) -> Survival | None:
+    """The survival outcome in y; None for classes and numbers."""
+    has_parts = hasattr(y, "columns") or getattr(getattr(y, "dtype", None), "names", None) is not None
+    return Survival.of(y) if has_parts else None
+
+
 def plain_labels(y: Any) -> NDArray[Any]:
-    """y as an array of one kind; numbers stored as objects become numbers, missing and mixed labels are refused."""
+    """y as an array of one kind; numbers stored as objects become numbers, missing and mixed labels are refused.
+
+    A survival outcome becomes its martingale residuals.
+    """
+    if (survival := survival_in(y)) is not None:
+        return survival.residuals()
     y = np.asarray(y)
     if y.ndim == 2 and y.shape[1] > 1:
         raise ValueError(
