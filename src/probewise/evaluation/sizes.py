@@ -357,7 +357,8 @@ def ranked_on_rows(
         n_features = selector.n_features_to_select
         settings |= {"n_features_to_select": None if isinstance(n_features, str) else n_features}
         n_probes = selector.n_probes_ if n_probes is None else n_probes
-        settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes, "random_state": (selector.run_.plan.seed + seed) % MAX_SEED}
+        settings |= {"stop": MaxProbes(n_probes), "n_probes": n_probes}
+        settings |= {"random_state": (selector.run_.plan.seed + seed) % MAX_SEED}
     copy.set_params(**{name: value for name, value in settings.items() if name in known})
     arguments = {name: values[rows] for name, values in of_rows.items() if has_fit_parameter(copy, name)}
     with warnings.catch_warnings():
