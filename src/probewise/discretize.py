@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -158,6 +158,7 @@ def _one_deviation_from_mean(means: Floats, deviations: Floats, low: Floats, hig
     return np.stack([below, above], axis=1)
 
 
+@dataclass(eq=False, repr=False)
 class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Transform numbers into interval codes 0, 1, ...; the cut points found by ``fit`` are applied to new data.
 
@@ -204,14 +205,10 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     [[5.55], [3.35], [2.45], [0.8]]
     """
 
-    cut_points_: Cuts
-
-    def __init__(
-        self, method: str | int = "optimal", *, discrete_features: Any = "auto", n_jobs: int | None = None
-    ) -> None:
-        self.method = method
-        self.discrete_features = discrete_features
-        self.n_jobs = n_jobs
+    method: str | int = "optimal"
+    _: KW_ONLY
+    discrete_features: Any = "auto"
+    n_jobs: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ MIN_RANGE = 1e-7  # scikit-learn's trees do not split a column with a smaller ra
 MAX_RANGE = {4: 1e18, 8: 1e38}  # by item size: trees use float32, and k-means squares the values
 
 
+@dataclass(eq=False, repr=False)
 class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
     """A random forest trained on all positive samples and on cluster centers of the negative samples.
 
@@ -81,22 +83,13 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
     np.True_
     """
 
-    def __init__(
-        self,
-        n_estimators: int = 60,
-        *,
-        n_clusters: int | None = None,
-        positive: Any = None,
-        max_features: Any = "sqrt",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.n_clusters = n_clusters
-        self.positive = positive
-        self.max_features = max_features
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_estimators: int = 60
+    _: KW_ONLY
+    n_clusters: int | None = None
+    positive: Any = None
+    max_features: Any = "sqrt"
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any) -> AdaptiveRandomForestClassifier:
         """Cluster the negative samples and grow the forest."""
