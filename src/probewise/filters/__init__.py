@@ -1,1 +1,1 @@
-"""The public estimators, a file each, on one small base."""
+"""Filters: selectors that score features without training a model; one file for each paper."""

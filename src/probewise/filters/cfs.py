@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..engine.tally import positions
 from ..validation.errors import ParameterError
-from ..validation.parameters import is_whole
+from ..validation.parameters import check_parameter, whole_number
 from .discretized import Floats, StepwiseFilter
 
 Correlations = Callable[[int], Floats]  # maps a feature to its correlations with all features
@@ -89,12 +89,10 @@ class CFS(StepwiseFilter):
 
     def fit(self, X: Any, y: Any) -> CFS:
         """Discretize the features, then search."""
-        if self.search not in ("best_first", "hill_climbing", "add_or_remove"):
-            raise ParameterError(f"search={self.search!r} must be 'best_first', 'hill_climbing' or 'add_or_remove'")
+        check_parameter("search", self.search, "best_first", "hill_climbing", "add_or_remove")
+        check_parameter("max_stale", self.max_stale, whole_number(1))
         if self.start not in (("empty", "full") if self.search == "add_or_remove" else ("empty",)):
             raise ParameterError(f"start={self.start!r} must be 'empty', or 'full' with search='add_or_remove'")
-        if not is_whole(self.max_stale, 1):
-            raise ParameterError(f"max_stale={self.max_stale!r} must be a whole number of at least 1")
         codes, classes, map = self._encoded(X, y, self.discretization)
         with_class = codes.against(classes, map=map).uncertainty
         # From the full set, the search needs the correlations of all pairs, which would not fit in memory.

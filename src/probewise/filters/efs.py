@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..executors import Map
 from ..information import Codes, balanced_gain
 from ..validation.errors import ParameterError
-from ..validation.parameters import is_whole
+from ..validation.parameters import check_parameter, is_whole
 from .discretized import StepwiseFilter, first_best
 
 
@@ -80,23 +80,19 @@ class EFS(StepwiseFilter):
 
     def fit(self, X: Any, y: Any) -> EFS:
         """Discretize and score the features, then select one at a time."""
-        if self.normalize not in ("all", "undetermined", None):
-            raise ParameterError(f"normalize={self.normalize!r} must be 'all', 'undetermined' or None")
+        check_parameter("normalize", self.normalize, "all", "undetermined", None)
         rank = _rank_of(self.threshold)
         codes, classes, map = self._encoded(X, y, self.discretization)
         self.gains_ = balanced_gain(codes, classes)
         kth = None if rank is None else np.sort(self.gains_)[::-1][min(rank, len(self.gains_)) - 1]
         self.threshold_ = float(self.threshold if kth is None else kth)
         is_candidate = self.gains_ >= self.threshold_
-        self.largest_correlation_ = self._largest_correlation(codes, is_candidate, map)
+        self.largest_correlation_ = 1.0
+        if self.normalize is not None:
+            columns = np.arange(codes.n_columns) if self.normalize == "all" else np.flatnonzero(is_candidate)
+            self.largest_correlation_ = codes.largest_extended_gain(columns, map=map) or 1.0
         self._select(codes, is_candidate, map)
         return self
-
-    def _largest_correlation(self, codes: Codes, is_candidate: NDArray[np.bool_], map: Map) -> float:
-        if self.normalize is None:
-            return 1.0
-        columns = np.arange(codes.n_columns) if self.normalize == "all" else np.flatnonzero(is_candidate)
-        return codes.largest_extended_gain(columns, map=map) or 1.0
 
     def _select(self, codes: Codes, is_candidate: NDArray[np.bool_], map: Map) -> None:
         """Steps 9 to 13 of algorithm 1."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..executors import Map
 from ..information import Codes, Shared
-from ..validation.errors import ParameterError
+from ..validation.parameters import check_parameter
 from .discretized import Floats, Integers, StepwiseFilter, first_best
 
 ROWS_PER_CELL = 15  # for each joint level of two features and the class, so that the counts are reliable
@@ -118,8 +118,7 @@ class MRMR(InformationFilter):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Discretize the features, then select one at a time."""
-        if self.scheme not in ("difference", "quotient"):
-            raise ParameterError(f"scheme={self.scheme!r} must be 'difference' or 'quotient'")
+        check_parameter("scheme", self.scheme, "difference", "quotient")
         return super().fit(X, y)
 
     def _values(self, codes: Codes, classes: Integers, latest: int, n_selected: int, map: Map) -> Floats:

@@ -16,8 +16,7 @@ from .._selector import MISSING_CATEGORY, Accepts, Selector
 from ..criteria.base import MOST_CLASSES, Target
 from ..executors import Map, threads
 from ..kernels import relief as kernels
-from ..validation.errors import ParameterError
-from ..validation.parameters import discrete_columns, is_whole, number_of, random_of
+from ..validation.parameters import check_parameter, discrete_columns, number_of, random_of, whole_number
 from ..validation.tables import number_categories
 
 Rows = NDArray[np.int64]
@@ -127,8 +126,7 @@ class ReliefF(Selector):
         target = Target.of(y)
         if len(y) < 2:
             raise ValueError("X has a single row (n_samples=1), which has no neighbors: give at least two rows")
-        if not is_whole(self.n_neighbors, 1):
-            raise ParameterError(f"n_neighbors={self.n_neighbors!r} must be a whole number of at least 1")
+        check_parameter("n_neighbors", self.n_neighbors, whole_number(1))
         names = getattr(self, "feature_names_in_", None)
         discrete = discrete_columns(self.discrete_features, X.shape[1], names, is_category)
         self.samples_ = self._draw(X.shape[0])

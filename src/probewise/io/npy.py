@@ -57,7 +57,9 @@ def write_npy(
             np.lib.format.write_array_header_1_0(file, header)
             for block in blocks:
                 file.write(np.asfortranarray(block, dtype=dtype).T.data)
-        sidecar_part.write_text(_as_json(sidecar, shape), encoding="utf-8")
+        content = {"format": FORMAT, "shape": shape, "target": sidecar.target}
+        content |= {"columns": sidecar.columns, "feature_names": sidecar.feature_names}
+        sidecar_part.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
         os.replace(sidecar_part, sidecar_of(path))
         os.replace(part, path)
     finally:
@@ -120,9 +122,3 @@ def _read_sidecar(path: Path, X: NDArray[Any]) -> Sidecar:
 
 def _is_list_of(values: Any, kind: Any, length: int) -> bool:
     return isinstance(values, list) and len(values) == length and all(isinstance(value, kind) for value in values)
-
-
-def _as_json(sidecar: Sidecar, shape: tuple[int, int]) -> str:
-    settings = {"format": FORMAT, "shape": shape, "target": sidecar.target}
-    content = {**settings, "columns": sidecar.columns, "feature_names": sidecar.feature_names}
-    return json.dumps(content, ensure_ascii=False)

@@ -63,12 +63,10 @@ class PanelsDisplay(ABC):
         self._draw(self.axes_)
         return self
 
-    def save(self, path: str | PathLike[str], *, title: str = "") -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Draw into a new figure and write it to a file (.png, .svg, .pdf, ...); needs no window system."""
         path = require_picture_path(path)
         self.plot(matplotlib_figure()(figsize=self._figsize()))
-        if title:
-            self.figure_.suptitle(literal(title))
         with completed_file(path) as file:
             self.figure_.savefig(file, dpi=150)
 

@@ -103,11 +103,9 @@ class StudyDisplay(PanelsDisplay):
         self.figure_.legend(handles=panels[0].lines, loc="outside right upper", frameon=False)
 
 
-def save_study(
-    result: StudyResult, path: str | PathLike[str], *, stability: str | Sequence[str] = "cw_rel", title: str = ""
-) -> None:
+def save_study(result: StudyResult, path: str | PathLike[str]) -> None:
     """Draw the study with all its classifiers to a file (.png, .svg, .pdf, ...)."""
-    StudyDisplay(result, classifiers=result.classifiers, stability=stability).save(path, title=title)
+    StudyDisplay(result, classifiers=result.classifiers).save(path)
 
 
 @dataclass(eq=False, repr=False)

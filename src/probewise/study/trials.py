@@ -79,16 +79,12 @@ class Trials:
         words = np.random.SeedSequence([self.seed, trial]).generate_state(3).tolist()
         return dict(zip(("split", "selector", "classifier"), words, strict=True))
 
-    def seeded(self, selector: Any, trial: int) -> Any:
-        """An unfitted copy of the selector with the seed of the trial."""
-        return _seeded(selector, self._seeds(trial)["selector"])
-
     def _select(self, selector: Any, X: Any, y: NDArray[Any], trial: int) -> tuple[list[Indices], dict[str, Any]]:
         """The features selected at each size, and the seconds and probes it took."""
         if selector is None:
             return [np.arange(X.shape[1])] * len(self.sizes), {"seconds": 0.0, "probes": 0}
         start = working_time()
-        selector = self.seeded(selector, trial)
+        selector = _seeded(selector, self._seeds(trial)["selector"])
         subsets = select(selector, X, y, self.sizes.tolist())
         return subsets, {"seconds": working_time() - start, "probes": int(getattr(selector, "n_probes_", 0))}
 
