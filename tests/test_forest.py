@@ -1,12 +1,10 @@
 """The adaptive random forest: scikit-learn's checks, the clustering, and the training data of the forest."""
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from probewise import forest as module
@@ -115,17 +113,6 @@ def test_results_depend_on_the_seed_and_not_on_the_workers():
     np.testing.assert_array_equal(probability, clone(model).fit(X, y).predict_proba(X))
     np.testing.assert_array_equal(probability, clone(model).set_params(n_jobs=2).fit(X, y).predict_proba(X))
     assert (probability != clone(model).set_params(random_state=4).fit(X, y).predict_proba(X)).any()
-
-
-def test_scikit_learn_compatibility():
-    X, y = rare()
-    frame = pd.DataFrame(X, columns=[f"f{k}" for k in range(8)])
-    fitted = AdaptiveRandomForestClassifier(10, random_state=0).fit(frame, y)
-    assert fitted.feature_names_in_.tolist() == frame.columns.tolist()
-    assert (
-        cross_val_score(AdaptiveRandomForestClassifier(10, random_state=0), X, y, cv=3, scoring="roc_auc").min() > 0.9
-    )
-    assert fitted.fit(X.astype(np.float32), y).centroids_.dtype == np.float32
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Fixtures of the command-line tests: a small table, and helpers that run a command and check its exit code."""
 
+import signal
+
 import numpy as np
 import polars as pl
 import pytest
@@ -16,6 +18,14 @@ def data(tmp_path_factory):
     labels = pl.Series(np.where(madelon.y == 1, "yes", "no"))
     pl.from_numpy(madelon.X, schema=madelon.feature_names, orient="row").with_columns(label=labels).write_csv(path)
     return path
+
+
+@pytest.fixture
+def sigint():
+    """Children receive SIGINT even if this process ignores it, as processes in the background do."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """``probewise compare`` end to end: printed tables, files, plots, resumed studies and Ctrl-C."""
 
-import contextlib
 import errno
 import os
 import re
@@ -133,42 +132,15 @@ def test_a_resumed_study_ends_as_if_never_stopped(data, tmp_path, compare, refus
     assert "holds another study: its shape is [90, 30], not [90, 29]" in message
 
 
-def test_an_interrupt_gives_the_trials_so_far_and_the_study_can_be_resumed(data, tmp_path, succeed, monkeypatch):
-    fit, fits = DAF.fit, []
-    options = ["compare", data, "--target", "label", *QUICK, "--ledger", tmp_path / "study.jsonl", "--n-jobs", 1]
-
-    def interrupted(self, *arguments, **named):
-        fits.append(self)
-        if len(fits) == 3:
-            raise KeyboardInterrupt
-        return fit(self, *arguments, **named)
-
-    monkeypatch.setattr(DAF, "fit", interrupted)
-    printed = succeed(*options, "--trials", "9", code=3)
-    assert "interrupted after 2 of 9 trials: these are the results so far" in printed.err
-    resumed = succeed(*options, "--trials", 2, "-q")
-    assert resumed.out == printed.out
-    assert len(fits) == 3
-
-
-@contextlib.contextmanager
-def sigint_enabled():
-    """Children receive SIGINT even if this process ignores it, as processes in the background do."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.slow
+@pytest.mark.usefixtures("sigint")
 @pytest.mark.parametrize("jobs", [pytest.param(1, marks=pytest.mark.exhaustive), 2])
 def test_ctrl_c_gives_the_trials_so_far_and_the_study_can_be_resumed(data, tmp_path, compare, jobs):
     study, options = tmp_path / "study.jsonl", [data, "--target", "label", "--methods", "daf,bif", "--sizes", "1,4"]
     options += ["--n-probes", 1000, "--classifiers", "naive_bayes", "--ledger", study]
     arguments = [*COMMAND, "compare", *map(str, options), "--trials", "500", "--n-jobs", str(jobs)]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", "env": ENVIRONMENT}
-    with sigint_enabled(), subprocess.Popen(arguments, **pipes, start_new_session=True) as process:
+    with subprocess.Popen(arguments, **pipes, start_new_session=True) as process:
         end = time.monotonic() + 90
         while not study.exists() or study.read_bytes().count(b"\n") < 3:
             assert process.poll() is None, process.communicate()

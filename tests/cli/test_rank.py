@@ -1,6 +1,5 @@
 """``probewise rank`` and ``probewise demo`` end to end: output, limits, ledgers, Ctrl-C and odd names."""
 
-import contextlib
 import io
 import json
 import os
@@ -337,16 +336,6 @@ def test_the_ledger_of_another_run_is_refused(data, tmp_path, rank, refuse):
 # ---- Ctrl-C
 
 
-@contextlib.contextmanager
-def sigint_enabled():
-    """Children receive SIGINT even if this process ignores it, as processes in the background do."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
 def wait_for_blocks(ledger, process, blocks=4, seconds=90):
     """Wait until the run has written some blocks: its write-ahead log has grown that many times."""
     log, sizes = ledger.with_name(ledger.name + "-wal"), set()
@@ -360,12 +349,13 @@ def wait_for_blocks(ledger, process, blocks=4, seconds=90):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("sigint")
 def test_ctrl_c_gives_the_ranking_so_far_and_the_run_can_be_resumed(data, tmp_path, rank):
     data = [data, "--target", "label", "--method", "daf"]
     ledger, options = tmp_path / "run.ledger", [*data, "--ledger", tmp_path / "run.ledger"]
     arguments = [*COMMAND, "rank", *map(str, options), "--n-probes", "100000000"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "encoding": "utf-8", "env": ENVIRONMENT}
-    with sigint_enabled(), subprocess.Popen(arguments, **pipes) as process:
+    with subprocess.Popen(arguments, **pipes) as process:
         wait_for_blocks(ledger, process)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
@@ -412,15 +402,15 @@ def test_ctrl_c_while_reports_are_written_leaves_the_ranking(data, tmp_path, suc
     assert (tmp_path / "ranking.csv").exists()
 
 
+@pytest.mark.usefixtures("sigint")
 def test_ctrl_c_while_the_ranking_is_printed_waits_until_it_is_complete(data, tmp_path, succeed, monkeypatch):
     def interrupting(columns, top):
         signal.raise_signal(signal.SIGINT)
         print_ranking(columns, top)
 
     monkeypatch.setattr(console, "print_ranking", interrupting)
-    with sigint_enabled():
-        options = ["--target", "label", "--n-probes", 60, "--report", tmp_path / "report.json"]
-        printed = succeed("rank", data, *options, code=3)
+    options = ["--target", "label", "--n-probes", 60, "--report", tmp_path / "report.json"]
+    printed = succeed("rank", data, *options, code=3)
     assert len(table_rows(printed.out)) == 20
     assert "interrupted before there was a report in" in printed.err.splitlines()[-1]
 

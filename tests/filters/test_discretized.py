@@ -13,7 +13,7 @@ import naive
 from probewise import CFS, CMIM, DFE, EFS, FCBF, FSDD, JMI, MRMR, ReliefF
 from probewise.datasets import make_madelon
 from probewise.discretize import Discretizer
-from probewise.information import Codes, entropy
+from probewise.information import entropy
 from sampling import examples
 
 GREEDY = [
@@ -173,17 +173,6 @@ def test_real_genes(name, real_data):
         order, _ = naive.greedy_information(columns(some), y.tolist(), 5, method)
         selector = type(selector)(**{**selector.get_params(), "n_features_to_select": 5, "discrete_features": True})
         assert selector.fit(some, y).order_.tolist() == order
-
-
-@pytest.mark.shared_data
-def test_the_largest_correlation_of_leukemia_genes(real_data):
-    data = real_data("leukemia")
-    X, y = data["X"][:, :1500], data["y"]
-    efs = EFS(10, n_jobs=2).fit(X, y)
-    codes = Codes.of(Discretizer().fit_transform(X, y))
-    brute = max(codes.against(f, np.arange(f)).extended_gain.max() for f in range(1, X.shape[1]))
-    assert efs.largest_correlation_ == brute
-    assert (np.diff(efs.importances_) <= 0).all()
 
 
 def test_madelon_by_jmi():

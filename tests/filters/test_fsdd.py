@@ -255,27 +255,6 @@ def test_data_are_not_copied(make, dtype):
     assert peak < 0.1 * X.nbytes + (2**24 if dtype == np.float16 else 0)
 
 
-@pytest.mark.matrix
-@pytest.mark.parametrize("make", list(MAKERS))
-@pytest.mark.parametrize("hole", [False, True])
-def test_nothing_is_changed(make, hole):
-    X, y = table()
-    X[0, 0] = np.nan if hole else X[0, 0]
-    data = MAKERS[make](X)
-    before, labels = data.copy(), y.copy()
-    FSDD().fit(data, y)
-    FSDD().partial_fit(data, y)
-    np.testing.assert_array_equal(*(part.toarray() if sp.issparse(part) else part for part in (data, before)))
-    np.testing.assert_array_equal(y, labels)
-
-
-def test_a_cell_stored_in_parts_is_their_sum():
-    parts = sp.csr_matrix((np.array([1.0, 2.0, 4.0, 5.0]), np.array([0, 0, 0, 0]), np.array([0, 2, 3, 4, 4])))
-    assert parts.shape == (4, 1)
-    np.testing.assert_allclose(scores(parts, [0, 0, 1, 1]), naive.fsdd(np.array([[3.0], [4], [5], [0]]), [0, 0, 1, 1]))
-    assert parts.nnz == 4
-
-
 def test_features_without_a_score_come_last():
     X, y = table(n_classes=2)
     X[:, 0] = 0.1
@@ -307,22 +286,13 @@ def test_infinity_is_named(make, bad, row):
 
 def test_bad_input_is_refused():
     X, y = table()
-    for wrong, words in [
-        (np.zeros(90), "only one class"),
-        (y[:-1], "inconsistent"),
-        (X[:, 0], "y is continuous.*cut into classes"),
-        (np.where(y == 1, np.nan, y), "y contains NaN"),
-        (None, "y"),
-    ]:
-        with pytest.raises(ValueError, match=words):
-            FSDD().fit(X, wrong)
+    with pytest.raises(ValueError, match=r"y is continuous.*cut into classes"):
+        FSDD().fit(X, X[:, 0])
     for beta in (-1, np.nan, np.inf, "2", None, True):
         with pytest.raises(ValueError, match=f"beta={beta!r} must be a number of at least 0"):
             FSDD(beta=beta).fit(X, y)
     with pytest.raises(ValueError, match="overlap='yes' must be True or False"):
         FSDD(overlap="yes").fit(X, y)
-    with pytest.raises(ValueError, match="n_features_to_select=13 with 12 features"):
-        FSDD(13).fit(X, y)
     with pytest.raises(ValueError, match="y is continuous"):
         FSDD().partial_fit(X, X[:, 0])
     with pytest.raises(ValueError, match=r"not among classes=\[0, 1\]: \[2\]"):

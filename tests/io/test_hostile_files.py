@@ -256,16 +256,6 @@ def test_a_sparse_arff_file_with_false_claims(tmp_path, index):
     assert "cannot be read as sparse ARFF" in refusal(path, target="label")
 
 
-@pytest.mark.slow
-def test_a_line_of_a_million_columns(tmp_path):
-    path = tmp_path / "t.csv"
-    names = ",".join(map(str, range(10**6)))
-    path.write_text(f"{names},label\n{'1,' * 10**6}x\n{'2,' * 10**6}y\n")
-    table = read_table(path, target="label")
-    assert table.X.shape == (2, 10**6)
-    assert table.X.sum() == 3 * 10**6
-
-
 def test_a_line_that_does_not_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(input_files, "MAX_LINE_LENGTH", 1000)
     path = tmp_path / "t.csv.gz"

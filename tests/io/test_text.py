@@ -98,14 +98,6 @@ def test_other_encodings(tmp_path):
         assert (table.feature_names, table.X.tolist(), table.y.tolist()) == (["a"], [[1], [2]], ["café", "thé"])
 
 
-@pytest.mark.parametrize("name", ["d.csv.gz", "d.tsv.gz", "d.csv.zst", "d.txt.zst"])
-def test_compressed_text(tmp_path, name):
-    separator = "," if "csv" in name else "\t"
-    write_text(tmp_path / name, f"a{separator}label\r\n1{separator}0\r\n\r\n2{separator}1")
-    table = read(tmp_path / name)
-    assert (table.X.tolist(), table.y.tolist()) == ([[1], [2]], [0, 1])
-
-
 def test_the_format_of_a_long_name_is_its_end(tmp_path):
     (tmp_path / "my.data.CSV.GZ").write_bytes(gzip.compress(b"a,label\n1,0\n"))
     assert read(tmp_path / "my.data.CSV.GZ").X.tolist() == [[1]]

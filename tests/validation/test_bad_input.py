@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import DataConversionWarning
 from sklearn.neighbors import KNeighborsClassifier
 
-from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, SFFS, ReliefF
+from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FCBF, FSDD, JMI, MRMR, SFFS, ReliefF
 from probewise.criteria import KNN, Linear, NaiveBayes, Separability
 from probewise.discretize import Discretizer
 from probewise.engine.probes import Subsets
@@ -75,6 +75,7 @@ ESTIMATORS = {
     "EFS": EFS,
     "DFE": DFE,
     "CFS": CFS,
+    "FCBF": FCBF,
     "FSDD": FSDD,
     "ReliefF": ReliefF,
     "MRMR": MRMR,
@@ -87,8 +88,8 @@ ESTIMATORS = {
     ),
 }
 FOREST = "AdaptiveRandomForestClassifier"
-CODED = {"EFS", "DFE", "CFS", "MRMR", "JMI", "CMIM"}
-BY_ORDER = {"EFS", "DFE", "CFS", "Discretizer"}  # these use the order of values only
+CODED = {"EFS", "DFE", "CFS", "FCBF", "MRMR", "JMI", "CMIM"}
+BY_ORDER = {"EFS", "DFE", "CFS", "FCBF", "Discretizer"}  # these use the order of values only
 WITH_DISCRETE = CODED | {"ReliefF", "Discretizer"}
 WITH_CATEGORIES = {name for name in ESTIMATORS if name.startswith("DAF")}
 FOR_NUMBERS = {"DAF-knn", "DAF-linear", "DAF-svm", "DAF-tree", "DAF-function", "BIF", "SFFS", "ReliefF"}
@@ -763,6 +764,7 @@ MANY_REFUSED = {
     "EFS": FEW_CLASSES,
     "DFE": FEW_CLASSES,
     "CFS": FEW_CLASSES,
+    "FCBF": FEW_CLASSES,
     "Discretizer": FEW_CLASSES,
     "ReliefF": FEW_CLASSES,
     FOREST: "Only binary classification is supported.*y has 10000 classes; make it one class against the rest",

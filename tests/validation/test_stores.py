@@ -107,9 +107,9 @@ def assert_same_bits(selector, stored, X, y):
 
 @pytest.mark.matrix
 @all_stores
-@by_name(STREAMING)
+@by_name(STREAMING | OTHER_CRITERIA | LOADING)
 def test_same_bits_as_in_memory(store, selector, tmp_path):
-    X, y = table()
+    X, y = table(d=30)
     stored, X = save(store, X, tmp_path)
     assert_same_bits(selector, stored, X, y)
 
@@ -124,24 +124,6 @@ def test_same_bits_with_many_rows(store, criterion, tmp_path):
     assert Linear().bind(stored, y).has_sums
     assert_same_bits(daf(criterion), stored, X, y)
     assert_same_bits(BIF(criterion=criterion), stored, X, y)
-
-
-@pytest.mark.matrix
-@chunked_stores
-@by_name(OTHER_CRITERIA)
-def test_every_criterion_reads_from_stores(store, selector, tmp_path):
-    X, y = table(d=30)
-    stored, X = save(store, X, tmp_path)
-    assert_same_bits(selector, stored, X, y)
-
-
-@pytest.mark.matrix
-@all_stores
-@by_name(LOADING)
-def test_selectors_that_load_the_whole_table(store, selector, tmp_path):
-    X, y = table(d=14)
-    stored, X = save(store, X, tmp_path)
-    assert_same_bits(selector, stored, X, y)
 
 
 @pytest.mark.matrix
