@@ -148,14 +148,11 @@ def test_a_report_of_the_ledger_and_the_table(rank, succeed, tmp_path):
 # ---- tables with categories
 
 
-@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet", "arrow"])
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_categories_of_a_table(patients, ending):
     frame = pl.read_csv("patients.csv")
-    if ending in ("csv", "tsv"):
-        frame.write_csv(f"table.{ending}", separator="," if ending == "csv" else "\t")
-    else:
-        kinds = frame.with_columns(pl.col("smokes").cast(pl.Categorical))
-        kinds.write_parquet("table.parquet") if ending == "parquet" else kinds.write_ipc("table.arrow")
+    frame.write_csv("table.csv")
+    frame.with_columns(pl.col("smokes").cast(pl.Categorical)).write_parquet("table.parquet")
     table = read_table(f"table.{ending}", target="label", categorical_features=["smokes", "a"])
     assert table.levels[7] == ["no", "not asked", "yes"]
     assert len(table.levels[5]) == patients["a"].nunique()

@@ -72,12 +72,10 @@ def test_rank_prints_the_ranking_of_daf(data):
     assert "probes" not in done.stdout
 
 
-@pytest.mark.parametrize("ending", [".csv", ".parquet", ".json", ".tsv"])
-def test_out_contains_the_whole_ranking(data, tmp_path, rank, ending):
-    out = tmp_path / f"ranking{ending}"
+def test_out_contains_the_whole_ranking(data, tmp_path, rank):
+    out = tmp_path / "ranking.csv"
     printed = rank(data, "--target", "label", "--method", "daf", "--n-probes", 100, "--top", 3, "--out", out)
-    readers = {".tsv": lambda p: pl.read_csv(p, separator="\t"), ".parquet": pl.read_parquet, ".json": pl.read_json}
-    frame = readers.get(ending, pl.read_csv)(out)
+    frame = pl.read_csv(out)
     of_run = [
         "above_average",
         "std_error",

@@ -258,12 +258,3 @@ def test_weights_and_groups_are_rows_if_features_are_in_rows(frame, tmp_path):
     assert len(np.unique(table.groups)) == len(np.unique(groups))
     np.testing.assert_array_equal(np.isnan(table.X), np.isnan(X))
     assert table.feature_names == NAMES
-
-
-def test_weights_and_groups_of_an_npz_file(tmp_path):
-    X, y, weights, groups = samples()
-    np.savez(tmp_path / "data.npz", X=X, y=y, weight=weights, patient=groups)
-    table = read_table(tmp_path / "data.npz", sample_weight="weight", groups="patient", allow_missing=True)
-    np.testing.assert_array_equal(table.sample_weight, weights)
-    np.testing.assert_array_equal(table.groups, np.unique(groups, return_inverse=True)[1])
-    assert table.X.shape == (N, D)

@@ -52,6 +52,13 @@ WAYS = {
 seeds = st.integers(0, 2**32 - 1)
 
 
+def fitted(way, relieff, X, y):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in WAYS[way].items():
+            patch.setattr(module, name, value)
+        return relieff.fit(X, y)
+
+
 @pytest.mark.parametrize("way", WAYS)
 @examples(100)
 @given(seed=seeds)
@@ -61,10 +68,7 @@ def test_equals_the_textbook(way, seed):
     rng = np.random.default_rng(seed)
     n_samples = None if seed % 2 else int(rng.integers(1, len(X) + 1))
     relieff = ReliefF(n_neighbors=k, n_samples=n_samples, discrete_features=discrete, random_state=seed)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in WAYS[way].items():
-            patch.setattr(module, name, value)
-        relieff.fit(form(X, seed), y)
+    fitted(way, relieff, form(X, seed), y)
     truth = naive.relieff(to_fractions(X), y, k, relieff.samples_, discrete)
     np.testing.assert_allclose(relieff.scores_, truth, atol=1e-12)
     np.testing.assert_array_equal(relieff.ranges_, np.ptp(X, axis=0))
@@ -80,10 +84,7 @@ def test_equals_the_textbook_for_a_quantity(way, seed):
     y = rng.choice([rng.standard_normal(len(X)), rng.integers(0, 3, len(X)) / 2])
     y[:2] = 0.5, 2.5
     relieff = ReliefF(n_neighbors=k, n_samples=None if seed % 2 else 0.5, discrete_features=discrete)
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in WAYS[way].items():
-            patch.setattr(module, name, value)
-        relieff.fit(form(X, seed), y)
+    fitted(way, relieff, form(X, seed), y)
     truth = naive.rrelieff(to_fractions(X), y, k, relieff.samples_, discrete)
     np.testing.assert_allclose(relieff.scores_, truth, atol=1e-12)
 

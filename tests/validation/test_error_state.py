@@ -55,14 +55,6 @@ def test_a_sparse_float32_table_of_subnormal_numbers_is_scaled():
     assert np.isfinite(fitted.scores_).all()
 
 
-@pytest.mark.parametrize("name", SELECTORS)
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-@pytest.mark.filterwarnings("ignore:J is")
-def test_constant_columns_are_tied(name, make):
-    constant = make(np.tile(RNG.normal(size=8), (40, 1)))
-    assert SELECTORS[name].fit(constant, Y).ranking_.tolist() == list(range(1, 9))
-
-
 @pytest.mark.parametrize("y", [Y, RNG.normal(size=40)])
 def test_constant_columns_are_tied_with_a_warning(y):
     with pytest.warns(UserWarning, match="for all probes: the scores are tied, and the ranking is the order"):
