@@ -95,7 +95,7 @@ class EFS(StepwiseFilter):
         return self
 
     def _select(self, codes: Codes, is_candidate: NDArray[np.bool_], map: Map) -> None:
-        """Steps 9 to 13 of algorithm 1."""
+        """Select one feature at a time: steps 9 to 13 of algorithm 1."""
         importance = self.gains_.copy()
         self._reset_redundancy(codes.n_columns)
         self.discarded_ = ~is_candidate

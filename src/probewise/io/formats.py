@@ -283,7 +283,7 @@ def _source(
 
 
 def _read_svmlight(path: Path) -> MatrixSource:
-    """Columns are named by their numbers, which start at 1 if the file has no column 0."""
+    """Read an svmlight file; its columns are named by numbers, from 1 if the file has no column 0."""
     from sklearn.datasets import load_svmlight_file
 
     if not path.stat().st_size:
@@ -300,7 +300,7 @@ def _read_svmlight(path: Path) -> MatrixSource:
 
 
 def _read_npz(path: Path) -> MatrixSource:
-    """X, or the parts of a sparse matrix; every other array with one value per row is an extra column."""
+    """Read X, or the parts of a sparse matrix; every other array with one value per row is an extra column."""
     try:
         arrays = _load_arrays(path)
         is_sparse = all(part in arrays for part in SPARSE_PARTS)
@@ -373,7 +373,7 @@ def _read_npy(path: Path) -> MatrixSource:
 
 
 def _read_h5ad(path: Path) -> MatrixSource:
-    """The genes are the features; obs_names and the columns of obs are extra columns."""
+    """Read an AnnData file: its genes are the features; obs_names and the columns of obs are extra columns."""
     try:
         import anndata  # type: ignore[import-not-found,unused-ignore]
     except ModuleNotFoundError:

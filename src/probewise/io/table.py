@@ -50,7 +50,7 @@ MAX_NAME_LENGTH = 256  # a longer name is not looked up as a file
 
 
 class TableError(ParameterError):
-    """A table cannot be used; the message is one line and says what to do about it."""
+    """Error for a table that cannot be used; the message is one line and says what to do about it."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -145,7 +145,7 @@ class TextSource(Source):
         return numbers
 
     def _note_integers(self, cells: pl.Series) -> None:
-        """A column is of integers while no cell has a fraction, a decimal mark or an exponent."""
+        """Update ``is_integer``: false from the first cell with a fraction, a decimal mark or an exponent."""
         block = self.blocks[-1]
         columns = np.flatnonzero(self.is_integer)
         if not len(columns):

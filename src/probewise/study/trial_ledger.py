@@ -26,7 +26,7 @@ Record = dict[str, Any]
 
 
 class StudyError(ParameterError):
-    """A ledger that cannot be used: it holds another study, is in use, is damaged, or is a file of another kind."""
+    """Error for a ledger that holds another study, is in use, is damaged, or is a file of another kind."""
 
 
 def is_trial_ledger(path: str | PathLike[str]) -> bool:
@@ -36,7 +36,7 @@ def is_trial_ledger(path: str | PathLike[str]) -> bool:
 
 
 class NotWrittenError(OSError):
-    """A trial cannot be written to the ledger, because the disk is full or gone."""
+    """Error for a trial that cannot be written to the ledger, because the disk is full or gone."""
 
 
 class TrialLedger:
