@@ -186,7 +186,7 @@ class Tournament(RunResultsMixin, Selector):
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
         self.notes_ = [*data.notes, *note_on_order(data, self.ranking_)]
         warn_about(self.run_, type(self).__name__)
-        if self.n_probes_ < schedule.n_probes and not self.run_.interrupted:
+        if self.run_.ledger.n_probes < schedule.n_probes and not self.run_.interrupted:
             warn(
                 f"the time limit was reached after {self.n_probes_:,} of {schedule.n_probes:,} probes: more probes may "
                 "change the ranking",

@@ -12,12 +12,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
+from sklearn.utils import gen_batches
 
 from ..engine.probes import Subsets
 from ..kernels import columns as kernels
 from ..kernels.jit import read_only
 from ..validation.errors import ParameterError
-from ..validation.stores import Stored, as_dense, column_slices
+from ..validation.stores import Stored, as_dense
 from ..validation.tables import SQUARED, canonical, columns_not_finite, some_columns
 from .base import Floats, Folds, Target
 from .scoring import Measure, ScoresPredictions
@@ -82,7 +83,8 @@ def column_centers(X: Any, *, missing: bool = False) -> tuple[Floats, NDArray[np
     exact for whole numbers, so equal distances stay equal. The memory layout of X makes no difference.
     """
     centers, is_incomplete = np.empty(X.shape[1]), np.zeros(X.shape[1], bool)
-    for features in column_slices(X):
+    parts = gen_batches(X.shape[1], max(1, CELLS_AT_A_TIME // max(1, X.shape[0])))
+    for features in X.column_slices() if isinstance(X, Stored) else parts:
         XT = np.array(X[:, features].T, np.float64, order="C")
         if missing:
             is_incomplete[features] = np.isnan(XT).any(axis=1)

@@ -132,7 +132,7 @@ class BoundKNN(BoundToColumns):
             predicted = np.empty((part.stop - part.start, len(self.scored_tests.truth)))
             own = indices, offsets[part.start : part.stop + 1]
             n_exact = kernels.vote_probes(
-                columns, own, self.layout, self.n_neighbors, self.truth, self.precision, predicted
+                columns, own, self.layout, self.n_neighbors, self.targets, self.precision, predicted
             )
             self.counts["exact"] += n_exact
             self.counts["tests"] += predicted.size
@@ -153,7 +153,7 @@ class BoundKNN(BoundToColumns):
             XT = np.ascontiguousarray(values.T if self.XT.places is None else values.T[:, self.XT.places])
             own = predicted[:, tests[fold] - tests[0] : tests[fold + 1] - tests[0]]
             layout = Layout(tests[fold : fold + 2], trains[fold : fold + 2], train, False, False)
-            kernels.vote_probes((XT, *extents(XT)), probe, layout, self.n_neighbors, self.truth, precision, own)
+            kernels.vote_probes((XT, *extents(XT)), probe, layout, self.n_neighbors, self.targets, precision, own)
         return float(self.score(predicted)[0])
 
     @cached_property
@@ -185,7 +185,7 @@ class BoundKNN(BoundToColumns):
         return Layout(tests, np.cumsum([0, *map(len, parts)]), train, is_loo, bool(in_pairs))
 
     @cached_property
-    def truth(self) -> tuple[Any, ...]:
+    def targets(self) -> tuple[Any, ...]:
         """Targets, tie keys and the measure for the kernel, in the order of the columns of XT."""
         n, order = self.folds.n_rows, self.folds.order
         rows = order if self.folds.is_partition else np.append(np.arange(n), order)

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -137,11 +136,11 @@ class Design:
 
     def _read_rounds(self, read_before: Sequence[RoundProbes]) -> Iterator[RoundProbes]:
         """Read the probes of each round; their features are stored while there is room for them."""
-        rounds, room = self.plan.rounds, MAX_STORED_INDICES
-        ends = np.minimum([*(part.start for part in rounds[1:]), self.ledger.n_probes], self.ledger.n_probes).tolist()
-        for part, end, before in zip_longest(rounds, ends, read_before[: len(rounds)]):
-            start = min(part.start, end)
-            J = self.ledger.values(start, end)
+        rounds, n_probes, room = self.plan.rounds, self.ledger.n_probes, MAX_STORED_INDICES
+        for number, part in enumerate(rounds):
+            end = min(n_probes, rounds[number + 1].start) if number + 1 < len(rounds) else n_probes
+            J = self.ledger.values(part.start, end)
+            before = read_before[number] if number < len(read_before) else None
             if (
                 before is not None
                 and before.part.start == part.start
@@ -152,7 +151,7 @@ class Design:
                 yield before
                 continue
             values, sizes, stored = [np.empty(0)], [np.empty(0, np.int64)], list[Subsets]()
-            for subsets, adjusted_values in adjusted(self.plan, self.ledger, start, end):
+            for subsets, adjusted_values in adjusted(self.plan, self.ledger, part.start, end):
                 values.append(adjusted_values)
                 sizes.append(subsets.sizes)
                 room -= len(subsets.indices)

@@ -132,16 +132,15 @@ class Run:
 
     def scores(self) -> Floats:
         """The coefficient of every feature; in a tournament NaN for features dropped before the last round."""
-        scores = self.coefficient()[0]
-        return np.where(self.dropped_in_round() == 0, scores, np.nan) if self.in_rounds else scores
+        scores = self.units.per_feature(self.unit_coefficient()[0])
+        return np.where(self.dropped_in_round() == 0, scores, np.nan)
 
     def ranking(self) -> NDArray[np.int64]:
         """Ranks, 1 is best: features of ``keep`` first, then units by their coefficient; a group shares a rank.
 
         Units whose columns are all constant or empty come last.
         """
-        units, scores = self.units, self.unit_coefficient()[0]
-        positions_of_units = ranked(self.plan, scores) if self.in_rounds else positions(scores)
+        units, positions_of_units = self.units, ranked(self.plan, self.unit_coefficient()[0])
         if self.settings.uninformative is not None and len(self.settings.uninformative):
             is_informative = ~np.isin(units.members.indices, self.settings.uninformative)
             is_last = ~np.logical_or.reduceat(is_informative, units.members.offsets[:-1])

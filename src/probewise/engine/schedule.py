@@ -74,8 +74,10 @@ class TournamentPlan(ProbePlan):
         return concatenated(parts)
 
     def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
-        sizes = [plan.sizes(low, high) for plan, _, low, high in self._by_round(start, stop)]
-        return np.concatenate([np.empty(0, np.int64), *sizes])
+        sizes = [np.empty(0, np.int64)]
+        for plan, _, low, high in self._by_round(start, stop):
+            sizes.append(plan.sizes(low, high))
+        return np.concatenate(sizes)
 
     def _by_round(self, start: int, stop: int) -> Iterator[tuple[ProbePlan, NDArray[np.int32], int, int]]:
         """Yield the plan and the features of each round that these probes belong to, with its part of the range."""

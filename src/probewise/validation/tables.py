@@ -196,12 +196,12 @@ def some_columns(columns: NDArray[np.int64], n_columns: int, names: NDArray[Any]
     return f"{len(columns)} of {n_columns} columns ({', '.join(shown)}{more})"
 
 
-def columns_not_finite(X: Any) -> NDArray[np.int64]:
-    """The columns that contain NaN or infinity."""
+def columns_not_finite(X: Any, *, allow_nan: bool = False) -> NDArray[np.int64]:
+    """The columns that contain infinity or, unless it is allowed, NaN."""
     if X.dtype.kind != "f" or (sp.issparse(X) and np.isfinite(X.data).all()):
         return np.empty(0, np.int64)
-    low, high = extremes(X)
-    return np.flatnonzero(~np.isfinite(low) | ~np.isfinite(high))
+    low, high = extremes(X, allow_nan=allow_nan)
+    return np.flatnonzero(np.isinf(low) | np.isinf(high) | (np.isnan(low) & (not allow_nan)))
 
 
 def require_finite(
