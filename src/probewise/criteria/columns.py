@@ -243,9 +243,6 @@ class Missing:
             return np.zeros(len(offsets) - 1, bool)
         return np.logical_or.reduceat(self.number[indices] >= 0, offsets[:-1])
 
-    def any_in(self, subset: NDArray[Any]) -> bool:
-        return bool(len(self.columns)) and bool((self.number[subset] >= 0).any())
-
 
 @dataclass(frozen=True)
 class BoundToColumns(ScoresPredictions):

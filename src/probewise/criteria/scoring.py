@@ -102,13 +102,6 @@ class Measure:
         return self.code == kernels.PROBABILITY
 
     @property
-    def is_of_labels(self) -> bool:
-        """Whether the score needs predicted classes, not decisions or numbers."""
-        if self.of_predictions is not None:
-            return self.code == kernels.PREDICTION and self.of_predictions.target.is_classification
-        return self.code in (kernels.ACCURACY, kernels.BALANCED_ACCURACY, kernels.F1_MACRO)
-
-    @property
     def is_mean_over_rows(self) -> bool:
         return self.code not in (kernels.F1_MACRO, kernels.ROC_AUC, kernels.PREDICTION)
 

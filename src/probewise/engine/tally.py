@@ -223,10 +223,10 @@ def size_adjusted_tally(plan: ProbePlan, ledger: Ledger) -> Tally:
     return Tally.over(adjusted(plan, ledger, 0, ledger.n_probes), plan.n_features)
 
 
-def size_scaled_tally(plan: ProbePlan, ledger: Ledger, *, min_probes: int = 30, centered: bool = False) -> Tally:
+def size_scaled_tally(plan: ProbePlan, ledger: Ledger, *, centered: bool = False) -> Tally:
     """Tally of J(S) / sigma(|S|) (2011, eq. 13-15); its DAF0 is DAF2, or with centered J ``daf2_centered``."""
     shift = float(ledger.values(0, 1)[0])
-    deviations = size_deviations(replay(plan, ledger), plan.largest, shift=shift, min_probes=min_probes)
+    deviations = size_deviations(replay(plan, ledger), plan.largest, shift=shift)
     probes = adjusted(plan, ledger, 0, ledger.n_probes) if centered else replay(plan, ledger)
     return Tally.over(((subsets, values / deviations[subsets.sizes]) for subsets, values in probes), plan.n_features)
 
